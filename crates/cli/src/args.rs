@@ -1,0 +1,223 @@
+//! Arguments as typed. What they mean is resolved elsewhere, against the files.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Measures messaging systems, brokers and brokerless libraries, by the same
+/// patterns, on the same clock, and says which figure may be believed.
+#[derive(Parser)]
+#[command(name = "pubmark", version, max_term_width = 100, arg_required_else_help = true, after_help = "\
+Exit codes: 0 done; 1 a gate, threshold or claim failed; 2 bad usage or bad file;
+3 a run could not be made, was interrupted, or is invalid.
+
+Examples:
+  pubmark run quickstart
+  pubmark bench zeromq --transport tcp --rate 1000 --payload 1KiB
+  pubmark doctor")]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Say only what was asked for: no progress.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Say more: each verdict's reasons as they come.
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+}
+
+/// The subcommands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run a study: systems crossed with workloads.
+    Run(RunArgs),
+    /// Measure one system by one workload, without a file.
+    Bench(BenchArgs),
+    /// List the systems: what is here, which version, how to get the rest.
+    Systems(SystemsArgs),
+    /// List the studies that come with pubmark.
+    Studies(StudiesArgs),
+    /// Make the report of a results folder again.
+    Report(ReportArgs),
+    /// Find what on this machine would spoil a measurement.
+    Doctor(DoctorArgs),
+    /// Play clients for a coordinator, on standard input and output.
+    Agent,
+    /// Lead any agent through a conformance conversation.
+    AgentCheck(AgentCheckArgs),
+    /// Print a completion script for a shell.
+    Completions(CompletionsArgs),
+}
+
+/// `pubmark run`
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  pubmark run quickstart
+  pubmark run brokerless --quick
+  pubmark run my/study.toml --only system=zeromq,nng --set payload=64B --repeats 5
+  pubmark run brokerless --out results/overnight --resume")]
+pub struct RunArgs {
+    /// A study's name (see `pubmark studies`), a study file, or a folder with a study.toml.
+    pub study: String,
+    /// Make only these points of an axis.
+    #[arg(long, value_name = "AXIS=VALUE[,VALUE]")]
+    pub only: Vec<String>,
+    /// Set a key of the study, or an axis to one value.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Runs of each cell.
+    #[arg(long, value_name = "N")]
+    pub repeats: Option<u32>,
+    /// Cut the study down to a coffee break; the result says so.
+    #[arg(long)]
+    pub quick: bool,
+    /// The results folder [default: results/STUDY-TIME].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Go on with a results folder: --out, or else the study's newest.
+    #[arg(long)]
+    pub resume: bool,
+    /// Print the summary as JSON instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// Print the table as Markdown.
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Plan only: print the cells and how long they will take.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `pubmark bench`
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  pubmark bench zeromq --transport tcp --rate 1000 --payload 1KiB
+  pubmark bench nng --transport ipc --pattern request-reply --rate max --payload 64B
+  pubmark bench zeromq --transport inproc --pattern pipeline --rate max --repeats 5 --json
+  pubmark bench kernel --transport tcp --pattern fan-out --subscribers 8 --rate 1000")]
+pub struct BenchArgs {
+    /// A system's name; `pubmark systems` lists them.
+    pub target: String,
+    /// Who sends to whom: pairs, fan-out, fan-in, request-reply, pipeline [default: pairs].
+    #[arg(long)]
+    pub pattern: Option<String>,
+    /// For libraries: inproc, ipc, tcp (udp for the kernel) [default: the first that the system has].
+    #[arg(long)]
+    pub transport: Option<String>,
+    /// Pairs of one publisher and one subscriber [default: 1].
+    #[arg(long, value_name = "N")]
+    pub pairs: Option<String>,
+    /// Publishers [default: 1].
+    #[arg(long, value_name = "N")]
+    pub publishers: Option<String>,
+    /// Subscribers [default: 1].
+    #[arg(long, value_name = "N")]
+    pub subscribers: Option<String>,
+    /// Messages per second and publisher, or max [default: 1000].
+    #[arg(long, value_name = "R|max")]
+    pub rate: Option<String>,
+    /// When messages are due: uniform, poisson or burst:K [default: uniform].
+    #[arg(long)]
+    pub arrival: Option<String>,
+    /// Bytes of a message, its 16-byte header included [default: 1KiB].
+    #[arg(long, value_name = "SIZE")]
+    pub payload: Option<String>,
+    /// Quality of service: 0, 1 or 2 [default: 0].
+    #[arg(long)]
+    pub qos: Option<String>,
+    /// Time from the start to the measured window [default: 1s].
+    #[arg(long, value_name = "T")]
+    pub warmup: Option<String>,
+    /// Length of the measured window [default: 5s].
+    #[arg(long, value_name = "T", conflicts_with = "count")]
+    pub duration: Option<String>,
+    /// Instead of a duration: messages of each publisher in the window.
+    #[arg(long, value_name = "N")]
+    pub count: Option<String>,
+    /// Runs [default: 3].
+    #[arg(long, value_name = "N")]
+    pub repeats: Option<String>,
+    /// Processors that the server may use.
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<String>,
+    /// Memory that the server may use.
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// Any other key of a study, or an option of the system as options.NAME.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// The results folder [default: results/bench-TARGET-TIME].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print one JSON object: cell, runs, summary.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `pubmark systems`
+#[derive(Args)]
+pub struct SystemsArgs {
+    /// One system, in full.
+    pub name: Option<String>,
+    /// Install it (Debian packages).
+    #[arg(long, requires = "name")]
+    pub install: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `pubmark studies`
+#[derive(Args)]
+pub struct StudiesArgs {
+    /// Print this study's file, to start one's own from.
+    pub name: Option<String>,
+}
+
+/// `pubmark report`
+#[derive(Args)]
+pub struct ReportArgs {
+    /// A results folder.
+    pub folder: PathBuf,
+    /// Print Markdown.
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    pub markdown: bool,
+    /// Print summary.csv.
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `pubmark doctor`
+#[derive(Args)]
+pub struct DoctorArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `pubmark agent-check`
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  pubmark agent-check pubmark agent
+  pubmark agent-check --driver zeromq node agents/zeromq-js/agent.js")]
+pub struct AgentCheckArgs {
+    /// The driver to try [default: the first that the agent names].
+    #[arg(long)]
+    pub driver: Option<String>,
+    /// The agent's command.
+    #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
+    pub command: Vec<String>,
+}
+
+/// `pubmark completions`
+#[derive(Args)]
+pub struct CompletionsArgs {
+    /// bash, zsh, fish, elvish or powershell.
+    pub shell: clap_complete::Shell,
+}

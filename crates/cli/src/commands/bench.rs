@@ -1,0 +1,74 @@
+//! `pubmark bench`: one cell without a file.
+
+use super::run::{carry_out, conclude, finish, new_folder};
+use super::{Voice, pairs};
+use crate::args::BenchArgs;
+use crate::failure::{Code, Failure};
+use crate::output::{colour, print, width};
+use pubmark_model::diagnostic::suggestion;
+use pubmark_model::study::{Reading, Study};
+use pubmark_report::read_records;
+use pubmark_study::registry;
+use serde_json::{Value, json};
+
+/// Measures one system by one workload.
+pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
+    registry::load().map_err(Failure::usage)?;
+    let study = study(args)?;
+    let name = format!("bench-{}", args.target);
+    let folder = args.out.clone().unwrap_or_else(|| new_folder(&name));
+    let ending = carry_out(&study, &folder, false, voice)?;
+    let report = finish(&folder)?;
+    if args.json {
+        let records = read_records(&folder).map_err(Failure::run)?;
+        let runs: Vec<Value> = records.runs.iter().filter_map(|record| serde_json::to_value(record).ok()).collect();
+        let cell = records.runs.first().map(|record| record.cell.clone()).unwrap_or_default();
+        let summary = report.summary_json().as_array().and_then(|rows| rows.first().cloned()).unwrap_or_default();
+        print(&serde_json::to_string_pretty(&json!({"cell": cell, "runs": runs, "summary": summary})).unwrap_or_default());
+    } else {
+        print(&report.terminal(width(), colour()));
+    }
+    conclude(&ending, &report, &folder)
+}
+
+/// A study of one cell, whose axes are what was asked for.
+fn study(args: &BenchArgs) -> Result<Study, Failure> {
+    if args.target.contains("://") {
+        return Err(Failure::usage(format!(
+            "{}: this version measures libraries and cannot attach to an endpoint; name a system (`pubmark systems` lists them)",
+            args.target
+        )));
+    }
+    let names = || registry::systems().iter().map(|system| system.name.as_str());
+    let system = registry::find(&args.target)
+        .ok_or_else(|| Failure::usage(format!("there is no system `{}`: {}", args.target, suggestion(&args.target, names()))))?;
+    let transport = args.transport.clone().or_else(|| system.transports.first().map(|transport| transport.word().to_owned()));
+    let given = [
+        ("transport", &transport),
+        ("pattern", &args.pattern),
+        ("pairs", &args.pairs),
+        ("publishers", &args.publishers),
+        ("subscribers", &args.subscribers),
+        ("rate", &args.rate),
+        ("arrival", &args.arrival),
+        ("payload", &args.payload),
+        ("qos", &args.qos),
+        ("warmup", &args.warmup),
+        ("duration", &args.duration),
+        ("count", &args.count),
+        ("repeats", &args.repeats),
+        ("cpus", &args.cpus),
+        ("memory", &args.memory),
+    ];
+    let mut set: Vec<(String, String)> =
+        given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect();
+    set.extend(pairs(&args.set, "--set")?);
+    let text = format!("title = \"{name}\"\nquestion = \"\"\n[axes]\nsystem = [\"{name}\"]\n", name = system.name);
+    let reading = Reading { quick: false, set: &set, only: &[] };
+    let mut study = Study::parse("the command line", &text, &registry::find, &reading).map_err(|errors| {
+        let lines: Vec<String> = errors.errors.iter().map(|error| error.message.replace("--set ", "--")).collect();
+        Failure::usage(lines.join("\n"))
+    })?;
+    study.lift(&["transport", "pattern", "pairs", "publishers", "subscribers", "rate", "payload"]);
+    Ok(study)
+}

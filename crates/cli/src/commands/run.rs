@@ -1,0 +1,136 @@
+//! `pubmark run`
+
+use super::{Voice, agent_command, interrupt_flag, pairs, raise_open_files, studies};
+use crate::args::RunArgs;
+use crate::failure::{Code, Failure};
+use crate::output::{colour, note, print, width};
+use crate::progress::Progress;
+use pubmark_model::diagnostic::Diagnostics;
+use pubmark_model::plan::{cells, order};
+use pubmark_model::study::{Reading, Study};
+use pubmark_model::units::{Ns, SECOND};
+use pubmark_report::{Outcome, Report};
+use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
+use pubmark_study::registry;
+use std::path::{Path, PathBuf};
+
+/// What a run costs beside its warm-up and window: starting, probing,
+/// draining, ns. Only the estimate of `--dry-run` uses it.
+const OVERHEAD: Ns = SECOND / 3;
+
+/// Runs a study.
+pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
+    registry::load().map_err(Failure::usage)?;
+    let (name, file, text) = find(&args.study)?;
+    let mut set = pairs(&args.set, "--set")?;
+    set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
+    let only = pairs(&args.only, "--only")?;
+    let reading = Reading { quick: args.quick, set: &set, only: &only };
+    let study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
+    let planned = cells(&study, &registry::find)
+        .map_err(|errors| Failure::usage(Diagnostics { file: file.clone(), text: text.clone(), errors }))?;
+    if args.dry_run {
+        return Ok(dry_run(&study, &planned));
+    }
+    let folder = folder(args, &name)?;
+    let ending = carry_out(&study, &folder, args.resume, voice)?;
+    let report = finish(&folder)?;
+    let shown = if args.json {
+        serde_json::to_string_pretty(&report.summary_json()).unwrap_or_default()
+    } else if args.markdown {
+        report.markdown()
+    } else {
+        report.terminal(width(), colour())
+    };
+    print(&shown);
+    conclude(&ending, &report, &folder)
+}
+
+/// The study's name, the file to blame in errors, and its text.
+fn find(study: &str) -> Result<(String, String, String), Failure> {
+    if let Some(included) = registry::STUDIES.iter().find(|included| included.name == study) {
+        return Ok((included.name.to_owned(), format!("studies/{study}/study.toml"), included.text.to_owned()));
+    }
+    let given = Path::new(study);
+    let path = if given.is_dir() { given.join("study.toml") } else { given.to_owned() };
+    if !path.exists() {
+        return Err(studies::unknown(study));
+    }
+    let text = std::fs::read_to_string(&path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let stem = if path.file_name().is_some_and(|name| name == "study.toml") { path.parent().and_then(Path::file_name) } else { path.file_stem() };
+    let name = stem.and_then(|stem| stem.to_str()).filter(|stem| !stem.is_empty()).unwrap_or("study");
+    Ok((name.to_owned(), path.display().to_string(), text))
+}
+
+/// The results folder: as given, the newest of the study, or a new one.
+fn folder(args: &RunArgs, name: &str) -> Result<PathBuf, Failure> {
+    match (&args.out, args.resume) {
+        (Some(folder), _) => Ok(folder.clone()),
+        (None, false) => Ok(new_folder(name)),
+        (None, true) => {
+            let prefix = format!("{name}-");
+            let entries = std::fs::read_dir("results").into_iter().flatten().flatten();
+            let mine = entries.filter(|entry| entry.file_name().to_str().is_some_and(|file| file.starts_with(&prefix)));
+            let newest = mine.map(|entry| entry.path()).max();
+            newest.ok_or_else(|| Failure::usage(format!("there is no results/{prefix}… to go on with: name the folder with --out, or leave --resume out")))
+        }
+    }
+}
+
+/// `results/NAME-TIME`, by local time.
+pub fn new_folder(name: &str) -> PathBuf {
+    Path::new("results").join(format!("{name}-{}", jiff::Zoned::now().strftime("%Y%m%d-%H%M%S")))
+}
+
+/// Conducts a study with a progress display.
+pub fn carry_out(study: &Study, folder: &Path, resume: bool, voice: Voice) -> Result<Ending, Failure> {
+    let interrupt = interrupt_flag()?;
+    raise_open_files();
+    let agent = agent_command()?;
+    let mut progress = Progress::new(voice.quiet, voice.verbose);
+    let how = Conduct { folder, resume, agent: &agent, interrupt: &interrupt };
+    let ending = conduct(study, &how, &mut progress);
+    progress.finish();
+    ending.map_err(|error: ConductError| error.into())
+}
+
+/// Reads the results again and writes `summary.csv`.
+pub fn finish(folder: &Path) -> Result<Report, Failure> {
+    let report = Report::load(folder, &registry::find).map_err(Failure::run)?;
+    report.write_csv(&folder.join("summary.csv")).map_err(Failure::run)?;
+    Ok(report)
+}
+
+/// Says where the results are, and how it went, by exit code.
+pub fn conclude(ending: &Ending, report: &Report, folder: &Path) -> Result<Code, Failure> {
+    note(&format!("results: {}", folder.display()));
+    if ending.interrupted {
+        note(&format!("interrupted: finished runs are kept; go on with the same command and --out {} --resume", folder.display()));
+        return Ok(Code::Run);
+    }
+    if ending.failed > 0 {
+        note("some runs could not be made: --resume tries them again");
+    }
+    if ending.failed + ending.invalid > 0 {
+        return Ok(Code::Run);
+    }
+    let refuted = report.claims().iter().any(|claim| claim.outcome == Outcome::Fails);
+    Ok(if refuted { Code::Gate } else { Code::Done })
+}
+
+fn dry_run(study: &Study, planned: &[pubmark_model::cell::Cell]) -> Code {
+    let runs = order(study, planned);
+    let mut ns: Ns = 0;
+    for run in &runs {
+        let workload = &planned[run.cell].workload;
+        ns += OVERHEAD + workload.warmup_ns + workload.window_ns().unwrap_or(SECOND);
+    }
+    for cell in planned {
+        match &cell.skipped {
+            Some(why) => print(&format!("{}  (skipped: {why})", cell.label())),
+            None => print(&cell.label()),
+        }
+    }
+    print(&format!("{} cells, {} runs, about {} min", planned.len(), runs.len(), ns.div_ceil(60 * SECOND)));
+    Code::Done
+}

@@ -1,0 +1,32 @@
+//! `pubmark studies`
+
+use crate::args::StudiesArgs;
+use crate::failure::{Code, Failure};
+use crate::output::print;
+use pubmark_model::diagnostic::nearest;
+use pubmark_model::study::{Reading, Study};
+use pubmark_study::conduct::runs;
+use pubmark_study::registry::{self, STUDIES};
+
+/// Lists the studies, or prints one's file.
+pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
+    if let Some(name) = &args.name {
+        let included = STUDIES.iter().find(|study| study.name == name).ok_or_else(|| unknown(name))?;
+        print(included.text);
+        return Ok(Code::Done);
+    }
+    for included in STUDIES {
+        let read = |quick: bool| Study::parse(included.name, included.text, &registry::find, &Reading { quick, ..Reading::default() }).map_err(Failure::usage);
+        let (whole, quick) = (read(false)?, read(true)?);
+        print(&format!("{}\n  {}\n  {} runs, {} with --quick\n", included.name, whole.question, runs(&whole)?, runs(&quick)?));
+    }
+    print("`pubmark run NAME` runs one; `pubmark studies NAME` prints its file, to start your own from.");
+    Ok(Code::Done)
+}
+
+/// There is no study of this name.
+pub fn unknown(name: &str) -> Failure {
+    let names = STUDIES.iter().map(|study| study.name);
+    let meant = nearest(name, names.clone()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    Failure::usage(format!("there is no study `{name}`, and no such file: {meant}`pubmark studies` lists those that come with pubmark ({})", names.collect::<Vec<_>>().join(", ")))
+}

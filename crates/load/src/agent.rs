@@ -1,0 +1,403 @@
+//! The built-in agent: speaks the agent protocol on the streams that it is
+//! given, and plays clients on threads (or, for the mock, in virtual time).
+
+mod outcome;
+
+use crate::clock;
+use crate::drivers::{self, Driver, SocketSpec};
+use crate::simulation;
+use crate::threads::{Control, Counter, Crew, Outcome, Player, Report};
+use crate::usage::Sampler;
+use crate::window::Window;
+use pubmark_model::protocol::{AgentHello, BoundEndpoint, Client, Command, Event, MAX_LINE, Prepare, Progress, PublisherTotal, Role, VERSION};
+use pubmark_model::units::Ns;
+use serde_json::{Map, Value};
+use std::io::{BufRead, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long client threads may take to end after a stop.
+const JOIN: Duration = Duration::from_secs(5);
+/// How long the agent may take to end after its coordinator is gone.
+const ORPHAN: Duration = Duration::from_secs(2);
+/// The name of the driver that runs in virtual time.
+const MOCK: &str = "mock";
+
+enum Input {
+    Command(Box<Command>),
+    Bad(String),
+    Closed,
+    Client(Report),
+}
+
+/// Why the agent ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Farewell {
+    /// It was told to.
+    Exit,
+    /// Its coordinator is gone.
+    Orphaned,
+}
+
+/// Serves one coordinator until `exit` or the end of `input`. When the input
+/// ends without an `exit`, the coordinator has died: the run's scratch folder
+/// is removed, and if even that should hang, the process ends itself.
+pub fn serve(input: impl BufRead + Send + 'static, output: impl Write) -> std::io::Result<Farewell> {
+    let (sender, receiver) = channel();
+    let reader = sender.clone();
+    thread::Builder::new().name("commands".into()).spawn(move || read_commands(input, &reader))?;
+    let mut agent = Agent { output, sender, receiver, troupe: None, scratch: None, started: false };
+    let farewell = agent.run()?;
+    if farewell == Farewell::Orphaned
+        && let Some(scratch) = &agent.scratch
+    {
+        remove_scratch(Path::new(scratch));
+    }
+    Ok(farewell)
+}
+
+/// Removes a run's folder, if it is one: its name must say so.
+pub fn remove_scratch(folder: &Path) {
+    let ours = folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("pubmark-"));
+    if ours && folder.is_absolute() {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
+fn read_commands(mut input: impl BufRead, sender: &Sender<Input>) {
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut input).take(MAX_LINE as u64).read_until(b'\n', &mut line);
+        let message = match read {
+            Ok(0) | Err(_) => break,
+            Ok(_) => match serde_json::from_slice::<Command>(&line) {
+                Ok(command) => Input::Command(Box::new(command)),
+                Err(_) if line.iter().all(u8::is_ascii_whitespace) => continue,
+                Err(error) => Input::Bad(error.to_string()),
+            },
+        };
+        if sender.send(message).is_err() {
+            return;
+        }
+    }
+    let _ = sender.send(Input::Closed);
+    // The agent ends by itself now. Should a library call hang, this ends it.
+    thread::sleep(ORPHAN);
+    std::process::exit(3);
+}
+
+/// The clients of the present run.
+struct Troupe {
+    driver: Box<dyn Driver>,
+    crew: Arc<Crew>,
+    threads: Vec<thread::Thread>,
+    counters: Vec<(Role, Arc<Counter>)>,
+    applied: Map<String, Value>,
+    unready: usize,
+    sending: usize,
+    undrained: usize,
+    running: usize,
+    totals: Vec<PublisherTotal>,
+    outcomes: Vec<Outcome>,
+    sampler: Option<Sampler>,
+}
+
+/// What is being played.
+enum Cast {
+    Threads(Troupe),
+    Mock { prepare: Box<Prepare>, outcomes: Vec<Outcome> },
+}
+
+struct Agent<W> {
+    output: W,
+    sender: Sender<Input>,
+    receiver: Receiver<Input>,
+    troupe: Option<Cast>,
+    scratch: Option<String>,
+    started: bool,
+}
+
+impl<W: Write> Agent<W> {
+    fn say(&mut self, event: &Event) -> std::io::Result<()> {
+        let mut line = serde_json::to_vec(event)?;
+        line.push(b'\n');
+        self.output.write_all(&line)?;
+        self.output.flush()
+    }
+
+    fn complain(&mut self, message: impl Into<String>, fatal: bool) -> std::io::Result<()> {
+        self.say(&Event::Error { message: message.into(), fatal })
+    }
+
+    fn run(&mut self) -> std::io::Result<Farewell> {
+        let mut tick = Instant::now() + Duration::from_secs(1);
+        loop {
+            match self.receiver.recv_timeout(tick.saturating_duration_since(Instant::now())) {
+                Ok(Input::Closed) | Err(RecvTimeoutError::Disconnected) => return Ok(Farewell::Orphaned),
+                Ok(Input::Bad(error)) => self.complain(format!("not a command of protocol version {VERSION}: {error}"), false)?,
+                Ok(Input::Client(report)) => self.report(report)?,
+                Ok(Input::Command(command)) => match *command {
+                    Command::Exit {} => return Ok(Farewell::Exit),
+                    command => self.command(command)?,
+                },
+                Err(RecvTimeoutError::Timeout) => {
+                    tick += Duration::from_secs(1);
+                    self.progress()?;
+                }
+            }
+        }
+    }
+
+    fn command(&mut self, command: Command) -> std::io::Result<()> {
+        match command {
+            Command::Hello { protocol } if protocol != VERSION => {
+                self.complain(format!("this agent speaks protocol version {VERSION}, not {protocol}: update the older of the two"), true)
+            }
+            Command::Hello { .. } => {
+                let drivers = drivers::REGISTRY.iter().map(|(name, _)| (*name).to_owned()).chain([MOCK.to_owned()]).collect();
+                self.say(&Event::Hello(AgentHello {
+                    protocol: VERSION,
+                    name: "pubmark".into(),
+                    version: env!("CARGO_PKG_VERSION").into(),
+                    pid: std::process::id(),
+                    drivers,
+                    clock_ns: clock::now(),
+                }))
+            }
+            Command::Prepare(_) if self.troupe.is_some() => self.complain("`prepare` came twice: an agent plays one run", true),
+            Command::Prepare(prepare) => self.prepare(*prepare),
+            Command::Start { at_ns } => self.start(at_ns),
+            Command::Drain { publishers, deadline_ns } => self.drain(publishers, deadline_ns),
+            Command::Stop {} => self.stop(),
+            Command::Exit {} => Ok(()),
+        }
+    }
+
+    fn prepare(&mut self, prepare: Prepare) -> std::io::Result<()> {
+        self.scratch = Some(prepare.scratch.clone()).filter(|scratch| !scratch.is_empty());
+        if prepare.driver == MOCK {
+            self.troupe = Some(Cast::Mock { prepare: Box::new(prepare), outcomes: Vec::new() });
+            self.say(&Event::Bound { endpoints: Vec::new() })?;
+            return self.say(&Event::Ready {});
+        }
+        match open(&prepare) {
+            Err(error) => self.complain(error, true),
+            Ok((driver, players, bound)) => {
+                self.say(&Event::Bound { endpoints: bound })?;
+                match self.raise(prepare, driver, players) {
+                    Ok(troupe) => {
+                        self.troupe = Some(Cast::Threads(troupe));
+                        Ok(())
+                    }
+                    Err(error) => self.complain(format!("a client thread could not be started: {error}"), true),
+                }
+            }
+        }
+    }
+
+    /// Puts every player on a thread.
+    fn raise(&self, prepare: Prepare, driver: Box<dyn Driver>, players: Vec<Player>) -> std::io::Result<Troupe> {
+        let mut troupe = Troupe {
+            driver,
+            crew: Arc::new(Crew { workload: prepare.workload, control: Control::default() }),
+            threads: Vec::new(),
+            counters: Vec::new(),
+            applied: Map::new(),
+            unready: players.len(),
+            sending: 0,
+            undrained: 0,
+            running: players.len(),
+            totals: Vec::new(),
+            outcomes: Vec::new(),
+            sampler: None,
+        };
+        let (reports, inbox) = channel::<Report>();
+        let forward = self.sender.clone();
+        thread::Builder::new().name("reports".into()).spawn(move || {
+            for report in inbox {
+                if forward.send(Input::Client(report)).is_err() {
+                    return;
+                }
+            }
+        })?;
+        for player in players {
+            let role = player.client.role;
+            troupe.sending += usize::from(matches!(role, Role::Publisher | Role::Requester));
+            troupe.undrained += usize::from(matches!(role, Role::Subscriber | Role::Replier));
+            troupe.counters.push((role, player.counter.clone()));
+            for (name, value) in player.socket.applied() {
+                troupe.applied.entry(name).or_insert(value);
+            }
+            let (crew, reports) = (troupe.crew.clone(), reports.clone());
+            let name = format!("{role:?} {}", player.client.id).to_lowercase();
+            let handle = thread::Builder::new().name(name).stack_size(512 << 10).spawn(move || player.play(&crew, &reports))?;
+            troupe.threads.push(handle.thread().clone());
+        }
+        Ok(troupe)
+    }
+
+    fn start(&mut self, at_ns: Ns) -> std::io::Result<()> {
+        if std::mem::replace(&mut self.started, true) {
+            return self.complain("`start` came twice", true);
+        }
+        match &mut self.troupe {
+            None => self.complain("`start` before `prepare`", true),
+            Some(Cast::Threads(troupe)) => {
+                if clock::now() > at_ns {
+                    return self.complain("`start` names an instant that has passed: the agent was not scheduled in time", true);
+                }
+                troupe.sampler = Some(Sampler::start(Window::new(&troupe.crew.workload, at_ns)));
+                troupe.crew.control.start(at_ns);
+                troupe.threads.iter().for_each(thread::Thread::unpark);
+                Ok(())
+            }
+            Some(Cast::Mock { prepare, outcomes }) => {
+                *outcomes = simulation::run(&prepare.workload, &prepare.clients, &prepare.options, at_ns);
+                let publishers = outcomes.iter().filter_map(|outcome| outcome.publisher.as_ref().map(|publisher| publisher.total())).collect();
+                self.say(&Event::Sent { publishers })
+            }
+        }
+    }
+
+    fn drain(&mut self, publishers: Vec<PublisherTotal>, deadline_ns: Ns) -> std::io::Result<()> {
+        match &mut self.troupe {
+            None => self.complain("`drain` before `prepare`", true),
+            Some(Cast::Threads(troupe)) if troupe.undrained > 0 => {
+                troupe.crew.control.drain(publishers, deadline_ns);
+                Ok(())
+            }
+            Some(_) => self.say(&Event::Drained {}),
+        }
+    }
+
+    fn report(&mut self, report: Report) -> std::io::Result<()> {
+        let Some(Cast::Threads(troupe)) = &mut self.troupe else { return Ok(()) };
+        match report {
+            Report::Ready => {
+                troupe.unready = troupe.unready.saturating_sub(1);
+                if troupe.unready == 0 {
+                    return self.say(&Event::Ready {});
+                }
+            }
+            Report::Sent(total) => {
+                troupe.totals.push(total);
+                troupe.sending = troupe.sending.saturating_sub(1);
+                if troupe.sending == 0 {
+                    let publishers = troupe.totals.clone();
+                    return self.say(&Event::Sent { publishers });
+                }
+            }
+            Report::Drained => {
+                troupe.undrained = troupe.undrained.saturating_sub(1);
+                if troupe.undrained == 0 {
+                    return self.say(&Event::Drained {});
+                }
+            }
+            Report::Ended(outcome) => {
+                troupe.running = troupe.running.saturating_sub(1);
+                troupe.outcomes.push(*outcome);
+            }
+            Report::Failed(error) => {
+                troupe.running = troupe.running.saturating_sub(1);
+                return self.complain(error, true);
+            }
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self) -> std::io::Result<()> {
+        match self.troupe.take() {
+            None => self.complain("`stop` before `prepare`", true),
+            Some(Cast::Mock { prepare, outcomes }) => {
+                let mut result = outcome::merge(&prepare.workload, outcomes);
+                result.versions.insert("library".into(), MOCK.into());
+                result.versions.insert("version".into(), env!("CARGO_PKG_VERSION").into());
+                self.say(&Event::Result(Box::new(result)))
+            }
+            Some(Cast::Threads(troupe)) => {
+                troupe.crew.control.stop();
+                troupe.threads.iter().for_each(thread::Thread::unpark);
+                self.troupe = Some(Cast::Threads(troupe));
+                self.gather()?;
+                let Some(Cast::Threads(troupe)) = self.troupe.take() else { return Ok(()) };
+                let mut result = outcome::merge(&troupe.crew.workload, troupe.outcomes);
+                result.versions = troupe.driver.versions();
+                result.applied = troupe.applied;
+                result.usage = troupe.sampler.map(Sampler::finish).unwrap_or_default();
+                // Like the sockets, the library stays as it is until the process ends.
+                std::mem::forget(troupe.driver);
+                self.say(&Event::Result(Box::new(result)))
+            }
+        }
+    }
+
+    /// Waits until every client thread has handed in what it measured.
+    fn gather(&mut self) -> std::io::Result<()> {
+        let deadline = Instant::now() + JOIN;
+        loop {
+            let running = match &self.troupe {
+                Some(Cast::Threads(troupe)) => troupe.running,
+                _ => 0,
+            };
+            if running == 0 {
+                return Ok(());
+            }
+            match self.receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Input::Client(report)) => self.report(report)?,
+                Ok(_) => {}
+                Err(_) => return self.complain(format!("{running} clients did not end within {} s of the stop: a library call hangs", JOIN.as_secs()), true),
+            }
+        }
+    }
+
+    fn progress(&mut self) -> std::io::Result<()> {
+        let Some(Cast::Threads(troupe)) = self.troupe.as_ref().filter(|_| self.started) else { return Ok(()) };
+        let mut progress = Progress::default();
+        for (role, counter) in &troupe.counters {
+            match role {
+                Role::Publisher | Role::Requester => progress.sent += counter.get(),
+                Role::Subscriber | Role::Replier => progress.received += counter.get(),
+            }
+        }
+        self.say(&Event::Progress(progress))
+    }
+}
+
+type Opened = (Box<dyn Driver>, Vec<Player>, Vec<BoundEndpoint>);
+
+/// Loads the driver and opens every socket: those that bind come first.
+fn open(prepare: &Prepare) -> Result<Opened, String> {
+    let names = || drivers::REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let load = drivers::find(&prepare.driver).ok_or_else(|| format!("this agent has no driver `{}`; it has: {}, {MOCK}", prepare.driver, names()))?;
+    let transport = prepare.workload.transport.ok_or("the workload names no transport")?;
+    let mut driver = load(&prepare.options).map_err(|error| error.to_string())?;
+    let mut bound = Vec::new();
+    let mut players = Vec::new();
+    let mut clients: Vec<&Client> = prepare.clients.iter().collect();
+    clients.sort_by_key(|client| client.bind.is_none());
+    for client in clients {
+        let spec = SocketSpec {
+            role: client.role,
+            id: client.id,
+            pattern: prepare.workload.pattern,
+            transport,
+            payload_bytes: prepare.workload.payload_bytes,
+            bind: client.bind.as_deref(),
+            connect: &client.connect,
+            options: &prepare.options,
+        };
+        let socket = driver.open(&spec).map_err(|error| error.to_string())?;
+        if let (Some(_), Some(endpoint)) = (&client.bind, socket.endpoint()) {
+            bound.push(BoundEndpoint { role: client.role, id: client.id, endpoint: endpoint.to_owned() });
+        }
+        let cpus = match client.role {
+            Role::Publisher | Role::Requester => prepare.publisher_cpus.clone(),
+            Role::Subscriber | Role::Replier => prepare.subscriber_cpus.clone(),
+        };
+        players.push(Player { client: client.clone(), socket, counter: Arc::new(Counter::default()), cpus });
+    }
+    Ok((driver, players, bound))
+}

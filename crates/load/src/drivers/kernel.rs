@@ -1,0 +1,331 @@
+//! The floor: the same bytes by the same patterns over what the kernel has
+//! (TCP, Unix sockets, UDP) or an in-process ring, with no messaging library.
+
+mod datagram;
+mod ring;
+mod stream;
+
+use super::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS, port};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use pubmark_model::options::{OptionValues, Options};
+use pubmark_model::protocol::Role;
+use pubmark_model::workload::{Pattern, Transport};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// One connection to one peer.
+trait Wire: Send {
+    /// Offers a message; blocks for at most about [`WAIT_MS`]. What is
+    /// accepted will be written out by this call or by the next ones.
+    fn offer(&mut self, message: &[u8]) -> io::Result<Sent>;
+
+    /// Makes the next message available to [`Wire::message`], if there is
+    /// one; waits for about [`WAIT_MS`] if asked to.
+    fn take(&mut self, wait: bool) -> io::Result<bool>;
+
+    /// The message that was taken last.
+    fn message(&self) -> &[u8];
+
+    /// What to wait on for the next message; none for a ring.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Whether the peer has gone.
+    fn closed(&self) -> bool;
+}
+
+/// Peers that have connected and that the socket has not taken over yet.
+#[derive(Default)]
+struct Lobby {
+    count: AtomicUsize,
+    peers: Mutex<Vec<Box<dyn Wire>>>,
+}
+
+impl Lobby {
+    fn add(&self, peer: Box<dyn Wire>) {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).push(peer);
+        self.count.fetch_add(1, Ordering::Release);
+    }
+
+    fn take(&self) -> Vec<Box<dyn Wire>> {
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.count.store(0, Ordering::Release);
+        std::mem::take(&mut peers)
+    }
+}
+
+/// What is bound in this process, by name: where connecting rings go.
+type Rooms = HashMap<String, (Arc<Lobby>, ring::Bell)>;
+
+struct Kernel {
+    rooms: Rooms,
+}
+
+/// Makes the driver.
+pub fn load(_options: &Options) -> Result<Box<dyn Driver>, DriverError> {
+    Ok(Box::new(Kernel { rooms: Rooms::new() }))
+}
+
+impl Driver for Kernel {
+    fn versions(&self) -> Map<String, Value> {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        [("library".to_owned(), "kernel".into()), ("version".to_owned(), release.trim().into())].into_iter().collect()
+    }
+
+    fn open(&mut self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> {
+        if spec.options.text("library").is_some() {
+            return Err(DriverError::new("kernel: there is no library to load: remove the option `library`"));
+        }
+        let lobby = Arc::new(Lobby::default());
+        let bell = ring::Bell::default();
+        let mut endpoint = None;
+        if let Some(bind) = spec.bind {
+            let bound = self.bind(spec, bind, &lobby, &bell);
+            endpoint = Some(bound.map_err(|error| DriverError::new(format!("kernel: cannot bind {bind}: {error}")))?);
+        }
+        for to in spec.connect {
+            let wire = self.connect(spec, to, &bell).map_err(|error| DriverError::new(format!("kernel: cannot connect to {to}: {error}")))?;
+            lobby.add(wire);
+        }
+        Ok(Box::new(KernelSocket {
+            endpoint,
+            lobby,
+            bell,
+            wires: Vec::new(),
+            competing: spec.pattern == Pattern::Pipeline,
+            answering: spec.role == Role::Replier,
+            last: 0,
+            orderly: spec.transport != Transport::Udp,
+            applied: applied(spec),
+        }))
+    }
+}
+
+fn applied(spec: &SocketSpec<'_>) -> Map<String, Value> {
+    let mut applied = Map::new();
+    match spec.transport {
+        Transport::Tcp => {
+            applied.insert("tcp_nodelay".into(), spec.options.flag("tcp_nodelay").into());
+        }
+        Transport::Inproc => {
+            applied.insert("ring_messages".into(), ring::capacity(spec).into());
+        }
+        Transport::Ipc | Transport::Udp => {}
+    }
+    if spec.transport != Transport::Inproc {
+        applied.insert("socket_buffer".into(), spec.options.number("socket_buffer").into());
+    }
+    applied
+}
+
+fn unsupported(endpoint: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("`{endpoint}` is no endpoint of this transport"))
+}
+
+impl Kernel {
+    fn bind(&mut self, spec: &SocketSpec<'_>, at: &str, lobby: &Arc<Lobby>, bell: &ring::Bell) -> io::Result<String> {
+        let lobby = lobby.clone();
+        let setup = stream::Setup::new(spec);
+        match spec.transport {
+            Transport::Inproc => {
+                self.rooms.insert(at.to_owned(), (lobby, bell.clone()));
+                Ok(at.to_owned())
+            }
+            Transport::Ipc => {
+                let path = at.strip_prefix("ipc://").ok_or_else(|| unsupported(at))?;
+                let listener = UnixListener::bind(path)?;
+                accept(move || listener.accept().map(|(peer, _)| peer), move |peer| setup.unix(peer), lobby)?;
+                Ok(at.to_owned())
+            }
+            Transport::Tcp => {
+                let listener = first_free(|port| TcpListener::bind(("127.0.0.1", port)))?;
+                let endpoint = format!("tcp://{}", listener.local_addr()?);
+                accept(move || listener.accept().map(|(peer, _)| peer), move |peer| setup.tcp(peer), lobby)?;
+                Ok(endpoint)
+            }
+            Transport::Udp => {
+                let (endpoint, wait) = datagram::bind(spec)?;
+                accept(wait, |peer| Ok(Box::new(peer) as Box<dyn Wire>), lobby)?;
+                Ok(endpoint)
+            }
+        }
+    }
+
+    fn connect(&mut self, spec: &SocketSpec<'_>, to: &str, bell: &ring::Bell) -> io::Result<Box<dyn Wire>> {
+        let setup = stream::Setup::new(spec);
+        match spec.transport {
+            Transport::Inproc => {
+                let (room, their_bell) = self.rooms.get(to).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "nobody has bound it"))?;
+                let (mine, theirs) = ring::pair(ring::capacity(spec), bell, their_bell);
+                room.add(Box::new(theirs));
+                Ok(Box::new(mine))
+            }
+            Transport::Ipc => setup.unix(UnixStream::connect(to.strip_prefix("ipc://").ok_or_else(|| unsupported(to))?)?),
+            Transport::Tcp => setup.tcp(TcpStream::connect(to.strip_prefix("tcp://").ok_or_else(|| unsupported(to))?)?),
+            Transport::Udp => datagram::connect(spec, to),
+        }
+    }
+}
+
+/// Binds the first candidate port that is really free.
+fn first_free<T>(bind: impl Fn(u16) -> io::Result<T>) -> io::Result<T> {
+    let mut last = io::Error::new(io::ErrorKind::AddrInUse, "no port from 10000 to 31999 of 127.0.0.1 is free");
+    for port in port::candidates() {
+        match bind(port) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = error,
+            other => return other,
+        }
+    }
+    Err(last)
+}
+
+/// Takes in peers on a thread of its own, for as long as the process lives.
+fn accept<P: 'static>(
+    mut wait: impl FnMut() -> io::Result<P> + Send + 'static,
+    make: impl Fn(P) -> io::Result<Box<dyn Wire>> + Send + 'static,
+    lobby: Arc<Lobby>,
+) -> io::Result<()> {
+    let accepting = move || {
+        while let Ok(peer) = wait() {
+            // A peer that is gone before it is set up needs no wire.
+            if let Ok(wire) = make(peer) {
+                lobby.add(wire);
+            }
+        }
+    };
+    thread::Builder::new().name("accept".into()).stack_size(128 << 10).spawn(accepting).map(|_| ())
+}
+
+struct KernelSocket {
+    endpoint: Option<String>,
+    lobby: Arc<Lobby>,
+    bell: ring::Bell,
+    wires: Vec<Box<dyn Wire>>,
+    competing: bool,
+    answering: bool,
+    last: usize,
+    orderly: bool,
+    applied: Map<String, Value>,
+}
+
+impl KernelSocket {
+    #[inline]
+    fn admit(&mut self) {
+        if self.lobby.count.load(Ordering::Acquire) > 0 {
+            self.wires.append(&mut self.lobby.take());
+        }
+    }
+
+    fn send_to_one(&mut self, message: &[u8]) -> io::Result<Sent> {
+        for _ in 0..self.wires.len() {
+            self.last = (self.last + 1) % self.wires.len();
+            if self.wires[self.last].offer(message)? == Sent::Accepted {
+                return Ok(Sent::Accepted);
+            }
+        }
+        Ok(Sent::Full)
+    }
+
+    fn idle(&self) {
+        self.bell.wait();
+    }
+}
+
+impl Socket for KernelSocket {
+    fn endpoint(&self) -> Option<&str> {
+        self.endpoint.as_deref()
+    }
+
+    fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError> {
+        self.admit();
+        if self.wires.is_empty() {
+            // As PUB does, without a subscriber: the message is dropped. The
+            // others wait for a peer.
+            if self.competing || self.answering {
+                self.idle();
+                return Ok(Sent::Full);
+            }
+            return Ok(Sent::Accepted);
+        }
+        let sent = if self.competing {
+            self.send_to_one(message)
+        } else if self.answering {
+            let last = self.last.min(self.wires.len() - 1);
+            self.wires[last].offer(message)
+        } else {
+            self.send_to_all(message)
+        };
+        sent.map_err(|error| DriverError::new(format!("kernel: send failed: {error}")))
+    }
+
+    fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
+        self.admit();
+        let failed = |error: io::Error| DriverError::new(format!("kernel: receive failed: {error}"));
+        if self.wires.is_empty() {
+            self.idle();
+            return Ok(None);
+        }
+        if self.wires.len() == 1 {
+            self.last = 0;
+            let taken = self.wires[0].take(true).map_err(failed)?;
+            return Ok(taken.then(|| self.wires[0].message()));
+        }
+        for round in 0..2 {
+            for _ in 0..self.wires.len() {
+                self.last = (self.last + 1) % self.wires.len();
+                if self.wires[self.last].take(false).map_err(failed)? {
+                    return Ok(Some(self.wires[self.last].message()));
+                }
+            }
+            if round == 0 {
+                self.wait_for_any();
+            }
+        }
+        Ok(None)
+    }
+
+    fn orderly(&self) -> bool {
+        self.orderly
+    }
+
+    fn applied(&self) -> Map<String, Value> {
+        self.applied.clone()
+    }
+}
+
+impl KernelSocket {
+    /// Every peer gets the message, or none does yet: one that still owes an
+    /// earlier message holds all of them back.
+    fn send_to_all(&mut self, message: &[u8]) -> io::Result<Sent> {
+        let mut gone = false;
+        while self.last < self.wires.len() {
+            match self.wires[self.last].offer(message) {
+                Ok(Sent::Full) => return Ok(Sent::Full),
+                Ok(Sent::Accepted) => {}
+                Err(error) => return Err(error),
+            }
+            gone |= self.wires[self.last].closed();
+            self.last += 1;
+        }
+        self.last = 0;
+        if gone {
+            self.wires.retain(|wire| !wire.closed());
+        }
+        Ok(Sent::Accepted)
+    }
+
+    fn wait_for_any(&self) {
+        let mut fds: Vec<PollFd<'_>> = self.wires.iter().filter_map(|wire| wire.fd()).map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        if fds.is_empty() {
+            self.idle();
+        } else {
+            let _ = poll(&mut fds, PollTimeout::from(WAIT_MS as u8));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! UDP datagrams on loopback. A subscriber makes itself known by an empty
+//! datagram; what the kernel drops is lost, and counted.
+
+use super::super::{Sent, SocketSpec, WAIT_MS};
+use super::{Wire, first_free, unsupported};
+use nix::sys::socket::{setsockopt, sockopt};
+use pubmark_model::options::OptionValues;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+const LARGEST: usize = 65_536;
+const WAIT: Duration = Duration::from_millis(WAIT_MS as u64);
+
+fn set_up(socket: &UdpSocket, spec: &SocketSpec<'_>) -> io::Result<()> {
+    let buffer = spec.options.number("socket_buffer") as usize;
+    if buffer > 0 {
+        setsockopt(socket, sockopt::SndBuf, &buffer)?;
+        setsockopt(socket, sockopt::RcvBuf, &buffer)?;
+    }
+    socket.set_read_timeout(Some(WAIT))?;
+    socket.set_write_timeout(Some(WAIT))
+}
+
+/// Binds a socket; what it returns waits for the next subscriber. Requests of
+/// a known peer go to that peer's wire.
+pub(super) fn bind(spec: &SocketSpec<'_>) -> io::Result<(String, impl FnMut() -> io::Result<Bound> + Send + 'static)> {
+    let socket = first_free(|port| UdpSocket::bind(("127.0.0.1", port)))?;
+    set_up(&socket, spec)?;
+    let endpoint = format!("udp://{}", socket.local_addr()?);
+    let mut known: Vec<(SocketAddr, Sender<Vec<u8>>)> = Vec::new();
+    let mut buffer = vec![0; LARGEST];
+    let wait = move || loop {
+        let (length, from) = match socket.recv_from(&mut buffer) {
+            Ok(received) => received,
+            Err(error) if is_pause(&error) => continue,
+            Err(error) => return Err(error),
+        };
+        match known.iter().find(|(peer, _)| *peer == from) {
+            Some((_, inbox)) if length > 0 => {
+                // Its wire may be gone; then so is its interest.
+                let _ = inbox.send(buffer[..length].to_vec());
+            }
+            Some(_) => {}
+            None => {
+                let (inbox, requests) = channel();
+                known.push((from, inbox));
+                return Ok(Bound { socket: socket.try_clone()?, peer: from, requests, message: Vec::new() });
+            }
+        }
+    };
+    Ok((endpoint, wait))
+}
+
+/// Connects to a bound socket, and makes itself known to it.
+pub(super) fn connect(spec: &SocketSpec<'_>, to: &str) -> io::Result<Box<dyn Wire>> {
+    let peer: SocketAddr = to.strip_prefix("udp://").and_then(|address| address.parse().ok()).ok_or_else(|| unsupported(to))?;
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    set_up(&socket, spec)?;
+    socket.connect(peer)?;
+    socket.send(&[])?;
+    Ok(Box::new(Connected { socket, buffer: vec![0; LARGEST], length: 0, silent: true, blocking: true }))
+}
+
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused)
+}
+
+/// What a send came to: a datagram to nobody is lost, like any other.
+fn sent(result: io::Result<usize>) -> io::Result<Sent> {
+    match result {
+        Ok(_) => Ok(Sent::Accepted),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(Sent::Accepted),
+        Err(error) if is_pause(&error) || error.raw_os_error() == Some(nix::errno::Errno::ENOBUFS as i32) => Ok(Sent::Full),
+        Err(error) => Err(error),
+    }
+}
+
+/// The bound side's wire to one peer.
+pub(super) struct Bound {
+    socket: UdpSocket,
+    peer: SocketAddr,
+    requests: Receiver<Vec<u8>>,
+    message: Vec<u8>,
+}
+
+impl Wire for Bound {
+    fn offer(&mut self, message: &[u8]) -> io::Result<Sent> {
+        sent(self.socket.send_to(message, self.peer))
+    }
+
+    fn take(&mut self, wait: bool) -> io::Result<bool> {
+        match self.requests.recv_timeout(if wait { WAIT } else { Duration::ZERO }) {
+            Ok(message) => self.message = message,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn message(&self) -> &[u8] {
+        &self.message
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn closed(&self) -> bool {
+        false
+    }
+}
+
+/// The connecting side's wire.
+struct Connected {
+    socket: UdpSocket,
+    buffer: Vec<u8>,
+    length: usize,
+    silent: bool,
+    blocking: bool,
+}
+
+impl Wire for Connected {
+    fn offer(&mut self, message: &[u8]) -> io::Result<Sent> {
+        sent(self.socket.send(message))
+    }
+
+    fn take(&mut self, wait: bool) -> io::Result<bool> {
+        if self.blocking != wait {
+            self.socket.set_nonblocking(!wait)?;
+            self.blocking = wait;
+        }
+        match self.socket.recv(&mut self.buffer) {
+            Ok(length) => {
+                (self.length, self.silent) = (length, false);
+                Ok(true)
+            }
+            Err(error) if is_pause(&error) => {
+                if self.silent {
+                    // The datagram that made it known may have been lost.
+                    let _ = self.socket.send(&[]);
+                }
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn message(&self) -> &[u8] {
+        &self.buffer[..self.length]
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn closed(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,152 @@
+//! Rings in memory between threads of one process: a message is copied in once
+//! and read in place, and a thread that finds nothing sleeps until it is rung for.
+
+use super::super::{Sent, SocketSpec, WAIT_MS};
+use super::Wire;
+use pubmark_model::options::queue_messages;
+use rtrb::{Consumer, Producer, RingBuffer};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+/// Turns of a waiting loop before the thread sleeps.
+const SPINS: u32 = 32;
+
+/// The messages of a ring: as many as the queues of the libraries hold.
+pub(super) fn capacity(spec: &SocketSpec<'_>) -> usize {
+    queue_messages(spec.options, spec.payload_bytes) as usize
+}
+
+/// Wakes the thread that waits for this socket.
+#[derive(Clone, Default)]
+pub(super) struct Bell(Arc<BellState>);
+
+#[derive(Default)]
+struct BellState {
+    asleep: AtomicBool,
+    sleeper: Mutex<Option<Thread>>,
+}
+
+impl Bell {
+    /// Wakes the sleeper, if there is one. Called after something was put
+    /// into a ring, or taken out of one.
+    #[inline]
+    fn ring(&self) {
+        fence(Ordering::SeqCst);
+        if self.0.asleep.load(Ordering::Relaxed) && self.0.asleep.swap(false, Ordering::AcqRel) {
+            let sleeper = self.0.sleeper.lock().unwrap_or_else(PoisonError::into_inner);
+            sleeper.iter().for_each(Thread::unpark);
+        }
+    }
+
+    /// Sleeps until it rings, for [`WAIT_MS`] at most, unless `ready` already.
+    fn wait_unless(&self, ready: impl Fn() -> bool) {
+        for _ in 0..SPINS {
+            if ready() {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        {
+            let mut sleeper = self.0.sleeper.lock().unwrap_or_else(PoisonError::into_inner);
+            let me = thread::current();
+            if sleeper.as_ref().map(Thread::id) != Some(me.id()) {
+                *sleeper = Some(me);
+            }
+        }
+        self.0.asleep.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if !ready() {
+            thread::park_timeout(Duration::from_millis(WAIT_MS as u64));
+        }
+        self.0.asleep.store(false, Ordering::Relaxed);
+    }
+
+    /// Sleeps until it rings, for [`WAIT_MS`] at most.
+    pub fn wait(&self) {
+        self.wait_unless(|| false);
+    }
+}
+
+/// One direction: full messages one way, empty buffers back the other.
+fn lane(capacity: usize) -> (Out, In) {
+    let (full_in, full_out) = RingBuffer::new(capacity);
+    let (empty_in, empty_out) = RingBuffer::new(capacity + 1);
+    (Out { full: full_in, empty: empty_out }, In { full: full_out, empty: empty_in, held: Vec::new() })
+}
+
+struct Out {
+    full: Producer<Vec<u8>>,
+    empty: Consumer<Vec<u8>>,
+}
+
+struct In {
+    full: Consumer<Vec<u8>>,
+    empty: Producer<Vec<u8>>,
+    held: Vec<u8>,
+}
+
+/// Both ends of a connection between two threads.
+pub(super) fn pair(capacity: usize, first: &Bell, second: &Bell) -> (RingWire, RingWire) {
+    let (there_out, there_in) = lane(capacity);
+    let (back_out, back_in) = lane(capacity);
+    let wire = |out, inward, mine: &Bell, theirs: &Bell| RingWire { out, inward, mine: mine.clone(), theirs: theirs.clone() };
+    (wire(there_out, back_in, first, second), wire(back_out, there_in, second, first))
+}
+
+pub(super) struct RingWire {
+    out: Out,
+    inward: In,
+    mine: Bell,
+    theirs: Bell,
+}
+
+impl Wire for RingWire {
+    fn offer(&mut self, message: &[u8]) -> io::Result<Sent> {
+        if self.out.full.is_full() {
+            let full = &self.out.full;
+            self.mine.wait_unless(|| !full.is_full());
+            if full.is_full() {
+                return Ok(Sent::Full);
+            }
+        }
+        // Buffers come back empty and are used again: there are never more of
+        // them than the reader has been behind.
+        let mut buffer = self.out.empty.pop().unwrap_or_else(|_| Vec::with_capacity(message.len()));
+        buffer.clear();
+        buffer.extend_from_slice(message);
+        let pushed = self.out.full.push(buffer);
+        self.theirs.ring();
+        Ok(if pushed.is_ok() { Sent::Accepted } else { Sent::Full })
+    }
+
+    fn take(&mut self, wait: bool) -> io::Result<bool> {
+        if wait && self.inward.full.is_empty() {
+            let full = &self.inward.full;
+            self.mine.wait_unless(|| !full.is_empty());
+        }
+        let Ok(message) = self.inward.full.pop() else { return Ok(false) };
+        let emptied = std::mem::replace(&mut self.inward.held, message);
+        if emptied.capacity() > 0 {
+            // One more fits than there can be; were it full, the buffer is freed.
+            let _ = self.inward.empty.push(emptied);
+        }
+        self.theirs.ring();
+        Ok(true)
+    }
+
+    fn message(&self) -> &[u8] {
+        &self.inward.held
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn closed(&self) -> bool {
+        self.out.full.is_abandoned()
+    }
+}

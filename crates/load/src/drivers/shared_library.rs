@@ -1,0 +1,273 @@
+//! What the drivers of C libraries share: a library loaded at run time, its
+//! functions in one table, and a bind that finds a free port.
+//!
+//! Nothing is linked: a build needs no C library, and two versions of one
+//! library can be compared by naming their paths.
+
+use super::port;
+use super::{DriverError, SocketSpec, WAIT_MS};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use nix::libc;
+use pubmark_model::options::{OptionValues, Options};
+use pubmark_model::protocol::Role;
+use pubmark_model::workload::{Pattern, Transport};
+use serde_json::{Map, Value};
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::path::Path;
+use std::time::Duration;
+
+/// [`WAIT_MS`] as a duration.
+pub(super) const WAIT: Duration = Duration::from_millis(WAIT_MS as u64);
+
+/// How a library is called, here and where it can be had.
+pub(super) struct Names {
+    /// The system that it belongs to: `zeromq`.
+    pub(super) system: &'static str,
+    /// The library as people call it: `libzmq`.
+    pub(super) library: &'static str,
+    /// What the loader is asked for, in this order.
+    pub(super) sonames: &'static [&'static str],
+    /// The Debian package that has it.
+    pub(super) debian: &'static str,
+}
+
+/// A loaded library. It stays loaded until the process ends, since some of
+/// these libraries keep threads of their own to the end: pointers into it
+/// never dangle.
+pub(super) struct SharedLibrary {
+    names: &'static Names,
+    handle: Library,
+    asked: String,
+}
+
+impl SharedLibrary {
+    /// Loads the path in the option `library`, or else what the loader finds.
+    pub(super) fn open(names: &'static Names, options: &Options) -> Result<Self, DriverError> {
+        match options.text("library") {
+            Some(path) => Self::open_named(names, path),
+            None => Self::open_installed(names),
+        }
+    }
+
+    fn open_installed(names: &'static Names) -> Result<Self, DriverError> {
+        let mut reasons = Vec::new();
+        for soname in names.sonames {
+            match load(soname) {
+                Ok(handle) => return Ok(SharedLibrary { names, handle, asked: (*soname).into() }),
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        let Names { system, debian, .. } = names;
+        Err(DriverError::new(format!(
+            "{} is not installed ({}): run `pubmark systems {system} --install` or `apt-get install {debian}`, \
+             or name its path with the option `library`",
+            names.sonames[0],
+            reasons.join("; ")
+        )))
+    }
+
+    fn open_named(names: &'static Names, path: &str) -> Result<Self, DriverError> {
+        let library = names.library;
+        // Without a slash it is a name, which the loader looks up in its own folders.
+        if path.contains('/') && !Path::new(path).exists() {
+            return Err(DriverError::new(format!(
+                "the option `library` names {path}, which does not exist: name a {library} that does, \
+                 or leave the option out to take the installed one"
+            )));
+        }
+        let handle = load(path).map_err(|reason| {
+            DriverError::new(format!(
+                "the option `library` names {path}, which is no shared library that can be loaded here ({reason}): \
+                 name a {library} built for this machine, or leave the option out to take the installed one"
+            ))
+        })?;
+        Ok(SharedLibrary { names, handle, asked: path.into() })
+    }
+
+    /// The address of a function, as a function pointer.
+    ///
+    /// # Safety
+    /// `F` must be the type of an `extern "C"` function pointer that matches
+    /// the C declaration of `name`.
+    pub(super) unsafe fn function<F: Copy>(&self, name: &'static CStr) -> Result<F, DriverError> {
+        // SAFETY: the caller vouches for the type. The library is never unloaded, so the copied pointer stays valid.
+        match unsafe { self.handle.get::<F>(name.to_bytes_with_nul()) } {
+            Ok(symbol) => Ok(*symbol),
+            Err(_) => Err(self.refuse(&format!("has no function {}, so it is not a {}", name.to_string_lossy(), self.names.library))),
+        }
+    }
+
+    /// An error that says why this library cannot be used, and the way out.
+    pub(super) fn refuse(&self, why: &str) -> DriverError {
+        let Names { system, library, debian, .. } = self.names;
+        DriverError::new(format!(
+            "{} {why}: name another {library} with the option `library`, or leave the option out to take the installed one \
+             (`pubmark systems {system} --install` or `apt-get install {debian}`)",
+            self.asked
+        ))
+    }
+
+    /// The real path of the file that a function of this library lies in.
+    pub(super) fn path_of(&self, function: *const c_void) -> String {
+        // SAFETY: Dl_info is a C struct of pointers, for which all zeroes is a value.
+        let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
+        // SAFETY: dladdr only compares the address and writes to `found`, which outlives the call.
+        let known = unsafe { libc::dladdr(function, &mut found) } != 0;
+        if !known || found.dli_fname.is_null() {
+            return self.asked.clone();
+        }
+        // SAFETY: dladdr succeeded, so the name is a NUL-terminated string that the loader keeps for as long as the library.
+        let path = unsafe { text(found.dli_fname) };
+        std::fs::canonicalize(&path).map_or(path, |real| real.display().to_string())
+    }
+
+    /// Keeps the library to the end of the process and hands out what the
+    /// record says of it.
+    pub(super) fn keep(self, version: &str, function: *const c_void) -> Map<String, Value> {
+        let mut versions = Map::new();
+        versions.insert("library".into(), self.names.library.into());
+        versions.insert("version".into(), version.into());
+        versions.insert("path".into(), self.path_of(function).into());
+        std::mem::forget(self.handle);
+        versions
+    }
+}
+
+fn load(name: &str) -> Result<Library, String> {
+    // SAFETY: loading runs the library's own initialisers. That is what the user asks for by naming it, and the known ones are harmless.
+    unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
+        let mut deepest: &dyn std::error::Error = &error;
+        while let Some(source) = deepest.source() {
+            deepest = source;
+        }
+        deepest.to_string()
+    })
+}
+
+/// A C string as text.
+///
+/// # Safety
+/// `pointer` must be null, or point at a NUL-terminated string that no one
+/// changes during the call.
+pub(super) unsafe fn text(pointer: *const c_char) -> String {
+    if pointer.is_null() {
+        return "unknown error".into();
+    }
+    // SAFETY: not null, and the caller vouches for the rest.
+    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+}
+
+/// Declares a struct of C function pointers and how to fill it from a library.
+macro_rules! function_table {
+    ($(#[$doc:meta])* struct $table:ident { $(fn $name:ident($($argument:ty),* $(,)?) $(-> $result:ty)?;)+ }) => {
+        $(#[$doc])*
+        struct $table { $($name: unsafe extern "C" fn($($argument),*) $(-> $result)?),+ }
+
+        impl $table {
+            /// Looks every function up, so that a library which lacks one is refused at once.
+            fn load(library: &$crate::drivers::shared_library::SharedLibrary) -> Result<Self, $crate::drivers::DriverError> {
+                const fn name(bytes: &'static [u8]) -> &'static std::ffi::CStr {
+                    match std::ffi::CStr::from_bytes_with_nul(bytes) { Ok(name) => name, Err(_) => c"" }
+                }
+                Ok($table { $(
+                    // SAFETY: the type is that of the function's declaration in the library's C header.
+                    $name: unsafe { library.function(name(concat!(stringify!($name), "\0").as_bytes())) }?
+                ),+ })
+            }
+        }
+    };
+}
+pub(super) use function_table;
+
+/// Binds an endpoint, or for `tcp://HOST:0` the first free port, and returns
+/// the endpoint that others can connect to. `bind` says whether it succeeded,
+/// or that the address is in use.
+pub(super) fn bind_free(endpoint: &str, mut bind: impl FnMut(&str) -> Result<bool, DriverError>) -> Result<String, DriverError> {
+    let Some(host) = endpoint.strip_prefix("tcp://").and_then(|address| address.strip_suffix(":0")) else {
+        return match bind(endpoint)? {
+            true => Ok(endpoint.into()),
+            false => Err(DriverError::new(format!("cannot bind {endpoint}: the address is in use; end what uses it, or bind another"))),
+        };
+    };
+    let mut tried = 0;
+    for port in port::candidates() {
+        let candidate = format!("tcp://{host}:{port}");
+        if bind(&candidate)? {
+            return Ok(candidate);
+        }
+        tried += 1;
+    }
+    Err(DriverError::new(format!("cannot bind {endpoint}: {tried} ports that looked free were in use; end what takes them all")))
+}
+
+/// Refuses the transports and patterns that these libraries do not have.
+pub(super) fn check_spec(system: &str, spec: &SocketSpec<'_>) -> Result<(), DriverError> {
+    match spec.transport {
+        Transport::Inproc | Transport::Ipc | Transport::Tcp => {}
+        other => return Err(DriverError::new(format!("{system} has no transport {other}: use inproc, ipc or tcp"))),
+    }
+    for endpoint in spec.bind.into_iter().chain(spec.connect.iter().map(String::as_str)) {
+        if !endpoint.starts_with(&format!("{}://", spec.transport)) {
+            return Err(DriverError::new(format!("{endpoint} is no {0} endpoint: it must start with {0}://", spec.transport)));
+        }
+    }
+    Ok(())
+}
+
+/// An endpoint as C wants it.
+pub(super) fn c_endpoint(endpoint: &str) -> Result<CString, DriverError> {
+    CString::new(endpoint).map_err(|_| DriverError::new(format!("the endpoint {endpoint:?} has a NUL in it: leave it out")))
+}
+
+/// Refuses a number of I/O threads other than 1, for libraries that have no choice.
+pub(super) fn check_one_io_thread(system: &str, threads: &str, options: &Options) -> Result<(), DriverError> {
+    match options.get("io_threads").and_then(Value::as_u64) {
+        None | Some(1) => Ok(()),
+        Some(other) => Err(DriverError::new(format!("{system}: io_threads is {other}, but {threads}: leave io_threads at 1"))),
+    }
+}
+
+/// The socket types, which all three libraries name alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Copies each message to every subscriber.
+    Pub,
+    /// Hears what publishers send.
+    Sub,
+    /// Deals messages out to pullers.
+    Push,
+    /// Takes its share of what is pushed.
+    Pull,
+    /// Asks, then waits for the reply.
+    Req,
+    /// Waits for a request, then replies.
+    Rep,
+}
+
+impl Kind {
+    /// The socket type that plays a client.
+    pub(super) fn of(role: Role, pattern: Pattern) -> Kind {
+        match (role, pattern) {
+            (Role::Requester, _) => Kind::Req,
+            (Role::Replier, _) => Kind::Rep,
+            (Role::Publisher, Pattern::Pipeline) => Kind::Push,
+            (Role::Publisher, _) => Kind::Pub,
+            (Role::Subscriber, Pattern::Pipeline) => Kind::Pull,
+            (Role::Subscriber, _) => Kind::Sub,
+        }
+    }
+}
+
+/// A count as the C `int` of a socket option, at most `most`.
+pub(super) fn clamped(value: u64, most: i32) -> i32 {
+    i32::try_from(value).unwrap_or(most).min(most)
+}
+
+/// What the kernel makes of a socket buffer that a process asks for: at most
+/// its limit (`net.core.wmem_max` for sending, `net.core.rmem_max` for
+/// receiving), bytes. It then doubles the figure for its own book-keeping.
+pub(super) fn kernel_grants(asked: i32, limit: &str) -> i64 {
+    let limit = std::fs::read_to_string(format!("/proc/sys/net/core/{limit}")).ok();
+    let limit = limit.and_then(|text| text.trim().parse().ok()).unwrap_or(i64::MAX);
+    i64::from(asked).min(limit)
+}

@@ -1,0 +1,15 @@
+//! The load generator: schedule, recorder, ledger, drivers, and the built-in
+//! agent that plays clients. It knows nothing of studies.
+#![deny(missing_docs)]
+
+pub mod agent;
+pub mod clock;
+pub mod drivers;
+pub mod ledger;
+pub mod publisher;
+pub mod schedule;
+pub mod simulation;
+pub mod subscriber;
+pub mod threads;
+pub mod usage;
+pub mod window;

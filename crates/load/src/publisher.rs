@@ -1,0 +1,358 @@
+//! A publisher without a socket and without a clock: it is told the time and
+//! what became of each send, and says what to do next.
+
+use crate::schedule::Schedule;
+use crate::window::{Window, measures_latency};
+use pubmark_model::header::{Header, MAX_SEQUENCE, MIN_LEN, pattern};
+use pubmark_model::protocol::PublisherTotal;
+use pubmark_model::units::Ns;
+use pubmark_model::workload::{Extent, Rate, Workload};
+use pubmark_stats::Histogram;
+
+/// What a publisher wants to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing before this instant.
+    Wait(Ns),
+    /// Send the message now.
+    Send,
+    /// Nothing more, ever.
+    Done,
+}
+
+/// Builds the messages that are no data: probes and end markers.
+pub struct Marker {
+    publisher: u32,
+    message: Vec<u8>,
+}
+
+impl Marker {
+    /// Markers of publisher `id`, as long as the workload's messages.
+    pub fn new(workload: &Workload, id: u32) -> Marker {
+        Marker { publisher: id, message: pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize) }
+    }
+
+    /// A marker with this sequence: `PROBE` or `END`.
+    pub fn message(&mut self, sequence: u32, now: Ns) -> &[u8] {
+        let _ = Header { intended_ns: now, publisher: self.publisher, sequence, sent_ns: Some(now) }.write(&mut self.message);
+        &self.message
+    }
+}
+
+/// One publisher (or requester).
+pub struct Publisher {
+    id: u32,
+    window: Window,
+    schedule: Option<Schedule>,
+    quantum_ns: Ns,
+    give_up_ns: Option<Ns>,
+    left: Option<u64>,
+    message: Vec<u8>,
+    sequence: u64,
+    most: u64,
+    first: Option<u64>,
+    end: u64,
+    offered: u64,
+    intended_ns: Ns,
+    woke_ns: Ns,
+    waiting: bool,
+    free_ns: Ns,
+    done: bool,
+    first_sent_ns: Option<Ns>,
+    last_sent_ns: Ns,
+    sent_slices: Vec<u64>,
+    send_lag: Option<Histogram>,
+    own_lag: Option<Histogram>,
+}
+
+impl Publisher {
+    /// Publisher `id` of the workload, with the window of its run. `most` is
+    /// how many messages its subscribers can keep account of.
+    pub fn new(workload: &Workload, id: u32, window: Window, most: u64) -> Publisher {
+        let schedule = match workload.rate {
+            Rate::PerKilosecond(rate) => Some(Schedule::new(workload.arrival, rate, id, workload.publishers, workload.seed)),
+            Rate::Max => None,
+        };
+        let lag = || (schedule.is_some() && measures_latency(workload)).then(Histogram::latency);
+        Publisher {
+            id,
+            window,
+            quantum_ns: workload.pacing_quantum_ns,
+            give_up_ns: window.to_ns.map(|to| to + workload.drain_ns),
+            left: match workload.extent {
+                Extent::Count(count) => Some(count),
+                Extent::TimeNs(_) => None,
+            },
+            message: pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize),
+            sequence: 0,
+            most: most.min(u64::from(MAX_SEQUENCE)),
+            first: None,
+            end: 0,
+            offered: 0,
+            intended_ns: 0,
+            woke_ns: 0,
+            waiting: false,
+            free_ns: 0,
+            done: false,
+            first_sent_ns: None,
+            last_sent_ns: 0,
+            sent_slices: vec![0; window.slices],
+            send_lag: lag(),
+            own_lag: lag(),
+            schedule,
+        }
+    }
+
+    /// What to do at `now`.
+    #[inline]
+    pub fn next(&mut self, now: Ns) -> Next {
+        if self.done {
+            return Next::Done;
+        }
+        if std::mem::take(&mut self.waiting) {
+            self.woke_ns = now;
+        }
+        let next = match &self.schedule {
+            Some(schedule) => {
+                let due = self.window.start_ns + schedule.due();
+                if self.left.is_none() && self.window.to_ns.is_some_and(|to| due >= to) {
+                    Next::Done
+                } else if due > now {
+                    Next::Wait(due.max(self.woke_ns + self.quantum_ns))
+                } else if self.give_up_ns.is_some_and(|give_up| now >= give_up) {
+                    Next::Done
+                } else {
+                    self.intended_ns = due;
+                    Next::Send
+                }
+            }
+            None => {
+                if now < self.window.start_ns {
+                    Next::Wait(self.window.start_ns)
+                } else if self.left.is_none() && self.window.to_ns.is_some_and(|to| now >= to) {
+                    Next::Done
+                } else {
+                    self.intended_ns = now;
+                    Next::Send
+                }
+            }
+        };
+        match next {
+            Next::Wait(_) => self.waiting = true,
+            Next::Done => self.finish(),
+            Next::Send if self.left == Some(0) || self.sequence >= self.most => {
+                self.finish();
+                return Next::Done;
+            }
+            Next::Send => {}
+        }
+        next
+    }
+
+    /// The message to send, stamped with `now`.
+    #[inline]
+    pub fn message(&mut self, now: Ns) -> &[u8] {
+        let header = Header { intended_ns: self.intended_ns, publisher: self.id, sequence: self.sequence as u32, sent_ns: Some(now) };
+        let _ = header.write(&mut self.message);
+        &self.message
+    }
+
+    /// The message was accepted: offered at `began`, and the call returned at `ended`.
+    #[inline]
+    pub fn accepted(&mut self, began: Ns, ended: Ns) {
+        if self.intended_ns >= self.window.from_ns {
+            self.first.get_or_insert(self.sequence);
+            self.end = self.sequence + 1;
+            self.offered += 1;
+            self.first_sent_ns.get_or_insert(began);
+            if let Some(left) = &mut self.left {
+                *left -= 1;
+            }
+            if let Some(lag) = &mut self.send_lag {
+                lag.record(began.saturating_sub(self.intended_ns));
+            }
+            if let Some(lag) = &mut self.own_lag {
+                lag.record(began.saturating_sub(self.intended_ns.max(self.free_ns)));
+            }
+        }
+        if let Some(slice) = self.window.slice(began) {
+            self.sent_slices[slice] += 1;
+        }
+        self.last_sent_ns = began;
+        self.free_ns = ended;
+        self.sequence += 1;
+        if let Some(schedule) = &mut self.schedule {
+            schedule.advance();
+        }
+    }
+
+    /// The system did not take the message, and will be asked again: what is
+    /// late from now on is not the generator's doing.
+    pub fn refused(&mut self, ended: Ns) {
+        self.free_ns = ended;
+    }
+
+    /// Counts what was due in the window and never sent.
+    fn finish(&mut self) {
+        self.done = true;
+        let Some(schedule) = &mut self.schedule else { return };
+        let mut left = self.left;
+        loop {
+            let due = self.window.start_ns + schedule.due();
+            let over = match left {
+                Some(left) => left == 0,
+                None => self.window.to_ns.is_none_or(|to| due >= to),
+            };
+            if over {
+                return;
+            }
+            if due >= self.window.from_ns {
+                self.offered += 1;
+                left = left.map(|left| left - 1);
+            }
+            schedule.advance();
+        }
+    }
+
+    /// Ends before the schedule does, because a stop came.
+    pub fn abandon(&mut self) {
+        if !self.done {
+            self.finish();
+        }
+    }
+
+    /// What was sent.
+    pub fn total(&self) -> PublisherTotal {
+        let first = self.first.unwrap_or(self.sequence);
+        PublisherTotal { publisher: self.id, sent: self.sequence, window_first: first, window_end: self.end.max(first), offered: self.offered }
+    }
+
+    /// All messages sent, warm-up included.
+    #[inline]
+    pub fn sent(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Whether it stopped at the number of messages that can be accounted for.
+    pub fn exhausted(&self) -> bool {
+        self.sequence >= self.most && self.left != Some(0)
+    }
+
+    /// First and last send within the window, ns.
+    pub fn send_span(&self) -> (Option<Ns>, Ns) {
+        (self.first_sent_ns, self.last_sent_ns)
+    }
+
+    /// Messages sent in each slice of the window.
+    pub fn sent_slices(&self) -> &[u64] {
+        &self.sent_slices
+    }
+
+    /// Send lag: all of it, and the generator's own part.
+    pub fn lags(&self) -> (Option<&Histogram>, Option<&Histogram>) {
+        (self.send_lag.as_ref(), self.own_lag.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubmark_model::setting::{Settings, key, with_defaults};
+
+    fn workload(pairs: &[(&str, &str)]) -> Workload {
+        let mut settings = Settings::new();
+        for (name, value) in pairs {
+            settings.insert((*name).into(), key(name).unwrap().read(value).unwrap());
+        }
+        Workload::resolve(&with_defaults(settings)).unwrap()
+    }
+
+    /// Plays a publisher whose clock is ours: each send takes `cost`.
+    fn play(workload: &Workload, cost: Ns, stall: Option<(Ns, Ns)>) -> Publisher {
+        let start = 1_000_000;
+        let mut publisher = Publisher::new(workload, 0, Window::new(workload, start), 10_000_000);
+        let mut now = start - 500_000;
+        loop {
+            match publisher.next(now) {
+                Next::Done => return publisher,
+                Next::Wait(until) => {
+                    assert!(until > now);
+                    now = until;
+                }
+                Next::Send => {
+                    let began = now;
+                    publisher.message(now);
+                    now += cost;
+                    publisher.accepted(began, now);
+                }
+            }
+            if let Some((at, until)) = stall
+                && (start + at..start + until).contains(&now)
+            {
+                now = start + until;
+            }
+        }
+    }
+
+    #[test]
+    fn offers_exactly_what_was_asked() {
+        for (rate, seconds) in [("1", 10u64), ("1000", 3), ("50000", 2)] {
+            let workload = workload(&[("rate", rate), ("warmup", "1s"), ("duration", &format!("{seconds}s"))]);
+            let total = play(&workload, 1_000, None).total();
+            let rate: u64 = rate.parse().unwrap();
+            assert_eq!(total.offered, rate * seconds);
+            assert_eq!(total.window_end - total.window_first, rate * seconds);
+            assert_eq!(total.sent, rate * (seconds + 1));
+        }
+    }
+
+    #[test]
+    fn a_stall_is_not_forgotten() {
+        let workload = workload(&[("rate", "1000"), ("warmup", "1s"), ("duration", "10s")]);
+        let publisher = play(&workload, 1_000, Some((5_000_000_000, 6_000_000_000)));
+        assert_eq!(publisher.total().offered, 10_000);
+        assert_eq!(publisher.total().window_end - publisher.total().window_first, 10_000);
+        let (lag, own) = publisher.lags();
+        let (lag, own) = (lag.unwrap(), own.unwrap());
+        assert!((lag.max() as f64 / 1e9 - 1.0).abs() < 0.01);
+        assert!((lag.value_at(0.95) as f64 / 1e9 - 0.5).abs() < 0.01, "half of the stalled tenth waited over 0.5 s");
+        assert!((own.max() as f64 / 1e9 - 1.0).abs() < 0.01, "it was the generator's own doing");
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_counted() {
+        let workload = workload(&[("rate", "1000"), ("warmup", "0s"), ("duration", "2s"), ("drain", "1s")]);
+        let total = play(&workload, 10_000_000, None).total();
+        assert_eq!(total.offered, 2_000);
+        assert_eq!(total.window_end - total.window_first, 300, "100 a second for 2 s and 1 s of drain");
+    }
+
+    #[test]
+    fn a_count_is_exact() {
+        for rate in ["7", "1000", "max"] {
+            let workload = workload(&[("rate", rate), ("warmup", "100ms"), ("count", "123")]);
+            let total = play(&workload, 1_000, None).total();
+            assert_eq!((total.offered, total.window_end - total.window_first), (123, 123), "{rate}");
+        }
+    }
+
+    #[test]
+    fn a_quantum_joins_wakeups_and_sends_nothing_early() {
+        let workload = workload(&[("rate", "50000"), ("warmup", "0s"), ("duration", "1s"), ("pacing_quantum", "1ms")]);
+        let mut publisher = Publisher::new(&workload, 0, Window::new(&workload, 1_000_000), 1_000_000);
+        let (mut now, mut wakeups) = (0, 0);
+        loop {
+            match publisher.next(now) {
+                Next::Done => break,
+                Next::Wait(until) => (now, wakeups) = (until, wakeups + 1),
+                Next::Send => {
+                    publisher.message(now);
+                    publisher.accepted(now, now);
+                }
+            }
+        }
+        assert_eq!(publisher.total().offered, 50_000);
+        assert!(wakeups <= 1_002, "{wakeups}");
+        assert!(publisher.lags().0.unwrap().max() <= 1_001_000);
+    }
+}

@@ -1,0 +1,206 @@
+//! The mock system: clients and a network in virtual time, with faults by the
+//! number. Whole studies run on it in tests, in no time and always the same.
+
+use crate::publisher::{Next, Publisher};
+use crate::subscriber::{Subscriber, ledger_capacity};
+use crate::threads::Outcome;
+use crate::window::Window;
+use pubmark_model::header::SENT_LEN;
+use pubmark_model::options::{OptionValues, Options};
+use pubmark_model::plan::Random;
+use pubmark_model::protocol::{Client, PublisherTotal, Role};
+use pubmark_model::units::Ns;
+use pubmark_model::workload::Workload;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What the mock does to messages; `n` counts a publisher's messages from 1.
+#[derive(Clone, Copy, Debug, Default)]
+struct Faults {
+    lose_every: u64,
+    duplicate_every: u64,
+    reorder_every: u64,
+    corrupt_every: u64,
+    delay_ns: Ns,
+    jitter_ns: Ns,
+    stall_at_ns: Ns,
+    stall_for_ns: Ns,
+    send_cost_ns: Ns,
+}
+
+impl Faults {
+    fn new(options: &Options) -> Faults {
+        Faults {
+            lose_every: options.number("lose_every"),
+            duplicate_every: options.number("duplicate_every"),
+            reorder_every: options.number("reorder_every"),
+            corrupt_every: options.number("corrupt_every"),
+            delay_ns: options.time_ns("delay"),
+            jitter_ns: options.time_ns("jitter"),
+            stall_at_ns: options.time_ns("stall_at"),
+            stall_for_ns: options.time_ns("stall_for"),
+            send_cost_ns: options.time_ns("send_cost").max(1),
+        }
+    }
+}
+
+fn every(number: u64, period: u64) -> bool {
+    period > 0 && number.is_multiple_of(period)
+}
+
+/// What happens at an instant; equal instants keep the order of their making.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    /// A publisher has something to do.
+    Turn(usize),
+    /// A message reaches a subscriber (a requester, as a reply).
+    Arrival(usize, Vec<u8>),
+}
+
+/// The way from one publisher to one subscriber.
+#[derive(Default)]
+struct Link {
+    last_ns: Ns,
+    held_back: Option<Vec<u8>>,
+}
+
+struct World {
+    faults: Faults,
+    random: Random,
+    start_ns: Ns,
+    agenda: BinaryHeap<Reverse<(Ns, u64, Happening)>>,
+    made: u64,
+    links: Vec<Vec<Link>>,
+}
+
+impl World {
+    fn plan(&mut self, at_ns: Ns, happening: Happening) {
+        self.made += 1;
+        self.agenda.push(Reverse((at_ns, self.made, happening)));
+    }
+
+    /// Sends one copy over a link, with the faults that are its turn.
+    fn carry(&mut self, from: usize, to: usize, number: u64, mut message: Vec<u8>, now: Ns, hops: u64) -> Option<Ns> {
+        let faults = self.faults;
+        if every(number, faults.lose_every) {
+            return None;
+        }
+        if every(number, faults.corrupt_every) {
+            let place = if message.len() > SENT_LEN { message.len() - 1 } else { 11 };
+            message[place] ^= 0x40;
+        }
+        let jitter = if faults.jitter_ns > 0 { (self.random.unit() * faults.jitter_ns as f64) as Ns } else { 0 };
+        let mut at = now + (faults.delay_ns + jitter) * hops;
+        let stall = self.start_ns + faults.stall_at_ns;
+        if faults.stall_for_ns > 0 && (stall..stall + faults.stall_for_ns).contains(&at) {
+            at = stall + faults.stall_for_ns;
+        }
+        let link = &mut self.links[from][to];
+        at = at.max(link.last_ns);
+        link.last_ns = at;
+        if every(number, faults.reorder_every) && link.held_back.is_none() {
+            link.held_back = Some(message);
+            return Some(at);
+        }
+        let held_back = link.held_back.take();
+        let copy = every(number, faults.duplicate_every).then(|| message.clone());
+        self.plan(at, Happening::Arrival(to, message));
+        for later in copy.into_iter().chain(held_back) {
+            self.plan(at, Happening::Arrival(to, later));
+        }
+        Some(at)
+    }
+}
+
+/// Runs all clients of a workload from the start to the end of the drain.
+pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns: Ns) -> Vec<Outcome> {
+    let window = Window::new(workload, start_ns);
+    let closed_loop = clients.iter().any(|client| client.role == Role::Requester);
+    let mut publishers: Vec<Publisher> = Vec::new();
+    let mut subscribers: Vec<Subscriber> = Vec::new();
+    for client in clients {
+        if matches!(client.role, Role::Publisher | Role::Requester) {
+            publishers.push(Publisher::new(workload, client.id, window, ledger_capacity(workload)));
+        }
+        let hears = match client.role {
+            Role::Subscriber => client.hears_first..client.hears_first + client.hears_count,
+            Role::Requester => client.id..client.id + 1,
+            Role::Publisher | Role::Replier => continue,
+        };
+        subscribers.push(Subscriber::new(workload, hears));
+    }
+    for subscriber in &mut subscribers {
+        subscriber.start(window);
+    }
+    let hearers: Vec<Vec<usize>> = publishers
+        .iter()
+        .map(|publisher| {
+            let id = publisher.total().publisher;
+            (0..subscribers.len()).filter(|index| subscribers[*index].hears(id)).collect()
+        })
+        .collect();
+    let mut world = World {
+        faults: Faults::new(options),
+        random: Random(workload.seed),
+        start_ns,
+        agenda: BinaryHeap::new(),
+        made: 0,
+        links: publishers.iter().map(|_| subscribers.iter().map(|_| Link::default()).collect()).collect(),
+    };
+    for index in 0..publishers.len() {
+        world.plan(start_ns, Happening::Turn(index));
+    }
+    while let Some(Reverse((now, _, happening))) = world.agenda.pop() {
+        match happening {
+            Happening::Arrival(to, message) => subscribers[to].arrived(&message, now),
+            Happening::Turn(index) => {
+                if let Some(again) = turn(&mut world, &mut publishers[index], index, &hearers[index], workload, closed_loop, now) {
+                    world.plan(again, Happening::Turn(index));
+                }
+            }
+        }
+    }
+    let mut late: Vec<(usize, Ns, Vec<u8>)> = Vec::new();
+    for links in &mut world.links {
+        for (to, link) in links.iter_mut().enumerate() {
+            late.extend(link.held_back.take().map(|message| (to, link.last_ns, message)));
+        }
+    }
+    for (to, at, message) in late {
+        subscribers[to].arrived(&message, at);
+    }
+    let totals: Vec<PublisherTotal> = publishers.iter().map(Publisher::total).collect();
+    for subscriber in &mut subscribers {
+        subscriber.close(&totals);
+    }
+    let publishers = publishers.into_iter().map(|publisher| Outcome { publisher: Some(publisher), ..Outcome::default() });
+    let subscribers = subscribers.into_iter().map(|subscriber| Outcome { subscriber: Some(subscriber), ..Outcome::default() });
+    publishers.chain(subscribers).collect()
+}
+
+/// One turn of a publisher; when its next one is.
+fn turn(world: &mut World, publisher: &mut Publisher, from: usize, hearers: &[usize], workload: &Workload, closed_loop: bool, now: Ns) -> Option<Ns> {
+    match publisher.next(now) {
+        Next::Done => None,
+        Next::Wait(until) => Some(until),
+        Next::Send => {
+            let message = publisher.message(now).to_vec();
+            let number = publisher.sent() + 1;
+            let free = now + world.faults.send_cost_ns;
+            publisher.accepted(now, free);
+            if closed_loop {
+                let reply = hearers.iter().find_map(|to| world.carry(from, *to, number, message.clone(), now, 2));
+                let again = reply.unwrap_or(now + workload.drain_ns).max(free);
+                publisher.refused(again);
+                return Some(again);
+            }
+            let share = (number as usize - 1) % hearers.len().max(1);
+            for (place, to) in hearers.iter().enumerate() {
+                if !workload.competing() || place == share {
+                    world.carry(from, *to, number, message.clone(), now, 1);
+                }
+            }
+            Some(free)
+        }
+    }
+}

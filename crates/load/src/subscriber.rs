@@ -1,0 +1,452 @@
+//! A subscriber without a socket and without a clock: it is handed messages
+//! with the time of their arrival, and keeps recorder and ledger.
+
+use crate::ledger::Seen;
+use crate::window::{Window, measures_latency};
+use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, SENT_LEN, pattern};
+use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Stalls};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::workload::{Arrival, Extent, Pattern, Rate, Verify, Workload};
+use pubmark_stats::Histogram;
+use std::ops::Range;
+
+/// Fastest rate that a ledger makes room for where the schedule sets none,
+/// messages per second: above what any system here has been seen to do.
+const FASTEST_PER_S: u64 = 50_000_000;
+
+/// Silences below this are never called stalls.
+const SHORTEST_STALL: Ns = 100 * MILLISECOND;
+
+/// How many messages of one publisher a ledger must have room for.
+pub fn ledger_capacity(workload: &Workload) -> u64 {
+    let measured = workload.window_ns().unwrap_or(0);
+    let time_ns = u128::from(workload.warmup_ns + measured);
+    let by_time = match workload.rate {
+        Rate::PerKilosecond(rate) => time_ns * u128::from(rate) / 1_000_000_000_000,
+        Rate::Max => time_ns * u128::from(FASTEST_PER_S) / u128::from(SECOND),
+    };
+    // Poisson arrivals exceed their mean: 12 standard deviations and a floor.
+    let spread = if workload.arrival == Arrival::Poisson { 12 * by_time.isqrt() + 64 } else { 64 };
+    let burst = if let Arrival::Burst(size) = workload.arrival { u128::from(size) } else { 0 };
+    let count = if let Extent::Count(count) = workload.extent { u128::from(count) } else { 0 };
+    (by_time + spread + burst + count).min(u128::from(MAX_SEQUENCE)) as u64
+}
+
+/// What one subscriber heard of one publisher.
+struct Stream {
+    seen: Seen,
+    next: u32,
+    distinct: u64,
+    heard: bool,
+    ended: bool,
+    last_latency: Option<(u32, Ns)>,
+}
+
+/// The parts of a workload that each arrival is checked against.
+struct Expectation {
+    payload: usize,
+    body_crc: Option<u32>,
+    latency: bool,
+    competing: bool,
+    stall_ns: Ns,
+}
+
+/// One subscriber, or the receiving side of a requester.
+pub struct Subscriber {
+    hears: Range<u32>,
+    window: Option<Window>,
+    expect: Expectation,
+    streams: Vec<Stream>,
+    counts: LedgerCounts,
+    received: u64,
+    arrived: u64,
+    last_arrival_ns: Option<Ns>,
+    any_arrival_ns: Ns,
+    latency: Histogram,
+    service: Histogram,
+    jitter_sum_ns: f64,
+    jitter_pairs: u64,
+    slices: Vec<u64>,
+    slice_latency: Vec<Histogram>,
+    stalls: Stalls,
+    overflow: bool,
+}
+
+impl Subscriber {
+    /// A subscriber that hears these publishers. Until [`Subscriber::start`],
+    /// only probes are understood.
+    pub fn new(workload: &Workload, hears: Range<u32>) -> Subscriber {
+        let capacity = ledger_capacity(workload);
+        let payload = workload.payload_bytes as usize;
+        let body_crc = (workload.verify == Verify::Full && payload > SENT_LEN).then(|| crc32c::crc32c(&pattern(payload)[SENT_LEN..]));
+        let streams = hears
+            .clone()
+            .map(|_| Stream { seen: Seen::with_capacity(capacity), next: 0, distinct: 0, heard: false, ended: false, last_latency: None })
+            .collect();
+        let expect = Expectation {
+            payload,
+            body_crc,
+            latency: measures_latency(workload),
+            competing: workload.competing(),
+            stall_ns: stall_ns(workload, hears.len() as u64),
+        };
+        Subscriber {
+            hears,
+            window: None,
+            expect,
+            streams,
+            counts: LedgerCounts::default(),
+            received: 0,
+            arrived: 0,
+            last_arrival_ns: None,
+            any_arrival_ns: 0,
+            latency: Histogram::latency(),
+            service: Histogram::latency(),
+            jitter_sum_ns: 0.0,
+            jitter_pairs: 0,
+            slices: Vec::new(),
+            slice_latency: Vec::new(),
+            stalls: Stalls::default(),
+            overflow: false,
+        }
+    }
+
+    /// The run's window is known: messages count from now on.
+    pub fn start(&mut self, window: Window) {
+        self.slices = vec![0; window.slices];
+        if self.expect.latency {
+            let slices = if window.to_ns.is_some() { window.slices } else { 1 };
+            self.slice_latency = (0..slices).map(|_| Histogram::coarse()).collect();
+        }
+        self.any_arrival_ns = window.from_ns;
+        self.window = Some(window);
+    }
+
+    /// A message arrived at `now`.
+    #[inline]
+    pub fn arrived(&mut self, message: &[u8], now: Ns) {
+        let Some(header) = Header::read(message) else {
+            self.damaged();
+            return;
+        };
+        let slot = header.publisher.wrapping_sub(self.hears.start) as usize;
+        let (Some(stream), true) = (self.streams.get_mut(slot), message.len() == self.expect.payload) else {
+            self.damaged();
+            return;
+        };
+        if header.sequence >= END {
+            match header.sequence {
+                PROBE => stream.heard = true,
+                _ => stream.ended = true,
+            }
+            return;
+        }
+        let Some(window) = self.window.filter(|window| header.intended_ns >= window.start_ns && header.intended_ns <= now + SECOND) else {
+            self.damaged();
+            return;
+        };
+        let measured = window.holds(header.intended_ns);
+        let Some(new) = stream.seen.mark(header.sequence) else {
+            self.overflow = true;
+            return;
+        };
+        self.received += 1;
+        if !new {
+            self.counts.duplicated += u64::from(measured);
+            return;
+        }
+        stream.distinct += 1;
+        let in_order = header.sequence >= stream.next;
+        if in_order {
+            stream.next = header.sequence + 1;
+        } else if measured {
+            self.counts.reordered += 1;
+        }
+        let sound = match self.expect.body_crc {
+            Some(crc) => crc32c::crc32c(&message[SENT_LEN..]) == crc,
+            None => true,
+        };
+        if measured {
+            self.last_arrival_ns = Some(now);
+            self.counts.corrupted += u64::from(!sound);
+        }
+        let slice = window.slice(now);
+        if let Some(slice) = slice {
+            self.arrived += 1;
+            self.slices[slice] += 1;
+            self.note_silence(&window, now);
+        }
+        if measured && sound && self.expect.latency {
+            self.measure(slot, &header, now, slice);
+        }
+    }
+
+    #[inline]
+    fn measure(&mut self, slot: usize, header: &Header, now: Ns, slice: Option<usize>) {
+        let Some(latency) = now.checked_sub(header.intended_ns) else {
+            self.counts.negative += 1;
+            return;
+        };
+        self.latency.record(latency);
+        if let Some(service) = header.sent_ns.and_then(|sent| now.checked_sub(sent)) {
+            self.service.record(service);
+        }
+        if let Some(histogram) = slice.and_then(|slice| self.slice_latency.get_mut(slice)) {
+            histogram.record(latency);
+        }
+        // RFC 3393: the variation between a message and the one sent before
+        // it; undefined where that one did not come. Competing subscribers
+        // see only some of a stream: there the one received before counts.
+        let stream = &mut self.streams[slot];
+        if let Some((sequence, before)) = stream.last_latency
+            && (self.expect.competing || sequence.wrapping_add(1) == header.sequence)
+        {
+            self.jitter_sum_ns += latency.abs_diff(before) as f64;
+            self.jitter_pairs += 1;
+        }
+        stream.last_latency = Some((header.sequence, latency));
+    }
+
+    #[cold]
+    fn damaged(&mut self) {
+        self.counts.corrupted += 1;
+        self.counts.unidentified += 1;
+    }
+
+    #[inline]
+    fn note_silence(&mut self, window: &Window, now: Ns) {
+        let silence = now.saturating_sub(self.any_arrival_ns);
+        if silence > self.expect.stall_ns {
+            self.stalls.count += 1;
+            if silence > self.stalls.longest_ns {
+                self.stalls.longest_ns = silence;
+                self.stalls.longest_at_ns = self.any_arrival_ns - window.from_ns;
+            }
+        }
+        self.any_arrival_ns = now;
+    }
+
+    /// Whether it hears this publisher.
+    pub fn hears(&self, publisher: u32) -> bool {
+        self.hears.contains(&publisher)
+    }
+
+    /// Whether a probe of every publisher has arrived.
+    pub fn heard_all(&self) -> bool {
+        self.streams.iter().all(|stream| stream.heard)
+    }
+
+    /// The publishers that no probe has come from.
+    pub fn unheard(&self) -> Vec<u32> {
+        let streams = self.hears.clone().zip(&self.streams);
+        streams.filter(|(_, stream)| !stream.heard).map(|(publisher, _)| publisher).collect()
+    }
+
+    /// Whether nothing more can come: all that was sent is here, or the end
+    /// marker is, which over an orderly transport nothing follows.
+    pub fn complete(&self, totals: &[PublisherTotal], orderly: bool) -> bool {
+        let find = |publisher: u32| totals.iter().find(|total| total.publisher == publisher);
+        self.hears.clone().zip(&self.streams).all(|(publisher, stream)| {
+            (orderly && stream.ended) || (!self.expect.competing && find(publisher).is_some_and(|total| stream.distinct >= total.sent))
+        })
+    }
+
+    /// Whether every publisher's end marker has come.
+    pub fn ended(&self) -> bool {
+        self.streams.iter().all(|stream| stream.ended)
+    }
+
+    /// All data messages received, for the live display.
+    #[inline]
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Closes the ledger: what was expected is known.
+    pub fn close(&mut self, totals: &[PublisherTotal]) {
+        let (Some(window), false) = (self.window, totals.is_empty()) else { return };
+        for total in totals.iter().filter(|total| self.hears.contains(&total.publisher)) {
+            let stream = &self.streams[(total.publisher - self.hears.start) as usize];
+            self.counts.delivered += stream.seen.count(total.window_first, total.window_end);
+            if !self.expect.competing {
+                self.counts.expected += total.window_end - total.window_first;
+            }
+        }
+        if let (Some(to), false) = (window.to_ns, self.expect.competing) {
+            self.note_silence(&window, to.max(self.any_arrival_ns));
+        }
+    }
+
+    /// Which sequences arrived, by publisher.
+    pub fn seen(&self) -> impl Iterator<Item = (u32, &Seen)> {
+        self.hears.clone().zip(self.streams.iter().map(|stream| &stream.seen))
+    }
+
+    /// The ledger's counts.
+    pub fn counts(&self) -> LedgerCounts {
+        self.counts
+    }
+
+    /// Arrivals within the window's time, and the last arrival of a window message.
+    pub fn arrivals(&self) -> (u64, Option<Ns>) {
+        (self.arrived, self.last_arrival_ns)
+    }
+
+    /// Latency from intended and from actual send time.
+    pub fn latencies(&self) -> (&Histogram, &Histogram) {
+        (&self.latency, &self.service)
+    }
+
+    /// Sum and number of delay variations.
+    pub fn jitter(&self) -> (f64, u64) {
+        (self.jitter_sum_ns, self.jitter_pairs)
+    }
+
+    /// Arrivals, and their latencies, by slice of the window.
+    pub fn slices(&self) -> (&[u64], &[Histogram]) {
+        (&self.slices, &self.slice_latency)
+    }
+
+    /// Silences.
+    pub fn stalls(&self) -> Stalls {
+        self.stalls
+    }
+
+    /// Whether a sequence came that the ledger has no room for.
+    pub fn overflow(&self) -> bool {
+        self.overflow
+    }
+}
+
+/// The silence that counts as a stall: twenty times the mean gap (or burst
+/// period), half a second where messages go out as fast as possible.
+fn stall_ns(workload: &Workload, heard: u64) -> Ns {
+    let Rate::PerKilosecond(rate) = workload.rate else { return SECOND / 2 };
+    let burst = if let Arrival::Burst(size) = workload.arrival { u64::from(size) } else { 1 };
+    let sharing = if workload.competing() { u64::from(workload.subscribers) } else { 1 };
+    let heard = if workload.pattern == Pattern::RequestReply { 1 } else { heard.max(1) };
+    let gap = u128::from(burst * sharing) * 1_000_000_000_000 / (u128::from(rate) * u128::from(heard));
+    (20 * gap.min(u128::from(SECOND) * 3_600) as Ns).max(SHORTEST_STALL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubmark_model::setting::{Settings, key, with_defaults};
+
+    fn workload(pairs: &[(&str, &str)]) -> Workload {
+        let mut settings = Settings::new();
+        for (name, value) in pairs {
+            settings.insert((*name).into(), key(name).unwrap().read(value).unwrap());
+        }
+        Workload::resolve(&with_defaults(settings)).unwrap()
+    }
+
+    fn message(len: usize, publisher: u32, sequence: u32, intended_ns: Ns) -> Vec<u8> {
+        let mut message = pattern(len);
+        assert!(Header { intended_ns, publisher, sequence, sent_ns: Some(intended_ns + 10) }.write(&mut message));
+        message
+    }
+
+    fn subscriber(workload: &Workload) -> Subscriber {
+        let mut subscriber = Subscriber::new(workload, 0..workload.publishers);
+        subscriber.start(Window::new(workload, 1_000_000_000));
+        subscriber
+    }
+
+    const FROM: Ns = 2_000_000_000;
+
+    #[test]
+    fn every_kind_of_fault_is_counted_apart() {
+        let workload = workload(&[("verify", "full"), ("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);
+        let mut subscriber = subscriber(&workload);
+        for sequence in [0u32, 1, 3, 2, 2, 6] {
+            let intended = FROM + u64::from(sequence) * 1_000_000;
+            subscriber.arrived(&message(64, 0, sequence, intended), intended + 100_000);
+        }
+        let mut damaged = message(64, 0, 7, FROM + 7_000_000);
+        damaged[40] ^= 1;
+        subscriber.arrived(&damaged, FROM + 7_100_000);
+        subscriber.arrived(&damaged[..60], FROM + 7_200_000);
+        subscriber.arrived(&message(64, 9, 8, FROM + 8_000_000), FROM + 8_100_000);
+        subscriber.close(&[PublisherTotal { publisher: 0, sent: 9, window_first: 0, window_end: 9, offered: 9 }]);
+        let counts = subscriber.counts();
+        assert_eq!((counts.expected, counts.delivered), (9, 6), "4, 5 and 8 are lost");
+        assert_eq!((counts.duplicated, counts.reordered), (1, 1));
+        assert_eq!((counts.corrupted, counts.unidentified), (3, 2));
+        assert_eq!(subscriber.latencies().0.count(), 5, "a damaged message has no latency");
+        assert_eq!(subscriber.jitter().1, 1, "only 0 and 1 came one after the other");
+    }
+
+    #[test]
+    fn latency_counts_from_the_intended_time() {
+        let workload = workload(&[("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);
+        let mut subscriber = subscriber(&workload);
+        for sequence in 0..1_000u32 {
+            let intended = FROM + u64::from(sequence) * 1_000_000;
+            subscriber.arrived(&message(64, 0, sequence, intended), intended + 50_000 + u64::from(sequence % 2) * 1_000);
+        }
+        let (latency, service) = subscriber.latencies();
+        assert!((latency.value_at(0.5) as f64 - 50_000.0).abs() < 60.0);
+        assert!((latency.max() as f64 - 51_000.0).abs() < 60.0);
+        assert!((service.max() as f64 - 50_990.0).abs() < 60.0);
+        let (sum, pairs) = subscriber.jitter();
+        assert_eq!((sum / pairs as f64, pairs), (1_000.0, 999));
+    }
+
+    #[test]
+    fn warmup_and_tail_stay_outside() {
+        let workload = workload(&[("payload", "16"), ("warmup", "1s"), ("duration", "1s")]);
+        let mut subscriber = subscriber(&workload);
+        subscriber.arrived(&message(16, 0, 0, FROM - 1)[..16], FROM + 5);
+        subscriber.arrived(&message(16, 0, 1, FROM)[..16], FROM + 5);
+        subscriber.arrived(&message(16, 0, 2, FROM + SECOND - 1)[..16], FROM + SECOND + 5);
+        subscriber.close(&[PublisherTotal { publisher: 0, sent: 3, window_first: 1, window_end: 3, offered: 2 }]);
+        assert_eq!((subscriber.counts().expected, subscriber.counts().delivered), (2, 2));
+        assert_eq!(subscriber.latencies().0.count(), 2);
+        assert_eq!(subscriber.arrivals().0, 2, "arrivals are counted by their own time");
+    }
+
+    #[test]
+    fn a_silence_is_a_stall_with_its_place() {
+        let workload = workload(&[("payload", "16"), ("warmup", "1s"), ("duration", "5s")]);
+        let mut subscriber = subscriber(&workload);
+        for sequence in 0..5_000u32 {
+            let intended = FROM + u64::from(sequence) * 1_000_000;
+            let held = (FROM + 2 * SECOND..FROM + 3 * SECOND).contains(&intended);
+            let at = if held { FROM + 3 * SECOND } else { intended };
+            subscriber.arrived(&message(16, 0, sequence, intended)[..16], at + 1_000);
+        }
+        let stalls = subscriber.stalls();
+        assert_eq!(stalls.count, 1);
+        assert_eq!(stalls.longest_ns / 1_000_000, 1_001);
+        assert_eq!(stalls.longest_at_ns / 1_000_000, 1_999);
+    }
+
+    #[test]
+    fn end_marker_or_all_messages_complete_a_stream() {
+        let workload = workload(&[("payload", "64"), ("warmup", "1s")]);
+        let mut subscriber = subscriber(&workload);
+        let total = [PublisherTotal { publisher: 0, sent: 2, window_first: 0, window_end: 2, offered: 2 }];
+        subscriber.arrived(&message(64, 0, 0, FROM), FROM);
+        assert!(!subscriber.complete(&total, true));
+        subscriber.arrived(&message(64, 0, END, FROM), FROM);
+        assert!(subscriber.complete(&total, true));
+        assert!(!subscriber.complete(&total, false), "without order, something may still come");
+        subscriber.arrived(&message(64, 0, 1, FROM), FROM);
+        assert!(subscriber.complete(&total, false));
+    }
+
+    #[test]
+    fn any_bytes_do_no_harm() {
+        let workload = workload(&[("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);
+        let mut subscriber = subscriber(&workload);
+        let mut random = pubmark_model::plan::Random(5);
+        for round in 0..20_000 {
+            let bytes: Vec<u8> = (0..round % 80).map(|_| random.bits() as u8).collect();
+            subscriber.arrived(&bytes, FROM + round);
+        }
+        assert_eq!(subscriber.counts().corrupted, 20_000);
+        assert_eq!(subscriber.received(), 0);
+    }
+}

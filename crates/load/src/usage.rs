@@ -1,0 +1,136 @@
+//! What this process uses, from kernel accounting, over exactly the window.
+
+use crate::clock;
+use crate::window::Window;
+use nix::sys::resource::{UsageWho, getrusage};
+use pubmark_model::protocol::AgentUsage;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// RSS samples are this far apart.
+const SAMPLE: Ns = 250 * MILLISECOND;
+
+/// Samples the process on a thread of its own.
+pub struct Sampler {
+    thread: JoinHandle<AgentUsage>,
+    stop: Arc<AtomicBool>,
+}
+
+struct Snapshot {
+    at: Ns,
+    cpu: Ns,
+    user: Ns,
+    system: Ns,
+    voluntary: u64,
+    involuntary: u64,
+}
+
+fn snapshot() -> Snapshot {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).ok();
+    let ns = |time: nix::sys::time::TimeVal| time.tv_sec() as u64 * SECOND + time.tv_usec() as u64 * 1_000;
+    Snapshot {
+        at: clock::now(),
+        cpu: clock::process_cpu(),
+        user: usage.map(|usage| ns(usage.user_time())).unwrap_or_default(),
+        system: usage.map(|usage| ns(usage.system_time())).unwrap_or_default(),
+        voluntary: usage.map(|usage| usage.voluntary_context_switches() as u64).unwrap_or_default(),
+        involuntary: usage.map(|usage| usage.involuntary_context_switches() as u64).unwrap_or_default(),
+    }
+}
+
+/// Resident and unique set size of a process from the text of its
+/// `smaps_rollup`, bytes.
+pub fn parse_smaps(text: &str) -> (u64, u64) {
+    let field = |name: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|rest| rest.split_whitespace().next()).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or_default() * 1_024
+    };
+    (field("Rss:"), field("Private_Clean:") + field("Private_Dirty:"))
+}
+
+impl Sampler {
+    /// Starts to sample: CPU time at the window's edges, memory within it.
+    pub fn start(window: Window) -> Sampler {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || sample(window, &stopped));
+        Sampler { thread, stop }
+    }
+
+    /// Ends, at the window's end or now, whichever is first.
+    pub fn finish(self) -> AgentUsage {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn sample(window: Window, stop: &AtomicBool) -> AgentUsage {
+    clock::exact_timers();
+    let wait = |until: Ns| {
+        while clock::now() < until && !stop.load(Ordering::Relaxed) {
+            clock::sleep_until(until);
+        }
+    };
+    let mut usage = AgentUsage::default();
+    wait(window.from_ns);
+    let began = snapshot();
+    let to = window.to_ns.unwrap_or(Ns::MAX);
+    // The first sample waits for a quarter of the step, so that even the
+    // shortest window has one, taken under load.
+    let mut next = window.from_ns + SAMPLE.min(window.to_ns.map_or(SAMPLE, |to| to - window.from_ns)) / 4;
+    while next < to && !stop.load(Ordering::Relaxed) {
+        wait(next);
+        if let Ok(text) = std::fs::read_to_string("/proc/self/smaps_rollup") {
+            let (rss, uss) = parse_smaps(&text);
+            usage.rss_bytes.push(rss);
+            usage.uss_bytes.push(uss);
+        }
+        // Reading costs the kernel a walk over the pages: a second apart is
+        // enough once there are a few.
+        next += if usage.rss_bytes.len() < 4 { SAMPLE } else { SECOND };
+    }
+    wait(to);
+    let ended = snapshot();
+    usage.wall_ns = ended.at - began.at;
+    usage.cpu_ns = ended.cpu - began.cpu;
+    // The split into user and system is the kernel's estimate; the sum is not.
+    let (user, system) = (ended.user - began.user, ended.system - began.system);
+    usage.user_ns = if user + system == 0 { 0 } else { (u128::from(usage.cpu_ns) * u128::from(user) / u128::from(user + system)) as Ns };
+    usage.voluntary_switches = ended.voluntary - began.voluntary;
+    usage.involuntary_switches = ended.involuntary - began.involuntary;
+    usage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn smaps_fields_add_up() {
+        let text = "00400000-7fff [rollup]\nRss:    1200 kB\nPss: 600 kB\nPrivate_Clean:   100 kB\nPrivate_Dirty:  300 kB\n";
+        assert_eq!(parse_smaps(text), (1_200 * 1_024, 400 * 1_024));
+        assert_eq!(parse_smaps("garbage"), (0, 0));
+    }
+
+    #[test]
+    fn cpu_time_of_the_window_is_that_of_the_work_done_in_it() {
+        let start = clock::now();
+        let window = Window { start_ns: start, from_ns: start, to_ns: Some(start + 200 * MILLISECOND), slice_ns: SECOND, slices: 1 };
+        let sampler = Sampler::start(window);
+        let before = clock::process_cpu();
+        while clock::now() < start + 200 * MILLISECOND {
+            std::hint::spin_loop();
+        }
+        let spent = clock::process_cpu() - before;
+        while !sampler.thread.is_finished() {
+            std::thread::yield_now();
+        }
+        let usage = sampler.finish();
+        let ratio = usage.cpu_ns as f64 / spent as f64;
+        assert!((0.8..1.25).contains(&ratio), "{usage:?} against {spent}");
+        assert!(!usage.rss_bytes.is_empty() && usage.uss_bytes[0] <= usage.rss_bytes[0]);
+    }
+}

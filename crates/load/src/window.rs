@@ -1,0 +1,63 @@
+//! The measured window, and its slices.
+
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::workload::{Pattern, Rate, Workload};
+
+/// Most slices of a series.
+pub const MAX_SLICES: u64 = 3_600;
+
+/// The measured window on the agent's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// When the schedule starts, ns.
+    pub start_ns: Ns,
+    /// The window's beginning, ns.
+    pub from_ns: Ns,
+    /// Its end (not included); none for a count of messages at `max`.
+    pub to_ns: Option<Ns>,
+    /// Length of a slice of the series, ns.
+    pub slice_ns: Ns,
+    /// How many slices the series has room for.
+    pub slices: usize,
+}
+
+impl Window {
+    /// The window of a workload that starts at `start_ns`.
+    pub fn new(workload: &Workload, start_ns: Ns) -> Window {
+        let length = workload.window_ns();
+        let slice_ns = match length {
+            Some(length) => (length / 20).clamp(10 * MILLISECOND, SECOND).max(length.div_ceil(MAX_SLICES)),
+            None => SECOND,
+        };
+        let slices = length.map_or(MAX_SLICES, |length| length.div_ceil(slice_ns)).max(1) as usize;
+        let from_ns = start_ns + workload.warmup_ns;
+        Window { start_ns, from_ns, to_ns: length.map(|length| from_ns + length), slice_ns, slices }
+    }
+
+    /// Whether an instant lies in the window.
+    #[inline]
+    pub fn holds(&self, at_ns: Ns) -> bool {
+        at_ns >= self.from_ns && self.to_ns.is_none_or(|to| at_ns < to)
+    }
+
+    /// The slice of an instant within the window.
+    #[inline]
+    pub fn slice(&self, at_ns: Ns) -> Option<usize> {
+        if !self.holds(at_ns) {
+            return None;
+        }
+        Some((((at_ns - self.from_ns) / self.slice_ns) as usize).min(self.slices - 1))
+    }
+}
+
+/// Whether latencies are measured at all: not where messages go out as fast
+/// as possible, for there latency is the length of a queue.
+pub fn measures_latency(workload: &Workload) -> bool {
+    workload.rate != Rate::Max || workload.pattern == Pattern::RequestReply
+}
+
+/// How many messages may pass between two looks at the clock where latency is
+/// not measured: 16 KiB worth, 64 at most.
+pub fn clock_stride(workload: &Workload) -> u32 {
+    if measures_latency(workload) { 1 } else { (16_384 / workload.payload_bytes.max(1)).clamp(1, 64) as u32 }
+}

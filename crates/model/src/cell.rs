@@ -1,0 +1,53 @@
+//! One point of a study's matrix, with nothing left open.
+
+use crate::options::Options;
+use crate::workload::Workload;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What the server may use.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Processors.
+    pub cpus: Option<f64>,
+    /// Bytes of memory.
+    pub memory_bytes: Option<u64>,
+}
+
+/// One point of a study's matrix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// Its place on each axis, by name, in the study's order.
+    pub axes: Map<String, Value>,
+    /// The system.
+    pub system: String,
+    /// The workload.
+    pub workload: Workload,
+    /// Limits of the server.
+    pub limits: Limits,
+    /// Options of the system, defaults filled in.
+    pub options: Options,
+    /// Why the study leaves it out, if it does.
+    pub skipped: Option<String>,
+}
+
+impl Cell {
+    /// A short name for logs and progress: `zeromq tcp 1KiB …`.
+    pub fn label(&self) -> String {
+        label(&self.axes)
+    }
+}
+
+/// Axes in words: `zeromq tcp payload=1024`.
+pub fn label(axes: &Map<String, Value>) -> String {
+    let parts: Vec<String> = axes
+        .iter()
+        .map(|(name, value)| match (name.as_str(), value) {
+            ("system" | "transport" | "pattern", Value::String(text)) => text.clone(),
+            ("payload", Value::Number(bytes)) => crate::units::format_size(bytes.as_u64().unwrap_or_default()),
+            (name, Value::String(text)) => format!("{name}={text}"),
+            (name, value) => format!("{name}={value}"),
+        })
+        .collect();
+    parts.join(" ")
+}

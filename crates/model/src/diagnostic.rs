@@ -1,0 +1,103 @@
+//! What is wrong with a file, where, and what to do about it.
+
+use std::fmt;
+
+/// One error in a file. All errors of a file are reported at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Byte offset in the file, where one place is to blame.
+    pub offset: Option<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// The way out.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error at a byte offset.
+    pub fn at(offset: usize, message: impl Into<String>) -> Self {
+        Diagnostic { offset: Some(offset), message: message.into(), help: None }
+    }
+
+    /// An error of the file as a whole.
+    pub fn whole(message: impl Into<String>) -> Self {
+        Diagnostic { offset: None, message: message.into(), help: None }
+    }
+
+    /// Adds the way out.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// All that is wrong with one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostics {
+    /// The file's name as the user gave it.
+    pub file: String,
+    /// Its text, to show the lines to blame.
+    pub text: String,
+    /// The errors, in the order of their places.
+    pub errors: Vec<Diagnostic>,
+}
+
+impl std::error::Error for Diagnostics {}
+
+/// Line and column, both from 1, of a byte offset. Columns count characters.
+pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let before = &text[..offset];
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.errors.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            match error.offset {
+                None => write!(f, "{}: {}", self.file, error.message)?,
+                Some(offset) => {
+                    let (line, column) = line_column(&self.text, offset);
+                    write!(f, "{}:{line}:{column}: {}", self.file, error.message)?;
+                    if let Some(source) = self.text.lines().nth(line - 1).filter(|source| source.len() < 200) {
+                        let gutter = line.to_string().len();
+                        write!(f, "\n  {line} | {source}\n  {:gutter$} | {:>column$}", "", "^")?;
+                    }
+                }
+            }
+            if let Some(help) = &error.help {
+                write!(f, "\n  help: {help}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The known name nearest to a mistyped one, if one is near enough to be meant.
+pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(typed, name), name))
+        .filter(|(distance, name)| *distance <= name.len().max(typed.len()) / 3)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// `did you mean …?`, or the list of what is known.
+pub fn suggestion<'a>(typed: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    match nearest(typed, known.clone()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => {
+            let names: Vec<&str> = known.into_iter().collect();
+            if names.is_empty() { "there are none here".into() } else { format!("known: {}", names.join(", ")) }
+        }
+    }
+}

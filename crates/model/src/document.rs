@@ -1,0 +1,121 @@
+//! TOML with places: the tables of a file, read strictly, errors collected.
+
+use crate::diagnostic::{Diagnostic, suggestion};
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Text of a scalar with its place in the file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Scalar {
+    pub text: String,
+    pub at: usize,
+}
+
+/// A value of one key: a scalar or a list of scalars.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub key: String,
+    pub key_at: usize,
+    pub values: Vec<Scalar>,
+    pub is_list: bool,
+}
+
+/// A table under a dotted name, with its scalar entries.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Table {
+    pub name: String,
+    pub at: usize,
+    pub entries: Vec<Entry>,
+}
+
+/// A file's tables in order. Tables of an array of tables share their name.
+#[derive(Debug, Default)]
+pub(crate) struct Document {
+    pub tables: Vec<Table>,
+}
+
+const MAX_ERRORS: usize = 50;
+const MAX_DEPTH: usize = 8;
+
+impl Document {
+    /// Parses a file into tables; syntax errors are collected, not fatal.
+    pub fn parse(text: &str, errors: &mut Vec<Diagnostic>) -> Document {
+        let mut document = Document::default();
+        let (root, syntax) = DeTable::parse_recoverable(text);
+        for error in syntax.iter().take(MAX_ERRORS) {
+            let at = error.span().map_or(0, |span: Range<usize>| span.start);
+            errors.push(Diagnostic::at(at, error.message().trim()));
+        }
+        if syntax.is_empty() {
+            document.walk(String::new(), 0, root.get_ref(), 0, errors);
+        }
+        document
+    }
+
+    fn walk(&mut self, name: String, at: usize, table: &DeTable<'_>, depth: usize, errors: &mut Vec<Diagnostic>) {
+        if depth > MAX_DEPTH {
+            errors.push(Diagnostic::at(at, "tables are nested too deeply"));
+            return;
+        }
+        let mine = self.tables.len();
+        self.tables.push(Table { name: name.clone(), at, entries: Vec::new() });
+        for (key, value) in table {
+            let key_at = key.span().start;
+            let path = if name.is_empty() { key.get_ref().to_string() } else { format!("{name}.{}", key.get_ref()) };
+            match value.get_ref() {
+                DeValue::Table(inner) => self.walk(path, key_at, inner, depth + 1, errors),
+                DeValue::Array(items) if items.iter().any(|item| item.get_ref().is_table()) => {
+                    for item in items {
+                        match item.get_ref() {
+                            DeValue::Table(inner) => self.walk(path.clone(), item.span().start.max(key_at), inner, depth + 1, errors),
+                            _ => errors.push(Diagnostic::at(item.span().start, "a list holds either tables or plain values, not both")),
+                        }
+                    }
+                }
+                DeValue::Array(items) => {
+                    let values = items.iter().filter_map(|item| scalar(item, errors)).collect();
+                    self.tables[mine].entries.push(Entry { key: key.get_ref().to_string(), key_at, values, is_list: true });
+                }
+                _ => {
+                    let values = scalar(value, errors).into_iter().collect();
+                    self.tables[mine].entries.push(Entry { key: key.get_ref().to_string(), key_at, values, is_list: false });
+                }
+            }
+        }
+    }
+}
+
+fn scalar(value: &Spanned<DeValue<'_>>, errors: &mut Vec<Diagnostic>) -> Option<Scalar> {
+    let at = value.span().start;
+    let text = match value.get_ref() {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        DeValue::Boolean(flag) => flag.to_string(),
+        _ => {
+            errors.push(Diagnostic::at(at, "a text, a decimal number, true or false is wanted here"));
+            return None;
+        }
+    };
+    Some(Scalar { text, at })
+}
+
+impl Entry {
+    /// The one value of a key that takes one; reports a list or nothing.
+    pub fn one<'a>(&'a self, errors: &mut Vec<Diagnostic>) -> Option<&'a Scalar> {
+        if self.is_list {
+            errors.push(
+                Diagnostic::at(self.key_at, format!("`{}` takes one value, not a list", self.key))
+                    .help("a list of values to compare belongs into [axes]"),
+            );
+            return None;
+        }
+        self.values.first()
+    }
+
+    /// An error that this key is none of `known`.
+    pub fn unknown<'a>(&self, place: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Diagnostic {
+        Diagnostic::at(self.key_at, format!("unknown key `{}` in {place}", self.key)).help(suggestion(&self.key, known))
+    }
+}

@@ -1,0 +1,109 @@
+//! The header at the front of every message, little-endian:
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0–7 | intended time, ns of CLOCK_MONOTONIC |
+//! | 8–11 | publisher |
+//! | 12–15 | sequence |
+//! | 16–23 | actual send time, ns (messages of 24 bytes and more) |
+//! | 24– | body: a fixed pseudo-random pattern |
+
+/// Bytes of the shortest message.
+pub const MIN_LEN: usize = 16;
+/// Bytes from which on a message carries its actual send time.
+pub const SENT_LEN: usize = 24;
+
+/// Sequence of a probe: it goes round before the start and is never counted.
+pub const PROBE: u32 = u32::MAX;
+/// Sequence of an end marker: its publisher has sent all that it will send.
+/// Over a transport that keeps order, nothing can follow it.
+pub const END: u32 = u32::MAX - 1;
+/// The most messages that one publisher can number in a run.
+pub const MAX_SEQUENCE: u32 = u32::MAX - 16;
+
+/// A message's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// When the schedule said that the message was due, ns.
+    pub intended_ns: u64,
+    /// Who sent it: publisher number within the run.
+    pub publisher: u32,
+    /// Its number within that publisher, from 0; or [`PROBE`] or [`END`].
+    pub sequence: u32,
+    /// When it was really sent, ns; none in a message under 24 bytes.
+    pub sent_ns: Option<u64>,
+}
+
+impl Header {
+    /// Writes the header over the front of `message`. A message under 24 bytes
+    /// gets no send time; one under 16 bytes is left as it is and reported false.
+    #[inline]
+    #[must_use]
+    pub fn write(&self, message: &mut [u8]) -> bool {
+        let Some(front) = message.get_mut(..MIN_LEN) else { return false };
+        front[..8].copy_from_slice(&self.intended_ns.to_le_bytes());
+        front[8..12].copy_from_slice(&self.publisher.to_le_bytes());
+        front[12..16].copy_from_slice(&self.sequence.to_le_bytes());
+        if let (Some(sent_ns), Some(field)) = (self.sent_ns, message.get_mut(MIN_LEN..SENT_LEN)) {
+            field.copy_from_slice(&sent_ns.to_le_bytes());
+        }
+        true
+    }
+
+    /// Reads a header; none if there are fewer than 16 bytes.
+    #[inline]
+    pub fn read(message: &[u8]) -> Option<Header> {
+        let word = |at: usize| message.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
+        let ids = word(8)?;
+        Some(Header { intended_ns: word(0)?, publisher: ids as u32, sequence: (ids >> 32) as u32, sent_ns: word(16) })
+    }
+}
+
+/// The body that every message of this length carries after its header: a
+/// fixed pseudo-random pattern (SplitMix64 from a fixed seed), so that nothing
+/// on the way can compress it to nothing.
+pub fn pattern(len: usize) -> Vec<u8> {
+    let mut state: u64 = 0x7075_626d_6172_6b31;
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bytes.extend_from_slice(&(z ^ (z >> 31)).to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn layout_is_as_documented() {
+        let mut message = vec![0u8; 24];
+        let header = Header { intended_ns: 0x0102_0304_0506_0708, publisher: 0x0a0b_0c0d, sequence: 0x1112_1314, sent_ns: Some(0x2122_2324_2526_2728) };
+        assert!(header.write(&mut message));
+        assert_eq!(message[0], 0x08);
+        assert_eq!(message[8], 0x0d);
+        assert_eq!(message[12], 0x14);
+        assert_eq!(message[16], 0x28);
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_reads_back(intended_ns: u64, publisher: u32, sequence: u32, sent: u64, len in 16usize..80) {
+            let mut message = pattern(len);
+            let header = Header { intended_ns, publisher, sequence, sent_ns: (len >= SENT_LEN).then_some(sent) };
+            prop_assert!(header.write(&mut message));
+            prop_assert_eq!(Header::read(&message), Some(header));
+        }
+
+        #[test]
+        fn short_messages_have_no_header(bytes in proptest::collection::vec(any::<u8>(), 0..16)) {
+            prop_assert_eq!(Header::read(&bytes), None);
+        }
+    }
+}

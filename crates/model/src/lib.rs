@@ -1,0 +1,21 @@
+//! The words of pubmark as types: study file, plan, agent protocol, message
+//! header, run record. Nothing here does I/O or reads a clock.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod cell;
+pub mod claim;
+pub mod diagnostic;
+pub mod header;
+pub mod options;
+pub mod plan;
+pub mod protocol;
+pub mod record;
+pub mod setting;
+pub mod study;
+pub mod system;
+pub mod topology;
+pub mod units;
+pub mod workload;
+
+mod document;

@@ -1,0 +1,107 @@
+//! Options of a system's server or driver: typed, with defaults, all recorded.
+
+use crate::units::{format_time, parse_size, parse_time};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Option values by name, canonical: numbers, booleans, or strings.
+pub type Options = BTreeMap<String, Value>;
+
+/// What an option's value can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OptionKind {
+    /// true or false.
+    Bool,
+    /// A whole number from 0.
+    Count,
+    /// Bytes, with units.
+    Size,
+    /// A time, with units.
+    Time,
+    /// Any text, such as a path.
+    Text,
+}
+
+impl OptionKind {
+    /// Reads a value into its canonical form.
+    pub fn read(self, text: &str) -> Result<Value, String> {
+        match self {
+            OptionKind::Bool => text.parse::<bool>().map(Value::from).map_err(|_| format!("`{text}` is neither true nor false")),
+            OptionKind::Count => {
+                text.replace('_', "").parse::<u32>().map(Value::from).map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u32::MAX))
+            }
+            OptionKind::Size => parse_size(text).map(Value::from),
+            OptionKind::Time => parse_time(text).map(|ns| format_time(ns).into()),
+            OptionKind::Text => Ok(text.into()),
+        }
+    }
+}
+
+/// An option as a system file declares it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OptionSpec {
+    /// Its name.
+    pub name: String,
+    /// What its value can be.
+    pub kind: OptionKind,
+    /// Its value where none is given, canonical; none means "not set".
+    pub default: Option<Value>,
+    /// What it does, and what it costs.
+    pub doc: String,
+}
+
+/// The options that every library driver understands, with one equal default
+/// over the libraries. What a library cannot do is an error, never ignored.
+pub fn common() -> Vec<OptionSpec> {
+    let spec = |name: &str, kind: OptionKind, default: Option<&str>, doc: &str| OptionSpec {
+        name: name.into(),
+        kind,
+        default: default.and_then(|text| kind.read(text).ok()),
+        doc: doc.into(),
+    };
+    vec![
+        spec("library", OptionKind::Text, None, "path of the shared library to load, instead of the one that the loader finds"),
+        spec("tcp_nodelay", OptionKind::Bool, Some("true"), "send small TCP segments at once (Nagle's algorithm off)"),
+        spec("queue_messages", OptionKind::Count, Some("1000"), "high-water mark of each send and each receive queue, messages"),
+        spec("queue_bytes", OptionKind::Size, Some("64MiB"), "the same in bytes: a queue holds queue_messages, or fewer where their payloads would exceed this"),
+        spec("socket_buffer", OptionKind::Size, Some("0B"), "SO_SNDBUF and SO_RCVBUF, bytes; 0 leaves the kernel's automatic sizes"),
+        spec("linger", OptionKind::Time, Some("10s"), "how long a closing socket may still send what it accepted"),
+        spec("io_threads", OptionKind::Count, Some("1"), "I/O threads of the library, where it has a choice"),
+    ]
+}
+
+/// Typed look-ups in resolved options.
+pub trait OptionValues {
+    /// A boolean option; false if not set.
+    fn flag(&self, name: &str) -> bool;
+    /// A count or size; 0 if not set.
+    fn number(&self, name: &str) -> u64;
+    /// A time in ns; 0 if not set.
+    fn time_ns(&self, name: &str) -> u64;
+    /// A text; none if not set.
+    fn text(&self, name: &str) -> Option<&str>;
+}
+
+impl OptionValues for Options {
+    fn flag(&self, name: &str) -> bool {
+        self.get(name).and_then(Value::as_bool).unwrap_or_default()
+    }
+    fn number(&self, name: &str) -> u64 {
+        self.get(name).and_then(Value::as_u64).unwrap_or_default()
+    }
+    fn time_ns(&self, name: &str) -> u64 {
+        self.text(name).and_then(|text| parse_time(text).ok()).unwrap_or_default()
+    }
+    fn text(&self, name: &str) -> Option<&str> {
+        self.get(name).and_then(Value::as_str)
+    }
+}
+
+/// Messages that one queue may hold: `queue_messages`, or fewer where their
+/// payloads would exceed `queue_bytes`; at least 1.
+pub fn queue_messages(options: &Options, payload_bytes: u64) -> u64 {
+    let by_bytes = options.number("queue_bytes") / payload_bytes.max(1);
+    options.number("queue_messages").min(by_bytes).max(1)
+}

@@ -1,0 +1,185 @@
+//! From a study to cells, and from cells to the order of runs.
+
+use crate::cell::{Cell, Limits};
+use crate::diagnostic::Diagnostic;
+use crate::options::Options;
+use crate::setting::Settings;
+use crate::study::{Study, Systems};
+use crate::system::System;
+use crate::workload::{Transport, Workload};
+use serde_json::{Map, Value};
+
+/// The most cells that a study may have.
+pub const MAX_CELLS: usize = 100_000;
+
+/// Crosses the axes. Every cell that cannot be is reported, all at once.
+pub fn cells(study: &Study, systems: Systems<'_>) -> Result<Vec<Cell>, Vec<Diagnostic>> {
+    let size = study.axes.iter().try_fold(1usize, |size, axis| size.checked_mul(axis.values.len()));
+    if size.is_none_or(|size| size > MAX_CELLS) {
+        return Err(vec![Diagnostic::whole(format!("the axes cross to more than {MAX_CELLS} cells: use fewer values"))]);
+    }
+    let mut points: Vec<Map<String, Value>> = vec![Map::new()];
+    for axis in &study.axes {
+        points = points
+            .into_iter()
+            .flat_map(|point| {
+                axis.values.iter().map(move |value| {
+                    let mut point = point.clone();
+                    point.insert(axis.name.clone(), value.clone());
+                    point
+                })
+            })
+            .collect();
+    }
+    let mut cells = Vec::with_capacity(points.len());
+    let mut errors: Vec<Diagnostic> = Vec::new();
+    for axes in points {
+        match cell(study, axes, systems) {
+            Ok(cell) => cells.push(cell),
+            Err(error) if errors.contains(&error) => {}
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() && cells.iter().all(|cell| cell.skipped.is_some()) {
+        errors.push(Diagnostic::whole("every cell is skipped: nothing would be measured"));
+    }
+    if errors.is_empty() { Ok(cells) } else { Err(errors) }
+}
+
+fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result<Cell, Diagnostic> {
+    let name = axes.get("system").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let system = systems(&name).ok_or_else(|| Diagnostic::whole(format!("unknown system `{name}`")).help("`pubmark systems` lists them"))?;
+    let skip = study.skips.iter().find(|skip| {
+        skip.conditions.iter().all(|(axis, condition)| axes.get(axis).is_some_and(|value| condition.holds(value)))
+    });
+    let mut settings: Settings = study.settings.clone();
+    settings.extend(axes.iter().map(|(name, value)| (name.clone(), value.clone())));
+    let workload = Workload::resolve(&settings).map_err(|errors| Diagnostic::whole(errors.join("; ")))?;
+    if skip.is_none() {
+        fits(system, &workload)?;
+    }
+    Ok(Cell {
+        options: options(study, system, &axes)?,
+        limits: Limits {
+            cpus: settings.get("cpus").and_then(Value::as_f64),
+            memory_bytes: settings.get("memory").and_then(Value::as_u64),
+        },
+        system: name,
+        workload,
+        skipped: skip.map(|skip| skip.why.clone()),
+        axes,
+    })
+}
+
+fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
+    let name = &system.name;
+    let leave_out = "leave it out with a [[skip]] entry, or choose another";
+    if !system.patterns.contains(&workload.pattern) {
+        let known: Vec<&str> = system.patterns.iter().map(|pattern| pattern.word()).collect();
+        return Err(Diagnostic::whole(format!("{name} does not play the pattern `{}`; it plays: {}", workload.pattern, known.join(", "))).help(leave_out));
+    }
+    let known: Vec<&str> = system.transports.iter().map(|transport| transport.word()).collect();
+    match workload.transport {
+        None if system.transports.is_empty() => {}
+        None => return Err(Diagnostic::whole(format!("{name} needs a transport: {}", known.join(", "))).help("set `transport` in [workload], or with --transport")),
+        Some(transport) if !system.transports.contains(&transport) => {
+            return Err(Diagnostic::whole(format!("{name} has no transport `{transport}`; it has: {}", known.join(", "))).help(leave_out));
+        }
+        Some(Transport::Udp) if workload.payload_bytes > 65_507 => {
+            return Err(Diagnostic::whole("a UDP datagram carries at most 65,507 bytes").help("use a smaller payload, or a [[skip]] entry"));
+        }
+        Some(_) => {}
+    }
+    if system.driver != "mock" && workload.qos > 0 {
+        return Err(Diagnostic::whole(format!("{name} has no quality of service above 0")).help("set qos = 0"));
+    }
+    Ok(())
+}
+
+fn options(study: &Study, system: &System, axes: &Map<String, Value>) -> Result<Options, Diagnostic> {
+    let mut options: Options = system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect();
+    let mut set = |name: &str, text: &str| -> Result<(), Diagnostic> {
+        let spec = system.option(name).ok_or_else(|| Diagnostic::whole(format!("{} has no option `{name}`", system.name)))?;
+        let value = spec.kind.read(text).map_err(|error| Diagnostic::whole(format!("options.{name}: {error}")))?;
+        options.insert(name.to_owned(), value);
+        Ok(())
+    };
+    let mut settings: Vec<_> = study.options.iter().filter(|option| option.system.as_ref().is_none_or(|name| *name == system.name)).collect();
+    settings.sort_by_key(|option| option.system.is_some());
+    for option in settings {
+        set(&option.name, &option.text)?;
+    }
+    for (axis, value) in axes {
+        if let Some(name) = axis.strip_prefix("options.") {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            set(name, &text)?;
+        }
+    }
+    Ok(options)
+}
+
+/// One run to be made: a cell and which repetition of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Planned {
+    /// Index of the cell.
+    pub cell: usize,
+    /// Repetition, from 1.
+    pub repeat: u32,
+}
+
+/// The order of runs. Interleaved: in each repeat the points of the workload
+/// come in a seeded random order, and at each point the systems follow one
+/// another, in a random order too, so that drift hits all of them alike.
+pub fn order(study: &Study, cells: &[Cell]) -> Vec<Planned> {
+    let mut random = Random(study.seed());
+    let mut groups: Vec<(Vec<(&String, &Value)>, Vec<usize>)> = Vec::new();
+    for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.skipped.is_none()) {
+        let point: Vec<_> = cell.axes.iter().filter(|(name, _)| *name != "system").collect();
+        match groups.iter_mut().find(|(other, _)| *other == point) {
+            Some((_, members)) => members.push(index),
+            None => groups.push((point, vec![index])),
+        }
+    }
+    let mut runs = Vec::new();
+    if !study.interleaved() {
+        for index in (0..cells.len()).filter(|index| cells[*index].skipped.is_none()) {
+            runs.extend((1..=study.repeats()).map(|repeat| Planned { cell: index, repeat }));
+        }
+        return runs;
+    }
+    for repeat in 1..=study.repeats() {
+        random.shuffle(&mut groups);
+        for (_, members) in &mut groups {
+            random.shuffle(members);
+            runs.extend(members.iter().map(|cell| Planned { cell: *cell, repeat }));
+        }
+    }
+    runs
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014): small, seeded, the same everywhere.
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number from 0 (included) to 1 (not included), 53 bits.
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Fisher and Yates.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let other = (u128::from(self.bits()) * (last as u128 + 1) >> 64) as usize;
+            items.swap(last, other);
+        }
+    }
+}

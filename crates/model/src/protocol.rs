@@ -1,0 +1,317 @@
+//! The agent protocol, version 1: JSON lines between coordinator and agent.
+//!
+//! `docs/agent-protocol.md` explains it with an example conversation.
+
+use crate::options::Options;
+use crate::units::Ns;
+use crate::workload::Workload;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The version that this crate speaks.
+pub const VERSION: u32 = 1;
+
+/// The longest line that either side reads, bytes.
+pub const MAX_LINE: usize = 64 << 20;
+
+/// What the coordinator says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Command {
+    /// Opens the conversation.
+    Hello {
+        /// The version that the coordinator speaks.
+        protocol: u32,
+    },
+    /// The clients to play. The agent binds, answers `bound`, connects, and
+    /// answers `ready` when every client is connected and has heard a probe
+    /// from each publisher that it hears.
+    Prepare(Box<Prepare>),
+    /// The instant at which the schedule starts.
+    Start {
+        /// On the agent's CLOCK_MONOTONIC, ns.
+        at_ns: Ns,
+    },
+    /// All publishers have sent all. The agent answers `drained` when its
+    /// subscribers have everything, or know the rest to be lost, or at the deadline.
+    Drain {
+        /// What each publisher sent.
+        publishers: Vec<PublisherTotal>,
+        /// On the agent's clock, ns.
+        deadline_ns: Ns,
+    },
+    /// End the load and answer `result`.
+    Stop {},
+    /// Close everything and exit with status 0.
+    Exit {},
+}
+
+/// The clients that one agent plays in one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prepare {
+    /// The driver.
+    pub driver: String,
+    /// Its options, all of them.
+    pub options: Options,
+    /// The workload, the same for all agents of a run.
+    pub workload: Workload,
+    /// The clients.
+    pub clients: Vec<Client>,
+    /// A folder of this run for socket files; the coordinator removes it.
+    pub scratch: String,
+    /// Processors for client threads; none leaves it to the kernel.
+    pub publisher_cpus: Vec<usize>,
+    /// The same for subscribers and repliers.
+    pub subscriber_cpus: Vec<usize>,
+}
+
+/// What a client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Sends by the schedule.
+    Publisher,
+    /// Receives.
+    Subscriber,
+    /// Sends by the schedule and waits for the echo.
+    Requester,
+    /// Echoes.
+    Replier,
+}
+
+/// One client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// What it does.
+    pub role: Role,
+    /// Its number within its role: publishers and requesters share one count,
+    /// subscribers and repliers another.
+    pub id: u32,
+    /// The endpoint that it binds, such as `tcp://127.0.0.1:0` (any free port).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bind: Option<String>,
+    /// The endpoints that it connects to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connect: Vec<String>,
+    /// The first publisher that it hears (subscribers and repliers).
+    #[serde(default)]
+    pub hears_first: u32,
+    /// How many publishers it hears from there on.
+    #[serde(default)]
+    pub hears_count: u32,
+}
+
+/// What an agent says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// Answer to `hello`.
+    Hello(AgentHello),
+    /// Every endpoint is bound.
+    Bound {
+        /// By client, as others can connect to it.
+        endpoints: Vec<BoundEndpoint>,
+    },
+    /// Every client is connected and has heard whom it should hear.
+    Ready {},
+    /// Once a second while the load runs.
+    Progress(Progress),
+    /// Every publisher of this agent has sent all that it will send.
+    Sent {
+        /// What each of them sent.
+        publishers: Vec<PublisherTotal>,
+    },
+    /// Answer to `drain`.
+    Drained {},
+    /// Answer to `stop`.
+    Result(Box<AgentResult>),
+    /// Something went wrong.
+    Error {
+        /// What, where, and what to do.
+        message: String,
+        /// Whether the run is lost.
+        fatal: bool,
+    },
+}
+
+/// Who the agent is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentHello {
+    /// The protocol version that it speaks.
+    pub protocol: u32,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// The drivers that it has.
+    pub drivers: Vec<String>,
+    /// Its CLOCK_MONOTONIC now, ns.
+    pub clock_ns: Ns,
+}
+
+/// An endpoint that a client bound.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BoundEndpoint {
+    /// The client's role.
+    pub role: Role,
+    /// The client's number.
+    pub id: u32,
+    /// Where to connect to.
+    pub endpoint: String,
+}
+
+/// Counters so far, for the live display only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Messages sent.
+    pub sent: u64,
+    /// Messages received.
+    pub received: u64,
+}
+
+/// What one publisher sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublisherTotal {
+    /// Its number.
+    pub publisher: u32,
+    /// All messages that it sent, warm-up included; sequences 0 to `sent` − 1.
+    pub sent: u64,
+    /// The first sequence of the window.
+    pub window_first: u64,
+    /// The sequence after the window's last. Messages belong to the window by
+    /// their intended time.
+    pub window_end: u64,
+    /// Messages that the schedule had due in the window, sent or not.
+    pub offered: u64,
+}
+
+/// The ledger's counts over the measured window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerCounts {
+    /// Messages that should have arrived.
+    pub expected: u64,
+    /// Messages that did, each counted once.
+    pub delivered: u64,
+    /// Arrivals beyond the first of a message.
+    pub duplicated: u64,
+    /// Arrivals behind a later message of the same publisher (RFC 4737).
+    pub reordered: u64,
+    /// Arrivals with a wrong length, body or header.
+    pub corrupted: u64,
+    /// Those of them whose header named no message: counted lost as well.
+    pub unidentified: u64,
+    /// Latencies below zero: a clock is wrong.
+    pub negative: u64,
+}
+
+/// What an agent measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentResult {
+    /// What each publisher sent.
+    pub publishers: Vec<PublisherTotal>,
+    /// The ledger, over all subscribers of the agent.
+    pub ledger: LedgerCounts,
+    /// Arrivals of window messages that came within the window's time, copies included.
+    pub arrived: u64,
+    /// When the first message of the window was sent, ns; count-limited runs at `max`.
+    pub first_sent_ns: Option<Ns>,
+    /// When the last message of the window arrived, ns.
+    pub last_arrival_ns: Option<Ns>,
+    /// Latency from intended time, HdrHistogram V2 compressed, base64.
+    pub latency: Option<String>,
+    /// Latency from actual send time.
+    pub service_latency: Option<String>,
+    /// Actual send time less intended time.
+    pub send_lag: Option<String>,
+    /// The part of the lag that the generator itself caused: from the later of
+    /// the due time and the previous send's end to this send's beginning.
+    pub own_lag: Option<String>,
+    /// Sum of |l_i − l_(i−1)| over consecutive messages of a stream, ns.
+    pub jitter_sum_ns: f64,
+    /// How many such pairs there were.
+    pub jitter_pairs: u64,
+    /// Counts and latencies by time slice.
+    pub series: SliceSeries,
+    /// Silences of subscribers.
+    pub stalls: Stalls,
+    /// CPU time and memory of the agent's process over the window.
+    pub usage: AgentUsage,
+    /// The library that was loaded: `library`, `version`, `path`.
+    pub versions: Map<String, Value>,
+    /// Options as they took effect.
+    pub applied: Map<String, Value>,
+    /// For competing subscribers: which sequences arrived, so that the
+    /// coordinator can unite the ledgers of several agents.
+    pub seen: Vec<Seen>,
+    /// What the verdict should know: limits that were hit, sends that failed.
+    pub remarks: Vec<String>,
+}
+
+/// Sequences of one publisher that arrived in one agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
+    /// The publisher.
+    pub publisher: u32,
+    /// A bit a sequence from 0, least significant first: base64 of raw DEFLATE.
+    pub bits: String,
+}
+
+/// Counts and latencies by time slice of the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SliceSeries {
+    /// Length of a slice, ns.
+    pub slice_ns: Ns,
+    /// Messages sent in each slice.
+    pub sent: Vec<u64>,
+    /// Messages that arrived in each slice.
+    pub delivered: Vec<u64>,
+    /// Latency from intended time of the arrivals in each slice, as histograms.
+    pub latency: Vec<String>,
+}
+
+/// Silences of subscribers that should have heard something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stalls {
+    /// How many.
+    pub count: u64,
+    /// The longest, ns.
+    pub longest_ns: Ns,
+    /// When that one began, ns from the window's beginning.
+    pub longest_at_ns: Ns,
+}
+
+/// CPU time and memory of an agent's process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentUsage {
+    /// Length of the accounting interval: the measured window, ns.
+    pub wall_ns: Ns,
+    /// CPU time of all threads in it, ns, by CLOCK_PROCESS_CPUTIME_ID.
+    pub cpu_ns: Ns,
+    /// The part in user mode, ns.
+    pub user_ns: Ns,
+    /// Voluntary context switches.
+    pub voluntary_switches: u64,
+    /// Involuntary context switches.
+    pub involuntary_switches: u64,
+    /// Resident set size samples, bytes.
+    pub rss_bytes: Vec<u64>,
+    /// Unique set size samples, bytes.
+    pub uss_bytes: Vec<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_commands_and_fields_are_refused() {
+        assert!(serde_json::from_str::<Command>(r#"{"type":"start","at_ns":5}"#).is_ok());
+        assert!(serde_json::from_str::<Command>(r#"{"type":"start","at_ns":5,"soon":1}"#).is_err());
+        assert!(serde_json::from_str::<Command>(r#"{"type":"begin"}"#).is_err());
+        assert_eq!(serde_json::to_string(&Command::Stop {}).unwrap(), r#"{"type":"stop"}"#);
+    }
+}

@@ -1,0 +1,258 @@
+//! The run record: the only truth. A line of `runs.jsonl` each.
+
+use crate::options::Options;
+use crate::protocol::Stalls;
+use crate::units::Ns;
+use crate::workload::Workload;
+use pubmark_stats::Summary;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// The version of the record's layout.
+pub const SCHEMA: u32 = 1;
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Version of this layout.
+    pub schema: u32,
+    /// Place on the study's axes, by name.
+    pub cell: Map<String, Value>,
+    /// Repetition, from 1.
+    pub repeat: u32,
+    /// Place in the order of runs, from 0.
+    pub position: u64,
+    /// The system.
+    pub system: String,
+    /// Versions of pubmark, library and server.
+    pub versions: Map<String, Value>,
+    /// When the run began, UTC (RFC 3339).
+    pub started: String,
+    /// The whole workload.
+    pub workload: Workload,
+    /// Options asked for, defaults filled in.
+    pub options: Options,
+    /// Options as they took effect.
+    pub applied: Map<String, Value>,
+    /// The measured window's length, ns.
+    pub window_ns: Ns,
+    /// Counts over the window.
+    pub counts: Counts,
+    /// Rates over the window.
+    pub rates: Rates,
+    /// Latency from intended time (round trip for request-reply); none at `max`.
+    pub latency_ns: Option<Summary>,
+    /// Latency from actual send time; none at `max`.
+    pub service_latency_ns: Option<Summary>,
+    /// Actual send time less intended time; none at `max`.
+    pub send_lag_ns: Option<Summary>,
+    /// The part of the send lag that the generator itself caused.
+    pub own_lag_ns: Option<Summary>,
+    /// Mean |l_i − l_(i−1)| within one stream, ns (RFC 3393).
+    pub jitter_ns: Option<f64>,
+    /// What the server used; none for libraries.
+    pub server: Option<Usage>,
+    /// What all agents together used, the libraries in them included.
+    pub generator: Option<Usage>,
+    /// What each agent used, by role.
+    pub agents: Vec<AgentShare>,
+    /// Silences of subscribers.
+    pub stalls: Stalls,
+    /// HdrHistograms, V2 compressed, base64.
+    pub histograms: Histograms,
+    /// Figures by time slice.
+    pub series: Series,
+    /// The machine during the window.
+    pub machine: MachineLoad,
+    /// Remarks of the agents.
+    pub remarks: Vec<String>,
+    /// Why the run could not be made, if it could not.
+    pub error: Option<String>,
+    /// Whether it may be quoted.
+    pub verdict: Verdict,
+}
+
+/// Counts over the window. `offered` = `sent` + `not_sent`; `expected` =
+/// `delivered` + `lost`; duplicates, reorderings and corruptions stand apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Due by the schedule.
+    pub offered: u64,
+    /// Accepted by the system.
+    pub sent: u64,
+    /// Due and never accepted.
+    pub not_sent: u64,
+    /// Acknowledged by the system, where it acknowledges.
+    pub acked: u64,
+    /// Copies that should have arrived.
+    pub expected: u64,
+    /// Copies that did, each counted once.
+    pub delivered: u64,
+    /// Copies that did not.
+    pub lost: u64,
+    /// Arrivals beyond the first.
+    pub duplicated: u64,
+    /// Arrivals behind a later message.
+    pub reordered: u64,
+    /// Arrivals with wrong length, header or body.
+    pub corrupted: u64,
+    /// Corrupted arrivals that named no message; counted lost as well.
+    pub unidentified: u64,
+    /// Acknowledged and lost.
+    pub acked_lost: u64,
+}
+
+/// Rates over the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Due, messages per second over all publishers.
+    pub offered_per_s: f64,
+    /// Sent.
+    pub sent_per_s: f64,
+    /// Arrived within the window's time, over all subscribers.
+    pub delivered_per_s: f64,
+    /// The same in bytes of payload.
+    pub delivered_bytes_per_s: f64,
+}
+
+/// CPU time, memory and context switches over the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// CPU time, s.
+    pub cpu_s: f64,
+    /// CPU time over wall time.
+    pub cpu_cores: f64,
+    /// The part of `cpu_s` in user mode.
+    pub user_s: f64,
+    /// Median resident set size, bytes.
+    pub rss_bytes_median: u64,
+    /// Largest resident set size, bytes.
+    pub rss_bytes_max: u64,
+    /// Median unique set size, bytes.
+    pub uss_bytes_median: u64,
+    /// Voluntary context switches.
+    pub voluntary_switches: u64,
+    /// Involuntary context switches.
+    pub involuntary_switches: u64,
+}
+
+/// One agent's part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentShare {
+    /// `publishers`, `subscribers` or `all`.
+    pub name: String,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// HdrHistograms, V2 compressed, base64; absent where empty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Histograms {
+    /// Latency from intended time.
+    pub latency: Option<String>,
+    /// Latency from actual send time.
+    pub service_latency: Option<String>,
+    /// Send lag.
+    pub send_lag: Option<String>,
+    /// The generator's own part of the send lag.
+    pub own_lag: Option<String>,
+}
+
+/// Figures by time slice of the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Length of a slice, ns.
+    pub slice_ns: Ns,
+    /// Messages sent.
+    pub sent: Vec<u64>,
+    /// Messages that arrived.
+    pub delivered: Vec<u64>,
+    /// Median latency of the arrivals, ns; 0 where there was none.
+    pub latency_p50_ns: Vec<u64>,
+    /// Their 99th percentile.
+    pub latency_p99_ns: Vec<u64>,
+    /// Their maximum.
+    pub latency_max_ns: Vec<u64>,
+}
+
+/// The machine during the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineLoad {
+    /// Share of all processor time that the hypervisor took away, 0 to 1.
+    pub steal: f64,
+    /// Processors kept busy by processes that do not belong to the run.
+    pub foreign_cores: f64,
+    /// Processors of the machine.
+    pub cores: u32,
+}
+
+/// Why a run may not be quoted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// The generator was late by its own doing.
+    GeneratorSaturated,
+    /// A trend, a growing backlog or a silence in the window.
+    NotSteady,
+    /// Fewer messages sent than were due.
+    OfferedRateMissed,
+    /// Lost although the guarantee forbids it.
+    MessagesLost,
+    /// Delivered more than once although the guarantee forbids it.
+    Duplicates,
+    /// Out of order although the guarantee forbids it.
+    Reordered,
+    /// Arrived damaged.
+    Corrupted,
+    /// Too few for the percentile quoted.
+    TooFewSamples,
+    /// A clock is wrong.
+    Clock,
+    /// Something else used the machine.
+    NoisyMachine,
+    /// The server ended.
+    ServerDied,
+    /// A limit was hit.
+    ResourceLimitHit,
+    /// The run could not be made at all.
+    Failed,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::GeneratorSaturated => "generator-saturated",
+            Reason::NotSteady => "not-steady",
+            Reason::OfferedRateMissed => "offered-rate-missed",
+            Reason::MessagesLost => "messages-lost",
+            Reason::Duplicates => "duplicates",
+            Reason::Reordered => "reordered",
+            Reason::Corrupted => "corrupted",
+            Reason::TooFewSamples => "too-few-samples",
+            Reason::Clock => "clock",
+            Reason::NoisyMachine => "noisy-machine",
+            Reason::ServerDied => "server-died",
+            Reason::ResourceLimitHit => "resource-limit-hit",
+            Reason::Failed => "failed",
+        })
+    }
+}
+
+/// A reason with its evidence in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Which.
+    pub reason: Reason,
+    /// What was seen.
+    pub evidence: String,
+}
+
+/// Whether a run may be quoted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// True where there is no reason against it.
+    pub valid: bool,
+    /// Each reason against it.
+    pub reasons: Vec<Finding>,
+}

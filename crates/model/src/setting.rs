@@ -1,0 +1,163 @@
+//! Every key that a study file, a flag or an axis can set, in one table.
+
+use crate::diagnostic::suggestion;
+use crate::units::{Rate, format_time, parse_size, parse_time};
+use crate::workload::{Arrival, Pacing, Pattern, Pin, Transport, Verify};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Values by key, each in its canonical form: sizes and counts are numbers,
+/// times and words are strings.
+pub type Settings = BTreeMap<String, Value>;
+
+/// Where in a study file a key stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// `[workload]`
+    Workload,
+    /// `[limits]`
+    Limits,
+    /// `[run]`
+    Run,
+}
+
+impl Section {
+    /// The section's name in the file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Section::Workload => "workload",
+            Section::Limits => "limits",
+            Section::Run => "run",
+        }
+    }
+}
+
+/// One key.
+pub struct Key {
+    /// Its name in files; flags write it with dashes.
+    pub name: &'static str,
+    /// Where it stands.
+    pub section: Section,
+    /// Its value where none is given.
+    pub default: Option<&'static str>,
+    /// What it says, with unit and range.
+    pub doc: &'static str,
+    read: fn(&str) -> Result<Value, String>,
+}
+
+fn count(text: &str, least: u64, most: u64) -> Result<Value, String> {
+    let bad = || format!("`{text}` is not a whole number from {least} to {most}");
+    let number: u64 = text.replace('_', "").parse().map_err(|_| bad())?;
+    if !(least..=most).contains(&number) {
+        return Err(bad());
+    }
+    Ok(number.into())
+}
+
+fn size(text: &str, least: u64, most: u64) -> Result<Value, String> {
+    let bytes = parse_size(text)?;
+    if !(least..=most).contains(&bytes) {
+        return Err(format!("`{text}` is outside the range of {least} to {most} bytes"));
+    }
+    Ok(bytes.into())
+}
+
+fn time(text: &str) -> Result<Value, String> {
+    Ok(format_time(parse_time(text)?).into())
+}
+
+fn cpus(text: &str) -> Result<Value, String> {
+    match text.parse::<f64>() {
+        Ok(cpus) if (0.01..=4096.0).contains(&cpus) => Ok(Rate::parse(text)?.into()),
+        _ => Err(format!("`{text}` is not a number of processors from 0.01 to 4096")),
+    }
+}
+
+macro_rules! word {
+    ($kind:ident) => {
+        |text| $kind::parse(text).map(|word| Value::from(word.word()))
+    };
+}
+
+/// All keys.
+pub const KEYS: &[Key] = &[
+    Key { name: "pattern", section: Section::Workload, default: Some("pairs"), doc: "who sends to whom: pairs, fan-out, fan-in, request-reply, pipeline", read: word!(Pattern) },
+    Key { name: "transport", section: Section::Workload, default: None, doc: "for libraries: inproc, ipc, tcp or udp", read: word!(Transport) },
+    Key { name: "publishers", section: Section::Workload, default: None, doc: "publishers, 1 to 1,000,000 (1)", read: |text| count(text, 1, 1_000_000) },
+    Key { name: "subscribers", section: Section::Workload, default: None, doc: "subscribers, 1 to 1,000,000 (1)", read: |text| count(text, 1, 1_000_000) },
+    Key { name: "pairs", section: Section::Workload, default: None, doc: "pairs of one publisher and one subscriber, 1 to 1,000,000 (1)", read: |text| count(text, 1, 1_000_000) },
+    Key { name: "rate", section: Section::Workload, default: Some("1000"), doc: "messages per second and publisher, or max", read: |text| Rate::parse(text).map(Value::from) },
+    Key { name: "arrival", section: Section::Workload, default: Some("uniform"), doc: "uniform, poisson or burst:K", read: |text| Arrival::parse(text).map(|arrival| arrival.to_string().into()) },
+    Key { name: "payload", section: Section::Workload, default: Some("1KiB"), doc: "bytes of a message with its 16-byte header, 16B to 1GiB", read: |text| size(text, 16, 1 << 30) },
+    Key { name: "qos", section: Section::Workload, default: Some("0"), doc: "quality of service: 0, 1 or 2", read: |text| count(text, 0, 2) },
+    Key { name: "warmup", section: Section::Workload, default: Some("1s"), doc: "time from the start to the measured window", read: time },
+    Key { name: "duration", section: Section::Workload, default: None, doc: "length of the measured window (5s)", read: time },
+    Key { name: "count", section: Section::Workload, default: None, doc: "instead of duration: messages of each publisher in the window", read: |text| count(text, 1, u64::from(crate::header::MAX_SEQUENCE)) },
+    Key { name: "drain", section: Section::Workload, default: Some("10s"), doc: "how long after the last send a message may still arrive", read: time },
+    Key { name: "connect_timeout", section: Section::Workload, default: Some("30s"), doc: "how long clients may take to connect and hear each other", read: time },
+    Key { name: "pacing", section: Section::Workload, default: Some("sleep"), doc: "sleep, or spin (precise, costs a core)", read: word!(Pacing) },
+    Key { name: "pacing_quantum", section: Section::Workload, default: Some("50us"), doc: "least time between two wake-ups of a publisher", read: time },
+    Key { name: "verify", section: Section::Workload, default: Some("header"), doc: "header, or full (CRC-32C of the body)", read: word!(Verify) },
+    Key { name: "pin", section: Section::Workload, default: Some("none"), doc: "none, or roles (publishers and subscribers on separate processors)", read: word!(Pin) },
+    Key { name: "max_send_lag", section: Section::Workload, default: Some("1ms"), doc: "the generator's own p99 lag that makes a run generator-saturated", read: time },
+    Key { name: "cpus", section: Section::Limits, default: None, doc: "processors that the server may use", read: cpus },
+    Key { name: "memory", section: Section::Limits, default: None, doc: "memory that the server may use", read: |text| size(text, 1 << 20, 1 << 50) },
+    Key { name: "repeats", section: Section::Run, default: Some("3"), doc: "runs of each cell, 1 to 1,000", read: |text| count(text, 1, 1_000) },
+    Key { name: "order", section: Section::Run, default: Some("interleaved"), doc: "interleaved (systems alternate, seeded) or sequential", read: |text| match text {
+        "interleaved" | "sequential" => Ok(text.into()),
+        _ => Err(format!("`{text}` is no order: {}", suggestion(text, ["interleaved", "sequential"]))),
+    } },
+    Key { name: "seed", section: Section::Run, default: Some("1"), doc: "seed of the order, of Poisson gaps and of the bootstrap", read: |text| count(text, 0, u64::MAX) },
+];
+
+/// Finds a key by name (`pacing_quantum`, or `pacing-quantum` as flags write it).
+pub fn key(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name || key.name == name.replace('-', "_"))
+}
+
+impl Key {
+    /// Reads a value into its canonical form.
+    pub fn read(&self, text: &str) -> Result<Value, String> {
+        (self.read)(text.trim()).map_err(|error| format!("{}: {error}", self.name))
+    }
+}
+
+/// Fills in the defaults of the keys that were not set.
+pub fn with_defaults(mut settings: Settings) -> Settings {
+    for key in KEYS {
+        if let (Some(default), false) = (key.default, settings.contains_key(key.name))
+            && let Ok(value) = key.read(default)
+        {
+            settings.insert(key.name.to_owned(), value);
+        }
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Workload;
+
+    #[test]
+    fn every_default_is_legal_and_resolves() {
+        for key in KEYS {
+            if let Some(default) = key.default {
+                assert!(key.read(default).is_ok(), "{}", key.name);
+            }
+        }
+        let workload = Workload::resolve(&with_defaults(Settings::new())).unwrap();
+        assert_eq!((workload.publishers, workload.subscribers), (1, 1));
+        assert_eq!(workload.payload_bytes, 1024);
+    }
+
+    #[test]
+    fn contradictions_are_all_reported() {
+        let mut settings = Settings::new();
+        for (name, value) in [("pairs", "2"), ("publishers", "3"), ("duration", "1s"), ("count", "5"), ("rate", "max"), ("arrival", "poisson")] {
+            settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
+        }
+        let errors = Workload::resolve(&with_defaults(settings)).unwrap_err();
+        assert_eq!(errors.len(), 3, "{errors:?}");
+    }
+}

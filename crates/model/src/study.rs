@@ -1,0 +1,105 @@
+//! A study: systems crossed with workload axes, how often to repeat, and what
+//! is claimed.
+
+mod parse;
+mod write;
+
+use crate::claim::{Claim, Condition};
+use crate::setting::Settings;
+use crate::system::System;
+use serde_json::Value;
+
+/// One axis: a key and the values that it takes, in the file's order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// `system`, a workload or limit key, or `options.NAME`.
+    pub name: String,
+    /// Its values, canonical, without repeats.
+    pub values: Vec<Value>,
+}
+
+/// Cells left out, with the reason that the report shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Skip {
+    /// Which: all conditions must hold.
+    pub conditions: Vec<(String, Condition)>,
+    /// Why.
+    pub why: String,
+}
+
+/// An option set for one system, or for all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OptionSetting {
+    /// The system, or none for all.
+    pub system: Option<String>,
+    /// The option.
+    pub name: String,
+    /// Its value as typed; its kind is the system's to say.
+    pub text: String,
+}
+
+/// A study, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    /// Title of its report.
+    pub title: String,
+    /// The question that it answers.
+    pub question: String,
+    /// Workload, limits and run keys that are the same in every cell, canonical.
+    pub settings: Settings,
+    /// What is crossed; `system` is always among them, and first.
+    pub axes: Vec<Axis>,
+    /// What is left out.
+    pub skips: Vec<Skip>,
+    /// Options that are set.
+    pub options: Vec<OptionSetting>,
+    /// Published statements that the records decide.
+    pub claims: Vec<Claim>,
+    /// Whether it was cut down to a coffee break.
+    pub quick: bool,
+}
+
+/// How a study file is to be read.
+#[derive(Clone, Debug, Default)]
+pub struct Reading<'a> {
+    /// Cut down by the file's `[quick]` table, or by thinning.
+    pub quick: bool,
+    /// `KEY=VALUE` pairs that replace what the file says.
+    pub set: &'a [(String, String)],
+    /// `AXIS=VALUE[,VALUE…]` pairs that narrow an axis.
+    pub only: &'a [(String, String)],
+}
+
+/// Finds a system by name; the registry of those that come with pubmark.
+pub type Systems<'a> = &'a dyn Fn(&str) -> Option<&'a System>;
+
+impl Study {
+    /// The axis of this name.
+    pub fn axis(&self, name: &str) -> Option<&Axis> {
+        self.axes.iter().find(|axis| axis.name == name)
+    }
+
+    /// Makes axes of one value of these settings, so that cells name them.
+    pub fn lift(&mut self, names: &[&str]) {
+        for name in names {
+            if let Some(value) = self.settings.remove(*name) {
+                self.axes.push(Axis { name: (*name).to_owned(), values: vec![value] });
+            }
+        }
+    }
+
+    /// Runs of each cell.
+    pub fn repeats(&self) -> u32 {
+        self.settings.get("repeats").and_then(Value::as_u64).unwrap_or(1) as u32
+    }
+
+    /// The seed of everything random.
+    pub fn seed(&self) -> u64 {
+        self.settings.get("seed").and_then(Value::as_u64).unwrap_or(1)
+    }
+
+    /// Whether systems alternate within a repeat.
+    pub fn interleaved(&self) -> bool {
+        self.settings.get("order").and_then(Value::as_str) != Some("sequential")
+    }
+}

@@ -1,0 +1,110 @@
+//! Writing a study as resolved: what the results folder keeps, and what
+//! `--resume` compares.
+
+use super::Study;
+use crate::claim::Condition;
+use crate::setting::{Section, key};
+use serde_json::Value;
+use std::fmt::Write;
+
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn value(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        other => other.to_string(),
+    }
+}
+
+fn list<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
+    let values: Vec<String> = values.into_iter().map(self::value).collect();
+    format!("[{}]", values.join(", "))
+}
+
+fn condition(name: &str, condition: &Condition) -> String {
+    match condition {
+        Condition::OneOf(values) => format!("{} = {}\n", quoted(name), list(values)),
+        Condition::AtMost(most) => format!("{} = \"<={most}\"\n", quoted(name)),
+        Condition::AtLeast(least) => format!("{} = \">={least}\"\n", quoted(name)),
+    }
+}
+
+impl Study {
+    /// The study as a file that reads back to the same study.
+    pub fn to_toml(&self) -> String {
+        let mut out = String::from("# As resolved: defaults filled in, overrides applied.\n");
+        let _ = writeln!(out, "title = {}\nquestion = {}", quoted(&self.title), quoted(&self.question));
+        for section in [Section::Workload, Section::Limits, Section::Run] {
+            let keys: Vec<_> = self.settings.iter().filter(|(name, _)| key(name).is_some_and(|key| key.section == section)).collect();
+            if !keys.is_empty() {
+                let _ = writeln!(out, "\n[{}]", section.name());
+            }
+            for (name, setting) in keys {
+                let _ = writeln!(out, "{name} = {}", value(setting));
+            }
+        }
+        out.push_str("\n[axes]\n");
+        for axis in self.axes.iter().filter(|axis| !axis.name.starts_with("options.")) {
+            let _ = writeln!(out, "{} = {}", axis.name, list(&axis.values));
+        }
+        for axis in self.axes.iter().filter_map(|axis| axis.name.strip_prefix("options.").map(|name| (name, axis))) {
+            let _ = writeln!(out, "options.{} = {}", axis.0, list(&axis.1.values));
+        }
+        for skip in &self.skips {
+            let _ = writeln!(out, "\n[[skip]]\nwhy = {}", quoted(&skip.why));
+            for (name, wanted) in &skip.conditions {
+                out.push_str(&condition(name, wanted));
+            }
+        }
+        let mut systems: Vec<Option<&str>> = self.options.iter().map(|option| option.system.as_deref()).collect();
+        systems.sort_unstable();
+        systems.dedup();
+        for system in systems {
+            match system {
+                None => out.push_str("\n[options]\n"),
+                Some(system) => {
+                    let _ = writeln!(out, "\n[options.{}]", quoted(system));
+                }
+            }
+            for option in self.options.iter().filter(|option| option.system.as_deref() == system) {
+                let _ = writeln!(out, "{} = {}", quoted(&option.name), quoted(&option.text));
+            }
+        }
+        for claim in &self.claims {
+            let names = |names: &[String]| list(&names.iter().map(|name| Value::from(name.as_str())).collect::<Vec<_>>());
+            let _ = writeln!(
+                out,
+                "\n[[claims]]\nid = {}\nsays = {}\nfigure = \"{}\"\nbest = {}\namong = {}\nshare = {}",
+                quoted(&claim.id),
+                quoted(&claim.says),
+                claim.figure.word(),
+                names(&claim.best),
+                names(&claim.among),
+                claim.share
+            );
+            if !claim.conditions.is_empty() {
+                out.push_str("[claims.where]\n");
+            }
+            for (name, wanted) in &claim.conditions {
+                out.push_str(&condition(name, wanted));
+            }
+        }
+        out
+    }
+}

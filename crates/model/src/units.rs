@@ -1,0 +1,216 @@
+//! Sizes, times and rates as a user writes them, with units.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Nanoseconds. Instants count from an arbitrary origin of CLOCK_MONOTONIC.
+pub type Ns = u64;
+
+/// One second in nanoseconds.
+pub const SECOND: Ns = 1_000_000_000;
+/// One millisecond in nanoseconds.
+pub const MILLISECOND: Ns = 1_000_000;
+/// One microsecond in nanoseconds.
+pub const MICROSECOND: Ns = 1_000;
+
+/// The longest time that a file or flag may name: 30 days. Keeps every sum of
+/// instants far from overflow.
+pub const LONGEST: Ns = 30 * 24 * 3600 * SECOND;
+
+const SIZE_UNITS: [(&str, u64); 8] = [
+    ("B", 1),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TB", 1_000_000_000_000),
+];
+
+const TIME_UNITS: [(&str, u64); 6] =
+    [("ns", 1), ("us", MICROSECOND), ("µs", MICROSECOND), ("ms", MILLISECOND), ("s", SECOND), ("m", 60 * SECOND)];
+
+fn split_unit(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+    (&text[..end], text[end..].trim_start())
+}
+
+/// A decimal number times a unit, exactly: `1.5` × 1024 is 1536, and a product
+/// that is no whole number is refused.
+fn scaled(number: &str, unit: u64) -> Option<u64> {
+    let number = number.replace('_', "");
+    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+    if whole.is_empty() || fraction.len() > 12 {
+        return None;
+    }
+    let scale = 10u128.pow(fraction.len() as u32);
+    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
+    let product = digits.checked_mul(unit as u128)?;
+    if product % scale != 0 {
+        return None;
+    }
+    u64::try_from(product / scale).ok()
+}
+
+/// Parses a size in bytes: `1024`, `"32KiB"` (32,768), `"1KB"` (1,000), `"1.5MiB"`.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let (number, unit) = split_unit(text.trim());
+    let unit = if unit.is_empty() { "B" } else { unit };
+    let factor = SIZE_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor).ok_or_else(|| {
+        format!("`{text}` is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)")
+    })?;
+    scaled(number, factor).ok_or_else(|| format!("`{text}` is not a whole number of bytes, such as `1024`, `1KB` or `32KiB`"))
+}
+
+/// Parses a time in nanoseconds: `"250ms"`, `"1.5s"`, `"10us"`, `"2m"`, `"0s"`.
+pub fn parse_time(text: &str) -> Result<Ns, String> {
+    let (number, unit) = split_unit(text.trim());
+    if unit.is_empty() && number.trim_matches('0').is_empty() && !number.is_empty() {
+        return Ok(0);
+    }
+    let factor = TIME_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor).ok_or_else(|| {
+        format!("`{text}` is not a time: write a number and one of ns, us, ms, s, m, such as `250ms`")
+    })?;
+    let ns = scaled(number, factor).ok_or_else(|| format!("`{text}` is not a whole number of nanoseconds, such as `250ms` or `1.5s`"))?;
+    if ns > LONGEST {
+        return Err(format!("`{text}` is longer than the 30 days that a run may take"));
+    }
+    Ok(ns)
+}
+
+/// Writes a time with the largest unit that keeps it a whole or short number.
+pub fn format_time(ns: Ns) -> String {
+    for (name, factor) in [("s", SECOND), ("ms", MILLISECOND), ("us", MICROSECOND)] {
+        if ns >= factor && ns.is_multiple_of(factor) {
+            return format!("{}{name}", ns / factor);
+        }
+    }
+    if ns == 0 { "0s".into() } else { format!("{ns}ns") }
+}
+
+/// Writes a size the way it would be typed: the largest unit that divides it.
+pub fn format_size(bytes: u64) -> String {
+    if bytes < 1_000 {
+        return format!("{bytes}B");
+    }
+    for (name, factor) in [("GiB", 1u64 << 30), ("GB", 1_000_000_000), ("MiB", 1 << 20), ("MB", 1_000_000), ("KiB", 1 << 10), ("KB", 1_000)] {
+        if bytes.is_multiple_of(factor) {
+            return format!("{}{name}", bytes / factor);
+        }
+    }
+    format!("{bytes}B")
+}
+
+/// How many messages a publisher sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "serde_json::Value", into = "serde_json::Value")]
+pub enum Rate {
+    /// Messages per 1,000 seconds and publisher, so that 0.001 msg/s is exact.
+    /// At least 1, at most 10^12 (a message each nanosecond).
+    PerKilosecond(u64),
+    /// As fast as the system's own back-pressure lets one send.
+    Max,
+}
+
+impl Rate {
+    /// Parses messages per second (`10`, `0.5`, `50_000`) or `max`.
+    pub fn parse(text: &str) -> Result<Rate, String> {
+        let text = text.trim();
+        if text == "max" {
+            return Ok(Rate::Max);
+        }
+        let bad = || format!("`{text}` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000) or `max`");
+        let (number, rest) = split_unit(text);
+        let rate = scaled(number, 1_000).filter(|_| rest.is_empty()).ok_or_else(bad)?;
+        if rate == 0 || rate > 1_000_000_000_000 {
+            return Err(bad());
+        }
+        Ok(Rate::PerKilosecond(rate))
+    }
+
+    /// Messages per second, where the rate is not `max`.
+    pub fn per_second(self) -> Option<f64> {
+        match self {
+            Rate::PerKilosecond(rate) => Some(rate as f64 / 1e3),
+            Rate::Max => None,
+        }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.per_second() {
+            Some(rate) => write!(f, "{rate}"),
+            None => f.write_str("max"),
+        }
+    }
+}
+
+impl From<Rate> for serde_json::Value {
+    fn from(rate: Rate) -> Self {
+        match rate {
+            Rate::Max => "max".into(),
+            Rate::PerKilosecond(rate) if rate % 1_000 == 0 => (rate / 1_000).into(),
+            Rate::PerKilosecond(rate) => (rate as f64 / 1e3).into(),
+        }
+    }
+}
+
+impl TryFrom<serde_json::Value> for Rate {
+    type Error = String;
+    fn try_from(value: serde_json::Value) -> Result<Self, String> {
+        match value {
+            serde_json::Value::String(text) => Rate::parse(&text),
+            serde_json::Value::Number(number) => Rate::parse(&number.to_string()),
+            other => Err(format!("{other} is not a rate")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_exact_units() {
+        assert_eq!(parse_size("32KiB"), Ok(32_768));
+        assert_eq!(parse_size("1KB"), Ok(1_000));
+        assert_eq!(parse_size("1.5KiB"), Ok(1_536));
+        assert_eq!(parse_size("64"), Ok(64));
+        assert!(parse_size("1kb").is_err());
+        assert!(parse_size("0.3B").is_err());
+        assert!(parse_size("99999999999GB").is_err());
+        assert!(parse_size("").is_err());
+    }
+
+    #[test]
+    fn times_need_a_unit_unless_zero() {
+        assert_eq!(parse_time("250ms"), Ok(250_000_000));
+        assert_eq!(parse_time("1.5s"), Ok(1_500_000_000));
+        assert_eq!(parse_time("0"), Ok(0));
+        assert!(parse_time("5").is_err());
+        assert!(parse_time("5 parsecs").is_err());
+        assert!(parse_time("99999999m").is_err());
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for ns in [0, 1, 1_000, 1_500_000, 250_000_000, 60_000_000_000, 1_234_567] {
+            assert_eq!(parse_time(&format_time(ns)), Ok(ns));
+        }
+        for bytes in [0, 16, 1_000, 1_024, 32_768, 1_048_576, 1_000_000, 1_234_567] {
+            assert_eq!(parse_size(&format_size(bytes)), Ok(bytes));
+        }
+    }
+
+    #[test]
+    fn rates_are_exact() {
+        assert_eq!(Rate::parse("0.001"), Ok(Rate::PerKilosecond(1)));
+        assert_eq!(Rate::parse("50_000"), Ok(Rate::PerKilosecond(50_000_000)));
+        assert_eq!(Rate::parse("max"), Ok(Rate::Max));
+        for bad in ["0", "-1", "fast", "1/s", "1e3", "2000000000"] {
+            assert!(Rate::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

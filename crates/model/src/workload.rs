@@ -1,0 +1,306 @@
+//! Who sends what to whom, and when: a workload with nothing left open.
+
+use crate::setting::Settings;
+pub use crate::units::Rate;
+use crate::units::{Ns, SECOND};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant),+ }
+
+        impl $name {
+            /// Every value, in the order of the documentation.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
+            /// The word for it in files and flags.
+            pub fn word(self) -> &'static str {
+                match self { $($name::$variant => $word),+ }
+            }
+
+            /// Reads the word.
+            pub fn parse(text: &str) -> Result<Self, String> {
+                match text { $($word => Ok($name::$variant),)+ _ => {
+                    let words = [$($word),+];
+                    Err(format!("`{text}` is none of {}: {}", words.join(", "),
+                        crate::diagnostic::suggestion(text, words)))
+                } }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.pad(self.word()) }
+        }
+    };
+}
+
+words! {
+    /// Who sends to whom.
+    Pattern {
+        /// N publishers, each with one subscriber of its own.
+        Pairs = "pairs",
+        /// Every subscriber hears every publisher; few publishers.
+        FanOut = "fan-out",
+        /// Every subscriber hears every publisher; few subscribers.
+        FanIn = "fan-in",
+        /// N requesters, each with one replier that echoes.
+        RequestReply = "request-reply",
+        /// Subscribers compete: each message goes to one of them (PUSH/PULL).
+        Pipeline = "pipeline",
+    }
+}
+
+words! {
+    /// How bytes cross from client to client, for libraries.
+    Transport {
+        /// Threads of one process.
+        Inproc = "inproc",
+        /// Processes of one machine, over Unix sockets.
+        Ipc = "ipc",
+        /// Processes, over TCP on loopback.
+        Tcp = "tcp",
+        /// Processes, over UDP datagrams on loopback; may lose.
+        Udp = "udp",
+    }
+}
+
+words! {
+    /// How a publisher waits for the next due time.
+    Pacing {
+        /// Sleeps to the due time (timer slack 1 ns).
+        Sleep = "sleep",
+        /// Watches the clock; costs a core, buys precision.
+        Spin = "spin",
+    }
+}
+
+words! {
+    /// How much of an arriving message is checked.
+    Verify {
+        /// Length, and that the header names a possible message.
+        Header = "header",
+        /// Also a CRC-32C of the whole body.
+        Full = "full",
+    }
+}
+
+words! {
+    /// Processor pinning of the agents.
+    Pin {
+        /// The kernel places threads.
+        None = "none",
+        /// Publishers on the first half of the usable processors, subscribers on the rest.
+        Roles = "roles",
+    }
+}
+
+/// When messages are due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Arrival {
+    /// Evenly spaced: message i at offset + i / rate.
+    Uniform,
+    /// Exponential gaps with mean 1 / rate.
+    Poisson,
+    /// Bursts of K each K / rate.
+    Burst(u32),
+}
+
+impl Arrival {
+    /// Reads `uniform`, `poisson` or `burst:K`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "uniform" => Ok(Arrival::Uniform),
+            "poisson" => Ok(Arrival::Poisson),
+            _ => text
+                .strip_prefix("burst:")
+                .and_then(|k| k.parse().ok())
+                .filter(|k| (1..=1_000_000).contains(k))
+                .map(Arrival::Burst)
+                .ok_or_else(|| format!("`{text}` is no arrival: write `uniform`, `poisson` or `burst:K` with K from 1 to 1,000,000")),
+        }
+    }
+}
+
+impl fmt::Display for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Arrival::Uniform => f.write_str("uniform"),
+            Arrival::Poisson => f.write_str("poisson"),
+            Arrival::Burst(k) => write!(f, "burst:{k}"),
+        }
+    }
+}
+
+impl TryFrom<String> for Arrival {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        Arrival::parse(&text)
+    }
+}
+
+impl From<Arrival> for String {
+    fn from(arrival: Arrival) -> String {
+        arrival.to_string()
+    }
+}
+
+/// How long the measured window is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extent {
+    /// Nanoseconds.
+    TimeNs(Ns),
+    /// Messages of each publisher.
+    Count(u64),
+}
+
+/// A workload with nothing left open; what an agent is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Who sends to whom.
+    pub pattern: Pattern,
+    /// How bytes cross; none where the system's endpoint decides.
+    pub transport: Option<Transport>,
+    /// Publishers (or requesters): 1 to 1,000,000.
+    pub publishers: u32,
+    /// Subscribers (or repliers): 1 to 1,000,000.
+    pub subscribers: u32,
+    /// Messages per second and publisher.
+    pub rate: Rate,
+    /// When messages are due.
+    pub arrival: Arrival,
+    /// Bytes of a message, its header included: 16 B to 1 GiB.
+    pub payload_bytes: u64,
+    /// Quality of service, 0 to 2.
+    pub qos: u8,
+    /// From the start to the window, ns: sent and received, not measured.
+    pub warmup_ns: Ns,
+    /// The measured window.
+    pub extent: Extent,
+    /// How long after the last send a message may still arrive, ns.
+    pub drain_ns: Ns,
+    /// How long clients may take to connect, subscribe and hear each other, ns.
+    pub connect_timeout_ns: Ns,
+    /// How a publisher waits.
+    pub pacing: Pacing,
+    /// After a wake-up, sends become due together for this long, ns.
+    pub pacing_quantum_ns: Ns,
+    /// How much of a message is checked.
+    pub verify: Verify,
+    /// Processor pinning.
+    pub pin: Pin,
+    /// The generator's own p99 lag above which a run is `generator-saturated`, ns.
+    pub max_send_lag_ns: Ns,
+    /// Seed of Poisson gaps.
+    pub seed: u64,
+}
+
+impl Workload {
+    /// Builds a workload from settings and defaults; all errors at once.
+    pub fn resolve(settings: &Settings) -> Result<Workload, Vec<String>> {
+        let mut errors = Vec::new();
+        let word = |key: &str| settings.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let number = |key: &str| settings.get(key).and_then(Value::as_u64);
+        let time = |key: &str| crate::units::parse_time(&word(key)).unwrap_or_default();
+        let pattern = Pattern::parse(&word("pattern")).unwrap_or(Pattern::Pairs);
+        let rate = settings.get("rate").and_then(|rate| Rate::try_from(rate.clone()).ok()).unwrap_or(Rate::Max);
+
+        let (mut publishers, mut subscribers) = (number("publishers"), number("subscribers"));
+        match (pattern, number("pairs")) {
+            (Pattern::Pairs | Pattern::RequestReply, Some(pairs)) => {
+                for (given, name) in [(publishers, "publishers"), (subscribers, "subscribers")] {
+                    if given.is_some_and(|given| given != pairs) {
+                        errors.push(format!("`{name}` contradicts `pairs`: leave one of them out"));
+                    }
+                }
+                (publishers, subscribers) = (Some(pairs), Some(pairs));
+            }
+            (Pattern::Pairs | Pattern::RequestReply, None) => {
+                let pairs = publishers.or(subscribers).unwrap_or(1);
+                if subscribers.is_some_and(|subscribers| subscribers != pairs) {
+                    errors.push(format!("pattern `{pattern}` needs as many publishers as subscribers: write `pairs = N`"));
+                }
+                (publishers, subscribers) = (Some(pairs), Some(pairs));
+            }
+            (_, Some(_)) => errors.push(format!("`pairs` has no meaning in pattern `{pattern}`: write `publishers` and `subscribers`")),
+            _ => {}
+        }
+        let extent = match (settings.get("duration"), number("count")) {
+            (Some(_), Some(_)) => {
+                errors.push("`duration` and `count` both say how long the window is: leave one of them out".into());
+                Extent::Count(1)
+            }
+            (None, Some(count)) => Extent::Count(count),
+            (Some(_), None) => Extent::TimeNs(time("duration")),
+            (None, None) => Extent::TimeNs(5 * SECOND),
+        };
+        if extent == Extent::TimeNs(0) {
+            errors.push("`duration` is 0: nothing would be measured".into());
+        }
+        let arrival = Arrival::parse(&word("arrival")).unwrap_or(Arrival::Uniform);
+        if rate == Rate::Max && arrival != Arrival::Uniform {
+            errors.push(format!("`arrival = \"{arrival}\"` has no meaning where `rate` is `max`"));
+        }
+        let verify = Verify::parse(&word("verify")).unwrap_or(Verify::Header);
+        let payload_bytes = number("payload").unwrap_or_default();
+        if let Rate::PerKilosecond(rate) = rate {
+            let per_run = u128::from(rate) * u128::from(match extent {
+                Extent::TimeNs(ns) => ns,
+                Extent::Count(_) => 0,
+            } + time("warmup")) / 1_000_000_000_000;
+            let count = match extent {
+                Extent::Count(count) => u128::from(count),
+                Extent::TimeNs(_) => 0,
+            };
+            if per_run + count > u128::from(crate::header::MAX_SEQUENCE) {
+                errors.push("a publisher would send more than the 4,294,967,279 messages that a run can number: lower `rate` or `duration`".into());
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        Ok(Workload {
+            pattern,
+            transport: settings.get("transport").and_then(Value::as_str).and_then(|word| Transport::parse(word).ok()),
+            publishers: publishers.unwrap_or(1) as u32,
+            subscribers: subscribers.unwrap_or(1) as u32,
+            rate,
+            arrival,
+            payload_bytes,
+            qos: number("qos").unwrap_or_default() as u8,
+            warmup_ns: time("warmup"),
+            extent,
+            drain_ns: time("drain"),
+            connect_timeout_ns: time("connect_timeout"),
+            pacing: Pacing::parse(&word("pacing")).unwrap_or(Pacing::Sleep),
+            pacing_quantum_ns: time("pacing_quantum"),
+            verify,
+            pin: Pin::parse(&word("pin")).unwrap_or(Pin::None),
+            max_send_lag_ns: time("max_send_lag"),
+            seed: number("seed").unwrap_or(1),
+        })
+    }
+
+    /// The window's length, ns, where the schedule decides it; none for a
+    /// count of messages at `max`.
+    pub fn window_ns(&self) -> Option<Ns> {
+        match (self.extent, self.rate) {
+            (Extent::TimeNs(ns), _) => Some(ns),
+            (Extent::Count(count), Rate::PerKilosecond(rate)) => {
+                Some((u128::from(count) * 1_000_000_000_000 / u128::from(rate)) as Ns)
+            }
+            (Extent::Count(_), Rate::Max) => None,
+        }
+    }
+
+    /// Whether a subscriber's messages are its own, or shared out among all.
+    pub fn competing(&self) -> bool {
+        self.pattern == Pattern::Pipeline
+    }
+}

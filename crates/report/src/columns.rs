@@ -1,0 +1,186 @@
+//! What the tables show of a cell.
+
+use crate::analysis::{CellResult, Status};
+use crate::document::{Entry, Mark};
+use crate::figures::Column;
+use crate::points::{Point, is_reference};
+use crate::text;
+use pubmark_model::workload::Pattern;
+use pubmark_stats::{Ranking, Undecided};
+
+/// How a column shows a cell.
+pub(crate) enum Show {
+    /// The system's name.
+    System,
+    /// Nanoseconds.
+    Time(Column),
+    /// Half of it, where the pattern is request-reply.
+    HalfTime(Column),
+    /// A count or a rate.
+    Count(Column),
+    /// A share.
+    Percent(Column),
+    /// Bytes a second as MB/s.
+    Megabytes(Column),
+    /// A bare number.
+    Number(Column),
+    /// Bytes.
+    Bytes(Column),
+    /// CPU time for a message, its best marked.
+    Thrift,
+    /// Runs, those that count first.
+    Runs,
+    /// Rank and validity.
+    Verdict,
+}
+
+/// A column of a table.
+pub(crate) struct Spec {
+    /// Its heading.
+    pub name: &'static str,
+    /// What it shows.
+    pub show: Show,
+    /// 0 stays whatever the width; of the others the greatest goes first.
+    pub expendable: u8,
+}
+
+const fn spec(name: &'static str, show: Show, expendable: u8) -> Spec {
+    Spec {
+        name,
+        show,
+        expendable,
+    }
+}
+
+/// The name of the column that marks who uses least.
+pub(crate) const THRIFT: &str = "CPU/msg";
+/// The name of the column that shows half of a round trip.
+pub(crate) const HALF: &str = "½ p50";
+
+/// Columns for cells with a given rate.
+pub(crate) const LATENCY: &[Spec] = &[
+    spec("system", Show::System, 0),
+    spec("p50", Show::Time(Column::LatencyP50), 0),
+    spec(HALF, Show::HalfTime(Column::LatencyP50), 1),
+    spec("p99", Show::Time(Column::LatencyP99), 0),
+    spec("p99.9", Show::Time(Column::LatencyP999), 4),
+    spec("max", Show::Time(Column::LatencyMax), 6),
+    spec("× floor", Show::Number(Column::FloorLatency), 2),
+    spec("msg/s", Show::Count(Column::Delivered), 0),
+    spec("delivered", Show::Percent(Column::DeliveredRatio), 0),
+    spec("MB/s", Show::Megabytes(Column::DeliveredBytes), 9),
+    spec(THRIFT, Show::Thrift, 3),
+    spec("CPU cores", Show::Number(Column::CpuCores), 5),
+    spec("memory", Show::Bytes(Column::RssMax), 7),
+    spec("jitter", Show::Time(Column::Jitter), 8),
+    spec("send lag p99", Show::Time(Column::SendLagP99), 10),
+    spec("runs", Show::Runs, 11),
+    spec("verdict", Show::Verdict, 0),
+];
+
+/// Columns for cells with `rate = "max"`.
+pub(crate) const THROUGHPUT: &[Spec] = &[
+    spec("system", Show::System, 0),
+    spec("msg/s", Show::Count(Column::Delivered), 0),
+    spec("delivered", Show::Percent(Column::DeliveredRatio), 0),
+    spec("MB/s", Show::Megabytes(Column::DeliveredBytes), 1),
+    spec("× floor", Show::Number(Column::FloorDelivered), 2),
+    spec("p50", Show::Time(Column::LatencyP50), 4),
+    spec(HALF, Show::HalfTime(Column::LatencyP50), 5),
+    spec(THRIFT, Show::Thrift, 3),
+    spec("CPU cores", Show::Number(Column::CpuCores), 6),
+    spec("memory", Show::Bytes(Column::RssMax), 7),
+    spec("switches/msg", Show::Number(Column::SwitchesPerMessage), 9),
+    spec("sent/s", Show::Count(Column::Sent), 8),
+    spec("runs", Show::Runs, 10),
+    spec("verdict", Show::Verdict, 0),
+];
+
+impl Show {
+    /// Whether it reads as text rather than as a number.
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self, Show::System | Show::Verdict)
+    }
+
+    /// What stands in the table.
+    pub(crate) fn entry(&self, result: &CellResult, point: &Point) -> Entry {
+        let figure = |column: Column, text: &dyn Fn(f64) -> String| {
+            let estimate = result.figures.get(column);
+            estimate.map_or_else(Entry::none, |estimate| Entry {
+                text: text(estimate.value),
+                spread: text::spread(estimate),
+            })
+        };
+        let is_round_trip = result.cell.workload.pattern == Pattern::RequestReply;
+        match self {
+            Show::System => Entry::plain(text::clean(&result.cell.system, NAME_CHARS)),
+            Show::Time(column) => figure(*column, &text::time),
+            Show::HalfTime(column) if is_round_trip => {
+                figure(*column, &|ns| text::time(ns / 2.0)).without_spread()
+            }
+            Show::HalfTime(_) => Entry::none(),
+            Show::Count(column) => figure(*column, &text::count),
+            Show::Percent(column) => figure(*column, &text::percent).without_zero_spread(),
+            Show::Megabytes(column) => figure(*column, &|bytes| text::number(bytes / 1e6)),
+            Show::Number(column) => figure(*column, &text::number),
+            Show::Bytes(column) => figure(*column, &text::bytes).without_spread(),
+            Show::Thrift => {
+                let mut entry = figure(Column::CpuPerMessage, &text::time);
+                entry.text.insert_str(0, thrift_mark(result, point));
+                entry
+            }
+            Show::Runs if result.runs == 0 => Entry::none(),
+            Show::Runs => Entry::plain(result.runs.to_string()),
+            Show::Verdict => Entry::plain(verdict(result, point).1),
+        }
+    }
+}
+
+/// Longest system name or axis value that is shown, characters.
+pub(crate) const NAME_CHARS: usize = 32;
+
+fn thrift_mark(result: &CellResult, point: &Point) -> &'static str {
+    let system = &result.cell.system;
+    match &point.thriftiest {
+        Ranking::Winner(name) if name == system => "* ",
+        Ranking::Tie(names) if names.contains(system) => "= ",
+        _ => "",
+    }
+}
+
+/// How a row is to be marked, and its verdict in words. Where some of the runs
+/// do not count it says how many do.
+pub(crate) fn verdict(result: &CellResult, point: &Point) -> (Mark, String) {
+    let (mark, word) = match result.status {
+        Status::Missing => (Mark::Muted, "missing"),
+        Status::Skipped => (Mark::Muted, "skipped"),
+        Status::Failed => (Mark::Bad, "failed"),
+        Status::Invalid => (Mark::Bad, "invalid"),
+        Status::Valid if is_reference(&result.cell.system) => (Mark::Muted, "reference"),
+        Status::Valid => rank(result, point),
+    };
+    let text = match result.status {
+        Status::Valid if result.valid_runs < result.runs => {
+            format!("{word} ({}/{})", result.valid_runs, result.runs)
+        }
+        _ => word.into(),
+    };
+    (mark, text)
+}
+
+fn rank(result: &CellResult, point: &Point) -> (Mark, &'static str) {
+    let system = &result.cell.system;
+    let figure = if point.unthrottled {
+        Column::Delivered
+    } else {
+        Column::LatencyP50
+    };
+    match &point.best {
+        _ if result.quotable(figure).is_none() => (Mark::Plain, "undecided"),
+        Ranking::Winner(name) if name == system => (Mark::Good, "winner"),
+        Ranking::Tie(names) if names.contains(system) => (Mark::Plain, "tie"),
+        Ranking::Undecided(Undecided::TooFew) => (Mark::Plain, "valid"),
+        Ranking::Undecided(_) => (Mark::Plain, "undecided"),
+        Ranking::Winner(_) | Ranking::Tie(_) => (Mark::Plain, "valid"),
+    }
+}

@@ -1,0 +1,354 @@
+//! The report as tables of harmless text, before any renderer: what every one
+//! of them shows.
+
+use crate::analysis::{CellResult, Status};
+use crate::claims::{ClaimResult, Outcome};
+use crate::columns::{HALF, LATENCY, NAME_CHARS, Spec, THRIFT, THROUGHPUT, verdict};
+use crate::notes;
+use crate::points::Point;
+use crate::report::Report;
+use crate::text::{NO_SPREAD, NONE, clean};
+use pubmark_model::units::format_size;
+use serde_json::Value;
+
+/// Longest title, question or statement that is shown, characters.
+const PROSE_CHARS: usize = 500;
+
+/// All that a report shows. Every string in it is clean of control characters
+/// and bounded in length.
+pub(crate) struct Document {
+    /// The study's title.
+    pub title: String,
+    /// The question that it answers; may be empty.
+    pub question: String,
+    /// What is the same in all cells, key and value.
+    pub constants: String,
+    /// The tables of figures.
+    pub tables: Vec<Table>,
+    /// The claims, where the study has any.
+    pub claims: Option<Table>,
+    /// Remarks on the whole.
+    pub closing: Vec<String>,
+}
+
+/// A table.
+pub(crate) struct Table {
+    /// Its heading.
+    pub title: String,
+    /// Its columns.
+    pub heads: Vec<Head>,
+    /// Its rows; a group holds what is to be compared.
+    pub groups: Vec<Vec<Row>>,
+    /// Remarks beneath it.
+    pub notes: Vec<Note>,
+    /// Whether the last column is prose, to be wrapped.
+    pub ends_in_prose: bool,
+}
+
+/// A remark beneath a table.
+pub(crate) struct Note {
+    /// In words.
+    pub text: String,
+    /// What it is about.
+    pub about: About,
+}
+
+/// What a remark is about, and without which it says nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    /// The rows.
+    Rows,
+    /// The spreads.
+    Spreads,
+    /// A column, by index.
+    Column(usize),
+}
+
+/// The head of a column.
+pub(crate) struct Head {
+    /// Its name.
+    pub name: String,
+    /// Whether it holds figures.
+    pub is_figure: bool,
+    /// Whether it says where a group lies, the same in all its rows.
+    pub is_axis: bool,
+    /// 0 stays whatever the width; of the others the greatest goes first.
+    pub expendable: u8,
+}
+
+/// A row.
+pub(crate) struct Row {
+    /// An entry a column.
+    pub entries: Vec<Entry>,
+    /// How it stands out.
+    pub mark: Mark,
+}
+
+/// An entry of a table.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    /// The figure or text.
+    pub text: String,
+    /// How far the figure is sure; may be empty.
+    pub spread: String,
+}
+
+/// How a row stands out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Not at all.
+    Plain,
+    /// The best.
+    Good,
+    /// Not to be quoted.
+    Bad,
+    /// For comparison only.
+    Muted,
+}
+
+impl Note {
+    fn on_rows(text: String) -> Note {
+        let about = About::Rows;
+        Note { text, about }
+    }
+}
+
+impl Entry {
+    pub(crate) fn plain(text: String) -> Entry {
+        Entry {
+            text,
+            spread: String::new(),
+        }
+    }
+
+    pub(crate) fn none() -> Entry {
+        Entry::plain(NONE.into())
+    }
+
+    pub(crate) fn without_spread(self) -> Entry {
+        Entry::plain(self.text)
+    }
+
+    /// A share that is the same in all runs needs no interval to say so.
+    pub(crate) fn without_zero_spread(self) -> Entry {
+        if self.spread == NO_SPREAD {
+            self.without_spread()
+        } else {
+            self
+        }
+    }
+
+    /// The figure with its spread.
+    pub(crate) fn whole(&self) -> String {
+        if self.spread.is_empty() {
+            self.text.clone()
+        } else {
+            format!("{} {}", self.text, self.spread)
+        }
+    }
+}
+
+/// Lays out a report.
+pub(crate) fn document(report: &Report) -> Document {
+    let kinds = [
+        ("Latency (at given rates)", LATENCY, false),
+        ("Throughput (unthrottled)", THROUGHPUT, true),
+    ];
+    let tables = kinds
+        .into_iter()
+        .filter_map(|(title, specs, unthrottled)| table(report, title, specs, unthrottled));
+    Document {
+        title: clean(&report.study().title, PROSE_CHARS),
+        question: clean(&report.study().question, PROSE_CHARS),
+        constants: notes::constants(report.study()),
+        tables: tables.collect(),
+        claims: claims(report.claims()),
+        closing: notes::closing(report),
+    }
+}
+
+fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool) -> Option<Table> {
+    let cells = report.cells();
+    let points: Vec<&Point> = report
+        .points()
+        .iter()
+        .filter(|point| point.unthrottled == unthrottled && !point.is_skipped(cells))
+        .collect();
+    let first = points.first()?;
+    let varies = |axis: &str| {
+        let mut points = points.iter();
+        points.any(|point| point.axes.get(axis) != first.axes.get(axis))
+    };
+    let axes: Vec<&String> = first.axes.keys().filter(|axis| varies(axis)).collect();
+    let members = |point: &Point| -> Vec<&CellResult> {
+        point.members.iter().map(|index| &cells[*index]).collect()
+    };
+    let mut groups: Vec<Vec<Row>> = points
+        .iter()
+        .map(|point| {
+            members(point)
+                .into_iter()
+                .map(|result| row(result, point, &axes, specs))
+                .collect()
+        })
+        .collect();
+    let mut heads: Vec<Head> = axes
+        .iter()
+        .map(|axis| Head {
+            name: axis_name(axis),
+            is_figure: false,
+            is_axis: true,
+            expendable: 0,
+        })
+        .collect();
+    heads.extend(specs.iter().map(|spec| Head {
+        name: spec.name.into(),
+        is_figure: !spec.show.is_text(),
+        is_axis: false,
+        expendable: spec.expendable,
+    }));
+    drop_empty(&mut heads, &mut groups);
+    let shown: Vec<&CellResult> = points.iter().flat_map(|point| members(point)).collect();
+    Some(Table {
+        title: titled(report, title, first, varies),
+        notes: legend(&heads, &groups)
+            .into_iter()
+            .chain(
+                notes::beneath(&shown, &points)
+                    .into_iter()
+                    .map(Note::on_rows),
+            )
+            .collect(),
+        heads,
+        groups,
+        ends_in_prose: false,
+    })
+}
+
+fn row(result: &CellResult, point: &Point, axes: &[&String], specs: &[Spec]) -> Row {
+    let place = axes.iter().map(|axis| {
+        let value = point.axes.get(*axis).unwrap_or(&Value::Null);
+        Entry::plain(axis_value(axis, value))
+    });
+    let shown = specs.iter().map(|spec| match (&spec.show, result.status) {
+        (show, Status::Missing | Status::Skipped | Status::Failed) if !show.is_text() => {
+            Entry::none()
+        }
+        (show, _) => show.entry(result, point),
+    });
+    Row {
+        entries: place.chain(shown).collect(),
+        mark: verdict(result, point).0,
+    }
+}
+
+/// A title with the axes that vary in the study and not in this table. That
+/// the rate is `max` goes without saying.
+fn titled(report: &Report, title: &str, first: &Point, varies: impl Fn(&str) -> bool) -> String {
+    let mut title = title.to_owned();
+    for axis in &report.study().axes {
+        let value = first.axes.get(&axis.name);
+        if let Some(value) = value
+            && axis.values.len() > 1
+            && !varies(&axis.name)
+            && value != "max"
+        {
+            let (name, value) = (axis_name(&axis.name), axis_value(&axis.name, value));
+            title.push_str(&format!(", {name} {value}"));
+        }
+    }
+    title
+}
+
+/// Leaves out expendable columns in which no row has a figure.
+fn drop_empty(heads: &mut Vec<Head>, groups: &mut [Vec<Row>]) {
+    for column in (0..heads.len()).rev() {
+        let mut rows = groups.iter().flatten();
+        if heads[column].expendable > 0 && rows.all(|row| row.entries[column].text == NONE) {
+            heads.remove(column);
+            for row in groups.iter_mut().flatten() {
+                row.entries.remove(column);
+            }
+        }
+    }
+}
+
+/// What the signs in the table mean.
+fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let rows = || groups.iter().flatten();
+    if rows().any(|row| row.entries.iter().any(|entry| !entry.spread.is_empty())) {
+        notes.push(Note {
+            text: "±: the wider side of the 95 % interval over the runs".into(),
+            about: About::Spreads,
+        });
+    }
+    let named = |name: &str| heads.iter().position(|head| head.name == name);
+    if named(HALF).is_some() {
+        notes.push(Note::on_rows(format!(
+            "latency of request-reply is the full round trip; {HALF} is half of its median"
+        )));
+    }
+    if let Some(column) = named(THRIFT) {
+        let marked = |sign: char| rows().any(|row| row.entries[column].text.starts_with(sign));
+        if marked('*') || marked('=') {
+            notes.push(Note {
+                text: format!("{THRIFT}: * least, = tie for least"),
+                about: About::Column(column),
+            });
+        }
+    }
+    notes
+}
+
+fn claims(claims: &[ClaimResult]) -> Option<Table> {
+    const HEADS: [&str; 4] = ["claim", "outcome", "points", "says"];
+    if claims.is_empty() {
+        return None;
+    }
+    let row = |claim: &ClaimResult| Row {
+        entries: [
+            clean(&claim.id, NAME_CHARS),
+            claim.outcome.to_string(),
+            claim.evidence(),
+            clean(&claim.says, PROSE_CHARS),
+        ]
+        .map(Entry::plain)
+        .into(),
+        mark: match claim.outcome {
+            Outcome::Holds => Mark::Good,
+            Outcome::Fails => Mark::Bad,
+            Outcome::Undecided => Mark::Plain,
+        },
+    };
+    Some(Table {
+        title: "Claims".into(),
+        heads: HEADS
+            .map(|name| Head {
+                name: name.into(),
+                is_figure: false,
+                is_axis: false,
+                expendable: 0,
+            })
+            .into(),
+        groups: vec![claims.iter().map(row).collect()],
+        notes: Vec::new(),
+        ends_in_prose: true,
+    })
+}
+
+/// An axis as a heading.
+pub(crate) fn axis_name(axis: &str) -> String {
+    clean(axis.strip_prefix("options.").unwrap_or(axis), NAME_CHARS)
+}
+
+/// A value on an axis the way it would be typed.
+pub(crate) fn axis_value(axis: &str, value: &Value) -> String {
+    match (axis, value) {
+        ("payload" | "memory", Value::Number(bytes)) => bytes
+            .as_u64()
+            .map_or_else(|| bytes.to_string(), format_size),
+        (_, Value::String(text)) => clean(text, NAME_CHARS),
+        (_, value) => clean(&value.to_string(), NAME_CHARS),
+    }
+}

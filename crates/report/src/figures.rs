@@ -1,0 +1,237 @@
+//! The figures of a cell: what is measured, computed over its runs.
+
+use pubmark_model::claim::Figure;
+use pubmark_model::record::{Histograms, RunRecord, Usage};
+use pubmark_stats::{Estimate, Histogram, HistogramError, bootstrap_median, bootstrap_quantile};
+
+/// Fewest latencies over all runs of which a 99th percentile is given.
+const P99_SAMPLES_MIN: u64 = 1_000;
+/// Fewest latencies over all runs of which a 99.9th percentile is given.
+const P999_SAMPLES_MIN: u64 = 10_000;
+/// A quantile so small that it is the lowest value.
+const LOWEST: f64 = f64::MIN_POSITIVE;
+
+macro_rules! columns {
+    ($($(#[$doc:meta])* $name:ident = $word:literal),+ $(,)?) => {
+        /// A figure, as a column of `summary.csv`.
+        ///
+        /// Counts and rates are medians over the runs; latencies, other than
+        /// the mean, come from the runs' histograms merged.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Column { $($(#[$doc])* $name),+ }
+
+        impl Column {
+            /// Every figure, in the order of the file.
+            pub const ALL: &'static [Column] = &[$(Column::$name),+];
+
+            /// The column's name in the file.
+            pub fn word(self) -> &'static str {
+                match self { $(Column::$name => $word),+ }
+            }
+        }
+    };
+}
+
+columns! {
+    /// Messages due a second, over all publishers.
+    Offered = "offered_per_s",
+    /// Messages sent a second.
+    Sent = "sent_per_s",
+    /// Messages delivered a second, over all subscribers.
+    Delivered = "delivered_per_s",
+    /// Bytes of payload delivered a second.
+    DeliveredBytes = "delivered_bytes_per_s",
+    /// Delivered over expected, 0 to 1.
+    DeliveredRatio = "delivered_ratio",
+    /// Messages lost.
+    Lost = "lost",
+    /// Arrivals beyond the first of a message.
+    Duplicated = "duplicated",
+    /// Arrivals behind a later message.
+    Reordered = "reordered",
+    /// Arrivals that were damaged.
+    Corrupted = "corrupted",
+    /// Least latency, ns.
+    LatencyMin = "latency_min_ns",
+    /// Mean latency of a run, ns; its median over the runs.
+    LatencyMean = "latency_mean_ns",
+    /// Median latency, ns.
+    LatencyP50 = "latency_p50_ns",
+    /// 90th percentile of latency, ns.
+    LatencyP90 = "latency_p90_ns",
+    /// 95th percentile of latency, ns.
+    LatencyP95 = "latency_p95_ns",
+    /// 99th percentile of latency, ns; of at least 1,000 samples.
+    LatencyP99 = "latency_p99_ns",
+    /// 99.9th percentile of latency, ns; of at least 10,000 samples.
+    LatencyP999 = "latency_p999_ns",
+    /// Largest latency of all runs, ns.
+    LatencyMax = "latency_max_ns",
+    /// Median latency from actual send time, ns.
+    ServiceP50 = "service_latency_p50_ns",
+    /// 99th percentile of latency from actual send time, ns.
+    ServiceP99 = "service_latency_p99_ns",
+    /// Median of actual send time less intended time, ns.
+    SendLagP50 = "send_lag_p50_ns",
+    /// 99th percentile of actual send time less intended time, ns.
+    SendLagP99 = "send_lag_p99_ns",
+    /// Mean delay variation between consecutive messages, ns.
+    Jitter = "jitter_ns",
+    /// Processors used by generator, library and server together.
+    CpuCores = "cpu_cores",
+    /// CPU time of generator, library and server for a delivered message, ns.
+    CpuPerMessage = "cpu_ns_per_message",
+    /// Largest resident set of generator and server together, bytes.
+    RssMax = "rss_bytes_max",
+    /// Median unique set of generator and server together, bytes.
+    Uss = "uss_bytes_median",
+    /// Context switches of generator and server for a delivered message.
+    SwitchesPerMessage = "context_switches_per_message",
+    /// Median latency as a multiple of the floor's.
+    FloorLatency = "floor_latency",
+    /// Messages delivered a second as a multiple of the floor's.
+    FloorDelivered = "floor_delivered",
+}
+
+impl From<Figure> for Column {
+    fn from(figure: Figure) -> Column {
+        match figure {
+            Figure::LatencyP50 => Column::LatencyP50,
+            Figure::LatencyP99 => Column::LatencyP99,
+            Figure::LatencyMean => Column::LatencyMean,
+            Figure::LatencyMax => Column::LatencyMax,
+            Figure::Delivered => Column::Delivered,
+            Figure::CpuCores => Column::CpuCores,
+            Figure::CpuPerMessage => Column::CpuPerMessage,
+            Figure::Jitter => Column::Jitter,
+            Figure::Uss => Column::Uss,
+        }
+    }
+}
+
+/// The figures of one cell; those that could not be measured are absent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    values: Vec<Option<Estimate>>,
+}
+
+impl Figures {
+    /// The figure with its interval, if it was measured.
+    pub fn get(&self, column: Column) -> Option<Estimate> {
+        self.values.get(column as usize).copied().flatten()
+    }
+
+    pub(crate) fn set(&mut self, column: Column, estimate: Option<Estimate>) {
+        self.values
+            .resize(Column::ALL.len().max(self.values.len()), None);
+        self.values[column as usize] = estimate;
+    }
+
+    /// The figures over these runs, all of one cell.
+    pub(crate) fn of(runs: &[&RunRecord], seed: u64) -> Result<Figures, HistogramError> {
+        let mut figures = Figures::default();
+        for column in Column::ALL.iter().copied() {
+            let values: Vec<f64> = runs.iter().filter_map(|run| scalar(column, run)).collect();
+            figures.set(column, bootstrap_median(&values, seed));
+        }
+        for (histogram, quantiles) in QUANTILES {
+            let decoded = runs
+                .iter()
+                .filter_map(|run| histogram(&run.histograms).map(Histogram::decode))
+                .collect::<Result<Vec<_>, _>>()?;
+            let decoded: Vec<&Histogram> = decoded.iter().collect();
+            let samples: u64 = decoded.iter().map(|histogram| histogram.count()).sum();
+            for (column, quantile, samples_min) in *quantiles {
+                if samples >= *samples_min {
+                    figures.set(*column, bootstrap_quantile(&decoded, *quantile, seed));
+                }
+            }
+        }
+        Ok(figures)
+    }
+}
+
+/// A column, the quantile that it shows, and the fewest samples that it needs.
+type Quantile = (Column, f64, u64);
+
+/// Which of a run's histograms.
+type Pick = fn(&Histograms) -> Option<&str>;
+
+/// The columns that come from merged histograms.
+const QUANTILES: &[(Pick, &[Quantile])] = &[
+    (
+        |histograms| histograms.latency.as_deref(),
+        &[
+            (Column::LatencyMin, LOWEST, 1),
+            (Column::LatencyP50, 0.50, 1),
+            (Column::LatencyP90, 0.90, 1),
+            (Column::LatencyP95, 0.95, 1),
+            (Column::LatencyP99, 0.99, P99_SAMPLES_MIN),
+            (Column::LatencyP999, 0.999, P999_SAMPLES_MIN),
+            (Column::LatencyMax, 1.0, 1),
+        ],
+    ),
+    (
+        |histograms| histograms.service_latency.as_deref(),
+        &[
+            (Column::ServiceP50, 0.50, 1),
+            (Column::ServiceP99, 0.99, P99_SAMPLES_MIN),
+        ],
+    ),
+    (
+        |histograms| histograms.send_lag.as_deref(),
+        &[
+            (Column::SendLagP50, 0.50, 1),
+            (Column::SendLagP99, 0.99, P99_SAMPLES_MIN),
+        ],
+    ),
+];
+
+/// What one run says of a figure that is one number a run.
+fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
+    let counts = &run.counts;
+    let each = |total: f64| (counts.delivered > 0).then(|| total / counts.delivered as f64);
+    Some(match column {
+        Column::Offered => run.rates.offered_per_s,
+        Column::Sent => run.rates.sent_per_s,
+        Column::Delivered => run.rates.delivered_per_s,
+        Column::DeliveredBytes => run.rates.delivered_bytes_per_s,
+        Column::DeliveredRatio if counts.expected > 0 => {
+            counts.delivered as f64 / counts.expected as f64
+        }
+        Column::Lost => counts.lost as f64,
+        Column::Duplicated => counts.duplicated as f64,
+        Column::Reordered => counts.reordered as f64,
+        Column::Corrupted => counts.corrupted as f64,
+        Column::LatencyMean => run.latency_ns.as_ref()?.mean,
+        Column::Jitter => run.jitter_ns?,
+        Column::CpuCores => together(run, |usage| usage.cpu_cores)?,
+        Column::CpuPerMessage => each(together(run, |usage| usage.cpu_s)? * 1e9)?,
+        Column::RssMax => together(run, |usage| usage.rss_bytes_max as f64)?,
+        Column::Uss => together(run, |usage| usage.uss_bytes_median as f64)?,
+        Column::SwitchesPerMessage => each(together(run, |usage| {
+            usage.voluntary_switches as f64 + usage.involuntary_switches as f64
+        })?)?,
+        _ => return None,
+    })
+}
+
+/// Generator (with the library in it) and server: the cost of the system as a
+/// whole. A server that was not sampled, as at an external endpoint, counts
+/// nothing, and a run without the generator's share has no such figure.
+fn together(run: &RunRecord, of: impl Fn(&Usage) -> f64) -> Option<f64> {
+    let generator = of(run.generator.as_ref()?);
+    Some(generator + run.server.as_ref().map_or(0.0, of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ranked_figure_has_the_name_of_its_column() {
+        for figure in Figure::ALL {
+            assert_eq!(Column::from(figure).word(), figure.word());
+        }
+    }
+}

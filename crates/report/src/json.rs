@@ -1,0 +1,36 @@
+//! The summary as JSON: an object a cell, its keys those of `summary.csv`.
+
+use crate::figures::Column;
+use crate::report::Report;
+use serde_json::{Map, Value};
+
+/// The rows of `summary.csv` as objects; null where there is no figure.
+pub(crate) fn summary(report: &Report) -> Value {
+    let rows = report.measured().map(|result| {
+        let mut row: Map<String, Value> = result.cell.axes.clone();
+        row.insert("runs".into(), result.runs.into());
+        row.insert("valid_runs".into(), result.valid_runs.into());
+        for column in Column::ALL {
+            let word = column.word();
+            let estimate = result.figures.get(*column);
+            let interval = estimate.and_then(|estimate| estimate.interval);
+            row.insert(word.into(), number(estimate.map(|e| e.value)));
+            row.insert(format!("{word}_lo"), number(interval.map(|i| i.lo)));
+            row.insert(format!("{word}_hi"), number(interval.map(|i| i.hi)));
+        }
+        Value::Object(row)
+    });
+    Value::Array(rows.collect())
+}
+
+/// Whole numbers without a fraction, so that counts read as counts.
+fn number(number: Option<f64>) -> Value {
+    /// Up to here every whole number is exact as an `f64`.
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    match number {
+        Some(number) if number.fract() == 0.0 && number.abs() <= EXACT_MAX => {
+            (number as i64).into()
+        }
+        other => other.into(),
+    }
+}

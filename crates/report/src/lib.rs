@@ -1,0 +1,34 @@
+//! From a results folder to terminal table, Markdown, CSV and JSON.
+//!
+//! A report is a function of the folder alone: run records are grouped by the
+//! study's cells, each figure gets its 95 % interval over the runs, systems are
+//! ranked where the rest of the workload is equal, and the study's claims are
+//! decided. Nothing here prints, exits or reads a clock, so the report of an
+//! old folder can be made again at any time and comes out the same.
+//!
+//! Two rules hold throughout. An invalid run is shown and marked, never mixed
+//! with valid ones. A throughput never stands without its delivered ratio.
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod analysis;
+mod claims;
+mod columns;
+mod csv;
+mod document;
+mod figures;
+mod json;
+mod markdown;
+mod notes;
+mod points;
+mod records;
+mod report;
+mod terminal;
+pub mod text;
+
+pub use analysis::{CellResult, ReasonCount, Status};
+pub use claims::{ClaimResult, Outcome, PartResult};
+pub use figures::{Column, Figures};
+pub use points::{Point, REFERENCES};
+pub use records::{LINE_BYTES_MAX, ReadError, Records, read_records};
+pub use report::{Counts, Report, ReportError};

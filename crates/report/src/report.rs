@@ -1,0 +1,266 @@
+//! The report: a results folder read and analysed.
+
+use crate::analysis::{CellResult, Status, analyse};
+use crate::claims::{ClaimResult, decide};
+use crate::points::{Point, points};
+use crate::records::{ReadError, Records, read_records};
+use crate::{csv, document, json, markdown, terminal};
+use pubmark_model::cell::Cell;
+use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
+use pubmark_model::plan;
+use pubmark_model::study::{Reading, Study, Systems};
+use pubmark_stats::HistogramError;
+use serde_json::Value;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The largest `study.toml` or `environment.json` that is read, bytes.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Why no report could be made or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A file of the results folder cannot be read.
+    #[error("cannot read {path}: {source}; is this a results folder?", path = path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The study as resolved cannot be understood.
+    #[error(transparent)]
+    Study(#[from] Box<Diagnostics>),
+    /// The environment is not JSON.
+    #[error("{path}: not JSON: {source}; without the file the report can still be made", path = path.display())]
+    Environment {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// The records cannot be read.
+    #[error(transparent)]
+    Records(#[from] ReadError),
+    /// A record's histogram cannot be read.
+    #[error(
+        "a run of {cell} has a damaged histogram: {source}; remove its line from runs.jsonl, \
+         and `pubmark run --resume` makes the run again"
+    )]
+    Histogram {
+        /// The cell in words.
+        cell: String,
+        /// What is wrong with it.
+        source: HistogramError,
+    },
+    /// The summary cannot be written.
+    #[error("cannot write {path}: {source}", path = path.display())]
+    Write {
+        /// Where to.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// How many runs there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Runs that may be quoted.
+    pub valid: usize,
+    /// Runs that were made and may not be quoted.
+    pub invalid: usize,
+    /// Runs that could not be made.
+    pub failed: usize,
+    /// Runs that the study plans and that have no record.
+    pub missing: usize,
+}
+
+/// A study's records, analysed.
+#[derive(Clone, Debug)]
+pub struct Report {
+    study: Study,
+    environment: Value,
+    cells: Vec<CellResult>,
+    points: Vec<Point>,
+    claims: Vec<ClaimResult>,
+    pub(crate) torn: bool,
+    pub(crate) strays: usize,
+}
+
+impl Report {
+    /// Reads and analyses a results folder. `systems` finds the systems that
+    /// the study names. A missing `environment.json` counts as null; where it
+    /// says `"quick": true`, the study was cut down.
+    ///
+    /// # Errors
+    /// Where a file cannot be read or understood.
+    pub fn load(dir: &Path, systems: Systems<'_>) -> Result<Report, ReportError> {
+        let path = dir.join("study.toml");
+        let text = read_text(&path).map_err(|source| ReportError::Io {
+            path: path.clone(),
+            source,
+        })?;
+        let file = path.display().to_string();
+        let mut study =
+            Study::parse(&file, &text, systems, &Reading::default()).map_err(Box::new)?;
+        let cells = plan::cells(&study, systems)
+            .map_err(|errors| Box::new(Diagnostics { file, text, errors }))?;
+        let environment = environment(&dir.join("environment.json"))?;
+        study.quick = environment["quick"] == true;
+        let records = read_records(dir)?;
+        Self::analysed(study, cells, environment, &records)
+    }
+
+    /// Analyses records that are in memory.
+    ///
+    /// # Errors
+    /// Where the study's cells cannot be made, or a histogram cannot be read.
+    pub fn of(
+        study: Study,
+        records: &Records,
+        systems: Systems<'_>,
+    ) -> Result<Report, ReportError> {
+        let cells = plan::cells(&study, systems).map_err(|errors: Vec<Diagnostic>| {
+            Box::new(Diagnostics {
+                file: study.title.clone(),
+                text: String::new(),
+                errors,
+            })
+        })?;
+        Self::analysed(study, cells, Value::Null, records)
+    }
+
+    fn analysed(
+        study: Study,
+        cells: Vec<Cell>,
+        environment: Value,
+        records: &Records,
+    ) -> Result<Report, ReportError> {
+        let analysis =
+            analyse(cells, study.repeats(), study.seed(), &records.runs).map_err(|bad| {
+                ReportError::Histogram {
+                    cell: bad.cell,
+                    source: bad.source,
+                }
+            })?;
+        let points = points(&analysis.cells);
+        Ok(Report {
+            claims: decide(&study.claims, &points, &analysis.cells),
+            points,
+            cells: analysis.cells,
+            study,
+            environment,
+            torn: records.torn,
+            strays: analysis.strays,
+        })
+    }
+
+    /// The study as resolved.
+    pub fn study(&self) -> &Study {
+        &self.study
+    }
+
+    /// Where it was measured, as recorded; null if it was not.
+    pub fn environment(&self) -> &Value {
+        &self.environment
+    }
+
+    /// The cells in the study's order, those without records and those skipped
+    /// included.
+    pub fn cells(&self) -> &[CellResult] {
+        &self.cells
+    }
+
+    /// The points at which systems are compared.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// What the records say of the study's claims.
+    pub fn claims(&self) -> &[ClaimResult] {
+        &self.claims
+    }
+
+    /// How many runs there are.
+    pub fn counts(&self) -> Counts {
+        let sum = |of: fn(&CellResult) -> usize| self.cells.iter().map(of).sum();
+        Counts {
+            valid: sum(|cell| cell.valid_runs),
+            invalid: sum(|cell| cell.invalid_runs),
+            failed: sum(|cell| cell.failed_runs),
+            missing: sum(|cell| cell.missing_runs),
+        }
+    }
+
+    /// Tables for a terminal of so many columns. Less important columns are
+    /// left out where there is no room, and the text says so. Lines are longer
+    /// than `width` only where the axes alone leave no room.
+    pub fn terminal(&self, width: usize, colour: bool) -> String {
+        terminal::render(&document::document(self), width, colour)
+    }
+
+    /// The same tables, all columns, as GitHub Markdown.
+    pub fn markdown(&self) -> String {
+        markdown::render(&document::document(self))
+    }
+
+    /// The text of `summary.csv`: a row a cell.
+    ///
+    /// # Errors
+    /// None that can be caused from outside; writing to memory may fail only
+    /// where memory runs out.
+    pub fn csv(&self) -> io::Result<String> {
+        csv::render(self).map_err(io::Error::from)
+    }
+
+    /// Writes `summary.csv`.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_csv(&self, path: &Path) -> Result<(), ReportError> {
+        let written = self.csv().and_then(|text| std::fs::write(path, text));
+        written.map_err(|source| ReportError::Write {
+            path: path.to_owned(),
+            source,
+        })
+    }
+
+    /// The rows of `summary.csv` as an array of objects.
+    pub fn summary_json(&self) -> Value {
+        json::summary(self)
+    }
+
+    /// The cells that the study does not skip.
+    pub(crate) fn measured(&self) -> impl Iterator<Item = &CellResult> {
+        let cells = self.cells.iter();
+        cells.filter(|result| result.status != Status::Skipped)
+    }
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?
+        .take(FILE_BYTES_MAX + 1)
+        .read_to_string(&mut text)?;
+    if read as u64 > FILE_BYTES_MAX {
+        let message = format!("larger than {FILE_BYTES_MAX} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
+}
+
+fn environment(path: &Path) -> Result<Value, ReportError> {
+    match read_text(path) {
+        Ok(text) => serde_json::from_str(&text).map_err(|source| ReportError::Environment {
+            path: path.to_owned(),
+            source,
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Value::Null),
+        Err(source) => Err(ReportError::Io {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}

@@ -1,0 +1,244 @@
+//! The report as tables for a terminal.
+
+use crate::document::{About, Document, Mark, Row, Table};
+use crate::text::wrap;
+use comfy_table::{CellAlignment, Table as Grid};
+
+/// Blanks between two columns.
+const GAP: usize = 2;
+/// The least width of a column of prose.
+const PROSE_WIDTH_MIN: usize = 20;
+
+const BOLD: &str = "1";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const DIM: &str = "2";
+
+/// The whole report, at most `width` columns wide where the axes allow it.
+pub(crate) fn render(document: &Document, width: usize, colour: bool) -> String {
+    let mut out = Out {
+        text: String::new(),
+        width,
+        colour,
+    };
+    out.prose(&document.title, "", Some(BOLD));
+    for text in [&document.question, &document.constants] {
+        if !text.is_empty() {
+            out.prose(text, "", None);
+        }
+    }
+    for table in document.tables.iter().chain(&document.claims) {
+        out.line("", None);
+        out.table(table);
+    }
+    out.line("", None);
+    for line in &document.closing {
+        out.prose(line, "", None);
+    }
+    out.text
+}
+
+struct Out {
+    text: String,
+    width: usize,
+    colour: bool,
+}
+
+impl Out {
+    fn line(&mut self, line: &str, style: Option<&str>) {
+        let line = line.trim_end();
+        match style {
+            Some(style) if self.colour && !line.is_empty() => {
+                self.text
+                    .push_str(&format!("\u{1b}[{style}m{line}\u{1b}[0m"));
+            }
+            _ => self.text.push_str(line),
+        }
+        self.text.push('\n');
+    }
+
+    /// Wrapped text, its lines but the first after an indent.
+    fn prose(&mut self, text: &str, indent: &str, style: Option<&str>) {
+        let width = self.width.saturating_sub(indent.len()).max(PROSE_WIDTH_MIN);
+        for (index, line) in wrap(text, width).iter().enumerate() {
+            let indent = if index == 0 { "" } else { indent };
+            self.line(&format!("{indent}{line}"), style);
+        }
+    }
+
+    fn table(&mut self, table: &Table) {
+        self.line(&table.title, Some(BOLD));
+        let layout = Layout::of(table, self.width);
+        let (grid, marks) = grid(table, &layout);
+        let mut lines = grid.lines();
+        for head in lines.by_ref().take(2) {
+            self.line(&head, None);
+        }
+        let spaced = table.groups.iter().any(|group| group.len() > 1);
+        for (line, (mark, opens)) in lines.zip(marks) {
+            if spaced && opens {
+                self.line("", None);
+            }
+            self.line(&line, style(mark));
+        }
+        let notes = table.notes.iter().filter(|note| layout.shows(note.about));
+        let dropped = layout.dropped(table, self.width);
+        let texts = notes.map(|note| &note.text).chain(&dropped);
+        for (index, text) in texts.enumerate() {
+            if index == 0 {
+                self.line("", None);
+            }
+            self.prose(text, "  ", None);
+        }
+    }
+}
+
+fn style(mark: Mark) -> Option<&'static str> {
+    match mark {
+        Mark::Plain => None,
+        Mark::Good => Some(GREEN),
+        Mark::Bad => Some(YELLOW),
+        Mark::Muted => Some(DIM),
+    }
+}
+
+/// What of a table is shown.
+struct Layout {
+    /// Indices of the columns.
+    columns: Vec<usize>,
+    /// Whether figures have their spread beside them.
+    spreads: bool,
+    /// Width of the last column, where it is prose.
+    prose: Option<usize>,
+}
+
+impl Layout {
+    /// Drops columns, the most expendable first, then the spreads.
+    fn of(table: &Table, width: usize) -> Layout {
+        let mut layout = Layout {
+            columns: (0..table.heads.len()).collect(),
+            spreads: true,
+            prose: None,
+        };
+        let mut widths = widths(table, true);
+        if table.ends_in_prose {
+            widths.pop();
+            let others: usize = widths.iter().map(|column| column + GAP).sum();
+            layout.prose = Some(width.saturating_sub(others).max(PROSE_WIDTH_MIN));
+            return layout;
+        }
+        let total = |columns: &[usize], widths: &[usize]| -> usize {
+            let content: usize = columns.iter().map(|column| widths[*column]).sum();
+            content + GAP * columns.len().saturating_sub(1)
+        };
+        while total(&layout.columns, &widths) > width {
+            let expendable = |column: &&usize| table.heads[**column].expendable;
+            match layout.columns.iter().max_by_key(expendable).copied() {
+                Some(column) if table.heads[column].expendable > 0 => {
+                    layout.columns.retain(|other| *other != column);
+                }
+                _ if layout.spreads => {
+                    layout.spreads = false;
+                    widths = self::widths(table, false);
+                }
+                _ => break,
+            }
+        }
+        layout
+    }
+
+    fn shows(&self, about: About) -> bool {
+        match about {
+            About::Rows => true,
+            About::Spreads => self.spreads,
+            About::Column(column) => self.columns.contains(&column),
+        }
+    }
+
+    /// What is not shown, in words.
+    fn dropped(&self, table: &Table, width: usize) -> Option<String> {
+        let heads = table.heads.iter().enumerate();
+        let mut names: Vec<&str> = heads
+            .filter(|(index, _)| !self.columns.contains(index))
+            .map(|(_, head)| head.name.as_str())
+            .collect();
+        if !self.spreads {
+            names.push("the intervals (±)");
+        }
+        (!names.is_empty()).then(|| {
+            let names = names.join(", ");
+            format!("left out at {width} columns: {names}; summary.csv has all")
+        })
+    }
+}
+
+fn widths(table: &Table, spreads: bool) -> Vec<usize> {
+    let mut grid = Grid::new();
+    grid.set_header(table.heads.iter().map(|head| head.name.as_str()));
+    for row in table.groups.iter().flatten() {
+        grid.add_row(row.entries.iter().map(|entry| match spreads {
+            true => entry.whole(),
+            false => entry.text.clone(),
+        }));
+    }
+    let widths = grid.column_max_content_widths();
+    widths.into_iter().map(usize::from).collect()
+}
+
+/// The table as a grid of single lines, and for each line below the head how
+/// it stands out and whether it opens a group other than the first.
+fn grid(table: &Table, layout: &Layout) -> (Grid, Vec<(Mark, bool)>) {
+    use comfy_table::{ContentArrangement, ContentLineStyle, LineStyle, TableStyle};
+    let mut grid = Grid::new();
+    grid.set_content_arrangement(ContentArrangement::Disabled);
+    grid.load_style(
+        TableStyle::new()
+            .header_lines(ContentLineStyle::none())
+            .header_separator(LineStyle::none().fill('─'))
+            .content_lines(ContentLineStyle::none()),
+    );
+    let heads = layout.columns.iter().map(|column| &table.heads[*column]);
+    grid.set_header(heads.clone().map(|head| head.name.as_str()));
+    let mut marks = Vec::new();
+    for (index, group) in table.groups.iter().enumerate() {
+        for (place, row) in group.iter().enumerate() {
+            for (part, texts) in texts(table, layout, row, place == 0)
+                .into_iter()
+                .enumerate()
+            {
+                grid.add_row(texts);
+                marks.push((row.mark, index > 0 && place == 0 && part == 0));
+            }
+        }
+    }
+    let last = layout.columns.len().saturating_sub(1);
+    for (index, (head, column)) in heads.zip(grid.column_iter_mut()).enumerate() {
+        column.set_padding((0, if index == last { 0 } else { GAP as u16 }));
+        if head.is_figure {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    (grid, marks)
+}
+
+/// The lines of a row: one, or as many as its prose needs. Its place on the
+/// axes stands in the first row of a group only.
+fn texts(table: &Table, layout: &Layout, row: &Row, opens: bool) -> Vec<Vec<String>> {
+    let mut texts: Vec<String> = layout
+        .columns
+        .iter()
+        .map(|column| match &row.entries[*column] {
+            _ if table.heads[*column].is_axis && !opens => String::new(),
+            entry if layout.spreads => entry.whole(),
+            entry => entry.text.clone(),
+        })
+        .collect();
+    let Some(width) = layout.prose else {
+        return vec![texts];
+    };
+    let blank = vec![String::new(); texts.len().saturating_sub(1)];
+    let mut lines = wrap(&texts.pop().unwrap_or_default(), width).into_iter();
+    texts.extend(lines.next());
+    let more = lines.map(|line| blank.iter().cloned().chain([line]).collect());
+    [texts].into_iter().chain(more).collect()
+}

@@ -1,0 +1,191 @@
+use crate::lab::{Lab, spoil};
+use pubmark_model::claim::Condition;
+use pubmark_model::record::Reason;
+use pubmark_report::{ClaimResult, Outcome};
+
+/// A study over three systems and three qualities of service with these claims.
+fn lab(claims: &str) -> Lab {
+    Lab::new(&format!(
+        "[axes]\nsystem = [\"alpha\", \"beta\", \"gamma\"]\nqos = [0, 1, 2]\n{claims}"
+    ))
+}
+
+fn claim(rest: &str) -> String {
+    format!(
+        "[[claims]]\nid = \"c\"\nsays = \"alpha is fastest\"\nfigure = \"latency_p50_ns\"\n{rest}\n"
+    )
+}
+
+/// Two runs of each system at a point, of these times and 1 ns more.
+fn point(lab: &mut Lab, qos: u8, times: [u64; 3]) {
+    for (system, ns) in ["alpha", "beta", "gamma"].iter().zip(times) {
+        lab.latencies(&format!("{system} qos={qos}"), &[ns, ns + 1]);
+    }
+}
+
+fn counts(claim: &ClaimResult) -> (usize, usize, usize) {
+    (claim.won(), claim.lost(), claim.open())
+}
+
+fn decided(lab: &Lab) -> (Outcome, (usize, usize, usize)) {
+    let report = lab.report();
+    assert_eq!(report.claims().len(), 1);
+    (report.claims()[0].outcome, counts(&report.claims()[0]))
+}
+
+#[test]
+fn a_claim_holds_where_its_system_wins_everywhere() {
+    let mut lab = lab(&claim("best = [\"alpha\"]"));
+    (0..3).for_each(|qos| point(&mut lab, qos, [10, 20, 30]));
+    assert_eq!(decided(&lab), (Outcome::Holds, (3, 0, 0)));
+    let report = lab.report();
+    assert_eq!(report.claims()[0].evidence(), "3 won, 0 lost, 0 open of 3");
+}
+
+#[test]
+fn one_loss_fails_a_claim_about_all_points() {
+    let mut lab = lab(&claim("best = [\"alpha\"]"));
+    point(&mut lab, 0, [10, 20, 30]);
+    point(&mut lab, 1, [30, 20, 10]);
+    assert_eq!(decided(&lab), (Outcome::Fails, (1, 1, 1)));
+}
+
+#[test]
+fn ties_missing_and_single_runs_leave_it_open() {
+    let mut lab = lab(&claim("best = [\"alpha\"]"));
+    point(&mut lab, 0, [10, 11, 30]);
+    for system in ["alpha", "beta", "gamma"] {
+        lab.latencies(&format!("{system} qos=1"), &[10]);
+    }
+    assert_eq!(decided(&lab), (Outcome::Undecided, (0, 0, 3)));
+}
+
+#[test]
+fn an_invalid_rival_leaves_a_victory_open_but_not_a_defeat() {
+    let mut lab = lab(&claim("best = [\"alpha\"]"));
+    point(&mut lab, 0, [10, 20, 30]);
+    point(&mut lab, 1, [30, 10, 20]);
+    point(&mut lab, 2, [30, 20, 10]);
+    for run in &mut lab.records.runs {
+        if run.system == "gamma" {
+            spoil(run, Reason::MessagesLost, "7 lost");
+        }
+    }
+    assert_eq!(decided(&lab), (Outcome::Fails, (0, 2, 1)));
+}
+
+#[test]
+fn any_of_the_best_may_win_even_in_a_tie_with_each_other() {
+    let mut lab = lab(&claim("best = [\"alpha\", \"beta\"]"));
+    point(&mut lab, 0, [10, 10, 30]);
+    point(&mut lab, 1, [40, 10, 30]);
+    point(&mut lab, 2, [40, 20, 10]);
+    assert_eq!(decided(&lab), (Outcome::Fails, (2, 1, 0)));
+}
+
+#[test]
+fn only_those_among_are_rivals() {
+    let mut lab = lab(&claim("best = [\"alpha\"]\namong = [\"alpha\", \"beta\"]"));
+    (0..3).for_each(|qos| point(&mut lab, qos, [10, 20, 5]));
+    assert_eq!(decided(&lab), (Outcome::Holds, (3, 0, 0)));
+}
+
+#[test]
+fn conditions_choose_the_points() {
+    let mut lab = lab(&claim("best = [\"alpha\"]\n[claims.where]\nqos = \"<=1\""));
+    point(&mut lab, 0, [10, 20, 30]);
+    point(&mut lab, 1, [10, 20, 30]);
+    point(&mut lab, 2, [30, 20, 10]);
+    assert_eq!(decided(&lab), (Outcome::Holds, (2, 0, 0)));
+}
+
+#[test]
+fn a_claim_about_no_point_is_not_measured() {
+    let mut lab = lab(&claim("best = [\"alpha\"]\n[claims.where]\nqos = \"<=1\""));
+    lab.study.claims[0].conditions[0].1 = Condition::AtLeast(3.0);
+    assert_eq!(decided(&lab), (Outcome::Undecided, (0, 0, 0)));
+    assert_eq!(lab.report().claims()[0].evidence(), "not measured");
+}
+
+#[test]
+fn a_share_may_be_enough_and_open_points_may_yet_reach_it() {
+    for (share, wins, losses, expected) in [
+        ("0.6", 2, 0, Outcome::Holds),
+        ("0.6", 1, 1, Outcome::Undecided),
+        ("0.6", 0, 2, Outcome::Fails),
+        ("0.6", 1, 2, Outcome::Fails),
+        ("0.0", 0, 3, Outcome::Holds),
+    ] {
+        let mut lab = lab(&claim(&format!("best = [\"alpha\"]\nshare = {share}")));
+        (0..wins).for_each(|qos| point(&mut lab, qos, [10, 20, 30]));
+        (wins..wins + losses).for_each(|qos| point(&mut lab, qos, [30, 20, 10]));
+        let (outcome, found) = decided(&lab);
+        assert_eq!((found.0, found.1), (usize::from(wins), usize::from(losses)));
+        assert_eq!(outcome, expected, "{share} {wins} {losses}");
+    }
+}
+
+#[test]
+fn a_share_that_is_met_exactly_is_met() {
+    // In binary 0.28 × 25 is above 7.
+    let axis: Vec<String> = (1..=25).map(|rate| rate.to_string()).collect();
+    let mut lab = Lab::new(&format!(
+        "[axes]\nsystem = [\"alpha\", \"beta\"]\nrate = [{}]\n{}",
+        axis.join(", "),
+        claim("best = [\"alpha\"]\nshare = 0.28")
+    ));
+    for rate in 1..=25 {
+        let (alpha, beta) = if rate <= 7 { (10, 20) } else { (20, 10) };
+        lab.latencies(&format!("alpha rate={rate}"), &[alpha, alpha]);
+        lab.latencies(&format!("beta rate={rate}"), &[beta, beta]);
+    }
+    assert_eq!(decided(&lab), (Outcome::Holds, (7, 18, 0)));
+}
+
+#[test]
+fn parts_of_one_claim_are_decided_together() {
+    let part =
+        |best: &str, qos: u8| claim(&format!("best = [\"{best}\"]\n[claims.where]\nqos = {qos}"));
+    for (times, expected) in [
+        ([[10, 20, 30], [20, 10, 30]], Outcome::Holds),
+        ([[10, 20, 30], [10, 20, 30]], Outcome::Fails),
+        ([[10, 20, 30], [20, 20, 30]], Outcome::Undecided),
+    ] {
+        let mut lab = lab(&(part("alpha", 0) + &part("beta", 1)));
+        point(&mut lab, 0, times[0]);
+        point(&mut lab, 1, times[1]);
+        assert_eq!(decided(&lab).0, expected, "{times:?}");
+        assert_eq!(lab.report().claims()[0].parts.len(), 2);
+    }
+}
+
+#[test]
+fn what_the_study_skips_is_not_in_question() {
+    let skip = "[[skip]]\nsystem = \"gamma\"\nqos = 1\nwhy = \"cannot\"\n\
+                [[skip]]\nqos = 2\nwhy = \"too slow\"\n";
+    let mut lab = lab(&(skip.to_owned() + &claim("best = [\"alpha\"]")));
+    point(&mut lab, 0, [10, 20, 30]);
+    lab.latencies("alpha qos=1", &[10, 11]);
+    lab.latencies("beta qos=1", &[20, 21]);
+    assert_eq!(decided(&lab), (Outcome::Holds, (2, 0, 0)));
+}
+
+#[test]
+fn a_named_system_that_was_not_measured_leaves_it_open() {
+    let mut lab = Lab::new(&format!(
+        "[axes]\nsystem = [\"alpha\", \"beta\"]\n{}",
+        claim("best = [\"alpha\"]\namong = [\"alpha\", \"beta\", \"gamma\"]")
+    ));
+    lab.latencies("alpha", &[10, 11]);
+    lab.latencies("beta", &[20, 21]);
+    assert_eq!(decided(&lab), (Outcome::Undecided, (0, 0, 1)));
+}
+
+#[test]
+fn more_is_better_where_the_figure_says_so() {
+    let text = claim("best = [\"beta\"]").replace("latency_p50_ns", "delivered_per_s");
+    let mut lab = Lab::new(&format!("[axes]\nsystem = [\"alpha\", \"beta\"]\n{text}"));
+    lab.rates("alpha", &[10.0, 11.0]);
+    lab.rates("beta", &[20.0, 21.0]);
+    assert_eq!(decided(&lab), (Outcome::Holds, (1, 0, 0)));
+}

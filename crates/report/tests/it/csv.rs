@@ -1,0 +1,134 @@
+use crate::lab::{Lab, latency, usage};
+use tempfile::tempdir;
+
+/// The contract: the axes, then these.
+const HEADER: &str = "runs,valid_runs,\
+offered_per_s,offered_per_s_lo,offered_per_s_hi,\
+sent_per_s,sent_per_s_lo,sent_per_s_hi,\
+delivered_per_s,delivered_per_s_lo,delivered_per_s_hi,\
+delivered_bytes_per_s,delivered_bytes_per_s_lo,delivered_bytes_per_s_hi,\
+delivered_ratio,delivered_ratio_lo,delivered_ratio_hi,\
+lost,lost_lo,lost_hi,\
+duplicated,duplicated_lo,duplicated_hi,\
+reordered,reordered_lo,reordered_hi,\
+corrupted,corrupted_lo,corrupted_hi,\
+latency_min_ns,latency_min_ns_lo,latency_min_ns_hi,\
+latency_mean_ns,latency_mean_ns_lo,latency_mean_ns_hi,\
+latency_p50_ns,latency_p50_ns_lo,latency_p50_ns_hi,\
+latency_p90_ns,latency_p90_ns_lo,latency_p90_ns_hi,\
+latency_p95_ns,latency_p95_ns_lo,latency_p95_ns_hi,\
+latency_p99_ns,latency_p99_ns_lo,latency_p99_ns_hi,\
+latency_p999_ns,latency_p999_ns_lo,latency_p999_ns_hi,\
+latency_max_ns,latency_max_ns_lo,latency_max_ns_hi,\
+service_latency_p50_ns,service_latency_p50_ns_lo,service_latency_p50_ns_hi,\
+service_latency_p99_ns,service_latency_p99_ns_lo,service_latency_p99_ns_hi,\
+send_lag_p50_ns,send_lag_p50_ns_lo,send_lag_p50_ns_hi,\
+send_lag_p99_ns,send_lag_p99_ns_lo,send_lag_p99_ns_hi,\
+jitter_ns,jitter_ns_lo,jitter_ns_hi,\
+cpu_cores,cpu_cores_lo,cpu_cores_hi,\
+cpu_ns_per_message,cpu_ns_per_message_lo,cpu_ns_per_message_hi,\
+rss_bytes_max,rss_bytes_max_lo,rss_bytes_max_hi,\
+uss_bytes_median,uss_bytes_median_lo,uss_bytes_median_hi,\
+context_switches_per_message,context_switches_per_message_lo,context_switches_per_message_hi,\
+floor_latency,floor_latency_lo,floor_latency_hi,\
+floor_delivered,floor_delivered_lo,floor_delivered_hi";
+
+fn lab() -> Lab {
+    let mut lab = Lab::new(
+        "[axes]\nsystem = [\"alpha\", \"kernel\"]\npayload = [\"1KiB\"]\nqos = [0, 1]\n\
+         [[skip]]\nqos = 1\nsystem = \"kernel\"\nwhy = \"cannot\"\n",
+    );
+    for repeat in [1, 2] {
+        lab.run("alpha 1KiB qos=0", repeat, |run| {
+            latency(run, &[(300, 999)]);
+            run.rates.offered_per_s = 1_000.0;
+            run.rates.sent_per_s = 1_000.0;
+            run.rates.delivered_per_s = 997.5 + f64::from(repeat);
+            run.rates.delivered_bytes_per_s = 1e6;
+            run.counts.expected = 1_000;
+            run.counts.delivered = 750;
+            run.counts.lost = 250;
+            run.generator = Some(usage(0.25));
+            run.jitter_ns = Some(12.5);
+        });
+    }
+    lab.run("kernel 1KiB qos=0", 1, |run| {
+        latency(run, &[(100, 999)]);
+        run.rates.delivered_per_s = 998.0;
+    });
+    lab
+}
+
+#[test]
+fn the_header_is_a_contract() {
+    let text = lab().report().csv().unwrap();
+    let header = text.lines().next().unwrap();
+    assert_eq!(header, format!("system,payload,qos,{HEADER}"));
+}
+
+#[test]
+fn a_row_has_plain_numbers_and_blanks() {
+    let text = lab().report().csv().unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    // A header, three cells; the skipped one has no row.
+    assert_eq!(lines.len(), 4);
+    let expected = [
+        "alpha,1024,0,2,2",
+        "1000,1000,1000,1000,1000,1000",
+        "999,998.5,999.5,1000000,1000000,1000000",
+        "0.75,0.75,0.75,250,250,250,0,0,0,0,0,0,0,0,0",
+        "300,300,300,300,300,300,300,300,300,300,300,300,300,300,300",
+        "300,300,300,,,,300,300,300",
+        ",,,,,,,,,,,",
+        "12.5,12.5,12.5,0.25,0.25,0.25",
+        "333333.3333333333,333333.3333333333,333333.3333333333",
+        "0,0,0,0,0,0,0,0,0",
+        "3,,,1.001002004008016,,",
+    ];
+    assert_eq!(lines[1], expected.join(","));
+    assert!(lines[2].starts_with("alpha,1024,1,0,0,,,"), "{}", lines[2]);
+    assert!(
+        lines[3].starts_with("kernel,1024,0,1,1,0,,,"),
+        "{}",
+        lines[3]
+    );
+}
+
+#[test]
+fn the_file_is_the_text() {
+    let (dir, report) = (tempdir().unwrap(), lab().report());
+    let path = dir.path().join("summary.csv");
+    report.write_csv(&path).unwrap();
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        report.csv().unwrap()
+    );
+    let error = report
+        .write_csv(&dir.path().join("no/such/folder"))
+        .unwrap_err();
+    assert!(error.to_string().contains("cannot write"), "{error}");
+}
+
+#[test]
+fn the_same_rows_are_objects() {
+    let report = lab().report();
+    let rows = report.summary_json();
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    let keys: Vec<&str> = rows[0]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        keys.join(","),
+        report.csv().unwrap().lines().next().unwrap()
+    );
+    assert_eq!(rows[0]["system"], "alpha");
+    assert_eq!(rows[0]["payload"], 1024);
+    assert_eq!(rows[0]["lost"], 250);
+    assert_eq!(rows[0]["delivered_per_s_lo"], 998.5);
+    assert!(rows[0]["latency_p999_ns"].is_null());
+    assert!(rows[1]["delivered_per_s"].is_null());
+}

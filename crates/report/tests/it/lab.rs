@@ -1,0 +1,175 @@
+//! Studies and run records made by hand.
+
+use pubmark_model::cell::Cell;
+use pubmark_model::plan;
+use pubmark_model::record::{Finding, Reason, RunRecord, SCHEMA, Usage, Verdict};
+use pubmark_model::study::{Reading, Study};
+use pubmark_model::system::System;
+use pubmark_report::{CellResult, Records, Report};
+use pubmark_stats::Histogram;
+use std::path::Path;
+use std::sync::LazyLock;
+
+static SYSTEMS: LazyLock<Vec<System>> = LazyLock::new(|| {
+    let file = |name: &str| {
+        format!(
+            "title = \"{name}\"\nabout = \"a\"\nlicence = \"MIT\"\nhomepage = \"h\"\n\
+             driver = \"mock\"\npatterns = [\"pairs\", \"request-reply\"]\n"
+        )
+    };
+    ["alpha", "beta", "gamma", "kernel", "mock"]
+        .map(|name| System::parse(name, name, &file(name)).unwrap())
+        .into()
+});
+
+/// The systems that the studies of these tests may name.
+pub fn systems(name: &str) -> Option<&'static System> {
+    SYSTEMS.iter().find(|system| system.name == name)
+}
+
+/// A study and its records so far.
+pub struct Lab {
+    pub study: Study,
+    cells: Vec<Cell>,
+    pub records: Records,
+}
+
+impl Lab {
+    /// A study with these lines after its title.
+    pub fn new(text: &str) -> Lab {
+        let text = format!("title = \"T\"\nquestion = \"Q?\"\n{text}");
+        let study = Study::parse("study.toml", &text, &systems, &Reading::default())
+            .unwrap_or_else(|error| panic!("{error}"));
+        let cells = plan::cells(&study, &systems).unwrap();
+        Lab {
+            study,
+            cells,
+            records: Records::default(),
+        }
+    }
+
+    /// Adds a valid run of the cell with this label, changed by `change`.
+    pub fn run(&mut self, label: &str, repeat: u32, change: impl FnOnce(&mut RunRecord)) {
+        let cell = self.cells.iter().find(|cell| cell.label() == label);
+        let cell = cell.unwrap_or_else(|| panic!("no cell `{label}`"));
+        let mut record = record(cell, repeat);
+        change(&mut record);
+        self.records.runs.push(record);
+    }
+
+    /// Adds runs of a cell, all of whose messages took one of these times each.
+    pub fn latencies(&mut self, label: &str, each_ns: &[u64]) {
+        for (repeat, ns) in (1..).zip(each_ns) {
+            self.run(label, repeat, |run| latency(run, &[(*ns, 20_000)]));
+        }
+    }
+
+    /// Adds runs of a cell, each with a rate of delivery.
+    pub fn rates(&mut self, label: &str, each_per_s: &[f64]) {
+        for (repeat, rate) in (1..).zip(each_per_s) {
+            self.run(label, repeat, |run| run.rates.delivered_per_s = *rate);
+        }
+    }
+
+    pub fn report(&self) -> Report {
+        Report::of(self.study.clone(), &self.records, &systems).unwrap()
+    }
+
+    /// Writes the results folder, with this after the records.
+    pub fn write(&self, dir: &Path, tail: &str) {
+        std::fs::write(dir.join("study.toml"), self.study.to_toml()).unwrap();
+        let lines: String = self
+            .records
+            .runs
+            .iter()
+            .map(|run| serde_json::to_string(run).unwrap() + "\n")
+            .collect();
+        std::fs::write(dir.join("runs.jsonl"), lines + tail).unwrap();
+    }
+}
+
+/// A valid run with nothing measured but a full delivery.
+fn record(cell: &Cell, repeat: u32) -> RunRecord {
+    let mut run = RunRecord {
+        schema: SCHEMA,
+        cell: cell.axes.clone(),
+        repeat,
+        position: 0,
+        system: cell.system.clone(),
+        versions: Default::default(),
+        started: "2026-01-01T00:00:00Z".into(),
+        workload: cell.workload.clone(),
+        options: Default::default(),
+        applied: Default::default(),
+        window_ns: 1_000_000_000,
+        counts: Default::default(),
+        rates: Default::default(),
+        latency_ns: None,
+        service_latency_ns: None,
+        send_lag_ns: None,
+        own_lag_ns: None,
+        jitter_ns: None,
+        server: None,
+        generator: None,
+        agents: Vec::new(),
+        stalls: Default::default(),
+        histograms: Default::default(),
+        series: Default::default(),
+        machine: Default::default(),
+        remarks: Vec::new(),
+        error: None,
+        verdict: Verdict {
+            valid: true,
+            reasons: Vec::new(),
+        },
+    };
+    run.counts.expected = 20_000;
+    run.counts.delivered = 20_000;
+    run.rates.delivered_per_s = 20_000.0;
+    run
+}
+
+/// Gives a run latencies: times with how many messages took them.
+pub fn latency(run: &mut RunRecord, times: &[(u64, u64)]) {
+    let histogram = histogram(times);
+    run.latency_ns = histogram.summary();
+    run.histograms.latency = Some(histogram.encode());
+}
+
+pub fn histogram(times: &[(u64, u64)]) -> Histogram {
+    let mut histogram = Histogram::latency();
+    for (ns, count) in times {
+        histogram.record_n(*ns, *count);
+    }
+    histogram
+}
+
+/// Makes a run invalid.
+pub fn spoil(run: &mut RunRecord, reason: Reason, evidence: &str) {
+    run.verdict.valid = false;
+    run.verdict.reasons.push(Finding {
+        reason,
+        evidence: evidence.into(),
+    });
+}
+
+/// Makes a run one that could not be made.
+pub fn fail(run: &mut RunRecord, error: &str) {
+    run.error = Some(error.into());
+    spoil(run, Reason::Failed, error);
+}
+
+pub fn usage(cpu_s: f64) -> Usage {
+    Usage {
+        cpu_s,
+        cpu_cores: cpu_s,
+        ..Usage::default()
+    }
+}
+
+/// The cell with this label.
+pub fn cell<'a>(report: &'a Report, label: &str) -> &'a CellResult {
+    let mut cells = report.cells().iter();
+    let found = cells.find(|result| result.cell.label() == label);
+    found.unwrap_or_else(|| panic!("no cell `{label}`"))
+}

@@ -1,0 +1,8 @@
+//! From hand-made records to what a report says.
+
+mod analysis;
+mod claims;
+mod csv;
+mod lab;
+mod records;
+mod rendering;

@@ -1,0 +1,151 @@
+use crate::lab::{Lab, fail, systems};
+use pubmark_report::{Counts, ReadError, Report, ReportError, read_records};
+use tempfile::tempdir;
+
+fn lab() -> Lab {
+    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\"]\n");
+    lab.latencies("alpha", &[1_000, 1_100]);
+    lab
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let (dir, lab) = (tempdir().unwrap(), lab());
+    lab.write(dir.path(), "");
+    assert_eq!(read_records(dir.path()).unwrap(), lab.records);
+}
+
+#[test]
+fn a_folder_without_records_has_none_yet_and_no_folder_is_an_error() {
+    let dir = tempdir().unwrap();
+    assert!(read_records(dir.path()).unwrap().runs.is_empty());
+    let error = read_records(&dir.path().join("nowhere")).unwrap_err();
+    assert!(matches!(error, ReadError::Io { .. }), "{error}");
+}
+
+#[test]
+fn a_torn_last_line_is_left_out_and_told() {
+    let (dir, lab) = (tempdir().unwrap(), lab());
+    let whole = serde_json::to_string(&lab.records.runs[0]).unwrap();
+    lab.write(dir.path(), &whole[..whole.len() / 2]);
+    let records = read_records(dir.path()).unwrap();
+    assert_eq!((records.runs.len(), records.torn), (2, true));
+    let report = Report::load(dir.path(), &systems).unwrap();
+    assert!(
+        report
+            .terminal(80, false)
+            .contains("The last record breaks off")
+    );
+}
+
+#[test]
+fn a_torn_character_counts_as_torn_too() {
+    let (dir, lab) = (tempdir().unwrap(), lab());
+    lab.write(dir.path(), "");
+    let path = dir.path().join("runs.jsonl");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.extend(b"{\"schema\":1,\"cell\":{\"a\":\"\xc3");
+    std::fs::write(&path, bytes).unwrap();
+    assert!(read_records(dir.path()).unwrap().torn);
+}
+
+#[test]
+fn a_whole_last_line_without_its_end_is_a_record() {
+    let (dir, lab) = (tempdir().unwrap(), lab());
+    let mut third = lab.records.runs[0].clone();
+    third.repeat = 3;
+    lab.write(dir.path(), &serde_json::to_string(&third).unwrap());
+    let records = read_records(dir.path()).unwrap();
+    assert_eq!((records.runs.len(), records.torn), (3, false));
+}
+
+#[test]
+fn a_bad_line_is_named() {
+    let (dir, lab) = (tempdir().unwrap(), lab());
+    lab.write(dir.path(), "{\"schema\":1}\n");
+    let error = read_records(dir.path()).unwrap_err();
+    assert!(matches!(error, ReadError::Line { line: 3, .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("runs.jsonl:3: not a run record"), "{text}");
+    assert!(text.contains("remove the line"), "{text}");
+}
+
+#[test]
+fn a_record_of_another_layout_is_refused() {
+    let (dir, lab) = (tempdir().unwrap(), lab());
+    lab.write(dir.path(), "{\"schema\":2}\n");
+    let error = read_records(dir.path()).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ReadError::Schema {
+                line: 3,
+                found: 2,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_run_made_again_takes_the_place_of_the_one_that_failed() {
+    let dir = tempdir().unwrap();
+    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\"]\n[run]\nrepeats = 2\n");
+    lab.run("alpha", 1, |run| fail(run, "no server"));
+    lab.run("alpha", 2, |_| {});
+    lab.run("alpha", 1, |run| run.remarks.push("again".into()));
+    lab.write(dir.path(), "");
+    let records = read_records(dir.path()).unwrap();
+    assert_eq!((records.runs.len(), records.superseded), (2, 1));
+    assert_eq!(records.runs[1].remarks, ["again"]);
+    let report = Report::load(dir.path(), &systems).unwrap();
+    let expected = Counts {
+        valid: 2,
+        ..Counts::default()
+    };
+    assert_eq!(report.counts(), expected);
+}
+
+#[test]
+fn a_damaged_histogram_is_an_error_that_names_the_cell() {
+    let mut lab = lab();
+    lab.records.runs[1].histograms.latency = Some("not base64!".into());
+    let error = Report::of(lab.study, &lab.records, &systems).unwrap_err();
+    assert!(matches!(error, ReportError::Histogram { .. }));
+    assert!(error.to_string().contains("alpha"), "{error}");
+}
+
+#[test]
+fn a_record_of_no_cell_is_told() {
+    let mut lab = lab();
+    lab.records.runs[1]
+        .cell
+        .insert("system".into(), "beta".into());
+    let text = lab.report().terminal(80, false);
+    assert!(
+        text.contains("Records of no cell of this study, left out: 1."),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_environment_says_whether_the_study_was_cut_down() {
+    let (dir, lab) = (tempdir().unwrap(), lab());
+    lab.write(dir.path(), "");
+    let quick = || Report::load(dir.path(), &systems).map(|report| report.terminal(80, false));
+    assert!(!quick().unwrap().contains("cut-down"));
+    let path = dir.path().join("environment.json");
+    std::fs::write(&path, "{\"quick\": true}").unwrap();
+    assert!(quick().unwrap().contains("a quick, cut-down study"));
+    std::fs::write(&path, "{").unwrap();
+    assert!(matches!(quick(), Err(ReportError::Environment { .. })));
+}
+
+#[test]
+fn a_folder_without_study_says_what_it_lacks() {
+    let dir = tempdir().unwrap();
+    let error = Report::load(dir.path(), &systems).unwrap_err().to_string();
+    assert!(error.contains("study.toml"), "{error}");
+    assert!(error.contains("is this a results folder?"), "{error}");
+}

@@ -1,0 +1,267 @@
+use crate::lab::{Lab, fail, latency, spoil, usage};
+use pubmark_model::record::Reason;
+
+/// Two payloads, three competitors and the floor, of everything something.
+fn lab() -> Lab {
+    let mut lab = Lab::new(
+        "[workload]\nrate = 1000\nduration = \"2s\"\n[run]\nrepeats = 2\n\
+         [axes]\nsystem = [\"alpha\", \"beta\", \"gamma\", \"kernel\"]\npayload = [\"64B\", \"1KiB\"]\n\
+         [[skip]]\nsystem = \"gamma\"\npayload = \"1KiB\"\nwhy = \"its frames are too small\"\n\
+         [[claims]]\nid = \"paper-1\"\nsays = \"Alpha has the lowest median latency of all systems at every payload.\"\n\
+         figure = \"latency_p50_ns\"\nbest = [\"alpha\"]\n",
+    );
+    for (label, times) in [
+        ("alpha 64B", [12_000, 12_400]),
+        ("beta 64B", [24_000, 25_000]),
+        ("kernel 64B", [4_000, 4_000]),
+        ("alpha 1KiB", [15_000, 17_000]),
+        ("beta 1KiB", [16_000, 18_000]),
+    ] {
+        for (repeat, ns) in (1..).zip(times) {
+            lab.run(label, repeat, |run| {
+                latency(run, &[(ns, 9_800), (10 * ns, 200)]);
+                run.rates.delivered_per_s = 1_000.0;
+                run.rates.delivered_bytes_per_s = 64_000.0;
+                run.generator = Some(usage(0.1 + ns as f64 / 1e6));
+                run.generator.as_mut().unwrap().rss_bytes_max = 8_400_000;
+                run.jitter_ns = Some(150.0);
+            });
+        }
+    }
+    for repeat in [1, 2] {
+        lab.run("gamma 64B", repeat, |run| {
+            latency(run, &[(9_000, 9_000)]);
+            run.rates.delivered_per_s = 900.0;
+            run.counts.delivered = 18_000;
+            run.counts.lost = 2_000;
+            spoil(run, Reason::MessagesLost, "2,000 of 20,000 lost");
+        });
+    }
+    lab.run("kernel 1KiB", 1, |run| fail(run, "the port was taken"));
+    lab
+}
+
+#[test]
+fn eighty_columns_hold_what_matters() {
+    assert_eq!(
+        lab().report().terminal(80, false),
+        include_str!("expected/80.txt")
+    );
+}
+
+#[test]
+fn two_hundred_columns_hold_all() {
+    assert_eq!(
+        lab().report().terminal(200, false),
+        include_str!("expected/200.txt")
+    );
+}
+
+#[test]
+fn markdown_has_the_same_tables() {
+    assert_eq!(
+        lab().report().markdown(),
+        include_str!("expected/report.md")
+    );
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let report = lab().report();
+    for width in [72, 80, 100, 120, 160, 200] {
+        for line in report.terminal(width, false).lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn colour_adds_nothing_but_colour() {
+    let report = lab().report();
+    let coloured = report.terminal(80, true);
+    assert!(coloured.contains("\u{1b}[33m         gamma"), "{coloured}");
+    assert!(coloured.contains("\u{1b}[32m64B      alpha"), "{coloured}");
+    let mut plain = coloured;
+    for code in ["1", "2", "32", "33", "0"] {
+        plain = plain.replace(&format!("\u{1b}[{code}m"), "");
+    }
+    assert_eq!(plain, report.terminal(80, false));
+}
+
+/// Given rates and `max` in one study.
+fn both() -> Lab {
+    let mut lab = Lab::new(
+        "[axes]\nsystem = [\"alpha\", \"beta\"]\nrate = [1000, \"max\"]\n\
+         [workload]\npattern = \"request-reply\"\n",
+    );
+    lab.latencies("alpha rate=1000", &[40_000, 40_000]);
+    lab.latencies("beta rate=1000", &[50_000, 50_000]);
+    lab.rates("alpha rate=max", &[123_000.0, 124_000.0]);
+    lab.rates("beta rate=max", &[2_500_000.0, 2_500_000.0]);
+    lab
+}
+
+#[test]
+fn given_rates_and_max_have_tables_of_their_own() {
+    let text = both().report().terminal(80, false);
+    let latency = text.find("Latency (at given rates), rate 1000\n").unwrap();
+    let throughput = text.find("Throughput (unthrottled)\n").unwrap();
+    let (rated, max) = text[latency..].split_at(throughput - latency);
+    let row = |text: &str, start: &str| -> Vec<String> {
+        let line = text.lines().find(|line| line.starts_with(start)).unwrap();
+        line.split_whitespace().map(str::to_owned).collect()
+    };
+    let expected = [
+        "system",
+        "p50",
+        "½",
+        "p50",
+        "p99",
+        "msg/s",
+        "delivered",
+        "verdict",
+    ];
+    assert_eq!(row(rated, "system"), expected);
+    let expected = "alpha 40.0 µs ±0% 20.0 µs 40.0 µs ±0% 20.0k ±0% 100 % winner";
+    assert_eq!(row(rated, "alpha").join(" "), expected);
+    assert!(rated.contains("full round trip; ½ p50 is half"), "{rated}");
+    assert_eq!(row(max, "system")[..3], ["system", "msg/s", "delivered"]);
+    assert!(!row(max, "system").contains(&"p50".to_owned()), "{max}");
+    let line = row(max, "beta").join(" ");
+    assert!(line.starts_with("beta 2.50M ±0% 100 %"), "{line}");
+    assert!(line.ends_with("winner"), "{line}");
+}
+
+#[test]
+fn a_point_that_is_skipped_altogether_has_no_rows_but_a_reason() {
+    let mut lab = Lab::new(
+        "[axes]\nsystem = [\"alpha\", \"beta\"]\nqos = [0, 1, 2]\n\
+         [[skip]]\nqos = 2\nwhy = \"too slow\"\n",
+    );
+    lab.latencies("alpha qos=0", &[100]);
+    let text = lab.report().terminal(80, false);
+    assert_eq!(text.matches("missing\n").count(), 3, "{text}");
+    assert!(!text.contains("skipped\n"), "{text}");
+    let why = "Skipped, 2 cells (alpha, beta): too slow\n";
+    assert!(text.contains(why), "{text}");
+}
+
+#[test]
+fn a_column_that_matters_stays_though_it_is_blank() {
+    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\"]\n");
+    lab.run("alpha", 1, |run| latency(run, &[(100, 10)]));
+    let text = lab.report().terminal(200, false);
+    assert!(text.contains("p99 "), "{text}");
+    assert!(!text.contains("p99.9"), "{text}");
+}
+
+#[test]
+fn single_runs_are_undecided_and_it_says_why() {
+    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\", \"beta\"]\n");
+    lab.latencies("alpha", &[100]);
+    lab.latencies("beta", &[200]);
+    let text = lab.report().terminal(80, false);
+    assert_eq!(text.matches("undecided\n").count(), 2, "{text}");
+    assert!(text.contains("a single run has no interval"), "{text}");
+    assert!(!text.contains('±'), "{text}");
+}
+
+#[test]
+fn a_single_system_is_not_ranked() {
+    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\"]\n");
+    lab.latencies("alpha", &[100]);
+    let text = lab.report().terminal(80, false);
+    assert!(text.contains("  valid\n"), "{text}");
+}
+
+#[test]
+fn partly_valid_cells_say_how_many_runs_count() {
+    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\", \"beta\"]\n");
+    lab.latencies("alpha", &[100, 101, 102]);
+    lab.latencies("beta", &[200, 201, 202]);
+    spoil(&mut lab.records.runs[1], Reason::NotSteady, "falls by 12 %");
+    let text = lab.report().terminal(80, false);
+    assert!(text.contains("winner (2/3)\n"), "{text}");
+    let note = "alpha: 1 of 3 runs invalid and left out: not-steady: falls by 12 %";
+    assert!(text.contains(note), "{text}");
+}
+
+#[test]
+fn where_axes_leave_little_room_the_intervals_go_last_and_it_says_so() {
+    let mut lab = Lab::new(
+        "[axes]\nsystem = [\"alpha\", \"beta\"]\narrival = [\"uniform\", \"poisson\"]\n\
+         pairs = [1, 2]\npayload = [64, 1024]\n",
+    );
+    lab.latencies("alpha arrival=uniform pairs=1 64B", &[12_000, 12_400]);
+    let text = lab.report().terminal(80, false);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let told = words
+        .join(" ")
+        .contains("the intervals (±); summary.csv has all");
+    assert!(told, "{text}");
+    assert_eq!(text.matches('±').count(), 1, "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80));
+    for word in ["12.0 µs", "12.4 µs", "msg/s", "delivered", "verdict"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    let wide = lab.report().terminal(200, false);
+    assert!(wide.contains("12.0 µs ±3.3%"), "{wide}");
+}
+
+#[test]
+fn signs_are_explained_where_they_stand() {
+    let report = lab().report();
+    let explained = |text: &str| text.contains("* least, = tie for least");
+    assert!(!explained(&report.terminal(80, false)));
+    assert!(explained(&report.terminal(200, false)));
+    assert!(report.markdown().contains("CPU/msg: \\* least"));
+}
+
+#[test]
+fn hostile_records_are_harmless() {
+    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\", \"beta\"]\n");
+    let evil = "\u{1b}]0;owned\u{7}\n| a | <script>\u{202e}".to_owned() + &"x".repeat(1 << 20);
+    lab.latencies("alpha", &[100, 101]);
+    for run in &mut lab.records.runs {
+        spoil(run, Reason::Clock, &evil);
+    }
+    lab.run("beta", 1, |run| fail(run, &evil));
+    let report = lab.report();
+    let (terminal, markdown) = (report.terminal(80, false), report.markdown());
+    for text in [&terminal, &markdown] {
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
+        assert!(!text.contains('\u{202e}'));
+        assert!(text.len() < 10_000, "{}", text.len());
+    }
+    assert!(markdown.contains("clock (2×): \u{fffd}\\]0;owned\u{fffd} \\| a \\| &lt;script&gt;"));
+    assert!(markdown.contains("beta: 1 of 1 run failed: \u{fffd}\\]0;owned"));
+}
+
+#[test]
+fn a_hostile_study_keeps_the_shape_of_a_markdown_table() {
+    let mut lab =
+        Lab::new("[axes]\nsystem = [\"alpha\"]\noptions.library = [\"a|b\", \"c\\nd\"]\n");
+    lab.study.title = "# <b>\n## b".into();
+    let text = lab.report().markdown();
+    assert!(text.starts_with("# \\# &lt;b&gt; \\#\\# b\n\n"), "{text}");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), 4, "{text}");
+    assert!(rows[2].starts_with("| a\\|b | alpha |"), "{text}");
+    assert!(rows[3].starts_with("| c d | alpha |"), "{text}");
+}
+
+#[test]
+fn a_throughput_never_stands_without_its_delivered_ratio() {
+    for (report, width) in [(lab(), 72), (lab(), 300), (both(), 72), (both(), 300)] {
+        let text = report.report().terminal(width, false);
+        let heads: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains("msg/s  "))
+            .collect();
+        assert!(!heads.is_empty(), "{text}");
+        assert!(
+            heads.iter().all(|head| head.contains("delivered")),
+            "{text}"
+        );
+    }
+}

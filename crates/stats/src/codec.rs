@@ -1,0 +1,172 @@
+//! The text form of a histogram: base64 of the HdrHistogram V2 compressed
+//! format.
+//!
+//! Writing is left to `hdrhistogram`. Reading is done here, because its reader
+//! allocates whatever length (up to 4 GiB) the header claims, and overflows on
+//! run lengths that no writer makes. The text may come from an agent that
+//! somebody else wrote.
+//!
+//! Format: <https://github.com/HdrHistogram/HdrHistogram>,
+//! `AbstractHistogram.encodeIntoByteBuffer` and `ZigZagEncoding`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+
+use crate::histogram::{COUNT_MAX, Histogram, HistogramError};
+use crate::inflate;
+
+const COOKIE_V2: u32 = 0x1c84_9313;
+const COOKIE_V2_COMPRESSED: u32 = 0x1c84_9314;
+/// Cookie and length of the compressed part.
+const ENVELOPE_LEN: usize = 8;
+/// Cookie, payload length, normalizing offset, digits, low, high, ratio.
+const HEADER_LEN: usize = 40;
+
+/// One day: beyond the hour that is recorded, so that agents with wider
+/// histograms are understood, and below every range that is a mistake of unit.
+const HIGH_MAX: u64 = 86_400_000_000_000;
+/// A day at 3 digits has 38,912 buckets of at most 9 bytes each.
+const INFLATED_MAX: usize = 38_912 * 9 + HEADER_LEN;
+/// Even incompressible data grows by less than an eighth in DEFLATE, then by
+/// a third in base64.
+const TEXT_MAX: usize = INFLATED_MAX / 8 * 9 / 3 * 4;
+
+pub(crate) fn encode(histogram: &hdrhistogram::Histogram<u64>) -> String {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new()
+        .serialize(histogram, &mut bytes)
+        .expect("counts fit an i64 and a Vec takes every write");
+    STANDARD.encode(bytes)
+}
+
+pub(crate) fn decode(text: &str) -> Result<Histogram, HistogramError> {
+    if text.len() > TEXT_MAX {
+        return Err(HistogramError::TooLong {
+            len: text.len(),
+            limit: TEXT_MAX,
+        });
+    }
+    let bytes = STANDARD.decode(text)?;
+    let mut envelope = Reader(&bytes);
+    if envelope.u32()? != COOKIE_V2_COMPRESSED {
+        return Err(HistogramError::Malformed("no V2 compressed cookie"));
+    }
+    if envelope.u32()? as usize != bytes.len() - ENVELOPE_LEN {
+        return Err(HistogramError::Malformed("compressed length is wrong"));
+    }
+    let inflated = inflate::zlib(envelope.0, INFLATED_MAX)?;
+    decode_payload(&mut Reader(&inflated))
+}
+
+fn decode_payload(reader: &mut Reader) -> Result<Histogram, HistogramError> {
+    if reader.u32()? != COOKIE_V2 {
+        return Err(HistogramError::Malformed("no V2 cookie"));
+    }
+    let payload_len = reader.u32()? as usize;
+    if reader.u32()? != 0 {
+        return Err(HistogramError::Malformed("normalizing offset is not 0"));
+    }
+    let digits = reader.u32()?;
+    let low = reader.u64()?;
+    let high = reader.u64()?;
+    if f64::from_bits(reader.u64()?) != 1.0 {
+        return Err(HistogramError::Malformed("value ratio is not 1"));
+    }
+    if payload_len != reader.0.len() {
+        return Err(HistogramError::Malformed("payload length is wrong"));
+    }
+    let bounds = HistogramError::Bounds { low, high, digits };
+    if low != 1 || !(2..=HIGH_MAX).contains(&high) {
+        return Err(bounds);
+    }
+    let mut histogram = Histogram::of_digits(digits).ok_or(bounds)?;
+    let layout = Layout::new(histogram.digits());
+    let mut index: u64 = 0;
+    while !reader.0.is_empty() {
+        let number = reader.zigzag()?;
+        if number < 0 {
+            index = index.saturating_add(number.unsigned_abs());
+            continue;
+        }
+        let count = number.unsigned_abs();
+        if count > 0 {
+            if count > COUNT_MAX - histogram.count() {
+                return Err(HistogramError::TooManyValues);
+            }
+            let value = layout
+                .value(index)
+                .ok_or(HistogramError::Malformed("bucket beyond the range"))?;
+            histogram.record_n(value, count);
+        }
+        index = index.saturating_add(1);
+    }
+    Ok(histogram)
+}
+
+/// Where the buckets of a histogram from 1 lie. It depends on the digits
+/// alone: a greater range only has more buckets.
+struct Layout {
+    half_bits: u32,
+}
+
+impl Layout {
+    fn new(digits: u8) -> Self {
+        let single_unit = 2 * 10_u64.pow(u32::from(digits));
+        Self {
+            half_bits: single_unit.next_power_of_two().ilog2() - 1,
+        }
+    }
+
+    /// The lowest value of a bucket, or `None` above [`HIGH_MAX`].
+    fn value(&self, index: u64) -> Option<u64> {
+        let half = 1_u64 << self.half_bits;
+        let octave = index >> self.half_bits;
+        let value = if octave == 0 {
+            index
+        } else {
+            let shift = octave - 1;
+            if shift >= u64::from(u64::BITS - self.half_bits - 1) {
+                return None;
+            }
+            (half + index % half) << shift
+        };
+        (value <= HIGH_MAX).then_some(value)
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], HistogramError> {
+        let (head, tail) = self
+            .0
+            .split_first_chunk::<N>()
+            .ok_or(HistogramError::Malformed("ends early"))?;
+        self.0 = tail;
+        Ok(*head)
+    }
+
+    fn u32(&mut self) -> Result<u32, HistogramError> {
+        Ok(u32::from_be_bytes(self.take()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, HistogramError> {
+        Ok(u64::from_be_bytes(self.take()?))
+    }
+
+    /// Zig-zag LEB128 of at most 9 bytes, the ninth taken whole.
+    fn zigzag(&mut self) -> Result<i64, HistogramError> {
+        let mut number: u64 = 0;
+        for position in 0..9 {
+            let [byte] = self.take()?;
+            let last = position == 8;
+            let bits = if last { byte } else { byte & 0x7f };
+            number |= u64::from(bits) << (7 * position);
+            if last || byte & 0x80 == 0 {
+                break;
+            }
+        }
+        Ok((number >> 1) as i64 ^ -((number & 1) as i64))
+    }
+}

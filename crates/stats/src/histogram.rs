@@ -1,0 +1,285 @@
+//! A histogram of times with a fixed range, a fixed size and a bounded error.
+
+use std::fmt;
+
+use crate::codec;
+use crate::inflate::InflateError;
+use crate::summary::Summary;
+
+/// The largest time that a histogram tells apart: one hour, in nanoseconds.
+/// Greater values are recorded as this one and counted by
+/// [`Histogram::saturated`].
+pub const LATENCY_MAX_NS: u64 = 3_600_000_000_000;
+
+/// The most values that a histogram holds, 2^53: up to here every count and
+/// every sum of counts is exact as a `u64` and as an `f64`.
+pub const COUNT_MAX: u64 = 1 << 53;
+
+const LATENCY_DIGITS: u8 = 3;
+const COARSE_DIGITS: u8 = 2;
+
+/// Why histograms could not be decoded or merged.
+#[derive(Debug, thiserror::Error)]
+pub enum HistogramError {
+    /// The text is longer than that of any histogram in range.
+    #[error("encoded histogram of {len} bytes exceeds the limit of {limit}")]
+    TooLong {
+        /// Bytes of text given.
+        len: usize,
+        /// Bytes of text allowed.
+        limit: usize,
+    },
+    /// The text is not standard base64 with padding (RFC 4648, section 4).
+    #[error("encoded histogram is not base64")]
+    Base64(#[from] base64::DecodeError),
+    /// The compressed part is damaged or expands beyond any histogram in range.
+    #[error("encoded histogram does not decompress")]
+    Inflate(#[from] InflateError),
+    /// The bytes do not follow the HdrHistogram V2 format.
+    #[error("not an HdrHistogram V2 histogram: {0}")]
+    Malformed(&'static str),
+    /// A valid histogram, but with a unit, range or precision that a latency
+    /// in nanoseconds cannot have.
+    #[error(
+        "histogram of {low}..{high} with {digits} significant digits; \
+         expected from 1 ns, to at most one day, with 2 or 3 digits"
+    )]
+    Bounds {
+        /// Lowest discernible value.
+        low: u64,
+        /// Highest trackable value.
+        high: u64,
+        /// Significant decimal digits.
+        digits: u32,
+    },
+    /// The counts add up to more than [`COUNT_MAX`].
+    #[error("histogram holds more than 2^53 values")]
+    TooManyValues,
+    /// The two histograms have different precision.
+    #[error("cannot merge a histogram of {theirs} significant digits into one of {ours}")]
+    Precision {
+        /// Digits of the histogram merged into.
+        ours: u8,
+        /// Digits of the histogram given.
+        theirs: u8,
+    },
+}
+
+/// Counts of times in nanoseconds, from 0 to one hour ([`LATENCY_MAX_NS`]).
+///
+/// A fixed-size HdrHistogram (Gil Tene, <http://hdrhistogram.org>): buckets
+/// grow with the value so that the relative error stays bounded. All memory is
+/// taken on construction; recording neither allocates nor fails.
+///
+/// Equality compares the counts bucket by bucket, not [`Histogram::saturated`].
+#[derive(Clone)]
+pub struct Histogram {
+    inner: hdrhistogram::Histogram<u64>,
+    saturated: u64,
+}
+
+impl Histogram {
+    /// An empty histogram of 3 significant digits (relative error at most
+    /// 0.1 %), 264 KiB.
+    pub fn latency() -> Self {
+        Self::with_digits(LATENCY_DIGITS)
+    }
+
+    /// An empty histogram of 2 significant digits (relative error at most
+    /// 1 %), 36 KiB: small enough for one per time slice.
+    pub fn coarse() -> Self {
+        Self::with_digits(COARSE_DIGITS)
+    }
+
+    pub(crate) fn of_digits(digits: u32) -> Option<Self> {
+        [LATENCY_DIGITS, COARSE_DIGITS]
+            .into_iter()
+            .find(|known| u32::from(*known) == digits)
+            .map(Self::with_digits)
+    }
+
+    fn with_digits(digits: u8) -> Self {
+        let inner = hdrhistogram::Histogram::new_with_bounds(1, LATENCY_MAX_NS, digits)
+            .expect("constant bounds are valid");
+        Self {
+            inner,
+            saturated: 0,
+        }
+    }
+
+    /// Significant decimal digits: 3 or 2.
+    pub fn digits(&self) -> u8 {
+        self.inner.sigfig()
+    }
+
+    /// Counts one value. A value above [`LATENCY_MAX_NS`] is counted as that,
+    /// and in [`Histogram::saturated`]. 0 is a value of its own.
+    pub fn record(&mut self, ns: u64) {
+        if ns > LATENCY_MAX_NS {
+            self.saturated = self.saturated.saturating_add(1);
+        }
+        // No check against COUNT_MAX: one by one it is out of reach, and sums
+        // are exact as u64 for 2^64 - 2^53 values beyond it.
+        self.inner.saturating_record(ns.min(LATENCY_MAX_NS));
+    }
+
+    /// Counts one value `count` times. Values beyond [`COUNT_MAX`] in all are
+    /// not counted.
+    pub fn record_n(&mut self, ns: u64, count: u64) {
+        let count = count.min(COUNT_MAX.saturating_sub(self.inner.len()));
+        if count == 0 {
+            return;
+        }
+        if ns > LATENCY_MAX_NS {
+            self.saturated = self.saturated.saturating_add(count);
+        }
+        self.inner
+            .saturating_record_n(ns.min(LATENCY_MAX_NS), count);
+    }
+
+    /// Adds the counts of another histogram, `saturated` included, as if all
+    /// its values had been recorded here.
+    ///
+    /// # Errors
+    /// [`HistogramError::Precision`] where the digits differ: the coarser
+    /// histogram's values are not known to the finer one's precision.
+    /// [`HistogramError::TooManyValues`] beyond [`COUNT_MAX`]. On error
+    /// nothing was added.
+    pub fn merge(&mut self, other: &Histogram) -> Result<(), HistogramError> {
+        let (ours, theirs) = (self.digits(), other.digits());
+        if ours != theirs {
+            return Err(HistogramError::Precision { ours, theirs });
+        }
+        if self.count().saturating_add(other.count()) > COUNT_MAX {
+            return Err(HistogramError::TooManyValues);
+        }
+        // Cannot fail: the layouts are equal and fixed.
+        self.inner
+            .add(&other.inner)
+            .map_err(|_| HistogramError::Malformed("layouts differ"))?;
+        self.saturated = self.saturated.saturating_add(other.saturated);
+        Ok(())
+    }
+
+    /// Forgets all values and keeps the memory.
+    pub fn clear(&mut self) {
+        self.inner.reset();
+        self.saturated = 0;
+    }
+
+    /// Number of values recorded.
+    pub fn count(&self) -> u64 {
+        self.inner.len()
+    }
+
+    /// Whether no value was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.inner.is_empty()
+    }
+
+    /// How many of the values exceeded [`LATENCY_MAX_NS`]. Not part of the
+    /// encoded form: a decoded histogram says 0 unless its own range was
+    /// longer and such values are in it.
+    pub fn saturated(&self) -> u64 {
+        self.saturated
+    }
+
+    /// Bottom of the lowest bucket in use, ns; 0 if empty.
+    pub fn min(&self) -> u64 {
+        self.inner.min()
+    }
+
+    /// Top of the highest bucket in use, ns; 0 if empty.
+    pub fn max(&self) -> u64 {
+        self.inner.max()
+    }
+
+    /// Mean of the bucket middles, ns; 0 if empty.
+    pub fn mean(&self) -> f64 {
+        self.inner.mean()
+    }
+
+    /// Standard deviation (of the population) of the bucket middles, ns; 0 if
+    /// empty.
+    pub fn stddev(&self) -> f64 {
+        self.inner.stdev()
+    }
+
+    /// Top of the lowest bucket at or below which at least `quantile` of the
+    /// values lie, ns; 0 if empty.
+    ///
+    /// `quantile` is clamped to 0..=1 (NaN counts as 0). At 0 it is
+    /// [`Histogram::min`], at 1 [`Histogram::max`].
+    pub fn value_at(&self, quantile: f64) -> u64 {
+        if quantile > 0.0 {
+            self.inner.value_at_quantile(quantile)
+        } else {
+            self.min()
+        }
+    }
+
+    /// The buckets in use in ascending order, each as its top in ns and its
+    /// count.
+    pub fn nonzero(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.inner
+            .iter_recorded()
+            .map(|step| (step.value_iterated_to(), step.count_at_value()))
+    }
+
+    /// The histogram as base64 text (RFC 4648, section 4) of the HdrHistogram
+    /// V2 compressed format, which the HdrHistogram libraries of other
+    /// languages read.
+    pub fn encode(&self) -> String {
+        codec::encode(&self.inner)
+    }
+
+    /// Reads what [`Histogram::encode`], or the HdrHistogram library of
+    /// another language, wrote.
+    ///
+    /// Made for text of unknown origin: it never panics, its memory stays
+    /// below 2 MiB and its time is linear in the length of the text. Values
+    /// above one hour saturate as in [`Histogram::record_n`].
+    ///
+    /// # Errors
+    /// Every variant of [`HistogramError`] but `Precision`.
+    pub fn decode(text: &str) -> Result<Self, HistogramError> {
+        codec::decode(text)
+    }
+
+    /// The figures of the distribution, or `None` if it is empty.
+    pub fn summary(&self) -> Option<Summary> {
+        if self.is_empty() {
+            return None;
+        }
+        Some(Summary {
+            count: self.count(),
+            min: self.min(),
+            mean: self.mean(),
+            stddev: self.stddev(),
+            p50: self.value_at(0.50),
+            p90: self.value_at(0.90),
+            p95: self.value_at(0.95),
+            p99: self.value_at(0.99),
+            p999: self.value_at(0.999),
+            max: self.max(),
+        })
+    }
+}
+
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        self.digits() == other.digits() && self.nonzero().eq(other.nonzero())
+    }
+}
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Histogram")
+            .field("digits", &self.digits())
+            .field("count", &self.count())
+            .field("min", &self.min())
+            .field("max", &self.max())
+            .field("saturated", &self.saturated)
+            .finish()
+    }
+}

@@ -1,0 +1,32 @@
+//! The statistics of pubmark: latency histograms, percentiles, bootstrap
+//! intervals, trend and ranking.
+//!
+//! Everything here is a pure function of its arguments: nothing reads a file,
+//! a clock or a source of randomness, so that a report made again years later
+//! shows the same figures. Whatever is random takes a seed.
+//!
+//! Two rules hold throughout. Percentiles are never averaged: histograms are
+//! merged and the percentile is taken from the merged one. An interval is
+//! never invented: a single run has a value and no interval, and a ranking
+//! that would need one says *undecided*.
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod bootstrap;
+mod codec;
+mod histogram;
+mod inflate;
+mod normal;
+mod rank;
+mod resample;
+mod summary;
+mod trend;
+
+pub use bootstrap::{Estimate, Interval, bootstrap_median, bootstrap_quantile, median};
+pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
+pub use inflate::InflateError;
+pub use normal::{erfc, normal_cdf, normal_two_sided_p};
+pub use rank::{Better, Ranking, Undecided, rank};
+pub use resample::{EXACT_VALUES_MAX, RESAMPLES};
+pub use summary::Summary;
+pub use trend::{TREND_VALUES_MAX, TREND_VALUES_MIN, Trend, trend};

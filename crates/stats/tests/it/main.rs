@@ -1,0 +1,10 @@
+//! The crate against vectors from other tools (`vectors/make_vectors.py`) and
+//! against properties that must hold for any input.
+
+mod bootstrap;
+mod codec;
+mod histogram;
+mod normal;
+mod rank;
+mod trend;
+mod vectors;

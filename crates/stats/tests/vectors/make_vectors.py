@@ -1,0 +1,294 @@
+"""Writes vectors.json, what the tests of pubmark-stats compare against.
+
+Run, in this folder, with Python 3.11 or later:
+
+    python3 -m venv /tmp/vectors
+    /tmp/vectors/bin/pip install numpy==2.4.6 scipy==1.17.1 pymannkendall==1.4.3 hdrhistogram==0.10.8
+    /tmp/vectors/bin/python make_vectors.py
+
+The versions are those of the vectors that are checked in. Nothing here is a
+copy of the code under test: bootstraps list all sequences of draws one by one,
+and the HdrHistogram V2 bytes are packed by hand or by the Python library.
+"""
+
+import base64
+import itertools
+import json
+import pathlib
+import struct
+import zlib
+
+import numpy as np
+import pymannkendall
+from hdrh.histogram import HdrHistogram
+from scipy import special, stats
+
+HOUR_NS = 3_600_000_000_000
+
+
+def normal():
+    zs = [-37.0, -30.0, -12.5, -8.0, -5.0, -4.0, -3.0, -2.9, -2.8, -2.0, -1.959963984540054,
+          -1.0, -0.5, -1e-3, -1e-9, 0.0, 1e-9, 0.3, 1.0, 1.6448536269514722, 2.0, 2.83, 5.0, 9.0]
+    xs = [-3.0, -1.0, -0.1, 0.0, 1e-8, 0.1, 0.5, 1.0, 1.5, 1.99, 2.0, 2.01, 2.5, 4.0, 8.0, 15.0, 26.0]
+    return {
+        "cdf": [[z, float(special.ndtr(z))] for z in zs],
+        "erfc": [[x, float(special.erfc(x))] for x in xs],
+    }
+
+
+def trends():
+    rng = np.random.default_rng(20260101)
+    series = {
+        "rising": list(range(1, 13)),
+        "falling": [9.5, 9.1, 9.2, 8.0, 7.7, 7.9, 6.5, 6.1, 5.0, 4.8],
+        "equal": [3.0] * 10,
+        "two levels": [1, 1, 1, 2, 2, 1, 2, 2, 2, 2, 1, 2],
+        "short": [4.0, 1.0, 3.0, 2.0],
+        "short rising": [1.0, 2.0, 4.0, 8.0],
+        "noise": rng.normal(100, 5, 30).round(6).tolist(),
+        "noise on a slope": (rng.normal(100, 5, 60) + 0.3 * np.arange(60)).round(6).tolist(),
+        "counts with ties": rng.integers(0, 6, 50).tolist(),
+        "around zero": rng.normal(0, 1, 25).round(6).tolist(),
+        "heavy tail": (rng.pareto(1.2, 40) * 1e5).round(3).tolist(),
+    }
+    out = []
+    for name, values in series.items():
+        values = [float(v) for v in values]
+        n = len(values)
+        test = pymannkendall.original_test(values)
+        # SciPy's asymptotic p has the same variance but no continuity correction.
+        tau = stats.kendalltau(np.arange(n), values, method="asymptotic", variant="b")
+        theil = stats.theilslopes(values, np.arange(n))
+        typical = float(np.median(np.abs(values)))
+        out.append({
+            "name": name,
+            "values": values,
+            "s": int(test.s),
+            "variance": float(test.var_s),
+            "z": float(test.z),
+            "p": float(special.erfc(abs(test.z) / np.sqrt(2))),
+            "p_uncorrected": None if np.isnan(tau.pvalue) else float(tau.pvalue),
+            "slope": float(theil.slope),
+            "relative_change": float(theil.slope) * (n - 1) / typical,
+        })
+        # pymannkendall takes 1 - cdf, which is exact to 1e-16 only in absolute terms.
+        assert abs(out[-1]["p"] - test.p) < 1e-14
+    return out
+
+
+def medians():
+    series = [
+        [10.0, 20.0],
+        [5.0, 5.0],
+        [3.0, 1.0, 2.0],
+        [812.5, 790.25, 1003.0, 805.0],
+        [1.0, 1.0, 1.0, 9.0],
+        [7.1, 7.3, 6.9, 12.0, 7.0],
+        [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+        [101.0, 99.5, 250.0, 100.0, 98.0, 103.5],
+        [-4.0, 4.0, 0.0, 2.0, -1.0, 2.0],
+    ]
+    out = []
+    for values in series:
+        draws = np.array(list(itertools.product(values, repeat=len(values))))
+        of_draws = np.median(draws, axis=1)
+        lo, hi = np.quantile(of_draws, [0.025, 0.975], method="inverted_cdf")
+        out.append({"values": values, "value": float(np.median(values)), "lo": float(lo), "hi": float(hi)})
+    return out
+
+
+def distribution(name):
+    """The integers that the tests compute by the same rule."""
+    if name == "uniform":
+        return [(i * 7919) % 1_000_003 + 1 for i in range(20_000)]
+    if name == "heavy":
+        return [1_000_000_000_000 // ((i * 7919) % 20_011 + 1) for i in range(20_000)]
+    if name == "bimodal":
+        return [50_000 + i % 97 if i % 10 else 40_000_000 + (i * 31) % 5_000_000 for i in range(20_000)]
+    raise ValueError(name)
+
+
+def quantiles():
+    out = []
+    for name in ["uniform", "heavy", "bimodal"]:
+        values = np.array(distribution(name), dtype=np.int64)
+        at = [0.001, 0.25, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0]
+        out.append({
+            "name": name,
+            "count": len(values),
+            "min": int(values.min()),
+            "max": int(values.max()),
+            "mean": float(values.mean()),
+            "stddev": float(values.std()),
+            "at": [[q, int(np.quantile(values, q, method="inverted_cdf"))] for q in at],
+        })
+    return out
+
+
+def quantile_intervals():
+    """Exact bootstrap over runs, on values below 256 ns, which no bucket blurs."""
+    runs = [
+        [10, 20, 30, 40],
+        [15, 15, 200],
+        [5, 60, 70, 80, 90, 100],
+        [12, 250],
+    ]
+    out = []
+    for count in [2, 3, 4]:
+        for q in [0.5, 0.9, 0.99]:
+            of_draws = [
+                np.quantile(np.concatenate(drawn), q, method="inverted_cdf")
+                for drawn in itertools.product([np.array(r) for r in runs[:count]], repeat=count)
+            ]
+            lo, hi = np.quantile(of_draws, [0.025, 0.975], method="inverted_cdf")
+            merged = np.quantile(np.concatenate(runs[:count]), q, method="inverted_cdf")
+            out.append({"runs": runs[:count], "quantile": q, "value": float(merged), "lo": float(lo), "hi": float(hi)})
+    return out
+
+
+def zigzag(number):
+    encoded = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    for position in range(9):
+        if position == 8:
+            out.append(encoded & 0xFF)
+        elif encoded < 0x80:
+            out.append(encoded)
+            break
+        else:
+            out.append(encoded & 0x7F | 0x80)
+            encoded >>= 7
+    return bytes(out)
+
+
+def index_of(value, digits):
+    sub_buckets = 1
+    while sub_buckets < 2 * 10**digits:
+        sub_buckets *= 2
+    octave = 0
+    while value >> octave >= sub_buckets:
+        octave += 1
+    return octave * sub_buckets // 2 + (value >> octave)
+
+
+def pack(values, digits, high=HOUR_NS, low=1, ratio=1.0, numbers=None, compress=zlib.compress):
+    if numbers is None:
+        counts = {}
+        for value in values:
+            counts[index_of(value, digits)] = counts.get(index_of(value, digits), 0) + 1
+        numbers, at = [], 0
+        for index in sorted(counts):
+            if index > at:
+                numbers.append(at - index)
+            numbers.append(counts[index])
+            at = index + 1
+    body = b"".join(zigzag(n) for n in numbers)
+    head = struct.pack(">IIIIQQd", 0x1C849313, len(body), 0, digits, low, high, ratio)
+    packed = compress(head + body)
+    return base64.b64encode(struct.pack(">II", 0x1C849314, len(packed)) + packed).decode()
+
+
+def with_strategy(level, strategy):
+    def compress(data):
+        c = zlib.compressobj(level, zlib.DEFLATED, 15, 9, strategy)
+        return c.compress(data) + c.flush()
+    return compress
+
+
+def match_lengths():
+    return [*range(3, 251), 257, 258]
+
+
+def histograms():
+    """What each text holds: a list of values, or the name of a rule that the
+    tests follow too."""
+    values = distribution("heavy")[:3_000] + [0, 1, 2047, 2048, HOUR_NS]
+    library = HdrHistogram(1, HOUR_NS, 3)
+    for value in values:
+        library.record_value(value)
+    few = HdrHistogram(1, HOUR_NS, 2)
+    few.record_value(123_456)
+    packings = {
+        "stored": (0, zlib.Z_DEFAULT_STRATEGY),
+        "fast": (1, zlib.Z_DEFAULT_STRATEGY),
+        "best": (9, zlib.Z_DEFAULT_STRATEGY),
+        "fixed codes": (9, zlib.Z_FIXED),
+        "huffman only": (9, zlib.Z_HUFFMAN_ONLY),
+        "run length": (9, zlib.Z_RLE),
+    }
+    out = [
+        {"name": "Python library, 3 digits", "digits": 3, "rule": "heavy", "text": library.encode().decode()},
+        {"name": "Python library, 2 digits", "digits": 2, "rule": [123_456], "text": few.encode().decode()},
+    ]
+    for name, packing in packings.items():
+        text = pack(values, 3, compress=with_strategy(*packing))
+        out.append({"name": name, "digits": 3, "rule": "heavy", "text": text})
+    # Run-length matches of every DEFLATE length symbol, at both ends of each.
+    numbers = []
+    for run in match_lengths():
+        numbers += [1] * (run + 1) + [run]
+    text = pack([], 3, numbers=numbers, compress=with_strategy(9, zlib.Z_RLE))
+    out.append({"name": "runs", "digits": 3, "rule": "runs", "text": text})
+    out.append({"name": "empty", "digits": 2, "rule": [], "text": pack([], 2)})
+    out.append({"name": "narrower", "digits": 2, "rule": [5, 900], "text": pack([5, 900], 2, high=1_000)})
+    two_hours = [7, 2 * HOUR_NS]
+    out.append({"name": "wider", "digits": 3, "rule": two_hours, "text": pack(two_hours, 3, high=4 * HOUR_NS)})
+    return out
+
+
+def hostile():
+    """Each well formed down to one flaw, with the variant that names it."""
+    bomb = zlib.compress(bytes(8 << 20), 9)
+    head = struct.pack(">II", 0x1C849314, len(bomb))
+    good = pack([1, 2, 3], 3)
+    raw = bytearray(base64.b64decode(good))
+    checksum = bytes(raw[:-1]) + bytes([raw[-1] ^ 1])
+    tail = struct.pack(">II", 0x1C849314, len(raw) - 8 + 3) + bytes(raw[8:]) + b"abc"
+    cookie = b"\x1c\x84\x93\x13" + bytes(raw[4:])
+    huge = zlib.compress(struct.pack(">IIIIQQd", 0x1C849313, 0xFFFFFFFF, 0, 3, 1, HOUR_NS, 1.0))
+    huge = struct.pack(">II", 0x1C849314, len(huge)) + huge
+    b64 = lambda data: base64.b64encode(data).decode()
+    return [
+        ["bomb of 8 MiB", "Inflate", b64(head + bomb)],
+        ["checksum", "Inflate", b64(checksum)],
+        ["bytes after the stream", "Inflate", b64(tail)],
+        ["cut short", "Malformed", b64(bytes(raw[:-5]))],
+        ["uncompressed cookie", "Malformed", b64(cookie)],
+        ["payload of 4 GiB claimed", "Malformed", b64(huge)],
+        ["no padding", "Base64", good.rstrip("=")[:-1]],
+        ["low of 1000", "Bounds", pack([], 3, low=1000, numbers=[])],
+        ["low of 0", "Bounds", pack([], 3, low=0, numbers=[])],
+        ["5 digits", "Bounds", pack([], 5, numbers=[])],
+        ["0 digits", "Bounds", pack([], 0, numbers=[])],
+        ["2^32 - 1 digits", "Bounds", pack([], 2**32 - 1, numbers=[])],
+        ["high of 2^63", "Bounds", pack([], 3, high=2**63, numbers=[])],
+        ["high of 1", "Bounds", pack([], 3, high=1, numbers=[])],
+        ["ratio of 2", "Malformed", pack([], 3, ratio=2.0, numbers=[1])],
+        ["ratio of NaN", "Malformed", pack([], 3, ratio=float("nan"), numbers=[1])],
+        ["run of 2^63 zeros", "Malformed", pack([], 3, numbers=[-(2**63), -(2**63), -(2**63), 1])],
+        ["bucket beyond a day", "Malformed", pack([], 3, numbers=[-38_912, 1])],
+        ["bucket beyond 2^64", "Malformed", pack([], 3, numbers=[-(60 * 1024), 1])],
+        ["count of 2^62", "TooManyValues", pack([], 3, numbers=[2**62])],
+        ["sum beyond 2^53", "TooManyValues", pack([], 3, numbers=[2**53, 1])],
+        ["number cut short", "Malformed", cut_number()],
+    ]
+
+
+def cut_number():
+    head = struct.pack(">IIIIQQd", 0x1C849313, 2, 0, 3, 1, HOUR_NS, 1.0)
+    packed = zlib.compress(head + b"\x80\x80")
+    return base64.b64encode(struct.pack(">II", 0x1C849314, len(packed)) + packed).decode()
+
+
+VECTORS = {
+    "normal": normal(),
+    "trends": trends(),
+    "medians": medians(),
+    "quantiles": quantiles(),
+    "quantile_intervals": quantile_intervals(),
+    "histograms": histograms(),
+    "hostile": hostile(),
+}
+path = pathlib.Path(__file__).with_name("vectors.json")
+lines = ",\n".join(f" {json.dumps(key)}: {json.dumps(value)}" for key, value in VECTORS.items())
+path.write_text("{\n" + lines + "\n}\n")

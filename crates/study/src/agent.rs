@@ -1,0 +1,147 @@
+//! Agents as the coordinator sees them: processes that speak the protocol.
+
+use pubmark_model::protocol::{Command, Event, MAX_LINE};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long an agent may take to exit before it is killed.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What arrives from an agent.
+#[derive(Debug)]
+pub enum Incoming {
+    /// A word of the protocol.
+    Event(Box<Event>),
+    /// A line that is none.
+    Garbage(String),
+    /// Its output has ended.
+    Closed,
+}
+
+/// A running agent. It is killed when dropped, if it has not ended by then.
+pub struct Agent {
+    /// What it plays: `publishers`, `subscribers` or `all`.
+    pub name: &'static str,
+    child: Child,
+    input: Option<ChildStdin>,
+    log: PathBuf,
+}
+
+impl Agent {
+    /// Starts an agent. What it says goes to `inbox` under the number `index`;
+    /// its standard error to the file `log`.
+    pub fn start(
+        command: &[String],
+        name: &'static str,
+        log: &Path,
+        index: usize,
+        inbox: Sender<(usize, Incoming)>,
+    ) -> std::io::Result<Agent> {
+        let (program, arguments) =
+            command.split_first().ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidInput, "the agent's command is empty"))?;
+        let mut child = std::process::Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(File::create(log)?)
+            // Of its own, so that Ctrl-C reaches the coordinator alone.
+            .process_group(0)
+            .spawn()?;
+        let input = child.stdin.take();
+        let output = child.stdout.take();
+        let agent = Agent { name, child, input, log: log.to_owned() };
+        if let Some(output) = output {
+            thread::Builder::new().name(format!("agent {index}")).spawn(move || listen(output, index, &inbox))?;
+        }
+        Ok(agent)
+    }
+
+    /// Says something to the agent. An agent that has gone shows by its closed output.
+    pub fn tell(&mut self, command: &Command) {
+        let Some(input) = &mut self.input else { return };
+        let Ok(mut line) = serde_json::to_vec(command) else { return };
+        line.push(b'\n');
+        if input.write_all(&line).and_then(|()| input.flush()).is_err() {
+            self.input = None;
+        }
+    }
+
+    /// Waits for the end of an agent that was told to exit; kills it otherwise.
+    pub fn finish(&mut self) {
+        self.input = None;
+        let deadline = Instant::now() + FAREWELL;
+        while Instant::now() < deadline {
+            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
+                self.tidy();
+                return;
+            }
+            thread::park_timeout(Duration::from_millis(1));
+        }
+        self.kill();
+    }
+
+    fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.tidy();
+    }
+
+    /// An empty log is no evidence of anything.
+    fn tidy(&self) {
+        if std::fs::metadata(&self.log).is_ok_and(|log| log.len() == 0) {
+            let _ = std::fs::remove_file(&self.log);
+        }
+    }
+
+    /// How it ended, in words, with the end of its log.
+    pub fn obituary(&mut self) -> String {
+        let deadline = Instant::now() + FAREWELL;
+        let status = loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => break status.to_string(),
+                Ok(None) if Instant::now() < deadline => thread::park_timeout(Duration::from_millis(1)),
+                _ => break "its output closed, but it runs on".into(),
+            }
+        };
+        let log = std::fs::read(&self.log).unwrap_or_default();
+        let tail = String::from_utf8_lossy(&log[log.len().saturating_sub(500)..]).trim().to_owned();
+        if tail.is_empty() { status } else { format!("{status}; the end of its log: {tail}") }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.kill();
+        } else {
+            self.tidy();
+        }
+    }
+}
+
+fn listen(output: impl Read, index: usize, inbox: &Sender<(usize, Incoming)>) {
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = Vec::new();
+        let incoming = match (&mut output).take(MAX_LINE as u64).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => Incoming::Closed,
+            Ok(_) => match serde_json::from_slice(&line) {
+                Ok(event) => Incoming::Event(Box::new(event)),
+                Err(error) => {
+                    let start = String::from_utf8_lossy(&line[..line.len().min(200)]).trim().to_owned();
+                    Incoming::Garbage(format!("{error}: {start}"))
+                }
+            },
+        };
+        let closed = matches!(incoming, Incoming::Closed);
+        if inbox.send((index, incoming)).is_err() || closed {
+            return;
+        }
+    }
+}

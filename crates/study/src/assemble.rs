@@ -1,0 +1,309 @@
+//! From what the agents measured to a run record.
+
+use crate::run::Place;
+use crate::verdict;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use pubmark_model::cell::Cell;
+use pubmark_model::protocol::{AgentResult, AgentUsage, LedgerCounts, PublisherTotal, Stalls};
+use pubmark_model::record::{AgentShare, Counts, Histograms, MachineLoad, Rates, RunRecord, SCHEMA, Series, Usage, Verdict};
+use pubmark_model::system::System;
+use pubmark_model::units::{Ns, SECOND};
+use pubmark_stats::{Histogram, Summary};
+use serde_json::Map;
+use std::collections::BTreeMap;
+use std::io::Read;
+
+/// What the agents of a run measured.
+pub struct Measured {
+    /// By agent.
+    pub results: Vec<(&'static str, AgentResult)>,
+    /// The window's beginning, ns.
+    pub from_ns: Ns,
+    /// What the machine did in it.
+    pub machine: MachineLoad,
+}
+
+/// An empty record of a run: what is known before anything is measured.
+pub fn blank(cell: &Cell, place: Place, started: String) -> RunRecord {
+    RunRecord {
+        schema: SCHEMA,
+        cell: cell.axes.clone(),
+        repeat: place.repeat,
+        position: place.position,
+        system: cell.system.clone(),
+        versions: [("pubmark".to_owned(), env!("CARGO_PKG_VERSION").into())].into_iter().collect(),
+        started,
+        workload: cell.workload.clone(),
+        options: cell.options.clone(),
+        applied: Map::new(),
+        window_ns: 0,
+        counts: Counts::default(),
+        rates: Rates::default(),
+        latency_ns: None,
+        service_latency_ns: None,
+        send_lag_ns: None,
+        own_lag_ns: None,
+        jitter_ns: None,
+        server: None,
+        generator: None,
+        agents: Vec::new(),
+        stalls: Stalls::default(),
+        histograms: Histograms::default(),
+        series: Series::default(),
+        machine: MachineLoad::default(),
+        remarks: Vec::new(),
+        error: None,
+        verdict: Verdict::default(),
+    }
+}
+
+/// Builds the record of a run that was made.
+pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, measured: Measured) -> RunRecord {
+    let mut record = blank(cell, place, started);
+    let results: Vec<&AgentResult> = measured.results.iter().map(|(_, result)| result).collect();
+    let mut remarks: Vec<String> = results.iter().flat_map(|result| result.remarks.iter().cloned()).collect();
+    let totals: Vec<PublisherTotal> = results.iter().flat_map(|result| result.publishers.iter().copied()).collect();
+    let ledger = unite(cell, &totals, &results, &mut remarks);
+    let first_sent = results.iter().filter_map(|result| result.first_sent_ns).min().unwrap_or(measured.from_ns);
+    let last_arrival = results.iter().filter_map(|result| result.last_arrival_ns).max().unwrap_or(first_sent);
+    record.window_ns = cell.workload.window_ns().unwrap_or(last_arrival - first_sent).max(1);
+    record.counts = counts(&totals, &ledger);
+    record.rates = rates(&record, results.iter().map(|result| result.arrived).sum());
+    let merged = |pick: fn(&AgentResult) -> &Option<String>, remarks: &mut Vec<String>| -> (Option<String>, Option<Summary>) {
+        let histogram = merge(results.iter().filter_map(|result| pick(result).as_deref()), remarks);
+        let summary = histogram.as_ref().and_then(Histogram::summary);
+        (summary.is_some().then(|| histogram.map(|histogram| histogram.encode())).flatten(), summary)
+    };
+    (record.histograms.latency, record.latency_ns) = merged(|result| &result.latency, &mut remarks);
+    (record.histograms.service_latency, record.service_latency_ns) = merged(|result| &result.service_latency, &mut remarks);
+    (record.histograms.send_lag, record.send_lag_ns) = merged(|result| &result.send_lag, &mut remarks);
+    (record.histograms.own_lag, record.own_lag_ns) = merged(|result| &result.own_lag, &mut remarks);
+    let pairs: u64 = results.iter().map(|result| result.jitter_pairs).sum();
+    record.jitter_ns = (pairs > 0).then(|| results.iter().map(|result| result.jitter_sum_ns).sum::<f64>() / pairs as f64);
+    record.series = series(&results, &mut remarks);
+    record.stalls = stalls(&results);
+    record.agents = measured.results.iter().map(|(name, result)| AgentShare { name: (*name).to_owned(), usage: usage(&[&result.usage]) }).collect();
+    record.generator = Some(usage(&results.iter().map(|result| &result.usage).collect::<Vec<_>>()));
+    record.machine = measured.machine;
+    for result in &results {
+        record.versions.extend(result.versions.clone());
+        record.applied.extend(result.applied.clone());
+    }
+    record.remarks = remarks;
+    record.verdict = verdict::judge(&record, system, ledger.negative);
+    record
+}
+
+fn counts(totals: &[PublisherTotal], ledger: &LedgerCounts) -> Counts {
+    let sent = totals.iter().map(|total| total.window_end - total.window_first).sum();
+    let offered: u64 = totals.iter().map(|total| total.offered).sum();
+    Counts {
+        offered,
+        sent,
+        not_sent: offered.saturating_sub(sent),
+        expected: ledger.expected,
+        delivered: ledger.delivered,
+        lost: ledger.expected.saturating_sub(ledger.delivered),
+        duplicated: ledger.duplicated,
+        reordered: ledger.reordered,
+        corrupted: ledger.corrupted,
+        unidentified: ledger.unidentified,
+        ..Counts::default()
+    }
+}
+
+fn rates(record: &RunRecord, arrived: u64) -> Rates {
+    let per_s = |count: u64| count as f64 * SECOND as f64 / record.window_ns as f64;
+    Rates {
+        offered_per_s: per_s(record.counts.offered),
+        sent_per_s: per_s(record.counts.sent),
+        delivered_per_s: per_s(arrived),
+        delivered_bytes_per_s: per_s(arrived) * record.workload.payload_bytes as f64,
+    }
+}
+
+/// The ledgers of all agents as one. Where subscribers compete, what each of
+/// them saw is united, so that a message that two of them got is a duplicate.
+fn unite(cell: &Cell, totals: &[PublisherTotal], results: &[&AgentResult], remarks: &mut Vec<String>) -> LedgerCounts {
+    let mut sum = LedgerCounts::default();
+    for ledger in results.iter().map(|result| &result.ledger) {
+        sum.expected += ledger.expected;
+        sum.delivered += ledger.delivered;
+        sum.duplicated += ledger.duplicated;
+        sum.reordered += ledger.reordered;
+        sum.corrupted += ledger.corrupted;
+        sum.unidentified += ledger.unidentified;
+        sum.negative += ledger.negative;
+    }
+    if !cell.workload.competing() {
+        return sum;
+    }
+    let mut united: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    for seen in results.iter().flat_map(|result| &result.seen) {
+        match inflate(&seen.bits) {
+            Some(bits) => {
+                let all = united.entry(seen.publisher).or_default();
+                if all.len() < bits.len() {
+                    all.resize(bits.len(), 0);
+                }
+                all.iter_mut().zip(bits).for_each(|(all, bits)| *all |= bits);
+            }
+            None => remarks.push(format!("what arrived of publisher {} cannot be read", seen.publisher)),
+        }
+    }
+    let each = sum.delivered;
+    sum.expected = totals.iter().map(|total| total.window_end - total.window_first).sum();
+    sum.delivered = totals.iter().map(|total| ones(united.get(&total.publisher), total.window_first, total.window_end)).sum();
+    sum.duplicated += each.saturating_sub(sum.delivered);
+    sum
+}
+
+/// The bits of `first..end` that are set.
+fn ones(bits: Option<&Vec<u8>>, first: u64, end: u64) -> u64 {
+    let Some(bits) = bits else { return 0 };
+    let end = end.min(bits.len() as u64 * 8);
+    let mut count = 0;
+    let mut at = first;
+    while at < end {
+        if at.is_multiple_of(8) && at + 8 <= end {
+            count += u64::from(bits[(at / 8) as usize].count_ones());
+            at += 8;
+        } else {
+            count += u64::from(bits[(at / 8) as usize] >> (at % 8) & 1);
+            at += 1;
+        }
+    }
+    count
+}
+
+/// The most bytes that one publisher's sequences can take.
+const MOST_BITS: u64 = 1 << 29;
+
+fn inflate(text: &str) -> Option<Vec<u8>> {
+    let packed = STANDARD.decode(text).ok()?;
+    let mut bits = Vec::new();
+    flate2::read::DeflateDecoder::new(packed.as_slice()).take(MOST_BITS).read_to_end(&mut bits).ok()?;
+    Some(bits)
+}
+
+fn merge<'a>(encoded: impl Iterator<Item = &'a str>, remarks: &mut Vec<String>) -> Option<Histogram> {
+    let mut merged: Option<Histogram> = None;
+    for text in encoded.filter(|text| !text.is_empty()) {
+        let read = Histogram::decode(text).and_then(|histogram| match &mut merged {
+            None => {
+                merged = Some(histogram);
+                Ok(())
+            }
+            Some(all) => all.merge(&histogram),
+        });
+        if let Err(error) = read {
+            remarks.push(format!("a histogram of an agent cannot be used: {error}"));
+        }
+    }
+    merged
+}
+
+fn add(all: &mut Vec<u64>, more: &[u64]) {
+    if all.len() < more.len() {
+        all.resize(more.len(), 0);
+    }
+    all.iter_mut().zip(more).for_each(|(all, more)| *all += more);
+}
+
+fn series(results: &[&AgentResult], remarks: &mut Vec<String>) -> Series {
+    let mut series = Series::default();
+    for result in results {
+        series.slice_ns = series.slice_ns.max(result.series.slice_ns);
+        add(&mut series.sent, &result.series.sent);
+        add(&mut series.delivered, &result.series.delivered);
+    }
+    let slices = results.iter().map(|result| result.series.latency.len()).max().unwrap_or(0);
+    for slice in 0..slices {
+        let of_slice = results.iter().filter_map(|result| result.series.latency.get(slice)).map(String::as_str);
+        let histogram = merge(of_slice, remarks).filter(|histogram| !histogram.is_empty());
+        let at = |quantile: f64| histogram.as_ref().map_or(0, |histogram| histogram.value_at(quantile));
+        series.latency_p50_ns.push(at(0.5));
+        series.latency_p99_ns.push(at(0.99));
+        series.latency_max_ns.push(histogram.as_ref().map_or(0, Histogram::max));
+    }
+    series
+}
+
+fn stalls(results: &[&AgentResult]) -> Stalls {
+    let mut all = Stalls::default();
+    for stalls in results.iter().map(|result| &result.stalls) {
+        all.count += stalls.count;
+        if stalls.longest_ns > all.longest_ns {
+            (all.longest_ns, all.longest_at_ns) = (stalls.longest_ns, stalls.longest_at_ns);
+        }
+    }
+    all
+}
+
+fn median(samples: &[u64]) -> u64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable();
+    match sorted.len() {
+        0 => 0,
+        len if len % 2 == 1 => sorted[len / 2],
+        len => (sorted[len / 2 - 1] + sorted[len / 2]) / 2,
+    }
+}
+
+/// What agents used together. Memory is summed sample by sample: the agents
+/// take theirs at the same instants.
+fn usage(agents: &[&AgentUsage]) -> Usage {
+    let sum = |pick: fn(&AgentUsage) -> u64| agents.iter().map(|usage| pick(usage)).sum::<u64>();
+    let samples = |pick: fn(&AgentUsage) -> &Vec<u64>| {
+        let mut all = Vec::new();
+        agents.iter().for_each(|usage| add(&mut all, pick(usage)));
+        let shortest = agents.iter().map(|usage| pick(usage).len()).min().unwrap_or(0);
+        all.truncate(shortest);
+        all
+    };
+    let rss = samples(|usage| &usage.rss_bytes);
+    let wall_ns = agents.iter().map(|usage| usage.wall_ns).max().unwrap_or(0);
+    let cpu_ns = sum(|usage| usage.cpu_ns);
+    Usage {
+        cpu_s: cpu_ns as f64 / SECOND as f64,
+        cpu_cores: if wall_ns > 0 { cpu_ns as f64 / wall_ns as f64 } else { 0.0 },
+        user_s: sum(|usage| usage.user_ns) as f64 / SECOND as f64,
+        rss_bytes_median: median(&rss),
+        rss_bytes_max: rss.iter().copied().max().unwrap_or(0),
+        uss_bytes_median: median(&samples(|usage| &usage.uss_bytes)),
+        voluntary_switches: sum(|usage| usage.voluntary_switches),
+        involuntary_switches: sum(|usage| usage.involuntary_switches),
+    }
+}
+
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_bits_are_counted_exactly() {
+        let bits = vec![0b1010_1010, 0xff, 0x01];
+        assert_eq!(ones(Some(&bits), 0, 24), 4 + 8 + 1);
+        assert_eq!(ones(Some(&bits), 1, 2), 1);
+        assert_eq!(ones(Some(&bits), 7, 17), 1 + 8 + 1);
+        assert_eq!(ones(Some(&bits), 0, 1_000), 13);
+        assert_eq!(ones(None, 0, 8), 0);
+    }
+
+    #[test]
+    fn the_median_is_between_the_middle_two() {
+        assert_eq!(median(&[]), 0);
+        assert_eq!(median(&[3, 1, 2]), 2);
+        assert_eq!(median(&[4, 1, 2, 3]), 2);
+    }
+
+    #[test]
+    fn memory_of_agents_adds_up_sample_by_sample() {
+        let agent = |rss: &[u64]| AgentUsage { wall_ns: SECOND, cpu_ns: SECOND / 2, rss_bytes: rss.to_vec(), ..AgentUsage::default() };
+        let both = usage(&[&agent(&[100, 300, 200]), &agent(&[10, 10])]);
+        assert_eq!((both.rss_bytes_median, both.rss_bytes_max), (210, 310));
+        assert_eq!(both.cpu_cores, 1.0);
+    }
+}

@@ -1,0 +1,167 @@
+//! `agent-check`: a conformance conversation with any agent.
+
+use crate::agent::{Agent, Incoming};
+use crate::machine;
+use crate::registry;
+use crate::scratch::Scratch;
+use pubmark_model::options::Options;
+use pubmark_model::protocol::{Client, Command, Event, Prepare, Role, VERSION};
+use pubmark_model::setting::{Settings, with_defaults};
+use pubmark_model::units::{MILLISECOND, SECOND};
+use pubmark_model::workload::Workload;
+use pubmark_stats::Histogram;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// How long each answer may take.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// One thing that was tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What should happen.
+    pub what: &'static str,
+    /// What is wrong, if anything.
+    pub problem: Option<String>,
+}
+
+struct Talk {
+    agent: Agent,
+    inbox: Receiver<(usize, Incoming)>,
+    steps: Vec<Step>,
+}
+
+impl Talk {
+    /// Waits for an event; other events that may come at any time are passed over.
+    fn wait<T>(&mut self, want: impl Fn(&Event) -> Option<T>) -> Result<T, String> {
+        let deadline = Instant::now() + ANSWER;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.inbox.recv_timeout(left) {
+                Err(_) => return Err(format!("no answer within {} s", ANSWER.as_secs())),
+                Ok((_, Incoming::Closed)) => return Err(format!("its output ended: {}", self.agent.obituary())),
+                Ok((_, Incoming::Garbage(line))) => return Err(format!("it said what is no event of the protocol: {line}")),
+                Ok((_, Incoming::Event(event))) => match (want(&event), *event) {
+                    (Some(found), _) => return Ok(found),
+                    (None, Event::Progress(_)) => {}
+                    (None, Event::Error { message, .. }) => return Err(format!("it answered with an error: {message}")),
+                    (None, other) => {
+                        let said = serde_json::to_string(&other).unwrap_or_default();
+                        return Err(format!("it said out of turn: {}", said.chars().take(120).collect::<String>()));
+                    }
+                },
+            }
+        }
+    }
+
+    fn step(&mut self, what: &'static str, outcome: Result<(), String>) -> bool {
+        let good = outcome.is_ok();
+        self.steps.push(Step { what, problem: outcome.err() });
+        good
+    }
+}
+
+/// A short load: one publisher, one subscriber, threads of the agent itself.
+fn prepare(driver: &str, scratch: &Scratch) -> Result<Prepare, String> {
+    let mut settings: Settings = with_defaults(Settings::new());
+    for (name, value) in [("pattern", "fan-out"), ("rate", "1000"), ("payload", "64B"), ("warmup", "100ms"), ("duration", "500ms"), ("drain", "2s")] {
+        let key = pubmark_model::setting::key(name).ok_or("a key is missing")?;
+        settings.insert(name.into(), key.read(value)?);
+    }
+    let system = registry::systems().iter().find(|system| system.driver == driver);
+    let transport = system.map_or(Some("inproc"), |system| system.transports.first().map(|transport| transport.word()));
+    if let Some(transport) = transport {
+        settings.insert("transport".into(), transport.into());
+    }
+    let workload = Workload::resolve(&settings).map_err(|errors| errors.join("; "))?;
+    let options: Options = match system {
+        Some(system) => system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect(),
+        None => Options::new(),
+    };
+    let client = |role, bind: Option<&str>, connect: Vec<String>| Client { role, id: 0, bind: bind.map(str::to_owned), connect, hears_first: 0, hears_count: 1 };
+    Ok(Prepare {
+        driver: driver.to_owned(),
+        options,
+        workload,
+        clients: vec![client(Role::Publisher, Some("inproc://0"), Vec::new()), client(Role::Subscriber, None, vec!["inproc://0".into()])],
+        scratch: scratch.path().display().to_string(),
+        publisher_cpus: Vec::new(),
+        subscriber_cpus: Vec::new(),
+    })
+}
+
+/// Leads an agent through a whole conversation. `driver` names the driver to
+/// try; without it, the first that the agent says it has.
+pub fn check(command: &[String], driver: Option<&str>) -> std::io::Result<Vec<Step>> {
+    let scratch = Scratch::create()?;
+    let (outbox, inbox) = channel();
+    let agent = Agent::start(command, "checked", &scratch.path().join("agent.log"), 0, outbox)?;
+    let mut talk = Talk { agent, inbox, steps: Vec::new() };
+    converse(&mut talk, driver, &scratch);
+    talk.agent.finish();
+    Ok(talk.steps)
+}
+
+fn converse(talk: &mut Talk, driver: Option<&str>, scratch: &Scratch) -> Option<()> {
+    talk.agent.tell(&Command::Hello { protocol: VERSION });
+    let hello = talk.wait(|event| if let Event::Hello(hello) = event { Some(hello.clone()) } else { None });
+    let checked = hello.as_ref().map_err(Clone::clone).and_then(|hello| {
+        if hello.protocol != VERSION {
+            return Err(format!("it speaks version {}, not {VERSION}", hello.protocol));
+        }
+        if hello.clock_ns.abs_diff(machine::now()) > 10 * SECOND {
+            return Err("clock_ns is not CLOCK_MONOTONIC of this machine".into());
+        }
+        if hello.drivers.is_empty() {
+            return Err("it names no driver".into());
+        }
+        Ok(())
+    });
+    let good = talk.step("answers hello with its version, drivers and clock", checked);
+    let hello = hello.ok().filter(|_| good)?;
+    let driver = driver.map(str::to_owned).or_else(|| hello.drivers.first().cloned())?;
+    match prepare(&driver, scratch) {
+        Ok(prepare) => talk.agent.tell(&Command::Prepare(Box::new(prepare))),
+        Err(error) => {
+            talk.step("plays one publisher and one subscriber", Err(error));
+            return None;
+        }
+    }
+    let bound = talk.wait(|event| matches!(event, Event::Bound { .. }).then_some(()));
+    talk.step("binds and says so", bound).then_some(())?;
+    let ready = talk.wait(|event| matches!(event, Event::Ready {}).then_some(()));
+    talk.step("is ready when its subscriber has heard its publisher", ready).then_some(())?;
+    talk.agent.tell(&Command::Start { at_ns: machine::now() + 100 * MILLISECOND });
+    let sent = talk.wait(|event| if let Event::Sent { publishers } = event { Some(publishers.clone()) } else { None });
+    let checked = sent.as_ref().map_err(Clone::clone).and_then(|publishers| match publishers.as_slice() {
+        [total] if total.offered == 500 && total.sent == 600 && total.window_end - total.window_first == 500 => Ok(()),
+        other => Err(format!("of 100 + 500 messages that were due it reports: {other:?}")),
+    });
+    talk.step("sends exactly what the schedule asks for", checked).then_some(())?;
+    let publishers = sent.ok()?;
+    talk.agent.tell(&Command::Drain { publishers, deadline_ns: machine::now() + 2 * SECOND });
+    let drained = talk.wait(|event| matches!(event, Event::Drained {}).then_some(()));
+    talk.step("drains", drained).then_some(())?;
+    talk.agent.tell(&Command::Stop {});
+    let result = talk.wait(|event| if let Event::Result(result) = event { Some(result.clone()) } else { None });
+    let checked = result.and_then(|result| {
+        let ledger = result.ledger;
+        if (ledger.expected, ledger.delivered) != (500, 500) {
+            return Err(format!("500 messages were expected and delivered; its ledger says {} and {}", ledger.expected, ledger.delivered));
+        }
+        let latency = result.latency.as_deref().ok_or("the result has no latency histogram")?;
+        let latency = Histogram::decode(latency).map_err(|error| format!("its latency histogram: {error}"))?;
+        if latency.count() != 500 {
+            return Err(format!("its latency histogram holds {} values, not 500", latency.count()));
+        }
+        Ok(())
+    });
+    talk.step("hands in a result that adds up", checked).then_some(())?;
+    talk.agent.tell(&Command::Exit {});
+    let closed = match talk.inbox.recv_timeout(ANSWER) {
+        Ok((_, Incoming::Closed)) => Ok(()),
+        Ok(other) => Err(format!("it still had something to say: {other:?}")),
+        Err(_) => Err(format!("it did not exit within {} s", ANSWER.as_secs())),
+    };
+    talk.step("exits when told to", closed).then_some(())
+}

@@ -1,0 +1,146 @@
+//! A whole study, from plan to records.
+
+use crate::assemble::blank;
+use crate::machine;
+use crate::results::{Results, ResultsError};
+use crate::run::{Place, RunError, Stage, make};
+use crate::{registry, scratch, verdict};
+use pubmark_model::cell::Cell;
+use pubmark_model::diagnostic::Diagnostic;
+use pubmark_model::plan::{Planned, cells, order};
+use pubmark_model::record::RunRecord;
+use pubmark_model::study::Study;
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What went wrong with a study as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum ConductError {
+    /// The study cannot be planned.
+    #[error("{}", .0.iter().map(show).collect::<Vec<_>>().join("\n"))]
+    Plan(Vec<Diagnostic>),
+    /// The results folder cannot be used.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+}
+
+fn show(diagnostic: &Diagnostic) -> String {
+    match &diagnostic.help {
+        Some(help) => format!("{}\n  help: {help}", diagnostic.message),
+        None => diagnostic.message.clone(),
+    }
+}
+
+/// Watches a study go by.
+pub trait Observer {
+    /// The study begins: so many runs in all, so many of them done already.
+    fn begin(&mut self, runs: usize, done: usize);
+    /// A run begins.
+    fn run_begins(&mut self, cell: &Cell, repeat: u32, number: usize);
+    /// Messages sent and received so far in the present run.
+    fn progress(&mut self, sent: u64, received: u64);
+    /// A run has ended and its record is on the disk.
+    fn run_ends(&mut self, record: &RunRecord);
+}
+
+/// How a study is to be conducted.
+pub struct Conduct<'a> {
+    /// Where the results go.
+    pub folder: &'a Path,
+    /// Whether to go on with what is there.
+    pub resume: bool,
+    /// How to start an agent.
+    pub agent: &'a [String],
+    /// Set when the user wants to stop.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// How a study ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// Runs that are on the disk and valid.
+    pub valid: usize,
+    /// Runs that are invalid.
+    pub invalid: usize,
+    /// Runs that could not be made.
+    pub failed: usize,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+}
+
+/// How many runs a study has.
+pub fn runs(study: &Study) -> Result<usize, ConductError> {
+    let cells = cells(study, &registry::find).map_err(ConductError::Plan)?;
+    Ok(order(study, &cells).len())
+}
+
+/// Makes every run of a study that is not on the disk yet.
+pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) -> Result<Ending, ConductError> {
+    let cells = cells(study, &registry::find).map_err(ConductError::Plan)?;
+    let order = order(study, &cells);
+    scratch::sweep();
+    let text = study.to_toml();
+    let (mut results, records) = if how.resume {
+        Results::resume(how.folder, &text)?
+    } else {
+        (Results::create(how.folder, &text, &machine::environment(study.quick))?, Vec::new())
+    };
+    let done = finished(&records, &cells);
+    let mut ending = Ending::default();
+    records.iter().filter(|record| record.error.is_none()).for_each(|record| ending.count(record));
+    observer.begin(order.len(), order.iter().filter(|planned| done.contains(planned)).count());
+    let logs = results.logs();
+    for (position, planned) in order.iter().enumerate().filter(|(_, planned)| !done.contains(planned)) {
+        if how.interrupt.load(Ordering::Relaxed) {
+            ending.interrupted = true;
+            break;
+        }
+        let cell = &cells[planned.cell];
+        let Some(system) = registry::find(&cell.system) else { continue };
+        let place = Place { repeat: planned.repeat, position: position as u64 };
+        observer.run_begins(cell, planned.repeat, position);
+        let mut stage =
+            Stage { agent: how.agent, logs: &logs, interrupt: how.interrupt, progress: &mut |sent, received| observer.progress(sent, received) };
+        let record = match make(cell, system, place, &mut stage) {
+            Ok(record) => record,
+            Err(RunError::Interrupted) => {
+                ending.interrupted = true;
+                break;
+            }
+            Err(RunError::Failed(error)) => {
+                let mut record = blank(cell, place, jiff::Timestamp::now().to_string());
+                record.verdict = verdict::failed(&error);
+                record.error = Some(error);
+                record
+            }
+        };
+        results.append(&record)?;
+        ending.count(&record);
+        observer.run_ends(&record);
+    }
+    // An empty folder of logs says that there was nothing to log.
+    let _ = std::fs::remove_dir(&logs);
+    Ok(ending)
+}
+
+impl Ending {
+    fn count(&mut self, record: &RunRecord) {
+        match (&record.error, record.verdict.valid) {
+            (Some(_), _) => self.failed += 1,
+            (None, true) => self.valid += 1,
+            (None, false) => self.invalid += 1,
+        }
+    }
+}
+
+/// The runs that need not be made again: those with a record. A run that
+/// could not be made is tried again.
+fn finished(records: &[RunRecord], cells: &[Cell]) -> HashSet<Planned> {
+    let good = records.iter().filter(|record| record.error.is_none());
+    good.filter_map(|record| {
+        let cell = cells.iter().position(|cell| cell.axes == record.cell)?;
+        Some(Planned { cell, repeat: record.repeat })
+    })
+    .collect()
+}

@@ -1,0 +1,183 @@
+//! What on this machine would spoil a measurement, and what mends it.
+
+use crate::machine;
+use nix::sys::resource::{Resource, getrlimit};
+use std::fs::read_to_string;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// As it should be.
+    Good,
+    /// Worth knowing.
+    Note,
+    /// Spoils measurements.
+    Bad,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkup {
+    /// What was looked at.
+    pub what: &'static str,
+    /// How it is.
+    pub severity: Severity,
+    /// What was found.
+    pub found: String,
+    /// The command that mends it, or what to do.
+    pub mend: Option<String>,
+}
+
+fn good(what: &'static str, found: impl Into<String>) -> Checkup {
+    Checkup { what, severity: Severity::Good, found: found.into(), mend: None }
+}
+
+fn finding(what: &'static str, severity: Severity, found: impl Into<String>, mend: &str) -> Checkup {
+    Checkup { what, severity, found: found.into(), mend: Some(mend.to_owned()) }
+}
+
+/// Looks at everything.
+pub fn examine() -> Vec<Checkup> {
+    vec![processors(), governor(), virtual_machine(), load(), steal(), clocksource(), open_files(), ports(), congestion(), socket_buffers(), swap(), pages()]
+}
+
+fn processors() -> Checkup {
+    let usable = machine::usable_cpus().len();
+    let found = format!("{usable} of {} usable", machine::cores());
+    if usable < 4 {
+        return finding("processors", Severity::Note, found, "publisher, subscriber and library threads share them: compare systems with one another, not with published figures");
+    }
+    good("processors", found)
+}
+
+fn governor() -> Checkup {
+    match machine::line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") {
+        None => good("frequency governor", "none to be seen (often so in a virtual machine)"),
+        Some(governor) if governor == "performance" => good("frequency governor", governor),
+        Some(governor) => finding(
+            "frequency governor",
+            Severity::Bad,
+            governor,
+            "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+        ),
+    }
+}
+
+fn virtual_machine() -> Checkup {
+    if machine::is_virtual() {
+        return finding("virtual machine", Severity::Note, "yes: timer wake-ups are tens of µs late, and neighbours may take processor time", "look at send_lag_ns in the records, or use pacing = \"spin\"");
+    }
+    good("virtual machine", "no")
+}
+
+fn load() -> Checkup {
+    let text = machine::line("/proc/loadavg").unwrap_or_default();
+    let minute: f64 = text.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or_default();
+    let found = format!("{minute} over the last minute");
+    if minute > 0.2 * f64::from(machine::cores()) {
+        return finding("load", Severity::Bad, found, "end what else is running (`top` shows it), then wait a minute");
+    }
+    good("load", found)
+}
+
+fn steal() -> Checkup {
+    let fields: Vec<u64> = read_to_string("/proc/stat")
+        .unwrap_or_default()
+        .lines()
+        .next()
+        .map(|line| line.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect())
+        .unwrap_or_default();
+    let (all, stolen) = (fields.iter().take(8).sum::<u64>(), fields.get(7).copied().unwrap_or_default());
+    let share = if all > 0 { stolen as f64 / all as f64 * 100.0 } else { 0.0 };
+    let found = format!("{share:.2} % since boot");
+    if share > 1.0 {
+        return finding("stolen time", Severity::Bad, found, "the host is overbooked: use a machine with processors of its own");
+    }
+    good("stolen time", found)
+}
+
+fn clocksource() -> Checkup {
+    let source = machine::line("/sys/devices/system/clocksource/clocksource0/current_clocksource").unwrap_or_default();
+    if ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"].contains(&source.as_str()) {
+        return good("clock source", source);
+    }
+    finding(
+        "clock source",
+        Severity::Bad,
+        format!("{source}: reading the clock costs a system call"),
+        "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource",
+    )
+}
+
+fn open_files() -> Checkup {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default();
+    let found = format!("{soft} (may be raised to {hard})");
+    if hard < 65_536 {
+        return finding("open files a process", Severity::Note, found, "for many thousands of clients raise the hard limit in /etc/security/limits.conf");
+    }
+    good("open files a process", found)
+}
+
+fn ports() -> Checkup {
+    let range = machine::line("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let first: u32 = range.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(32_768);
+    if first < 32_000 {
+        return finding(
+            "ephemeral ports",
+            Severity::Note,
+            format!("{range}: they overlap the ports that are bound (10000 to 31999)"),
+            "sudo sysctl -w net.ipv4.ip_local_port_range='32768 60999'",
+        );
+    }
+    good("ephemeral ports", range)
+}
+
+fn congestion() -> Checkup {
+    let control = machine::line("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
+    if control == "bbr" {
+        return finding("congestion control", Severity::Note, "bbr paces TCP on loopback as well", "sudo sysctl -w net.ipv4.tcp_congestion_control=cubic");
+    }
+    good("congestion control", control)
+}
+
+fn socket_buffers() -> Checkup {
+    let most = machine::line("/proc/sys/net/core/wmem_max").unwrap_or_default();
+    if most.parse::<u64>().is_ok_and(|most| most < 4 << 20) {
+        return finding(
+            "socket buffers",
+            Severity::Note,
+            format!("programs may ask for {most} bytes: nanomsg, which sets its own, gets less than it asks for"),
+            "sudo sysctl -w net.core.wmem_max=8388608 net.core.rmem_max=8388608",
+        );
+    }
+    good("socket buffers", format!("up to {most} bytes"))
+}
+
+fn swap() -> Checkup {
+    let swaps = read_to_string("/proc/swaps").unwrap_or_default();
+    if swaps.lines().count() > 1 {
+        return finding("swap", Severity::Note, "on", "sudo swapoff -a, while measuring");
+    }
+    good("swap", "off")
+}
+
+fn pages() -> Checkup {
+    let setting = machine::line("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_else(|| "not supported".into());
+    if setting.contains("[always]") {
+        return finding("huge pages", Severity::Note, "always: memory figures come in steps of 2 MiB", "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled");
+    }
+    good("huge pages", setting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_not_good_says_what_to_do() {
+        for checkup in examine() {
+            assert_eq!(checkup.severity == Severity::Good, checkup.mend.is_none(), "{checkup:?}");
+            assert!(!checkup.found.is_empty(), "{checkup:?}");
+        }
+    }
+}

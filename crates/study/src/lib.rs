@@ -1,0 +1,17 @@
+//! The coordinator: it plans a study, drives agents, judges runs and appends
+//! records. It opens no socket to a system and links no messaging library.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod agent;
+pub mod assemble;
+pub mod check;
+pub mod conduct;
+pub mod doctor;
+pub mod install;
+pub mod machine;
+pub mod registry;
+pub mod results;
+pub mod run;
+pub mod scratch;
+pub mod verdict;

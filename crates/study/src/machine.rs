@@ -1,0 +1,133 @@
+//! The machine: what it is (`environment.json`), and what it did in a window.
+
+use nix::time::{ClockId, clock_gettime};
+use pubmark_model::record::MachineLoad;
+use pubmark_model::units::{Ns, SECOND};
+use serde_json::{Value, json};
+use std::fs::read_to_string;
+
+/// CLOCK_MONOTONIC now, ns.
+pub fn now() -> Ns {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map(|time| time.tv_sec() as Ns * SECOND + time.tv_nsec() as Ns).unwrap_or_default()
+}
+
+/// Processor time of the whole machine so far, in clock ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ticks {
+    busy: u64,
+    idle: u64,
+    steal: u64,
+}
+
+impl Ticks {
+    /// Reads `/proc/stat`.
+    pub fn now() -> Ticks {
+        Ticks::parse(&read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Ticks {
+        let line = text.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
+        let fields: Vec<u64> = line.split_whitespace().filter_map(|field| field.parse().ok()).collect();
+        let field = |at: usize| fields.get(at).copied().unwrap_or_default();
+        // user nice system idle iowait irq softirq steal (guest is within user)
+        Ticks { busy: field(0) + field(1) + field(2) + field(5) + field(6), idle: field(3) + field(4), steal: field(7) }
+    }
+
+    /// What the machine did since: `own_cpu_ns` is what the run's own
+    /// processes used in that time.
+    pub fn load_since(self, earlier: Ticks, wall_ns: Ns, own_cpu_ns: Ns) -> MachineLoad {
+        let ticks = |now: u64, then: u64| now.saturating_sub(then) as f64;
+        let (busy, steal) = (ticks(self.busy, earlier.busy), ticks(self.steal, earlier.steal));
+        let all = busy + steal + ticks(self.idle, earlier.idle);
+        if all == 0.0 || wall_ns == 0 {
+            return MachineLoad { cores: cores(), ..MachineLoad::default() };
+        }
+        let busy_cores = busy / all * f64::from(cores());
+        let own_cores = own_cpu_ns as f64 / wall_ns as f64;
+        MachineLoad { steal: steal / all, foreign_cores: (busy_cores - own_cores).max(0.0), cores: cores() }
+    }
+}
+
+/// Processors of the machine.
+pub fn cores() -> u32 {
+    let listed = read_to_string("/proc/stat").unwrap_or_default();
+    listed.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count().max(1) as u32
+}
+
+/// Processors that this process may use, by number.
+pub fn usable_cpus() -> Vec<usize> {
+    let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0));
+    let Ok(set) = set else { return Vec::new() };
+    (0..nix::sched::CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
+}
+
+/// CPU time of this process, ns.
+pub fn own_cpu() -> Ns {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map(|time| time.tv_sec() as Ns * SECOND + time.tv_nsec() as Ns).unwrap_or_default()
+}
+
+/// A one-line file of the kernel's.
+pub fn line(path: &str) -> Option<String> {
+    read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+fn processor() -> Option<String> {
+    let info = read_to_string("/proc/cpuinfo").ok()?;
+    let model = info.lines().find(|line| line.starts_with("model name") || line.starts_with("Model"))?;
+    model.split_once(':').map(|(_, name)| name.trim().to_owned())
+}
+
+/// Whether a hypervisor runs this machine.
+pub fn is_virtual() -> bool {
+    read_to_string("/proc/cpuinfo").is_ok_and(|info| info.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor")))
+}
+
+fn memory_bytes() -> Option<u64> {
+    let info = read_to_string("/proc/meminfo").ok()?;
+    let kb: u64 = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.split_whitespace().next()?.parse().ok()?;
+    Some(kb * 1_024)
+}
+
+/// Everything about the machine that can change a figure, and whether the
+/// study was cut down.
+pub fn environment(quick: bool) -> Value {
+    let files = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).ok();
+    let sysctl = |name: &str| line(&format!("/proc/sys/{name}"));
+    json!({
+        "pubmark": env!("CARGO_PKG_VERSION"),
+        "time": jiff::Timestamp::now().to_string(),
+        "kernel": line("/proc/sys/kernel/osrelease"),
+        "processor": processor(),
+        "cores": cores(),
+        "usable_cpus": usable_cpus(),
+        "virtual": is_virtual(),
+        "memory_bytes": memory_bytes(),
+        "governor": line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "clocksource": line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "congestion_control": sysctl("net/ipv4/tcp_congestion_control"),
+        "wmem_max": sysctl("net/core/wmem_max"),
+        "rmem_max": sysctl("net/core/rmem_max"),
+        "tcp_wmem": sysctl("net/ipv4/tcp_wmem"),
+        "tcp_rmem": sysctl("net/ipv4/tcp_rmem"),
+        "transparent_hugepage": line("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "open_files": files.map(|(soft, hard)| json!({"soft": soft, "hard": hard})),
+        "load_average": line("/proc/loadavg"),
+        "quick": quick,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_what_is_busy_and_not_ours() {
+        let before = Ticks::parse("cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 1\n");
+        let after = Ticks::parse("cpu  250 0 150 940 0 0 0 60 0 0\ncpu0 1\n");
+        let load = after.load_since(before, 2 * SECOND, 0);
+        assert!((load.steal - 0.15).abs() < 1e-9);
+        assert!((load.foreign_cores - 0.5 * f64::from(cores())).abs() < 1e-9);
+        let all_ours = after.load_since(before, SECOND, u64::from(cores()) * SECOND);
+        assert_eq!(all_ours.foreign_cores, 0.0);
+    }
+}

@@ -1,0 +1,86 @@
+//! The systems and studies that come with pubmark: one file and one line each.
+
+use pubmark_model::diagnostic::Diagnostics;
+use pubmark_model::system::System;
+use std::sync::OnceLock;
+
+const SYSTEMS: &[(&str, &str)] = &[
+    ("kernel", include_str!("../../../systems/kernel.toml")),
+    ("mock", include_str!("../../../systems/mock.toml")),
+    ("nanomsg", include_str!("../../../systems/nanomsg.toml")),
+    ("nng", include_str!("../../../systems/nng.toml")),
+    ("zeromq", include_str!("../../../systems/zeromq.toml")),
+];
+
+/// A study that comes with pubmark.
+pub struct Included {
+    /// Its name: what `pubmark run` takes.
+    pub name: &'static str,
+    /// Its `study.toml`.
+    pub text: &'static str,
+}
+
+/// The studies, by name.
+pub const STUDIES: &[Included] = &[
+    Included { name: "brokerless", text: include_str!("../../../studies/brokerless/study.toml") },
+    Included { name: "quickstart", text: include_str!("../../../studies/quickstart/study.toml") },
+];
+
+/// All systems, or what is wrong with their files.
+pub fn load() -> Result<&'static [System], &'static Diagnostics> {
+    static LOADED: OnceLock<Result<Vec<System>, Diagnostics>> = OnceLock::new();
+    let loaded = LOADED.get_or_init(|| {
+        let parse = |(name, text): &(&str, &str)| System::parse(name, &format!("systems/{name}.toml"), text);
+        SYSTEMS.iter().map(parse).collect()
+    });
+    loaded.as_deref()
+}
+
+/// Every system.
+pub fn systems() -> &'static [System] {
+    load().unwrap_or_default()
+}
+
+/// Finds a system by name.
+pub fn find(name: &str) -> Option<&'static System> {
+    systems().iter().find(|system| system.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubmark_model::plan::cells;
+    use pubmark_model::study::{Reading, Study};
+
+    #[test]
+    fn every_system_file_in_the_folder_is_registered_and_sound() {
+        load().unwrap_or_else(|errors| panic!("{errors}"));
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+            .collect();
+        files.sort();
+        let names: Vec<&str> = systems().iter().map(|system| system.name.as_str()).collect();
+        assert_eq!(files, names);
+    }
+
+    #[test]
+    fn every_study_folder_is_registered_and_plans_whole_and_quick() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
+        let mut folders: Vec<String> =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        folders.sort();
+        assert_eq!(folders, STUDIES.iter().map(|study| study.name).collect::<Vec<_>>());
+        for included in STUDIES {
+            for quick in [false, true] {
+                let reading = Reading { quick, ..Reading::default() };
+                let study = Study::parse(included.name, included.text, &find, &reading).unwrap_or_else(|errors| panic!("{errors}"));
+                let cells = cells(&study, &find).unwrap();
+                assert!(!cells.is_empty());
+                let again = Study::parse("resolved", &study.to_toml(), &find, &Reading::default()).unwrap_or_else(|errors| panic!("{errors}"));
+                assert_eq!(Study { quick, ..again }, study, "what is written reads back");
+            }
+        }
+    }
+}

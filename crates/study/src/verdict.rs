@@ -1,0 +1,126 @@
+//! Whether a run may be quoted, and if not, each reason why with its evidence.
+
+use pubmark_model::record::{Finding, Reason, RunRecord, Verdict};
+use pubmark_model::system::System;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::workload::{Pattern, Rate};
+use pubmark_stats::trend;
+
+/// Fewer samples than this say nothing of the 99th percentile.
+pub const P99_SAMPLES: u64 = 1_000;
+/// The share of offered messages that must be sent.
+const OFFERED: f64 = 0.999;
+/// A trend counts where chance would make it in fewer of so many runs …
+const TREND_P: f64 = 0.01;
+/// … and it moves the figure by so much over the window.
+const TREND_CHANGE: f64 = 0.20;
+/// A backlog counts where it grows by more than this share of what was sent.
+const BACKLOG: f64 = 0.05;
+/// The share of processor time that the hypervisor may take.
+const STEAL: f64 = 0.02;
+/// The share of the machine that others may use.
+const FOREIGN: f64 = 0.10;
+
+/// A time with three digits and a fitting unit.
+fn words(ns: Ns) -> String {
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..MILLISECOND => format!("{:.3} µs", ns as f64 / 1e3),
+        MILLISECOND..SECOND => format!("{:.3} ms", ns as f64 / 1e6),
+        _ => format!("{:.3} s", ns as f64 / 1e9),
+    }
+}
+
+/// Judges a run that could be made. `negative` counts latencies below zero.
+pub fn judge(record: &RunRecord, system: &System, negative: u64) -> Verdict {
+    let mut reasons = Vec::new();
+    let mut find = |reason: Reason, evidence: Option<String>| reasons.extend(evidence.map(|evidence| Finding { reason, evidence }));
+    let unlimited = record.workload.rate == Rate::Max;
+    let counts = &record.counts;
+    let guaranteed = system.lossless.contains(&record.workload.pattern);
+
+    if !unlimited {
+        find(Reason::GeneratorSaturated, saturated(record));
+        find(Reason::OfferedRateMissed, missed(record));
+    }
+    find(Reason::NotSteady, unsteady(record, unlimited));
+    let lost = counts.lost.saturating_sub(counts.unidentified);
+    find(Reason::MessagesLost, (guaranteed && lost > 0).then(|| format!("{lost} of {} expected messages never arrived", counts.expected)));
+    find(Reason::Duplicates, (counts.duplicated > 0).then(|| format!("{} messages arrived again", counts.duplicated)));
+    find(
+        Reason::Reordered,
+        (guaranteed && counts.reordered > 0).then(|| format!("{} messages arrived behind a later one of the same publisher", counts.reordered)),
+    );
+    find(Reason::Corrupted, (counts.corrupted > 0).then(|| format!("{} messages arrived with a wrong length, header or body", counts.corrupted)));
+    find(Reason::TooFewSamples, too_few(record, unlimited));
+    find(Reason::Clock, (negative > 0).then(|| format!("{negative} messages arrived before they were due: a clock is wrong")));
+    find(Reason::NoisyMachine, noisy(record));
+    Verdict { valid: reasons.is_empty(), reasons }
+}
+
+/// The verdict on a run that could not be made.
+pub fn failed(error: &str) -> Verdict {
+    Verdict { valid: false, reasons: vec![Finding { reason: Reason::Failed, evidence: error.to_owned() }] }
+}
+
+fn saturated(record: &RunRecord) -> Option<String> {
+    let own = record.own_lag_ns.as_ref()?;
+    let bound = record.workload.max_send_lag_ns;
+    (own.p99 > bound).then(|| {
+        format!("the generator sent 1 % of its messages more than {} late by its own doing (bound: {}, worst: {})", words(own.p99), words(bound), words(own.max))
+    })
+}
+
+fn missed(record: &RunRecord) -> Option<String> {
+    let counts = &record.counts;
+    ((counts.sent as f64) < OFFERED * counts.offered as f64)
+        .then(|| format!("{} of {} messages that were due could be sent", counts.sent, counts.offered))
+}
+
+fn unsteady(record: &RunRecord, unlimited: bool) -> Option<String> {
+    let stalls = record.stalls;
+    if stalls.count > 0 {
+        let times = if stalls.count == 1 { "once".into() } else { format!("{} times", stalls.count) };
+        return Some(format!(
+            "a subscriber heard nothing for a while, {times}; the longest silence lasted {}, from {} into the window",
+            words(stalls.longest_ns),
+            words(stalls.longest_at_ns)
+        ));
+    }
+    let counts = &record.counts;
+    let copies = if counts.sent > 0 { counts.expected as f64 / counts.sent as f64 } else { 0.0 };
+    let sent: u64 = record.series.sent.iter().sum();
+    let arrived: u64 = record.series.delivered.iter().sum();
+    let owed = sent as f64 * copies - arrived as f64 - counts.lost as f64;
+    if !unlimited && sent > 100 && owed > BACKLOG * sent as f64 * copies {
+        return Some(format!("a backlog grew: {arrived} arrivals in the window for {sent} messages sent in it"));
+    }
+    let (what, values): (&str, Vec<f64>) = if unlimited || record.latency_ns.is_none() {
+        ("messages delivered a second", record.series.delivered.iter().map(|count| *count as f64).collect())
+    } else {
+        ("the median latency", record.series.latency_p50_ns.iter().filter(|ns| **ns > 0).map(|ns| *ns as f64).collect())
+    };
+    let found = trend(&values)?;
+    let change = found.relative_change?;
+    (found.p < TREND_P && change.abs() > TREND_CHANGE).then(|| {
+        let direction = if change > 0.0 { "rose" } else { "fell" };
+        format!("{what} {direction} by {:.0} % over the window (Mann-Kendall p = {:.4})", change.abs() * 100.0, found.p)
+    })
+}
+
+fn too_few(record: &RunRecord, unlimited: bool) -> Option<String> {
+    let samples = record.latency_ns.as_ref().map_or(0, |latency| latency.count);
+    if unlimited && record.workload.pattern != Pattern::RequestReply {
+        return (record.counts.delivered == 0).then(|| "nothing was delivered".into());
+    }
+    (samples < P99_SAMPLES).then(|| format!("{samples} latencies were measured; the 99th percentile needs {P99_SAMPLES}: measure longer"))
+}
+
+fn noisy(record: &RunRecord) -> Option<String> {
+    let machine = record.machine;
+    if machine.steal > STEAL {
+        return Some(format!("the hypervisor took {:.1} % of the processor time", machine.steal * 100.0));
+    }
+    (machine.foreign_cores > FOREIGN * f64::from(machine.cores.max(1)))
+        .then(|| format!("other processes kept {:.2} of {} processors busy", machine.foreign_cores, machine.cores))
+}
