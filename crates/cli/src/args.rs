@@ -6,14 +6,20 @@ use std::path::PathBuf;
 /// Measures messaging systems, brokers and brokerless libraries, by the same
 /// patterns, on the same clock, and says which figure may be believed.
 #[derive(Parser)]
-#[command(name = "pubmark", version, max_term_width = 100, arg_required_else_help = true, after_help = "\
+#[command(
+    name = "pubmark",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    after_help = "\
 Exit codes: 0 done; 1 a gate, threshold or claim failed; 2 bad usage or bad file;
 3 a run could not be made, was interrupted, or is invalid.
 
 Examples:
   pubmark run quickstart
   pubmark bench zeromq --transport tcp --rate 1000 --payload 1KiB
-  pubmark doctor")]
+  pubmark doctor"
+)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]

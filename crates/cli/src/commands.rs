@@ -46,7 +46,8 @@ pub struct Voice {
 
 /// The command that starts the built-in agent: this program.
 fn agent_command() -> Result<Vec<String>, Failure> {
-    let program = std::env::current_exe().map_err(|error| Failure::run(format!("this program's own path is unknown: {error}")))?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::run(format!("this program's own path is unknown: {error}")))?;
     Ok(vec![program.display().to_string(), "agent".into()])
 }
 

@@ -57,7 +57,11 @@ impl Failure {
 impl From<ConductError> for Failure {
     fn from(error: ConductError) -> Failure {
         match &error {
-            ConductError::Results(ResultsError::Io { source, .. }) if source.kind() == std::io::ErrorKind::StorageFull => Failure::run(error),
+            ConductError::Results(ResultsError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::StorageFull =>
+            {
+                Failure::run(error)
+            }
             ConductError::Plan(_) | ConductError::Results(_) => Failure::usage(error),
         }
     }

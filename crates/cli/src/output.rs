@@ -14,7 +14,10 @@ pub fn colour() -> bool {
 
 /// Columns of the terminal; 120 where there is none, `COLUMNS` where it is set.
 pub fn width() -> usize {
-    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| (20..=1_000).contains(columns));
+    let set = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok())
+        .filter(|columns| (20..=1_000).contains(columns));
     set.or_else(|| terminal_size::terminal_size().map(|(columns, _)| usize::from(columns.0))).unwrap_or(120)
 }
 
@@ -22,7 +25,10 @@ pub fn width() -> usize {
 /// no error.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") }).and_then(|()| out.flush());
+    let _ = out
+        .write_all(text.as_bytes())
+        .and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") })
+        .and_then(|()| out.flush());
 }
 
 /// Says something on standard error.

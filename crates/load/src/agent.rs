@@ -9,7 +9,9 @@ use crate::simulation;
 use crate::threads::{Control, Counter, Crew, Outcome, Player, Report};
 use crate::usage::Sampler;
 use crate::window::Window;
-use pubmark_model::protocol::{AgentHello, BoundEndpoint, Client, Command, Event, MAX_LINE, Prepare, Progress, PublisherTotal, Role, VERSION};
+use pubmark_model::protocol::{
+    AgentHello, BoundEndpoint, Client, Command, Event, MAX_LINE, Prepare, Progress, PublisherTotal, Role, VERSION,
+};
 use pubmark_model::units::Ns;
 use serde_json::{Map, Value};
 use std::io::{BufRead, Read, Write};
@@ -137,7 +139,9 @@ impl<W: Write> Agent<W> {
         loop {
             match self.receiver.recv_timeout(tick.saturating_duration_since(Instant::now())) {
                 Ok(Input::Closed) | Err(RecvTimeoutError::Disconnected) => return Ok(Farewell::Orphaned),
-                Ok(Input::Bad(error)) => self.complain(format!("not a command of protocol version {VERSION}: {error}"), false)?,
+                Ok(Input::Bad(error)) => {
+                    self.complain(format!("not a command of protocol version {VERSION}: {error}"), false)?
+                }
                 Ok(Input::Client(report)) => self.report(report)?,
                 Ok(Input::Command(command)) => match *command {
                     Command::Exit {} => return Ok(Farewell::Exit),
@@ -153,11 +157,13 @@ impl<W: Write> Agent<W> {
 
     fn command(&mut self, command: Command) -> std::io::Result<()> {
         match command {
-            Command::Hello { protocol } if protocol != VERSION => {
-                self.complain(format!("this agent speaks protocol version {VERSION}, not {protocol}: update the older of the two"), true)
-            }
+            Command::Hello { protocol } if protocol != VERSION => self.complain(
+                format!("this agent speaks protocol version {VERSION}, not {protocol}: update the older of the two"),
+                true,
+            ),
             Command::Hello { .. } => {
-                let drivers = drivers::REGISTRY.iter().map(|(name, _)| (*name).to_owned()).chain([MOCK.to_owned()]).collect();
+                let drivers =
+                    drivers::REGISTRY.iter().map(|(name, _)| (*name).to_owned()).chain([MOCK.to_owned()]).collect();
                 self.say(&Event::Hello(AgentHello {
                     protocol: VERSION,
                     name: "pubmark".into(),
@@ -167,7 +173,9 @@ impl<W: Write> Agent<W> {
                     clock_ns: clock::now(),
                 }))
             }
-            Command::Prepare(_) if self.troupe.is_some() => self.complain("`prepare` came twice: an agent plays one run", true),
+            Command::Prepare(_) if self.troupe.is_some() => {
+                self.complain("`prepare` came twice: an agent plays one run", true)
+            }
             Command::Prepare(prepare) => self.prepare(*prepare),
             Command::Start { at_ns } => self.start(at_ns),
             Command::Drain { publishers, deadline_ns } => self.drain(publishers, deadline_ns),
@@ -233,7 +241,8 @@ impl<W: Write> Agent<W> {
             }
             let (crew, reports) = (troupe.crew.clone(), reports.clone());
             let name = format!("{role:?} {}", player.client.id).to_lowercase();
-            let handle = thread::Builder::new().name(name).stack_size(512 << 10).spawn(move || player.play(&crew, &reports))?;
+            let handle =
+                thread::Builder::new().name(name).stack_size(512 << 10).spawn(move || player.play(&crew, &reports))?;
             troupe.threads.push(handle.thread().clone());
         }
         Ok(troupe)
@@ -247,7 +256,10 @@ impl<W: Write> Agent<W> {
             None => self.complain("`start` before `prepare`", true),
             Some(Cast::Threads(troupe)) => {
                 if clock::now() > at_ns {
-                    return self.complain("`start` names an instant that has passed: the agent was not scheduled in time", true);
+                    return self.complain(
+                        "`start` names an instant that has passed: the agent was not scheduled in time",
+                        true,
+                    );
                 }
                 troupe.sampler = Some(Sampler::start(Window::new(&troupe.crew.workload, at_ns)));
                 troupe.crew.control.start(at_ns);
@@ -256,7 +268,10 @@ impl<W: Write> Agent<W> {
             }
             Some(Cast::Mock { prepare, outcomes }) => {
                 *outcomes = simulation::run(&prepare.workload, &prepare.clients, &prepare.options, at_ns);
-                let publishers = outcomes.iter().filter_map(|outcome| outcome.publisher.as_ref().map(|publisher| publisher.total())).collect();
+                let publishers = outcomes
+                    .iter()
+                    .filter_map(|outcome| outcome.publisher.as_ref().map(|publisher| publisher.total()))
+                    .collect();
                 self.say(&Event::Sent { publishers })
             }
         }
@@ -274,7 +289,9 @@ impl<W: Write> Agent<W> {
     }
 
     fn report(&mut self, report: Report) -> std::io::Result<()> {
-        let Some(Cast::Threads(troupe)) = &mut self.troupe else { return Ok(()) };
+        let Some(Cast::Threads(troupe)) = &mut self.troupe else {
+            return Ok(());
+        };
         match report {
             Report::Ready => {
                 troupe.unready = troupe.unready.saturating_sub(1);
@@ -322,7 +339,9 @@ impl<W: Write> Agent<W> {
                 troupe.threads.iter().for_each(thread::Thread::unpark);
                 self.troupe = Some(Cast::Threads(troupe));
                 self.gather()?;
-                let Some(Cast::Threads(troupe)) = self.troupe.take() else { return Ok(()) };
+                let Some(Cast::Threads(troupe)) = self.troupe.take() else {
+                    return Ok(());
+                };
                 let mut result = outcome::merge(&troupe.crew.workload, troupe.outcomes);
                 result.versions = troupe.driver.versions();
                 result.applied = troupe.applied;
@@ -348,13 +367,23 @@ impl<W: Write> Agent<W> {
             match self.receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(Input::Client(report)) => self.report(report)?,
                 Ok(_) => {}
-                Err(_) => return self.complain(format!("{running} clients did not end within {} s of the stop: a library call hangs", JOIN.as_secs()), true),
+                Err(_) => {
+                    return self.complain(
+                        format!(
+                            "{running} clients did not end within {} s of the stop: a library call hangs",
+                            JOIN.as_secs()
+                        ),
+                        true,
+                    );
+                }
             }
         }
     }
 
     fn progress(&mut self) -> std::io::Result<()> {
-        let Some(Cast::Threads(troupe)) = self.troupe.as_ref().filter(|_| self.started) else { return Ok(()) };
+        let Some(Cast::Threads(troupe)) = self.troupe.as_ref().filter(|_| self.started) else {
+            return Ok(());
+        };
         let mut progress = Progress::default();
         for (role, counter) in &troupe.counters {
             match role {
@@ -371,7 +400,8 @@ type Opened = (Box<dyn Driver>, Vec<Player>, Vec<BoundEndpoint>);
 /// Loads the driver and opens every socket: those that bind come first.
 fn open(prepare: &Prepare) -> Result<Opened, String> {
     let names = || drivers::REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let load = drivers::find(&prepare.driver).ok_or_else(|| format!("this agent has no driver `{}`; it has: {}, {MOCK}", prepare.driver, names()))?;
+    let load = drivers::find(&prepare.driver)
+        .ok_or_else(|| format!("this agent has no driver `{}`; it has: {}, {MOCK}", prepare.driver, names()))?;
     let transport = prepare.workload.transport.ok_or("the workload names no transport")?;
     let mut driver = load(&prepare.options).map_err(|error| error.to_string())?;
     let mut bound = Vec::new();
@@ -385,6 +415,7 @@ fn open(prepare: &Prepare) -> Result<Opened, String> {
             pattern: prepare.workload.pattern,
             transport,
             payload_bytes: prepare.workload.payload_bytes,
+            unthrottled: !crate::window::measures_latency(&prepare.workload),
             bind: client.bind.as_deref(),
             connect: &client.connect,
             options: &prepare.options,

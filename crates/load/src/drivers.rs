@@ -41,6 +41,8 @@ pub struct SocketSpec<'a> {
     pub transport: Transport,
     /// Bytes of each message.
     pub payload_bytes: u64,
+    /// Whether messages go out as fast as possible, so that latency does not matter.
+    pub unthrottled: bool,
     /// `tcp://127.0.0.1:0` (any free port below the ephemeral range),
     /// `ipc:///path`, `udp://127.0.0.1:0`, `inproc://name`.
     pub bind: Option<&'a str>,
@@ -67,6 +69,12 @@ pub trait Socket: Send {
 
     /// Offers a message, blocking for at most about [`WAIT_MS`].
     fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError>;
+
+    /// Hands on what was accepted and held back to go out together with later
+    /// messages. The libraries see to that by themselves.
+    fn flush(&mut self) -> Result<(), DriverError> {
+        Ok(())
+    }
 
     /// The next message, or none after about [`WAIT_MS`] without one.
     fn recv(&mut self) -> Result<Option<&[u8]>, DriverError>;
@@ -96,7 +104,8 @@ pub trait Driver: Send {
 pub type Load = fn(&Options) -> Result<Box<dyn Driver>, DriverError>;
 
 /// Every driver that plays clients on threads, by name.
-pub const REGISTRY: &[(&str, Load)] = &[("kernel", kernel::load), ("nanomsg", nanomsg::load), ("nng", nng::load), ("zeromq", zeromq::load)];
+pub const REGISTRY: &[(&str, Load)] =
+    &[("kernel", kernel::load), ("nanomsg", nanomsg::load), ("nng", nng::load), ("zeromq", zeromq::load)];
 
 /// Finds a driver.
 pub fn find(name: &str) -> Option<Load> {

@@ -34,7 +34,8 @@ impl Marker {
 
     /// A marker with this sequence: `PROBE` or `END`.
     pub fn message(&mut self, sequence: u32, now: Ns) -> &[u8] {
-        let _ = Header { intended_ns: now, publisher: self.publisher, sequence, sent_ns: Some(now) }.write(&mut self.message);
+        let _ = Header { intended_ns: now, publisher: self.publisher, sequence, sent_ns: Some(now) }
+            .write(&mut self.message);
         &self.message
     }
 }
@@ -70,7 +71,9 @@ impl Publisher {
     /// how many messages its subscribers can keep account of.
     pub fn new(workload: &Workload, id: u32, window: Window, most: u64) -> Publisher {
         let schedule = match workload.rate {
-            Rate::PerKilosecond(rate) => Some(Schedule::new(workload.arrival, rate, id, workload.publishers, workload.seed)),
+            Rate::PerKilosecond(rate) => {
+                Some(Schedule::new(workload.arrival, rate, id, workload.publishers, workload.seed))
+            }
             Rate::Max => None,
         };
         let lag = || (schedule.is_some() && measures_latency(workload)).then(Histogram::latency);
@@ -152,7 +155,12 @@ impl Publisher {
     /// The message to send, stamped with `now`.
     #[inline]
     pub fn message(&mut self, now: Ns) -> &[u8] {
-        let header = Header { intended_ns: self.intended_ns, publisher: self.id, sequence: self.sequence as u32, sent_ns: Some(now) };
+        let header = Header {
+            intended_ns: self.intended_ns,
+            publisher: self.id,
+            sequence: self.sequence as u32,
+            sent_ns: Some(now),
+        };
         let _ = header.write(&mut self.message);
         &self.message
     }
@@ -224,7 +232,13 @@ impl Publisher {
     /// What was sent.
     pub fn total(&self) -> PublisherTotal {
         let first = self.first.unwrap_or(self.sequence);
-        PublisherTotal { publisher: self.id, sent: self.sequence, window_first: first, window_end: self.end.max(first), offered: self.offered }
+        PublisherTotal {
+            publisher: self.id,
+            sent: self.sequence,
+            window_first: first,
+            window_end: self.end.max(first),
+            offered: self.offered,
+        }
     }
 
     /// All messages sent, warm-up included.

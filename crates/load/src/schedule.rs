@@ -40,8 +40,14 @@ impl Schedule {
         };
         let offset_ns = (u128::from(period) * u128::from(publisher) / u128::from(publishers.max(1))) as Ns;
         let mixed = Random(seed ^ (u64::from(publisher) << 32)).bits();
-        let mut schedule =
-            Schedule { arrival, rate_per_ks, offset_ns, index: 0, due_ns: 0, poisson: Poisson { random: Random(mixed), at_ns: 0.0 } };
+        let mut schedule = Schedule {
+            arrival,
+            rate_per_ks,
+            offset_ns,
+            index: 0,
+            due_ns: 0,
+            poisson: Poisson { random: Random(mixed), at_ns: 0.0 },
+        };
         schedule.due_ns = schedule.compute();
         schedule
     }

@@ -154,7 +154,9 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
         match happening {
             Happening::Arrival(to, message) => subscribers[to].arrived(&message, now),
             Happening::Turn(index) => {
-                if let Some(again) = turn(&mut world, &mut publishers[index], index, &hearers[index], workload, closed_loop, now) {
+                if let Some(again) =
+                    turn(&mut world, &mut publishers[index], index, &hearers[index], workload, closed_loop, now)
+                {
                     world.plan(again, Happening::Turn(index));
                 }
             }
@@ -173,13 +175,23 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
     for subscriber in &mut subscribers {
         subscriber.close(&totals);
     }
-    let publishers = publishers.into_iter().map(|publisher| Outcome { publisher: Some(publisher), ..Outcome::default() });
-    let subscribers = subscribers.into_iter().map(|subscriber| Outcome { subscriber: Some(subscriber), ..Outcome::default() });
+    let publishers =
+        publishers.into_iter().map(|publisher| Outcome { publisher: Some(publisher), ..Outcome::default() });
+    let subscribers =
+        subscribers.into_iter().map(|subscriber| Outcome { subscriber: Some(subscriber), ..Outcome::default() });
     publishers.chain(subscribers).collect()
 }
 
 /// One turn of a publisher; when its next one is.
-fn turn(world: &mut World, publisher: &mut Publisher, from: usize, hearers: &[usize], workload: &Workload, closed_loop: bool, now: Ns) -> Option<Ns> {
+fn turn(
+    world: &mut World,
+    publisher: &mut Publisher,
+    from: usize,
+    hearers: &[usize],
+    workload: &Workload,
+    closed_loop: bool,
+    now: Ns,
+) -> Option<Ns> {
     match publisher.next(now) {
         Next::Done => None,
         Next::Wait(until) => Some(until),

@@ -78,10 +78,18 @@ impl Subscriber {
     pub fn new(workload: &Workload, hears: Range<u32>) -> Subscriber {
         let capacity = ledger_capacity(workload);
         let payload = workload.payload_bytes as usize;
-        let body_crc = (workload.verify == Verify::Full && payload > SENT_LEN).then(|| crc32c::crc32c(&pattern(payload)[SENT_LEN..]));
+        let body_crc = (workload.verify == Verify::Full && payload > SENT_LEN)
+            .then(|| crc32c::crc32c(&pattern(payload)[SENT_LEN..]));
         let streams = hears
             .clone()
-            .map(|_| Stream { seen: Seen::with_capacity(capacity), next: 0, distinct: 0, heard: false, ended: false, last_latency: None })
+            .map(|_| Stream {
+                seen: Seen::with_capacity(capacity),
+                next: 0,
+                distinct: 0,
+                heard: false,
+                ended: false,
+                last_latency: None,
+            })
             .collect();
         let expect = Expectation {
             payload,
@@ -141,7 +149,9 @@ impl Subscriber {
             }
             return;
         }
-        let Some(window) = self.window.filter(|window| header.intended_ns >= window.start_ns && header.intended_ns <= now + SECOND) else {
+        let Some(window) =
+            self.window.filter(|window| header.intended_ns >= window.start_ns && header.intended_ns <= now + SECOND)
+        else {
             self.damaged();
             return;
         };
@@ -247,7 +257,8 @@ impl Subscriber {
     pub fn complete(&self, totals: &[PublisherTotal], orderly: bool) -> bool {
         let find = |publisher: u32| totals.iter().find(|total| total.publisher == publisher);
         self.hears.clone().zip(&self.streams).all(|(publisher, stream)| {
-            (orderly && stream.ended) || (!self.expect.competing && find(publisher).is_some_and(|total| stream.distinct >= total.sent))
+            (orderly && stream.ended)
+                || (!self.expect.competing && find(publisher).is_some_and(|total| stream.distinct >= total.sent))
         })
     }
 
@@ -264,7 +275,9 @@ impl Subscriber {
 
     /// Closes the ledger: what was expected is known.
     pub fn close(&mut self, totals: &[PublisherTotal]) {
-        let (Some(window), false) = (self.window, totals.is_empty()) else { return };
+        let (Some(window), false) = (self.window, totals.is_empty()) else {
+            return;
+        };
         for total in totals.iter().filter(|total| self.hears.contains(&total.publisher)) {
             let stream = &self.streams[(total.publisher - self.hears.start) as usize];
             self.counts.delivered += stream.seen.count(total.window_first, total.window_end);
@@ -321,7 +334,9 @@ impl Subscriber {
 /// The silence that counts as a stall: twenty times the mean gap (or burst
 /// period), half a second where messages go out as fast as possible.
 fn stall_ns(workload: &Workload, heard: u64) -> Ns {
-    let Rate::PerKilosecond(rate) = workload.rate else { return SECOND / 2 };
+    let Rate::PerKilosecond(rate) = workload.rate else {
+        return SECOND / 2;
+    };
     let burst = if let Arrival::Burst(size) = workload.arrival { u64::from(size) } else { 1 };
     let sharing = if workload.competing() { u64::from(workload.subscribers) } else { 1 };
     let heard = if workload.pattern == Pattern::RequestReply { 1 } else { heard.max(1) };
@@ -384,7 +399,8 @@ mod tests {
         let mut subscriber = subscriber(&workload);
         for sequence in 0..1_000u32 {
             let intended = FROM + u64::from(sequence) * 1_000_000;
-            subscriber.arrived(&message(64, 0, sequence, intended), intended + 50_000 + u64::from(sequence % 2) * 1_000);
+            subscriber
+                .arrived(&message(64, 0, sequence, intended), intended + 50_000 + u64::from(sequence % 2) * 1_000);
         }
         let (latency, service) = subscriber.latencies();
         assert!((latency.value_at(0.5) as f64 - 50_000.0).abs() < 60.0);

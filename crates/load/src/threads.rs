@@ -160,9 +160,11 @@ impl Player {
             for _ in 0..copies {
                 self.socket.send(marker.message(PROBE, clock::now()))?;
             }
+            self.socket.flush()?;
             thread::park_timeout(MARKER_EVERY);
         };
-        let mut publisher = Publisher::new(workload, self.client.id, Window::new(workload, start_ns), ledger_capacity(workload));
+        let mut publisher =
+            Publisher::new(workload, self.client.id, Window::new(workload, start_ns), ledger_capacity(workload));
         let stride = clock_stride(workload);
         let mut now = clock::now();
         let mut since_clock = 0;
@@ -195,6 +197,7 @@ impl Player {
             for _ in 0..copies {
                 self.socket.send(marker.message(END, clock::now()))?;
             }
+            self.socket.flush()?;
             thread::park_timeout(MARKER_EVERY);
         }
         Ok(Outcome { remarks: exhausted(&publisher), publisher: Some(publisher), subscriber: None })
@@ -312,7 +315,12 @@ impl Player {
     }
 
     /// Waits for one reply, until the deadline; the time of its arrival.
-    fn await_reply(&mut self, subscriber: &mut Subscriber, control: &Control, deadline_ns: Ns) -> Result<Ns, DriverError> {
+    fn await_reply(
+        &mut self,
+        subscriber: &mut Subscriber,
+        control: &Control,
+        deadline_ns: Ns,
+    ) -> Result<Ns, DriverError> {
         loop {
             let reply = self.socket.recv()?;
             let now = clock::now();
@@ -349,7 +357,11 @@ impl Player {
 
 fn exhausted(publisher: &Publisher) -> Vec<String> {
     if publisher.exhausted() {
-        vec![format!("publisher {} stopped after {} messages: no more can be accounted for", publisher.total().publisher, publisher.sent())]
+        vec![format!(
+            "publisher {} stopped after {} messages: no more can be accounted for",
+            publisher.total().publisher,
+            publisher.sent()
+        )]
     } else {
         Vec::new()
     }
@@ -379,5 +391,6 @@ fn pin(cpus: &[usize]) -> Result<(), String> {
     for cpu in cpus {
         set.set(*cpu).map_err(|error| format!("processor {cpu}: {error}"))?;
     }
-    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).map_err(|error| format!("pinning to processors {cpus:?} failed: {error}"))
+    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
+        .map_err(|error| format!("pinning to processors {cpus:?} failed: {error}"))
 }

@@ -45,7 +45,8 @@ fn snapshot() -> Snapshot {
 pub fn parse_smaps(text: &str) -> (u64, u64) {
     let field = |name: &str| -> u64 {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|rest| rest.split_whitespace().next()).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or_default() * 1_024
+        line.and_then(|rest| rest.split_whitespace().next()).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or_default()
+            * 1_024
     };
     (field("Rss:"), field("Private_Clean:") + field("Private_Dirty:"))
 }
@@ -98,7 +99,11 @@ fn sample(window: Window, stop: &AtomicBool) -> AgentUsage {
     usage.cpu_ns = ended.cpu - began.cpu;
     // The split into user and system is the kernel's estimate; the sum is not.
     let (user, system) = (ended.user - began.user, ended.system - began.system);
-    usage.user_ns = if user + system == 0 { 0 } else { (u128::from(usage.cpu_ns) * u128::from(user) / u128::from(user + system)) as Ns };
+    usage.user_ns = if user + system == 0 {
+        0
+    } else {
+        (u128::from(usage.cpu_ns) * u128::from(user) / u128::from(user + system)) as Ns
+    };
     usage.voluntary_switches = ended.voluntary - began.voluntary;
     usage.involuntary_switches = ended.involuntary - began.involuntary;
     usage
@@ -110,7 +115,8 @@ mod tests {
 
     #[test]
     fn smaps_fields_add_up() {
-        let text = "00400000-7fff [rollup]\nRss:    1200 kB\nPss: 600 kB\nPrivate_Clean:   100 kB\nPrivate_Dirty:  300 kB\n";
+        let text =
+            "00400000-7fff [rollup]\nRss:    1200 kB\nPss: 600 kB\nPrivate_Clean:   100 kB\nPrivate_Dirty:  300 kB\n";
         assert_eq!(parse_smaps(text), (1_200 * 1_024, 400 * 1_024));
         assert_eq!(parse_smaps("garbage"), (0, 0));
     }
@@ -118,7 +124,13 @@ mod tests {
     #[test]
     fn cpu_time_of_the_window_is_that_of_the_work_done_in_it() {
         let start = clock::now();
-        let window = Window { start_ns: start, from_ns: start, to_ns: Some(start + 200 * MILLISECOND), slice_ns: SECOND, slices: 1 };
+        let window = Window {
+            start_ns: start,
+            from_ns: start,
+            to_ns: Some(start + 200 * MILLISECOND),
+            slice_ns: SECOND,
+            slices: 1,
+        };
         let sampler = Sampler::start(window);
         let before = clock::process_cpu();
         while clock::now() < start + 200 * MILLISECOND {

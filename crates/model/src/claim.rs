@@ -110,4 +110,3 @@ pub struct Claim {
     /// The share of cells in which it must win, 0 to 1.
     pub share: f64,
 }
-

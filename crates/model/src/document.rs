@@ -68,18 +68,33 @@ impl Document {
                 DeValue::Array(items) if items.iter().any(|item| item.get_ref().is_table()) => {
                     for item in items {
                         match item.get_ref() {
-                            DeValue::Table(inner) => self.walk(path.clone(), item.span().start.max(key_at), inner, depth + 1, errors),
-                            _ => errors.push(Diagnostic::at(item.span().start, "a list holds either tables or plain values, not both")),
+                            DeValue::Table(inner) => {
+                                self.walk(path.clone(), item.span().start.max(key_at), inner, depth + 1, errors)
+                            }
+                            _ => errors.push(Diagnostic::at(
+                                item.span().start,
+                                "a list holds either tables or plain values, not both",
+                            )),
                         }
                     }
                 }
                 DeValue::Array(items) => {
                     let values = items.iter().filter_map(|item| scalar(item, errors)).collect();
-                    self.tables[mine].entries.push(Entry { key: key.get_ref().to_string(), key_at, values, is_list: true });
+                    self.tables[mine].entries.push(Entry {
+                        key: key.get_ref().to_string(),
+                        key_at,
+                        values,
+                        is_list: true,
+                    });
                 }
                 _ => {
                     let values = scalar(value, errors).into_iter().collect();
-                    self.tables[mine].entries.push(Entry { key: key.get_ref().to_string(), key_at, values, is_list: false });
+                    self.tables[mine].entries.push(Entry {
+                        key: key.get_ref().to_string(),
+                        key_at,
+                        values,
+                        is_list: false,
+                    });
                 }
             }
         }

@@ -40,7 +40,9 @@ impl Header {
     #[inline]
     #[must_use]
     pub fn write(&self, message: &mut [u8]) -> bool {
-        let Some(front) = message.get_mut(..MIN_LEN) else { return false };
+        let Some(front) = message.get_mut(..MIN_LEN) else {
+            return false;
+        };
         front[..8].copy_from_slice(&self.intended_ns.to_le_bytes());
         front[8..12].copy_from_slice(&self.publisher.to_le_bytes());
         front[12..16].copy_from_slice(&self.sequence.to_le_bytes());
@@ -84,7 +86,12 @@ mod tests {
     #[test]
     fn layout_is_as_documented() {
         let mut message = vec![0u8; 24];
-        let header = Header { intended_ns: 0x0102_0304_0506_0708, publisher: 0x0a0b_0c0d, sequence: 0x1112_1314, sent_ns: Some(0x2122_2324_2526_2728) };
+        let header = Header {
+            intended_ns: 0x0102_0304_0506_0708,
+            publisher: 0x0a0b_0c0d,
+            sequence: 0x1112_1314,
+            sent_ns: Some(0x2122_2324_2526_2728),
+        };
         assert!(header.write(&mut message));
         assert_eq!(message[0], 0x08);
         assert_eq!(message[8], 0x0d);

@@ -28,10 +28,14 @@ impl OptionKind {
     /// Reads a value into its canonical form.
     pub fn read(self, text: &str) -> Result<Value, String> {
         match self {
-            OptionKind::Bool => text.parse::<bool>().map(Value::from).map_err(|_| format!("`{text}` is neither true nor false")),
-            OptionKind::Count => {
-                text.replace('_', "").parse::<u32>().map(Value::from).map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u32::MAX))
+            OptionKind::Bool => {
+                text.parse::<bool>().map(Value::from).map_err(|_| format!("`{text}` is neither true nor false"))
             }
+            OptionKind::Count => text
+                .replace('_', "")
+                .parse::<u32>()
+                .map(Value::from)
+                .map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u32::MAX)),
             OptionKind::Size => parse_size(text).map(Value::from),
             OptionKind::Time => parse_time(text).map(|ns| format_time(ns).into()),
             OptionKind::Text => Ok(text.into()),
@@ -62,11 +66,31 @@ pub fn common() -> Vec<OptionSpec> {
         doc: doc.into(),
     };
     vec![
-        spec("library", OptionKind::Text, None, "path of the shared library to load, instead of the one that the loader finds"),
+        spec(
+            "library",
+            OptionKind::Text,
+            None,
+            "path of the shared library to load, instead of the one that the loader finds",
+        ),
         spec("tcp_nodelay", OptionKind::Bool, Some("true"), "send small TCP segments at once (Nagle's algorithm off)"),
-        spec("queue_messages", OptionKind::Count, Some("1000"), "high-water mark of each send and each receive queue, messages"),
-        spec("queue_bytes", OptionKind::Size, Some("64MiB"), "the same in bytes: a queue holds queue_messages, or fewer where their payloads would exceed this"),
-        spec("socket_buffer", OptionKind::Size, Some("0B"), "SO_SNDBUF and SO_RCVBUF, bytes; 0 leaves the kernel's automatic sizes"),
+        spec(
+            "queue_messages",
+            OptionKind::Count,
+            Some("1000"),
+            "high-water mark of each send and each receive queue, messages",
+        ),
+        spec(
+            "queue_bytes",
+            OptionKind::Size,
+            Some("64MiB"),
+            "the same in bytes: a queue holds queue_messages, or fewer where their payloads would exceed this",
+        ),
+        spec(
+            "socket_buffer",
+            OptionKind::Size,
+            Some("0B"),
+            "SO_SNDBUF and SO_RCVBUF, bytes; 0 leaves the kernel's automatic sizes",
+        ),
         spec("linger", OptionKind::Time, Some("10s"), "how long a closing socket may still send what it accepted"),
         spec("io_threads", OptionKind::Count, Some("1"), "I/O threads of the library, where it has a choice"),
     ]

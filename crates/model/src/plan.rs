@@ -16,7 +16,9 @@ pub const MAX_CELLS: usize = 100_000;
 pub fn cells(study: &Study, systems: Systems<'_>) -> Result<Vec<Cell>, Vec<Diagnostic>> {
     let size = study.axes.iter().try_fold(1usize, |size, axis| size.checked_mul(axis.values.len()));
     if size.is_none_or(|size| size > MAX_CELLS) {
-        return Err(vec![Diagnostic::whole(format!("the axes cross to more than {MAX_CELLS} cells: use fewer values"))]);
+        return Err(vec![Diagnostic::whole(format!(
+            "the axes cross to more than {MAX_CELLS} cells: use fewer values"
+        ))]);
     }
     let mut points: Vec<Map<String, Value>> = vec![Map::new()];
     for axis in &study.axes {
@@ -48,7 +50,8 @@ pub fn cells(study: &Study, systems: Systems<'_>) -> Result<Vec<Cell>, Vec<Diagn
 
 fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result<Cell, Diagnostic> {
     let name = axes.get("system").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let system = systems(&name).ok_or_else(|| Diagnostic::whole(format!("unknown system `{name}`")).help("`pubmark systems` lists them"))?;
+    let system = systems(&name)
+        .ok_or_else(|| Diagnostic::whole(format!("unknown system `{name}`")).help("`pubmark systems` lists them"))?;
     let skip = study.skips.iter().find(|skip| {
         skip.conditions.iter().all(|(axis, condition)| axes.get(axis).is_some_and(|value| condition.holds(value)))
     });
@@ -76,17 +79,30 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
     let leave_out = "leave it out with a [[skip]] entry, or choose another";
     if !system.patterns.contains(&workload.pattern) {
         let known: Vec<&str> = system.patterns.iter().map(|pattern| pattern.word()).collect();
-        return Err(Diagnostic::whole(format!("{name} does not play the pattern `{}`; it plays: {}", workload.pattern, known.join(", "))).help(leave_out));
+        return Err(Diagnostic::whole(format!(
+            "{name} does not play the pattern `{}`; it plays: {}",
+            workload.pattern,
+            known.join(", ")
+        ))
+        .help(leave_out));
     }
     let known: Vec<&str> = system.transports.iter().map(|transport| transport.word()).collect();
     match workload.transport {
         None if system.transports.is_empty() => {}
-        None => return Err(Diagnostic::whole(format!("{name} needs a transport: {}", known.join(", "))).help("set `transport` in [workload], or with --transport")),
+        None => {
+            return Err(Diagnostic::whole(format!("{name} needs a transport: {}", known.join(", ")))
+                .help("set `transport` in [workload], or with --transport"));
+        }
         Some(transport) if !system.transports.contains(&transport) => {
-            return Err(Diagnostic::whole(format!("{name} has no transport `{transport}`; it has: {}", known.join(", "))).help(leave_out));
+            return Err(Diagnostic::whole(format!(
+                "{name} has no transport `{transport}`; it has: {}",
+                known.join(", ")
+            ))
+            .help(leave_out));
         }
         Some(Transport::Udp) if workload.payload_bytes > 65_507 => {
-            return Err(Diagnostic::whole("a UDP datagram carries at most 65,507 bytes").help("use a smaller payload, or a [[skip]] entry"));
+            return Err(Diagnostic::whole("a UDP datagram carries at most 65,507 bytes")
+                .help("use a smaller payload, or a [[skip]] entry"));
         }
         Some(_) => {}
     }
@@ -97,14 +113,17 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
 }
 
 fn options(study: &Study, system: &System, axes: &Map<String, Value>) -> Result<Options, Diagnostic> {
-    let mut options: Options = system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect();
+    let mut options: Options =
+        system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect();
     let mut set = |name: &str, text: &str| -> Result<(), Diagnostic> {
-        let spec = system.option(name).ok_or_else(|| Diagnostic::whole(format!("{} has no option `{name}`", system.name)))?;
+        let spec =
+            system.option(name).ok_or_else(|| Diagnostic::whole(format!("{} has no option `{name}`", system.name)))?;
         let value = spec.kind.read(text).map_err(|error| Diagnostic::whole(format!("options.{name}: {error}")))?;
         options.insert(name.to_owned(), value);
         Ok(())
     };
-    let mut settings: Vec<_> = study.options.iter().filter(|option| option.system.as_ref().is_none_or(|name| *name == system.name)).collect();
+    let mut settings: Vec<_> =
+        study.options.iter().filter(|option| option.system.as_ref().is_none_or(|name| *name == system.name)).collect();
     settings.sort_by_key(|option| option.system.is_some());
     for option in settings {
         set(&option.name, &option.text)?;

@@ -2,6 +2,7 @@
 //! is claimed.
 
 mod parse;
+mod resolve;
 mod write;
 
 use crate::claim::{Claim, Condition};

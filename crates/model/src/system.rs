@@ -34,8 +34,15 @@ pub struct System {
     pub notes: Vec<String>,
 }
 
-fn words<T: Copy>(table: &Table, key: &str, parse: fn(&str) -> Result<T, String>, errors: &mut Vec<Diagnostic>) -> Vec<T> {
-    let Some(entry) = table.entries.iter().find(|entry| entry.key == key) else { return Vec::new() };
+fn words<T: Copy>(
+    table: &Table,
+    key: &str,
+    parse: fn(&str) -> Result<T, String>,
+    errors: &mut Vec<Diagnostic>,
+) -> Vec<T> {
+    let Some(entry) = table.entries.iter().find(|entry| entry.key == key) else {
+        return Vec::new();
+    };
     let mut found = Vec::new();
     for value in &entry.values {
         match parse(&value.text) {
@@ -87,7 +94,12 @@ impl System {
                 ),
             }
         }
-        for (value, key) in [(&system.title, "title"), (&system.about, "about"), (&system.driver, "driver"), (&system.licence, "licence")] {
+        for (value, key) in [
+            (&system.title, "title"),
+            (&system.about, "about"),
+            (&system.driver, "driver"),
+            (&system.licence, "licence"),
+        ] {
             if value.is_empty() {
                 errors.push(Diagnostic::whole(format!("`{key}` is missing")));
             }
@@ -99,7 +111,8 @@ impl System {
     }
 
     fn read_top(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
-        const KNOWN: [&str; 9] = ["title", "about", "licence", "homepage", "driver", "transports", "patterns", "lossless", "notes"];
+        const KNOWN: [&str; 9] =
+            ["title", "about", "licence", "homepage", "driver", "transports", "patterns", "lossless", "notes"];
         self.transports = words(table, "transports", Transport::parse, errors);
         self.patterns = words(table, "patterns", Pattern::parse, errors);
         self.lossless = words(table, "lossless", Pattern::parse, errors);
@@ -137,7 +150,10 @@ impl System {
                         "time" => OptionKind::Time,
                         "text" => OptionKind::Text,
                         other => {
-                            errors.push(Diagnostic::at(value.at, format!("`{other}` is none of bool, count, size, time, text")));
+                            errors.push(Diagnostic::at(
+                                value.at,
+                                format!("`{other}` is none of bool, count, size, time, text"),
+                            ));
                             continue;
                         }
                     }

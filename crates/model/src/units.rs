@@ -60,7 +60,8 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     let factor = SIZE_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor).ok_or_else(|| {
         format!("`{text}` is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)")
     })?;
-    scaled(number, factor).ok_or_else(|| format!("`{text}` is not a whole number of bytes, such as `1024`, `1KB` or `32KiB`"))
+    scaled(number, factor)
+        .ok_or_else(|| format!("`{text}` is not a whole number of bytes, such as `1024`, `1KB` or `32KiB`"))
 }
 
 /// Parses a time in nanoseconds: `"250ms"`, `"1.5s"`, `"10us"`, `"2m"`, `"0s"`.
@@ -72,7 +73,8 @@ pub fn parse_time(text: &str) -> Result<Ns, String> {
     let factor = TIME_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor).ok_or_else(|| {
         format!("`{text}` is not a time: write a number and one of ns, us, ms, s, m, such as `250ms`")
     })?;
-    let ns = scaled(number, factor).ok_or_else(|| format!("`{text}` is not a whole number of nanoseconds, such as `250ms` or `1.5s`"))?;
+    let ns = scaled(number, factor)
+        .ok_or_else(|| format!("`{text}` is not a whole number of nanoseconds, such as `250ms` or `1.5s`"))?;
     if ns > LONGEST {
         return Err(format!("`{text}` is longer than the 30 days that a run may take"));
     }
@@ -94,7 +96,14 @@ pub fn format_size(bytes: u64) -> String {
     if bytes < 1_000 {
         return format!("{bytes}B");
     }
-    for (name, factor) in [("GiB", 1u64 << 30), ("GB", 1_000_000_000), ("MiB", 1 << 20), ("MB", 1_000_000), ("KiB", 1 << 10), ("KB", 1_000)] {
+    for (name, factor) in [
+        ("GiB", 1u64 << 30),
+        ("GB", 1_000_000_000),
+        ("MiB", 1 << 20),
+        ("MB", 1_000_000),
+        ("KiB", 1 << 10),
+        ("KB", 1_000),
+    ] {
         if bytes.is_multiple_of(factor) {
             return format!("{}{name}", bytes / factor);
         }
@@ -120,7 +129,9 @@ impl Rate {
         if text == "max" {
             return Ok(Rate::Max);
         }
-        let bad = || format!("`{text}` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000) or `max`");
+        let bad = || {
+            format!("`{text}` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000) or `max`")
+        };
         let (number, rest) = split_unit(text);
         let rate = scaled(number, 1_000).filter(|_| rest.is_empty()).ok_or_else(bad)?;
         if rate == 0 || rate > 1_000_000_000_000 {

@@ -121,7 +121,11 @@ impl Arrival {
                 .and_then(|k| k.parse().ok())
                 .filter(|k| (1..=1_000_000).contains(k))
                 .map(Arrival::Burst)
-                .ok_or_else(|| format!("`{text}` is no arrival: write `uniform`, `poisson` or `burst:K` with K from 1 to 1,000,000")),
+                .ok_or_else(|| {
+                    format!(
+                        "`{text}` is no arrival: write `uniform`, `poisson` or `burst:K` with K from 1 to 1,000,000"
+                    )
+                }),
         }
     }
 }
@@ -224,11 +228,14 @@ impl Workload {
             (Pattern::Pairs | Pattern::RequestReply, None) => {
                 let pairs = publishers.or(subscribers).unwrap_or(1);
                 if subscribers.is_some_and(|subscribers| subscribers != pairs) {
-                    errors.push(format!("pattern `{pattern}` needs as many publishers as subscribers: write `pairs = N`"));
+                    errors.push(format!(
+                        "pattern `{pattern}` needs as many publishers as subscribers: write `pairs = N`"
+                    ));
                 }
                 (publishers, subscribers) = (Some(pairs), Some(pairs));
             }
-            (_, Some(_)) => errors.push(format!("`pairs` has no meaning in pattern `{pattern}`: write `publishers` and `subscribers`")),
+            (_, Some(_)) => errors
+                .push(format!("`pairs` has no meaning in pattern `{pattern}`: write `publishers` and `subscribers`")),
             _ => {}
         }
         let extent = match (settings.get("duration"), number("count")) {
@@ -250,10 +257,14 @@ impl Workload {
         let verify = Verify::parse(&word("verify")).unwrap_or(Verify::Header);
         let payload_bytes = number("payload").unwrap_or_default();
         if let Rate::PerKilosecond(rate) = rate {
-            let per_run = u128::from(rate) * u128::from(match extent {
-                Extent::TimeNs(ns) => ns,
-                Extent::Count(_) => 0,
-            } + time("warmup")) / 1_000_000_000_000;
+            let per_run = u128::from(rate)
+                * u128::from(
+                    match extent {
+                        Extent::TimeNs(ns) => ns,
+                        Extent::Count(_) => 0,
+                    } + time("warmup"),
+                )
+                / 1_000_000_000_000;
             let count = match extent {
                 Extent::Count(count) => u128::from(count),
                 Extent::TimeNs(_) => 0,

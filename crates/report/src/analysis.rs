@@ -64,9 +64,7 @@ pub struct CellResult {
 impl CellResult {
     /// The figure, where it may be quoted.
     pub fn quotable(&self, column: Column) -> Option<Estimate> {
-        (self.status == Status::Valid)
-            .then(|| self.figures.get(column))
-            .flatten()
+        (self.status == Status::Valid).then(|| self.figures.get(column)).flatten()
     }
 }
 
@@ -86,12 +84,7 @@ pub(crate) struct Analysis {
 }
 
 /// Groups the records by cell and computes the figures of each.
-pub(crate) fn analyse(
-    cells: Vec<Cell>,
-    repeats: u32,
-    seed: u64,
-    runs: &[RunRecord],
-) -> Result<Analysis, BadHistogram> {
+pub(crate) fn analyse(cells: Vec<Cell>, repeats: u32, seed: u64, runs: &[RunRecord]) -> Result<Analysis, BadHistogram> {
     let mut by_place: HashMap<String, Vec<&RunRecord>> = HashMap::new();
     for run in runs {
         by_place.entry(place(&run.cell)).or_default().push(run);
@@ -105,29 +98,16 @@ pub(crate) fn analyse(
         };
         seen += runs.len();
         let label = cell.label();
-        let result = result(cell, repeats, seed, &runs).map_err(|source| BadHistogram {
-            cell: label,
-            source,
-        })?;
+        let result = result(cell, repeats, seed, &runs).map_err(|source| BadHistogram { cell: label, source })?;
         results.push(result);
     }
     relate_to_floor(&mut results);
-    Ok(Analysis {
-        cells: results,
-        strays: runs.len() - seen,
-    })
+    Ok(Analysis { cells: results, strays: runs.len() - seen })
 }
 
-fn result(
-    cell: Cell,
-    repeats: u32,
-    seed: u64,
-    runs: &[&RunRecord],
-) -> Result<CellResult, HistogramError> {
-    let (failed, made): (Vec<&RunRecord>, Vec<&RunRecord>) =
-        runs.iter().copied().partition(|run| run.error.is_some());
-    let (valid, invalid): (Vec<&RunRecord>, Vec<&RunRecord>) =
-        made.into_iter().partition(|run| run.verdict.valid);
+fn result(cell: Cell, repeats: u32, seed: u64, runs: &[&RunRecord]) -> Result<CellResult, HistogramError> {
+    let (failed, made): (Vec<&RunRecord>, Vec<&RunRecord>) = runs.iter().copied().partition(|run| run.error.is_some());
+    let (valid, invalid): (Vec<&RunRecord>, Vec<&RunRecord>) = made.into_iter().partition(|run| run.verdict.valid);
     let status = if cell.skipped.is_some() {
         Status::Skipped
     } else if !valid.is_empty() {
@@ -163,19 +143,14 @@ fn reasons(invalid: &[&RunRecord]) -> Vec<ReasonCount> {
     for run in invalid {
         let findings = &run.verdict.reasons;
         for (index, finding) in findings.iter().enumerate() {
-            if findings[..index]
-                .iter()
-                .any(|other| other.reason == finding.reason)
-            {
+            if findings[..index].iter().any(|other| other.reason == finding.reason) {
                 continue;
             }
             match counts.iter_mut().find(|c| c.reason == finding.reason) {
                 Some(count) => count.runs += 1,
-                None => counts.push(ReasonCount {
-                    reason: finding.reason,
-                    runs: 1,
-                    evidence: finding.evidence.clone(),
-                }),
+                None => {
+                    counts.push(ReasonCount { reason: finding.reason, runs: 1, evidence: finding.evidence.clone() })
+                }
             }
         }
     }
@@ -186,10 +161,8 @@ fn reasons(invalid: &[&RunRecord]) -> Vec<ReasonCount> {
 /// Adds to each cell its figures as multiples of the floor's at the same
 /// point. A floor that may not be quoted is no floor.
 fn relate_to_floor(cells: &mut [CellResult]) {
-    const FLOORED: [(Column, Column); 2] = [
-        (Column::LatencyP50, Column::FloorLatency),
-        (Column::Delivered, Column::FloorDelivered),
-    ];
+    const FLOORED: [(Column, Column); 2] =
+        [(Column::LatencyP50, Column::FloorLatency), (Column::Delivered, Column::FloorDelivered)];
     for (figure, multiple) in FLOORED {
         let floors: HashMap<String, Estimate> = cells
             .iter()
@@ -200,10 +173,7 @@ fn relate_to_floor(cells: &mut [CellResult]) {
             let floor = floors.get(&point_key(&result.cell));
             let own = result.figures.get(figure);
             let value = match (own, floor) {
-                (Some(_), Some(_)) if result.cell.system == FLOOR => Some(Estimate {
-                    value: 1.0,
-                    interval: None,
-                }),
+                (Some(_), Some(_)) if result.cell.system == FLOOR => Some(Estimate { value: 1.0, interval: None }),
                 (Some(own), Some(floor)) => ratio(own, *floor),
                 _ => None,
             };
@@ -226,14 +196,8 @@ fn ratio(figure: Estimate, floor: Estimate) -> Option<Estimate> {
         .interval
         .zip(floor.interval)
         .filter(|(_, floor)| floor.lo > 0.0)
-        .map(|(figure, floor)| Interval {
-            lo: figure.lo / floor.hi,
-            hi: figure.hi / floor.lo,
-        });
-    positive.then(|| Estimate {
-        value: figure.value / floor.value,
-        interval,
-    })
+        .map(|(figure, floor)| Interval { lo: figure.lo / floor.hi, hi: figure.hi / floor.lo });
+    positive.then(|| Estimate { value: figure.value / floor.value, interval })
 }
 
 #[cfg(test)]
@@ -241,20 +205,14 @@ mod tests {
     use super::*;
 
     fn estimate(value: f64, lo: f64, hi: f64) -> Estimate {
-        Estimate {
-            value,
-            interval: Some(Interval { lo, hi }),
-        }
+        Estimate { value, interval: Some(Interval { lo, hi }) }
     }
 
     #[test]
     fn a_ratio_has_the_widest_interval_that_its_parts_allow() {
         let found = ratio(estimate(30.0, 24.0, 36.0), estimate(10.0, 8.0, 12.0));
         assert_eq!(found, Some(estimate(3.0, 2.0, 4.5)));
-        assert_eq!(
-            ratio(estimate(1.0, 1.0, 1.0), estimate(0.0, 0.0, 0.0)),
-            None
-        );
+        assert_eq!(ratio(estimate(1.0, 1.0, 1.0), estimate(0.0, 0.0, 0.0)), None);
         let open = ratio(estimate(1.0, 1.0, 1.0), estimate(2.0, 0.0, 4.0)).unwrap();
         assert_eq!((open.value, open.interval), (0.5, None));
     }

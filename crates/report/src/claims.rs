@@ -149,13 +149,7 @@ fn part(claim: &Claim, points: &[Point], cells: &[CellResult]) -> PartResult {
     } else {
         Outcome::Undecided
     };
-    PartResult {
-        outcome,
-        won,
-        lost,
-        open,
-        share: claim.share,
-    }
+    PartResult { outcome, won, lost, open, share: claim.share }
 }
 
 /// Who is ranked at a point, and with which figure. None: it cannot be quoted,
@@ -206,16 +200,9 @@ fn is_ranked(claim: &Claim, system: &str) -> bool {
 }
 
 fn compare(claim: &Claim, entries: &[Entry<'_>]) -> Outcome {
-    let better = if claim.figure.higher_is_better() {
-        Better::Higher
-    } else {
-        Better::Lower
-    };
+    let better = if claim.figure.higher_is_better() { Better::Higher } else { Better::Lower };
     let is_best = |name: &str| claim.best.iter().any(|best| best == name);
-    let known: Vec<(&str, Estimate)> = entries
-        .iter()
-        .filter_map(|(name, figure)| Some((*name, (*figure)?)))
-        .collect();
+    let known: Vec<(&str, Estimate)> = entries.iter().filter_map(|(name, figure)| Some((*name, (*figure)?))).collect();
     if known.len() == entries.len() {
         let won = match rank(&known, better) {
             Ranking::Winner(name) => is_best(&name),
@@ -231,24 +218,16 @@ fn compare(claim: &Claim, entries: &[Entry<'_>]) -> Outcome {
         let beaten = |entry: &&Entry<'_>| entry.1.is_some_and(|own| beats(other, own, better));
         !claimed.is_empty() && claimed.iter().all(beaten)
     };
-    let lost = known
-        .iter()
-        .any(|(name, figure)| !is_best(name) && beaten_by(*figure));
-    if lost {
-        Outcome::Fails
-    } else {
-        Outcome::Undecided
-    }
+    let lost = known.iter().any(|(name, figure)| !is_best(name) && beaten_by(*figure));
+    if lost { Outcome::Fails } else { Outcome::Undecided }
 }
 
 /// Whether one is better by value, with intervals apart.
 fn beats(one: Estimate, other: Estimate, better: Better) -> bool {
-    one.interval
-        .zip(other.interval)
-        .is_some_and(|(one, other)| match better {
-            Better::Lower => one.hi < other.lo,
-            Better::Higher => one.lo > other.hi,
-        })
+    one.interval.zip(other.interval).is_some_and(|(one, other)| match better {
+        Better::Lower => one.hi < other.lo,
+        Better::Higher => one.lo > other.hi,
+    })
 }
 
 #[cfg(test)]
@@ -257,10 +236,7 @@ mod tests {
 
     #[test]
     fn equal_ends_are_no_victory() {
-        let estimate = |lo, hi| Estimate {
-            value: lo,
-            interval: Some(pubmark_stats::Interval { lo, hi }),
-        };
+        let estimate = |lo, hi| Estimate { value: lo, interval: Some(pubmark_stats::Interval { lo, hi }) };
         let (low, high) = (estimate(1.0, 2.0), estimate(2.0, 3.0));
         assert!(!beats(low, high, Better::Lower));
         assert!(!beats(high, low, Better::Higher));

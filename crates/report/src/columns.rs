@@ -45,11 +45,7 @@ pub(crate) struct Spec {
 }
 
 const fn spec(name: &'static str, show: Show, expendable: u8) -> Spec {
-    Spec {
-        name,
-        show,
-        expendable,
-    }
+    Spec { name, show, expendable }
 }
 
 /// The name of the column that marks who uses least.
@@ -115,9 +111,7 @@ impl Show {
         match self {
             Show::System => Entry::plain(text::clean(&result.cell.system, NAME_CHARS)),
             Show::Time(column) => figure(*column, &text::time),
-            Show::HalfTime(column) if is_round_trip => {
-                figure(*column, &|ns| text::time(ns / 2.0)).without_spread()
-            }
+            Show::HalfTime(column) if is_round_trip => figure(*column, &|ns| text::time(ns / 2.0)).without_spread(),
             Show::HalfTime(_) => Entry::none(),
             Show::Count(column) => figure(*column, &text::count),
             Show::Percent(column) => figure(*column, &text::percent).without_zero_spread(),
@@ -170,11 +164,7 @@ pub(crate) fn verdict(result: &CellResult, point: &Point) -> (Mark, String) {
 
 fn rank(result: &CellResult, point: &Point) -> (Mark, &'static str) {
     let system = &result.cell.system;
-    let figure = if point.unthrottled {
-        Column::Delivered
-    } else {
-        Column::LatencyP50
-    };
+    let figure = if point.unthrottled { Column::Delivered } else { Column::LatencyP50 };
     match &point.best {
         _ if result.quotable(figure).is_none() => (Mark::Plain, "undecided"),
         Ranking::Winner(name) if name == system => (Mark::Good, "winner"),

@@ -14,12 +14,7 @@ const VALUE_CHARS: usize = 1_000;
 /// that the study skips have no row.
 pub(crate) fn render(report: &Report) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let axes: Vec<&str> = report
-        .study()
-        .axes
-        .iter()
-        .map(|a| a.name.as_str())
-        .collect();
+    let axes: Vec<&str> = report.study().axes.iter().map(|a| a.name.as_str()).collect();
     let mut header: Vec<String> = axes.iter().map(|name| clean(name, VALUE_CHARS)).collect();
     header.extend(["runs".into(), "valid_runs".into()]);
     for column in Column::ALL {
@@ -40,11 +35,7 @@ pub(crate) fn render(report: &Report) -> Result<String, csv::Error> {
         for column in Column::ALL {
             let estimate = result.figures.get(*column);
             let interval: Option<Interval> = estimate.and_then(|e| e.interval);
-            for number in [
-                estimate.map(|e| e.value),
-                interval.map(|i| i.lo),
-                interval.map(|i| i.hi),
-            ] {
+            for number in [estimate.map(|e| e.value), interval.map(|i| i.lo), interval.map(|i| i.hi)] {
                 row.push(number.map_or_else(String::new, |number| number.to_string()));
             }
         }

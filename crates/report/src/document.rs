@@ -115,10 +115,7 @@ impl Note {
 
 impl Entry {
     pub(crate) fn plain(text: String) -> Entry {
-        Entry {
-            text,
-            spread: String::new(),
-        }
+        Entry { text, spread: String::new() }
     }
 
     pub(crate) fn none() -> Entry {
@@ -131,32 +128,19 @@ impl Entry {
 
     /// A share that is the same in all runs needs no interval to say so.
     pub(crate) fn without_zero_spread(self) -> Entry {
-        if self.spread == NO_SPREAD {
-            self.without_spread()
-        } else {
-            self
-        }
+        if self.spread == NO_SPREAD { self.without_spread() } else { self }
     }
 
     /// The figure with its spread.
     pub(crate) fn whole(&self) -> String {
-        if self.spread.is_empty() {
-            self.text.clone()
-        } else {
-            format!("{} {}", self.text, self.spread)
-        }
+        if self.spread.is_empty() { self.text.clone() } else { format!("{} {}", self.text, self.spread) }
     }
 }
 
 /// Lays out a report.
 pub(crate) fn document(report: &Report) -> Document {
-    let kinds = [
-        ("Latency (at given rates)", LATENCY, false),
-        ("Throughput (unthrottled)", THROUGHPUT, true),
-    ];
-    let tables = kinds
-        .into_iter()
-        .filter_map(|(title, specs, unthrottled)| table(report, title, specs, unthrottled));
+    let kinds = [("Latency (at given rates)", LATENCY, false), ("Throughput (unthrottled)", THROUGHPUT, true)];
+    let tables = kinds.into_iter().filter_map(|(title, specs, unthrottled)| table(report, title, specs, unthrottled));
     Document {
         title: clean(&report.study().title, PROSE_CHARS),
         question: clean(&report.study().question, PROSE_CHARS),
@@ -169,37 +153,22 @@ pub(crate) fn document(report: &Report) -> Document {
 
 fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool) -> Option<Table> {
     let cells = report.cells();
-    let points: Vec<&Point> = report
-        .points()
-        .iter()
-        .filter(|point| point.unthrottled == unthrottled && !point.is_skipped(cells))
-        .collect();
+    let points: Vec<&Point> =
+        report.points().iter().filter(|point| point.unthrottled == unthrottled && !point.is_skipped(cells)).collect();
     let first = points.first()?;
     let varies = |axis: &str| {
         let mut points = points.iter();
         points.any(|point| point.axes.get(axis) != first.axes.get(axis))
     };
     let axes: Vec<&String> = first.axes.keys().filter(|axis| varies(axis)).collect();
-    let members = |point: &Point| -> Vec<&CellResult> {
-        point.members.iter().map(|index| &cells[*index]).collect()
-    };
+    let members = |point: &Point| -> Vec<&CellResult> { point.members.iter().map(|index| &cells[*index]).collect() };
     let mut groups: Vec<Vec<Row>> = points
         .iter()
-        .map(|point| {
-            members(point)
-                .into_iter()
-                .map(|result| row(result, point, &axes, specs))
-                .collect()
-        })
+        .map(|point| members(point).into_iter().map(|result| row(result, point, &axes, specs)).collect())
         .collect();
     let mut heads: Vec<Head> = axes
         .iter()
-        .map(|axis| Head {
-            name: axis_name(axis),
-            is_figure: false,
-            is_axis: true,
-            expendable: 0,
-        })
+        .map(|axis| Head { name: axis_name(axis), is_figure: false, is_axis: true, expendable: 0 })
         .collect();
     heads.extend(specs.iter().map(|spec| Head {
         name: spec.name.into(),
@@ -213,11 +182,7 @@ fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool) -> Opt
         title: titled(report, title, first, varies),
         notes: legend(&heads, &groups)
             .into_iter()
-            .chain(
-                notes::beneath(&shown, &points)
-                    .into_iter()
-                    .map(Note::on_rows),
-            )
+            .chain(notes::beneath(&shown, &points).into_iter().map(Note::on_rows))
             .collect(),
         heads,
         groups,
@@ -231,15 +196,10 @@ fn row(result: &CellResult, point: &Point, axes: &[&String], specs: &[Spec]) -> 
         Entry::plain(axis_value(axis, value))
     });
     let shown = specs.iter().map(|spec| match (&spec.show, result.status) {
-        (show, Status::Missing | Status::Skipped | Status::Failed) if !show.is_text() => {
-            Entry::none()
-        }
+        (show, Status::Missing | Status::Skipped | Status::Failed) if !show.is_text() => Entry::none(),
         (show, _) => show.entry(result, point),
     });
-    Row {
-        entries: place.chain(shown).collect(),
-        mark: verdict(result, point).0,
-    }
+    Row { entries: place.chain(shown).collect(), mark: verdict(result, point).0 }
 }
 
 /// A title with the axes that vary in the study and not in this table. That
@@ -278,10 +238,8 @@ fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
     let mut notes = Vec::new();
     let rows = || groups.iter().flatten();
     if rows().any(|row| row.entries.iter().any(|entry| !entry.spread.is_empty())) {
-        notes.push(Note {
-            text: "±: the wider side of the 95 % interval over the runs".into(),
-            about: About::Spreads,
-        });
+        notes
+            .push(Note { text: "±: the wider side of the 95 % interval over the runs".into(), about: About::Spreads });
     }
     let named = |name: &str| heads.iter().position(|head| head.name == name);
     if named(HALF).is_some() {
@@ -292,10 +250,7 @@ fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
     if let Some(column) = named(THRIFT) {
         let marked = |sign: char| rows().any(|row| row.entries[column].text.starts_with(sign));
         if marked('*') || marked('=') {
-            notes.push(Note {
-                text: format!("{THRIFT}: * least, = tie for least"),
-                about: About::Column(column),
-            });
+            notes.push(Note { text: format!("{THRIFT}: * least, = tie for least"), about: About::Column(column) });
         }
     }
     notes
@@ -323,14 +278,7 @@ fn claims(claims: &[ClaimResult]) -> Option<Table> {
     };
     Some(Table {
         title: "Claims".into(),
-        heads: HEADS
-            .map(|name| Head {
-                name: name.into(),
-                is_figure: false,
-                is_axis: false,
-                expendable: 0,
-            })
-            .into(),
+        heads: HEADS.map(|name| Head { name: name.into(), is_figure: false, is_axis: false, expendable: 0 }).into(),
         groups: vec![claims.iter().map(row).collect()],
         notes: Vec::new(),
         ends_in_prose: true,
@@ -345,9 +293,7 @@ pub(crate) fn axis_name(axis: &str) -> String {
 /// A value on an axis the way it would be typed.
 pub(crate) fn axis_value(axis: &str, value: &Value) -> String {
     match (axis, value) {
-        ("payload" | "memory", Value::Number(bytes)) => bytes
-            .as_u64()
-            .map_or_else(|| bytes.to_string(), format_size),
+        ("payload" | "memory", Value::Number(bytes)) => bytes.as_u64().map_or_else(|| bytes.to_string(), format_size),
         (_, Value::String(text)) => clean(text, NAME_CHARS),
         (_, value) => clean(&value.to_string(), NAME_CHARS),
     }

@@ -122,8 +122,7 @@ impl Figures {
     }
 
     pub(crate) fn set(&mut self, column: Column, estimate: Option<Estimate>) {
-        self.values
-            .resize(Column::ALL.len().max(self.values.len()), None);
+        self.values.resize(Column::ALL.len().max(self.values.len()), None);
         self.values[column as usize] = estimate;
     }
 
@@ -173,17 +172,11 @@ const QUANTILES: &[(Pick, &[Quantile])] = &[
     ),
     (
         |histograms| histograms.service_latency.as_deref(),
-        &[
-            (Column::ServiceP50, 0.50, 1),
-            (Column::ServiceP99, 0.99, P99_SAMPLES_MIN),
-        ],
+        &[(Column::ServiceP50, 0.50, 1), (Column::ServiceP99, 0.99, P99_SAMPLES_MIN)],
     ),
     (
         |histograms| histograms.send_lag.as_deref(),
-        &[
-            (Column::SendLagP50, 0.50, 1),
-            (Column::SendLagP99, 0.99, P99_SAMPLES_MIN),
-        ],
+        &[(Column::SendLagP50, 0.50, 1), (Column::SendLagP99, 0.99, P99_SAMPLES_MIN)],
     ),
 ];
 
@@ -196,9 +189,7 @@ fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
         Column::Sent => run.rates.sent_per_s,
         Column::Delivered => run.rates.delivered_per_s,
         Column::DeliveredBytes => run.rates.delivered_bytes_per_s,
-        Column::DeliveredRatio if counts.expected > 0 => {
-            counts.delivered as f64 / counts.expected as f64
-        }
+        Column::DeliveredRatio if counts.expected > 0 => counts.delivered as f64 / counts.expected as f64,
         Column::Lost => counts.lost as f64,
         Column::Duplicated => counts.duplicated as f64,
         Column::Reordered => counts.reordered as f64,
@@ -209,9 +200,9 @@ fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
         Column::CpuPerMessage => each(together(run, |usage| usage.cpu_s)? * 1e9)?,
         Column::RssMax => together(run, |usage| usage.rss_bytes_max as f64)?,
         Column::Uss => together(run, |usage| usage.uss_bytes_median as f64)?,
-        Column::SwitchesPerMessage => each(together(run, |usage| {
-            usage.voluntary_switches as f64 + usage.involuntary_switches as f64
-        })?)?,
+        Column::SwitchesPerMessage => {
+            each(together(run, |usage| usage.voluntary_switches as f64 + usage.involuntary_switches as f64)?)?
+        }
         _ => return None,
     })
 }

@@ -28,9 +28,7 @@ fn number(number: Option<f64>) -> Value {
     /// Up to here every whole number is exact as an `f64`.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     match number {
-        Some(number) if number.fract() == 0.0 && number.abs() <= EXACT_MAX => {
-            (number as i64).into()
-        }
+        Some(number) if number.fract() == 0.0 && number.abs() <= EXACT_MAX => (number as i64).into(),
         other => other.into(),
     }
 }

@@ -70,16 +70,11 @@ fn runs(count: usize) -> String {
 /// What is wrong beneath a table: with the ranking, then with the runs.
 pub(crate) fn beneath(cells: &[&CellResult], points: &[&Point]) -> Vec<String> {
     let mut notes = Vec::new();
-    let single = points.iter().any(|point| {
-        matches!(
-            point.best,
-            Ranking::Undecided(Undecided::NoInterval(_) | Undecided::Unusable(_))
-        )
-    });
+    let single = points
+        .iter()
+        .any(|point| matches!(point.best, Ranking::Undecided(Undecided::NoInterval(_) | Undecided::Unusable(_))));
     if single {
-        notes.push(
-            "undecided: a single run has no interval to rank by; more repeats decide it".into(),
-        );
+        notes.push("undecided: a single run has no interval to rank by; more repeats decide it".into());
     }
     let told: Vec<String> = cells.iter().flat_map(|result| problems(result)).collect();
     let hidden = told.len().saturating_sub(CELLS_MAX);
@@ -171,10 +166,7 @@ pub(crate) fn closing(report: &Report) -> Vec<String> {
         );
     }
     if report.strays > 0 {
-        lines.push(format!(
-            "Records of no cell of this study, left out: {}.",
-            report.strays
-        ));
+        lines.push(format!("Records of no cell of this study, left out: {}.", report.strays));
     }
     if report.study().quick {
         lines.push("This is a quick, cut-down study: a first look, not figures to quote.".into());

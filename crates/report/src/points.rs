@@ -39,18 +39,13 @@ pub(crate) fn points(cells: &[CellResult]) -> Vec<Point> {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, result) in cells.iter().enumerate() {
-        let place = *places
-            .entry(point_key(&result.cell))
-            .or_insert(groups.len());
+        let place = *places.entry(point_key(&result.cell)).or_insert(groups.len());
         match groups.get_mut(place) {
             Some(members) => members.push(index),
             None => groups.push(vec![index]),
         }
     }
-    groups
-        .into_iter()
-        .map(|members| point(cells, members))
-        .collect()
+    groups.into_iter().map(|members| point(cells, members)).collect()
 }
 
 fn point(cells: &[CellResult], members: Vec<usize>) -> Point {
@@ -58,11 +53,8 @@ fn point(cells: &[CellResult], members: Vec<usize>) -> Point {
     let mut axes = first.axes.clone();
     axes.shift_remove("system");
     let unthrottled = first.workload.rate == Rate::Max;
-    let (figure, better) = if unthrottled {
-        (Column::Delivered, Better::Higher)
-    } else {
-        (Column::LatencyP50, Better::Lower)
-    };
+    let (figure, better) =
+        if unthrottled { (Column::Delivered, Better::Higher) } else { (Column::LatencyP50, Better::Lower) };
     let ranked = |figure, better| {
         let entries: Vec<(&str, Estimate)> = members
             .iter()

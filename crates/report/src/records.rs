@@ -134,17 +134,9 @@ fn record(line: &[u8], path: &Path, number: usize) -> Result<RunRecord, ReadErro
     if let Ok(Layout { schema }) = serde_json::from_slice(line)
         && schema != u64::from(SCHEMA)
     {
-        return Err(ReadError::Schema {
-            path: path.to_owned(),
-            line: number,
-            found: schema,
-        });
+        return Err(ReadError::Schema { path: path.to_owned(), line: number, found: schema });
     }
-    serde_json::from_slice(line).map_err(|source| ReadError::Line {
-        path: path.to_owned(),
-        line: number,
-        source,
-    })
+    serde_json::from_slice(line).map_err(|source| ReadError::Line { path: path.to_owned(), line: number, source })
 }
 
 /// Of several records of one cell and repeat the last, where it stands.
@@ -156,9 +148,7 @@ fn latest(runs: Vec<RunRecord>) -> Vec<RunRecord> {
     let mut keep = vec![false; runs.len()];
     last.into_values().for_each(|index| keep[index] = true);
     let mut keep = keep.into_iter();
-    runs.into_iter()
-        .filter(|_| keep.next() == Some(true))
-        .collect()
+    runs.into_iter().filter(|_| keep.next() == Some(true)).collect()
 }
 
 /// A place on the axes as a key, the same whatever the axes' order.
@@ -183,9 +173,6 @@ mod tests {
     fn an_endless_line_is_refused_before_it_fills_memory() {
         let endless = BufReader::new(io::repeat(b' '));
         let error = read(endless, PathBuf::from("runs.jsonl")).unwrap_err();
-        assert!(
-            matches!(error, ReadError::TooLong { line: 1, .. }),
-            "{error}"
-        );
+        assert!(matches!(error, ReadError::TooLong { line: 1, .. }), "{error}");
     }
 }

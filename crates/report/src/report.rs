@@ -98,15 +98,10 @@ impl Report {
     /// Where a file cannot be read or understood.
     pub fn load(dir: &Path, systems: Systems<'_>) -> Result<Report, ReportError> {
         let path = dir.join("study.toml");
-        let text = read_text(&path).map_err(|source| ReportError::Io {
-            path: path.clone(),
-            source,
-        })?;
+        let text = read_text(&path).map_err(|source| ReportError::Io { path: path.clone(), source })?;
         let file = path.display().to_string();
-        let mut study =
-            Study::parse(&file, &text, systems, &Reading::default()).map_err(Box::new)?;
-        let cells = plan::cells(&study, systems)
-            .map_err(|errors| Box::new(Diagnostics { file, text, errors }))?;
+        let mut study = Study::parse(&file, &text, systems, &Reading::default()).map_err(Box::new)?;
+        let cells = plan::cells(&study, systems).map_err(|errors| Box::new(Diagnostics { file, text, errors }))?;
         let environment = environment(&dir.join("environment.json"))?;
         study.quick = environment["quick"] == true;
         let records = read_records(dir)?;
@@ -117,34 +112,16 @@ impl Report {
     ///
     /// # Errors
     /// Where the study's cells cannot be made, or a histogram cannot be read.
-    pub fn of(
-        study: Study,
-        records: &Records,
-        systems: Systems<'_>,
-    ) -> Result<Report, ReportError> {
+    pub fn of(study: Study, records: &Records, systems: Systems<'_>) -> Result<Report, ReportError> {
         let cells = plan::cells(&study, systems).map_err(|errors: Vec<Diagnostic>| {
-            Box::new(Diagnostics {
-                file: study.title.clone(),
-                text: String::new(),
-                errors,
-            })
+            Box::new(Diagnostics { file: study.title.clone(), text: String::new(), errors })
         })?;
         Self::analysed(study, cells, Value::Null, records)
     }
 
-    fn analysed(
-        study: Study,
-        cells: Vec<Cell>,
-        environment: Value,
-        records: &Records,
-    ) -> Result<Report, ReportError> {
-        let analysis =
-            analyse(cells, study.repeats(), study.seed(), &records.runs).map_err(|bad| {
-                ReportError::Histogram {
-                    cell: bad.cell,
-                    source: bad.source,
-                }
-            })?;
+    fn analysed(study: Study, cells: Vec<Cell>, environment: Value, records: &Records) -> Result<Report, ReportError> {
+        let analysis = analyse(cells, study.repeats(), study.seed(), &records.runs)
+            .map_err(|bad| ReportError::Histogram { cell: bad.cell, source: bad.source })?;
         let points = points(&analysis.cells);
         Ok(Report {
             claims: decide(&study.claims, &points, &analysis.cells),
@@ -221,10 +198,7 @@ impl Report {
     /// Where the file cannot be written.
     pub fn write_csv(&self, path: &Path) -> Result<(), ReportError> {
         let written = self.csv().and_then(|text| std::fs::write(path, text));
-        written.map_err(|source| ReportError::Write {
-            path: path.to_owned(),
-            source,
-        })
+        written.map_err(|source| ReportError::Write { path: path.to_owned(), source })
     }
 
     /// The rows of `summary.csv` as an array of objects.
@@ -241,9 +215,7 @@ impl Report {
 
 fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    let read = File::open(path)?
-        .take(FILE_BYTES_MAX + 1)
-        .read_to_string(&mut text)?;
+    let read = File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
     if read as u64 > FILE_BYTES_MAX {
         let message = format!("larger than {FILE_BYTES_MAX} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
@@ -253,14 +225,10 @@ fn read_text(path: &Path) -> io::Result<String> {
 
 fn environment(path: &Path) -> Result<Value, ReportError> {
     match read_text(path) {
-        Ok(text) => serde_json::from_str(&text).map_err(|source| ReportError::Environment {
-            path: path.to_owned(),
-            source,
-        }),
+        Ok(text) => {
+            serde_json::from_str(&text).map_err(|source| ReportError::Environment { path: path.to_owned(), source })
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Value::Null),
-        Err(source) => Err(ReportError::Io {
-            path: path.to_owned(),
-            source,
-        }),
+        Err(source) => Err(ReportError::Io { path: path.to_owned(), source }),
     }
 }

@@ -16,11 +16,7 @@ const DIM: &str = "2";
 
 /// The whole report, at most `width` columns wide where the axes allow it.
 pub(crate) fn render(document: &Document, width: usize, colour: bool) -> String {
-    let mut out = Out {
-        text: String::new(),
-        width,
-        colour,
-    };
+    let mut out = Out { text: String::new(), width, colour };
     out.prose(&document.title, "", Some(BOLD));
     for text in [&document.question, &document.constants] {
         if !text.is_empty() {
@@ -49,8 +45,7 @@ impl Out {
         let line = line.trim_end();
         match style {
             Some(style) if self.colour && !line.is_empty() => {
-                self.text
-                    .push_str(&format!("\u{1b}[{style}m{line}\u{1b}[0m"));
+                self.text.push_str(&format!("\u{1b}[{style}m{line}\u{1b}[0m"));
             }
             _ => self.text.push_str(line),
         }
@@ -115,11 +110,7 @@ struct Layout {
 impl Layout {
     /// Drops columns, the most expendable first, then the spreads.
     fn of(table: &Table, width: usize) -> Layout {
-        let mut layout = Layout {
-            columns: (0..table.heads.len()).collect(),
-            spreads: true,
-            prose: None,
-        };
+        let mut layout = Layout { columns: (0..table.heads.len()).collect(), spreads: true, prose: None };
         let mut widths = widths(table, true);
         if table.ends_in_prose {
             widths.pop();
@@ -158,10 +149,8 @@ impl Layout {
     /// What is not shown, in words.
     fn dropped(&self, table: &Table, width: usize) -> Option<String> {
         let heads = table.heads.iter().enumerate();
-        let mut names: Vec<&str> = heads
-            .filter(|(index, _)| !self.columns.contains(index))
-            .map(|(_, head)| head.name.as_str())
-            .collect();
+        let mut names: Vec<&str> =
+            heads.filter(|(index, _)| !self.columns.contains(index)).map(|(_, head)| head.name.as_str()).collect();
         if !self.spreads {
             names.push("the intervals (±)");
         }
@@ -202,10 +191,7 @@ fn grid(table: &Table, layout: &Layout) -> (Grid, Vec<(Mark, bool)>) {
     let mut marks = Vec::new();
     for (index, group) in table.groups.iter().enumerate() {
         for (place, row) in group.iter().enumerate() {
-            for (part, texts) in texts(table, layout, row, place == 0)
-                .into_iter()
-                .enumerate()
-            {
+            for (part, texts) in texts(table, layout, row, place == 0).into_iter().enumerate() {
                 grid.add_row(texts);
                 marks.push((row.mark, index > 0 && place == 0 && part == 0));
             }

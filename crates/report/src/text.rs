@@ -45,9 +45,7 @@ pub(crate) fn number(value: f64) -> String {
     }
     let short = format!("{value:.2e}");
     let rounded: f64 = short.parse().unwrap_or(value);
-    let exponent = short
-        .split_once('e')
-        .and_then(|(_, e)| e.parse::<i32>().ok());
+    let exponent = short.split_once('e').and_then(|(_, e)| e.parse::<i32>().ok());
     match exponent {
         Some(exponent) if exponent < -6 => short,
         Some(exponent) => format!("{rounded:.*}", usize::try_from(2 - exponent).unwrap_or(0)),
@@ -60,11 +58,7 @@ fn scaled(value: f64, units: &[(f64, &str)], space: &str) -> String {
     let rounded: f64 = format!("{value:.2e}").parse().unwrap_or(value);
     let fits = |(factor, _): &&(f64, &str)| rounded.abs() >= *factor;
     let (factor, unit) = units.iter().rfind(fits).unwrap_or(&units[0]);
-    let text = if *factor == 1.0 && value.fract() == 0.0 {
-        format!("{value}")
-    } else {
-        number(value / factor)
-    };
+    let text = if *factor == 1.0 && value.fract() == 0.0 { format!("{value}") } else { number(value / factor) };
     match *unit {
         "" => text,
         unit => format!("{text}{space}{unit}"),
@@ -160,14 +154,9 @@ mod tests {
 
     #[test]
     fn numbers_have_three_significant_digits() {
-        let shown: Vec<String> = [
-            0.0, 0.012_34, 0.5, 1.0, 9.994, 9.996, 99.96, 123.4, 1_234.5, 3e-9,
-        ]
-        .map(number)
-        .into();
-        let expected = [
-            "0", "0.0123", "0.500", "1.00", "9.99", "10.0", "100", "123", "1230", "3.00e-9",
-        ];
+        let shown: Vec<String> =
+            [0.0, 0.012_34, 0.5, 1.0, 9.994, 9.996, 99.96, 123.4, 1_234.5, 3e-9].map(number).into();
+        let expected = ["0", "0.0123", "0.500", "1.00", "9.99", "10.0", "100", "123", "1230", "3.00e-9"];
         assert_eq!(shown, expected);
     }
 
@@ -198,21 +187,13 @@ mod tests {
 
     #[test]
     fn the_spread_is_the_wider_side() {
-        let of = |value, lo, hi| {
-            spread(Estimate {
-                value,
-                interval: Some(Interval { lo, hi }),
-            })
-        };
+        let of = |value, lo, hi| spread(Estimate { value, interval: Some(Interval { lo, hi }) });
         assert_eq!(of(100.0, 98.0, 105.0), "±5.0%");
         assert_eq!(of(100.0, 80.0, 105.0), "±20%");
         assert_eq!(of(100.0, 99.99, 100.0), "±0.1%");
         assert_eq!(of(100.0, 100.0, 100.0), "±0%");
         assert_eq!(of(0.0, 0.0, 3.0), "");
-        let single = Estimate {
-            value: 1.0,
-            interval: None,
-        };
+        let single = Estimate { value: 1.0, interval: None };
         assert_eq!(spread(single), "");
     }
 
@@ -225,10 +206,7 @@ mod tests {
 
     #[test]
     fn hostile_text_becomes_harmless() {
-        assert_eq!(
-            clean("a\u{1b}[31m\nb\u{202e}c\0", 99),
-            "a\u{fffd}[31m b\u{fffd}c\u{fffd}"
-        );
+        assert_eq!(clean("a\u{1b}[31m\nb\u{202e}c\0", 99), "a\u{fffd}[31m b\u{fffd}c\u{fffd}");
         assert_eq!(clean("abcdef", 4), "abc…");
         assert_eq!(clean("abcd", 4), "abcd");
         assert_eq!(clean(&"x".repeat(1 << 20), 10).chars().count(), 10);

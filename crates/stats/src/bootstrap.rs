@@ -41,11 +41,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     let even = values.len().is_multiple_of(2);
     let (below, upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
     let upper = *upper;
-    let lower = if even {
-        below.iter().copied().max_by(f64::total_cmp)?
-    } else {
-        upper
-    };
+    let lower = if even { below.iter().copied().max_by(f64::total_cmp)? } else { upper };
     Some(lower.midpoint(upper))
 }
 
@@ -124,11 +120,8 @@ struct Axis {
 
 impl Axis {
     fn new(runs: &[&Histogram]) -> Self {
-        let runs: Vec<Vec<(u64, u64)>> = runs
-            .iter()
-            .filter(|run| !run.is_empty())
-            .map(|run| run.nonzero().collect())
-            .collect();
+        let runs: Vec<Vec<(u64, u64)>> =
+            runs.iter().filter(|run| !run.is_empty()).map(|run| run.nonzero().collect()).collect();
         let mut values: Vec<u64> = runs.iter().flatten().map(|(value, _)| *value).collect();
         // Not unstable: this one merges the runs, each already in order.
         values.sort();
@@ -145,11 +138,7 @@ impl Axis {
                 cumulative.push(totals[run]);
             }
         }
-        Self {
-            values,
-            cumulative,
-            totals,
-        }
+        Self { values, cumulative, totals }
     }
 
     /// The quantile of the runs merged, each as often as it was drawn. The

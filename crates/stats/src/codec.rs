@@ -34,18 +34,13 @@ const TEXT_MAX: usize = INFLATED_MAX / 8 * 9 / 3 * 4;
 
 pub(crate) fn encode(histogram: &hdrhistogram::Histogram<u64>) -> String {
     let mut bytes = Vec::new();
-    V2DeflateSerializer::new()
-        .serialize(histogram, &mut bytes)
-        .expect("counts fit an i64 and a Vec takes every write");
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("counts fit an i64 and a Vec takes every write");
     STANDARD.encode(bytes)
 }
 
 pub(crate) fn decode(text: &str) -> Result<Histogram, HistogramError> {
     if text.len() > TEXT_MAX {
-        return Err(HistogramError::TooLong {
-            len: text.len(),
-            limit: TEXT_MAX,
-        });
+        return Err(HistogramError::TooLong { len: text.len(), limit: TEXT_MAX });
     }
     let bytes = STANDARD.decode(text)?;
     let mut envelope = Reader(&bytes);
@@ -94,9 +89,7 @@ fn decode_payload(reader: &mut Reader) -> Result<Histogram, HistogramError> {
             if count > COUNT_MAX - histogram.count() {
                 return Err(HistogramError::TooManyValues);
             }
-            let value = layout
-                .value(index)
-                .ok_or(HistogramError::Malformed("bucket beyond the range"))?;
+            let value = layout.value(index).ok_or(HistogramError::Malformed("bucket beyond the range"))?;
             histogram.record_n(value, count);
         }
         index = index.saturating_add(1);
@@ -113,9 +106,7 @@ struct Layout {
 impl Layout {
     fn new(digits: u8) -> Self {
         let single_unit = 2 * 10_u64.pow(u32::from(digits));
-        Self {
-            half_bits: single_unit.next_power_of_two().ilog2() - 1,
-        }
+        Self { half_bits: single_unit.next_power_of_two().ilog2() - 1 }
     }
 
     /// The lowest value of a bucket, or `None` above [`HIGH_MAX`].
@@ -139,10 +130,7 @@ struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], HistogramError> {
-        let (head, tail) = self
-            .0
-            .split_first_chunk::<N>()
-            .ok_or(HistogramError::Malformed("ends early"))?;
+        let (head, tail) = self.0.split_first_chunk::<N>().ok_or(HistogramError::Malformed("ends early"))?;
         self.0 = tail;
         Ok(*head)
     }

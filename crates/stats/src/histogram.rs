@@ -92,19 +92,13 @@ impl Histogram {
     }
 
     pub(crate) fn of_digits(digits: u32) -> Option<Self> {
-        [LATENCY_DIGITS, COARSE_DIGITS]
-            .into_iter()
-            .find(|known| u32::from(*known) == digits)
-            .map(Self::with_digits)
+        [LATENCY_DIGITS, COARSE_DIGITS].into_iter().find(|known| u32::from(*known) == digits).map(Self::with_digits)
     }
 
     fn with_digits(digits: u8) -> Self {
-        let inner = hdrhistogram::Histogram::new_with_bounds(1, LATENCY_MAX_NS, digits)
-            .expect("constant bounds are valid");
-        Self {
-            inner,
-            saturated: 0,
-        }
+        let inner =
+            hdrhistogram::Histogram::new_with_bounds(1, LATENCY_MAX_NS, digits).expect("constant bounds are valid");
+        Self { inner, saturated: 0 }
     }
 
     /// Significant decimal digits: 3 or 2.
@@ -133,8 +127,7 @@ impl Histogram {
         if ns > LATENCY_MAX_NS {
             self.saturated = self.saturated.saturating_add(count);
         }
-        self.inner
-            .saturating_record_n(ns.min(LATENCY_MAX_NS), count);
+        self.inner.saturating_record_n(ns.min(LATENCY_MAX_NS), count);
     }
 
     /// Adds the counts of another histogram, `saturated` included, as if all
@@ -154,9 +147,7 @@ impl Histogram {
             return Err(HistogramError::TooManyValues);
         }
         // Cannot fail: the layouts are equal and fixed.
-        self.inner
-            .add(&other.inner)
-            .map_err(|_| HistogramError::Malformed("layouts differ"))?;
+        self.inner.add(&other.inner).map_err(|_| HistogramError::Malformed("layouts differ"))?;
         self.saturated = self.saturated.saturating_add(other.saturated);
         Ok(())
     }
@@ -211,19 +202,13 @@ impl Histogram {
     /// `quantile` is clamped to 0..=1 (NaN counts as 0). At 0 it is
     /// [`Histogram::min`], at 1 [`Histogram::max`].
     pub fn value_at(&self, quantile: f64) -> u64 {
-        if quantile > 0.0 {
-            self.inner.value_at_quantile(quantile)
-        } else {
-            self.min()
-        }
+        if quantile > 0.0 { self.inner.value_at_quantile(quantile) } else { self.min() }
     }
 
     /// The buckets in use in ascending order, each as its top in ns and its
     /// count.
     pub fn nonzero(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.inner
-            .iter_recorded()
-            .map(|step| (step.value_iterated_to(), step.count_at_value()))
+        self.inner.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()))
     }
 
     /// The histogram as base64 text (RFC 4648, section 4) of the HdrHistogram

@@ -55,9 +55,7 @@ const LENGTHS: [(u16, u8); 29] = [
 ];
 
 /// The order in which the lengths of the code-length code are written.
-const CODE_LENGTH_ORDER: [usize; 19] = [
-    16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
-];
+const CODE_LENGTH_ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
 /// Expands a zlib stream to at most `limit` bytes.
 ///
@@ -72,15 +70,7 @@ pub(crate) fn zlib(data: &[u8], limit: usize) -> Result<Vec<u8>, InflateError> {
     if header[1] & 0x20 != 0 {
         return Err(InflateError::Format("preset dictionary"));
     }
-    let mut inflater = Inflater {
-        bits: Bits {
-            data: body,
-            held: 0,
-            held_count: 0,
-        },
-        out: Vec::new(),
-        limit,
-    };
+    let mut inflater = Inflater { bits: Bits { data: body, held: 0, held_count: 0 }, out: Vec::new(), limit };
     while !inflater.block()? {}
     if !inflater.bits.data.is_empty() {
         return Err(InflateError::Length);
@@ -225,11 +215,7 @@ impl Inflater<'_> {
         }
         let len = usize::from(len);
         self.room_for(len)?;
-        let (bytes, rest) = self
-            .bits
-            .data
-            .split_at_checked(len)
-            .ok_or(InflateError::Length)?;
+        let (bytes, rest) = self.bits.data.split_at_checked(len).ok_or(InflateError::Length)?;
         self.out.extend_from_slice(bytes);
         self.bits.data = rest;
         Ok(())
@@ -282,17 +268,13 @@ impl Inflater<'_> {
             if symbol == END_OF_BLOCK {
                 return Ok(());
             }
-            let (base, extra) = *LENGTHS
-                .get(usize::from(symbol) - 257)
-                .ok_or(InflateError::Format("reserved length"))?;
+            let (base, extra) =
+                *LENGTHS.get(usize::from(symbol) - 257).ok_or(InflateError::Format("reserved length"))?;
             let len = usize::from(base + self.bits.take(extra)?);
             let distance = self.distance(distances)?;
             self.room_for(len)?;
-            let start = self
-                .out
-                .len()
-                .checked_sub(distance)
-                .ok_or(InflateError::Format("distance before the start"))?;
+            let start =
+                self.out.len().checked_sub(distance).ok_or(InflateError::Format("distance before the start"))?;
             // Byte by byte, because a copy may overlap what it appends.
             for position in start..start + len {
                 self.out.push(self.out[position]);

@@ -51,8 +51,6 @@ fn erf_series(x: f64) -> f64 {
 }
 
 fn erfc_fraction(x: f64) -> f64 {
-    let tail = (1..=FRACTION_TERMS)
-        .rev()
-        .fold(x, |below, k| x + 0.5 * f64::from(k) / below);
+    let tail = (1..=FRACTION_TERMS).rev().fold(x, |below, k| x + 0.5 * f64::from(k) / below);
     (-x * x).exp() / PI.sqrt() / tail
 }

@@ -61,28 +61,15 @@ pub fn rank(entries: &[(&str, Estimate)], better: Better) -> Ranking {
         Better::Higher => b.value.total_cmp(&a.value),
     });
     let best = sorted[0].1.interval;
-    let mut level = names_where(&sorted, |estimate| {
-        best.zip(estimate.interval)
-            .is_some_and(|(best, other)| best.overlaps(&other))
-    });
-    if level.len() == 1 {
-        Ranking::Winner(level.remove(0))
-    } else {
-        Ranking::Tie(level)
-    }
+    let mut level =
+        names_where(&sorted, |estimate| best.zip(estimate.interval).is_some_and(|(best, other)| best.overlaps(&other)));
+    if level.len() == 1 { Ranking::Winner(level.remove(0)) } else { Ranking::Tie(level) }
 }
 
 fn is_usable(estimate: &Estimate) -> bool {
-    estimate.value.is_finite()
-        && estimate
-            .interval
-            .is_none_or(|i| i.lo.is_finite() && i.hi.is_finite() && i.lo <= i.hi)
+    estimate.value.is_finite() && estimate.interval.is_none_or(|i| i.lo.is_finite() && i.hi.is_finite() && i.lo <= i.hi)
 }
 
 fn names_where(entries: &[(&str, Estimate)], test: impl Fn(&Estimate) -> bool) -> Vec<String> {
-    entries
-        .iter()
-        .filter(|(_, estimate)| test(estimate))
-        .map(|(name, _)| (*name).to_owned())
-        .collect()
+    entries.iter().filter(|(_, estimate)| test(estimate)).map(|(name, _)| (*name).to_owned()).collect()
 }

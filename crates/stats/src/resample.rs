@@ -24,11 +24,7 @@ const TAIL_SHARE: u64 = 40;
 /// resamples at or beyond them.
 ///
 /// `None` if n < 2: one value says nothing of its spread.
-pub(crate) fn interval(
-    n: usize,
-    seed: u64,
-    mut statistic: impl FnMut(&[u32]) -> f64,
-) -> Option<Interval> {
+pub(crate) fn interval(n: usize, seed: u64, mut statistic: impl FnMut(&[u32]) -> f64) -> Option<Interval> {
     if n < 2 {
         return None;
     }
@@ -49,10 +45,7 @@ pub(crate) fn interval(
     }
     outcomes.sort_by(|a, b| a.0.total_cmp(&b.0));
     let total = outcomes.iter().map(|(_, weight)| weight).sum();
-    Some(Interval {
-        lo: tail_end(outcomes.iter(), total)?,
-        hi: tail_end(outcomes.iter().rev(), total)?,
-    })
+    Some(Interval { lo: tail_end(outcomes.iter(), total)?, hi: tail_end(outcomes.iter().rev(), total)? })
 }
 
 fn tail_end<'a>(outcomes: impl Iterator<Item = &'a (f64, u64)>, total: u64) -> Option<f64> {
@@ -70,13 +63,7 @@ fn tail_end<'a>(outcomes: impl Iterator<Item = &'a (f64, u64)>, total: u64) -> O
 /// drawn, with the number of sequences of draws that come to it (the
 /// multinomial coefficient; they add up to n^n).
 fn each_multiset(n: usize, visit: &mut impl FnMut(&[u32], u64)) {
-    fn place(
-        draws: &mut [u32],
-        position: usize,
-        left: u32,
-        weight: u64,
-        visit: &mut impl FnMut(&[u32], u64),
-    ) {
+    fn place(draws: &mut [u32], position: usize, left: u32, weight: u64, visit: &mut impl FnMut(&[u32], u64)) {
         if position + 1 == draws.len() {
             draws[position] = left;
             visit(draws, weight);
@@ -146,10 +133,7 @@ mod tests {
             next += 1.0;
             next
         });
-        let expected = Interval {
-            lo: 50.0,
-            hi: 1951.0,
-        };
+        let expected = Interval { lo: 50.0, hi: 1951.0 };
         assert_eq!(found, Some(expected));
     }
 }

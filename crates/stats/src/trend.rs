@@ -64,22 +64,10 @@ pub fn trend(values: &[f64]) -> Option<Trend> {
         }
     }
     let variance = variance_of_s(values);
-    let z = if variance > 0.0 {
-        (s - s.signum()) as f64 / variance.sqrt()
-    } else {
-        0.0
-    };
+    let z = if variance > 0.0 { (s - s.signum()) as f64 / variance.sqrt() } else { 0.0 };
     let slope = median(&slopes)?;
-    let relative_change =
-        Some(slope * (n - 1) as f64 / typical).filter(|change| change.is_finite());
-    Some(Trend {
-        s,
-        variance,
-        z,
-        p: normal_two_sided_p(z),
-        slope,
-        relative_change,
-    })
+    let relative_change = Some(slope * (n - 1) as f64 / typical).filter(|change| change.is_finite());
+    Some(Trend { s, variance, z, p: normal_two_sided_p(z), slope, relative_change })
 }
 
 /// `(n(n−1)(2n+5) − Σ t(t−1)(2t+5)) / 18` over groups of t equal values
@@ -89,9 +77,6 @@ fn variance_of_s(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     // Not total_cmp: -0.0 and 0.0 are a tie.
     sorted.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
-    let tied: u64 = sorted
-        .chunk_by(|a, b| a == b)
-        .map(|group| pairs(group.len()))
-        .sum();
+    let tied: u64 = sorted.chunk_by(|a, b| a == b).map(|group| pairs(group.len())).sum();
     (pairs(values.len()) - tied) as f64 / 18.0
 }

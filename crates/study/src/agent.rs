@@ -43,8 +43,9 @@ impl Agent {
         index: usize,
         inbox: Sender<(usize, Incoming)>,
     ) -> std::io::Result<Agent> {
-        let (program, arguments) =
-            command.split_first().ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidInput, "the agent's command is empty"))?;
+        let (program, arguments) = command
+            .split_first()
+            .ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidInput, "the agent's command is empty"))?;
         let mut child = std::process::Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -65,7 +66,9 @@ impl Agent {
     /// Says something to the agent. An agent that has gone shows by its closed output.
     pub fn tell(&mut self, command: &Command) {
         let Some(input) = &mut self.input else { return };
-        let Ok(mut line) = serde_json::to_vec(command) else { return };
+        let Ok(mut line) = serde_json::to_vec(command) else {
+            return;
+        };
         line.push(b'\n');
         if input.write_all(&line).and_then(|()| input.flush()).is_err() {
             self.input = None;

@@ -6,7 +6,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pubmark_model::cell::Cell;
 use pubmark_model::protocol::{AgentResult, AgentUsage, LedgerCounts, PublisherTotal, Stalls};
-use pubmark_model::record::{AgentShare, Counts, Histograms, MachineLoad, Rates, RunRecord, SCHEMA, Series, Usage, Verdict};
+use pubmark_model::record::{
+    AgentShare, Counts, Histograms, MachineLoad, Rates, RunRecord, SCHEMA, Series, Usage, Verdict,
+};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_stats::{Histogram, Summary};
@@ -70,20 +72,27 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     record.window_ns = cell.workload.window_ns().unwrap_or(last_arrival - first_sent).max(1);
     record.counts = counts(&totals, &ledger);
     record.rates = rates(&record, results.iter().map(|result| result.arrived).sum());
-    let merged = |pick: fn(&AgentResult) -> &Option<String>, remarks: &mut Vec<String>| -> (Option<String>, Option<Summary>) {
-        let histogram = merge(results.iter().filter_map(|result| pick(result).as_deref()), remarks);
-        let summary = histogram.as_ref().and_then(Histogram::summary);
-        (summary.is_some().then(|| histogram.map(|histogram| histogram.encode())).flatten(), summary)
-    };
+    let merged =
+        |pick: fn(&AgentResult) -> &Option<String>, remarks: &mut Vec<String>| -> (Option<String>, Option<Summary>) {
+            let histogram = merge(results.iter().filter_map(|result| pick(result).as_deref()), remarks);
+            let summary = histogram.as_ref().and_then(Histogram::summary);
+            (summary.is_some().then(|| histogram.map(|histogram| histogram.encode())).flatten(), summary)
+        };
     (record.histograms.latency, record.latency_ns) = merged(|result| &result.latency, &mut remarks);
-    (record.histograms.service_latency, record.service_latency_ns) = merged(|result| &result.service_latency, &mut remarks);
+    (record.histograms.service_latency, record.service_latency_ns) =
+        merged(|result| &result.service_latency, &mut remarks);
     (record.histograms.send_lag, record.send_lag_ns) = merged(|result| &result.send_lag, &mut remarks);
     (record.histograms.own_lag, record.own_lag_ns) = merged(|result| &result.own_lag, &mut remarks);
     let pairs: u64 = results.iter().map(|result| result.jitter_pairs).sum();
-    record.jitter_ns = (pairs > 0).then(|| results.iter().map(|result| result.jitter_sum_ns).sum::<f64>() / pairs as f64);
+    record.jitter_ns =
+        (pairs > 0).then(|| results.iter().map(|result| result.jitter_sum_ns).sum::<f64>() / pairs as f64);
     record.series = series(&results, &mut remarks);
     record.stalls = stalls(&results);
-    record.agents = measured.results.iter().map(|(name, result)| AgentShare { name: (*name).to_owned(), usage: usage(&[&result.usage]) }).collect();
+    record.agents = measured
+        .results
+        .iter()
+        .map(|(name, result)| AgentShare { name: (*name).to_owned(), usage: usage(&[&result.usage]) })
+        .collect();
     record.generator = Some(usage(&results.iter().map(|result| &result.usage).collect::<Vec<_>>()));
     record.machine = measured.machine;
     for result in &results {
@@ -154,7 +163,8 @@ fn unite(cell: &Cell, totals: &[PublisherTotal], results: &[&AgentResult], remar
     }
     let each = sum.delivered;
     sum.expected = totals.iter().map(|total| total.window_end - total.window_first).sum();
-    sum.delivered = totals.iter().map(|total| ones(united.get(&total.publisher), total.window_first, total.window_end)).sum();
+    sum.delivered =
+        totals.iter().map(|total| ones(united.get(&total.publisher), total.window_first, total.window_end)).sum();
     sum.duplicated += each.saturating_sub(sum.delivered);
     sum
 }
@@ -277,7 +287,6 @@ fn usage(agents: &[&AgentUsage]) -> Usage {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,7 +310,12 @@ mod tests {
 
     #[test]
     fn memory_of_agents_adds_up_sample_by_sample() {
-        let agent = |rss: &[u64]| AgentUsage { wall_ns: SECOND, cpu_ns: SECOND / 2, rss_bytes: rss.to_vec(), ..AgentUsage::default() };
+        let agent = |rss: &[u64]| AgentUsage {
+            wall_ns: SECOND,
+            cpu_ns: SECOND / 2,
+            rss_bytes: rss.to_vec(),
+            ..AgentUsage::default()
+        };
         let both = usage(&[&agent(&[100, 300, 200]), &agent(&[10, 10])]);
         assert_eq!((both.rss_bytes_median, both.rss_bytes_max), (210, 310));
         assert_eq!(both.cpu_cores, 1.0);

@@ -40,11 +40,15 @@ impl Talk {
             match self.inbox.recv_timeout(left) {
                 Err(_) => return Err(format!("no answer within {} s", ANSWER.as_secs())),
                 Ok((_, Incoming::Closed)) => return Err(format!("its output ended: {}", self.agent.obituary())),
-                Ok((_, Incoming::Garbage(line))) => return Err(format!("it said what is no event of the protocol: {line}")),
+                Ok((_, Incoming::Garbage(line))) => {
+                    return Err(format!("it said what is no event of the protocol: {line}"));
+                }
                 Ok((_, Incoming::Event(event))) => match (want(&event), *event) {
                     (Some(found), _) => return Ok(found),
                     (None, Event::Progress(_)) => {}
-                    (None, Event::Error { message, .. }) => return Err(format!("it answered with an error: {message}")),
+                    (None, Event::Error { message, .. }) => {
+                        return Err(format!("it answered with an error: {message}"));
+                    }
                     (None, other) => {
                         let said = serde_json::to_string(&other).unwrap_or_default();
                         return Err(format!("it said out of turn: {}", said.chars().take(120).collect::<String>()));
@@ -64,7 +68,14 @@ impl Talk {
 /// A short load: one publisher, one subscriber, threads of the agent itself.
 fn prepare(driver: &str, scratch: &Scratch) -> Result<Prepare, String> {
     let mut settings: Settings = with_defaults(Settings::new());
-    for (name, value) in [("pattern", "fan-out"), ("rate", "1000"), ("payload", "64B"), ("warmup", "100ms"), ("duration", "500ms"), ("drain", "2s")] {
+    for (name, value) in [
+        ("pattern", "fan-out"),
+        ("rate", "1000"),
+        ("payload", "64B"),
+        ("warmup", "100ms"),
+        ("duration", "500ms"),
+        ("drain", "2s"),
+    ] {
         let key = pubmark_model::setting::key(name).ok_or("a key is missing")?;
         settings.insert(name.into(), key.read(value)?);
     }
@@ -75,15 +86,27 @@ fn prepare(driver: &str, scratch: &Scratch) -> Result<Prepare, String> {
     }
     let workload = Workload::resolve(&settings).map_err(|errors| errors.join("; "))?;
     let options: Options = match system {
-        Some(system) => system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect(),
+        Some(system) => {
+            system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect()
+        }
         None => Options::new(),
     };
-    let client = |role, bind: Option<&str>, connect: Vec<String>| Client { role, id: 0, bind: bind.map(str::to_owned), connect, hears_first: 0, hears_count: 1 };
+    let client = |role, bind: Option<&str>, connect: Vec<String>| Client {
+        role,
+        id: 0,
+        bind: bind.map(str::to_owned),
+        connect,
+        hears_first: 0,
+        hears_count: 1,
+    };
     Ok(Prepare {
         driver: driver.to_owned(),
         options,
         workload,
-        clients: vec![client(Role::Publisher, Some("inproc://0"), Vec::new()), client(Role::Subscriber, None, vec!["inproc://0".into()])],
+        clients: vec![
+            client(Role::Publisher, Some("inproc://0"), Vec::new()),
+            client(Role::Subscriber, None, vec!["inproc://0".into()]),
+        ],
         scratch: scratch.path().display().to_string(),
         publisher_cpus: Vec::new(),
         subscriber_cpus: Vec::new(),
@@ -147,7 +170,10 @@ fn converse(talk: &mut Talk, driver: Option<&str>, scratch: &Scratch) -> Option<
     let checked = result.and_then(|result| {
         let ledger = result.ledger;
         if (ledger.expected, ledger.delivered) != (500, 500) {
-            return Err(format!("500 messages were expected and delivered; its ledger says {} and {}", ledger.expected, ledger.delivered));
+            return Err(format!(
+                "500 messages were expected and delivered; its ledger says {} and {}",
+                ledger.expected, ledger.delivered
+            ));
         }
         let latency = result.latency.as_deref().ok_or("the result has no latency histogram")?;
         let latency = Histogram::decode(latency).map_err(|error| format!("its latency histogram: {error}"))?;

@@ -97,11 +97,17 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
             break;
         }
         let cell = &cells[planned.cell];
-        let Some(system) = registry::find(&cell.system) else { continue };
+        let Some(system) = registry::find(&cell.system) else {
+            continue;
+        };
         let place = Place { repeat: planned.repeat, position: position as u64 };
         observer.run_begins(cell, planned.repeat, position);
-        let mut stage =
-            Stage { agent: how.agent, logs: &logs, interrupt: how.interrupt, progress: &mut |sent, received| observer.progress(sent, received) };
+        let mut stage = Stage {
+            agent: how.agent,
+            logs: &logs,
+            interrupt: how.interrupt,
+            progress: &mut |sent, received| observer.progress(sent, received),
+        };
         let record = match make(cell, system, place, &mut stage) {
             Ok(record) => record,
             Err(RunError::Interrupted) => {

@@ -38,14 +38,32 @@ fn finding(what: &'static str, severity: Severity, found: impl Into<String>, men
 
 /// Looks at everything.
 pub fn examine() -> Vec<Checkup> {
-    vec![processors(), governor(), virtual_machine(), load(), steal(), clocksource(), open_files(), ports(), congestion(), socket_buffers(), swap(), pages()]
+    vec![
+        processors(),
+        governor(),
+        virtual_machine(),
+        load(),
+        steal(),
+        clocksource(),
+        open_files(),
+        ports(),
+        congestion(),
+        socket_buffers(),
+        swap(),
+        pages(),
+    ]
 }
 
 fn processors() -> Checkup {
     let usable = machine::usable_cpus().len();
     let found = format!("{usable} of {} usable", machine::cores());
     if usable < 4 {
-        return finding("processors", Severity::Note, found, "publisher, subscriber and library threads share them: compare systems with one another, not with published figures");
+        return finding(
+            "processors",
+            Severity::Note,
+            found,
+            "publisher, subscriber and library threads share them: compare systems with one another, not with published figures",
+        );
     }
     good("processors", found)
 }
@@ -65,7 +83,12 @@ fn governor() -> Checkup {
 
 fn virtual_machine() -> Checkup {
     if machine::is_virtual() {
-        return finding("virtual machine", Severity::Note, "yes: timer wake-ups are tens of µs late, and neighbours may take processor time", "look at send_lag_ns in the records, or use pacing = \"spin\"");
+        return finding(
+            "virtual machine",
+            Severity::Note,
+            "yes: timer wake-ups are tens of µs late, and neighbours may take processor time",
+            "look at send_lag_ns in the records, or use pacing = \"spin\"",
+        );
     }
     good("virtual machine", "no")
 }
@@ -91,7 +114,12 @@ fn steal() -> Checkup {
     let share = if all > 0 { stolen as f64 / all as f64 * 100.0 } else { 0.0 };
     let found = format!("{share:.2} % since boot");
     if share > 1.0 {
-        return finding("stolen time", Severity::Bad, found, "the host is overbooked: use a machine with processors of its own");
+        return finding(
+            "stolen time",
+            Severity::Bad,
+            found,
+            "the host is overbooked: use a machine with processors of its own",
+        );
     }
     good("stolen time", found)
 }
@@ -113,7 +141,12 @@ fn open_files() -> Checkup {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or_default();
     let found = format!("{soft} (may be raised to {hard})");
     if hard < 65_536 {
-        return finding("open files a process", Severity::Note, found, "for many thousands of clients raise the hard limit in /etc/security/limits.conf");
+        return finding(
+            "open files a process",
+            Severity::Note,
+            found,
+            "for many thousands of clients raise the hard limit in /etc/security/limits.conf",
+        );
     }
     good("open files a process", found)
 }
@@ -135,7 +168,12 @@ fn ports() -> Checkup {
 fn congestion() -> Checkup {
     let control = machine::line("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
     if control == "bbr" {
-        return finding("congestion control", Severity::Note, "bbr paces TCP on loopback as well", "sudo sysctl -w net.ipv4.tcp_congestion_control=cubic");
+        return finding(
+            "congestion control",
+            Severity::Note,
+            "bbr paces TCP on loopback as well",
+            "sudo sysctl -w net.ipv4.tcp_congestion_control=cubic",
+        );
     }
     good("congestion control", control)
 }
@@ -162,9 +200,15 @@ fn swap() -> Checkup {
 }
 
 fn pages() -> Checkup {
-    let setting = machine::line("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_else(|| "not supported".into());
+    let setting =
+        machine::line("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_else(|| "not supported".into());
     if setting.contains("[always]") {
-        return finding("huge pages", Severity::Note, "always: memory figures come in steps of 2 MiB", "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled");
+        return finding(
+            "huge pages",
+            Severity::Note,
+            "always: memory figures come in steps of 2 MiB",
+            "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+        );
     }
     good("huge pages", setting)
 }

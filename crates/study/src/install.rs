@@ -47,7 +47,14 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
         driver: system.driver.clone(),
         options: system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect(),
         workload,
-        clients: vec![Client { role: Role::Publisher, id: 0, bind: Some("inproc://0".into()), connect: Vec::new(), hears_first: 0, hears_count: 0 }],
+        clients: vec![Client {
+            role: Role::Publisher,
+            id: 0,
+            bind: Some("inproc://0".into()),
+            connect: Vec::new(),
+            hears_first: 0,
+            hears_count: 0,
+        }],
         scratch: String::new(),
         publisher_cpus: Vec::new(),
         subscriber_cpus: Vec::new(),
@@ -89,7 +96,12 @@ pub fn install(system: &System) -> Result<(), String> {
     let status = std::process::Command::new(program).args(arguments).stdin(Stdio::null()).status();
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("`{}` failed ({status}); run it by hand, perhaps after `apt-get update`", words.join(" "))),
-        Err(error) => Err(format!("`{program}` cannot be run ({error}): this is made for Debian and its kin; elsewhere install {} by your own package manager", system.debian.join(", "))),
+        Ok(status) => {
+            Err(format!("`{}` failed ({status}); run it by hand, perhaps after `apt-get update`", words.join(" ")))
+        }
+        Err(error) => Err(format!(
+            "`{program}` cannot be run ({error}): this is made for Debian and its kin; elsewhere install {} by your own package manager",
+            system.debian.join(", ")
+        )),
     }
 }

@@ -8,7 +8,9 @@ use std::fs::read_to_string;
 
 /// CLOCK_MONOTONIC now, ns.
 pub fn now() -> Ns {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map(|time| time.tv_sec() as Ns * SECOND + time.tv_nsec() as Ns).unwrap_or_default()
+    clock_gettime(ClockId::CLOCK_MONOTONIC)
+        .map(|time| time.tv_sec() as Ns * SECOND + time.tv_nsec() as Ns)
+        .unwrap_or_default()
 }
 
 /// Processor time of the whole machine so far, in clock ticks.
@@ -63,7 +65,9 @@ pub fn usable_cpus() -> Vec<usize> {
 
 /// CPU time of this process, ns.
 pub fn own_cpu() -> Ns {
-    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map(|time| time.tv_sec() as Ns * SECOND + time.tv_nsec() as Ns).unwrap_or_default()
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)
+        .map(|time| time.tv_sec() as Ns * SECOND + time.tv_nsec() as Ns)
+        .unwrap_or_default()
 }
 
 /// A one-line file of the kernel's.
@@ -79,12 +83,14 @@ fn processor() -> Option<String> {
 
 /// Whether a hypervisor runs this machine.
 pub fn is_virtual() -> bool {
-    read_to_string("/proc/cpuinfo").is_ok_and(|info| info.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor")))
+    read_to_string("/proc/cpuinfo")
+        .is_ok_and(|info| info.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor")))
 }
 
 fn memory_bytes() -> Option<u64> {
     let info = read_to_string("/proc/meminfo").ok()?;
-    let kb: u64 = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.split_whitespace().next()?.parse().ok()?;
+    let kb: u64 =
+        info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.split_whitespace().next()?.parse().ok()?;
     Some(kb * 1_024)
 }
 

@@ -75,10 +75,12 @@ mod tests {
         for included in STUDIES {
             for quick in [false, true] {
                 let reading = Reading { quick, ..Reading::default() };
-                let study = Study::parse(included.name, included.text, &find, &reading).unwrap_or_else(|errors| panic!("{errors}"));
+                let study = Study::parse(included.name, included.text, &find, &reading)
+                    .unwrap_or_else(|errors| panic!("{errors}"));
                 let cells = cells(&study, &find).unwrap();
                 assert!(!cells.is_empty());
-                let again = Study::parse("resolved", &study.to_toml(), &find, &Reading::default()).unwrap_or_else(|errors| panic!("{errors}"));
+                let again = Study::parse("resolved", &study.to_toml(), &find, &Reading::default())
+                    .unwrap_or_else(|errors| panic!("{errors}"));
                 assert_eq!(Study { quick, ..again }, study, "what is written reads back");
             }
         }

@@ -43,8 +43,12 @@ pub enum ResultsError {
 fn io(path: &Path) -> impl Fn(std::io::Error) -> ResultsError + '_ {
     move |source| {
         let hint = match source.kind() {
-            std::io::ErrorKind::StorageFull => ". Free some space, then go on with --resume: every finished run is kept",
-            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => ". Name a folder that can be written with --out",
+            std::io::ErrorKind::StorageFull => {
+                ". Free some space, then go on with --resume: every finished run is kept"
+            }
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                ". Name a folder that can be written with --out"
+            }
             _ => "",
         };
         ResultsError::Io { path: path.to_owned(), source, hint }
@@ -95,7 +99,8 @@ impl Results {
         runs.set_len(whole as u64).map_err(io(&runs_path))?;
         runs.seek(SeekFrom::End(0)).map_err(io(&runs_path))?;
         let mut records = Vec::new();
-        for (index, line) in text[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
+        for (index, line) in text[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
+        {
             let record = serde_json::from_slice(line).map_err(|error| ResultsError::Line {
                 path: runs_path.clone(),
                 line: index + 1,

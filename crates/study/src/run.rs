@@ -5,8 +5,10 @@ use crate::assemble::{Measured, assemble};
 use crate::machine::{self, Ticks};
 use crate::scratch::Scratch;
 use pubmark_model::cell::Cell;
-use pubmark_model::protocol::{AgentResult, BoundEndpoint, Client, Command, Event, Prepare, PublisherTotal, Role, VERSION};
-use pubmark_model::record::RunRecord;
+use pubmark_model::protocol::{
+    AgentResult, BoundEndpoint, Client, Command, Event, Prepare, PublisherTotal, Role, VERSION,
+};
+use pubmark_model::record::{MachineLoad, RunRecord};
 use pubmark_model::system::System;
 use pubmark_model::topology::heard_by;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
@@ -120,7 +122,8 @@ fn parts(workload: &Workload, scratch: &Path, one_process: bool) -> Vec<Part> {
         senders.append(&mut hearers);
         return vec![Part { name: "all", clients: senders }];
     }
-    let (senders, hearers) = (Part { name: "publishers", clients: senders }, Part { name: "subscribers", clients: hearers });
+    let (senders, hearers) =
+        (Part { name: "publishers", clients: senders }, Part { name: "subscribers", clients: hearers });
     if asking { vec![hearers, senders] } else { vec![senders, hearers] }
 }
 
@@ -128,12 +131,16 @@ fn parts(workload: &Workload, scratch: &Path, one_process: bool) -> Vec<Part> {
 fn connect(part: &mut Part, bound: &[BoundEndpoint]) -> Result<(), RunError> {
     let find = |role: Role, id: u32| {
         let found = bound.iter().find(|endpoint| endpoint.role == role && endpoint.id == id);
-        found.map(|endpoint| endpoint.endpoint.clone()).ok_or_else(|| failed(format!("the agent did not say where its {role:?} {id} is bound").to_lowercase()))
+        found
+            .map(|endpoint| endpoint.endpoint.clone())
+            .ok_or_else(|| failed(format!("the agent did not say where its {role:?} {id} is bound").to_lowercase()))
     };
     for client in part.clients.iter_mut().filter(|client| client.bind.is_none() && client.connect.is_empty()) {
         client.connect = match client.role {
             Role::Requester => vec![find(Role::Replier, client.id)?],
-            _ => (client.hears_first..client.hears_first + client.hears_count).map(|id| find(Role::Publisher, id)).collect::<Result<_, _>>()?,
+            _ => (client.hears_first..client.hears_first + client.hears_count)
+                .map(|id| find(Role::Publisher, id))
+                .collect::<Result<_, _>>()?,
         };
     }
     Ok(())
@@ -156,13 +163,23 @@ impl Play {
         for (index, part) in parts(&cell.workload, Path::new(""), one_process(cell, system)).iter().enumerate() {
             let log = stage.logs.join(format!("run-{}-{}.log", place.position, part.name));
             let agent = Agent::start(stage.agent, part.name, &log, index, outbox.clone());
-            agents.push(agent.map_err(|error| failed(format!("agent `{}` could not be started: {error}", stage.agent.join(" "))))?);
+            agents.push(
+                agent.map_err(|error| {
+                    failed(format!("agent `{}` could not be started: {error}", stage.agent.join(" ")))
+                })?,
+            );
         }
         let count = agents.len();
         Ok(Play { agents, inbox, sent: vec![0; count], received: vec![0; count] })
     }
 
-    fn run(&mut self, cell: &Cell, system: &System, scratch: &Scratch, stage: &mut Stage<'_>) -> Result<Measured, RunError> {
+    fn run(
+        &mut self,
+        cell: &Cell,
+        system: &System,
+        scratch: &Scratch,
+        stage: &mut Stage<'_>,
+    ) -> Result<Measured, RunError> {
         let workload = &cell.workload;
         self.tell_all(&Command::Hello { protocol: VERSION });
         self.each("say hello", ANSWER, stage, |event| matches!(event, Event::Hello(_)).then_some(()))?;
@@ -170,41 +187,71 @@ impl Play {
 
         let start_ns = machine::now() + LEAD;
         self.tell_all(&Command::Start { at_ns: start_ns });
-        let from_ns = start_ns + workload.warmup_ns;
         let mut totals: Vec<PublisherTotal> = Vec::new();
+        if system.driver == "mock" {
+            // Virtual time: there is nothing to wait for.
+            return self.collect(workload, start_ns, totals, stage).map(|results| Measured {
+                results,
+                from_ns: start_ns,
+                machine: MachineLoad::default(),
+            });
+        }
+        let from_ns = start_ns + workload.warmup_ns;
         let before = self.load(from_ns, &mut totals, stage)?;
         let window_ns = workload.window_ns();
         let mut after = None;
         if let Some(window_ns) = window_ns {
             after = Some(self.load(from_ns + window_ns, &mut totals, stage)?);
         }
-        self.await_sent(workload, from_ns + window_ns.unwrap_or(0), &mut totals, stage)?;
         let after = match after {
             Some(after) => after,
-            None => Load::now(),
+            None => {
+                self.await_sent(workload, from_ns, &mut totals, stage)?;
+                Load::now()
+            }
         };
+        let results = self.collect(workload, from_ns + window_ns.unwrap_or(0), totals, stage)?;
+        let agents_cpu: Ns = results.iter().map(|(_, result)| result.usage.cpu_ns).sum();
+        let machine =
+            after.ticks.load_since(before.ticks, after.at - before.at, agents_cpu + after.own_cpu - before.own_cpu);
+        Ok(Measured { results, from_ns, machine })
+    }
 
+    /// From the end of the window to the results of all agents.
+    fn collect(
+        &mut self,
+        workload: &Workload,
+        end_ns: Ns,
+        mut totals: Vec<PublisherTotal>,
+        stage: &mut Stage<'_>,
+    ) -> Result<Vec<(&'static str, AgentResult)>, RunError> {
+        self.await_sent(workload, end_ns, &mut totals, stage)?;
         let deadline_ns = machine::now() + workload.drain_ns;
         self.tell_all(&Command::Drain { publishers: totals, deadline_ns });
-        self.each("drain", workload.drain_ns + ANSWER, stage, |event| matches!(event, Event::Drained {}).then_some(()))?;
+        self.each("drain", workload.drain_ns + ANSWER, stage, |event| {
+            matches!(event, Event::Drained {}).then_some(())
+        })?;
         self.tell_all(&Command::Stop {});
         let results = self.each("hand in its result", ANSWER, stage, |event| match event {
             Event::Result(result) => Some(*result),
             _ => None,
         })?;
         self.tell_all(&Command::Exit {});
-        let agents_cpu: Ns = results.iter().map(|result| result.usage.cpu_ns).sum();
-        let machine = after.ticks.load_since(before.ticks, after.at - before.at, agents_cpu + after.own_cpu - before.own_cpu);
         let names = self.agents.iter().map(|agent| agent.name);
-        let results: Vec<(&'static str, AgentResult)> = names.zip(results).collect();
-        Ok(Measured { results, from_ns, machine })
+        Ok(names.zip(results).collect())
     }
 
     fn tell_all(&mut self, command: &Command) {
         self.agents.iter_mut().for_each(|agent| agent.tell(command));
     }
 
-    fn prepare(&mut self, cell: &Cell, system: &System, scratch: &Scratch, stage: &mut Stage<'_>) -> Result<(), RunError> {
+    fn prepare(
+        &mut self,
+        cell: &Cell,
+        system: &System,
+        scratch: &Scratch,
+        stage: &mut Stage<'_>,
+    ) -> Result<(), RunError> {
         let workload = &cell.workload;
         let mut bound: Vec<BoundEndpoint> = Vec::new();
         let (publisher_cpus, subscriber_cpus) = pinning(workload);
@@ -261,7 +308,13 @@ impl Play {
         Ok(())
     }
 
-    fn await_sent(&mut self, workload: &Workload, end_ns: Ns, totals: &mut Vec<PublisherTotal>, stage: &mut Stage<'_>) -> Result<(), RunError> {
+    fn await_sent(
+        &mut self,
+        workload: &Workload,
+        end_ns: Ns,
+        totals: &mut Vec<PublisherTotal>,
+        stage: &mut Stage<'_>,
+    ) -> Result<(), RunError> {
         let mut deadline = end_ns + workload.drain_ns + ANSWER;
         let mut sent = 0;
         while (totals.len() as u64) < u64::from(workload.publishers) {
@@ -281,11 +334,21 @@ impl Play {
 
     fn unexpected(&self, from: usize, event: &Event) -> RunError {
         let said = serde_json::to_string(event).unwrap_or_default();
-        failed(format!("agent {} said out of turn: {}", self.agents[from].name, said.chars().take(200).collect::<String>()))
+        failed(format!(
+            "agent {} said out of turn: {}",
+            self.agents[from].name,
+            said.chars().take(200).collect::<String>()
+        ))
     }
 
     /// One answer from every agent.
-    fn each<T>(&mut self, what: &str, within: Ns, stage: &mut Stage<'_>, want: impl Fn(Event) -> Option<T>) -> Result<Vec<T>, RunError> {
+    fn each<T>(
+        &mut self,
+        what: &str,
+        within: Ns,
+        stage: &mut Stage<'_>,
+        want: impl Fn(Event) -> Option<T>,
+    ) -> Result<Vec<T>, RunError> {
         let deadline = machine::now() + within;
         let mut answers: Vec<Option<T>> = self.agents.iter().map(|_| None).collect();
         while answers.iter().any(Option::is_none) {
@@ -302,7 +365,11 @@ impl Play {
             }
             if machine::now() >= deadline {
                 let names: Vec<&str> = self.agents.iter().map(|agent| agent.name).collect();
-                return Err(failed(format!("agents ({}) did not {what} in time; their logs are in {}", names.join(", "), stage.logs.display())));
+                return Err(failed(format!(
+                    "agents ({}) did not {what} in time; their logs are in {}",
+                    names.join(", "),
+                    stage.logs.display()
+                )));
             }
         }
     }
@@ -321,10 +388,14 @@ impl Play {
                 let end = self.agents[from].obituary();
                 Err(failed(format!("agent {} ended in mid-run: {end}", self.agents[from].name)))
             }
-            Ok((from, Incoming::Garbage(line))) => Err(failed(format!("agent {} said what is no word of the protocol: {line}", self.agents[from].name))),
+            Ok((from, Incoming::Garbage(line))) => {
+                Err(failed(format!("agent {} said what is no word of the protocol: {line}", self.agents[from].name)))
+            }
             Ok((from, Incoming::Event(event))) => match *event {
                 Event::Error { message, fatal: true } => Err(failed(message)),
-                Event::Error { message, fatal: false } => Err(failed(format!("agent {}: {message}", self.agents[from].name))),
+                Event::Error { message, fatal: false } => {
+                    Err(failed(format!("agent {}: {message}", self.agents[from].name)))
+                }
                 Event::Progress(progress) => {
                     (self.sent[from], self.received[from]) = (progress.sent, progress.received);
                     (stage.progress)(self.sent.iter().sum(), self.received.iter().sum());

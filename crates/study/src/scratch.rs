@@ -15,7 +15,8 @@ impl Scratch {
     /// Makes a folder that only this user can enter, named after this process.
     pub fn create() -> std::io::Result<Scratch> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let base = Some(std::env::temp_dir()).filter(|base| base.as_os_str().len() <= LONGEST - 24 && base.is_absolute());
+        let base =
+            Some(std::env::temp_dir()).filter(|base| base.as_os_str().len() <= LONGEST - 24 && base.is_absolute());
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = base.unwrap_or_else(|| "/tmp".into()).join(format!("{PREFIX}{}-{number}", std::process::id()));
         std::fs::DirBuilder::new().mode(0o700).create(&path)?;
@@ -37,11 +38,15 @@ impl Drop for Scratch {
 /// Removes the folders of coordinators that are no more: of one that was
 /// killed together with its agents, nobody else could.
 pub fn sweep() {
-    let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else { return };
+    let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else {
+        return;
+    };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|rest| rest.split_once('-'));
-        let Some(pid) = owner.and_then(|(pid, number)| number.parse::<u32>().ok().and(pid.parse::<i32>().ok())) else { continue };
+        let Some(pid) = owner.and_then(|(pid, number)| number.parse::<u32>().ok().and(pid.parse::<i32>().ok())) else {
+            continue;
+        };
         let gone = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None) == Err(nix::errno::Errno::ESRCH);
         if gone && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let _ = std::fs::remove_dir_all(entry.path());

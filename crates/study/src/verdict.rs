@@ -34,7 +34,9 @@ fn words(ns: Ns) -> String {
 /// Judges a run that could be made. `negative` counts latencies below zero.
 pub fn judge(record: &RunRecord, system: &System, negative: u64) -> Verdict {
     let mut reasons = Vec::new();
-    let mut find = |reason: Reason, evidence: Option<String>| reasons.extend(evidence.map(|evidence| Finding { reason, evidence }));
+    let mut find = |reason: Reason, evidence: Option<String>| {
+        reasons.extend(evidence.map(|evidence| Finding { reason, evidence }))
+    };
     let unlimited = record.workload.rate == Rate::Max;
     let counts = &record.counts;
     let guaranteed = system.lossless.contains(&record.workload.pattern);
@@ -45,15 +47,26 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64) -> Verdict {
     }
     find(Reason::NotSteady, unsteady(record, unlimited));
     let lost = counts.lost.saturating_sub(counts.unidentified);
-    find(Reason::MessagesLost, (guaranteed && lost > 0).then(|| format!("{lost} of {} expected messages never arrived", counts.expected)));
+    find(
+        Reason::MessagesLost,
+        (guaranteed && lost > 0).then(|| format!("{lost} of {} expected messages never arrived", counts.expected)),
+    );
     find(Reason::Duplicates, (counts.duplicated > 0).then(|| format!("{} messages arrived again", counts.duplicated)));
     find(
         Reason::Reordered,
-        (guaranteed && counts.reordered > 0).then(|| format!("{} messages arrived behind a later one of the same publisher", counts.reordered)),
+        (guaranteed && counts.reordered > 0)
+            .then(|| format!("{} messages arrived behind a later one of the same publisher", counts.reordered)),
     );
-    find(Reason::Corrupted, (counts.corrupted > 0).then(|| format!("{} messages arrived with a wrong length, header or body", counts.corrupted)));
+    find(
+        Reason::Corrupted,
+        (counts.corrupted > 0)
+            .then(|| format!("{} messages arrived with a wrong length, header or body", counts.corrupted)),
+    );
     find(Reason::TooFewSamples, too_few(record, unlimited));
-    find(Reason::Clock, (negative > 0).then(|| format!("{negative} messages arrived before they were due: a clock is wrong")));
+    find(
+        Reason::Clock,
+        (negative > 0).then(|| format!("{negative} messages arrived before they were due: a clock is wrong")),
+    );
     find(Reason::NoisyMachine, noisy(record));
     Verdict { valid: reasons.is_empty(), reasons }
 }
@@ -67,7 +80,12 @@ fn saturated(record: &RunRecord) -> Option<String> {
     let own = record.own_lag_ns.as_ref()?;
     let bound = record.workload.max_send_lag_ns;
     (own.p99 > bound).then(|| {
-        format!("the generator sent 1 % of its messages more than {} late by its own doing (bound: {}, worst: {})", words(own.p99), words(bound), words(own.max))
+        format!(
+            "the generator sent 1 % of its messages more than {} late by its own doing (bound: {}, worst: {})",
+            words(own.p99),
+            words(bound),
+            words(own.max)
+        )
     })
 }
 
@@ -113,7 +131,8 @@ fn too_few(record: &RunRecord, unlimited: bool) -> Option<String> {
     if unlimited && record.workload.pattern != Pattern::RequestReply {
         return (record.counts.delivered == 0).then(|| "nothing was delivered".into());
     }
-    (samples < P99_SAMPLES).then(|| format!("{samples} latencies were measured; the 99th percentile needs {P99_SAMPLES}: measure longer"))
+    (samples < P99_SAMPLES)
+        .then(|| format!("{samples} latencies were measured; the 99th percentile needs {P99_SAMPLES}: measure longer"))
 }
 
 fn noisy(record: &RunRecord) -> Option<String> {

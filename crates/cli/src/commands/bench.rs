@@ -24,7 +24,9 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
         let runs: Vec<Value> = records.runs.iter().filter_map(|record| serde_json::to_value(record).ok()).collect();
         let cell = records.runs.first().map(|record| record.cell.clone()).unwrap_or_default();
         let summary = report.summary_json().as_array().and_then(|rows| rows.first().cloned()).unwrap_or_default();
-        print(&serde_json::to_string_pretty(&json!({"cell": cell, "runs": runs, "summary": summary})).unwrap_or_default());
+        print(
+            &serde_json::to_string_pretty(&json!({"cell": cell, "runs": runs, "summary": summary})).unwrap_or_default(),
+        );
     } else {
         print(&report.terminal(width(), colour()));
     }
@@ -40,9 +42,11 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
         )));
     }
     let names = || registry::systems().iter().map(|system| system.name.as_str());
-    let system = registry::find(&args.target)
-        .ok_or_else(|| Failure::usage(format!("there is no system `{}`: {}", args.target, suggestion(&args.target, names()))))?;
-    let transport = args.transport.clone().or_else(|| system.transports.first().map(|transport| transport.word().to_owned()));
+    let system = registry::find(&args.target).ok_or_else(|| {
+        Failure::usage(format!("there is no system `{}`: {}", args.target, suggestion(&args.target, names())))
+    })?;
+    let transport =
+        args.transport.clone().or_else(|| system.transports.first().map(|transport| transport.word().to_owned()));
     let given = [
         ("transport", &transport),
         ("pattern", &args.pattern),
@@ -66,7 +70,14 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
     let text = format!("title = \"{name}\"\nquestion = \"\"\n[axes]\nsystem = [\"{name}\"]\n", name = system.name);
     let reading = Reading { quick: false, set: &set, only: &[] };
     let mut study = Study::parse("the command line", &text, &registry::find, &reading).map_err(|errors| {
-        let lines: Vec<String> = errors.errors.iter().map(|error| error.message.replace("--set ", "--")).collect();
+        let lines: Vec<String> = errors
+            .errors
+            .iter()
+            .map(|error| {
+                let message = error.message.replace("--set ", "--");
+                error.help.as_ref().map_or(message.clone(), |help| format!("{message}\n  help: {help}"))
+            })
+            .collect();
         Failure::usage(lines.join("\n"))
     })?;
     study.lift(&["transport", "pattern", "pairs", "publishers", "subscribers", "rate", "payload"]);

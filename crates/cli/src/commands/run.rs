@@ -56,8 +56,13 @@ fn find(study: &str) -> Result<(String, String, String), Failure> {
     if !path.exists() {
         return Err(studies::unknown(study));
     }
-    let text = std::fs::read_to_string(&path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    let stem = if path.file_name().is_some_and(|name| name == "study.toml") { path.parent().and_then(Path::file_name) } else { path.file_stem() };
+    let text =
+        std::fs::read_to_string(&path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let stem = if path.file_name().is_some_and(|name| name == "study.toml") {
+        path.parent().and_then(Path::file_name)
+    } else {
+        path.file_stem()
+    };
     let name = stem.and_then(|stem| stem.to_str()).filter(|stem| !stem.is_empty()).unwrap_or("study");
     Ok((name.to_owned(), path.display().to_string(), text))
 }
@@ -72,7 +77,11 @@ fn folder(args: &RunArgs, name: &str) -> Result<PathBuf, Failure> {
             let entries = std::fs::read_dir("results").into_iter().flatten().flatten();
             let mine = entries.filter(|entry| entry.file_name().to_str().is_some_and(|file| file.starts_with(&prefix)));
             let newest = mine.map(|entry| entry.path()).max();
-            newest.ok_or_else(|| Failure::usage(format!("there is no results/{prefix}… to go on with: name the folder with --out, or leave --resume out")))
+            newest.ok_or_else(|| {
+                Failure::usage(format!(
+                    "there is no results/{prefix}… to go on with: name the folder with --out, or leave --resume out"
+                ))
+            })
         }
     }
 }
@@ -105,7 +114,10 @@ pub fn finish(folder: &Path) -> Result<Report, Failure> {
 pub fn conclude(ending: &Ending, report: &Report, folder: &Path) -> Result<Code, Failure> {
     note(&format!("results: {}", folder.display()));
     if ending.interrupted {
-        note(&format!("interrupted: finished runs are kept; go on with the same command and --out {} --resume", folder.display()));
+        note(&format!(
+            "interrupted: finished runs are kept; go on with the same command and --out {} --resume",
+            folder.display()
+        ));
         return Ok(Code::Run);
     }
     if ending.failed > 0 {

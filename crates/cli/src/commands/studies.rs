@@ -16,9 +16,18 @@ pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     for included in STUDIES {
-        let read = |quick: bool| Study::parse(included.name, included.text, &registry::find, &Reading { quick, ..Reading::default() }).map_err(Failure::usage);
+        let read = |quick: bool| {
+            Study::parse(included.name, included.text, &registry::find, &Reading { quick, ..Reading::default() })
+                .map_err(Failure::usage)
+        };
         let (whole, quick) = (read(false)?, read(true)?);
-        print(&format!("{}\n  {}\n  {} runs, {} with --quick\n", included.name, whole.question, runs(&whole)?, runs(&quick)?));
+        print(&format!(
+            "{}\n  {}\n  {} runs, {} with --quick\n",
+            included.name,
+            whole.question,
+            runs(&whole)?,
+            runs(&quick)?
+        ));
     }
     print("`pubmark run NAME` runs one; `pubmark studies NAME` prints its file, to start your own from.");
     Ok(Code::Done)
@@ -28,5 +37,8 @@ pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
 pub fn unknown(name: &str) -> Failure {
     let names = STUDIES.iter().map(|study| study.name);
     let meant = nearest(name, names.clone()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-    Failure::usage(format!("there is no study `{name}`, and no such file: {meant}`pubmark studies` lists those that come with pubmark ({})", names.collect::<Vec<_>>().join(", ")))
+    Failure::usage(format!(
+        "there is no study `{name}`, and no such file: {meant}`pubmark studies` lists those that come with pubmark ({})",
+        names.collect::<Vec<_>>().join(", ")
+    ))
 }

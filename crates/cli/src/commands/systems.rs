@@ -15,7 +15,8 @@ pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
     let agent = agent_command()?;
     let Some(name) = &args.name else {
-        let found: Vec<(&System, Presence)> = registry::systems().iter().map(|system| (system, install::probe(system, &agent))).collect();
+        let found: Vec<(&System, Presence)> =
+            registry::systems().iter().map(|system| (system, install::probe(system, &agent))).collect();
         if args.json {
             let all: Vec<Value> = found.iter().map(|(system, presence)| as_json(system, presence)).collect();
             print(&serde_json::to_string_pretty(&all).unwrap_or_default());
@@ -25,7 +26,10 @@ pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
         return Ok(Code::Done);
     };
     let system = registry::find(name).ok_or_else(|| {
-        Failure::usage(format!("there is no system `{name}`: {}", suggestion(name, registry::systems().iter().map(|system| system.name.as_str()))))
+        Failure::usage(format!(
+            "there is no system `{name}`: {}",
+            suggestion(name, registry::systems().iter().map(|system| system.name.as_str()))
+        ))
     })?;
     if args.install {
         if install::command(system).is_none() {
@@ -41,7 +45,9 @@ pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
         describe(system, &presence);
     }
     match presence {
-        Presence::Missing(error) if args.install => Err(Failure::run(format!("{name} is installed, but cannot be used: {error}"))),
+        Presence::Missing(error) if args.install => {
+            Err(Failure::run(format!("{name} is installed, but cannot be used: {error}")))
+        }
         _ => Ok(Code::Done),
     }
 }
@@ -71,7 +77,11 @@ fn describe(system: &System, presence: &Presence) {
     match presence {
         Presence::Here(versions) => {
             for (name, value) in versions {
-                print(&format!("{:<11} {}", format!("{name}:"), value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+                print(&format!(
+                    "{:<11} {}",
+                    format!("{name}:"),
+                    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+                ));
             }
         }
         Presence::Missing(error) => print(&format!("missing:    {error}")),
@@ -81,11 +91,17 @@ fn describe(system: &System, presence: &Presence) {
     }
     print("patterns:   ");
     for pattern in &system.patterns {
-        print(&format!("  {pattern}{}", if system.lossless.contains(pattern) { " (loses nothing)" } else { " (may drop)" }));
+        print(&format!(
+            "  {pattern}{}",
+            if system.lossless.contains(pattern) { " (loses nothing)" } else { " (may drop)" }
+        ));
     }
     print("options:");
     for option in &system.options {
-        let default = option.default.as_ref().map_or_else(|| "not set".into(), |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        let default = option
+            .default
+            .as_ref()
+            .map_or_else(|| "not set".into(), |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         print(&format!("  options.{} = {default}\n      {}", option.name, option.doc));
     }
     for text in &system.notes {

@@ -56,9 +56,11 @@ fn encode_seen(publisher: u32, seen: &Seen, end: u64) -> SeenBits {
 /// Merges what all clients measured.
 pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
     let mut result = AgentResult::default();
-    let (mut latency, mut service, mut send_lag, mut own_lag) = (Merged::default(), Merged::default(), Merged::default(), Merged::default());
+    let (mut latency, mut service, mut send_lag, mut own_lag) =
+        (Merged::default(), Merged::default(), Merged::default(), Merged::default());
     let mut slice_latency: Vec<Merged> = Vec::new();
-    let mut series = SliceSeries { slice_ns: crate::window::Window::new(workload, 0).slice_ns, ..SliceSeries::default() };
+    let mut series =
+        SliceSeries { slice_ns: crate::window::Window::new(workload, 0).slice_ns, ..SliceSeries::default() };
     for outcome in outcomes {
         result.remarks.extend(outcome.remarks);
         if let Some(publisher) = &outcome.publisher {
@@ -90,7 +92,9 @@ pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
                 (result.stalls.longest_ns, result.stalls.longest_at_ns) = (stalls.longest_ns, stalls.longest_at_ns);
             }
             if workload.competing() {
-                result.seen.extend(subscriber.seen().map(|(publisher, seen)| encode_seen(publisher, seen, seen.highest())));
+                result
+                    .seen
+                    .extend(subscriber.seen().map(|(publisher, seen)| encode_seen(publisher, seen, seen.highest())));
             }
         }
     }

@@ -26,6 +26,11 @@ trait Wire: Send {
     /// accepted will be written out by this call or by the next ones.
     fn offer(&mut self, message: &[u8]) -> io::Result<Sent>;
 
+    /// Writes out what was accepted and held back.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Makes the next message available to [`Wire::message`], if there is
     /// one; waits for about [`WAIT_MS`] if asked to.
     fn take(&mut self, wait: bool) -> io::Result<bool>;
@@ -90,7 +95,9 @@ impl Driver for Kernel {
             endpoint = Some(bound.map_err(|error| DriverError::new(format!("kernel: cannot bind {bind}: {error}")))?);
         }
         for to in spec.connect {
-            let wire = self.connect(spec, to, &bell).map_err(|error| DriverError::new(format!("kernel: cannot connect to {to}: {error}")))?;
+            let wire = self
+                .connect(spec, to, &bell)
+                .map_err(|error| DriverError::new(format!("kernel: cannot connect to {to}: {error}")))?;
             lobby.add(wire);
         }
         Ok(Box::new(KernelSocket {
@@ -117,6 +124,9 @@ fn applied(spec: &SocketSpec<'_>) -> Map<String, Value> {
             applied.insert("ring_messages".into(), ring::capacity(spec).into());
         }
         Transport::Ipc | Transport::Udp => {}
+    }
+    if matches!(spec.transport, Transport::Tcp | Transport::Ipc) && spec.unthrottled {
+        applied.insert("coalesce".into(), spec.options.number("coalesce").into());
     }
     if spec.transport != Transport::Inproc {
         applied.insert("socket_buffer".into(), spec.options.number("socket_buffer").into());
@@ -161,12 +171,15 @@ impl Kernel {
         let setup = stream::Setup::new(spec);
         match spec.transport {
             Transport::Inproc => {
-                let (room, their_bell) = self.rooms.get(to).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "nobody has bound it"))?;
+                let (room, their_bell) =
+                    self.rooms.get(to).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "nobody has bound it"))?;
                 let (mine, theirs) = ring::pair(ring::capacity(spec), bell, their_bell);
                 room.add(Box::new(theirs));
                 Ok(Box::new(mine))
             }
-            Transport::Ipc => setup.unix(UnixStream::connect(to.strip_prefix("ipc://").ok_or_else(|| unsupported(to))?)?),
+            Transport::Ipc => {
+                setup.unix(UnixStream::connect(to.strip_prefix("ipc://").ok_or_else(|| unsupported(to))?)?)
+            }
             Transport::Tcp => setup.tcp(TcpStream::connect(to.strip_prefix("tcp://").ok_or_else(|| unsupported(to))?)?),
             Transport::Udp => datagram::connect(spec, to),
         }
@@ -264,6 +277,11 @@ impl Socket for KernelSocket {
         sent.map_err(|error| DriverError::new(format!("kernel: send failed: {error}")))
     }
 
+    fn flush(&mut self) -> Result<(), DriverError> {
+        let flushed = self.wires.iter_mut().try_for_each(|wire| wire.flush());
+        flushed.map_err(|error| DriverError::new(format!("kernel: send failed: {error}")))
+    }
+
     fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
         self.admit();
         let failed = |error: io::Error| DriverError::new(format!("kernel: receive failed: {error}"));
@@ -321,7 +339,8 @@ impl KernelSocket {
     }
 
     fn wait_for_any(&self) {
-        let mut fds: Vec<PollFd<'_>> = self.wires.iter().filter_map(|wire| wire.fd()).map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        let mut fds: Vec<PollFd<'_>> =
+            self.wires.iter().filter_map(|wire| wire.fd()).map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         if fds.is_empty() {
             self.idle();
         } else {

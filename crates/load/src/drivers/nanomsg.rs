@@ -16,7 +16,9 @@
 //!   still does so when a connection breaks. A new request gives up the old one.
 //! - One worker thread serves all sockets of a process, at most 512 of them.
 
-use super::shared_library::{self, Kind, Names, SharedLibrary, bind_free, check_one_io_thread, clamped, function_table, kernel_grants};
+use super::shared_library::{
+    self, Kind, Names, SharedLibrary, bind_free, check_one_io_thread, clamped, function_table, kernel_grants,
+};
 use super::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
 use nix::libc;
 use pubmark_model::options::{OptionValues, Options, queue_messages};
@@ -25,8 +27,12 @@ use serde_json::{Map, Value};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
-const NAMES: Names =
-    Names { system: "nanomsg", library: "libnanomsg", sonames: &["libnanomsg.so.5", "libnanomsg.so.6", "libnanomsg.so"], debian: "libnanomsg5" };
+const NAMES: Names = Names {
+    system: "nanomsg",
+    library: "libnanomsg",
+    sonames: &["libnanomsg.so.5", "libnanomsg.so.6", "libnanomsg.so"],
+    debian: "libnanomsg5",
+};
 
 // Names and numbers of nn.h, pubsub.h, reqrep.h, pipeline.h and tcp.h.
 const AF_SP: c_int = 1;
@@ -79,7 +85,9 @@ impl Nanomsg {
     fn error(&self, what: &str) -> DriverError {
         let number = self.errno();
         let advice = match number {
-            libc::EMFILE => "; play fewer clients in a process (the library holds 512 sockets), or raise the limit on open files (`ulimit -n`)",
+            libc::EMFILE => {
+                "; play fewer clients in a process (the library holds 512 sockets), or raise the limit on open files (`ulimit -n`)"
+            }
             _ => "",
         };
         // SAFETY: nn_strerror returns a string that outlives its copying, for any number.
@@ -125,7 +133,8 @@ pub(super) fn load(options: &Options) -> Result<Box<dyn Driver>, DriverError> {
         return Err(library.refuse("does not tell the version of its interface, so it is not a libnanomsg 1.x"));
     };
     if current < OLDEST_ABI {
-        return Err(library.refuse(&format!("has interface {current}.{revision}.{age}, older than nanomsg 1.0's {OLDEST_ABI}.0.0")));
+        return Err(library
+            .refuse(&format!("has interface {current}.{revision}.{age}, older than nanomsg 1.0's {OLDEST_ABI}.0.0")));
     }
     let versions = library.keep(&format!("abi {current}.{revision}.{age}"), nanomsg.nn_symbol as *const c_void);
     Ok(Box::new(NanomsgDriver { nanomsg: Arc::new(nanomsg), versions }))
@@ -178,7 +187,14 @@ impl NanomsgSocket {
         if socket < 0 {
             return Err(nanomsg.error("open a socket"));
         }
-        Ok(NanomsgSocket { nanomsg: nanomsg.clone(), socket, kind, message: std::ptr::null_mut(), endpoint: None, applied: Map::new() })
+        Ok(NanomsgSocket {
+            nanomsg: nanomsg.clone(),
+            socket,
+            kind,
+            message: std::ptr::null_mut(),
+            endpoint: None,
+            applied: Map::new(),
+        })
     }
 
     fn configure(&mut self, spec: &SocketSpec<'_>) -> Result<(), DriverError> {

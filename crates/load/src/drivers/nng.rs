@@ -19,7 +19,9 @@
 //! Sending takes `nng_send`, which makes a message, copies into it and sends
 //! it in one call; the same three steps by hand cost the same.
 
-use super::shared_library::{self, Kind, Names, SharedLibrary, bind_free, check_one_io_thread, clamped, function_table};
+use super::shared_library::{
+    self, Kind, Names, SharedLibrary, bind_free, check_one_io_thread, clamped, function_table,
+};
 use super::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
 use nix::libc;
 use pubmark_model::options::{OptionValues, Options, queue_messages};
@@ -28,7 +30,8 @@ use serde_json::{Map, Value};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 
-const NAMES: Names = Names { system: "nng", library: "libnng", sonames: &["libnng.so.1", "libnng.so"], debian: "libnng1" };
+const NAMES: Names =
+    Names { system: "nng", library: "libnng", sonames: &["libnng.so.1", "libnng.so"], debian: "libnng1" };
 
 // Names and numbers of nng.h and the headers of its protocols.
 const NONBLOCK: c_int = 2;
@@ -190,12 +193,22 @@ impl NngSocket {
         let mut socket = Id(0);
         // SAFETY: the call writes a socket to `socket`, which outlives it.
         nng.check(unsafe { open(&mut socket) }, || "open a socket".into())?;
-        Ok(NngSocket { nng: nng.clone(), socket, kind, message: std::ptr::null_mut(), reply_fd: -1, endpoint: None, applied: Map::new() })
+        Ok(NngSocket {
+            nng: nng.clone(),
+            socket,
+            kind,
+            message: std::ptr::null_mut(),
+            reply_fd: -1,
+            endpoint: None,
+            applied: Map::new(),
+        })
     }
 
     fn configure(&mut self, spec: &SocketSpec<'_>) -> Result<(), DriverError> {
         let send_ms = if self.kind == Kind::Rep { REPLY_MS } else { WAIT_MS };
-        for (option, value) in [(SENDTIMEO, send_ms), (RECVTIMEO, WAIT_MS), (RECONNMINT, RECONNECT_MS), (RECONNMAXT, RECONNECT_MS)] {
+        for (option, value) in
+            [(SENDTIMEO, send_ms), (RECVTIMEO, WAIT_MS), (RECONNMINT, RECONNECT_MS), (RECONNMAXT, RECONNECT_MS)]
+        {
             self.set_ms(option, value)?;
         }
         // SAFETY: the option's name is NUL-terminated.
@@ -204,7 +217,8 @@ impl NngSocket {
         match self.kind {
             Kind::Sub => {
                 // SAFETY: the option's name is NUL-terminated, and the prefix to match is empty.
-                let code = unsafe { (self.nng.nng_socket_set)(self.socket, SUBSCRIBE.as_ptr(), c"".as_ptr().cast(), 0) };
+                let code =
+                    unsafe { (self.nng.nng_socket_set)(self.socket, SUBSCRIBE.as_ptr(), c"".as_ptr().cast(), 0) };
                 self.nng.check(code, || "subscribe".into())?;
             }
             Kind::Req => {
@@ -227,7 +241,9 @@ impl NngSocket {
             Kind::Sub => [false, true],
             Kind::Pull | Kind::Req | Kind::Rep => [false, false],
         };
-        for ((name, option), has) in [("send_queue_messages", SENDBUF), ("receive_queue_messages", RECVBUF)].into_iter().zip(has) {
+        for ((name, option), has) in
+            [("send_queue_messages", SENDBUF), ("receive_queue_messages", RECVBUF)].into_iter().zip(has)
+        {
             let value = if has { self.set_queue(option, queue)? } else { None };
             self.applied.insert(name.into(), value.map_or("unsupported".into(), Value::from));
         }
@@ -261,12 +277,14 @@ impl NngSocket {
         let what = || format!("bind {endpoint}");
         let mut listener = Id(0);
         // SAFETY: the address is NUL-terminated, and the result goes to `listener`, which outlives the call.
-        self.nng.check(unsafe { (self.nng.nng_listener_create)(&mut listener, self.socket, address.as_ptr()) }, what)?;
+        self.nng
+            .check(unsafe { (self.nng.nng_listener_create)(&mut listener, self.socket, address.as_ptr()) }, what)?;
         if let Some(mut on) = nodelay {
             // SAFETY: the option's name is NUL-terminated.
             self.nng.check(unsafe { (self.nng.nng_listener_set_bool)(listener, TCP_NODELAY.as_ptr(), on) }, what)?;
             // SAFETY: as above; the result goes to `on`, which outlives the call.
-            self.nng.check(unsafe { (self.nng.nng_listener_get_bool)(listener, TCP_NODELAY.as_ptr(), &mut on) }, what)?;
+            self.nng
+                .check(unsafe { (self.nng.nng_listener_get_bool)(listener, TCP_NODELAY.as_ptr(), &mut on) }, what)?;
             self.applied.insert("tcp_nodelay".into(), on.into());
         }
         // SAFETY: takes numbers alone.
@@ -348,7 +366,8 @@ impl Socket for NngSocket {
         match code {
             0 => {
                 // SAFETY: the message was just received, and is freed by the next call only; that needs `&mut self`.
-                let (body, length) = unsafe { ((self.nng.nng_msg_body)(self.message), (self.nng.nng_msg_len)(self.message)) };
+                let (body, length) =
+                    unsafe { ((self.nng.nng_msg_body)(self.message), (self.nng.nng_msg_len)(self.message)) };
                 // SAFETY: as above; the body has `length` bytes.
                 Ok(Some(unsafe { std::slice::from_raw_parts(body.cast(), length) }))
             }

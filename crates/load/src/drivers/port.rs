@@ -13,7 +13,9 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 pub fn candidates() -> impl Iterator<Item = u16> {
     let origin = std::process::id().wrapping_mul(7919);
     (0..COUNT)
-        .map(move |_| (FIRST + origin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(13)) % COUNT) as u16)
+        .map(move |_| {
+            (FIRST + origin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(13)) % COUNT) as u16
+        })
         .filter(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
         .take(100)
 }

@@ -53,7 +53,9 @@ impl SharedLibrary {
         let mut reasons = Vec::new();
         for soname in names.sonames {
             match load(soname) {
-                Ok(handle) => return Ok(SharedLibrary { names, handle, asked: (*soname).into() }),
+                Ok(handle) => {
+                    return Ok(SharedLibrary { names, handle, asked: (*soname).into() });
+                }
                 Err(reason) => reasons.push(reason),
             }
         }
@@ -93,7 +95,11 @@ impl SharedLibrary {
         // SAFETY: the caller vouches for the type. The library is never unloaded, so the copied pointer stays valid.
         match unsafe { self.handle.get::<F>(name.to_bytes_with_nul()) } {
             Ok(symbol) => Ok(*symbol),
-            Err(_) => Err(self.refuse(&format!("has no function {}, so it is not a {}", name.to_string_lossy(), self.names.library))),
+            Err(_) => Err(self.refuse(&format!(
+                "has no function {}, so it is not a {}",
+                name.to_string_lossy(),
+                self.names.library
+            ))),
         }
     }
 
@@ -182,11 +188,16 @@ pub(super) use function_table;
 /// Binds an endpoint, or for `tcp://HOST:0` the first free port, and returns
 /// the endpoint that others can connect to. `bind` says whether it succeeded,
 /// or that the address is in use.
-pub(super) fn bind_free(endpoint: &str, mut bind: impl FnMut(&str) -> Result<bool, DriverError>) -> Result<String, DriverError> {
+pub(super) fn bind_free(
+    endpoint: &str,
+    mut bind: impl FnMut(&str) -> Result<bool, DriverError>,
+) -> Result<String, DriverError> {
     let Some(host) = endpoint.strip_prefix("tcp://").and_then(|address| address.strip_suffix(":0")) else {
         return match bind(endpoint)? {
             true => Ok(endpoint.into()),
-            false => Err(DriverError::new(format!("cannot bind {endpoint}: the address is in use; end what uses it, or bind another"))),
+            false => Err(DriverError::new(format!(
+                "cannot bind {endpoint}: the address is in use; end what uses it, or bind another"
+            ))),
         };
     };
     let mut tried = 0;
@@ -197,18 +208,25 @@ pub(super) fn bind_free(endpoint: &str, mut bind: impl FnMut(&str) -> Result<boo
         }
         tried += 1;
     }
-    Err(DriverError::new(format!("cannot bind {endpoint}: {tried} ports that looked free were in use; end what takes them all")))
+    Err(DriverError::new(format!(
+        "cannot bind {endpoint}: {tried} ports that looked free were in use; end what takes them all"
+    )))
 }
 
 /// Refuses the transports and patterns that these libraries do not have.
 pub(super) fn check_spec(system: &str, spec: &SocketSpec<'_>) -> Result<(), DriverError> {
     match spec.transport {
         Transport::Inproc | Transport::Ipc | Transport::Tcp => {}
-        other => return Err(DriverError::new(format!("{system} has no transport {other}: use inproc, ipc or tcp"))),
+        other => {
+            return Err(DriverError::new(format!("{system} has no transport {other}: use inproc, ipc or tcp")));
+        }
     }
     for endpoint in spec.bind.into_iter().chain(spec.connect.iter().map(String::as_str)) {
         if !endpoint.starts_with(&format!("{}://", spec.transport)) {
-            return Err(DriverError::new(format!("{endpoint} is no {0} endpoint: it must start with {0}://", spec.transport)));
+            return Err(DriverError::new(format!(
+                "{endpoint} is no {0} endpoint: it must start with {0}://",
+                spec.transport
+            )));
         }
     }
     Ok(())
@@ -216,14 +234,17 @@ pub(super) fn check_spec(system: &str, spec: &SocketSpec<'_>) -> Result<(), Driv
 
 /// An endpoint as C wants it.
 pub(super) fn c_endpoint(endpoint: &str) -> Result<CString, DriverError> {
-    CString::new(endpoint).map_err(|_| DriverError::new(format!("the endpoint {endpoint:?} has a NUL in it: leave it out")))
+    CString::new(endpoint)
+        .map_err(|_| DriverError::new(format!("the endpoint {endpoint:?} has a NUL in it: leave it out")))
 }
 
 /// Refuses a number of I/O threads other than 1, for libraries that have no choice.
 pub(super) fn check_one_io_thread(system: &str, threads: &str, options: &Options) -> Result<(), DriverError> {
     match options.get("io_threads").and_then(Value::as_u64) {
         None | Some(1) => Ok(()),
-        Some(other) => Err(DriverError::new(format!("{system}: io_threads is {other}, but {threads}: leave io_threads at 1"))),
+        Some(other) => {
+            Err(DriverError::new(format!("{system}: io_threads is {other}, but {threads}: leave io_threads at 1")))
+        }
     }
 }
 

@@ -25,7 +25,8 @@ use serde_json::{Map, Value};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
-const NAMES: Names = Names { system: "zeromq", library: "libzmq", sonames: &["libzmq.so.5", "libzmq.so"], debian: "libzmq5" };
+const NAMES: Names =
+    Names { system: "zeromq", library: "libzmq", sonames: &["libzmq.so.5", "libzmq.so"], debian: "libzmq5" };
 
 // Names and numbers of zmq.h.
 const IO_THREADS: c_int = 1;
@@ -125,11 +126,15 @@ struct ZeroMq {
 /// Loads libzmq and makes its context.
 pub(super) fn load(options: &Options) -> Result<Box<dyn Driver>, DriverError> {
     if options.get("tcp_nodelay") == Some(&Value::Bool(false)) {
-        return Err(DriverError::new("zeromq: TCP_NODELAY is always on and the library cannot turn it off: leave tcp_nodelay at true"));
+        return Err(DriverError::new(
+            "zeromq: TCP_NODELAY is always on and the library cannot turn it off: leave tcp_nodelay at true",
+        ));
     }
     let io_threads = clamped(options.get("io_threads").map_or(1, |_| options.number("io_threads")), c_int::MAX);
     if io_threads == 0 {
-        return Err(DriverError::new("zeromq: io_threads is 0, which leaves no thread to move messages: set it to 1 or more"));
+        return Err(DriverError::new(
+            "zeromq: io_threads is 0, which leaves no thread to move messages: set it to 1 or more",
+        ));
     }
     let library = SharedLibrary::open(&NAMES, options)?;
     let zmq = Zmq::load(&library)?;
@@ -146,7 +151,9 @@ pub(super) fn load(options: &Options) -> Result<Box<dyn Driver>, DriverError> {
         return Err(DriverError::new("zeromq: cannot make a context: out of memory"));
     }
     let context = Context { zmq, context };
-    for (option, value, name) in [(IO_THREADS, io_threads, "io_threads"), (MAX_SOCKETS, SOCKETS, "the limit on sockets")] {
+    for (option, value, name) in
+        [(IO_THREADS, io_threads, "io_threads"), (MAX_SOCKETS, SOCKETS, "the limit on sockets")]
+    {
         // SAFETY: the context is live.
         if unsafe { (context.zmq.zmq_ctx_set)(context.context, option, value) } != 0 {
             return Err(context.error(&format!("set {name} to {value}")));
@@ -249,9 +256,14 @@ impl ZeroMqSocket {
             applied.insert("tcp_nodelay".into(), true.into());
         }
         if transport != Transport::Inproc {
-            for (name, option, limit) in [("send_buffer_bytes", SNDBUF, "wmem_max"), ("receive_buffer_bytes", RCVBUF, "rmem_max")] {
+            for (name, option, limit) in
+                [("send_buffer_bytes", SNDBUF, "wmem_max"), ("receive_buffer_bytes", RCVBUF, "rmem_max")]
+            {
                 let asked = self.get(option)?;
-                applied.insert(name.into(), if asked > 0 { kernel_grants(asked, limit).into() } else { "automatic".into() });
+                applied.insert(
+                    name.into(),
+                    if asked > 0 { kernel_grants(asked, limit).into() } else { "automatic".into() },
+                );
             }
         }
         self.applied = applied;
@@ -320,7 +332,9 @@ impl Socket for ZeroMqSocket {
         let length = unsafe { (self.context.zmq.zmq_msg_recv)(&mut *self.message, self.socket, 0) };
         if let Ok(length) = usize::try_from(length) {
             // SAFETY: the message was received and has `length` bytes, which stay until the next call on it; that needs `&mut self`.
-            return Ok(Some(unsafe { std::slice::from_raw_parts((self.context.zmq.zmq_msg_data)(&mut *self.message).cast(), length) }));
+            return Ok(Some(unsafe {
+                std::slice::from_raw_parts((self.context.zmq.zmq_msg_data)(&mut *self.message).cast(), length)
+            }));
         }
         match self.context.errno() {
             libc::EAGAIN | libc::EINTR => Ok(None),

@@ -51,7 +51,8 @@ impl Study {
         let mut out = String::from("# As resolved: defaults filled in, overrides applied.\n");
         let _ = writeln!(out, "title = {}\nquestion = {}", quoted(&self.title), quoted(&self.question));
         for section in [Section::Workload, Section::Limits, Section::Run] {
-            let keys: Vec<_> = self.settings.iter().filter(|(name, _)| key(name).is_some_and(|key| key.section == section)).collect();
+            let keys: Vec<_> =
+                self.settings.iter().filter(|(name, _)| key(name).is_some_and(|key| key.section == section)).collect();
             if !keys.is_empty() {
                 let _ = writeln!(out, "\n[{}]", section.name());
             }
@@ -87,7 +88,8 @@ impl Study {
             }
         }
         for claim in &self.claims {
-            let names = |names: &[String]| list(&names.iter().map(|name| Value::from(name.as_str())).collect::<Vec<_>>());
+            let names =
+                |names: &[String]| list(&names.iter().map(|name| Value::from(name.as_str())).collect::<Vec<_>>());
             let _ = writeln!(
                 out,
                 "\n[[claims]]\nid = {}\nsays = {}\nfigure = \"{}\"\nbest = {}\namong = {}\nshare = {}",

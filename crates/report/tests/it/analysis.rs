@@ -24,10 +24,7 @@ fn a_single_run_has_no_interval() {
     let mut lab = Lab::new(TWO);
     lab.latencies("alpha", &[1_000]);
     let report = lab.report();
-    let found = cell(&report, "alpha")
-        .figures
-        .get(Column::LatencyP50)
-        .unwrap();
+    let found = cell(&report, "alpha").figures.get(Column::LatencyP50).unwrap();
     assert_eq!((found.value, found.interval), (1_000.0, None));
 }
 
@@ -131,23 +128,11 @@ fn invalid_runs_are_never_mixed_with_valid_ones() {
     });
     let report = lab.report();
     let alpha = cell(&report, "alpha");
-    assert_eq!(
-        (alpha.status, alpha.runs, alpha.valid_runs),
-        (Status::Valid, 3, 2)
-    );
-    assert_eq!(
-        alpha.figures.get(Column::Delivered),
-        estimate(1_000.0, 1_000.0, 1_000.0)
-    );
+    assert_eq!((alpha.status, alpha.runs, alpha.valid_runs), (Status::Valid, 3, 2));
+    assert_eq!(alpha.figures.get(Column::Delivered), estimate(1_000.0, 1_000.0, 1_000.0));
     let beta = cell(&report, "beta");
-    assert_eq!(
-        (beta.status, beta.invalid_runs, beta.failed_runs),
-        (Status::Invalid, 2, 1)
-    );
-    assert_eq!(
-        beta.figures.get(Column::Delivered),
-        estimate(6_000.0, 5_000.0, 7_000.0)
-    );
+    assert_eq!((beta.status, beta.invalid_runs, beta.failed_runs), (Status::Invalid, 2, 1));
+    assert_eq!(beta.figures.get(Column::Delivered), estimate(6_000.0, 5_000.0, 7_000.0));
     assert_eq!(beta.quotable(Column::Delivered), None);
     assert_eq!((beta.reasons.len(), beta.reasons[0].runs), (1, 2));
     assert_eq!(beta.reasons[0].evidence, "first");
@@ -162,26 +147,16 @@ fn every_cell_of_the_study_is_there_in_its_order() {
     );
     lab.run("alpha qos=0", 2, |_| {});
     let report = lab.report();
-    let found: Vec<(String, Status)> = report
-        .cells()
-        .iter()
-        .map(|result| (result.cell.label(), result.status))
-        .collect();
+    let found: Vec<(String, Status)> =
+        report.cells().iter().map(|result| (result.cell.label(), result.status)).collect();
     let expected = [
         ("beta qos=0", Status::Missing),
         ("beta qos=1", Status::Missing),
         ("alpha qos=0", Status::Valid),
         ("alpha qos=1", Status::Skipped),
     ];
-    assert_eq!(
-        found,
-        expected.map(|(label, status)| (label.to_owned(), status))
-    );
-    let expected = Counts {
-        valid: 1,
-        missing: 8,
-        ..Counts::default()
-    };
+    assert_eq!(found, expected.map(|(label, status)| (label.to_owned(), status)));
+    let expected = Counts { valid: 1, missing: 8, ..Counts::default() };
     assert_eq!(report.counts(), expected);
 }
 
@@ -193,23 +168,13 @@ fn figures_are_multiples_of_the_floor_at_the_same_point() {
     lab.latencies("kernel qos=0", &[100, 120]);
     lab.latencies("kernel qos=1", &[200]);
     let report = lab.report();
-    let floor = |label| {
-        cell(&report, label)
-            .figures
-            .get(Column::FloorLatency)
-            .unwrap()
-    };
+    let floor = |label| cell(&report, label).figures.get(Column::FloorLatency).unwrap();
     assert_eq!(floor("alpha qos=0").value, 3.0);
-    assert_eq!(
-        floor("alpha qos=0").interval,
-        Some(Interval { lo: 2.5, hi: 3.6 })
-    );
+    assert_eq!(floor("alpha qos=0").interval, Some(Interval { lo: 2.5, hi: 3.6 }));
     assert_eq!(floor("alpha qos=1").value, 4.0);
     assert_eq!(floor("alpha qos=1").interval, None);
     assert_eq!(floor("kernel qos=0").value, 1.0);
-    let delivered = cell(&report, "alpha qos=0")
-        .figures
-        .get(Column::FloorDelivered);
+    let delivered = cell(&report, "alpha qos=0").figures.get(Column::FloorDelivered);
     assert_eq!(delivered, estimate(1.0, 1.0, 1.0));
 }
 
@@ -222,10 +187,7 @@ fn an_invalid_floor_is_no_floor() {
         spoil(run, Reason::NoisyMachine, "steal");
     }
     let report = lab.report();
-    assert_eq!(
-        cell(&report, "alpha").figures.get(Column::FloorLatency),
-        None
-    );
+    assert_eq!(cell(&report, "alpha").figures.get(Column::FloorLatency), None);
 }
 
 #[test]

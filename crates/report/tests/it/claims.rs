@@ -5,15 +5,11 @@ use pubmark_report::{ClaimResult, Outcome};
 
 /// A study over three systems and three qualities of service with these claims.
 fn lab(claims: &str) -> Lab {
-    Lab::new(&format!(
-        "[axes]\nsystem = [\"alpha\", \"beta\", \"gamma\"]\nqos = [0, 1, 2]\n{claims}"
-    ))
+    Lab::new(&format!("[axes]\nsystem = [\"alpha\", \"beta\", \"gamma\"]\nqos = [0, 1, 2]\n{claims}"))
 }
 
 fn claim(rest: &str) -> String {
-    format!(
-        "[[claims]]\nid = \"c\"\nsays = \"alpha is fastest\"\nfigure = \"latency_p50_ns\"\n{rest}\n"
-    )
+    format!("[[claims]]\nid = \"c\"\nsays = \"alpha is fastest\"\nfigure = \"latency_p50_ns\"\n{rest}\n")
 }
 
 /// Two runs of each system at a point, of these times and 1 ns more.
@@ -144,8 +140,7 @@ fn a_share_that_is_met_exactly_is_met() {
 
 #[test]
 fn parts_of_one_claim_are_decided_together() {
-    let part =
-        |best: &str, qos: u8| claim(&format!("best = [\"{best}\"]\n[claims.where]\nqos = {qos}"));
+    let part = |best: &str, qos: u8| claim(&format!("best = [\"{best}\"]\n[claims.where]\nqos = {qos}"));
     for (times, expected) in [
         ([[10, 20, 30], [20, 10, 30]], Outcome::Holds),
         ([[10, 20, 30], [10, 20, 30]], Outcome::Fails),

@@ -87,11 +87,7 @@ fn a_row_has_plain_numbers_and_blanks() {
     ];
     assert_eq!(lines[1], expected.join(","));
     assert!(lines[2].starts_with("alpha,1024,1,0,0,,,"), "{}", lines[2]);
-    assert!(
-        lines[3].starts_with("kernel,1024,0,1,1,0,,,"),
-        "{}",
-        lines[3]
-    );
+    assert!(lines[3].starts_with("kernel,1024,0,1,1,0,,,"), "{}", lines[3]);
 }
 
 #[test]
@@ -99,13 +95,8 @@ fn the_file_is_the_text() {
     let (dir, report) = (tempdir().unwrap(), lab().report());
     let path = dir.path().join("summary.csv");
     report.write_csv(&path).unwrap();
-    assert_eq!(
-        std::fs::read_to_string(&path).unwrap(),
-        report.csv().unwrap()
-    );
-    let error = report
-        .write_csv(&dir.path().join("no/such/folder"))
-        .unwrap_err();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), report.csv().unwrap());
+    let error = report.write_csv(&dir.path().join("no/such/folder")).unwrap_err();
     assert!(error.to_string().contains("cannot write"), "{error}");
 }
 
@@ -115,16 +106,8 @@ fn the_same_rows_are_objects() {
     let rows = report.summary_json();
     let rows = rows.as_array().unwrap();
     assert_eq!(rows.len(), 3);
-    let keys: Vec<&str> = rows[0]
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect();
-    assert_eq!(
-        keys.join(","),
-        report.csv().unwrap().lines().next().unwrap()
-    );
+    let keys: Vec<&str> = rows[0].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys.join(","), report.csv().unwrap().lines().next().unwrap());
     assert_eq!(rows[0]["system"], "alpha");
     assert_eq!(rows[0]["payload"], 1024);
     assert_eq!(rows[0]["lost"], 250);

@@ -17,9 +17,7 @@ static SYSTEMS: LazyLock<Vec<System>> = LazyLock::new(|| {
              driver = \"mock\"\npatterns = [\"pairs\", \"request-reply\"]\n"
         )
     };
-    ["alpha", "beta", "gamma", "kernel", "mock"]
-        .map(|name| System::parse(name, name, &file(name)).unwrap())
-        .into()
+    ["alpha", "beta", "gamma", "kernel", "mock"].map(|name| System::parse(name, name, &file(name)).unwrap()).into()
 });
 
 /// The systems that the studies of these tests may name.
@@ -38,14 +36,10 @@ impl Lab {
     /// A study with these lines after its title.
     pub fn new(text: &str) -> Lab {
         let text = format!("title = \"T\"\nquestion = \"Q?\"\n{text}");
-        let study = Study::parse("study.toml", &text, &systems, &Reading::default())
-            .unwrap_or_else(|error| panic!("{error}"));
+        let study =
+            Study::parse("study.toml", &text, &systems, &Reading::default()).unwrap_or_else(|error| panic!("{error}"));
         let cells = plan::cells(&study, &systems).unwrap();
-        Lab {
-            study,
-            cells,
-            records: Records::default(),
-        }
+        Lab { study, cells, records: Records::default() }
     }
 
     /// Adds a valid run of the cell with this label, changed by `change`.
@@ -78,12 +72,7 @@ impl Lab {
     /// Writes the results folder, with this after the records.
     pub fn write(&self, dir: &Path, tail: &str) {
         std::fs::write(dir.join("study.toml"), self.study.to_toml()).unwrap();
-        let lines: String = self
-            .records
-            .runs
-            .iter()
-            .map(|run| serde_json::to_string(run).unwrap() + "\n")
-            .collect();
+        let lines: String = self.records.runs.iter().map(|run| serde_json::to_string(run).unwrap() + "\n").collect();
         std::fs::write(dir.join("runs.jsonl"), lines + tail).unwrap();
     }
 }
@@ -118,10 +107,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         machine: Default::default(),
         remarks: Vec::new(),
         error: None,
-        verdict: Verdict {
-            valid: true,
-            reasons: Vec::new(),
-        },
+        verdict: Verdict { valid: true, reasons: Vec::new() },
     };
     run.counts.expected = 20_000;
     run.counts.delivered = 20_000;
@@ -147,10 +133,7 @@ pub fn histogram(times: &[(u64, u64)]) -> Histogram {
 /// Makes a run invalid.
 pub fn spoil(run: &mut RunRecord, reason: Reason, evidence: &str) {
     run.verdict.valid = false;
-    run.verdict.reasons.push(Finding {
-        reason,
-        evidence: evidence.into(),
-    });
+    run.verdict.reasons.push(Finding { reason, evidence: evidence.into() });
 }
 
 /// Makes a run one that could not be made.
@@ -160,11 +143,7 @@ pub fn fail(run: &mut RunRecord, error: &str) {
 }
 
 pub fn usage(cpu_s: f64) -> Usage {
-    Usage {
-        cpu_s,
-        cpu_cores: cpu_s,
-        ..Usage::default()
-    }
+    Usage { cpu_s, cpu_cores: cpu_s, ..Usage::default() }
 }
 
 /// The cell with this label.

@@ -31,11 +31,7 @@ fn a_torn_last_line_is_left_out_and_told() {
     let records = read_records(dir.path()).unwrap();
     assert_eq!((records.runs.len(), records.torn), (2, true));
     let report = Report::load(dir.path(), &systems).unwrap();
-    assert!(
-        report
-            .terminal(80, false)
-            .contains("The last record breaks off")
-    );
+    assert!(report.terminal(80, false).contains("The last record breaks off"));
 }
 
 #[test]
@@ -75,17 +71,7 @@ fn a_record_of_another_layout_is_refused() {
     let (dir, lab) = (tempdir().unwrap(), lab());
     lab.write(dir.path(), "{\"schema\":2}\n");
     let error = read_records(dir.path()).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            ReadError::Schema {
-                line: 3,
-                found: 2,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, ReadError::Schema { line: 3, found: 2, .. }), "{error}");
 }
 
 #[test]
@@ -100,10 +86,7 @@ fn a_run_made_again_takes_the_place_of_the_one_that_failed() {
     assert_eq!((records.runs.len(), records.superseded), (2, 1));
     assert_eq!(records.runs[1].remarks, ["again"]);
     let report = Report::load(dir.path(), &systems).unwrap();
-    let expected = Counts {
-        valid: 2,
-        ..Counts::default()
-    };
+    let expected = Counts { valid: 2, ..Counts::default() };
     assert_eq!(report.counts(), expected);
 }
 
@@ -119,14 +102,9 @@ fn a_damaged_histogram_is_an_error_that_names_the_cell() {
 #[test]
 fn a_record_of_no_cell_is_told() {
     let mut lab = lab();
-    lab.records.runs[1]
-        .cell
-        .insert("system".into(), "beta".into());
+    lab.records.runs[1].cell.insert("system".into(), "beta".into());
     let text = lab.report().terminal(80, false);
-    assert!(
-        text.contains("Records of no cell of this study, left out: 1."),
-        "{text}"
-    );
+    assert!(text.contains("Records of no cell of this study, left out: 1."), "{text}");
 }
 
 #[test]

@@ -43,26 +43,17 @@ fn lab() -> Lab {
 
 #[test]
 fn eighty_columns_hold_what_matters() {
-    assert_eq!(
-        lab().report().terminal(80, false),
-        include_str!("expected/80.txt")
-    );
+    assert_eq!(lab().report().terminal(80, false), include_str!("expected/80.txt"));
 }
 
 #[test]
 fn two_hundred_columns_hold_all() {
-    assert_eq!(
-        lab().report().terminal(200, false),
-        include_str!("expected/200.txt")
-    );
+    assert_eq!(lab().report().terminal(200, false), include_str!("expected/200.txt"));
 }
 
 #[test]
 fn markdown_has_the_same_tables() {
-    assert_eq!(
-        lab().report().markdown(),
-        include_str!("expected/report.md")
-    );
+    assert_eq!(lab().report().markdown(), include_str!("expected/report.md"));
 }
 
 #[test]
@@ -111,16 +102,7 @@ fn given_rates_and_max_have_tables_of_their_own() {
         let line = text.lines().find(|line| line.starts_with(start)).unwrap();
         line.split_whitespace().map(str::to_owned).collect()
     };
-    let expected = [
-        "system",
-        "p50",
-        "½",
-        "p50",
-        "p99",
-        "msg/s",
-        "delivered",
-        "verdict",
-    ];
+    let expected = ["system", "p50", "½", "p50", "p99", "msg/s", "delivered", "verdict"];
     assert_eq!(row(rated, "system"), expected);
     let expected = "alpha 40.0 µs ±0% 20.0 µs 40.0 µs ±0% 20.0k ±0% 100 % winner";
     assert_eq!(row(rated, "alpha").join(" "), expected);
@@ -195,9 +177,7 @@ fn where_axes_leave_little_room_the_intervals_go_last_and_it_says_so() {
     lab.latencies("alpha arrival=uniform pairs=1 64B", &[12_000, 12_400]);
     let text = lab.report().terminal(80, false);
     let words: Vec<&str> = text.split_whitespace().collect();
-    let told = words
-        .join(" ")
-        .contains("the intervals (±); summary.csv has all");
+    let told = words.join(" ").contains("the intervals (±); summary.csv has all");
     assert!(told, "{text}");
     assert_eq!(text.matches('±').count(), 1, "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80));
@@ -239,8 +219,7 @@ fn hostile_records_are_harmless() {
 
 #[test]
 fn a_hostile_study_keeps_the_shape_of_a_markdown_table() {
-    let mut lab =
-        Lab::new("[axes]\nsystem = [\"alpha\"]\noptions.library = [\"a|b\", \"c\\nd\"]\n");
+    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\"]\noptions.library = [\"a|b\", \"c\\nd\"]\n");
     lab.study.title = "# <b>\n## b".into();
     let text = lab.report().markdown();
     assert!(text.starts_with("# \\# &lt;b&gt; \\#\\# b\n\n"), "{text}");
@@ -254,14 +233,8 @@ fn a_hostile_study_keeps_the_shape_of_a_markdown_table() {
 fn a_throughput_never_stands_without_its_delivered_ratio() {
     for (report, width) in [(lab(), 72), (lab(), 300), (both(), 72), (both(), 300)] {
         let text = report.report().terminal(width, false);
-        let heads: Vec<&str> = text
-            .lines()
-            .filter(|line| line.contains("msg/s  "))
-            .collect();
+        let heads: Vec<&str> = text.lines().filter(|line| line.contains("msg/s  ")).collect();
         assert!(!heads.is_empty(), "{text}");
-        assert!(
-            heads.iter().all(|head| head.contains("delivered")),
-            "{text}"
-        );
+        assert!(heads.iter().all(|head| head.contains("delivered")), "{text}");
     }
 }

@@ -33,16 +33,9 @@ fn few_values_agree_with_full_enumeration() {
     for case in cases {
         let found = bootstrap_median(&case.values, 1).expect("finite values");
         assert_eq!(found.value, case.value, "{:?}", case.values);
-        let expected = Interval {
-            lo: case.lo,
-            hi: case.hi,
-        };
+        let expected = Interval { lo: case.lo, hi: case.hi };
         assert_eq!(found.interval, Some(expected), "{:?}", case.values);
-        assert_eq!(
-            bootstrap_median(&case.values, 2),
-            Some(found),
-            "no seed is used"
-        );
+        assert_eq!(bootstrap_median(&case.values, 2), Some(found), "no seed is used");
     }
 }
 
@@ -64,14 +57,8 @@ fn many_values_come_near_the_binomial_interval() {
     let Interval { lo, hi } = found.interval.expect("many values");
     assert!((39.0..=43.0).contains(&lo), "{lo}");
     assert!((59.0..=63.0).contains(&hi), "{hi}");
-    assert_eq!(
-        bootstrap_median(&values, 7),
-        Some(found),
-        "the seed decides"
-    );
-    let all: Vec<_> = (0..20)
-        .map(|seed| bootstrap_median(&values, seed))
-        .collect();
+    assert_eq!(bootstrap_median(&values, 7), Some(found), "the seed decides");
+    let all: Vec<_> = (0..20).map(|seed| bootstrap_median(&values, seed)).collect();
     assert!(all.iter().any(|other| *other != all[0]), "no seed is used");
 }
 
@@ -85,10 +72,7 @@ fn quantile_intervals_agree_with_full_enumeration() {
         let found = bootstrap_quantile(&runs, case.quantile, 1).expect("values in range");
         let what = format!("{:?} at {}", case.runs, case.quantile);
         assert_eq!(found.value, case.value, "{what}");
-        let expected = Interval {
-            lo: case.lo,
-            hi: case.hi,
-        };
+        let expected = Interval { lo: case.lo, hi: case.hi };
         assert_eq!(found.interval, Some(expected), "{what}");
     }
 }

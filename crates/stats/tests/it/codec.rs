@@ -6,11 +6,7 @@ use pubmark_stats::{Histogram, HistogramError, LATENCY_MAX_NS};
 use crate::vectors::load;
 
 fn empty(digits: u8) -> Histogram {
-    if digits == 3 {
-        Histogram::latency()
-    } else {
-        Histogram::coarse()
-    }
+    if digits == 3 { Histogram::latency() } else { Histogram::coarse() }
 }
 
 #[test]
@@ -51,10 +47,7 @@ fn refuses_each_flaw_by_its_name() {
 #[test]
 fn refuses_long_text_unread() {
     let error = Histogram::decode(&"A".repeat(1 << 20)).expect_err("too long");
-    assert!(matches!(
-        error,
-        HistogramError::TooLong { len: 1_048_576, .. }
-    ));
+    assert!(matches!(error, HistogramError::TooLong { len: 1_048_576, .. }));
 }
 
 /// Every bucket in use, with counts that do not compress: the longest text
@@ -65,9 +58,7 @@ fn reads_the_fullest_histogram() {
     let mut mixed = 1_u64;
     let mut value = 0;
     while value <= LATENCY_MAX_NS {
-        mixed = mixed
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        mixed = mixed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         histogram.record_n(value, (mixed >> 27) + 1);
         value += (value / 2_048).max(1);
     }

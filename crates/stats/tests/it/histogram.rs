@@ -33,33 +33,14 @@ fn quantiles_and_moments_agree_with_numpy() {
 #[test]
 fn summary_of_one_to_a_thousand_is_exact() {
     let values: Vec<u64> = (1..=1_000).collect();
-    let summary = of(Histogram::latency(), &values)
-        .summary()
-        .expect("not empty");
+    let summary = of(Histogram::latency(), &values).summary().expect("not empty");
     assert_eq!((summary.count, summary.min, summary.max), (1_000, 1, 1_000));
-    assert_eq!(
-        (
-            summary.p50,
-            summary.p90,
-            summary.p95,
-            summary.p99,
-            summary.p999
-        ),
-        (500, 900, 950, 990, 999)
-    );
+    assert_eq!((summary.p50, summary.p90, summary.p95, summary.p99, summary.p999), (500, 900, 950, 990, 999));
     assert_close(summary.mean, 500.5, 1e-12, "mean");
     // √((n² − 1) / 12)
-    assert_close(
-        summary.stddev,
-        (999_999.0_f64 / 12.0).sqrt(),
-        1e-12,
-        "stddev",
-    );
+    assert_close(summary.stddev, (999_999.0_f64 / 12.0).sqrt(), 1e-12, "stddev");
     let json = serde_json::to_string(&summary).expect("numbers");
-    assert_eq!(
-        serde_json::from_str::<pubmark_stats::Summary>(&json).ok(),
-        Some(summary)
-    );
+    assert_eq!(serde_json::from_str::<pubmark_stats::Summary>(&json).ok(), Some(summary));
 }
 
 #[test]
@@ -67,19 +48,13 @@ fn nothing_recorded_has_no_summary() {
     let histogram = Histogram::latency();
     assert_eq!(histogram.summary(), None);
     assert!(histogram.is_empty());
-    assert_eq!(
-        (histogram.min(), histogram.max(), histogram.value_at(0.5)),
-        (0, 0, 0)
-    );
+    assert_eq!((histogram.min(), histogram.max(), histogram.value_at(0.5)), (0, 0, 0));
     assert_eq!((histogram.mean(), histogram.stddev()), (0.0, 0.0));
 }
 
 #[test]
 fn beyond_an_hour_saturates_and_is_counted() {
-    let mut histogram = of(
-        Histogram::latency(),
-        &[0, LATENCY_MAX_NS, LATENCY_MAX_NS + 1, u64::MAX],
-    );
+    let mut histogram = of(Histogram::latency(), &[0, LATENCY_MAX_NS, LATENCY_MAX_NS + 1, u64::MAX]);
     histogram.record_n(u64::MAX, 5);
     assert_eq!(histogram.count(), 9);
     assert_eq!(histogram.saturated(), 7);
@@ -113,10 +88,7 @@ fn precisions_do_not_mix() {
     let mut fine = of(Histogram::latency(), &[5]);
     let coarse = of(Histogram::coarse(), &[5]);
     let refused = fine.merge(&coarse);
-    assert!(matches!(
-        refused,
-        Err(HistogramError::Precision { ours: 3, theirs: 2 })
-    ));
+    assert!(matches!(refused, Err(HistogramError::Precision { ours: 3, theirs: 2 })));
     assert_eq!(fine.count(), 1);
     assert_ne!(fine, coarse);
 }

@@ -18,12 +18,7 @@ fn agrees_with_scipy_in_both_tails() {
 fn two_sided_p_takes_both_tails() {
     assert_eq!(normal_two_sided_p(0.0), 1.0);
     for z in [0.7, -1.96, 4.0] {
-        assert_close(
-            normal_two_sided_p(z),
-            2.0 * normal_cdf(-f64::abs(z)),
-            1e-12,
-            "p",
-        );
+        assert_close(normal_two_sided_p(z), 2.0 * normal_cdf(-f64::abs(z)), 1e-12, "p");
     }
 }
 

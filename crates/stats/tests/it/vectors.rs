@@ -125,8 +125,5 @@ pub fn distribution(name: &str) -> Vec<u64> {
 #[track_caller]
 pub fn assert_close(found: f64, expected: f64, relative: f64, what: &str) {
     let bound = expected.abs() * relative;
-    assert!(
-        (found - expected).abs() <= bound,
-        "{what}: {found:e}, expected {expected:e} within {bound:e}"
-    );
+    assert!((found - expected).abs() <= bound, "{what}: {found:e}, expected {expected:e} within {bound:e}");
 }

@@ -56,7 +56,8 @@ pub(super) fn bind(spec: &SocketSpec<'_>) -> io::Result<(String, impl FnMut() ->
 
 /// Connects to a bound socket, and makes itself known to it.
 pub(super) fn connect(spec: &SocketSpec<'_>, to: &str) -> io::Result<Box<dyn Wire>> {
-    let peer: SocketAddr = to.strip_prefix("udp://").and_then(|address| address.parse().ok()).ok_or_else(|| unsupported(to))?;
+    let peer: SocketAddr =
+        to.strip_prefix("udp://").and_then(|address| address.parse().ok()).ok_or_else(|| unsupported(to))?;
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     set_up(&socket, spec)?;
     socket.connect(peer)?;
@@ -65,7 +66,13 @@ pub(super) fn connect(spec: &SocketSpec<'_>, to: &str) -> io::Result<Box<dyn Wir
 }
 
 fn is_pause(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused)
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock
+            | io::ErrorKind::TimedOut
+            | io::ErrorKind::Interrupted
+            | io::ErrorKind::ConnectionRefused
+    )
 }
 
 /// What a send came to: a datagram to nobody is lost, like any other.
@@ -73,7 +80,9 @@ fn sent(result: io::Result<usize>) -> io::Result<Sent> {
     match result {
         Ok(_) => Ok(Sent::Accepted),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(Sent::Accepted),
-        Err(error) if is_pause(&error) || error.raw_os_error() == Some(nix::errno::Errno::ENOBUFS as i32) => Ok(Sent::Full),
+        Err(error) if is_pause(&error) || error.raw_os_error() == Some(nix::errno::Errno::ENOBUFS as i32) => {
+            Ok(Sent::Full)
+        }
         Err(error) => Err(error),
     }
 }

@@ -93,7 +93,8 @@ struct In {
 pub(super) fn pair(capacity: usize, first: &Bell, second: &Bell) -> (RingWire, RingWire) {
     let (there_out, there_in) = lane(capacity);
     let (back_out, back_in) = lane(capacity);
-    let wire = |out, inward, mine: &Bell, theirs: &Bell| RingWire { out, inward, mine: mine.clone(), theirs: theirs.clone() };
+    let wire =
+        |out, inward, mine: &Bell, theirs: &Bell| RingWire { out, inward, mine: mine.clone(), theirs: theirs.clone() };
     (wire(there_out, back_in, first, second), wire(back_out, there_in, second, first))
 }
 
@@ -128,7 +129,9 @@ impl Wire for RingWire {
             let full = &self.inward.full;
             self.mine.wait_unless(|| !full.is_empty());
         }
-        let Ok(message) = self.inward.full.pop() else { return Ok(false) };
+        let Ok(message) = self.inward.full.pop() else {
+            return Ok(false);
+        };
         let emptied = std::mem::replace(&mut self.inward.held, message);
         if emptied.capacity() > 0 {
             // One more fits than there can be; were it full, the buffer is freed.

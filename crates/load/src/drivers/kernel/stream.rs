@@ -18,6 +18,7 @@ const READ_AT_ONCE: usize = 64 << 10;
 #[derive(Clone, Copy)]
 pub(super) struct Setup {
     nodelay: bool,
+    coalesce: usize,
     buffer: usize,
     payload: usize,
 }
@@ -26,6 +27,7 @@ impl Setup {
     pub fn new(spec: &SocketSpec<'_>) -> Setup {
         Setup {
             nodelay: spec.options.flag("tcp_nodelay"),
+            coalesce: if spec.unthrottled { spec.options.number("coalesce") as usize } else { 0 },
             buffer: spec.options.number("socket_buffer") as usize,
             payload: spec.payload_bytes as usize,
         }
@@ -60,6 +62,7 @@ impl Setup {
             blocking,
             is_blocking: true,
             owed: Vec::new(),
+            coalesce: self.coalesce,
             buffer: vec![0; READ_AT_ONCE.max(2 * (self.payload + PREFIX))],
             from: 0,
             to: 0,
@@ -75,7 +78,10 @@ struct StreamWire<S> {
     nonblocking: fn(&S) -> io::Result<()>,
     blocking: fn(&S) -> io::Result<()>,
     is_blocking: bool,
+    /// What was accepted and is not written yet.
     owed: Vec<u8>,
+    /// Gather this much before writing; 0 writes each message at once.
+    coalesce: usize,
     buffer: Vec<u8>,
     from: usize,
     to: usize,
@@ -134,13 +140,31 @@ impl<S: Read + Write + AsFd> StreamWire<S> {
         Ok(Sent::Accepted)
     }
 
+    /// Gathers small messages, so that one system call writes many.
+    fn gather(&mut self, message: &[u8]) -> io::Result<Sent> {
+        if self.owed.len() >= self.coalesce {
+            self.set_blocking(true)?;
+            if !self.settle()? {
+                return Ok(Sent::Full);
+            }
+        }
+        self.owed.extend_from_slice(&(message.len() as u32).to_le_bytes());
+        self.owed.extend_from_slice(message);
+        Ok(Sent::Accepted)
+    }
+
     /// The next whole message in the buffer.
     fn next(&mut self) -> io::Result<bool> {
         let rest = &self.buffer[self.from..self.to];
-        let Some(prefix) = rest.first_chunk::<PREFIX>() else { return Ok(false) };
+        let Some(prefix) = rest.first_chunk::<PREFIX>() else {
+            return Ok(false);
+        };
         let length = u32::from_le_bytes(*prefix) as usize;
         if length + PREFIX > self.limit {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a message claims {length} bytes: the peer is no pubmark publisher")));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("a message claims {length} bytes: the peer is no pubmark publisher"),
+            ));
         }
         if rest.len() < PREFIX + length {
             return Ok(false);
@@ -153,12 +177,25 @@ impl<S: Read + Write + AsFd> StreamWire<S> {
 
 impl<S: Read + Write + AsFd + Send> Wire for StreamWire<S> {
     fn offer(&mut self, message: &[u8]) -> io::Result<Sent> {
-        match self.write(message) {
+        let sent = if 2 * message.len() < self.coalesce { self.gather(message) } else { self.write(message) };
+        match sent {
             Err(error) if is_farewell(&error) => {
                 self.closed = true;
                 Ok(Sent::Accepted)
             }
             other => other,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.set_blocking(true)?;
+        match self.settle() {
+            Err(error) if is_farewell(&error) => {
+                self.closed = true;
+                self.owed.clear();
+                Ok(())
+            }
+            settled => settled.map(|_| ()),
         }
     }
 

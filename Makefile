@@ -1,0 +1,74 @@
+# Everything a build or a test needs is installed by these targets.
+# `make quickstart` and `make test` work on a fresh Debian machine with git,
+# a Rust toolchain and a C compiler.
+
+LIBRARIES := libzmq5 libnanomsg5 libnng1
+HEADERS   := libzmq3-dev
+PUBMARK   := target/release/pubmark
+SUDO      := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+FUZZ_SECONDS ?= 30
+
+.PHONY: help quickstart build test test-all lint deps deps-dev bench fuzz deny docs clean
+
+help:
+	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
+	@echo "make build        the release build: $(PUBMARK)"
+	@echo "make test         every test (installs what they need)"
+	@echo "make test-all     the same, and benches, fuzz targets and the licence check"
+	@echo "make bench        the message path beside plain C loops; the rates that are offered"
+	@echo "make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
+	@echo "make deny         licences, sources and duplicates of the dependencies"
+
+# Exit code 3 says that a run is not valid (on a busy machine, say): the table
+# shows which and why, and the quickstart has done its work all the same.
+quickstart: deps build
+	$(PUBMARK) run quickstart || [ $$? -eq 3 ]
+
+build:
+	cargo build --release --locked
+
+test: deps lint
+	cargo test --workspace --locked
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+test-all: test bench fuzz deny
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Installs the packages that are not there yet; quick when they are.
+define install
+	@missing=""; for package in $(1); do \
+	  dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$package"; \
+	done; \
+	if [ -n "$$missing" ]; then \
+	  command -v apt-get >/dev/null || { echo "please install:$$missing (no apt-get here)"; exit 1; }; \
+	  $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $$missing; \
+	fi
+endef
+
+deps:
+	$(call install,$(LIBRARIES))
+
+deps-dev:
+	$(call install,$(LIBRARIES) $(HEADERS))
+
+bench: deps-dev
+	cargo bench --locked -p pubmark
+
+fuzz:
+	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+	for target in $$(cd fuzz && cargo fuzz list); do \
+	  RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 || exit 1; \
+	done
+
+deny:
+	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+	cargo deny check bans licenses sources
+
+docs:
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+clean:
+	cargo clean

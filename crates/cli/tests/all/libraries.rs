@@ -1,0 +1,215 @@
+//! Real libraries over real transports.
+
+use crate::support::{Place, stderr, stdout};
+use serde_json::Value;
+
+const LIBRARIES: [&str; 3] = ["zeromq", "nanomsg", "nng"];
+const TRANSPORTS: [&str; 3] = ["inproc", "ipc", "tcp"];
+
+fn bench(system: &str, arguments: &[&str]) -> Value {
+    let place = Place::new();
+    let mut all = vec!["bench", system, "--repeats", "1", "--json", "-q", "--out", "r"];
+    all.extend(arguments);
+    let output = place.run(&all);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{system} {arguments:?}: {}", stderr(&output));
+    let json: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let record = json["runs"][0].clone();
+    assert!(record["error"].is_null(), "{system} {arguments:?}: {}", record["error"]);
+    let count = |name: &str| record["counts"][name].as_u64().unwrap();
+    assert_eq!(count("offered"), count("sent") + count("not_sent"), "{system} {arguments:?}");
+    assert_eq!(count("expected"), count("delivered") + count("lost"), "{system} {arguments:?}");
+    assert_eq!(count("corrupted") + count("duplicated") + count("reordered"), 0, "{system} {arguments:?}");
+    place.assert_swept();
+    record
+}
+
+fn count(record: &Value, name: &str) -> u64 {
+    record["counts"][name].as_u64().unwrap()
+}
+
+#[test]
+fn every_pattern_delivers_over_every_transport() {
+    let patterns: [(&[&str], u64); 5] = [
+        (&["--pattern", "pairs", "--pairs", "2"], 2),
+        (&["--pattern", "fan-out", "--subscribers", "3"], 3),
+        (&["--pattern", "fan-in", "--publishers", "3"], 3),
+        (&["--pattern", "request-reply", "--pairs", "2"], 2),
+        (&["--pattern", "pipeline", "--publishers", "2", "--subscribers", "2"], 2),
+    ];
+    for system in ["kernel"].into_iter().chain(LIBRARIES) {
+        for transport in TRANSPORTS {
+            for (pattern, factor) in patterns {
+                let mut arguments = vec![
+                    "--transport",
+                    transport,
+                    "--rate",
+                    "500",
+                    "--warmup",
+                    "50ms",
+                    "--duration",
+                    "200ms",
+                    "--payload",
+                    "100B",
+                    "--set",
+                    "verify=full",
+                ];
+                arguments.extend(pattern);
+                let record = bench(system, &arguments);
+                assert_eq!(count(&record, "expected"), 100 * factor, "{system} {arguments:?}");
+                assert_eq!(count(&record, "delivered"), 100 * factor, "{system} {arguments:?}");
+                assert_eq!(record["latency_ns"]["count"], 100 * factor, "{system} {arguments:?}");
+            }
+        }
+    }
+    let udp = bench("kernel", &["--transport", "udp", "--rate", "500", "--warmup", "50ms", "--duration", "200ms"]);
+    assert_eq!(count(&udp, "expected"), 100);
+}
+
+#[test]
+fn what_is_asked_is_offered_and_sent() {
+    for (rate, duration, due) in [("1", "3s", 3), ("1000", "1s", 1_000), ("50000", "1s", 50_000)] {
+        let record = bench(
+            "zeromq",
+            &["--transport", "inproc", "--rate", rate, "--warmup", "100ms", "--duration", duration, "--payload", "64B"],
+        );
+        assert_eq!(count(&record, "offered"), due, "{rate} msg/s");
+        assert_eq!(count(&record, "sent"), due, "{rate} msg/s");
+        assert_eq!(record["send_lag_ns"]["count"], due, "the lag of every send is reported");
+    }
+}
+
+#[test]
+fn a_count_of_messages_is_exact_at_any_rate() {
+    for rate in ["2000", "max"] {
+        let record = bench(
+            "nng",
+            &["--transport", "ipc", "--pattern", "pipeline", "--rate", rate, "--warmup", "50ms", "--count", "500"],
+        );
+        assert_eq!((count(&record, "offered"), count(&record, "delivered")), (500, 500), "{rate}");
+    }
+}
+
+#[test]
+fn unthrottled_pubsub_ends_by_itself_and_reports_its_loss() {
+    for system in LIBRARIES {
+        let record = bench(
+            system,
+            &[
+                "--transport",
+                "tcp",
+                "--pattern",
+                "fan-out",
+                "--subscribers",
+                "2",
+                "--rate",
+                "max",
+                "--warmup",
+                "50ms",
+                "--duration",
+                "500ms",
+                "--payload",
+                "1KB",
+                "--set",
+                "options.queue_messages=10",
+            ],
+        );
+        assert!(count(&record, "sent") > 0, "{system}");
+        assert_eq!(count(&record, "expected"), 2 * count(&record, "sent"), "{system}");
+        assert!(record["latency_ns"].is_null(), "{system}");
+        assert!(record["rates"]["delivered_per_s"].as_f64().unwrap() > 0.0, "{system}");
+    }
+}
+
+#[test]
+fn what_a_library_accepted_is_not_lost_at_the_end() {
+    // The publisher is done long before the subscriber has read all that
+    // waits in queues and socket buffers.
+    for system in LIBRARIES {
+        for transport in ["ipc", "tcp"] {
+            let record = bench(
+                system,
+                &[
+                    "--transport",
+                    transport,
+                    "--pattern",
+                    "pipeline",
+                    "--rate",
+                    "max",
+                    "--warmup",
+                    "50ms",
+                    "--duration",
+                    "300ms",
+                    "--payload",
+                    "32KB",
+                ],
+            );
+            assert!(count(&record, "sent") > 100, "{system} over {transport}");
+            assert_eq!(count(&record, "lost"), 0, "{system} over {transport}");
+        }
+    }
+}
+
+#[test]
+fn the_record_says_which_library_and_what_took_effect() {
+    for system in LIBRARIES {
+        let record = bench(system, &["--transport", "tcp", "--warmup", "50ms", "--duration", "100ms", "--rate", "100"]);
+        let versions = &record["versions"];
+        for field in ["pubmark", "library", "version", "path"] {
+            assert!(versions[field].as_str().is_some_and(|text| !text.is_empty()), "{system}: {field} in {versions}");
+        }
+        assert!(std::path::Path::new(versions["path"].as_str().unwrap()).exists(), "{versions}");
+        assert!(!record["applied"].as_object().unwrap().is_empty(), "{system}");
+        assert!(record["generator"]["cpu_s"].as_f64().unwrap() > 0.0);
+        assert!(record["generator"]["rss_bytes_max"].as_u64().unwrap() > 1 << 20);
+        assert!(record["generator"]["voluntary_switches"].as_u64().unwrap() > 0);
+        assert_eq!(record["agents"].as_array().unwrap().len(), 2, "a process for each role");
+    }
+}
+
+#[test]
+fn the_built_in_agent_passes_its_own_check() {
+    let place = Place::new();
+    for driver in ["kernel", "mock", "zeromq", "nanomsg", "nng"] {
+        let output = place.run(&["agent-check", "--driver", driver, env!("CARGO_BIN_EXE_pubmark"), "agent"]);
+        assert_eq!(output.status.code(), Some(0), "{driver}: {}", stdout(&output));
+        assert!(!stdout(&output).contains("FAIL"));
+    }
+    place.assert_swept();
+}
+
+#[test]
+fn systems_are_listed_with_their_versions() {
+    let place = Place::new();
+    let output = place.run(&["systems", "--json"]);
+    let list: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    for system in list.as_array().unwrap() {
+        assert!(system["missing"].is_null(), "{system}");
+        assert!(system["versions"]["version"].is_string(), "{system}");
+    }
+    let one = stdout(&place.run(&["systems", "nanomsg"]));
+    assert!(one.contains("options.tcp_nodelay = true") && one.contains("libnanomsg5"), "{one}");
+}
+
+#[test]
+fn pinning_and_spinning_still_measure() {
+    let record = bench(
+        "kernel",
+        &[
+            "--transport",
+            "tcp",
+            "--rate",
+            "1000",
+            "--warmup",
+            "50ms",
+            "--duration",
+            "200ms",
+            "--set",
+            "pin=roles",
+            "--set",
+            "pacing=spin",
+        ],
+    );
+    assert_eq!(count(&record, "delivered"), 200);
+    assert_eq!(record["workload"]["pin"], "roles");
+    assert_eq!(record["remarks"].as_array().unwrap().len(), 0, "{}", record["remarks"]);
+}

@@ -1,0 +1,148 @@
+//! Kills and interrupts leave nothing behind and lose nothing that was finished.
+
+use crate::support::{PATIENCE, Place, alive, children, stderr, stdout, wait_for};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Stdio};
+use std::time::Instant;
+
+/// Runs over Unix sockets with two agents each, long enough to be disturbed.
+const STUDY: &str = "title = \"t\"\n[workload]\npattern = \"fan-out\"\ntransport = \"ipc\"\nwarmup = \"50ms\"\nduration = \"300ms\"\nrate = 5000\n[axes]\nsystem = [\"kernel\", \"zeromq\"]\nsubscribers = [1, 2]\n[run]\nrepeats = 2\n";
+
+fn start(place: &Place, arguments: &[&str]) -> Child {
+    place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits until the study has finished some runs and is in the midst of
+/// another: its agents, by pid.
+fn midst(place: &Place, coordinator: &Child, finished: usize) -> Vec<i32> {
+    wait_for("finished runs", || (place.records("r").len() >= finished).then_some(()));
+    wait_for("two agents with a socket between them", || {
+        let agents: Vec<i32> = children(coordinator.id()).into_iter().map(|(pid, _)| pid).collect();
+        let socket = std::fs::read_dir(place.tmp()).ok()?.flatten().any(|folder| folder.path().join("0").exists());
+        (agents.len() == 2 && socket).then_some(agents)
+    })
+}
+
+fn finish(child: Child) -> std::process::Output {
+    let deadline = Instant::now() + PATIENCE;
+    let pid = Pid::from_raw(child.id() as i32);
+    let watchdog = std::thread::spawn(move || {
+        while Instant::now() < deadline {
+            std::thread::park_timeout(deadline - Instant::now());
+            if Instant::now() < deadline {
+                return;
+            }
+        }
+        let _ = kill(pid, Signal::SIGKILL);
+    });
+    let output = child.wait_with_output().unwrap();
+    watchdog.thread().unpark();
+    output
+}
+
+fn resume(place: &Place) {
+    let output = place.run(&["run", "study.toml", "--out", "r", "--resume"]);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "a noisy machine may spoil a verdict: {}", stderr(&output));
+    let made: Vec<_> = place.records("r").into_iter().filter(|record| record["error"].is_null()).collect();
+    assert_eq!(made.len(), 8, "each run is on record, and only once");
+    let mut places: Vec<String> = made.iter().map(|record| format!("{}{}", record["cell"], record["repeat"])).collect();
+    places.sort();
+    places.dedup();
+    assert_eq!(places.len(), 8);
+    place.assert_swept();
+}
+
+#[test]
+fn a_killed_agent_fails_its_run_alone() {
+    let place = Place::new();
+    place.study(STUDY);
+    let coordinator = start(&place, &["run", "study.toml", "--out", "r"]);
+    let agents = midst(&place, &coordinator, 1);
+    kill(Pid::from_raw(agents[0]), Signal::SIGKILL).unwrap();
+    let output = finish(coordinator);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let failed: Vec<_> = place.records("r").into_iter().filter(|record| !record["error"].is_null()).collect();
+    assert_eq!(failed.len(), 1, "{}", stderr(&output));
+    assert!(failed[0]["error"].as_str().unwrap().contains("signal: 9"), "{}", failed[0]["error"]);
+    assert!(agents.iter().all(|pid| !alive(*pid)));
+    place.assert_swept();
+    resume(&place);
+}
+
+#[test]
+fn a_stopped_agent_is_waited_for_with_a_deadline() {
+    let place = Place::new();
+    place.study(STUDY);
+    let coordinator =
+        start(&place, &["run", "study.toml", "--out", "r", "--set", "drain=1s", "--only", "system=kernel"]);
+    let agents = midst(&place, &coordinator, 1);
+    kill(Pid::from_raw(agents[1]), Signal::SIGSTOP).unwrap();
+    let output = finish(coordinator);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let failed: Vec<_> = place.records("r").into_iter().filter(|record| !record["error"].is_null()).collect();
+    assert_eq!(failed.len(), 1);
+    assert!(failed[0]["error"].as_str().unwrap().contains("in time"), "{}", failed[0]["error"]);
+    assert!(agents.iter().all(|pid| !alive(*pid)));
+    place.assert_swept();
+}
+
+#[test]
+fn a_killed_coordinator_leaves_no_process_and_no_socket() {
+    let place = Place::new();
+    place.study(STUDY);
+    let mut coordinator = start(&place, &["run", "study.toml", "--out", "r"]);
+    let agents = midst(&place, &coordinator, 1);
+    let finished = place.records("r").len();
+    kill(Pid::from_raw(agents[1]), Signal::SIGSTOP).unwrap();
+    coordinator.kill().unwrap();
+    assert_eq!(coordinator.wait().unwrap().signal(), Some(9));
+    wait_for("the agents' end", || agents.iter().all(|pid| !alive(*pid)).then_some(()));
+    place.assert_swept();
+    assert!(place.records("r").len() >= finished);
+    resume(&place);
+}
+
+#[test]
+fn ctrl_c_ends_in_order() {
+    let place = Place::new();
+    place.study(STUDY);
+    let coordinator = start(&place, &["run", "study.toml", "--out", "r"]);
+    let agents = midst(&place, &coordinator, 1);
+    kill(Pid::from_raw(coordinator.id() as i32), Signal::SIGINT).unwrap();
+    let output = finish(coordinator);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("--resume"), "{}", stderr(&output));
+    assert!(stdout(&output).contains("missing"), "the table says what is missing: {}", stdout(&output));
+    assert!(agents.iter().all(|pid| !alive(*pid)));
+    place.assert_swept();
+    resume(&place);
+}
+
+#[test]
+fn a_resumed_study_has_the_table_of_an_undisturbed_one() {
+    let place = Place::new();
+    place.study("title = \"t\"\n[workload]\nduration = \"20s\"\nwarmup = \"1s\"\n[axes]\nsystem = [\"mock\"]\npairs = [1, 2, 3]\nrate = [500, 1000]\n\"options.lose_every\" = [0, 9]\n[run]\nrepeats = 10\n");
+    let whole = place.run(&["run", "study.toml", "--out", "whole", "--markdown", "-q"]);
+    assert_eq!(whole.status.code(), Some(3), "lost messages are no valid runs");
+    let mut killed = start(&place, &["run", "study.toml", "--out", "r"]);
+    wait_for("some runs", || (place.records("r").len() >= 20).then_some(()));
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let done = place.records("r").len();
+    assert!(done < 120, "it was killed in the middle");
+    // A line that the kill has torn is cut off.
+    let path = place.path("r/runs.jsonl");
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    text.push_str("{\"schema\":1,\"cell\":{\"sys");
+    std::fs::write(&path, text).unwrap();
+    let resumed = place.run(&["run", "study.toml", "--out", "r", "--resume", "--markdown", "-q"]);
+    assert_eq!(stdout(&resumed), stdout(&whole));
+    assert_eq!(place.records("r").len(), 120);
+    let csv = |folder: &str| std::fs::read_to_string(place.path(folder).join("summary.csv")).unwrap();
+    assert_eq!(csv("r"), csv("whole"));
+    wait_for("the killed run's agent to tidy up", || {
+        std::fs::read_dir(place.tmp()).unwrap().next().is_none().then_some(())
+    });
+}

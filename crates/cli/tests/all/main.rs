@@ -1,0 +1,9 @@
+//! Whole-program tests: the real binary, real libraries, real sockets.
+#![allow(clippy::unwrap_used)]
+
+mod errors;
+mod libraries;
+mod lifecycle;
+mod mock;
+mod screen;
+mod support;

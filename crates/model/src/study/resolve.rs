@@ -1,0 +1,218 @@
+//! What comes after the tables of a study file: cutting down, overrides, and
+//! checks across tables.
+
+use super::parse::{Parser, axis_names};
+use super::{Axis, OptionSetting, Reading};
+use crate::diagnostic::{Diagnostic, suggestion};
+use crate::document::Scalar;
+use crate::options::{OptionSpec, common};
+use crate::setting::{key, with_defaults};
+use serde_json::Value;
+
+impl Parser<'_> {
+    pub fn finish(&mut self, reading: &Reading<'_>) {
+        if self.study.title.is_empty() {
+            self.errors.push(Diagnostic::whole("`title` is missing"));
+        }
+        if reading.quick {
+            self.cut();
+        }
+        self.check_options();
+        for (name, text) in reading.set {
+            if let Err(error) = self.set(name, text) {
+                let message = format!("--set {name}={text}: {}", error.message);
+                self.errors.push(Diagnostic { message, ..error });
+            }
+        }
+        for (name, text) in reading.only {
+            if let Err(error) = self.only(name, text) {
+                self.errors.push(Diagnostic::whole(format!("--only {name}={text}: {error}")));
+            }
+        }
+        for axis in &self.study.axes {
+            if self.study.settings.contains_key(&axis.name) {
+                self.errors.push(Diagnostic::whole(format!(
+                    "`{}` is set and is an axis too: leave one of them out",
+                    axis.name
+                )));
+            }
+        }
+        if self.study.axis("system").is_none() {
+            self.errors.push(
+                Diagnostic::whole("no system is named")
+                    .help("write [axes] with system = [\"zeromq\", …]; `pubmark systems` lists them"),
+            );
+        }
+        self.study.axes.sort_by_key(|axis| axis.name != "system");
+        let mut names: Vec<&str> = self.study.axes.iter().map(|axis| axis.name.as_str()).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            self.errors.push(Diagnostic::whole(format!("`{}` is an axis twice", pair[0])));
+        }
+        let axes: Vec<String> = self.study.axes.iter().map(|axis| axis.name.clone()).collect();
+        let conditions = self
+            .study
+            .skips
+            .iter()
+            .flat_map(|skip| &skip.conditions)
+            .chain(self.study.claims.iter().flat_map(|claim| &claim.conditions));
+        for (name, _) in conditions {
+            if !axes.contains(name) {
+                self.errors.push(
+                    Diagnostic::whole(format!("a condition names `{name}`, which is no axis of this study"))
+                        .help(format!("its axes: {}", axes.join(", "))),
+                );
+            }
+        }
+        let mut settings = std::mem::take(&mut self.study.settings);
+        let on_axis = |name: &str| axes.iter().any(|axis| axis == name);
+        settings = with_defaults(settings);
+        settings.retain(|name, _| !on_axis(name));
+        if !settings.contains_key("duration")
+            && !settings.contains_key("count")
+            && !on_axis("duration")
+            && !on_axis("count")
+        {
+            settings.insert("duration".into(), "5s".into());
+        }
+        self.study.settings = settings;
+    }
+
+    /// Cuts the study down: by its own `[quick]`, or by thinning what it has.
+    fn cut(&mut self) {
+        if self.has_quick {
+            self.study.settings.append(&mut self.quick_settings);
+            for axis in std::mem::take(&mut self.quick_axes) {
+                match self.study.axes.iter_mut().find(|mine| mine.name == axis.name) {
+                    Some(mine) => mine.values = axis.values,
+                    None => self.study.axes.push(axis),
+                }
+            }
+            return;
+        }
+        for axis in self.study.axes.iter_mut().filter(|axis| axis.name != "system" && axis.values.len() > 3) {
+            let last = axis.values.len() - 1;
+            axis.values = vec![axis.values[0].clone(), axis.values[last / 2].clone(), axis.values[last].clone()];
+        }
+        let settings = &mut self.study.settings;
+        let repeats = settings.get("repeats").and_then(Value::as_u64).unwrap_or(3).min(2);
+        settings.insert("repeats".into(), repeats.into());
+        settings.insert("warmup".into(), "250ms".into());
+        if !settings.contains_key("count") {
+            settings.insert("duration".into(), "1s".into());
+        }
+    }
+
+    fn set(&mut self, name: &str, text: &str) -> Result<(), Diagnostic> {
+        let name = name
+            .strip_prefix("workload.")
+            .or_else(|| name.strip_prefix("limits."))
+            .or_else(|| name.strip_prefix("run."))
+            .unwrap_or(name);
+        if let Some(option) = name.strip_prefix("options.") {
+            let (system, option) = match option.split_once('.') {
+                Some((system, option)) => (Some(system), option),
+                None => (None, option),
+            };
+            self.check_option(system, option, text)?;
+            self.study.axes.retain(|axis| axis.name != name);
+            self.study
+                .options
+                .retain(|other| !(other.name == option && (system.is_none() || other.system.as_deref() == system)));
+            self.study.options.push(OptionSetting {
+                system: system.map(str::to_owned),
+                name: option.into(),
+                text: text.into(),
+            });
+            return Ok(());
+        }
+        if name == "title" || name == "question" {
+            let field = if name == "title" { &mut self.study.title } else { &mut self.study.question };
+            *field = text.into();
+            return Ok(());
+        }
+        if name == "system" {
+            let value = self.axis_value("system", &Scalar { text: text.into(), at: 0 })?;
+            self.study.axes.retain(|axis| axis.name != "system");
+            self.study.axes.push(Axis { name: "system".into(), values: vec![value] });
+            return Ok(());
+        }
+        let Some(key) = key(name) else {
+            let names: Vec<&str> = axis_names().chain(["repeats", "order", "seed"]).collect();
+            return Err(Diagnostic::whole("there is no such key").help(suggestion(name, names)));
+        };
+        let value = key.read(text).map_err(Diagnostic::whole)?;
+        if self.study.axis(key.name).is_some() {
+            let axis = self.study.axes.iter_mut().find(|axis| axis.name == key.name);
+            if let Some(axis) = axis {
+                axis.values = vec![value];
+            }
+            return Ok(());
+        }
+        match key.name {
+            "count" => self.study.settings.remove("duration"),
+            "duration" => self.study.settings.remove("count"),
+            _ => None,
+        };
+        self.study.settings.insert(key.name.into(), value);
+        Ok(())
+    }
+
+    fn only(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let mut wanted = Vec::new();
+        for part in text.split(',') {
+            let scalar = Scalar { text: part.trim().into(), at: 0 };
+            wanted.push(self.axis_value(name, &scalar).map_err(|error| error.message)?);
+        }
+        let names: Vec<String> = self.study.axes.iter().map(|axis| axis.name.clone()).collect();
+        let Some(axis) = self.study.axes.iter_mut().find(|axis| axis.name == name) else {
+            return Err(format!("`{name}` is no axis of this study; its axes: {}", names.join(", ")));
+        };
+        if let Some(missing) = wanted.iter().find(|value| !axis.values.contains(value)) {
+            let values: Vec<String> = axis.values.iter().map(show).collect();
+            return Err(format!("{} is not on the axis; its values: {}", show(missing), values.join(", ")));
+        }
+        axis.values.retain(|value| wanted.contains(value));
+        Ok(())
+    }
+
+    fn check_options(&mut self) {
+        for (setting, key_at, value_at) in std::mem::take(&mut self.options) {
+            if let Err(error) = self.check_option(setting.system.as_deref(), &setting.name, &setting.text) {
+                let at = if error.help.is_some() { key_at } else { value_at };
+                self.errors.push(Diagnostic { offset: Some(at), ..error });
+            }
+            self.study.options.push(setting);
+        }
+    }
+
+    /// Checks an option's name and value against the system; one that is set
+    /// for all systems against the common options, and those of the study's
+    /// own systems.
+    fn check_option(&self, system: Option<&str>, name: &str, text: &str) -> Result<(), Diagnostic> {
+        let mine: Vec<&str> = match (system, self.study.axis("system")) {
+            (Some(system), _) => vec![system],
+            (None, Some(axis)) => axis.values.iter().filter_map(Value::as_str).collect(),
+            (None, None) => Vec::new(),
+        };
+        let common = common();
+        let of_systems = mine.iter().filter_map(|name| (self.systems)(name)).flat_map(|system| &system.options);
+        let known: Vec<&OptionSpec> =
+            if system.is_some() { of_systems.collect() } else { common.iter().chain(of_systems).collect() };
+        if system.is_some() && known.is_empty() {
+            // An unknown system is reported by itself.
+            return Ok(());
+        }
+        let Some(spec) = known.iter().find(|spec| spec.name == name) else {
+            let mut names: Vec<&str> = known.iter().map(|spec| spec.name.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            return Err(Diagnostic::whole(format!("unknown option `{name}`")).help(suggestion(name, names)));
+        };
+        spec.kind.read(text).map(|_| ()).map_err(|error| Diagnostic::whole(format!("{name}: {error}")))
+    }
+}
+
+fn show(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
