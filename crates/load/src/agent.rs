@@ -109,7 +109,7 @@ struct Troupe {
 
 /// What is being played.
 enum Cast {
-    Threads(Troupe),
+    Threads(Box<Troupe>),
     Mock { prepare: Box<Prepare>, outcomes: Vec<Outcome> },
 }
 
@@ -197,7 +197,7 @@ impl<W: Write> Agent<W> {
                 self.say(&Event::Bound { endpoints: bound })?;
                 match self.raise(prepare, driver, players) {
                     Ok(troupe) => {
-                        self.troupe = Some(Cast::Threads(troupe));
+                        self.troupe = Some(Cast::Threads(Box::new(troupe)));
                         Ok(())
                     }
                     Err(error) => self.complain(format!("a client thread could not be started: {error}"), true),

@@ -146,12 +146,16 @@ pub struct Planned {
     pub repeat: u32,
 }
 
+/// Cells that differ in the system alone: their place on the other axes, and
+/// their indices.
+type Group<'a> = (Vec<(&'a String, &'a Value)>, Vec<usize>);
+
 /// The order of runs. Interleaved: in each repeat the points of the workload
 /// come in a seeded random order, and at each point the systems follow one
 /// another, in a random order too, so that drift hits all of them alike.
 pub fn order(study: &Study, cells: &[Cell]) -> Vec<Planned> {
     let mut random = Random(study.seed());
-    let mut groups: Vec<(Vec<(&String, &Value)>, Vec<usize>)> = Vec::new();
+    let mut groups: Vec<Group<'_>> = Vec::new();
     for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.skipped.is_none()) {
         let point: Vec<_> = cell.axes.iter().filter(|(name, _)| *name != "system").collect();
         match groups.iter_mut().find(|(other, _)| *other == point) {
@@ -197,7 +201,7 @@ impl Random {
     /// Fisher and Yates.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
-            let other = (u128::from(self.bits()) * (last as u128 + 1) >> 64) as usize;
+            let other = ((u128::from(self.bits()) * (last as u128 + 1)) >> 64) as usize;
             items.swap(last, other);
         }
     }

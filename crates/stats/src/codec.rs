@@ -11,10 +11,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+use std::io::Read as _;
 
 use crate::histogram::{COUNT_MAX, Histogram, HistogramError};
-use crate::inflate;
 
 const COOKIE_V2: u32 = 0x1c84_9313;
 const COOKIE_V2_COMPRESSED: u32 = 0x1c84_9314;
@@ -50,8 +51,23 @@ pub(crate) fn decode(text: &str) -> Result<Histogram, HistogramError> {
     if envelope.u32()? as usize != bytes.len() - ENVELOPE_LEN {
         return Err(HistogramError::Malformed("compressed length is wrong"));
     }
-    let inflated = inflate::zlib(envelope.0, INFLATED_MAX)?;
+    let inflated = inflate(envelope.0)?;
     decode_payload(&mut Reader(&inflated))
+}
+
+/// Decompresses no more than any histogram in range can need.
+fn inflate(data: &[u8]) -> Result<Vec<u8>, HistogramError> {
+    let mut inflated = Vec::new();
+    let mut decoder = ZlibDecoder::new(data);
+    let failed = |error: std::io::Error| HistogramError::Inflate(error.to_string());
+    (&mut decoder).take(INFLATED_MAX as u64 + 1).read_to_end(&mut inflated).map_err(failed)?;
+    if inflated.len() > INFLATED_MAX {
+        return Err(HistogramError::Inflate(format!("it holds more than {INFLATED_MAX} bytes")));
+    }
+    if decoder.total_in() != data.len() as u64 {
+        return Err(HistogramError::Inflate("bytes follow the compressed part".into()));
+    }
+    Ok(inflated)
 }
 
 fn decode_payload(reader: &mut Reader) -> Result<Histogram, HistogramError> {

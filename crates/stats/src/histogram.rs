@@ -3,7 +3,6 @@
 use std::fmt;
 
 use crate::codec;
-use crate::inflate::InflateError;
 use crate::summary::Summary;
 
 /// The largest time that a histogram tells apart: one hour, in nanoseconds.
@@ -33,8 +32,8 @@ pub enum HistogramError {
     #[error("encoded histogram is not base64")]
     Base64(#[from] base64::DecodeError),
     /// The compressed part is damaged or expands beyond any histogram in range.
-    #[error("encoded histogram does not decompress")]
-    Inflate(#[from] InflateError),
+    #[error("encoded histogram does not decompress: {0}")]
+    Inflate(String),
     /// The bytes do not follow the HdrHistogram V2 format.
     #[error("not an HdrHistogram V2 histogram: {0}")]
     Malformed(&'static str),

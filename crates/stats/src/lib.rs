@@ -15,7 +15,6 @@
 mod bootstrap;
 mod codec;
 mod histogram;
-mod inflate;
 mod normal;
 mod rank;
 mod resample;
@@ -24,7 +23,6 @@ mod trend;
 
 pub use bootstrap::{Estimate, Interval, bootstrap_median, bootstrap_quantile, median};
 pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
-pub use inflate::InflateError;
 pub use normal::{erfc, normal_cdf, normal_two_sided_p};
 pub use rank::{Better, Ranking, Undecided, rank};
 pub use resample::{EXACT_VALUES_MAX, RESAMPLES};
