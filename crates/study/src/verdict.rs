@@ -122,7 +122,11 @@ fn unsteady(record: &RunRecord, unlimited: bool) -> Option<String> {
     let change = found.relative_change?;
     (found.p < TREND_P && change.abs() > TREND_CHANGE).then(|| {
         let direction = if change > 0.0 { "rose" } else { "fell" };
-        format!("{what} {direction} by {:.0} % over the window (Mann-Kendall p = {:.4})", change.abs() * 100.0, found.p)
+        let by = match change.abs() {
+            share if share < 1.0 => format!("{:.0} %", share * 100.0),
+            times => format!("{times:.1} times its median"),
+        };
+        format!("{what} {direction} by {by} over the window (Mann-Kendall p = {:.4})", found.p)
     })
 }
 
