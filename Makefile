@@ -59,8 +59,10 @@ bench: deps-dev
 
 fuzz:
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
-	for target in $$(cd fuzz && cargo fuzz list); do \
-	  RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 || exit 1; \
+	for target in $$(cargo fuzz list); do \
+	  mkdir -p fuzz/target/corpus/$$target && \
+	  RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none $$target fuzz/target/corpus/$$target fuzz/corpus/$$target \
+	    -- -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 || exit 1; \
 	done
 
 deny:

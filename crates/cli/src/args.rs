@@ -38,7 +38,7 @@ pub enum Command {
     /// Run a study: systems crossed with workloads.
     Run(RunArgs),
     /// Measure one system by one workload, without a file.
-    Bench(BenchArgs),
+    Bench(Box<BenchArgs>),
     /// List the systems: what is here, which version, how to get the rest.
     Systems(SystemsArgs),
     /// List the studies that come with pubmark.

@@ -282,7 +282,7 @@ impl Subscriber {
             let stream = &self.streams[(total.publisher - self.hears.start) as usize];
             self.counts.delivered += stream.seen.count(total.window_first, total.window_end);
             if !self.expect.competing {
-                self.counts.expected += total.window_end - total.window_first;
+                self.counts.expected += total.window_end.saturating_sub(total.window_first);
             }
         }
         if let (Some(to), false) = (window.to_ns, self.expect.competing) {

@@ -32,6 +32,8 @@ pub(crate) struct Table {
 /// A file's tables in order. Tables of an array of tables share their name.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
+    /// Whether it is TOML at all; if not, there are no tables.
+    pub sound: bool,
     pub tables: Vec<Table>,
 }
 
@@ -41,13 +43,13 @@ const MAX_DEPTH: usize = 8;
 impl Document {
     /// Parses a file into tables; syntax errors are collected, not fatal.
     pub fn parse(text: &str, errors: &mut Vec<Diagnostic>) -> Document {
-        let mut document = Document::default();
         let (root, syntax) = DeTable::parse_recoverable(text);
+        let mut document = Document { sound: syntax.is_empty(), tables: Vec::new() };
         for error in syntax.iter().take(MAX_ERRORS) {
             let at = error.span().map_or(0, |span: Range<usize>| span.start);
             errors.push(Diagnostic::at(at, error.message().trim()));
         }
-        if syntax.is_empty() {
+        if document.sound {
             document.walk(String::new(), 0, root.get_ref(), 0, errors);
         }
         document
@@ -69,7 +71,7 @@ impl Document {
                     for item in items {
                         match item.get_ref() {
                             DeValue::Table(inner) => {
-                                self.walk(path.clone(), item.span().start.max(key_at), inner, depth + 1, errors)
+                                self.walk(path.clone(), item.span().start, inner, depth + 1, errors)
                             }
                             _ => errors.push(Diagnostic::at(
                                 item.span().start,
@@ -78,23 +80,17 @@ impl Document {
                         }
                     }
                 }
-                DeValue::Array(items) => {
-                    let values = items.iter().filter_map(|item| scalar(item, errors)).collect();
-                    self.tables[mine].entries.push(Entry {
-                        key: key.get_ref().to_string(),
-                        key_at,
-                        values,
-                        is_list: true,
-                    });
-                }
-                _ => {
-                    let values = scalar(value, errors).into_iter().collect();
-                    self.tables[mine].entries.push(Entry {
-                        key: key.get_ref().to_string(),
-                        key_at,
-                        values,
-                        is_list: false,
-                    });
+                other => {
+                    let (items, is_list) = match other {
+                        DeValue::Array(items) => (items.iter().collect(), true),
+                        _ => (vec![value], false),
+                    };
+                    let values: Vec<Scalar> = items.iter().filter_map(|item| scalar(item, errors)).collect();
+                    // A value that is none has been reported: the key has nothing more to say.
+                    if values.len() == items.len() {
+                        let key = key.get_ref().to_string();
+                        self.tables[mine].entries.push(Entry { key, key_at, values, is_list });
+                    }
                 }
             }
         }

@@ -1,13 +1,14 @@
 //! From a study to cells, and from cells to the order of runs.
 
 use crate::cell::{Cell, Limits};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, suggestion};
 use crate::options::Options;
 use crate::setting::Settings;
 use crate::study::{Study, Systems};
 use crate::system::System;
 use crate::workload::{Transport, Workload};
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 
 /// The most cells that a study may have.
 pub const MAX_CELLS: usize = 100_000;
@@ -116,8 +117,10 @@ fn options(study: &Study, system: &System, axes: &Map<String, Value>) -> Result<
     let mut options: Options =
         system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect();
     let mut set = |name: &str, text: &str| -> Result<(), Diagnostic> {
-        let spec =
-            system.option(name).ok_or_else(|| Diagnostic::whole(format!("{} has no option `{name}`", system.name)))?;
+        let spec = system.option(name).ok_or_else(|| {
+            let names: Vec<&str> = system.options.iter().map(|spec| spec.name.as_str()).collect();
+            Diagnostic::whole(format!("{} has no option `{name}`", system.name)).help(suggestion(name, names))
+        })?;
         let value = spec.kind.read(text).map_err(|error| Diagnostic::whole(format!("options.{name}: {error}")))?;
         options.insert(name.to_owned(), value);
         Ok(())
@@ -146,22 +149,22 @@ pub struct Planned {
     pub repeat: u32,
 }
 
-/// Cells that differ in the system alone: their place on the other axes, and
-/// their indices.
-type Group<'a> = (Vec<(&'a String, &'a Value)>, Vec<usize>);
-
 /// The order of runs. Interleaved: in each repeat the points of the workload
 /// come in a seeded random order, and at each point the systems follow one
 /// another, in a random order too, so that drift hits all of them alike.
 pub fn order(study: &Study, cells: &[Cell]) -> Vec<Planned> {
     let mut random = Random(study.seed());
-    let mut groups: Vec<Group<'_>> = Vec::new();
+    // Cells that differ in the system alone, by their place on the other axes.
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.skipped.is_none()) {
-        let point: Vec<_> = cell.axes.iter().filter(|(name, _)| *name != "system").collect();
-        match groups.iter_mut().find(|(other, _)| *other == point) {
-            Some((_, members)) => members.push(index),
-            None => groups.push((point, vec![index])),
+        let point = cell.axes.iter().filter(|(name, _)| *name != "system");
+        let point = point.map(|(name, value)| format!("{name}={value}\n")).collect();
+        let place = *places.entry(point).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
         }
+        groups[place].push(index);
     }
     let mut runs = Vec::new();
     if !study.interleaved() {
@@ -172,7 +175,7 @@ pub fn order(study: &Study, cells: &[Cell]) -> Vec<Planned> {
     }
     for repeat in 1..=study.repeats() {
         random.shuffle(&mut groups);
-        for (_, members) in &mut groups {
+        for members in &mut groups {
             random.shuffle(members);
             runs.extend(members.iter().map(|cell| Planned { cell: *cell, repeat }));
         }

@@ -2,6 +2,7 @@
 //!
 //! `docs/agent-protocol.md` explains it with an example conversation.
 
+use crate::header::MAX_SEQUENCE;
 use crate::options::Options;
 use crate::units::Ns;
 use crate::workload::Workload;
@@ -189,6 +190,13 @@ pub struct PublisherTotal {
     pub offered: u64,
 }
 
+impl PublisherTotal {
+    /// Whether it can be: the window lies within what was sent and numbered.
+    pub fn adds_up(&self) -> bool {
+        self.window_first <= self.window_end && self.window_end <= self.sent && self.sent <= u64::from(MAX_SEQUENCE)
+    }
+}
+
 /// The ledger's counts over the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerCounts {
@@ -215,7 +223,8 @@ pub struct AgentResult {
     pub publishers: Vec<PublisherTotal>,
     /// The ledger, over all subscribers of the agent.
     pub ledger: LedgerCounts,
-    /// Arrivals of window messages that came within the window's time, copies included.
+    /// Messages that arrived within the window's time, each counted once,
+    /// whenever they were due.
     pub arrived: u64,
     /// When the first message of the window was sent, ns; count-limited runs at `max`.
     pub first_sent_ns: Option<Ns>,

@@ -67,9 +67,9 @@ fn time(text: &str) -> Result<Value, String> {
 }
 
 fn cpus(text: &str) -> Result<Value, String> {
-    match text.parse::<f64>() {
-        Ok(cpus) if (0.01..=4096.0).contains(&cpus) => Ok(Rate::parse(text)?.into()),
-        _ => Err(format!("`{text}` is not a number of processors from 0.01 to 4096")),
+    match Rate::parse(text) {
+        Ok(cpus @ Rate::PerKilosecond(10..=4_096_000)) => Ok(cpus.into()),
+        _ => Err(format!("`{text}` is not a number of processors from 0.01 to 4096, in steps of 0.001")),
     }
 }
 

@@ -63,6 +63,9 @@ impl System {
     pub fn parse(name: &str, file: &str, text: &str) -> Result<System, Diagnostics> {
         let mut errors = Vec::new();
         let document = Document::parse(text, &mut errors);
+        if !document.sound {
+            return Err(Diagnostics { file: file.into(), text: text.into(), errors });
+        }
         let mut system = System {
             name: name.to_owned(),
             title: String::new(),

@@ -2,7 +2,7 @@
 
 use crate::setting::Settings;
 pub use crate::units::Rate;
-use crate::units::{Ns, SECOND};
+use crate::units::{LONGEST, Ns, SECOND};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -272,6 +272,11 @@ impl Workload {
             if per_run + count > u128::from(crate::header::MAX_SEQUENCE) {
                 errors.push("a publisher would send more than the 4,294,967,279 messages that a run can number: lower `rate` or `duration`".into());
             }
+        }
+        if let (Extent::Count(count), Rate::PerKilosecond(rate)) = (extent, rate)
+            && u128::from(count) * 1_000_000_000_000 / u128::from(rate) > u128::from(LONGEST)
+        {
+            errors.push("`count` messages at this `rate` take longer than the 30 days that a run may take".into());
         }
         if !errors.is_empty() {
             return Err(errors);

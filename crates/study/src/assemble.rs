@@ -69,7 +69,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     let ledger = unite(cell, &totals, &results, &mut remarks);
     let first_sent = results.iter().filter_map(|result| result.first_sent_ns).min().unwrap_or(measured.from_ns);
     let last_arrival = results.iter().filter_map(|result| result.last_arrival_ns).max().unwrap_or(first_sent);
-    record.window_ns = cell.workload.window_ns().unwrap_or(last_arrival - first_sent).max(1);
+    record.window_ns = cell.workload.window_ns().unwrap_or(last_arrival.saturating_sub(first_sent)).max(1);
     record.counts = counts(&totals, &ledger);
     record.rates = rates(&record, results.iter().map(|result| result.arrived).sum());
     let merged =
@@ -150,7 +150,8 @@ fn unite(cell: &Cell, totals: &[PublisherTotal], results: &[&AgentResult], remar
     }
     let mut united: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for seen in results.iter().flat_map(|result| &result.seen) {
-        match inflate(&seen.bits) {
+        let sent = totals.iter().find(|total| total.publisher == seen.publisher).map_or(0, |total| total.sent);
+        match inflate(&seen.bits, sent) {
             Some(bits) => {
                 let all = united.entry(seen.publisher).or_default();
                 if all.len() < bits.len() {
@@ -187,13 +188,11 @@ fn ones(bits: Option<&Vec<u8>>, first: u64, end: u64) -> u64 {
     count
 }
 
-/// The most bytes that one publisher's sequences can take.
-const MOST_BITS: u64 = 1 << 29;
-
-fn inflate(text: &str) -> Option<Vec<u8>> {
+/// Reads the bits of `messages` sequences; none where there are more.
+fn inflate(text: &str, messages: u64) -> Option<Vec<u8>> {
     let packed = STANDARD.decode(text).ok()?;
     let mut bits = Vec::new();
-    flate2::read::DeflateDecoder::new(packed.as_slice()).take(MOST_BITS).read_to_end(&mut bits).ok()?;
+    flate2::read::DeflateDecoder::new(packed.as_slice()).take(messages / 8 + 9).read_to_end(&mut bits).ok()?;
     Some(bits)
 }
 

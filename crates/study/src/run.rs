@@ -236,6 +236,9 @@ impl Play {
             Event::Result(result) => Some(*result),
             _ => None,
         })?;
+        if let Some(total) = results.iter().flat_map(|result| &result.publishers).find(|total| !total.adds_up()) {
+            return Err(failed(format!("an agent's result says what cannot be: {total:?}")));
+        }
         self.tell_all(&Command::Exit {});
         let names = self.agents.iter().map(|agent| agent.name);
         Ok(names.zip(results).collect())
@@ -301,7 +304,12 @@ impl Play {
 
     fn while_sending(&mut self, from: usize, event: Event, totals: &mut Vec<PublisherTotal>) -> Result<(), RunError> {
         match event {
-            Event::Sent { publishers } => totals.extend(publishers),
+            Event::Sent { publishers } => {
+                if let Some(total) = publishers.iter().find(|total| !total.adds_up()) {
+                    return Err(failed(format!("agent {} says what cannot be: {total:?}", self.agents[from].name)));
+                }
+                totals.extend(publishers);
+            }
             Event::Ready {} => {}
             other => return Err(self.unexpected(from, &other)),
         }

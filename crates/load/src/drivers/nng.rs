@@ -2,8 +2,9 @@
 //!
 //! What the library does with what it is asked:
 //! - Queues count messages, 8,192 at most. PUSH and PUB have one to send from,
-//!   SUB one to receive into; PULL, REQ and REP have none that can be set, and
-//!   the record says so.
+//!   SUB one to receive into. PULL, REQ and REP have none: 1.5 accepts the options
+//!   on every socket, but they change nothing there, so the record says
+//!   "unsupported".
 //! - There is no option for the kernel's socket buffers and none for I/O threads.
 //! - Nothing lingers: what a socket has queued is lost when it closes. Whoever
 //!   sends keeps the socket open until its receivers have drained.
@@ -29,6 +30,9 @@ use pubmark_model::workload::Transport;
 use serde_json::{Map, Value};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 const NAMES: Names =
     Names { system: "nng", library: "libnng", sonames: &["libnng.so.1", "libnng.so"], debian: "libnng1" };
@@ -59,6 +63,9 @@ const QUEUE_MAX: c_int = 8192;
 
 /// Time between two attempts to connect, ms.
 const RECONNECT_MS: c_int = 10;
+
+/// The longest wait for a socket to close.
+const CLOSE: Duration = Duration::from_secs(1);
 
 /// How long a reply waits for its requester to take it, ms.
 const REPLY_MS: c_int = 1000;
@@ -277,14 +284,14 @@ impl NngSocket {
         let what = || format!("bind {endpoint}");
         let mut listener = Id(0);
         // SAFETY: the address is NUL-terminated, and the result goes to `listener`, which outlives the call.
-        self.nng
-            .check(unsafe { (self.nng.nng_listener_create)(&mut listener, self.socket, address.as_ptr()) }, what)?;
+        let code = unsafe { (self.nng.nng_listener_create)(&mut listener, self.socket, address.as_ptr()) };
+        self.nng.check(code, what)?;
         if let Some(mut on) = nodelay {
             // SAFETY: the option's name is NUL-terminated.
             self.nng.check(unsafe { (self.nng.nng_listener_set_bool)(listener, TCP_NODELAY.as_ptr(), on) }, what)?;
             // SAFETY: as above; the result goes to `on`, which outlives the call.
-            self.nng
-                .check(unsafe { (self.nng.nng_listener_get_bool)(listener, TCP_NODELAY.as_ptr(), &mut on) }, what)?;
+            let code = unsafe { (self.nng.nng_listener_get_bool)(listener, TCP_NODELAY.as_ptr(), &mut on) };
+            self.nng.check(code, what)?;
             self.applied.insert("tcp_nodelay".into(), on.into());
         }
         // SAFETY: takes numbers alone.
@@ -389,7 +396,25 @@ impl Socket for NngSocket {
 impl Drop for NngSocket {
     fn drop(&mut self) {
         self.free_message();
+        close(self.nng.clone(), self.socket);
+    }
+}
+
+/// Closes a socket without ever waiting for longer than [`CLOSE`]: in releases
+/// before 1.8 nng_close may hang for good when a message arrives meanwhile
+/// (nanomsg/nng issue 1813). Such a close is left to its thread, and to the end
+/// of the process.
+fn close(nng: Arc<Nng>, socket: Id) {
+    // Once one hangs, later ones hang behind it; each still starts, so that peers see it.
+    static HANGS: AtomicBool = AtomicBool::new(false);
+    let (done, closed) = mpsc::channel();
+    let closer = std::thread::Builder::new().name("nng-close".into()).spawn(move || {
         // SAFETY: takes a number; this is the socket's last use.
-        unsafe { (self.nng.nng_close)(self.socket) };
+        unsafe { (nng.nng_close)(socket) };
+        done.send(()).ok();
+    });
+    let patience = if HANGS.load(Ordering::Relaxed) { shared_library::WAIT } else { CLOSE };
+    if closer.is_ok() && closed.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+        HANGS.store(true, Ordering::Relaxed);
     }
 }

@@ -38,7 +38,6 @@ impl Study {
             claims: Vec::new(),
             quick: reading.quick,
         };
-        let syntax_ok = errors.is_empty();
         let mut parser = Parser {
             errors,
             study,
@@ -48,7 +47,7 @@ impl Study {
             options: Vec::new(),
             systems,
         };
-        if syntax_ok {
+        if document.sound {
             for table in &document.tables {
                 parser.table(table);
             }
@@ -97,7 +96,14 @@ impl Parser<'_> {
                 }
                 self.options(table, Some(system));
             }
-            Some(("claims", "where")) => self.claim_where(table),
+            Some(("skip", "options")) => {
+                let conditions = self.conditions(table, "options.");
+                self.study.skips.last_mut().into_iter().for_each(|skip| skip.conditions.extend(conditions.clone()));
+            }
+            Some(("claims", place @ ("where" | "where.options"))) => {
+                let conditions = self.conditions(table, if place == "where" { "" } else { "options." });
+                self.study.claims.last_mut().into_iter().for_each(|claim| claim.conditions.extend(conditions.clone()));
+            }
             _ => self.errors.push(Diagnostic::at(table.at, format!("unknown table [{}]", table.name))),
         }
     }
@@ -111,9 +117,12 @@ impl Parser<'_> {
                         *field = value.text.clone();
                     }
                 }
-                "axes" | "workload" => self
+                name @ ("skip" | "claims") => self
                     .errors
-                    .push(Diagnostic::at(entry.key_at, format!("`{}` is a table: write [{}]", entry.key, entry.key))),
+                    .push(Diagnostic::at(entry.key_at, format!("`{name}` is a list of tables: write [[{name}]]"))),
+                name if TABLES.contains(&name) => {
+                    self.errors.push(Diagnostic::at(entry.key_at, format!("`{name}` is a table: write [{name}]")))
+                }
                 name if key(name).is_some() => {
                     let section = key(name).map_or("workload", |key| key.section.name());
                     self.errors.push(Diagnostic::at(entry.key_at, format!("`{name}` belongs into [{section}]")));
@@ -168,6 +177,15 @@ impl Parser<'_> {
     fn axes(&mut self, table: &Table, quick: bool, prefix: &str) {
         for entry in &table.entries {
             let name = format!("{prefix}{}", entry.key);
+            if !known_axis(&name) {
+                self.errors.push(no_axis(&name, entry.key_at));
+                continue;
+            }
+            if entry.values.len() > MAX_AXIS {
+                self.errors
+                    .push(Diagnostic::at(entry.key_at, format!("the axis `{name}` has more than {MAX_AXIS} values")));
+                continue;
+            }
             let mut values: Vec<Value> = Vec::new();
             for scalar in &entry.values {
                 match self.axis_value(&name, scalar) {
@@ -178,20 +196,11 @@ impl Parser<'_> {
                         ));
                     }
                     Ok(value) => values.push(value),
-                    Err(error) => {
-                        self.errors.push(error);
-                        if !known_axis(&name) {
-                            break;
-                        }
-                    }
+                    Err(error) => self.errors.push(error),
                 }
             }
             if entry.values.is_empty() {
                 self.errors.push(Diagnostic::at(entry.key_at, format!("the axis `{name}` has no value")));
-            }
-            if values.len() > MAX_AXIS {
-                self.errors
-                    .push(Diagnostic::at(entry.key_at, format!("the axis `{name}` has more than {MAX_AXIS} values")));
             }
             let axes = if quick { &mut self.quick_axes } else { &mut self.study.axes };
             axes.push(Axis { name, values });
@@ -212,14 +221,26 @@ impl Parser<'_> {
         }
         match key(axis).filter(|key| key.name == axis && key.section != Section::Run) {
             Some(key) => key.read(&scalar.text).map_err(|error| Diagnostic::at(scalar.at, error)),
-            None => {
-                let names: Vec<&str> = axis_names().collect();
-                Err(Diagnostic::at(scalar.at, format!("`{axis}` cannot be an axis")).help(suggestion(axis, names)))
-            }
+            None => Err(no_axis(axis, scalar.at)),
         }
     }
 
-    fn conditions(&mut self, entry: &Entry) -> Option<(String, Condition)> {
+    /// The conditions of a table.
+    fn conditions(&mut self, table: &Table, prefix: &str) -> Vec<(String, Condition)> {
+        let wanted = table.entries.iter().filter(|entry| !(table.name == "skip" && entry.key == "why"));
+        wanted.filter_map(|entry| self.condition(format!("{prefix}{}", entry.key), entry)).collect()
+    }
+
+    fn condition(&mut self, axis: String, entry: &Entry) -> Option<(String, Condition)> {
+        if !known_axis(&axis) {
+            self.errors.push(no_axis(&axis, entry.key_at));
+            return None;
+        }
+        if entry.values.is_empty() {
+            self.errors
+                .push(Diagnostic::at(entry.key_at, format!("`{axis}` names no value: the condition would never hold")));
+            return None;
+        }
         if let [only] = entry.values.as_slice()
             && let Some((most, bound)) = only
                 .text
@@ -228,12 +249,12 @@ impl Parser<'_> {
                 .or_else(|| only.text.strip_prefix(">=").map(|b| (false, b)))
         {
             let bound = Scalar { text: bound.trim().to_owned(), at: only.at };
-            return match self.axis_value(&entry.key, &bound).map(|value| value.as_f64()) {
+            return match self.axis_value(&axis, &bound).map(|value| value.as_f64()) {
                 Ok(Some(number)) => {
-                    Some((entry.key.clone(), if most { Condition::AtMost(number) } else { Condition::AtLeast(number) }))
+                    Some((axis, if most { Condition::AtMost(number) } else { Condition::AtLeast(number) }))
                 }
                 Ok(None) => {
-                    self.errors.push(Diagnostic::at(only.at, format!("`{}` has no order: name its values", entry.key)));
+                    self.errors.push(Diagnostic::at(only.at, format!("`{axis}` has no order: name its values")));
                     None
                 }
                 Err(error) => {
@@ -244,22 +265,18 @@ impl Parser<'_> {
         }
         let mut values = Vec::new();
         for scalar in &entry.values {
-            match self.axis_value(&entry.key, scalar) {
+            match self.axis_value(&axis, scalar) {
                 Ok(value) => values.push(value),
                 Err(error) => self.errors.push(error),
             }
         }
-        Some((entry.key.clone(), Condition::OneOf(values)))
+        Some((axis, Condition::OneOf(values)))
     }
 
     fn skip(&mut self, table: &Table) {
-        let mut skip = Skip { conditions: Vec::new(), why: String::new() };
-        for entry in &table.entries {
-            if entry.key == "why" {
-                skip.why = entry.one(&mut self.errors).map(|value| value.text.clone()).unwrap_or_default();
-            } else if let Some(condition) = self.conditions(entry) {
-                skip.conditions.push(condition);
-            }
+        let mut skip = Skip { conditions: self.conditions(table, ""), why: String::new() };
+        for entry in table.entries.iter().filter(|entry| entry.key == "why") {
+            skip.why = entry.one(&mut self.errors).map(|value| value.text.clone()).unwrap_or_default();
         }
         if skip.why.is_empty() {
             self.errors.push(Diagnostic::at(table.at, "a [[skip]] needs `why`: the report shows it"));
@@ -289,7 +306,6 @@ impl Parser<'_> {
             conditions: Vec::new(),
             share: 1.0,
         };
-        let mut ranked = false;
         for entry in &table.entries {
             match entry.key.as_str() {
                 "best" | "among" => {
@@ -315,7 +331,7 @@ impl Parser<'_> {
                 "id" => claim.id = value.text.clone(),
                 "says" => claim.says = value.text.clone(),
                 "figure" => match Figure::parse(&value.text) {
-                    Ok(figure) => (claim.figure, ranked) = (figure, true),
+                    Ok(figure) => claim.figure = figure,
                     Err(error) => self.errors.push(Diagnostic::at(value.at, error)),
                 },
                 _ => match value.text.parse() {
@@ -324,33 +340,36 @@ impl Parser<'_> {
                 },
             }
         }
-        if claim.id.is_empty() || claim.says.is_empty() || claim.best.is_empty() || !ranked {
+        let given = |name: &str| {
+            let entry = table.entries.iter().find(|entry| entry.key == name);
+            entry.is_some_and(|entry| entry.values.iter().any(|value| !value.text.is_empty()))
+        };
+        if !["id", "says", "figure", "best"].into_iter().all(given) {
             self.errors.push(Diagnostic::at(table.at, "a [[claims]] entry needs `id`, `says`, `figure` and `best`"));
         }
         self.study.claims.push(claim);
     }
-
-    fn claim_where(&mut self, table: &Table) {
-        for entry in &table.entries {
-            if let Some(condition) = self.conditions(entry)
-                && let Some(claim) = self.study.claims.last_mut()
-            {
-                claim.conditions.push(condition);
-            }
-        }
-    }
 }
 
+/// The largest number that a condition can be held against: up to here every
+/// whole number is exact as an `f64`.
+const EXACT: u64 = 1 << 53;
+
 /// A value that no table of keys describes: true, false, a number, or a text.
-fn plain(text: &str) -> Value {
+pub(super) fn plain(text: &str) -> Value {
     serde_json::from_str::<Value>(text)
         .ok()
-        .filter(|value| value.is_boolean() || value.is_u64())
+        .filter(|value| value.is_boolean() || value.as_u64().is_some_and(|number| number <= EXACT))
         .unwrap_or_else(|| text.into())
 }
 
 pub(super) fn axis_names() -> impl Iterator<Item = &'static str> {
     KEYS.iter().filter(|key| key.section != Section::Run).map(|key| key.name).chain(["system"])
+}
+
+fn no_axis(name: &str, at: usize) -> Diagnostic {
+    let names: Vec<&str> = axis_names().collect();
+    Diagnostic::at(at, format!("`{name}` cannot be an axis")).help(suggestion(name, names))
 }
 
 fn known_axis(name: &str) -> bool {

@@ -1,12 +1,13 @@
 //! What comes after the tables of a study file: cutting down, overrides, and
 //! checks across tables.
 
-use super::parse::{Parser, axis_names};
+use super::parse::{Parser, axis_names, plain};
 use super::{Axis, OptionSetting, Reading};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
 use crate::options::{OptionSpec, common};
-use crate::setting::{key, with_defaults};
+use crate::setting::{Settings, key, with_defaults};
+use crate::units::{LONGEST, parse_time};
 use serde_json::Value;
 
 impl Parser<'_> {
@@ -21,12 +22,13 @@ impl Parser<'_> {
         for (name, text) in reading.set {
             if let Err(error) = self.set(name, text) {
                 let message = format!("--set {name}={text}: {}", error.message);
-                self.errors.push(Diagnostic { message, ..error });
+                self.errors.push(Diagnostic { message, offset: None, ..error });
             }
         }
         for (name, text) in reading.only {
             if let Err(error) = self.only(name, text) {
-                self.errors.push(Diagnostic::whole(format!("--only {name}={text}: {error}")));
+                let message = format!("--only {name}={text}: {}", error.message);
+                self.errors.push(Diagnostic { message, offset: None, ..error });
             }
         }
         for axis in &self.study.axes {
@@ -81,6 +83,11 @@ impl Parser<'_> {
     /// Cuts the study down: by its own `[quick]`, or by thinning what it has.
     fn cut(&mut self) {
         if self.has_quick {
+            for (name, other) in [("count", "duration"), ("duration", "count")] {
+                if self.quick_settings.contains_key(name) && !self.quick_settings.contains_key(other) {
+                    self.study.settings.remove(other);
+                }
+            }
             self.study.settings.append(&mut self.quick_settings);
             for axis in std::mem::take(&mut self.quick_axes) {
                 match self.study.axes.iter_mut().find(|mine| mine.name == axis.name) {
@@ -94,12 +101,16 @@ impl Parser<'_> {
             let last = axis.values.len() - 1;
             axis.values = vec![axis.values[0].clone(), axis.values[last / 2].clone(), axis.values[last].clone()];
         }
+        let on_axis = |name: &str| self.study.axis(name).is_some();
+        let (warmup, extent) = (on_axis("warmup"), on_axis("duration") || on_axis("count"));
         let settings = &mut self.study.settings;
         let repeats = settings.get("repeats").and_then(Value::as_u64).unwrap_or(3).min(2);
         settings.insert("repeats".into(), repeats.into());
-        settings.insert("warmup".into(), "250ms".into());
-        if !settings.contains_key("count") {
-            settings.insert("duration".into(), "1s".into());
+        if !warmup {
+            shorten(settings, "warmup", "250ms");
+        }
+        if !extent && !settings.contains_key("count") {
+            shorten(settings, "duration", "1s");
         }
     }
 
@@ -110,12 +121,19 @@ impl Parser<'_> {
             .or_else(|| name.strip_prefix("run."))
             .unwrap_or(name);
         if let Some(option) = name.strip_prefix("options.") {
+            if let Some(axis) = self.study.axes.iter_mut().find(|axis| axis.name == name) {
+                axis.values = vec![plain(text)];
+                return Ok(());
+            }
             let (system, option) = match option.split_once('.') {
                 Some((system, option)) => (Some(system), option),
                 None => (None, option),
             };
+            if self.study.axis(&format!("options.{option}")).is_some() {
+                return Err(Diagnostic::whole(format!("`options.{option}` is an axis, the same for all systems"))
+                    .help(format!("--set options.{option}={text}")));
+            }
             self.check_option(system, option, text)?;
-            self.study.axes.retain(|axis| axis.name != name);
             self.study
                 .options
                 .retain(|other| !(other.name == option && (system.is_none() || other.system.as_deref() == system)));
@@ -158,19 +176,26 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn only(&mut self, name: &str, text: &str) -> Result<(), String> {
+    fn only(&mut self, name: &str, text: &str) -> Result<(), Diagnostic> {
         let mut wanted = Vec::new();
         for part in text.split(',') {
             let scalar = Scalar { text: part.trim().into(), at: 0 };
-            wanted.push(self.axis_value(name, &scalar).map_err(|error| error.message)?);
+            wanted.push(self.axis_value(name, &scalar)?);
         }
         let names: Vec<String> = self.study.axes.iter().map(|axis| axis.name.clone()).collect();
         let Some(axis) = self.study.axes.iter_mut().find(|axis| axis.name == name) else {
-            return Err(format!("`{name}` is no axis of this study; its axes: {}", names.join(", ")));
+            return Err(Diagnostic::whole(format!(
+                "`{name}` is no axis of this study; its axes: {}",
+                names.join(", ")
+            )));
         };
         if let Some(missing) = wanted.iter().find(|value| !axis.values.contains(value)) {
             let values: Vec<String> = axis.values.iter().map(show).collect();
-            return Err(format!("{} is not on the axis; its values: {}", show(missing), values.join(", ")));
+            return Err(Diagnostic::whole(format!(
+                "{} is not on the axis; its values: {}",
+                show(missing),
+                values.join(", ")
+            )));
         }
         axis.values.retain(|value| wanted.contains(value));
         Ok(())
@@ -210,6 +235,14 @@ impl Parser<'_> {
             return Err(Diagnostic::whole(format!("unknown option `{name}`")).help(suggestion(name, names)));
         };
         spec.kind.read(text).map(|_| ()).map_err(|error| Diagnostic::whole(format!("{name}: {error}")))
+    }
+}
+
+/// Sets a time, unless what is set is no longer than that.
+fn shorten(settings: &mut Settings, name: &str, most: &str) {
+    let time = |text: &str| parse_time(text).unwrap_or(LONGEST);
+    if settings.get(name).and_then(Value::as_str).map_or(LONGEST, time) > time(most) {
+        settings.insert(name.to_owned(), most.into());
     }
 }
 

@@ -65,7 +65,7 @@ impl Study {
             let _ = writeln!(out, "{} = {}", axis.name, list(&axis.values));
         }
         for axis in self.axes.iter().filter_map(|axis| axis.name.strip_prefix("options.").map(|name| (name, axis))) {
-            let _ = writeln!(out, "options.{} = {}", axis.0, list(&axis.1.values));
+            let _ = writeln!(out, "options.{} = {}", quoted(axis.0), list(&axis.1.values));
         }
         for skip in &self.skips {
             let _ = writeln!(out, "\n[[skip]]\nwhy = {}", quoted(&skip.why));

@@ -1,0 +1,544 @@
+//! What every registered driver promises, and what those of C libraries do
+//! with options and with libraries that are missing or wrong.
+
+use pubmark_load::drivers::{Driver, DriverError, REGISTRY, Sent, Socket, SocketSpec, find};
+use pubmark_model::options::{Options, common};
+use pubmark_model::protocol::Role;
+use pubmark_model::workload::{Pattern, Transport};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// The drivers of C libraries.
+const LIBRARIES: [&str; 3] = ["nanomsg", "nng", "zeromq"];
+
+/// No wait of a test is longer.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+const SMALL: usize = 64;
+const LARGE: usize = 512 << 10;
+
+fn defaults() -> Options {
+    common().into_iter().filter_map(|spec| Some((spec.name, spec.default?))).collect()
+}
+
+fn with(changes: &[(&str, Value)]) -> Options {
+    let mut options = defaults();
+    options.extend(changes.iter().map(|(name, value)| ((*name).to_string(), value.clone())));
+    options
+}
+
+/// One driver over one transport.
+struct Case {
+    name: &'static str,
+    transport: Transport,
+    options: Options,
+    payload: usize,
+    folder: tempfile::TempDir,
+}
+
+impl Case {
+    /// Loads the driver; none where its library is not installed.
+    fn load(&self) -> Option<Box<dyn Driver>> {
+        let load = find(self.name).expect("registered");
+        match load(&self.options) {
+            Ok(driver) => Some(driver),
+            Err(error) if error.to_string().contains("is not installed") => {
+                eprintln!("SKIPPED {}: {error}", self.name);
+                None
+            }
+            Err(error) => panic!("{}: {error}", self.name),
+        }
+    }
+
+    /// An endpoint to bind that no other test has.
+    fn fresh(&self) -> String {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        match self.transport {
+            Transport::Inproc => format!("inproc://test-{number}"),
+            Transport::Ipc => format!("ipc://{}/{number}", self.folder.path().display()),
+            _ => "tcp://127.0.0.1:0".into(),
+        }
+    }
+
+    fn open(
+        &self,
+        driver: &mut dyn Driver,
+        role: Role,
+        pattern: Pattern,
+        bind: Option<&str>,
+        connect: &[String],
+    ) -> Result<Box<dyn Socket>, DriverError> {
+        driver.open(&SocketSpec {
+            role,
+            id: 0,
+            pattern,
+            transport: self.transport,
+            payload_bytes: self.payload as u64,
+            unthrottled: false,
+            bind,
+            connect,
+            options: &self.options,
+        })
+    }
+
+    fn bind(&self, driver: &mut dyn Driver, role: Role, pattern: Pattern) -> (Box<dyn Socket>, String) {
+        let socket = self
+            .open(driver, role, pattern, Some(&self.fresh()), &[])
+            .unwrap_or_else(|error| panic!("{self}: {error}"));
+        let endpoint = socket.endpoint().expect("a bound socket tells its endpoint").to_string();
+        (socket, endpoint)
+    }
+
+    fn connect(&self, driver: &mut dyn Driver, role: Role, pattern: Pattern, endpoint: &str) -> Box<dyn Socket> {
+        self.open(driver, role, pattern, None, &[endpoint.to_string()])
+            .unwrap_or_else(|error| panic!("{self}: {error}"))
+    }
+}
+
+impl std::fmt::Display for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} over {}, {} bytes", self.name, self.transport, self.payload)
+    }
+}
+
+/// Plays a test on each driver, transport and payload.
+fn each(names: &[&'static str], payloads: &[usize], options: &Options, test: impl Fn(&Case, &mut dyn Driver)) {
+    for &name in names {
+        for transport in [Transport::Inproc, Transport::Ipc, Transport::Tcp] {
+            for &payload in payloads {
+                let folder = tempfile::tempdir().expect("a temporary folder");
+                let case = Case { name, transport, options: options.clone(), payload, folder };
+                if let Some(mut driver) = case.load() {
+                    test(&case, &mut *driver);
+                }
+            }
+        }
+    }
+}
+
+fn registered() -> Vec<&'static str> {
+    REGISTRY.iter().map(|(name, _)| *name).collect()
+}
+
+/// The bytes of message `number`: the number, then noise from a place of its own.
+fn body(number: u32, length: usize) -> Vec<u8> {
+    static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let words = std::iter::successors(Some(1_u64), |word| {
+            Some(word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1))
+        });
+        words.take(LARGE).map(|word| (word >> 56) as u8).chain([0; 256]).collect()
+    });
+    let mut bytes = NOISE[number as usize % 256..][..length].to_vec();
+    bytes[..4].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+fn number_of(message: &[u8]) -> u32 {
+    u32::from_le_bytes(message[..4].try_into().expect("four bytes"))
+}
+
+/// Tries until there is something.
+fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = attempt() {
+            return found;
+        }
+        assert!(start.elapsed() < DEADLINE, "{what}: nothing after {DEADLINE:?}");
+    }
+}
+
+fn send(case: &Case, socket: &mut dyn Socket, message: &[u8]) {
+    until(&format!("{case}: send"), || {
+        (socket.send(message).unwrap_or_else(|error| panic!("{case}: {error}")) == Sent::Accepted).then_some(())
+    });
+}
+
+fn receive(case: &Case, socket: &mut dyn Socket) -> Vec<u8> {
+    until(&format!("{case}: receive"), || attempt(case, socket))
+}
+
+fn attempt(case: &Case, socket: &mut dyn Socket) -> Option<Vec<u8>> {
+    socket.recv().unwrap_or_else(|error| panic!("{case}: {error}")).map(<[u8]>::to_vec)
+}
+
+/// Echoes until told to stop, or the test that should say so has failed.
+fn echo(case: &Case, replier: &mut dyn Socket, stop: &AtomicBool) {
+    let start = Instant::now();
+    while !stop.load(Ordering::Relaxed) && start.elapsed() < DEADLINE {
+        if let Some(message) = attempt(case, replier) {
+            send(case, replier, &message);
+        }
+    }
+}
+
+#[test]
+fn pushed_messages_arrive_once_in_order_and_whole() {
+    each(&registered(), &[SMALL, LARGE], &defaults(), |case, driver| {
+        for pusher_binds in [true, false] {
+            let (mut push, mut pull);
+            if pusher_binds {
+                let (socket, endpoint) = case.bind(driver, Role::Publisher, Pattern::Pipeline);
+                (push, pull) = (socket, case.connect(driver, Role::Subscriber, Pattern::Pipeline, &endpoint));
+            } else {
+                let (socket, endpoint) = case.bind(driver, Role::Subscriber, Pattern::Pipeline);
+                (pull, push) = (socket, case.connect(driver, Role::Publisher, Pattern::Pipeline, &endpoint));
+            }
+            let count = if case.payload == SMALL { 3000 } else { 150 };
+            std::thread::scope(|scope| {
+                // The pusher outlives the reading: not every library lingers.
+                let pusher = scope.spawn(|| {
+                    for number in 0..count {
+                        send(case, &mut *push, &body(number, case.payload));
+                    }
+                });
+                for number in 0..count {
+                    assert!(
+                        receive(case, &mut *pull) == body(number, case.payload),
+                        "{case}: message {number} is another"
+                    );
+                }
+                pusher.join().expect("the pusher ends");
+            });
+            assert!(attempt(case, &mut *pull).is_none(), "{case}: more came than was sent");
+        }
+    });
+}
+
+#[test]
+fn every_subscriber_hears_all_once_each_has_heard_a_probe() {
+    each(&registered(), &[SMALL], &defaults(), |case, driver| {
+        let (mut publisher, endpoint) = case.bind(driver, Role::Publisher, Pattern::FanOut);
+        let mut subscribers: Vec<_> =
+            (0..3).map(|_| case.connect(driver, Role::Subscriber, Pattern::FanOut, &endpoint)).collect();
+        let mut heard = BTreeSet::new();
+        until(&format!("{case}: probes"), || {
+            send(case, &mut *publisher, &body(u32::MAX, case.payload));
+            for (index, subscriber) in subscribers.iter_mut().enumerate() {
+                heard.extend(attempt(case, &mut **subscriber).map(|_| index));
+            }
+            (heard.len() == subscribers.len()).then_some(())
+        });
+        for number in 0..200 {
+            send(case, &mut *publisher, &body(number, case.payload));
+            for subscriber in &mut subscribers {
+                let message = until(&format!("{case}: message {number}"), || {
+                    attempt(case, &mut **subscriber).filter(|message| number_of(message) != u32::MAX)
+                });
+                assert!(message == body(number, case.payload), "{case}: message {number} is another");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_subscriber_hears_every_publisher_that_it_connects_to() {
+    each(&registered(), &[SMALL], &defaults(), |case, driver| {
+        let (mut publishers, endpoints): (Vec<_>, Vec<_>) =
+            (0..3).map(|_| case.bind(driver, Role::Publisher, Pattern::FanIn)).unzip();
+        let mut subscriber = case.open(driver, Role::Subscriber, Pattern::FanIn, None, &endpoints).expect("connects");
+        let mut heard = BTreeSet::new();
+        until(&format!("{case}: probes"), || {
+            for (number, publisher) in publishers.iter_mut().enumerate() {
+                send(case, &mut **publisher, &body(number as u32, case.payload));
+            }
+            heard.extend(attempt(case, &mut *subscriber).map(|message| number_of(&message)));
+            (heard.len() == publishers.len()).then_some(())
+        });
+    });
+}
+
+#[test]
+fn a_replier_echoes() {
+    each(&registered(), &[SMALL, LARGE], &defaults(), |case, driver| {
+        let (mut replier, endpoint) = case.bind(driver, Role::Replier, Pattern::RequestReply);
+        let mut requester = case.connect(driver, Role::Requester, Pattern::RequestReply, &endpoint);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| echo(case, &mut *replier, &stop));
+            for number in 0..50 {
+                let request = body(number, case.payload);
+                send(case, &mut *requester, &request);
+                assert!(receive(case, &mut *requester) == request, "{case}: reply {number} is another");
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    });
+}
+
+#[test]
+fn a_reply_may_take_longer_than_one_wait() {
+    each(&registered(), &[SMALL], &defaults(), |case, driver| {
+        let (mut replier, endpoint) = case.bind(driver, Role::Replier, Pattern::RequestReply);
+        let mut requester = case.connect(driver, Role::Requester, Pattern::RequestReply, &endpoint);
+        let request = body(1, case.payload);
+        send(case, &mut *requester, &request);
+        assert!(receive(case, &mut *replier) == request);
+        for _ in 0..4 {
+            assert!(attempt(case, &mut *requester).is_none(), "{case}: a reply that was not sent");
+        }
+        send(case, &mut *replier, &request);
+        assert!(receive(case, &mut *requester) == request, "{case}: the late reply is another");
+    });
+}
+
+#[test]
+fn a_requester_goes_on_when_a_reply_does_not_come() {
+    each(&registered(), &[SMALL], &defaults(), |case, driver| {
+        let (mut replier, endpoint) = case.bind(driver, Role::Replier, Pattern::RequestReply);
+        let mut requester = case.connect(driver, Role::Requester, Pattern::RequestReply, &endpoint);
+        send(case, &mut *requester, &body(0, case.payload));
+        let first = receive(case, &mut *replier);
+        assert!(attempt(case, &mut *requester).is_none());
+        let stop = AtomicBool::new(false);
+        let mut number = 1;
+        send(case, &mut *requester, &body(number, case.payload));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                send(case, &mut *replier, &first);
+                echo(case, &mut *replier, &stop);
+            });
+            // The first reply may yet arrive, in place of a later one: the number tells.
+            until(&format!("{case}: a reply to a later request"), || {
+                let replied =
+                    (0..5).any(|_| attempt(case, &mut *requester).is_some_and(|reply| number_of(&reply) == number));
+                number += 1;
+                send(case, &mut *requester, &body(number, case.payload));
+                replied.then_some(())
+            });
+            stop.store(true, Ordering::Relaxed);
+        });
+    });
+}
+
+#[test]
+fn silence_is_none() {
+    each(&registered(), &[SMALL], &defaults(), |case, driver| {
+        for (role, pattern) in [
+            (Role::Subscriber, Pattern::Pipeline),
+            (Role::Subscriber, Pattern::FanOut),
+            (Role::Replier, Pattern::RequestReply),
+        ] {
+            let (mut socket, _) = case.bind(driver, role, pattern);
+            for _ in 0..3 {
+                assert!(attempt(case, &mut *socket).is_none(), "{case}: a message from no one");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_full_queue_says_so_and_all_that_it_took_arrives() {
+    let options = with(&[("queue_messages", 10.into())]);
+    each(&registered(), &[4096], &options, |case, driver| {
+        let (mut push, endpoint) = case.bind(driver, Role::Publisher, Pattern::Pipeline);
+        let mut accepted = 0;
+        let mut fill = |times: u32| {
+            let mut full = 0;
+            until(&format!("{case}: a full queue"), || {
+                match push.send(&body(accepted, case.payload)).unwrap_or_else(|error| panic!("{case}: {error}")) {
+                    Sent::Accepted => (accepted, full) = (accepted + 1, 0),
+                    Sent::Full => full += 1,
+                }
+                (full == times).then_some(accepted)
+            })
+        };
+        let without_reader = fill(2);
+        let mut pull = case.connect(driver, Role::Subscriber, Pattern::Pipeline, &endpoint);
+        // It does not read, but what lies between takes more, once connected.
+        until(&format!("{case}: a connection"), || (fill(3) > without_reader).then_some(()));
+        for number in 0..accepted {
+            assert!(receive(case, &mut *pull) == body(number, case.payload), "{case}: message {number} is another");
+        }
+        assert!(attempt(case, &mut *pull).is_none(), "{case}: more came than was accepted");
+    });
+}
+
+#[test]
+fn sockets_outlive_their_driver() {
+    for name in registered() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let case = Case { name, transport: Transport::Inproc, options: defaults(), payload: SMALL, folder };
+        let Some(mut driver) = case.load() else { continue };
+        let (mut pull, endpoint) = case.bind(&mut *driver, Role::Subscriber, Pattern::Pipeline);
+        let mut push = case.connect(&mut *driver, Role::Publisher, Pattern::Pipeline, &endpoint);
+        drop(driver);
+        send(&case, &mut *push, &body(7, SMALL));
+        assert_eq!(receive(&case, &mut *pull), body(7, SMALL));
+    }
+}
+
+#[test]
+fn a_bound_port_is_free_and_below_the_ephemeral_range() {
+    for name in registered() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let case = Case { name, transport: Transport::Tcp, options: defaults(), payload: SMALL, folder };
+        let Some(mut driver) = case.load() else { continue };
+        let sockets: Vec<_> = (0..20).map(|_| case.bind(&mut *driver, Role::Subscriber, Pattern::Pipeline)).collect();
+        let ports: BTreeSet<u16> = sockets
+            .iter()
+            .map(|(_, endpoint)| {
+                endpoint.strip_prefix("tcp://127.0.0.1:").and_then(|port| port.parse().ok()).expect("an address")
+            })
+            .collect();
+        assert_eq!(ports.len(), sockets.len(), "{name}: two sockets on one port");
+        assert!(ports.iter().all(|port| (1024..32768).contains(port)), "{name}: {ports:?}");
+    }
+}
+
+// From here on: drivers of C libraries.
+
+#[test]
+fn an_inproc_connection_may_come_before_its_binder() {
+    for name in LIBRARIES {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let case = Case { name, transport: Transport::Inproc, options: defaults(), payload: SMALL, folder };
+        let Some(mut driver) = case.load() else { continue };
+        let endpoint = case.fresh();
+        let mut pull = case.connect(&mut *driver, Role::Subscriber, Pattern::Pipeline, &endpoint);
+        let mut push =
+            case.open(&mut *driver, Role::Publisher, Pattern::Pipeline, Some(&endpoint), &[]).expect("binds");
+        send(&case, &mut *push, &body(7, SMALL));
+        assert_eq!(receive(&case, &mut *pull), body(7, SMALL));
+    }
+}
+
+#[test]
+fn an_address_in_use_is_an_error_that_names_it() {
+    each(&LIBRARIES, &[SMALL], &defaults(), |case, driver| {
+        let (_holder, endpoint) = case.bind(driver, Role::Publisher, Pattern::FanOut);
+        // libzmq takes an ipc path over from whoever has it.
+        if (case.name, case.transport) != ("zeromq", Transport::Ipc) {
+            let error = case
+                .open(driver, Role::Publisher, Pattern::FanOut, Some(&endpoint), &[])
+                .err()
+                .expect("in use")
+                .to_string();
+            assert!(error.contains(&endpoint) && error.contains("in use"), "{case}: {error}");
+        }
+    });
+}
+
+#[test]
+fn what_zeromq_accepted_is_sent_after_its_socket_and_driver_are_dropped() {
+    each(&["zeromq"], &[4096], &defaults(), |case, driver| {
+        if case.transport == Transport::Inproc {
+            return;
+        }
+        let count = 500;
+        let (mut pull, endpoint) = case.bind(driver, Role::Subscriber, Pattern::Pipeline);
+        let mut sender = case.load().expect("loaded before");
+        let mut push = case.connect(&mut *sender, Role::Publisher, Pattern::Pipeline, &endpoint);
+        for number in 0..count {
+            send(case, &mut *push, &body(number, case.payload));
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                drop(push);
+                drop(sender);
+            });
+            for number in 0..count {
+                assert!(receive(case, &mut *pull) == body(number, case.payload), "{case}: message {number} is another");
+            }
+        });
+    });
+}
+
+#[test]
+fn the_library_tells_what_it_is_and_where_it_lies() {
+    for name in LIBRARIES {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let case = Case { name, transport: Transport::Inproc, options: defaults(), payload: SMALL, folder };
+        let Some(driver) = case.load() else { continue };
+        let versions = driver.versions();
+        let path = versions["path"].as_str().expect("a path");
+        assert!(Path::new(path).is_absolute() && Path::new(path).is_file(), "{name}: {path}");
+        assert!(versions["library"].as_str().is_some_and(|library| path.contains(library)), "{name}: {versions:?}");
+        assert!(versions["version"].as_str().is_some_and(|version| version.contains('.')), "{name}: {versions:?}");
+        // The same file, named by its path.
+        let named = find(name).expect("registered")(&with(&[("library", path.into())])).expect("loads by its path");
+        assert_eq!(named.versions(), versions);
+    }
+}
+
+#[test]
+fn a_library_that_cannot_be_used_is_an_error_that_names_it_and_the_way_out() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let absent = folder.path().join("libabsent.so").display().to_string();
+    let prose = folder.path().join("prose.so").display().to_string();
+    std::fs::write(&prose, "no ELF file").expect("writes");
+    for name in LIBRARIES {
+        for (library, reason) in [
+            (absent.as_str(), "does not exist"),
+            (prose.as_str(), "is no shared library"),
+            (folder.path().to_str().expect("UTF-8"), "is no shared library"),
+            ("libno-such-library.so.7", "is no shared library"),
+            ("libc.so.6", "has no function"),
+        ] {
+            let error = find(name).expect("registered")(&with(&[("library", library.into())]))
+                .err()
+                .expect("refused")
+                .to_string();
+            for part in [library, reason, "option `library`"] {
+                assert!(error.contains(part), "{name}: no {part:?} in: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_library_cannot_do_is_an_error() {
+    for (name, option, value) in [
+        ("zeromq", "tcp_nodelay", Value::from(false)),
+        ("zeromq", "io_threads", 0.into()),
+        ("nng", "socket_buffer", 65_536.into()),
+        ("nng", "io_threads", 2.into()),
+        ("nanomsg", "io_threads", 2.into()),
+    ] {
+        let error = find(name).expect("registered")(&with(&[(option, value)])).err().expect("refused").to_string();
+        assert!(error.contains(name), "{error}");
+        assert!(error.to_lowercase().contains(option), "{error}");
+    }
+}
+
+#[test]
+fn options_take_effect_and_are_recorded() {
+    let options = with(&[("queue_messages", 10_000.into()), ("linger", "250ms".into())]);
+    each(&LIBRARIES, &[SMALL], &options, |case, driver| {
+        let (push, _) = case.bind(driver, Role::Publisher, Pattern::Pipeline);
+        let (subscriber, _) = case.bind(driver, Role::Subscriber, Pattern::FanOut);
+        let (sender, receiver) = (push.applied(), subscriber.applied());
+        if case.transport == Transport::Tcp {
+            assert_eq!(sender["tcp_nodelay"], true, "{case}");
+        }
+        match case.name {
+            "zeromq" => {
+                assert_eq!(
+                    (&sender["send_queue_messages"], &receiver["receive_queue_messages"]),
+                    (&10_000.into(), &10_000.into())
+                );
+                assert_eq!(sender["linger"], "250ms");
+            }
+            "nng" => {
+                assert_eq!(
+                    (&sender["send_queue_messages"], &receiver["receive_queue_messages"]),
+                    (&8192.into(), &8192.into())
+                );
+                assert_eq!(
+                    (&sender["receive_queue_messages"], &sender["linger"]),
+                    (&"unsupported".into(), &"unsupported".into())
+                );
+            }
+            _ if case.transport == Transport::Inproc => assert_eq!(receiver["receive_queue_bytes"], 640_000),
+            _ => assert!(
+                sender["send_buffer_bytes"].as_u64().is_some_and(|bytes| (1..=640_000).contains(&bytes)),
+                "{case}: {sender:?}"
+            ),
+        }
+    });
+}
