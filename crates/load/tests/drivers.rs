@@ -353,6 +353,8 @@ fn a_full_queue_says_so_and_all_that_it_took_arrives() {
         // It does not read, but what lies between takes more, once connected.
         until(&format!("{case}: a connection"), || (fill(3) > without_reader).then_some(()));
         for number in 0..accepted {
+            // Without a thread of its own, a socket writes out what it holds when it is told to.
+            push.flush().unwrap_or_else(|error| panic!("{case}: {error}"));
             assert!(receive(case, &mut *pull) == body(number, case.payload), "{case}: message {number} is another");
         }
         assert!(attempt(case, &mut *pull).is_none(), "{case}: more came than was accepted");
