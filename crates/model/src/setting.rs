@@ -296,6 +296,17 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_lists_every_key() {
+        let page = include_str!("../../../docs/study-file.md");
+        for key in KEYS {
+            let default = key.default.map_or(String::new(), |default| format!("`{default}`"));
+            let row = format!("| `{}` | {default} | {} |", key.name, key.doc);
+            assert!(page.contains(&row), "docs/study-file.md lacks: {row}");
+        }
+        assert!(crate::claim::Figure::ALL.iter().all(|figure| page.contains(&format!("`{}`", figure.word()))));
+    }
+
+    #[test]
     fn contradictions_are_all_reported() {
         let mut settings = Settings::new();
         for (name, value) in [
