@@ -1,0 +1,6 @@
+//! The study file: what it may say, and what each mistake is answered with.
+
+mod overrides;
+mod planning;
+mod reading;
+mod support;

@@ -1,0 +1,125 @@
+//! What flags change.
+
+use crate::support::*;
+use pubmark_model::plan::cells;
+use pubmark_model::study::Reading;
+use serde_json::{Value, json};
+
+#[test]
+fn set_replaces_what_the_file_says() {
+    let study = overridden(
+        CROSSED,
+        &[
+            ("payload", "32B"),
+            ("workload.rate", "max"),
+            ("run.repeats", "9"),
+            ("limits.memory", "1GB"),
+            ("pacing-quantum", "1us"),
+            ("count", "50"),
+            ("title", "other"),
+            ("question", "why?"),
+            ("system", "beta"),
+            ("options.queue_messages", "7"),
+            ("options.alpha.depth", "9"),
+            ("options.linger", "3s"),
+        ],
+        &[],
+    );
+    let axes: Vec<_> = study.axes.iter().map(|axis| (axis.name.as_str(), json!(axis.values))).collect();
+    assert_eq!(axes, [("system", json!(["beta"])), ("payload", json!([32])), ("options.queue_messages", json!([7]))]);
+    let set = |name: &str| study.settings.get(name).cloned().unwrap_or_default();
+    assert_eq!((set("rate"), set("repeats"), set("memory")), (json!("max"), json!(9), json!(1_000_000_000)));
+    assert_eq!((set("count"), set("duration"), set("pacing_quantum")), (json!(50), Value::Null, json!("1us")));
+    assert_eq!((study.title.as_str(), study.question.as_str()), ("other", "why?"));
+    let options: Vec<_> =
+        study.options.iter().map(|option| (option.system.as_deref(), &*option.name, &*option.text)).collect();
+    assert_eq!(options, [(Some("alpha"), "depth", "9"), (None, "linger", "3s")], "set for all means for all");
+    assert_eq!(overridden(CROSSED, &[("duration", "1s")], &[]).settings["duration"], "1s");
+}
+
+#[test]
+fn a_wrong_set_is_refused_with_the_way_out() {
+    for (name, text, wanted) in [
+        ("pyload", "1", "there is no such key | did you mean `payload`?"),
+        ("repeat", "1", "there is no such key | did you mean `repeats`?"),
+        (
+            "rate",
+            "fast",
+            "rate: `fast` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000) or `max`",
+        ),
+        ("system", "gamma", "unknown system `gamma` | `pubmark systems` lists them"),
+        ("options.linge", "1s", "unknown option `linge` | did you mean `linger`?"),
+        ("options.alpha.depth", "x", "depth: `x` is not a whole number from 0 to 4294967295"),
+        (
+            "options.alpha.queue_messages",
+            "5",
+            "`options.queue_messages` is an axis, the same for all systems | --set options.queue_messages=5",
+        ),
+    ] {
+        override_refused(CROSSED, &[(name, text)], &[], &[&format!("--set {name}={text}: {wanted}")]);
+    }
+    let errors = read(CROSSED, &Reading { set: &pairs(&[("rate", "x")]), ..Reading::default() }).unwrap_err();
+    assert!(!errors.to_string().contains("help:"), "there is nothing more to say: {errors}");
+}
+
+#[test]
+fn only_narrows_an_axis() {
+    let study =
+        overridden(CROSSED, &[], &[("payload", "64KB, 64,1000"), ("system", "beta"), ("options.queue_messages", "20")]);
+    let axes: Vec<_> = study.axes.iter().map(|axis| json!(axis.values)).collect();
+    assert_eq!(axes, [json!(["beta"]), json!([64, 1_000, 64_000]), json!([20])], "in the file's order");
+    for (name, text, wanted) in [
+        ("payload", "65", "65 is not on the axis; its values: 64, 1000, 4000, 16000, 64000"),
+        (
+            "payload",
+            "1kb",
+            "payload: `1kb` is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)",
+        ),
+        ("rate", "5", "`rate` is no axis of this study; its axes: system, payload, options.queue_messages"),
+        ("pyload", "5", "`pyload` cannot be an axis | did you mean `payload`?"),
+        ("system", "solo", "solo is not on the axis; its values: alpha, beta"),
+        ("system", "gamma", "unknown system `gamma` | `pubmark systems` lists them"),
+    ] {
+        override_refused(CROSSED, &[], &[(name, text)], &[&format!("--only {name}={text}: {wanted}")]);
+    }
+    let both = overridden(CROSSED, &[("payload", "32B")], &[("payload", "32")]);
+    assert_eq!(both.axis("payload").unwrap().values, [json!(32)], "--only looks at what --set has left");
+}
+
+#[test]
+fn quick_follows_the_files_own_table() {
+    let file = format!(
+        "{CROSSED}[quick]\nrepeats = 1\ncount = 10\n[quick.axes]\npayload = [64]\nrate = [1, 2]\noptions.queue_messages = [5]\n"
+    );
+    let whole = good(&file);
+    assert_eq!((whole.repeats(), whole.axis("payload").unwrap().values.len(), whole.axis("rate")), (3, 5, None));
+    let cut = read(&file, &quick()).unwrap();
+    assert!(cut.quick);
+    assert_eq!((cut.repeats(), cut.settings.get("count"), cut.settings.get("duration")), (1, Some(&json!(10)), None));
+    assert_eq!(cut.axis("payload").unwrap().values, [json!(64)]);
+    assert_eq!(cut.axis("rate").unwrap().values, [json!(1), json!(2)]);
+    assert_eq!(cut.axis("options.queue_messages").unwrap().values, [json!(5)]);
+    let set = pairs(&[("repeats", "7")]);
+    assert_eq!(read(&file, &Reading { quick: true, set: &set, only: &[] }).unwrap().repeats(), 7, "--set comes last");
+}
+
+#[test]
+fn quick_thins_a_file_that_does_not_say_how() {
+    let cut = read(CROSSED, &quick()).unwrap();
+    assert_eq!(json!(cut.axis("payload").unwrap().values), json!([64, 4_000, 64_000]), "first, middle, last");
+    assert_eq!(cut.axis("system").unwrap().values.len(), 2);
+    assert_eq!((cut.repeats(), &cut.settings["warmup"], &cut.settings["duration"]), (2, &json!("250ms"), &json!("1s")));
+    let cut = |text: &str| read(text, &quick()).unwrap();
+    let short = cut(&with("[workload]\nwarmup = \"10ms\"\nduration = \"500ms\"\n[run]\nrepeats = 1"));
+    assert_eq!(
+        (short.repeats(), &short.settings["warmup"], &short.settings["duration"]),
+        (1, &json!("10ms"), &json!("500ms"))
+    );
+    let counted = cut(&with("[workload]\ncount = 100"));
+    assert_eq!((counted.settings.get("count"), counted.settings.get("duration")), (Some(&json!(100)), None));
+    for axis in ["duration = [\"2s\", \"4s\"]", "warmup = [\"1s\", \"2s\"]", "count = [10, 20]"] {
+        let study = cut(&format!("title = \"t\"\n[axes]\nsystem = \"solo\"\n{axis}\n"));
+        assert!(cells(&study, &find).is_ok(), "{axis}");
+        assert_eq!(study.axes[1].values.len(), 2, "{axis}");
+    }
+}

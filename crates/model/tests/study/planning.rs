@@ -1,0 +1,299 @@
+//! From study to cells, to runs, and back to a file.
+
+use crate::support::*;
+use proptest::prelude::*;
+use pubmark_model::cell::Cell;
+use pubmark_model::plan::{MAX_CELLS, Planned, cells, order};
+use pubmark_model::study::{Reading, Study};
+use pubmark_model::workload::{Extent, Rate};
+use serde_json::json;
+use std::collections::BTreeSet;
+
+#[test]
+fn cells_are_the_product_of_the_axes_in_order() {
+    let cells = planned(
+        "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[limits]\ncpus = 0.5\nmemory = \"1GB\"\n[axes]\npairs = [1, 2]\nsystem = [\"alpha\", \"beta\"]\nrate = [10, \"max\"]\n\
+         [options]\nqueue_messages = 5\n[options.alpha]\nqueue_messages = 6\n",
+    );
+    let labels: Vec<String> = cells.iter().map(Cell::label).collect();
+    assert_eq!(
+        labels,
+        ["alpha", "beta"]
+            .map(|system| [1, 2].map(|pairs| ["10", "max"].map(|rate| format!("{system} pairs={pairs} rate={rate}"))))
+            .as_flattened()
+            .as_flattened()
+    );
+    let last = cells.last().unwrap();
+    assert_eq!((last.workload.publishers, last.workload.subscribers, last.workload.rate), (2, 2, Rate::Max));
+    assert_eq!((last.limits.cpus, last.limits.memory_bytes), (Some(0.5), Some(1_000_000_000)));
+    assert_eq!(last.options["queue_messages"], 5);
+    assert_eq!(
+        (&cells[0].options["queue_messages"], &cells[0].options["depth"]),
+        (&json!(6), &json!(5)),
+        "a system's own setting wins"
+    );
+    assert_eq!(cells[0].options["linger"], "10s", "defaults are filled in");
+}
+
+#[test]
+fn conditions_skip_cells_by_value_and_by_bound() {
+    let cells = planned(
+        "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = [\"alpha\", \"beta\"]\npayload = [\"16B\", \"1KiB\", \"32KiB\"]\nrate = [1, \"max\"]\n\
+         [[skip]]\nsystem = \"alpha\"\npayload = \"<=1KiB\"\nrate = [\"max\"]\nwhy = \"small\"\n\
+         [[skip]]\npayload = \">= 32KiB\"\nsystem = [\"beta\"]\nrate = \"<=1\"\nwhy = \"large\"\n",
+    );
+    let skipped: Vec<_> = cells.iter().filter_map(|cell| Some((cell.label(), cell.skipped.clone()?))).collect();
+    let expect = [("alpha 16B rate=max", "small"), ("alpha 1KiB rate=max", "small"), ("beta 32KiB rate=1", "large")];
+    assert_eq!(skipped, expect.map(|(label, why)| (label.to_owned(), why.to_owned())));
+}
+
+#[test]
+fn what_a_system_cannot_do_is_said_unless_it_is_skipped() {
+    let file = |workload: &str, more: &str| {
+        format!("title = \"t\"\n[workload]\n{workload}\n[axes]\nsystem = [\"alpha\", \"beta\"]\n{more}\n")
+    };
+    let plays = "beta does not play the pattern `request-reply`; it plays: pairs, fan-out";
+    unplannable(&file("transport = \"tcp\"\npattern = \"request-reply\"", "rate = [1, 2]"), &[(plays, LEAVE_OUT)]);
+    let skip = "[[skip]]\nsystem = \"beta\"\nwhy = \"it has none\"";
+    assert_eq!(planned(&file("transport = \"tcp\"\npattern = \"request-reply\"", skip)).len(), 2);
+    unplannable(&file("transport = \"ipc\"", ""), &[("beta has no transport `ipc`; it has: inproc, tcp", LEAVE_OUT)]);
+    let set = Some("set `transport` in [workload], or with --transport");
+    unplannable(
+        &file("", ""),
+        &[("alpha needs a transport: inproc, ipc, tcp, udp", set), ("beta needs a transport: inproc, tcp", set)],
+    );
+    unplannable(
+        &file("transport = \"udp\"\npayload = \"64KiB\"", skip),
+        &[("a UDP datagram carries at most 65,507 bytes", Some("use a smaller payload, or a [[skip]] entry"))],
+    );
+    assert_eq!(planned(&file("transport = \"udp\"\npayload = 65507", skip)).len(), 2);
+    unplannable(
+        &file("transport = \"tcp\"\nqos = 1", skip),
+        &[("alpha has no quality of service above 0", Some("set qos = 0"))],
+    );
+    unplannable(
+        &file("transport = \"tcp\"", "options.depth = [1, 2]"),
+        &[(
+            "beta has no option `depth`",
+            Some("known: library, tcp_nodelay, queue_messages, queue_bytes, socket_buffer, linger, io_threads"),
+        )],
+    );
+    unplannable(
+        &file(
+            "transport = \"tcp\"",
+            &format!("options.depth = [1, \"x\"]\n{skip}").replace("options.depth = [1", "options.linger = [\"1s\""),
+        ),
+        &[("options.linger: `x` is not a time: write a number and one of ns, us, ms, s, m, such as `250ms`", None)],
+    );
+    assert_eq!(
+        planned("title = \"t\"\n[axes]\nsystem = \"solo\"\n").len(),
+        1,
+        "no transport is needed where there is none"
+    );
+}
+
+#[test]
+fn contradictions_of_a_workload_are_all_said() {
+    let file = |workload: &str| {
+        format!("title = \"t\"\n[workload]\ntransport = \"tcp\"\n{workload}\n[axes]\nsystem = \"alpha\"\n")
+    };
+    unplannable(
+        &file("pairs = 2\nsubscribers = 3\nduration = \"1s\"\ncount = 5\nrate = \"max\"\narrival = \"poisson\""),
+        &[(
+            "`subscribers` contradicts `pairs`: leave one of them out; \
+             `duration` and `count` both say how long the window is: leave one of them out; \
+             `arrival = \"poisson\"` has no meaning where `rate` is `max`",
+            None,
+        )],
+    );
+    for (workload, message) in [
+        (
+            "publishers = 2\nsubscribers = 3",
+            "pattern `pairs` needs as many publishers as subscribers: write `pairs = N`",
+        ),
+        (
+            "pattern = \"fan-in\"\npairs = 2",
+            "`pairs` has no meaning in pattern `fan-in`: write `publishers` and `subscribers`",
+        ),
+        ("duration = \"0s\"", "`duration` is 0: nothing would be measured"),
+        (
+            "rate = 1000000\nduration = \"4300s\"",
+            "a publisher would send more than the 4,294,967,279 messages that a run can number: lower `rate` or `duration`",
+        ),
+        (
+            "rate = 0.001\ncount = 2593",
+            "`count` messages at this `rate` take longer than the 30 days that a run may take",
+        ),
+    ] {
+        unplannable(&file(workload), &[(message, None)]);
+    }
+    let longest = planned(&file("rate = 0.001\ncount = 2592"));
+    assert_eq!(
+        (longest[0].workload.extent, longest[0].workload.window_ns()),
+        (Extent::Count(2_592), Some(2_592_000_000_000_000))
+    );
+}
+
+#[test]
+fn a_plan_is_bounded_and_not_empty() {
+    let values: Vec<String> = (1..=400).map(|n| n.to_string()).collect();
+    let file = |more: &str| {
+        let values = values.join(",");
+        format!(
+            "title = \"t\"\n[workload]\npattern = \"fan-out\"\ntransport = \"tcp\"\n[axes]\nsystem = \"alpha\"\npublishers = [{values}]\nsubscribers = [{values}]\n{more}\n"
+        )
+    };
+    unplannable(&file(""), &[(&format!("the axes cross to more than {MAX_CELLS} cells: use fewer values"), None)]);
+    unplannable(
+        "title = \"t\"\n[axes]\nsystem = \"solo\"\n[[skip]]\nwhy = \"w\"\n",
+        &[("every cell is skipped: nothing would be measured", None)],
+    );
+    let only = pairs(&[("publishers", &values[..25].join(","))]);
+    let study = read(&file(""), &Reading { only: &only, ..Reading::default() }).unwrap();
+    let cells = cells(&study, &find).unwrap();
+    assert_eq!((cells.len(), order(&study, &cells).len()), (10_000, 30_000));
+}
+
+// ---- from cells to runs -----------------------------------------------------
+
+fn runs(run: &str) -> (Vec<Cell>, Vec<Planned>) {
+    let study = good(&format!(
+        "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[run]\n{run}\n[axes]\nsystem = [\"alpha\", \"beta\"]\npairs = [1, 2, 3, 4]\npayload = [64, 128]\n\
+         [[skip]]\nsystem = \"beta\"\npairs = 3\nwhy = \"w\"\n"
+    ));
+    let cells = cells(&study, &find).unwrap();
+    let runs = order(&study, &cells);
+    (cells, runs)
+}
+
+#[test]
+fn every_cell_runs_as_often_as_asked_and_skipped_ones_never() {
+    for run in ["repeats = 3", "repeats = 3\norder = \"sequential\""] {
+        let (cells, runs) = runs(run);
+        let mut all: Vec<_> = runs.iter().map(|run| (run.cell, run.repeat)).collect();
+        all.sort_unstable();
+        let kept = (0..cells.len()).filter(|cell| cells[*cell].skipped.is_none());
+        let expected: Vec<_> = kept.flat_map(|cell| (1..=3).map(move |repeat| (cell, repeat))).collect();
+        assert_eq!((all.len(), all), (14 * 3, expected), "{run}");
+    }
+}
+
+#[test]
+fn interleaved_runs_set_the_systems_side_by_side() {
+    let (cells, runs) = runs("repeats = 3");
+    let point = |run: &Planned| {
+        let axes = cells[run.cell].axes.iter().filter(|(name, _)| *name != "system");
+        (run.repeat, axes.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "))
+    };
+    let points: Vec<_> = runs.iter().map(point).collect();
+    let stretches: Vec<usize> = points.chunk_by(|one, other| one == other).map(<[_]>::len).collect();
+    assert_eq!(stretches.len(), 3 * 8, "each point comes once in a repeat");
+    assert_eq!(stretches.iter().filter(|length| **length == 2).count(), 3 * 6, "and its systems next to each other");
+    assert!(runs.is_sorted_by_key(|run| run.repeat), "a repeat is done before the next begins");
+    let first: BTreeSet<&str> = runs.iter().map(|run| cells[run.cell].system.as_str()).step_by(2).collect();
+    assert_eq!(first.len(), 2, "neither system always comes first");
+}
+
+#[test]
+fn the_seed_decides_the_order() {
+    let order = |seed: u64| runs(&format!("seed = {seed}")).1;
+    assert_eq!(order(1), order(1));
+    let distinct: BTreeSet<Vec<usize>> = (0..20).map(|seed| order(seed).iter().map(|run| run.cell).collect()).collect();
+    assert_eq!(distinct.len(), 20);
+    let (first, second) = (order(1)[..14].to_vec(), order(1)[14..28].to_vec());
+    assert_ne!(
+        first.iter().map(|run| run.cell).collect::<Vec<_>>(),
+        second.iter().map(|run| run.cell).collect::<Vec<_>>(),
+        "each repeat has an order of its own"
+    );
+}
+
+#[test]
+fn sequential_runs_follow_the_file() {
+    let (cells, runs) = runs("repeats = 2\norder = \"sequential\"\nseed = 7");
+    let kept = (0..cells.len()).filter(|cell| cells[*cell].skipped.is_none());
+    let expected: Vec<Planned> = kept.flat_map(|cell| [1, 2].map(|repeat| Planned { cell, repeat })).collect();
+    assert_eq!(runs, expected);
+}
+
+// ---- what is written reads back ---------------------------------------------
+
+#[track_caller]
+fn reads_back(study: &Study) {
+    let written = study.to_toml();
+    let again = good(&written);
+    assert_eq!(&Study { quick: study.quick, ..again.clone() }, study, "{written}");
+    assert_eq!(again.to_toml(), written, "and is written the same");
+}
+
+#[test]
+fn resolved_studies_of_every_kind_read_back() {
+    reads_back(&good(&with("question = \"a \\\"quoted\\\" \\\\ line\\nand \\u0000 \\u007f \\ttab µ\"")));
+    reads_back(&read(CROSSED, &quick()).unwrap());
+    reads_back(&overridden(
+        CROSSED,
+        &[("options.alpha.library", "/a \"b\"/c.so"), ("count", "5")],
+        &[("system", "alpha")],
+    ));
+    reads_back(&good(&format!("{}\"options.a b\" = [1, \"1.50\", true, \"x\", 18446744073709551615]\n", with(""))));
+}
+
+fn chosen(all: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static str>> {
+    proptest::sample::subsequence(all, 0..=all.len()).prop_shuffle()
+}
+
+prop_compose! {
+    fn a_study()(
+        title in "[ -~µ\n\"\\\\]{1,20}",
+        payloads in chosen(&["16B", "64", "1KB", "1KiB", "1.5MiB"]),
+        rates in chosen(&["1", "0.001", "50_000", "max"]),
+        durations in chosen(&["1ms", "1.5s", "30s", "2m"]),
+        nodelay in chosen(&["true", "false"]),
+        depth in proptest::option::of(0u32..9),
+        memory in proptest::option::of(1u64 << 20..1 << 40),
+        repeats in 1u32..9,
+        seed: u64,
+        bound in 16u64..1 << 30,
+        share in 0u32..=100,
+        below: bool,
+        quick: bool,
+    ) -> (String, bool) {
+        let mut text = format!("title = {}\n[run]\nrepeats = {repeats}\nseed = {seed}\n", json!(title).to_string().replace("\\u007f", "\u{7f}"));
+        if let Some(memory) = memory {
+            text += &format!("[limits]\nmemory = {memory}\n");
+        }
+        text += "[axes]\nsystem = [\"beta\", \"alpha\"]\n";
+        let lists = [("payload", &payloads), ("rate", &rates), ("duration", &durations), ("options.tcp_nodelay", &nodelay)];
+        for (name, values) in lists.iter().filter(|(_, values)| !values.is_empty()) {
+            text += &format!("{name} = {}\n", json!(values));
+        }
+        if let Some(depth) = depth {
+            text += &format!("[options.alpha]\ndepth = {depth}\n");
+        }
+        let bound = format!("{}{bound}", if below { "<=" } else { ">=" });
+        if !payloads.is_empty() {
+            text += &format!("[[skip]]\nsystem = \"beta\"\npayload = \"{bound}\"\nwhy = \"{bound}\"\n");
+        }
+        text += &format!("[[claims]]\nid = \"c\"\nsays = \"s\"\nfigure = \"cpu_cores\"\nbest = [\"alpha\", \"beta\"]\nshare = {}\n", f64::from(share) / 100.0);
+        if !rates.is_empty() {
+            text += &format!("[claims.where]\nrate = {}\nsystem = [\"beta\"]\n", json!(rates));
+        }
+        (text, quick)
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_resolved_study_reads_back((text, quick) in a_study()) {
+        let reading = Reading { quick, ..Reading::default() };
+        match read(&text, &reading) {
+            Ok(study) => reads_back(&study),
+            Err(errors) => prop_assert!(false, "{errors}\n{text}"),
+        }
+    }
+
+    #[test]
+    fn no_text_does_harm(text in "[\\[\\]=\"',.{}#a-z0-9 \n]{0,200}") {
+        let _ = read(&text, &Reading::default()).map_err(|errors| errors.to_string());
+    }
+}

@@ -1,0 +1,135 @@
+//! Systems of the tests' own, and studies read with them.
+
+use pubmark_model::cell::Cell;
+use pubmark_model::diagnostic::{Diagnostic, Diagnostics, line_column};
+use pubmark_model::plan::cells;
+use pubmark_model::study::{Reading, Study};
+use pubmark_model::system::System;
+use std::sync::OnceLock;
+
+pub const ALPHA: &str = r#"
+title = "Alpha"
+about = "a library with every transport"
+licence = "MIT"
+driver = "alpha"
+transports = ["inproc", "ipc", "tcp", "udp"]
+patterns = ["pairs", "fan-out", "fan-in", "request-reply", "pipeline"]
+[options.depth]
+kind = "count"
+default = 5
+doc = "its own"
+"#;
+
+pub const BETA: &str = r#"
+title = "Beta"
+about = "a library with little"
+licence = "MIT"
+driver = "beta"
+transports = ["inproc", "tcp"]
+patterns = ["pairs", "fan-out"]
+"#;
+
+pub const SOLO: &str = r#"
+title = "Solo"
+about = "no transport to choose"
+licence = "none"
+driver = "mock"
+transports = []
+patterns = ["pairs"]
+"#;
+
+pub fn find(name: &str) -> Option<&'static System> {
+    static SYSTEMS: OnceLock<Vec<System>> = OnceLock::new();
+    let systems = SYSTEMS.get_or_init(|| {
+        let parse =
+            |(name, text): (&str, &str)| System::parse(name, name, text).unwrap_or_else(|errors| panic!("{errors}"));
+        [("alpha", ALPHA), ("beta", BETA), ("solo", SOLO)].into_iter().map(parse).collect()
+    });
+    systems.iter().find(|system| system.name == name)
+}
+
+pub fn read(text: &str, reading: &Reading<'_>) -> Result<Study, Diagnostics> {
+    Study::parse("study.toml", text, &find, reading)
+}
+
+#[track_caller]
+pub fn good(text: &str) -> Study {
+    read(text, &Reading::default()).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// A study of `alpha` over inproc, with more of the file.
+pub fn with(more: &str) -> String {
+    format!("title = \"t\"\n{more}\n[axes]\nsystem = [\"alpha\"]\n")
+}
+
+/// `LINE:COLUMN MESSAGE | HELP`; an error of the whole file has no place.
+pub fn shown(errors: &Diagnostics) -> Vec<String> {
+    let one = |error: &Diagnostic| {
+        let place = error.offset.map(|offset| line_column(&errors.text, offset));
+        let place = place.map(|(line, column)| format!("{line}:{column} ")).unwrap_or_default();
+        let help = error.help.as_ref().map(|help| format!(" | {help}")).unwrap_or_default();
+        format!("{place}{}{help}", error.message)
+    };
+    errors.errors.iter().map(one).collect()
+}
+
+#[track_caller]
+pub fn refused(text: &str, wanted: &[&str]) {
+    refused_as(text, &Reading::default(), wanted);
+}
+
+#[track_caller]
+pub fn refused_as(text: &str, reading: &Reading<'_>, wanted: &[&str]) {
+    match read(text, reading) {
+        Ok(study) => panic!("accepted: {study:?}"),
+        Err(errors) => assert_eq!(shown(&errors), wanted),
+    }
+}
+
+pub fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
+    all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+#[track_caller]
+pub fn overridden(text: &str, set: &[(&str, &str)], only: &[(&str, &str)]) -> Study {
+    let (set, only) = (pairs(set), pairs(only));
+    read(text, &Reading { quick: false, set: &set, only: &only }).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+#[track_caller]
+pub fn override_refused(text: &str, set: &[(&str, &str)], only: &[(&str, &str)], wanted: &[&str]) {
+    let (set, only) = (pairs(set), pairs(only));
+    refused_as(text, &Reading { quick: false, set: &set, only: &only }, wanted);
+}
+
+pub fn quick() -> Reading<'static> {
+    Reading { quick: true, ..Reading::default() }
+}
+
+#[track_caller]
+pub fn planned(text: &str) -> Vec<Cell> {
+    cells(&good(text), &find).unwrap_or_else(|errors| panic!("{errors:?}"))
+}
+
+#[track_caller]
+pub fn unplannable(text: &str, wanted: &[(&str, Option<&str>)]) {
+    let errors = cells(&good(text), &find).expect_err("there is no plan");
+    let errors: Vec<_> = errors.iter().map(|error| (error.message.as_str(), error.help.as_deref())).collect();
+    assert_eq!(errors, wanted);
+}
+
+pub const LEAVE_OUT: Option<&str> = Some("leave it out with a [[skip]] entry, or choose another");
+
+pub const CROSSED: &str = r#"title = "t"
+[workload]
+duration = "3s"
+[axes]
+system = ["alpha", "beta"]
+payload = [64, "1KB", "4KB", "16KB", "64KB"]
+options.queue_messages = [10, 20]
+[options]
+linger = "1s"
+[options.alpha]
+depth = 3
+linger = "2s"
+"#;
