@@ -13,12 +13,12 @@
 //!   that it never happens, since it would count as a duplicate. It still does
 //!   so when a connection breaks. A new request gives up the old one.
 //! - A time limit on receiving a reply would give the request up with it, so REQ
-//!   waits on the library's file descriptor instead; measured, it costs nothing.
+//!   waits on the library's file descriptor instead.
 //! - A reply that its requester does not take within [`REPLY_MS`] is dropped:
 //!   the library gives it up with the call. The other libraries drop it at once.
 //!
 //! Sending takes `nng_send`, which makes a message, copies into it and sends
-//! it in one call; the same three steps by hand cost the same.
+//! it in one call: the same three steps by hand, with two calls more.
 
 use super::shared_library::{
     self, Kind, Names, SharedLibrary, bind_free, check_one_io_thread, clamped, function_table,

@@ -9,9 +9,9 @@
 //!   is up, or while it is being restored, waits in its queue. With 1, a broken
 //!   connection would take its queue with it.
 //! - `ZMQ_REQ_RELAXED` lets a requester go on whose reply never comes. Without
-//!   `ZMQ_REQ_CORRELATE`, a frame more each way that costs 15 % of an inproc
-//!   round trip, a late reply may arrive in place of the next one: the sequence
-//!   number in the message header tells.
+//!   `ZMQ_REQ_CORRELATE`, which puts a frame more on each message both ways, a
+//!   late reply may arrive in place of the next one: the sequence number in the
+//!   message header tells.
 //! - A closed socket goes on sending for `linger` in the background; the last
 //!   of driver and sockets to be dropped waits for that.
 
