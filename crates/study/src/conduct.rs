@@ -10,6 +10,7 @@ use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::plan::{Planned, cells, order};
 use pubmark_model::record::RunRecord;
 use pubmark_model::study::Study;
+use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -88,6 +89,13 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
     };
     let done = finished(&records, &cells);
     let mut ending = Ending::default();
+    let mut met: Vec<(String, Map<String, Value>)> = Vec::new();
+    let mut meet = |record: &RunRecord| {
+        if record.error.is_none() && met.iter().all(|(system, _)| *system != record.system) {
+            met.push((record.system.clone(), record.versions.clone()));
+        }
+    };
+    records.iter().for_each(&mut meet);
     records.iter().filter(|record| record.error.is_none()).for_each(|record| ending.count(record));
     observer.begin(order.len(), order.iter().filter(|planned| done.contains(planned)).count());
     let logs = results.logs();
@@ -123,8 +131,10 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
         };
         results.append(&record)?;
         ending.count(&record);
+        meet(&record);
         observer.run_ends(&record);
     }
+    results.note_versions(&met)?;
     // An empty folder of logs says that there was nothing to log.
     let _ = std::fs::remove_dir(&logs);
     Ok(ending)

@@ -1,7 +1,7 @@
 //! The results folder: records are appended and synced as soon as a run ends.
 
 use pubmark_model::record::RunRecord;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -122,6 +122,22 @@ impl Results {
             let _ = self.runs.set_len(before);
         }
         written.map_err(io(&self.runs_path))
+    }
+
+    /// Adds the versions that were met to `environment.json`, by system.
+    pub fn note_versions(&self, records: &[(String, Map<String, Value>)]) -> Result<(), ResultsError> {
+        let path = self.folder.join("environment.json");
+        let text = std::fs::read(&path).map_err(io(&path))?;
+        let Ok(Value::Object(mut environment)) = serde_json::from_slice(&text) else { return Ok(()) };
+        let mut versions = Map::new();
+        for (system, met) in records {
+            versions.entry(system.clone()).or_insert_with(|| met.clone().into());
+        }
+        environment.insert("versions".into(), versions.into());
+        let text = serde_json::to_string_pretty(&environment).unwrap_or_default();
+        let fresh = self.folder.join("environment.json.new");
+        std::fs::write(&fresh, text + "\n").map_err(io(&fresh))?;
+        std::fs::rename(&fresh, &path).map_err(io(&path))
     }
 
     /// The folder.

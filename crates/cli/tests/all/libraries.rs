@@ -14,6 +14,9 @@ fn bench(system: &str, arguments: &[&str]) -> Value {
     assert!(matches!(output.status.code(), Some(0 | 3)), "{system} {arguments:?}: {}", stderr(&output));
     let json: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let record = json["runs"][0].clone();
+    let environment = std::fs::read_to_string(place.path("r/environment.json")).unwrap();
+    let environment: Value = serde_json::from_str(&environment).unwrap();
+    assert_eq!(environment["versions"][system], record["versions"], "{system}");
     assert!(record["error"].is_null(), "{system} {arguments:?}: {}", record["error"]);
     let count = |name: &str| record["counts"][name].as_u64().unwrap();
     assert_eq!(count("offered"), count("sent") + count("not_sent"), "{system} {arguments:?}");
