@@ -8,13 +8,14 @@
  *
  * Equal to pubmark: who binds (replier and pusher) and who connects and
  * measures (requester and puller), what is a process and what a thread, the
- * socket options, payload, warm-up and window, and how often a payload is
- * copied. Less than pubmark: no header, ledger, histogram or live display, no
+ * socket options, payload, warm-up and window, processors, and how often a
+ * payload is copied. Less than pubmark: no header, ledger, histogram or live display, no
  * time-outs, one call to the library per message and nothing between.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -76,6 +77,26 @@ static void *open_socket(int type) {
     return socket;
 }
 
+/* Written to, for pages never written to would all be one: the kernel's page of
+ * zeros, which is always in the cache. */
+static char *make_payload(void) {
+    char *payload = malloc(bytes);
+    check(payload != NULL, "malloc");
+    return memset(payload, 0x5a, bytes);
+}
+
+/* As pubmark with pin = "roles" on two processors: publishers (requesters, here)
+ * on the first, subscribers (repliers) on the second. Left to itself the kernel
+ * puts a pair now on one processor and now on two, which doubles or halves a
+ * round trip within a process, whoever measures it. The I/O thread is there
+ * already and stays free. */
+static void pin(int processor) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(processor, &set);
+    check(sched_setaffinity(0, sizeof set, &set) == 0, "sched_setaffinity");
+}
+
 /* Replier or pusher: goes on until the process is ended from outside. */
 static void *bound_side(void *unused) {
     (void)unused;
@@ -89,8 +110,8 @@ static void *bound_side(void *unused) {
     check(zmq_bind(socket, endpoint) == 0, "zmq_bind");
     check(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &length) == 0, "ZMQ_LAST_ENDPOINT");
     check(write(endpoint_pipe[1], endpoint, length) == (ssize_t)length, "write to a pipe");
-    char *buffer = calloc(1, bytes);
-    check(buffer != NULL, "calloc");
+    char *buffer = make_payload();
+    pin(request_reply ? 1 : 0);
     while (request_reply) {
         /* Out of the library's message and into another, as pubmark echoes. */
         check(zmq_recv(socket, buffer, bytes, 0) == (int)bytes, "zmq_recv");
@@ -117,8 +138,8 @@ static int ascending(const void *left, const void *right) {
 static double median_round_trip(void *socket, zmq_msg_t *message) {
     size_t room = window_ns / SHORTEST_TRIP_NS, count = 0;
     uint64_t *trips = malloc(room * sizeof *trips);
-    char *buffer = calloc(1, bytes);
-    check(trips != NULL && buffer != NULL, "malloc");
+    char *buffer = make_payload();
+    check(trips != NULL, "malloc");
     uint64_t before = now_ns(), from = before + warmup_ns, to = from + window_ns;
     while (before < to) {
         check(zmq_send(socket, buffer, bytes, 0) == (int)bytes, "zmq_send");
@@ -192,6 +213,7 @@ int main(int count, char **arguments) {
     check(zmq_connect(socket, endpoint) == 0, "zmq_connect");
     zmq_msg_t message;
     zmq_msg_init(&message);
+    pin(request_reply ? 0 : 1);
     double figure = request_reply ? median_round_trip(socket, &message) : throughput(socket, &message);
 
     int major, minor, patch;

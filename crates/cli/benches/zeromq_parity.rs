@@ -10,6 +10,7 @@
 //! if something could not be run.
 
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
@@ -118,6 +119,13 @@ struct Ring {
     c_loop: PathBuf,
 }
 
+/// A program that may use two processors: with `pin=roles`, one for each side.
+fn on_two_processors(program: &OsStr) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["--cpu-list", "0,1"]).arg(program);
+    command
+}
+
 impl Ring {
     fn new() -> Result<Ring, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
@@ -126,7 +134,7 @@ impl Ring {
     }
 
     fn play_c(&self, case: Case, effort: &Effort) -> Result<Turn, String> {
-        let mut command = Command::new(&self.c_loop);
+        let mut command = on_two_processors(self.c_loop.as_os_str());
         command.args([case.pattern.word(), case.transport, &case.payload_bytes.to_string()]);
         command.args([WARMUP.as_millis().to_string(), effort.window.as_millis().to_string()]);
         command.arg(self.folder.path());
@@ -147,11 +155,11 @@ impl Ring {
 
     fn play_pubmark(&self, case: Case, effort: &Effort) -> Result<Turn, String> {
         let results = self.folder.path().join("results");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pubmark"));
+        let mut command = on_two_processors(env!("CARGO_BIN_EXE_pubmark").as_ref());
         command.args(["bench", "zeromq", "--rate", "max", "--repeats", "1", "--json", "--quiet"]);
         command.args(["--pattern", case.pattern.word(), "--transport", case.transport]);
         command.args(["--payload", &format!("{}B", case.payload_bytes)]);
-        command.args(["--warmup", &format!("{}ms", WARMUP.as_millis())]);
+        command.args(["--set", "pin=roles", "--warmup", &format!("{}ms", WARMUP.as_millis())]);
         command.args(["--duration", &format!("{}ms", effort.window.as_millis())]);
         command.arg("--out").arg(&results);
         let output = run(&mut command)?;

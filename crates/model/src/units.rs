@@ -91,24 +91,16 @@ pub fn format_time(ns: Ns) -> String {
     if ns == 0 { "0s".into() } else { format!("{ns}ns") }
 }
 
-/// Writes a size the way it would be typed: the largest unit that divides it.
+/// Writes a size the way it would be typed: with the largest unit that divides
+/// it, of the powers of 1000 where they do, of 1024 elsewhere.
 pub fn format_size(bytes: u64) -> String {
-    if bytes < 1_000 {
-        return format!("{bytes}B");
+    let decimal = [("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1_000)];
+    let binary = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let mut units = decimal.into_iter().chain(binary);
+    match units.find(|(_, factor)| bytes > 0 && bytes.is_multiple_of(*factor)) {
+        Some((name, factor)) => format!("{}{name}", bytes / factor),
+        None => format!("{bytes}B"),
     }
-    for (name, factor) in [
-        ("GiB", 1u64 << 30),
-        ("GB", 1_000_000_000),
-        ("MiB", 1 << 20),
-        ("MB", 1_000_000),
-        ("KiB", 1 << 10),
-        ("KB", 1_000),
-    ] {
-        if bytes.is_multiple_of(factor) {
-            return format!("{}{name}", bytes / factor);
-        }
-    }
-    format!("{bytes}B")
 }
 
 /// How many messages a publisher sends.
@@ -210,6 +202,7 @@ mod tests {
         for ns in [0, 1, 1_000, 1_500_000, 250_000_000, 60_000_000_000, 1_234_567] {
             assert_eq!(parse_time(&format_time(ns)), Ok(ns));
         }
+        assert_eq!((format_size(512_000).as_str(), format_size(32_768).as_str()), ("512KB", "32KiB"));
         for bytes in [0, 16, 1_000, 1_024, 32_768, 1_048_576, 1_000_000, 1_234_567] {
             assert_eq!(parse_size(&format_size(bytes)), Ok(bytes));
         }
