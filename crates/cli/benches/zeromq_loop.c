@@ -1,15 +1,15 @@
 /* The least that a C program can do to measure ZeroMQ: what pubmark is held
  * against by the bench zeromq_parity.
  *
- *     zeromq_loop request-reply|pipeline tcp|ipc|inproc BYTES WARMUP_MS WINDOW_MS FOLDER
+ *     zeromq_loop request-reply|pipeline tcp|ipc|inproc BYTES WARMUP_MS WINDOW_MS roles|none FOLDER
  *
  * Prints three lines: the figure (median round trip in ns, or messages per
  * second), the version of libzmq, and the file that it was loaded from.
  *
  * Equal to pubmark: who binds (replier and pusher) and who connects and
  * measures (requester and puller), what is a process and what a thread, the
- * socket options, payload, warm-up and window, processors, and how often a
- * payload is copied. Less than pubmark: no header, ledger, histogram or live display, no
+ * socket options, payload, warm-up and window, and how often a payload is
+ * copied. Less than pubmark: no header, ledger, histogram or live display, no
  * time-outs, one call to the library per message and nothing between.
  */
 #define _GNU_SOURCE
@@ -36,7 +36,7 @@ enum { MESSAGES_PER_CLOCK = 1000 };
 /* No round trip is shorter: two threads wake each other. */
 static const uint64_t SHORTEST_TRIP_NS = 200;
 
-static int request_reply, inproc;
+static int request_reply, inproc, pin;
 static const char *transport, *folder;
 static size_t bytes;
 static uint64_t warmup_ns, window_ns;
@@ -77,24 +77,28 @@ static void *open_socket(int type) {
     return socket;
 }
 
+/* As pubmark's pin=roles: those who send first (requester, pusher) on the first
+ * half of the processors, the others on the second. Only the calling thread:
+ * the library's I/O thread, which runs by now, stays where it likes. */
+static void pin_thread(int sends_first) {
+    cpu_set_t usable, half;
+    CPU_ZERO(&half);
+    check(sched_getaffinity(0, sizeof usable, &usable) == 0, "sched_getaffinity");
+    int count = CPU_COUNT(&usable), seen = 0;
+    if (!pin || count < 2)
+        return;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &usable) && (seen++ < count / 2) == sends_first)
+            CPU_SET(cpu, &half);
+    check(sched_setaffinity(0, sizeof half, &half) == 0, "sched_setaffinity");
+}
+
 /* Written to, for pages never written to would all be one: the kernel's page of
  * zeros, which is always in the cache. */
 static char *make_payload(void) {
     char *payload = malloc(bytes);
     check(payload != NULL, "malloc");
     return memset(payload, 0x5a, bytes);
-}
-
-/* As pubmark with pin = "roles" on two processors: publishers (requesters, here)
- * on the first, subscribers (repliers) on the second. Left to itself the kernel
- * puts a pair now on one processor and now on two, which doubles or halves a
- * round trip within a process, whoever measures it. The I/O thread is there
- * already and stays free. */
-static void pin(int processor) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(processor, &set);
-    check(sched_setaffinity(0, sizeof set, &set) == 0, "sched_setaffinity");
 }
 
 /* Replier or pusher: goes on until the process is ended from outside. */
@@ -110,8 +114,8 @@ static void *bound_side(void *unused) {
     check(zmq_bind(socket, endpoint) == 0, "zmq_bind");
     check(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &length) == 0, "ZMQ_LAST_ENDPOINT");
     check(write(endpoint_pipe[1], endpoint, length) == (ssize_t)length, "write to a pipe");
+    pin_thread(!request_reply);
     char *buffer = make_payload();
-    pin(request_reply ? 1 : 0);
     while (request_reply) {
         /* Out of the library's message and into another, as pubmark echoes. */
         check(zmq_recv(socket, buffer, bytes, 0) == (int)bytes, "zmq_recv");
@@ -173,8 +177,8 @@ static double throughput(void *socket, zmq_msg_t *message) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 7) {
-        fprintf(stderr, "zeromq_loop request-reply|pipeline tcp|ipc|inproc BYTES WARMUP_MS WINDOW_MS FOLDER\n");
+    if (count != 8) {
+        fprintf(stderr, "zeromq_loop request-reply|pipeline tcp|ipc|inproc BYTES WARMUP_MS WINDOW_MS roles|none FOLDER\n");
         return 2;
     }
     request_reply = strcmp(arguments[1], "request-reply") == 0;
@@ -183,7 +187,8 @@ int main(int count, char **arguments) {
     bytes = strtoul(arguments[3], NULL, 10);
     warmup_ns = strtoull(arguments[4], NULL, 10) * 1000000u;
     window_ns = strtoull(arguments[5], NULL, 10) * 1000000u;
-    folder = arguments[6];
+    pin = strcmp(arguments[6], "roles") == 0;
+    folder = arguments[7];
     check(bytes > 0 && window_ns > 0, "a number is 0");
     check(pipe(endpoint_pipe) == 0, "pipe");
 
@@ -213,7 +218,7 @@ int main(int count, char **arguments) {
     check(zmq_connect(socket, endpoint) == 0, "zmq_connect");
     zmq_msg_t message;
     zmq_msg_init(&message);
-    pin(request_reply ? 0 : 1);
+    pin_thread(request_reply);
     double figure = request_reply ? median_round_trip(socket, &message) : throughput(socket, &message);
 
     int major, minor, patch;

@@ -2,7 +2,7 @@
 //! measures it, against a plain C loop on the same libzmq.
 //!
 //!     cargo bench -p pubmark --bench zeromq_parity
-//!     cargo bench -p pubmark --bench zeromq_parity -- --quick pipeline/tcp
+//!     cargo bench -p pubmark --bench zeromq_parity -- --quick --free pipeline/tcp
 //!
 //! The two take turns, so that whatever else the machine does meets both, and
 //! each turn of pubmark is compared with the turn of C before it. The ratio of
@@ -10,7 +10,6 @@
 //! if something could not be run.
 
 use serde_json::Value;
-use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
@@ -32,10 +31,12 @@ const TOLERATED: [&str; 2] = ["noisy-machine", "not-steady"];
 struct Effort {
     rounds: usize,
     window: Duration,
+    /// `roles` or `none`, as pubmark's key `pin`.
+    pin: &'static str,
 }
 
-const FULL: Effort = Effort { rounds: 7, window: Duration::from_secs(2) };
-const QUICK: Effort = Effort { rounds: 3, window: Duration::from_secs(1) };
+const FULL: Effort = Effort { rounds: 7, window: Duration::from_secs(2), pin: "roles" };
+const QUICK: Effort = Effort { rounds: 3, window: Duration::from_secs(1), pin: "roles" };
 
 #[derive(Clone, Copy)]
 enum Pattern {
@@ -119,13 +120,6 @@ struct Ring {
     c_loop: PathBuf,
 }
 
-/// A program that may use two processors: with `pin=roles`, one for each side.
-fn on_two_processors(program: &OsStr) -> Command {
-    let mut command = Command::new("taskset");
-    command.args(["--cpu-list", "0,1"]).arg(program);
-    command
-}
-
 impl Ring {
     fn new() -> Result<Ring, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
@@ -134,10 +128,10 @@ impl Ring {
     }
 
     fn play_c(&self, case: Case, effort: &Effort) -> Result<Turn, String> {
-        let mut command = on_two_processors(self.c_loop.as_os_str());
+        let mut command = Command::new(&self.c_loop);
         command.args([case.pattern.word(), case.transport, &case.payload_bytes.to_string()]);
         command.args([WARMUP.as_millis().to_string(), effort.window.as_millis().to_string()]);
-        command.arg(self.folder.path());
+        command.arg(effort.pin).arg(self.folder.path());
         let output = run(&mut command)?;
         if !output.status.success() {
             return Err(format!("{case}: the C loop ended with {}: {}", output.status, tail(&output.stderr)));
@@ -155,11 +149,11 @@ impl Ring {
 
     fn play_pubmark(&self, case: Case, effort: &Effort) -> Result<Turn, String> {
         let results = self.folder.path().join("results");
-        let mut command = on_two_processors(env!("CARGO_BIN_EXE_pubmark").as_ref());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pubmark"));
         command.args(["bench", "zeromq", "--rate", "max", "--repeats", "1", "--json", "--quiet"]);
         command.args(["--pattern", case.pattern.word(), "--transport", case.transport]);
         command.args(["--payload", &format!("{}B", case.payload_bytes)]);
-        command.args(["--set", "pin=roles", "--warmup", &format!("{}ms", WARMUP.as_millis())]);
+        command.args(["--set", &format!("pin={}", effort.pin), "--warmup", &format!("{}ms", WARMUP.as_millis())]);
         command.args(["--duration", &format!("{}ms", effort.window.as_millis())]);
         command.arg("--out").arg(&results);
         let output = run(&mut command)?;
@@ -283,18 +277,22 @@ fn bench(filters: &[String], effort: &Effort) -> Result<bool, String> {
 fn main() -> ExitCode {
     let (options, filters): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
-    if let Some(unknown) = options.iter().find(|option| !["--bench", "--quick"].contains(&option.as_str())) {
+    if let Some(unknown) = options.iter().find(|option| !["--bench", "--quick", "--free"].contains(&option.as_str())) {
         eprintln!(
-            "error: unknown option {unknown}\nusage: cargo bench -p pubmark --bench zeromq_parity -- [--quick] [CASE-FILTER]..."
+            "error: unknown option {unknown}\nusage: cargo bench -p pubmark --bench zeromq_parity -- [--quick] [--free] [CASE-FILTER]..."
         );
         return ExitCode::from(2);
     }
     // `cargo test --benches` only wants to know that it builds.
-    if !options.iter().any(|option| option == "--bench") {
+    let given = |name: &str| options.iter().any(|option| option == name);
+    if !given("--bench") {
         return ExitCode::SUCCESS;
     }
-    let effort = if options.iter().any(|option| option == "--quick") { &QUICK } else { &FULL };
-    match bench(&filters, effort) {
+    let mut effort = if given("--quick") { QUICK } else { FULL };
+    if given("--free") {
+        effort.pin = "none";
+    }
+    match bench(&filters, &effort) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
