@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 const JOIN: Duration = Duration::from_secs(5);
 /// How long the agent may take to end after its coordinator is gone.
 const ORPHAN: Duration = Duration::from_secs(2);
+/// How often an orphaned agent tries to remove its scratch folder.
+const REMOVALS: u32 = 1_000;
 /// The name of the driver that runs in virtual time.
 const MOCK: &str = "mock";
 
@@ -61,11 +63,20 @@ pub fn serve(input: impl BufRead + Send + 'static, output: impl Write) -> std::i
     Ok(farewell)
 }
 
-/// Removes a run's folder, if it is one: its name must say so.
+/// Removes a run's folder, if it is one: its name must say so. All agents of a
+/// run do this at once, and may take files from under each other's feet: the
+/// one that is last finishes it.
 pub fn remove_scratch(folder: &Path) {
     let ours = folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("pubmark-"));
-    if ours && folder.is_absolute() {
+    if !ours || !folder.is_absolute() {
+        return;
+    }
+    for _ in 0..REMOVALS {
         let _ = std::fs::remove_dir_all(folder);
+        if !folder.exists() {
+            return;
+        }
+        thread::yield_now();
     }
 }
 
