@@ -54,7 +54,8 @@ pub fn serve(input: impl BufRead + Send + 'static, output: impl Write) -> std::i
     let reader = sender.clone();
     thread::Builder::new().name("commands".into()).spawn(move || read_commands(input, &reader))?;
     let mut agent = Agent { output, sender, receiver, troupe: None, scratch: None, started: false };
-    let farewell = agent.run()?;
+    // Whoever cannot be told anything has gone, like one who says nothing more.
+    let farewell = agent.run().unwrap_or(Farewell::Orphaned);
     if farewell == Farewell::Orphaned
         && let Some(scratch) = &agent.scratch
     {
