@@ -216,6 +216,19 @@ pub struct LedgerCounts {
     pub negative: u64,
 }
 
+impl LedgerCounts {
+    /// Adds the counts of another ledger.
+    pub fn add(&mut self, other: &LedgerCounts) {
+        self.expected += other.expected;
+        self.delivered += other.delivered;
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.corrupted += other.corrupted;
+        self.unidentified += other.unidentified;
+        self.negative += other.negative;
+    }
+}
+
 /// What an agent measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentResult {
@@ -291,6 +304,16 @@ pub struct Stalls {
     pub longest_ns: Ns,
     /// When that one began, ns from the window's beginning.
     pub longest_at_ns: Ns,
+}
+
+impl Stalls {
+    /// Adds the silences of others: the longest of all stays the longest.
+    pub fn add(&mut self, other: &Stalls) {
+        self.count += other.count;
+        if other.longest_ns > self.longest_ns {
+            (self.longest_ns, self.longest_at_ns) = (other.longest_ns, other.longest_at_ns);
+        }
+    }
 }
 
 /// CPU time and memory of an agent's process.

@@ -136,15 +136,7 @@ fn rates(record: &RunRecord, arrived: u64) -> Rates {
 /// them saw is united, so that a message that two of them got is a duplicate.
 fn unite(cell: &Cell, totals: &[PublisherTotal], results: &[&AgentResult], remarks: &mut Vec<String>) -> LedgerCounts {
     let mut sum = LedgerCounts::default();
-    for ledger in results.iter().map(|result| &result.ledger) {
-        sum.expected += ledger.expected;
-        sum.delivered += ledger.delivered;
-        sum.duplicated += ledger.duplicated;
-        sum.reordered += ledger.reordered;
-        sum.corrupted += ledger.corrupted;
-        sum.unidentified += ledger.unidentified;
-        sum.negative += ledger.negative;
-    }
+    results.iter().for_each(|result| sum.add(&result.ledger));
     if !cell.workload.competing() {
         return sum;
     }
@@ -241,12 +233,7 @@ fn series(results: &[&AgentResult], remarks: &mut Vec<String>) -> Series {
 
 fn stalls(results: &[&AgentResult]) -> Stalls {
     let mut all = Stalls::default();
-    for stalls in results.iter().map(|result| &result.stalls) {
-        all.count += stalls.count;
-        if stalls.longest_ns > all.longest_ns {
-            (all.longest_ns, all.longest_at_ns) = (stalls.longest_ns, stalls.longest_at_ns);
-        }
-    }
+    results.iter().for_each(|result| all.add(&result.stalls));
     all
 }
 

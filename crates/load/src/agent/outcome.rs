@@ -4,7 +4,7 @@ use crate::ledger::Seen;
 use crate::threads::Outcome;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use pubmark_model::protocol::{AgentResult, LedgerCounts, Seen as SeenBits, SliceSeries};
+use pubmark_model::protocol::{AgentResult, Seen as SeenBits, SliceSeries};
 use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
 use std::io::Write;
@@ -36,16 +36,6 @@ fn add_slices(mine: &mut Vec<u64>, other: &[u64]) {
     mine.iter_mut().zip(other).for_each(|(mine, other)| *mine += other);
 }
 
-fn add_counts(mine: &mut LedgerCounts, other: &LedgerCounts) {
-    mine.expected += other.expected;
-    mine.delivered += other.delivered;
-    mine.duplicated += other.duplicated;
-    mine.reordered += other.reordered;
-    mine.corrupted += other.corrupted;
-    mine.unidentified += other.unidentified;
-    mine.negative += other.negative;
-}
-
 fn encode_seen(publisher: u32, seen: &Seen, end: u64) -> SeenBits {
     let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
     // Writing into memory cannot fail.
@@ -73,7 +63,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
             own.into_iter().for_each(|own| own_lag.add(own));
         }
         if let Some(subscriber) = &outcome.subscriber {
-            add_counts(&mut result.ledger, &subscriber.counts());
+            result.ledger.add(&subscriber.counts());
             let (arrived, last) = subscriber.arrivals();
             result.arrived += arrived;
             result.last_arrival_ns = result.last_arrival_ns.max(last);
@@ -86,11 +76,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
             add_slices(&mut series.delivered, counts);
             slice_latency.resize_with(slice_latency.len().max(histograms.len()), Merged::default);
             slice_latency.iter_mut().zip(histograms).for_each(|(mine, other)| mine.add(other));
-            let stalls = subscriber.stalls();
-            result.stalls.count += stalls.count;
-            if stalls.longest_ns > result.stalls.longest_ns {
-                (result.stalls.longest_ns, result.stalls.longest_at_ns) = (stalls.longest_ns, stalls.longest_at_ns);
-            }
+            result.stalls.add(&subscriber.stalls());
             if workload.competing() {
                 result
                     .seen
