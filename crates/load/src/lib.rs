@@ -8,6 +8,7 @@ pub mod drivers;
 pub mod ledger;
 pub mod publisher;
 pub mod schedule;
+pub mod session;
 pub mod simulation;
 pub mod subscriber;
 pub mod threads;

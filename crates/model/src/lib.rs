@@ -6,11 +6,13 @@
 pub mod cell;
 pub mod claim;
 pub mod diagnostic;
+pub mod endpoint;
 pub mod header;
 pub mod options;
 pub mod plan;
 pub mod protocol;
 pub mod record;
+pub mod server;
 pub mod setting;
 pub mod study;
 pub mod system;

@@ -85,7 +85,7 @@ pub const KEYS: &[Key] = &[
         name: "pattern",
         section: Section::Workload,
         default: Some("pairs"),
-        doc: "who sends to whom: pairs, fan-out, fan-in, request-reply, pipeline",
+        doc: "who sends to whom: pairs, fan-out, fan-in, request-reply, pipeline, tree",
         read: word!(Pattern),
     },
     Key {
@@ -145,6 +145,13 @@ pub const KEYS: &[Key] = &[
         read: |text| count(text, 0, 2),
     },
     Key {
+        name: "durable",
+        section: Section::Workload,
+        default: Some("false"),
+        doc: "whether subscriptions, and what waits for them, outlive connections and the server",
+        read: |text| text.parse::<bool>().map(Value::from).map_err(|_| format!("`{text}` is neither true nor false")),
+    },
+    Key {
         name: "warmup",
         section: Section::Workload,
         default: Some("1s"),
@@ -178,6 +185,13 @@ pub const KEYS: &[Key] = &[
         default: Some("30s"),
         doc: "how long clients may take to connect and hear each other",
         read: time,
+    },
+    Key {
+        name: "connect_rate",
+        section: Section::Workload,
+        default: Some("1000"),
+        doc: "connections that are opened to a broker in a second, 1 to 100,000",
+        read: |text| count(text, 1, 100_000),
     },
     Key {
         name: "pacing",

@@ -51,6 +51,9 @@ words! {
         RequestReply = "request-reply",
         /// Subscribers compete: each message goes to one of them (PUSH/PULL).
         Pipeline = "pipeline",
+        /// Partitions of a topic tree system/subsystem/device/parameter: many
+        /// publishers, and one subscriber at the root of each partition.
+        Tree = "tree",
     }
 }
 
@@ -153,6 +156,10 @@ impl From<Arrival> for String {
     }
 }
 
+fn default_connect_rate() -> u32 {
+    1_000
+}
+
 /// How long the measured window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -183,6 +190,12 @@ pub struct Workload {
     pub payload_bytes: u64,
     /// Quality of service, 0 to 2.
     pub qos: u8,
+    /// Whether subscriptions and what waits for them outlive connection and server.
+    #[serde(default)]
+    pub durable: bool,
+    /// Connections that all clients together open in a second.
+    #[serde(default = "default_connect_rate")]
+    pub connect_rate: u32,
     /// From the start to the window, ns: sent and received, not measured.
     pub warmup_ns: Ns,
     /// The measured window.
@@ -213,6 +226,15 @@ impl Workload {
         let number = |key: &str| settings.get(key).and_then(Value::as_u64);
         let time = |key: &str| crate::units::parse_time(&word(key)).unwrap_or_default();
         let pattern = Pattern::parse(&word("pattern")).unwrap_or(Pattern::Pairs);
+        if pattern == Pattern::Tree
+            && let (Some(publishers), Some(subscribers)) = (number("publishers"), number("subscribers"))
+            && (publishers < subscribers || publishers % subscribers != 0)
+        {
+            errors.push(
+                "pattern `tree` needs a whole number of publishers for each partition: let `publishers` be a multiple of `subscribers`"
+                    .into(),
+            );
+        }
         let rate = settings.get("rate").and_then(|rate| Rate::try_from(rate.clone()).ok()).unwrap_or(Rate::Max);
 
         let (mut publishers, mut subscribers) = (number("publishers"), number("subscribers"));
@@ -290,6 +312,8 @@ impl Workload {
             arrival,
             payload_bytes,
             qos: number("qos").unwrap_or_default() as u8,
+            durable: settings.get("durable").and_then(Value::as_bool).unwrap_or_default(),
+            connect_rate: number("connect_rate").map_or_else(default_connect_rate, |rate| rate as u32),
             warmup_ns: time("warmup"),
             extent,
             drain_ns: time("drain"),

@@ -1,0 +1,124 @@
+//! A client's conversation with a broker, without a socket and without a
+//! clock: bytes in, events and bytes out. One file in `drivers/` for each
+//! protocol; the event loop in `shard.rs` plays thousands of them.
+
+use pubmark_model::endpoint::Endpoint;
+use pubmark_model::options::Options;
+use pubmark_model::protocol::Role;
+
+/// What all clients of a run have in common.
+pub struct Terms<'a> {
+    /// The server, with user and password if it names them.
+    pub endpoint: &'a Endpoint,
+    /// Quality of service, 0 to 2.
+    pub qos: u8,
+    /// Whether subscriptions, and what waits for them, outlive connections.
+    pub durable: bool,
+    /// All options of the driver.
+    pub options: &'a Options,
+}
+
+/// One client's part, in words of no protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Publisher or subscriber.
+    pub role: Role,
+    /// Its number within its role.
+    pub id: u32,
+    /// Its name at the server: unique, at most 23 of 0-9 and a-z.
+    pub name: String,
+    /// Where it publishes to, or what it subscribes to (with a wildcard at its
+    /// end where `wild`), in the protocol's spelling.
+    pub topic: String,
+    /// Whether `topic` is a filter that ends in the protocol's wildcard.
+    pub wild: bool,
+    /// A publisher's topics below `topic`, by number from 0, taken in turn by
+    /// sequence; 1 means `topic` itself.
+    pub leaves: u32,
+    /// The group within which subscribers compete.
+    pub group: Option<String>,
+}
+
+/// What a session has heard.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Heard<'a> {
+    /// What the server says that it is: name and version. Before `Connected`, if at all.
+    Server(&'a str),
+    /// The server has accepted the connection; clients may subscribe and publish.
+    Connected,
+    /// The subscription stands.
+    Subscribed,
+    /// A message.
+    Message(&'a [u8]),
+    /// The server has taken responsibility for the message of this sequence
+    /// (PUBACK, PUBCOMP, a publisher confirm).
+    Acknowledged(u32),
+}
+
+/// Why a session cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The peer speaks something else, or breaks the protocol.
+    #[error("{0}")]
+    Foreign(String),
+    /// The server said no, and will say so again: a wrong password, no right to do this.
+    #[error("{0}")]
+    Denied(String),
+    /// The server said no for now.
+    #[error("{0}")]
+    Busy(String),
+}
+
+/// One client's conversation. Thousands of them live in one shard: an idle one
+/// should take a few hundred bytes at most, buffers included.
+pub trait Session: Sized + Send {
+    /// The protocol's settings, read once for all clients.
+    type Settings: Send + Sync;
+
+    /// Separates the levels of a topic: `/` in MQTT, `.` in NATS.
+    const SEPARATOR: char;
+    /// Stands for all topics below a level: `#` in MQTT, `>` in NATS, `*` in Redis.
+    const REST: &'static str;
+
+    /// Reads the settings; says what is wrong with them, and what to do.
+    fn settings(terms: &Terms<'_>) -> Result<Self::Settings, String>;
+
+    /// A client that has not connected yet.
+    fn new(settings: &Self::Settings, part: &Part) -> Self;
+
+    /// The connection stands: appends what the client says first, if it speaks
+    /// first. Called again, on a new session, for a new connection.
+    fn open(&mut self, settings: &Self::Settings, part: &Part, out: &mut Vec<u8>);
+
+    /// Takes what has arrived. Returns how many bytes it is done with; the
+    /// rest (the beginning of something longer) comes again with more behind
+    /// it. Appends answers to `out`. Must not scan a payload that is not
+    /// complete again and again: large messages arrive in many pieces.
+    fn input(
+        &mut self,
+        settings: &Self::Settings,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<usize, Fault>;
+
+    /// Asks for the part's subscription; `Heard::Subscribed` tells when it stands.
+    fn subscribe(&mut self, settings: &Self::Settings, part: &Part, out: &mut Vec<u8>);
+
+    /// Appends a message of the publisher. False, with nothing appended, where
+    /// as many are unacknowledged as may be: the next acknowledgement makes room.
+    fn publish(&mut self, settings: &Self::Settings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool;
+
+    /// Appends a sign of life. Called every half [`Session::keep_alive_s`].
+    fn keep_alive(&mut self, settings: &Self::Settings, out: &mut Vec<u8>);
+
+    /// How long the server waits for a sign of life, s; 0 if it never ends an
+    /// idle connection.
+    fn keep_alive_s(settings: &Self::Settings) -> u32;
+
+    /// Appends an orderly farewell: durable subscriptions are removed.
+    fn close(&mut self, settings: &Self::Settings, part: &Part, out: &mut Vec<u8>);
+
+    /// Messages published and not acknowledged yet (0 where nothing is acknowledged).
+    fn unacknowledged(&self) -> usize;
+}

@@ -1,0 +1,167 @@
+//! Where a server is: `mqtt://user:password@host:1883/path`.
+
+use std::fmt;
+
+/// How bytes are carried to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// TCP as it is.
+    Plain,
+    /// TLS over TCP.
+    Tls,
+    /// WebSocket over TCP (RFC 6455).
+    WebSocket,
+    /// WebSocket over TLS.
+    WebSocketTls,
+}
+
+/// A server's address, as a URL names it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The protocol's scheme without its carrier: `mqtt`, `nats`, `redis`, `amqp`, `zenoh`.
+    pub protocol: &'static str,
+    /// How bytes are carried.
+    pub carrier: Carrier,
+    /// User name, percent-decoded.
+    pub user: Option<String>,
+    /// Password, percent-decoded.
+    pub password: Option<String>,
+    /// Host name or address; an IPv6 address without its brackets.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// What follows the port, with its slash; empty if nothing does.
+    pub path: String,
+}
+
+/// Schemes: as typed, protocol, carrier, port by default.
+const SCHEMES: &[(&str, &str, Carrier, u16)] = &[
+    ("mqtt", "mqtt", Carrier::Plain, 1883),
+    ("mqtts", "mqtt", Carrier::Tls, 8883),
+    ("ws", "mqtt", Carrier::WebSocket, 80),
+    ("wss", "mqtt", Carrier::WebSocketTls, 443),
+    ("nats", "nats", Carrier::Plain, 4222),
+    ("tls", "nats", Carrier::Tls, 4222),
+    ("redis", "redis", Carrier::Plain, 6379),
+    ("rediss", "redis", Carrier::Tls, 6379),
+    ("amqp", "amqp", Carrier::Plain, 5672),
+    ("amqps", "amqp", Carrier::Tls, 5671),
+    ("zenoh", "zenoh", Carrier::Plain, 7447),
+];
+
+impl Endpoint {
+    /// Reads a URL. The error says what is wrong and what can be written.
+    pub fn parse(text: &str) -> Result<Endpoint, String> {
+        let schemes = || SCHEMES.iter().map(|(scheme, ..)| format!("{scheme}://")).collect::<Vec<_>>().join(", ");
+        let (scheme, rest) = text
+            .split_once("://")
+            .ok_or_else(|| format!("`{text}` is no endpoint: write SCHEME://HOST:PORT with one of {}", schemes()))?;
+        let (_, protocol, carrier, default_port) = *SCHEMES
+            .iter()
+            .find(|(known, ..)| *known == scheme)
+            .ok_or_else(|| format!("`{scheme}://` is no scheme that is known here: write one of {}", schemes()))?;
+        let (authority, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
+        let (login, address) = authority.rsplit_once('@').map_or((None, authority), |(login, at)| (Some(login), at));
+        let (user, password) = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
+            None => (None, None),
+            Some((user, "")) => (Some(decode(user)?), None),
+            Some((user, password)) => (Some(decode(user)?), Some(decode(password)?)),
+        };
+        let (host, port) = match address.strip_prefix('[') {
+            Some(rest) => {
+                let (host, port) = rest.split_once(']').ok_or("an IPv6 address lacks its closing bracket")?;
+                (host, port.strip_prefix(':'))
+            }
+            None => address.split_once(':').map_or((address, None), |(host, port)| (host, Some(port))),
+        };
+        let port = match port {
+            None => default_port,
+            Some(text) => text
+                .parse()
+                .ok()
+                .filter(|port| *port > 0)
+                .ok_or_else(|| format!("`{text}` is no port: write a number from 1 to 65535"))?,
+        };
+        if host.is_empty() || !host.chars().all(|c| c.is_ascii_alphanumeric() || "-._:%".contains(c)) {
+            return Err(format!("`{host}` is no host: write a name or an address"));
+        }
+        Ok(Endpoint { protocol, carrier, user, password, host: host.into(), port, path: path.into() })
+    }
+
+    fn scheme(&self) -> &'static str {
+        let mine = |entry: &&(&str, &str, Carrier, u16)| entry.1 == self.protocol && entry.2 == self.carrier;
+        SCHEMES.iter().find(mine).map_or("", |(scheme, ..)| scheme)
+    }
+
+    /// `host:port`, with brackets where they are needed.
+    pub fn address(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// Without user and password: what may be shown and recorded.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}{}", self.scheme(), self.address(), self.path)
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn decode(text: &str) -> Result<String, String> {
+    let bad = || format!("`{text}` holds a % that two hexadecimal digits do not follow");
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        if *first != b'%' {
+            bytes.push(*first);
+            rest = after;
+            continue;
+        }
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()).ok_or_else(bad)?;
+        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| bad())?);
+        rest = &after[2..];
+    }
+    String::from_utf8(bytes).map_err(|_| format!("`{text}` is not UTF-8 when its % are decoded"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let endpoint = Endpoint::parse("mqtts://us%40er:p%3Aw@broker.example:8884/x").unwrap();
+        assert_eq!((endpoint.protocol, endpoint.carrier, endpoint.port), ("mqtt", Carrier::Tls, 8884));
+        assert_eq!((endpoint.user.as_deref(), endpoint.password.as_deref()), (Some("us@er"), Some("p:w")));
+        assert_eq!(endpoint.to_string(), "mqtts://broker.example:8884/x", "a password is never shown");
+        assert_eq!(Endpoint::parse("nats://localhost").unwrap().port, 4222);
+        assert_eq!(Endpoint::parse("redis://[::1]:7000").unwrap().address(), "[::1]:7000");
+        assert_eq!(Endpoint::parse("redis://:secret@h").unwrap().password.as_deref(), Some("secret"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, says) in [
+            ("mosquitto", "is no endpoint"),
+            ("http://x", "no scheme that is known"),
+            ("mqtt://", "no host"),
+            ("mqtt://h:0", "no port"),
+            ("mqtt://h:99999", "no port"),
+            ("mqtt://[::1", "closing bracket"),
+            ("mqtt://%zz@h", "hexadecimal"),
+            ("mqtt://a b", "no host"),
+        ] {
+            let error = Endpoint::parse(text).unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! How a broker comes to run: what a system file says about it, with places
+//! (`{port}`, `{dir}`, …) that are filled in for each run.
+
+use crate::options::Options;
+use crate::units::{Ns, SECOND};
+use serde_json::Value;
+
+/// A server as a system file describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerSpec {
+    /// Where clients connect to: `mqtt://127.0.0.1:{port}`.
+    pub endpoint: String,
+    /// The server's program and arguments. Empty: it cannot be started natively.
+    pub command: Vec<String>,
+    /// Programs that are run to their end before it, in order (`artemis create …`).
+    pub prepare: Vec<Vec<String>>,
+    /// Environment variables of all of them, beside those of pubmark itself.
+    pub environment: Vec<(String, String)>,
+    /// Files that are written first: path below `{dir}`, and text.
+    pub files: Vec<(String, String)>,
+    /// A command that prints the version, for servers whose protocol does not tell it.
+    pub version: Vec<String>,
+    /// What stands before the version in that command's output.
+    pub version_after: String,
+    /// Text of the server's log that says that it is up, where its port opens
+    /// before it is ready; empty if the port says it.
+    pub ready_log: String,
+    /// How long it may take until it listens, ns.
+    pub start_timeout_ns: Ns,
+    /// How it runs in a container, if it does.
+    pub docker: Option<DockerSpec>,
+}
+
+impl Default for ServerSpec {
+    fn default() -> Self {
+        ServerSpec {
+            endpoint: String::new(),
+            command: Vec::new(),
+            prepare: Vec::new(),
+            environment: Vec::new(),
+            files: Vec::new(),
+            version: Vec::new(),
+            version_after: String::new(),
+            ready_log: String::new(),
+            start_timeout_ns: 60 * SECOND,
+            docker: None,
+        }
+    }
+}
+
+/// A server in a container.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DockerSpec {
+    /// Image with its tag: pinned.
+    pub image: String,
+    /// Arguments of the image's entry point; empty for its own.
+    pub command: Vec<String>,
+    /// Environment variables in the container.
+    pub environment: Vec<(String, String)>,
+    /// Files mounted into it: absolute path in the container, and text.
+    pub files: Vec<(String, String)>,
+    /// The port within the container that is published as `{port}`.
+    pub port: u16,
+}
+
+/// What the places of a system file stand for in one run.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// `{port}` and `{port.NAME}`: free ports, by name; the empty name is the main one.
+    pub ports: Vec<(String, u16)>,
+    /// `{dir}`: an empty folder of this run.
+    pub dir: String,
+    /// `{cache}`: where the system was installed to.
+    pub cache: String,
+    /// `{cpus}`: processors that the server may use, at least 1, whole.
+    pub cpus: u32,
+    /// `{memory_mb}`: MB (2^20 bytes) that the server may use; without a limit, those of the machine.
+    pub memory_mb: u64,
+    /// `{durable:A|B}`: A where subscriptions outlive the server, else B.
+    pub durable: bool,
+    /// `{options.NAME}`.
+    pub options: Options,
+}
+
+impl Places {
+    /// Fills in the places of a text. What looks like a place (`{`, small
+    /// letters, dots and underscores, then `}` or `:…|…}`) and is none is an
+    /// error; other braces stay as they are.
+    pub fn fill(&self, text: &str) -> Result<String, String> {
+        let mut filled = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(open) = rest.find('{') {
+            filled.push_str(&rest[..open]);
+            rest = &rest[open..];
+            let name_len = rest[1..].find(|c: char| !(c.is_ascii_lowercase() || c == '_' || c == '.')).unwrap_or(0);
+            let name = &rest[1..1 + name_len];
+            let after = &rest[1 + name_len..];
+            if name.is_empty() || !(after.starts_with('}') || after.starts_with(':')) {
+                filled.push('{');
+                rest = &rest[1..];
+                continue;
+            }
+            let close = after.find('}').ok_or_else(|| format!("`{{{name}` is not closed"))?;
+            filled.push_str(&self.value(name, after[..close].strip_prefix(':'))?);
+            rest = &after[close + 1..];
+        }
+        filled.push_str(rest);
+        Ok(filled)
+    }
+
+    fn value(&self, name: &str, choice: Option<&str>) -> Result<String, String> {
+        if name == "durable" {
+            let (yes, no) = choice.and_then(|choice| choice.split_once('|')).ok_or("write `{durable:A|B}`")?;
+            return Ok(if self.durable { yes } else { no }.to_owned());
+        }
+        let port = |name: &str| self.ports.iter().find(|(known, _)| known == name).map(|(_, port)| port.to_string());
+        let found = match (name, choice) {
+            (_, Some(_)) => None,
+            ("port", None) => port(""),
+            ("dir", None) => Some(self.dir.clone()),
+            ("cache", None) => Some(self.cache.clone()),
+            ("cpus", None) => Some(self.cpus.to_string()),
+            ("memory_mb", None) => Some(self.memory_mb.to_string()),
+            _ => match name.split_once('.') {
+                Some(("port", name)) => port(name),
+                Some(("options", name)) => self.options.get(name).map(|value| match value {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                }),
+                _ => None,
+            },
+        };
+        found.ok_or_else(|| format!("`{{{name}}}` is no place that can be filled in"))
+    }
+
+    /// The names of the ports that a text asks for.
+    pub fn ports_in(text: &str) -> Vec<String> {
+        let mut names = Vec::new();
+        for part in text.split('{').skip(1) {
+            let Some((place, _)) = part.split_once('}') else { continue };
+            let name = if place == "port" { Some("") } else { place.strip_prefix("port.") };
+            names.extend(name.map(str::to_owned));
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_filled_and_other_braces_left_alone() {
+        let places = Places {
+            ports: vec![(String::new(), 11_000), ("admin".into(), 11_001)],
+            dir: "/tmp/x".into(),
+            cpus: 2,
+            durable: true,
+            options: [("max_queued".to_owned(), Value::from(0))].into_iter().collect(),
+            ..Places::default()
+        };
+        let text = "-kernel {127,0,0,1} {port} {port.admin} {dir}/a {cpus} {durable:yes|no} {options.max_queued} {}";
+        assert_eq!(places.fill(text).unwrap(), "-kernel {127,0,0,1} 11000 11001 /tmp/x/a 2 yes 0 {}");
+        assert_eq!(Places::ports_in(text), ["", "admin"]);
+        assert!(places.fill("{prot}").unwrap_err().contains("{prot}"));
+        assert!(places.fill("{durable:a}").is_err());
+    }
+}
