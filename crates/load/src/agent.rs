@@ -1,12 +1,11 @@
 //! The built-in agent: speaks the agent protocol on the streams that it is
 //! given, and plays clients on threads (or, for the mock, in virtual time).
 
-mod outcome;
-
 use crate::clock;
 use crate::drivers::{self, Driver, SocketSpec};
+use crate::outcome::{self, Outcome};
 use crate::simulation;
-use crate::threads::{Control, Counter, Crew, Outcome, Player, Report};
+use crate::threads::{Control, Counter, Crew, Player, Report};
 use crate::usage::Sampler;
 use crate::window::Window;
 use pubmark_model::protocol::{
@@ -280,10 +279,7 @@ impl<W: Write> Agent<W> {
             }
             Some(Cast::Mock { prepare, outcomes }) => {
                 *outcomes = simulation::run(&prepare.workload, &prepare.clients, &prepare.options, at_ns);
-                let publishers = outcomes
-                    .iter()
-                    .filter_map(|outcome| outcome.publisher.as_ref().map(|publisher| publisher.total()))
-                    .collect();
+                let publishers = outcomes.iter().flat_map(|outcome| outcome.totals.iter().copied()).collect();
                 self.say(&Event::Sent { publishers })
             }
         }
@@ -305,14 +301,15 @@ impl<W: Write> Agent<W> {
             return Ok(());
         };
         match report {
+            Report::Connected => {}
             Report::Ready => {
                 troupe.unready = troupe.unready.saturating_sub(1);
                 if troupe.unready == 0 {
                     return self.say(&Event::Ready {});
                 }
             }
-            Report::Sent(total) => {
-                troupe.totals.push(total);
+            Report::Sent(totals) => {
+                troupe.totals.extend(totals);
                 troupe.sending = troupe.sending.saturating_sub(1);
                 if troupe.sending == 0 {
                     let publishers = troupe.totals.clone();

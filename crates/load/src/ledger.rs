@@ -2,30 +2,44 @@
 //!
 //! A bit a message says whether it came, so that every loss, duplicate and
 //! reordering is counted exactly, however they mix. Memory: an eighth of a
-//! byte a message, reserved at once and touched as it fills.
+//! byte a message, the first 8 million reserved at once.
+
+/// Words that are reserved at once: 1 MiB, which is 8 million messages.
+const AT_ONCE: u32 = 1 << 17;
 
 /// Which sequences have arrived.
 #[derive(Debug, Default)]
 pub struct Seen {
     words: Vec<u64>,
+    most_words: u32,
 }
 
 impl Seen {
-    /// Room for sequences 0 to `capacity` − 1. Large rooms are zero pages of
-    /// the kernel until they are touched.
+    /// Room for sequences 0 to `capacity` − 1, rounded up to 64.
     pub fn with_capacity(capacity: u64) -> Seen {
-        Seen { words: vec![0; capacity.div_ceil(64) as usize] }
+        let most_words = capacity.div_ceil(64).min(1 << 26) as u32;
+        Seen { words: vec![0; most_words.min(AT_ONCE) as usize], most_words }
     }
 
-    /// How many sequences there is room for.
-    pub fn capacity(&self) -> u64 {
-        self.words.len() as u64 * 64
+    /// Makes room for this word, if there may be; by doubling, so that it is
+    /// rare.
+    #[cold]
+    fn grow(&mut self, word: usize) -> Option<()> {
+        if word >= self.most_words as usize {
+            return None;
+        }
+        self.words.resize((word + 1).next_power_of_two().min(self.most_words as usize), 0);
+        Some(())
     }
 
     /// Marks a sequence; true if it is new. Beyond the room: none.
     #[inline]
     pub fn mark(&mut self, sequence: u32) -> Option<bool> {
-        let word = self.words.get_mut((sequence >> 6) as usize)?;
+        let at = (sequence >> 6) as usize;
+        if at >= self.words.len() {
+            self.grow(at)?;
+        }
+        let word = self.words.get_mut(at)?;
         let bit = 1u64 << (sequence & 63);
         let new = *word & bit == 0;
         *word |= bit;
@@ -36,7 +50,7 @@ impl Seen {
     pub fn count(&self, first: u64, end: u64) -> u64 {
         let mut total = 0;
         let mut at = first;
-        while at < end.min(self.capacity()) {
+        while at < end.min(self.words.len() as u64 * 64) {
             let bit = at & 63;
             let here = (64 - bit).min(end - at);
             let mask = if here == 64 { u64::MAX } else { ((1u64 << here) - 1) << bit };
@@ -44,6 +58,27 @@ impl Seen {
             at += here;
         }
         total
+    }
+
+    /// The sequences of `first..end` that are not marked, as ranges.
+    pub fn gaps(&self, first: u64, end: u64) -> Vec<(u64, u64)> {
+        let mut gaps: Vec<(u64, u64)> = Vec::new();
+        let mut at = first;
+        while at < end {
+            let word = self.words.get((at >> 6) as usize).copied().unwrap_or(0);
+            if at & 63 == 0 && word == u64::MAX {
+                at += 64;
+                continue;
+            }
+            if word >> (at & 63) & 1 == 0 {
+                match gaps.last_mut() {
+                    Some(last) if last.1 == at => last.1 = at + 1,
+                    _ => gaps.push((at, at + 1)),
+                }
+            }
+            at += 1;
+        }
+        gaps
     }
 
     /// The sequence after the highest marked one; 0 if none is.
@@ -66,6 +101,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
+    fn a_large_room_grows_as_it_fills() {
+        let mut seen = Seen::with_capacity(1 << 30);
+        assert_eq!(seen.mark(900_000_000), Some(true));
+        assert_eq!(seen.mark(900_000_000), Some(false));
+        assert_eq!(seen.mark(1 << 30), None);
+        assert_eq!(seen.count(0, 1 << 30), 1);
+    }
+
+    #[test]
     fn beyond_the_room_is_told() {
         let mut seen = Seen::with_capacity(64);
         assert_eq!(seen.mark(63), Some(true));
@@ -81,6 +125,10 @@ mod tests {
                 prop_assert_eq!(seen.mark(mark), Some(set.insert(u64::from(mark))));
             }
             prop_assert_eq!(seen.count(first, first + len), set.range(first..first + len).count() as u64);
+            let gaps = seen.gaps(first, first + len);
+            let missing: Vec<u64> = gaps.iter().flat_map(|(from, to)| *from..*to).collect();
+            prop_assert_eq!(missing, (first..first + len).filter(|at| !set.contains(at)).collect::<Vec<_>>());
+            prop_assert!(gaps.windows(2).all(|pair| pair[0].1 < pair[1].0));
             let bytes = seen.bytes(1_000);
             let ones: u32 = bytes.iter().map(|byte| byte.count_ones()).sum();
             prop_assert_eq!(ones as usize, set.len());

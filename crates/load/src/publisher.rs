@@ -1,6 +1,7 @@
 //! A publisher without a socket and without a clock: it is told the time and
 //! what became of each send, and says what to do next.
 
+use crate::ledger::Seen;
 use crate::schedule::Schedule;
 use crate::window::{Window, measures_latency};
 use pubmark_model::header::{Header, MAX_SEQUENCE, MIN_LEN, pattern};
@@ -34,95 +35,122 @@ impl Marker {
 
     /// A marker with this sequence: `PROBE` or `END`.
     pub fn message(&mut self, sequence: u32, now: Ns) -> &[u8] {
-        let _ = Header { intended_ns: now, publisher: self.publisher, sequence, sent_ns: Some(now) }
-            .write(&mut self.message);
+        self.of(self.publisher, sequence, now)
+    }
+
+    /// The same, of another publisher.
+    pub fn of(&mut self, publisher: u32, sequence: u32, now: Ns) -> &[u8] {
+        let _ = Header { intended_ns: now, publisher, sequence, sent_ns: Some(now) }.write(&mut self.message);
         &self.message
     }
 }
 
-/// One publisher (or requester).
-pub struct Publisher {
-    id: u32,
+/// What the publishers of one thread write into.
+pub struct SendRecorder {
     window: Window,
+    first_sent_ns: Option<Ns>,
+    last_sent_ns: Ns,
+    acked: u64,
+    sent_slices: Vec<u64>,
+    send_lag: Option<Histogram>,
+    own_lag: Option<Histogram>,
+}
+
+impl SendRecorder {
+    /// An empty one for a run with this window.
+    pub fn new(workload: &Workload, window: Window) -> SendRecorder {
+        let lag = || (workload.rate != Rate::Max && measures_latency(workload)).then(Histogram::latency);
+        SendRecorder {
+            window,
+            first_sent_ns: None,
+            last_sent_ns: 0,
+            acked: 0,
+            sent_slices: vec![0; window.slices],
+            send_lag: lag(),
+            own_lag: lag(),
+        }
+    }
+
+    /// First and last send within the window, ns.
+    pub fn send_span(&self) -> (Option<Ns>, Ns) {
+        (self.first_sent_ns, self.last_sent_ns)
+    }
+
+    /// Messages sent in each slice of the window.
+    pub fn sent_slices(&self) -> &[u64] {
+        &self.sent_slices
+    }
+
+    /// Messages of the window that the server acknowledged.
+    pub fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    /// Send lag: all of it, and the generator's own part.
+    pub fn lags(&self) -> (Option<&Histogram>, Option<&Histogram>) {
+        (self.send_lag.as_ref(), self.own_lag.as_ref())
+    }
+}
+
+/// How far one publisher (or requester) has come: all that is kept for each of
+/// thousands.
+pub struct Outgoing {
+    id: u32,
     schedule: Option<Schedule>,
-    quantum_ns: Ns,
-    give_up_ns: Option<Ns>,
     left: Option<u64>,
-    message: Vec<u8>,
     sequence: u64,
     most: u64,
     first: Option<u64>,
     end: u64,
     offered: u64,
     intended_ns: Ns,
-    woke_ns: Ns,
-    waiting: bool,
     free_ns: Ns,
     done: bool,
-    first_sent_ns: Option<Ns>,
-    last_sent_ns: Ns,
-    sent_slices: Vec<u64>,
-    send_lag: Option<Histogram>,
-    own_lag: Option<Histogram>,
+    acked: Seen,
 }
 
-impl Publisher {
-    /// Publisher `id` of the workload, with the window of its run. `most` is
-    /// how many messages its subscribers can keep account of.
-    pub fn new(workload: &Workload, id: u32, window: Window, most: u64) -> Publisher {
+impl Outgoing {
+    /// Publisher `id` of the workload. `most` is how many messages its
+    /// subscribers can keep account of.
+    pub fn new(workload: &Workload, id: u32, most: u64) -> Outgoing {
         let schedule = match workload.rate {
-            Rate::PerKilosecond(rate) => {
-                Some(Schedule::new(workload.arrival, rate, id, workload.publishers, workload.seed))
-            }
+            Rate::PerKilosecond(rate) => Some(Schedule::of(workload, rate, id)),
             Rate::Max => None,
         };
-        let lag = || (schedule.is_some() && measures_latency(workload)).then(Histogram::latency);
-        Publisher {
+        Outgoing {
             id,
-            window,
-            quantum_ns: workload.pacing_quantum_ns,
-            give_up_ns: window.to_ns.map(|to| to + workload.drain_ns),
+            schedule,
             left: match workload.extent {
                 Extent::Count(count) => Some(count),
                 Extent::TimeNs(_) => None,
             },
-            message: pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize),
             sequence: 0,
             most: most.min(u64::from(MAX_SEQUENCE)),
             first: None,
             end: 0,
             offered: 0,
             intended_ns: 0,
-            woke_ns: 0,
-            waiting: false,
             free_ns: 0,
             done: false,
-            first_sent_ns: None,
-            last_sent_ns: 0,
-            sent_slices: vec![0; window.slices],
-            send_lag: lag(),
-            own_lag: lag(),
-            schedule,
+            acked: Seen::with_capacity(if workload.qos > 0 { most } else { 0 }),
         }
     }
 
-    /// What to do at `now`.
+    /// What to do at `now`, in a run with this window; `give_up_ns` ends it.
+    /// After `Next::Send` the message is the one of [`Outgoing::header`].
     #[inline]
-    pub fn next(&mut self, now: Ns) -> Next {
+    pub fn next(&mut self, window: &Window, give_up_ns: Option<Ns>, now: Ns) -> Next {
         if self.done {
             return Next::Done;
         }
-        if std::mem::take(&mut self.waiting) {
-            self.woke_ns = now;
-        }
         let next = match &self.schedule {
             Some(schedule) => {
-                let due = self.window.start_ns + schedule.due();
-                if self.left.is_none() && self.window.to_ns.is_some_and(|to| due >= to) {
+                let due = window.start_ns + schedule.due();
+                if self.left.is_none() && window.to_ns.is_some_and(|to| due >= to) {
                     Next::Done
                 } else if due > now {
-                    Next::Wait(due.max(self.woke_ns + self.quantum_ns))
-                } else if self.give_up_ns.is_some_and(|give_up| now >= give_up) {
+                    Next::Wait(due)
+                } else if give_up_ns.is_some_and(|give_up| now >= give_up) {
                     Next::Done
                 } else {
                     self.intended_ns = due;
@@ -130,9 +158,9 @@ impl Publisher {
                 }
             }
             None => {
-                if now < self.window.start_ns {
-                    Next::Wait(self.window.start_ns)
-                } else if self.left.is_none() && self.window.to_ns.is_some_and(|to| now >= to) {
+                if now < window.start_ns {
+                    Next::Wait(window.start_ns)
+                } else if self.left.is_none() && window.to_ns.is_some_and(|to| now >= to) {
                     Next::Done
                 } else {
                     self.intended_ns = now;
@@ -141,57 +169,62 @@ impl Publisher {
             }
         };
         match next {
-            Next::Wait(_) => self.waiting = true,
-            Next::Done => self.finish(),
+            Next::Done => self.finish(window),
             Next::Send if self.left == Some(0) || self.sequence >= self.most => {
-                self.finish();
+                self.finish(window);
                 return Next::Done;
             }
-            Next::Send => {}
+            Next::Send | Next::Wait(_) => {}
         }
         next
     }
 
-    /// The message to send, stamped with `now`.
+    /// The header of the message to send at `now`.
     #[inline]
-    pub fn message(&mut self, now: Ns) -> &[u8] {
-        let header = Header {
-            intended_ns: self.intended_ns,
-            publisher: self.id,
-            sequence: self.sequence as u32,
-            sent_ns: Some(now),
-        };
-        let _ = header.write(&mut self.message);
-        &self.message
+    pub fn header(&self, now: Ns) -> Header {
+        Header { intended_ns: self.intended_ns, publisher: self.id, sequence: self.sequence as u32, sent_ns: Some(now) }
     }
 
     /// The message was accepted: offered at `began`, and the call returned at `ended`.
     #[inline]
-    pub fn accepted(&mut self, began: Ns, ended: Ns) {
-        if self.intended_ns >= self.window.from_ns {
+    pub fn accepted(&mut self, recorder: &mut SendRecorder, began: Ns, ended: Ns) {
+        if self.intended_ns >= recorder.window.from_ns {
             self.first.get_or_insert(self.sequence);
             self.end = self.sequence + 1;
             self.offered += 1;
-            self.first_sent_ns.get_or_insert(began);
+            recorder.first_sent_ns.get_or_insert(began);
             if let Some(left) = &mut self.left {
                 *left -= 1;
             }
-            if let Some(lag) = &mut self.send_lag {
+            if let Some(lag) = &mut recorder.send_lag {
                 lag.record(began.saturating_sub(self.intended_ns));
             }
-            if let Some(lag) = &mut self.own_lag {
+            if let Some(lag) = &mut recorder.own_lag {
                 lag.record(began.saturating_sub(self.intended_ns.max(self.free_ns)));
             }
         }
-        if let Some(slice) = self.window.slice(began) {
-            self.sent_slices[slice] += 1;
+        if let Some(slice) = recorder.window.slice(began) {
+            recorder.sent_slices[slice] += 1;
         }
-        self.last_sent_ns = began;
+        recorder.last_sent_ns = began;
         self.free_ns = ended;
         self.sequence += 1;
         if let Some(schedule) = &mut self.schedule {
             schedule.advance();
         }
+    }
+
+    /// When its next message is due, ns on the clock of the window; where there
+    /// is no schedule, the start.
+    #[inline]
+    pub fn due_ns(&self, window: &Window) -> Ns {
+        window.start_ns + self.schedule.as_ref().map_or(0, Schedule::due)
+    }
+
+    /// Whether it has sent all that it will send.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.done
     }
 
     /// The system did not take the message, and will be asked again: what is
@@ -200,32 +233,45 @@ impl Publisher {
         self.free_ns = ended;
     }
 
-    /// Counts what was due in the window and never sent.
-    fn finish(&mut self) {
-        self.done = true;
+    /// The server has taken responsibility for the message of this sequence.
+    pub fn acknowledged(&mut self, recorder: &mut SendRecorder, sequence: u32) {
+        if u64::from(sequence) < self.sequence
+            && self.acked.mark(sequence) == Some(true)
+            && self.first.is_some_and(|first| u64::from(sequence) >= first)
+        {
+            recorder.acked += 1;
+        }
+    }
+
+    /// The messages of the window that nobody took responsibility for, as
+    /// ranges of sequences.
+    pub fn unacknowledged(&self) -> Vec<(u64, u64)> {
+        let total = self.total();
+        self.acked.gaps(total.window_first, total.window_end)
+    }
+
+    /// Counts what was due in the window and never sent. Also ends it before
+    /// the schedule does, because a stop came or its connection went.
+    pub fn finish(&mut self, window: &Window) {
+        if std::mem::replace(&mut self.done, true) {
+            return;
+        }
         let Some(schedule) = &mut self.schedule else { return };
         let mut left = self.left;
         loop {
-            let due = self.window.start_ns + schedule.due();
+            let due = window.start_ns + schedule.due();
             let over = match left {
                 Some(left) => left == 0,
-                None => self.window.to_ns.is_none_or(|to| due >= to),
+                None => window.to_ns.is_none_or(|to| due >= to),
             };
             if over {
                 return;
             }
-            if due >= self.window.from_ns {
+            if due >= window.from_ns {
                 self.offered += 1;
                 left = left.map(|left| left - 1);
             }
             schedule.advance();
-        }
-    }
-
-    /// Ends before the schedule does, because a stop came.
-    pub fn abandon(&mut self) {
-        if !self.done {
-            self.finish();
         }
     }
 
@@ -247,24 +293,103 @@ impl Publisher {
         self.sequence
     }
 
-    /// Whether it stopped at the number of messages that can be accounted for.
-    pub fn exhausted(&self) -> bool {
-        self.sequence >= self.most && self.left != Some(0)
+    /// What to say if it stopped at the number of messages that can be accounted for.
+    pub fn exhausted(&self) -> Option<String> {
+        (self.sequence >= self.most && self.left != Some(0)).then(|| {
+            format!("publisher {} stopped after {} messages: no more can be accounted for", self.id, self.sequence)
+        })
+    }
+}
+
+/// When a publisher gives up on what is due and cannot be sent, ns.
+pub fn give_up_ns(workload: &Workload, window: &Window) -> Option<Ns> {
+    window.to_ns.map(|to| to + workload.drain_ns)
+}
+
+/// One publisher (or requester) with a recorder and a pace of its own.
+pub struct Publisher {
+    window: Window,
+    outgoing: Outgoing,
+    recorder: SendRecorder,
+    message: Vec<u8>,
+    quantum_ns: Ns,
+    give_up_ns: Option<Ns>,
+    woke_ns: Ns,
+    waiting: bool,
+}
+
+impl Publisher {
+    /// Publisher `id` of the workload, with the window of its run. `most` is
+    /// how many messages its subscribers can keep account of.
+    pub fn new(workload: &Workload, id: u32, window: Window, most: u64) -> Publisher {
+        Publisher {
+            window,
+            outgoing: Outgoing::new(workload, id, most),
+            recorder: SendRecorder::new(workload, window),
+            message: pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize),
+            quantum_ns: workload.pacing_quantum_ns,
+            give_up_ns: give_up_ns(workload, &window),
+            woke_ns: 0,
+            waiting: false,
+        }
     }
 
-    /// First and last send within the window, ns.
-    pub fn send_span(&self) -> (Option<Ns>, Ns) {
-        (self.first_sent_ns, self.last_sent_ns)
+    /// What to do at `now`.
+    #[inline]
+    pub fn next(&mut self, now: Ns) -> Next {
+        if std::mem::take(&mut self.waiting) {
+            self.woke_ns = now;
+        }
+        let next = self.outgoing.next(&self.window, self.give_up_ns, now);
+        if let Next::Wait(due) = next {
+            self.waiting = true;
+            return Next::Wait(due.max(self.woke_ns + self.quantum_ns));
+        }
+        next
     }
 
-    /// Messages sent in each slice of the window.
-    pub fn sent_slices(&self) -> &[u64] {
-        &self.sent_slices
+    /// The message to send, stamped with `now`.
+    #[inline]
+    pub fn message(&mut self, now: Ns) -> &[u8] {
+        let _ = self.outgoing.header(now).write(&mut self.message);
+        &self.message
+    }
+
+    /// The message was accepted: offered at `began`, and the call returned at `ended`.
+    #[inline]
+    pub fn accepted(&mut self, began: Ns, ended: Ns) {
+        self.outgoing.accepted(&mut self.recorder, began, ended);
+    }
+
+    /// See [`Outgoing::refused`].
+    pub fn refused(&mut self, ended: Ns) {
+        self.outgoing.refused(ended);
+    }
+
+    /// Ends before the schedule does, because a stop came.
+    pub fn abandon(&mut self) {
+        self.outgoing.finish(&self.window);
+    }
+
+    /// What was sent.
+    pub fn total(&self) -> PublisherTotal {
+        self.outgoing.total()
+    }
+
+    /// All messages sent, warm-up included.
+    #[inline]
+    pub fn sent(&self) -> u64 {
+        self.outgoing.sent()
+    }
+
+    /// How far it has come, and what was recorded on the way.
+    pub fn into_parts(self) -> (Outgoing, SendRecorder) {
+        (self.outgoing, self.recorder)
     }
 
     /// Send lag: all of it, and the generator's own part.
     pub fn lags(&self) -> (Option<&Histogram>, Option<&Histogram>) {
-        (self.send_lag.as_ref(), self.own_lag.as_ref())
+        self.recorder.lags()
     }
 }
 

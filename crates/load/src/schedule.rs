@@ -3,7 +3,7 @@
 
 use pubmark_model::plan::Random;
 use pubmark_model::units::Ns;
-use pubmark_model::workload::Arrival;
+use pubmark_model::workload::{Arrival, Pattern, Workload};
 
 /// Nanoseconds in 1,000 s: rates are held in messages per 1,000 s.
 const KILOSECOND: u128 = 1_000_000_000_000;
@@ -50,6 +50,22 @@ impl Schedule {
         };
         schedule.due_ns = schedule.compute();
         schedule
+    }
+
+    /// The schedule of publisher `publisher` of a workload at this rate.
+    ///
+    /// In the pattern `tree` a burst of K is one message each of K publishers
+    /// of a partition, one group after another: the partition as a whole sends
+    /// K messages at once, by changing publishers.
+    pub fn of(workload: &Workload, rate_per_ks: u64, publisher: u32) -> Schedule {
+        let (arrival, seed) = (workload.arrival, workload.seed);
+        let (Pattern::Tree, Arrival::Burst(size)) = (workload.pattern, arrival) else {
+            return Schedule::new(arrival, rate_per_ks, publisher, workload.publishers, seed);
+        };
+        let partition = (workload.publishers / workload.subscribers.max(1)).max(1);
+        let group = publisher % partition / size;
+        let groups = partition.div_ceil(size);
+        Schedule::new(Arrival::Uniform, rate_per_ks, group, groups, seed)
     }
 
     fn compute(&mut self) -> Ns {
@@ -116,6 +132,23 @@ mod tests {
         assert!(dues[..100].iter().all(|due| *due == 0));
         assert!(dues[100..200].iter().all(|due| *due == 100_000_000));
         assert_eq!(dues[300], 300_000_000);
+    }
+
+    #[test]
+    fn bursts_of_a_tree_come_from_changing_publishers() {
+        use pubmark_model::setting::{Settings, key, with_defaults};
+        let mut settings = Settings::new();
+        for (name, value) in
+            [("pattern", "tree"), ("publishers", "2000"), ("subscribers", "2"), ("rate", "1"), ("arrival", "burst:100")]
+        {
+            settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
+        }
+        let workload = Workload::resolve(&with_defaults(settings)).unwrap();
+        let first: Vec<Ns> = (0..2_000).map(|k| Schedule::of(&workload, 1_000, k).due()).collect();
+        for (publisher, due) in first.iter().enumerate() {
+            assert_eq!(*due, (publisher as u64 % 1_000 / 100) * 100_000_000, "{publisher}");
+        }
+        assert_eq!(dues(Schedule::of(&workload, 1_000, 150), 2), [100_000_000, 1_100_000_000]);
     }
 
     #[test]

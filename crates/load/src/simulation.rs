@@ -1,9 +1,9 @@
 //! The mock system: clients and a network in virtual time, with faults by the
 //! number. Whole studies run on it in tests, in no time and always the same.
 
+use crate::outcome::Outcome;
 use crate::publisher::{Next, Publisher};
-use crate::subscriber::{Subscriber, ledger_capacity};
-use crate::threads::Outcome;
+use crate::subscriber::{Subscriber, Totals, ledger_capacity};
 use crate::window::Window;
 use pubmark_model::header::SENT_LEN;
 use pubmark_model::options::{OptionValues, Options};
@@ -136,7 +136,7 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
         .iter()
         .map(|publisher| {
             let id = publisher.total().publisher;
-            (0..subscribers.len()).filter(|index| subscribers[*index].hears(id)).collect()
+            (0..subscribers.len()).filter(|index| subscribers[*index].incoming().hears(id)).collect()
         })
         .collect();
     let mut world = World {
@@ -172,13 +172,9 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
         subscribers[to].arrived(&message, at);
     }
     let totals: Vec<PublisherTotal> = publishers.iter().map(Publisher::total).collect();
-    for subscriber in &mut subscribers {
-        subscriber.close(&totals);
-    }
-    let publishers =
-        publishers.into_iter().map(|publisher| Outcome { publisher: Some(publisher), ..Outcome::default() });
-    let subscribers =
-        subscribers.into_iter().map(|subscriber| Outcome { subscriber: Some(subscriber), ..Outcome::default() });
+    let totals = Totals::new(&totals);
+    let publishers = publishers.into_iter().map(|publisher| Outcome::of_publisher(publisher, workload));
+    let subscribers = subscribers.into_iter().map(|subscriber| Outcome::of_subscriber(subscriber, &totals, workload));
     publishers.chain(subscribers).collect()
 }
 

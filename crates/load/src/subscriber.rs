@@ -17,6 +17,9 @@ const FASTEST_PER_S: u64 = 50_000_000;
 /// Silences below this are never called stalls.
 const SHORTEST_STALL: Ns = 100 * MILLISECOND;
 
+/// The most clients of a role: what a study file allows.
+const MOST_CLIENTS: usize = 1_000_000;
+
 /// How many messages of one publisher a ledger must have room for.
 pub fn ledger_capacity(workload: &Workload) -> u64 {
     let measured = workload.window_ns().unwrap_or(0);
@@ -42,6 +45,19 @@ struct Stream {
     last_latency: Option<(u32, Ns)>,
 }
 
+impl Stream {
+    fn new(capacity: u64) -> Stream {
+        Stream {
+            seen: Seen::with_capacity(capacity),
+            next: 0,
+            distinct: 0,
+            heard: false,
+            ended: false,
+            last_latency: None,
+        }
+    }
+}
+
 /// The parts of a workload that each arrival is checked against.
 struct Expectation {
     payload: usize,
@@ -51,17 +67,37 @@ struct Expectation {
     stall_ns: Ns,
 }
 
-/// One subscriber, or the receiving side of a requester.
-pub struct Subscriber {
-    hears: Range<u32>,
+/// What each publisher sent, found by its number.
+#[derive(Debug, Default)]
+pub struct Totals(Vec<Option<PublisherTotal>>);
+
+impl Totals {
+    /// From the list of the protocol.
+    pub fn new(list: &[PublisherTotal]) -> Totals {
+        let mut totals = Vec::new();
+        for total in list {
+            let at = total.publisher as usize;
+            if at < MOST_CLIENTS {
+                totals.resize(totals.len().max(at + 1), None);
+                totals[at] = Some(*total);
+            }
+        }
+        Totals(totals)
+    }
+
+    fn of(&self, publisher: u32) -> Option<&PublisherTotal> {
+        self.0.get(publisher as usize).and_then(Option::as_ref)
+    }
+}
+
+/// What the subscribers of one thread write into.
+pub struct ReceiveRecorder {
     window: Option<Window>,
     expect: Expectation,
-    streams: Vec<Stream>,
     counts: LedgerCounts,
     received: u64,
     arrived: u64,
     last_arrival_ns: Option<Ns>,
-    any_arrival_ns: Ns,
     latency: Histogram,
     service: Histogram,
     jitter_sum_ns: f64,
@@ -72,42 +108,26 @@ pub struct Subscriber {
     overflow: bool,
 }
 
-impl Subscriber {
-    /// A subscriber that hears these publishers. Until [`Subscriber::start`],
-    /// only probes are understood.
-    pub fn new(workload: &Workload, hears: Range<u32>) -> Subscriber {
-        let capacity = ledger_capacity(workload);
+impl ReceiveRecorder {
+    /// An empty one, for subscribers that hear `heard` publishers each. Until
+    /// [`ReceiveRecorder::start`], only probes are understood.
+    pub fn new(workload: &Workload, heard: u64) -> ReceiveRecorder {
         let payload = workload.payload_bytes as usize;
         let body_crc = (workload.verify == Verify::Full && payload > SENT_LEN)
             .then(|| crc32c::crc32c(&pattern(payload)[SENT_LEN..]));
-        let streams = hears
-            .clone()
-            .map(|_| Stream {
-                seen: Seen::with_capacity(capacity),
-                next: 0,
-                distinct: 0,
-                heard: false,
-                ended: false,
-                last_latency: None,
-            })
-            .collect();
-        let expect = Expectation {
-            payload,
-            body_crc,
-            latency: measures_latency(workload),
-            competing: workload.competing(),
-            stall_ns: stall_ns(workload, hears.len() as u64),
-        };
-        Subscriber {
-            hears,
+        ReceiveRecorder {
             window: None,
-            expect,
-            streams,
+            expect: Expectation {
+                payload,
+                body_crc,
+                latency: measures_latency(workload),
+                competing: workload.competing(),
+                stall_ns: stall_ns(workload, heard),
+            },
             counts: LedgerCounts::default(),
             received: 0,
             arrived: 0,
             last_arrival_ns: None,
-            any_arrival_ns: 0,
             latency: Histogram::latency(),
             service: Histogram::latency(),
             jitter_sum_ns: 0.0,
@@ -126,73 +146,11 @@ impl Subscriber {
             let slices = if window.to_ns.is_some() { window.slices } else { 1 };
             self.slice_latency = (0..slices).map(|_| Histogram::coarse()).collect();
         }
-        self.any_arrival_ns = window.from_ns;
         self.window = Some(window);
     }
 
-    /// A message arrived at `now`.
     #[inline]
-    pub fn arrived(&mut self, message: &[u8], now: Ns) {
-        let Some(header) = Header::read(message) else {
-            self.damaged();
-            return;
-        };
-        let slot = header.publisher.wrapping_sub(self.hears.start) as usize;
-        let (Some(stream), true) = (self.streams.get_mut(slot), message.len() == self.expect.payload) else {
-            self.damaged();
-            return;
-        };
-        if header.sequence >= END {
-            match header.sequence {
-                PROBE => stream.heard = true,
-                _ => stream.ended = true,
-            }
-            return;
-        }
-        let Some(window) = self.window.filter(|window| plausible(window, header.intended_ns)) else {
-            self.damaged();
-            return;
-        };
-        // Where the clock is read only now and then, the message may know better.
-        let now = if self.expect.latency { now } else { now.max(header.intended_ns) };
-        let measured = window.holds(header.intended_ns);
-        let Some(new) = stream.seen.mark(header.sequence) else {
-            self.overflow = true;
-            return;
-        };
-        self.received += 1;
-        if !new {
-            self.counts.duplicated += u64::from(measured);
-            return;
-        }
-        stream.distinct += 1;
-        let in_order = header.sequence >= stream.next;
-        if in_order {
-            stream.next = header.sequence + 1;
-        } else if measured {
-            self.counts.reordered += 1;
-        }
-        let sound = match self.expect.body_crc {
-            Some(crc) => crc32c::crc32c(&message[SENT_LEN..]) == crc,
-            None => true,
-        };
-        if measured {
-            self.last_arrival_ns = Some(now);
-            self.counts.corrupted += u64::from(!sound);
-        }
-        let slice = window.slice(now);
-        if let Some(slice) = slice {
-            self.arrived += 1;
-            self.slices[slice] += 1;
-            self.note_silence(&window, now);
-        }
-        if measured && sound && self.expect.latency {
-            self.measure(slot, &header, now, slice);
-        }
-    }
-
-    #[inline]
-    fn measure(&mut self, slot: usize, header: &Header, now: Ns, slice: Option<usize>) {
+    fn measure(&mut self, stream: &mut Stream, header: &Header, now: Ns, slice: Option<usize>) {
         let Some(latency) = now.checked_sub(header.intended_ns) else {
             self.counts.negative += 1;
             return;
@@ -207,7 +165,6 @@ impl Subscriber {
         // RFC 3393: the variation between a message and the one sent before
         // it; undefined where that one did not come. Competing subscribers
         // see only some of a stream: there the one received before counts.
-        let stream = &mut self.streams[slot];
         if let Some((sequence, before)) = stream.last_latency
             && (self.expect.competing || sequence.wrapping_add(1) == header.sequence)
         {
@@ -224,75 +181,24 @@ impl Subscriber {
     }
 
     #[inline]
-    fn note_silence(&mut self, window: &Window, now: Ns) {
-        let silence = now.saturating_sub(self.any_arrival_ns);
+    fn note_silence(&mut self, any_arrival_ns: &mut Ns, now: Ns) {
+        let silence = now.saturating_sub(*any_arrival_ns);
         if silence > self.expect.stall_ns {
             self.stalls.count += 1;
-            if silence > self.stalls.longest_ns {
+            if silence > self.stalls.longest_ns
+                && let Some(window) = &self.window
+            {
                 self.stalls.longest_ns = silence;
-                self.stalls.longest_at_ns = self.any_arrival_ns - window.from_ns;
+                self.stalls.longest_at_ns = any_arrival_ns.saturating_sub(window.from_ns);
             }
         }
-        self.any_arrival_ns = now;
-    }
-
-    /// Whether it hears this publisher.
-    pub fn hears(&self, publisher: u32) -> bool {
-        self.hears.contains(&publisher)
-    }
-
-    /// Whether a probe of every publisher has arrived.
-    pub fn heard_all(&self) -> bool {
-        self.streams.iter().all(|stream| stream.heard)
-    }
-
-    /// The publishers that no probe has come from.
-    pub fn unheard(&self) -> Vec<u32> {
-        let streams = self.hears.clone().zip(&self.streams);
-        streams.filter(|(_, stream)| !stream.heard).map(|(publisher, _)| publisher).collect()
-    }
-
-    /// Whether nothing more can come: all that was sent is here, or the end
-    /// marker is, which over an orderly transport nothing follows.
-    pub fn complete(&self, totals: &[PublisherTotal], orderly: bool) -> bool {
-        let find = |publisher: u32| totals.iter().find(|total| total.publisher == publisher);
-        self.hears.clone().zip(&self.streams).all(|(publisher, stream)| {
-            (orderly && stream.ended)
-                || (!self.expect.competing && find(publisher).is_some_and(|total| stream.distinct >= total.sent))
-        })
-    }
-
-    /// Whether every publisher's end marker has come.
-    pub fn ended(&self) -> bool {
-        self.streams.iter().all(|stream| stream.ended)
+        *any_arrival_ns = now;
     }
 
     /// All data messages received, for the live display.
     #[inline]
     pub fn received(&self) -> u64 {
         self.received
-    }
-
-    /// Closes the ledger: what was expected is known.
-    pub fn close(&mut self, totals: &[PublisherTotal]) {
-        let (Some(window), false) = (self.window, totals.is_empty()) else {
-            return;
-        };
-        for total in totals.iter().filter(|total| self.hears.contains(&total.publisher)) {
-            let stream = &self.streams[(total.publisher - self.hears.start) as usize];
-            self.counts.delivered += stream.seen.count(total.window_first, total.window_end);
-            if !self.expect.competing {
-                self.counts.expected += total.window_end.saturating_sub(total.window_first);
-            }
-        }
-        if let (Some(to), false) = (window.to_ns, self.expect.competing) {
-            self.note_silence(&window, to.max(self.any_arrival_ns));
-        }
-    }
-
-    /// Which sequences arrived, by publisher.
-    pub fn seen(&self) -> impl Iterator<Item = (u32, &Seen)> {
-        self.hears.clone().zip(self.streams.iter().map(|stream| &stream.seen))
     }
 
     /// The ledger's counts.
@@ -328,6 +234,217 @@ impl Subscriber {
     /// Whether a sequence came that the ledger has no room for.
     pub fn overflow(&self) -> bool {
         self.overflow
+    }
+}
+
+/// What one subscriber has heard of whom: all that is kept for each of thousands.
+pub struct Incoming {
+    hears: Range<u32>,
+    streams: Vec<Stream>,
+    unheard: u32,
+    any_arrival_ns: Ns,
+}
+
+impl Incoming {
+    /// A subscriber that hears these publishers.
+    pub fn new(workload: &Workload, hears: Range<u32>) -> Incoming {
+        let capacity = ledger_capacity(workload);
+        let streams = hears.clone().map(|_| Stream::new(capacity)).collect();
+        Incoming { unheard: hears.len() as u32, hears, streams, any_arrival_ns: 0 }
+    }
+
+    /// A message arrived at `now`.
+    #[inline]
+    pub fn arrived(&mut self, recorder: &mut ReceiveRecorder, message: &[u8], now: Ns) {
+        let Some(header) = Header::read(message) else {
+            recorder.damaged();
+            return;
+        };
+        let slot = header.publisher.wrapping_sub(self.hears.start) as usize;
+        let (Some(stream), true) = (self.streams.get_mut(slot), message.len() == recorder.expect.payload) else {
+            recorder.damaged();
+            return;
+        };
+        if header.sequence >= END {
+            match header.sequence {
+                PROBE if !stream.heard => {
+                    stream.heard = true;
+                    self.unheard -= 1;
+                }
+                PROBE => {}
+                _ => stream.ended = true,
+            }
+            return;
+        }
+        let Some(window) = recorder.window.filter(|window| plausible(window, header.intended_ns)) else {
+            recorder.damaged();
+            return;
+        };
+        // Where the clock is read only now and then, the message may know better.
+        let now = if recorder.expect.latency { now } else { now.max(header.intended_ns) };
+        let measured = window.holds(header.intended_ns);
+        let Some(new) = stream.seen.mark(header.sequence) else {
+            recorder.overflow = true;
+            return;
+        };
+        recorder.received += 1;
+        if !new {
+            recorder.counts.duplicated += u64::from(measured);
+            return;
+        }
+        stream.distinct += 1;
+        let in_order = header.sequence >= stream.next;
+        if in_order {
+            stream.next = header.sequence + 1;
+        } else if measured {
+            recorder.counts.reordered += 1;
+        }
+        let sound = match recorder.expect.body_crc {
+            Some(crc) => crc32c::crc32c(&message[SENT_LEN..]) == crc,
+            None => true,
+        };
+        if measured {
+            recorder.last_arrival_ns = Some(now);
+            recorder.counts.corrupted += u64::from(!sound);
+        }
+        let slice = window.slice(now);
+        if let Some(slice) = slice {
+            recorder.arrived += 1;
+            recorder.slices[slice] += 1;
+            self.any_arrival_ns = self.any_arrival_ns.max(window.from_ns);
+            recorder.note_silence(&mut self.any_arrival_ns, now);
+        }
+        if measured && sound && recorder.expect.latency {
+            recorder.measure(stream, &header, now, slice);
+        }
+    }
+
+    /// Whether it hears this publisher.
+    pub fn hears(&self, publisher: u32) -> bool {
+        self.hears.contains(&publisher)
+    }
+
+    /// How many publishers it hears whose probe has not arrived.
+    #[inline]
+    pub fn unheard_count(&self) -> u32 {
+        self.unheard
+    }
+
+    /// The publishers that no probe has come from.
+    pub fn unheard(&self) -> Vec<u32> {
+        let streams = self.hears.clone().zip(&self.streams);
+        streams.filter(|(_, stream)| !stream.heard).map(|(publisher, _)| publisher).collect()
+    }
+
+    /// Whether nothing more can come: all that was sent is here, or the end
+    /// marker is, which over an orderly transport nothing follows.
+    pub fn complete(&self, totals: &Totals, orderly: bool, competing: bool) -> bool {
+        self.hears.clone().zip(&self.streams).all(|(publisher, stream)| {
+            (orderly && stream.ended)
+                || (!competing && totals.of(publisher).is_some_and(|total| stream.distinct >= total.sent))
+        })
+    }
+
+    /// Whether every publisher's end marker has come.
+    pub fn ended(&self) -> bool {
+        self.streams.iter().all(|stream| stream.ended)
+    }
+
+    /// Messages that it has received, each counted once.
+    pub fn distinct(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.distinct).sum()
+    }
+
+    /// Closes the ledger: what was expected is known.
+    pub fn close(&mut self, recorder: &mut ReceiveRecorder, totals: &Totals) {
+        let (Some(window), false) = (recorder.window, totals.0.is_empty()) else {
+            return;
+        };
+        for (publisher, stream) in self.hears.clone().zip(&self.streams) {
+            let Some(total) = totals.of(publisher) else { continue };
+            recorder.counts.delivered += stream.seen.count(total.window_first, total.window_end);
+            if !recorder.expect.competing {
+                recorder.counts.expected += total.window_end.saturating_sub(total.window_first);
+            }
+        }
+        if let (Some(to), false) = (window.to_ns, recorder.expect.competing) {
+            self.any_arrival_ns = self.any_arrival_ns.max(window.from_ns);
+            let end = to.max(self.any_arrival_ns);
+            recorder.note_silence(&mut self.any_arrival_ns, end);
+        }
+    }
+
+    /// The messages of the window that did not come: publisher, and range of sequences.
+    pub fn missing(&self, totals: &Totals) -> Vec<(u32, u64, u64)> {
+        let streams = self.hears.clone().zip(&self.streams);
+        let gaps = streams.filter_map(|(publisher, stream)| {
+            let total = totals.of(publisher)?;
+            Some((publisher, stream.seen.gaps(total.window_first, total.window_end)))
+        });
+        gaps.flat_map(|(publisher, gaps)| gaps.into_iter().map(move |(first, end)| (publisher, first, end))).collect()
+    }
+
+    /// Which sequences arrived, by publisher.
+    pub fn into_seen(self) -> impl Iterator<Item = (u32, Seen)> {
+        self.hears.zip(self.streams.into_iter().map(|stream| stream.seen))
+    }
+}
+
+/// One subscriber, or the receiving side of a requester, with a recorder of its own.
+pub struct Subscriber {
+    incoming: Incoming,
+    recorder: ReceiveRecorder,
+}
+
+impl Subscriber {
+    /// A subscriber that hears these publishers. Until [`Subscriber::start`],
+    /// only probes are understood.
+    pub fn new(workload: &Workload, hears: Range<u32>) -> Subscriber {
+        Subscriber {
+            recorder: ReceiveRecorder::new(workload, hears.len() as u64),
+            incoming: Incoming::new(workload, hears),
+        }
+    }
+
+    /// The run's window is known: messages count from now on.
+    pub fn start(&mut self, window: Window) {
+        self.recorder.start(window);
+    }
+
+    /// A message arrived at `now`.
+    #[inline]
+    pub fn arrived(&mut self, message: &[u8], now: Ns) {
+        self.incoming.arrived(&mut self.recorder, message, now);
+    }
+
+    /// Whether a probe of every publisher has arrived.
+    pub fn heard_all(&self) -> bool {
+        self.incoming.unheard_count() == 0
+    }
+
+    /// See [`Incoming::complete`].
+    pub fn complete(&self, totals: &Totals, orderly: bool) -> bool {
+        self.incoming.complete(totals, orderly, self.recorder.expect.competing)
+    }
+
+    /// Closes the ledger: what was expected is known.
+    pub fn close(&mut self, totals: &Totals) {
+        self.incoming.close(&mut self.recorder, totals);
+    }
+
+    /// What it heard of whom.
+    pub fn incoming(&self) -> &Incoming {
+        &self.incoming
+    }
+
+    /// What was recorded.
+    pub fn recorder(&self) -> &ReceiveRecorder {
+        &self.recorder
+    }
+
+    /// Both, when it is over.
+    pub fn into_parts(self) -> (Incoming, ReceiveRecorder) {
+        (self.incoming, self.recorder)
     }
 }
 
@@ -391,13 +508,19 @@ mod tests {
         subscriber.arrived(&damaged, FROM + 7_100_000);
         subscriber.arrived(&damaged[..60], FROM + 7_200_000);
         subscriber.arrived(&message(64, 9, 8, FROM + 8_000_000), FROM + 8_100_000);
-        subscriber.close(&[PublisherTotal { publisher: 0, sent: 9, window_first: 0, window_end: 9, offered: 9 }]);
-        let counts = subscriber.counts();
+        subscriber.close(&Totals::new(&[PublisherTotal {
+            publisher: 0,
+            sent: 9,
+            window_first: 0,
+            window_end: 9,
+            offered: 9,
+        }]));
+        let counts = subscriber.recorder().counts();
         assert_eq!((counts.expected, counts.delivered), (9, 6), "4, 5 and 8 are lost");
         assert_eq!((counts.duplicated, counts.reordered), (1, 1));
         assert_eq!((counts.corrupted, counts.unidentified), (3, 2));
-        assert_eq!(subscriber.latencies().0.count(), 5, "a damaged message has no latency");
-        assert_eq!(subscriber.jitter().1, 1, "only 0 and 1 came one after the other");
+        assert_eq!(subscriber.recorder().latencies().0.count(), 5, "a damaged message has no latency");
+        assert_eq!(subscriber.recorder().jitter().1, 1, "only 0 and 1 came one after the other");
     }
 
     #[test]
@@ -409,11 +532,11 @@ mod tests {
             subscriber
                 .arrived(&message(64, 0, sequence, intended), intended + 50_000 + u64::from(sequence % 2) * 1_000);
         }
-        let (latency, service) = subscriber.latencies();
+        let (latency, service) = subscriber.recorder().latencies();
         assert!((latency.value_at(0.5) as f64 - 50_000.0).abs() < 60.0);
         assert!((latency.max() as f64 - 51_000.0).abs() < 60.0);
         assert!((service.max() as f64 - 50_990.0).abs() < 60.0);
-        let (sum, pairs) = subscriber.jitter();
+        let (sum, pairs) = subscriber.recorder().jitter();
         assert_eq!((sum / pairs as f64, pairs), (1_000.0, 999));
     }
 
@@ -422,10 +545,14 @@ mod tests {
         let workload = workload(&[("payload", "16"), ("rate", "max"), ("warmup", "1s"), ("duration", "5s")]);
         let mut subscriber = subscriber(&workload);
         subscriber.arrived(&message(16, 0, 0, FROM + 3 * SECOND), FROM);
-        assert_eq!((subscriber.counts().corrupted, subscriber.received()), (0, 1));
-        assert_eq!(subscriber.slices().0.iter().position(|count| *count > 0), Some(12), "3 s into 5 s, by 250 ms");
+        assert_eq!((subscriber.recorder().counts().corrupted, subscriber.recorder().received()), (0, 1));
+        assert_eq!(
+            subscriber.recorder().slices().0.iter().position(|count| *count > 0),
+            Some(12),
+            "3 s into 5 s, by 250 ms"
+        );
         subscriber.arrived(&message(16, 0, 1, FROM + 7 * SECOND), FROM);
-        assert_eq!(subscriber.counts().corrupted, 1, "nothing is due after the window");
+        assert_eq!(subscriber.recorder().counts().corrupted, 1, "nothing is due after the window");
     }
 
     #[test]
@@ -435,10 +562,16 @@ mod tests {
         subscriber.arrived(&message(16, 0, 0, FROM - 1)[..16], FROM + 5);
         subscriber.arrived(&message(16, 0, 1, FROM)[..16], FROM + 5);
         subscriber.arrived(&message(16, 0, 2, FROM + SECOND - 1)[..16], FROM + SECOND + 5);
-        subscriber.close(&[PublisherTotal { publisher: 0, sent: 3, window_first: 1, window_end: 3, offered: 2 }]);
-        assert_eq!((subscriber.counts().expected, subscriber.counts().delivered), (2, 2));
-        assert_eq!(subscriber.latencies().0.count(), 2);
-        assert_eq!(subscriber.arrivals().0, 2, "arrivals are counted by their own time");
+        subscriber.close(&Totals::new(&[PublisherTotal {
+            publisher: 0,
+            sent: 3,
+            window_first: 1,
+            window_end: 3,
+            offered: 2,
+        }]));
+        assert_eq!((subscriber.recorder().counts().expected, subscriber.recorder().counts().delivered), (2, 2));
+        assert_eq!(subscriber.recorder().latencies().0.count(), 2);
+        assert_eq!(subscriber.recorder().arrivals().0, 2, "arrivals are counted by their own time");
     }
 
     #[test]
@@ -451,7 +584,7 @@ mod tests {
             let at = if held { FROM + 3 * SECOND } else { intended };
             subscriber.arrived(&message(16, 0, sequence, intended)[..16], at + 1_000);
         }
-        let stalls = subscriber.stalls();
+        let stalls = subscriber.recorder().stalls();
         assert_eq!(stalls.count, 1);
         assert_eq!(stalls.longest_ns / 1_000_000, 1_001);
         assert_eq!(stalls.longest_at_ns / 1_000_000, 1_999);
@@ -461,7 +594,8 @@ mod tests {
     fn end_marker_or_all_messages_complete_a_stream() {
         let workload = workload(&[("payload", "64"), ("warmup", "1s")]);
         let mut subscriber = subscriber(&workload);
-        let total = [PublisherTotal { publisher: 0, sent: 2, window_first: 0, window_end: 2, offered: 2 }];
+        let total =
+            Totals::new(&[PublisherTotal { publisher: 0, sent: 2, window_first: 0, window_end: 2, offered: 2 }]);
         subscriber.arrived(&message(64, 0, 0, FROM), FROM);
         assert!(!subscriber.complete(&total, true));
         subscriber.arrived(&message(64, 0, END, FROM), FROM);
@@ -480,7 +614,7 @@ mod tests {
             let bytes: Vec<u8> = (0..round % 80).map(|_| random.bits() as u8).collect();
             subscriber.arrived(&bytes, FROM + round);
         }
-        assert_eq!(subscriber.counts().corrupted, 20_000);
-        assert_eq!(subscriber.received(), 0);
+        assert_eq!(subscriber.recorder().counts().corrupted, 20_000);
+        assert_eq!(subscriber.recorder().received(), 0);
     }
 }

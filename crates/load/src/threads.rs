@@ -4,8 +4,9 @@
 
 use crate::clock;
 use crate::drivers::{DriverError, Sent, Socket};
+use crate::outcome::Outcome;
 use crate::publisher::{Marker, Next, Publisher};
-use crate::subscriber::{Subscriber, ledger_capacity};
+use crate::subscriber::{Subscriber, Totals, ledger_capacity};
 use crate::window::{Window, clock_stride};
 use pubmark_model::header::{END, PROBE};
 use pubmark_model::protocol::{Client, PublisherTotal, Role};
@@ -29,7 +30,7 @@ const QUIET: Ns = 250 * MILLISECOND;
 pub struct Control {
     start_ns: AtomicU64,
     stop: AtomicBool,
-    drain: OnceLock<(Vec<PublisherTotal>, Ns)>,
+    drain: OnceLock<(Totals, Ns)>,
 }
 
 impl Control {
@@ -40,7 +41,12 @@ impl Control {
 
     /// Sets what was sent, and until when it may arrive.
     pub fn drain(&self, totals: Vec<PublisherTotal>, deadline_ns: Ns) {
-        let _ = self.drain.set((totals, deadline_ns));
+        let _ = self.drain.set((Totals::new(&totals), deadline_ns));
+    }
+
+    /// What was sent, and until when it may arrive, once it is known.
+    pub fn draining(&self) -> Option<&(Totals, Ns)> {
+        self.drain.get()
     }
 
     /// Ends every thread.
@@ -48,12 +54,14 @@ impl Control {
         self.stop.store(true, Ordering::Release);
     }
 
-    fn started(&self) -> Option<Ns> {
+    /// The start, if it is known.
+    pub fn started(&self) -> Option<Ns> {
         Some(self.start_ns.load(Ordering::Acquire)).filter(|at| *at > 0)
     }
 
+    /// Whether all is to end.
     #[inline]
-    fn stopped(&self) -> bool {
+    pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }
@@ -62,25 +70,16 @@ impl Control {
 pub enum Report {
     /// Connected, and hears whom it should hear.
     Ready,
-    /// A publisher has sent all.
-    Sent(PublisherTotal),
+    /// Connected, and subscriptions stand (clients of a broker).
+    Connected,
+    /// Publishers have sent all.
+    Sent(Vec<PublisherTotal>),
     /// A subscriber has all, or knows the rest to be lost.
     Drained,
     /// It ended, with what it measured.
     Ended(Box<Outcome>),
     /// It could not go on.
     Failed(String),
-}
-
-/// What one client measured.
-#[derive(Default)]
-pub struct Outcome {
-    /// Its sending side.
-    pub publisher: Option<Publisher>,
-    /// Its receiving side.
-    pub subscriber: Option<Subscriber>,
-    /// What the verdict should know.
-    pub remarks: Vec<String>,
 }
 
 /// A counter for the live display, written by one thread.
@@ -94,8 +93,9 @@ impl Counter {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// Sets it.
     #[inline]
-    fn set(&self, value: u64) {
+    pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
 }
@@ -192,7 +192,7 @@ impl Player {
         }
         publisher.abandon();
         self.counter.set(publisher.sent());
-        let _ = reports.send(Report::Sent(publisher.total()));
+        let _ = reports.send(Report::Sent(vec![publisher.total()]));
         while !control.stopped() {
             for _ in 0..copies {
                 self.socket.send(marker.message(END, clock::now()))?;
@@ -200,7 +200,7 @@ impl Player {
             self.socket.flush()?;
             thread::park_timeout(MARKER_EVERY);
         }
-        Ok(Outcome { remarks: exhausted(&publisher), publisher: Some(publisher), subscriber: None })
+        Ok(Outcome::of_publisher(publisher, workload))
     }
 
     fn subscribe(&mut self, crew: &Crew, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
@@ -228,7 +228,7 @@ impl Player {
                 None => since_clock = 0,
             }
             since_look = 0;
-            self.counter.set(subscriber.received());
+            self.counter.set(subscriber.recorder().received());
             if !ready && subscriber.heard_all() {
                 ready = true;
                 let _ = reports.send(Report::Ready);
@@ -237,9 +237,9 @@ impl Player {
                 started = true;
                 subscriber.start(Window::new(workload, start_ns));
             }
-            if let (false, Some((totals, deadline_ns))) = (drained, control.drain.get()) {
+            if let (false, Some((totals, deadline_ns))) = (drained, control.draining()) {
                 let now = clock::now();
-                let quiet = subscriber.ended() && now > last_ns + QUIET;
+                let quiet = subscriber.incoming().ended() && now > last_ns + QUIET;
                 if subscriber.complete(totals, self.socket.orderly()) || quiet || now >= *deadline_ns {
                     drained = true;
                     let _ = reports.send(Report::Drained);
@@ -248,13 +248,17 @@ impl Player {
         }
         let mut remarks = Vec::new();
         if !ready {
-            remarks.push(format!("subscriber {} never heard publishers {:?}", self.client.id, subscriber.unheard()));
+            remarks.push(format!(
+                "subscriber {} never heard publishers {:?}",
+                self.client.id,
+                subscriber.incoming().unheard()
+            ));
         }
-        if subscriber.overflow() {
-            remarks.push(format!("subscriber {}: more messages arrived than its ledger has room for", self.client.id));
-        }
-        subscriber.close(control.drain.get().map(|(totals, _)| totals.as_slice()).unwrap_or_default());
-        Ok(Outcome { publisher: None, subscriber: Some(subscriber), remarks })
+        let nothing = Totals::default();
+        let totals = control.draining().map_or(&nothing, |(totals, _)| totals);
+        let mut outcome = Outcome::of_subscriber(subscriber, totals, workload);
+        outcome.remarks.append(&mut remarks);
+        Ok(outcome)
     }
 
     fn request(&mut self, crew: &Crew, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
@@ -306,12 +310,13 @@ impl Player {
             publisher.refused(now);
         }
         publisher.abandon();
-        subscriber.close(&[publisher.total()]);
-        let _ = reports.send(Report::Sent(publisher.total()));
+        let totals = Totals::new(&[publisher.total()]);
+        let _ = reports.send(Report::Sent(vec![publisher.total()]));
         while !control.stopped() {
             thread::park_timeout(MARKER_EVERY);
         }
-        Ok(Outcome { remarks: exhausted(&publisher), publisher: Some(publisher), subscriber: Some(subscriber) })
+        let sending = Outcome::of_publisher(publisher, workload);
+        Ok(sending.with(Outcome::of_subscriber(subscriber, &totals, workload)))
     }
 
     /// Waits for one reply, until the deadline; the time of its arrival.
@@ -340,7 +345,7 @@ impl Player {
         let mut echo = Vec::with_capacity(crew.workload.payload_bytes as usize);
         let (mut received, mut drained) = (0, false);
         while !control.stopped() {
-            if !drained && control.drain.get().is_some() {
+            if !drained && control.draining().is_some() {
                 drained = true;
                 let _ = reports.send(Report::Drained);
             }
@@ -352,18 +357,6 @@ impl Player {
             while self.socket.send(&echo)? == Sent::Full && !control.stopped() {}
         }
         Ok(Outcome::default())
-    }
-}
-
-fn exhausted(publisher: &Publisher) -> Vec<String> {
-    if publisher.exhausted() {
-        vec![format!(
-            "publisher {} stopped after {} messages: no more can be accounted for",
-            publisher.total().publisher,
-            publisher.sent()
-        )]
-    } else {
-        Vec::new()
     }
 }
 
@@ -383,7 +376,8 @@ fn wait(pacing: Pacing, until: Ns) -> Ns {
     clock::now()
 }
 
-fn pin(cpus: &[usize]) -> Result<(), String> {
+/// Keeps the calling thread on these processors; on all if there are none.
+pub(crate) fn pin(cpus: &[usize]) -> Result<(), String> {
     if cpus.is_empty() {
         return Ok(());
     }

@@ -61,10 +61,28 @@ pub struct Prepare {
     pub clients: Vec<Client>,
     /// A folder of this run for socket files; the coordinator removes it.
     pub scratch: String,
+    /// The server, where clients speak to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerAddress>,
     /// Processors for client threads; none leaves it to the kernel.
     pub publisher_cpus: Vec<usize>,
     /// The same for subscribers and repliers.
     pub subscriber_cpus: Vec<usize>,
+}
+
+/// Where a broker is, and how this agent's clients get there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerAddress {
+    /// Its URL, with user and password if it needs them: never logged.
+    pub endpoint: String,
+    /// The run's own name, 0-9 and a-z: topics and client names begin with it.
+    pub run: String,
+    /// Addresses to connect from, in turn; none leaves it to the kernel.
+    #[serde(default)]
+    pub sources: Vec<String>,
+    /// Connections that this agent opens in a second.
+    pub connect_per_s: u32,
 }
 
 /// What a client does.
@@ -110,7 +128,8 @@ pub struct Client {
 pub enum Event {
     /// Answer to `hello`.
     Hello(AgentHello),
-    /// Every endpoint is bound.
+    /// Every endpoint is bound; for clients of a broker: every client is
+    /// connected, and every subscription stands.
     Bound {
         /// By client, as others can connect to it.
         endpoints: Vec<BoundEndpoint>,
@@ -269,8 +288,68 @@ pub struct AgentResult {
     /// For competing subscribers: which sequences arrived, so that the
     /// coordinator can unite the ledgers of several agents.
     pub seen: Vec<Seen>,
+    /// Messages of the window that the server acknowledged (QoS 1 and 2).
+    #[serde(default)]
+    pub acked: u64,
+    /// Messages of the window that were sent and never acknowledged.
+    #[serde(default)]
+    pub unacked: Vec<Sequences>,
+    /// Messages of the window that a subscriber should have got and did not
+    /// (QoS 1 and 2): a range for each subscriber.
+    #[serde(default)]
+    pub missing: Vec<Sequences>,
+    /// How connections to a broker came about; none for libraries.
+    #[serde(default)]
+    pub connections: Option<Connections>,
+    /// Times from a client's connecting until the server accepted it, as a histogram.
+    #[serde(default)]
+    pub connect_time: Option<String>,
     /// What the verdict should know: limits that were hit, sends that failed.
     pub remarks: Vec<String>,
+}
+
+/// Sequences of one publisher: from `first` to `end`, which is not among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sequences {
+    /// The publisher.
+    pub publisher: u32,
+    /// The first.
+    pub first: u64,
+    /// The one after the last.
+    pub end: u64,
+}
+
+/// How connections to a broker came about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Connections {
+    /// Clients that wanted one.
+    pub wanted: u64,
+    /// Clients that got one.
+    pub opened: u64,
+    /// Attempts that failed: refused, reset, or not answered in time.
+    pub refused: u64,
+    /// Attempts after a failed one.
+    pub retried: u64,
+    /// Connections that ended while they were needed.
+    pub lost: u64,
+    /// When the first attempt began, ns on the agent's clock.
+    pub first_ns: Ns,
+    /// When the last client was accepted.
+    pub last_ns: Ns,
+}
+
+impl Connections {
+    /// Adds those of another agent.
+    pub fn add(&mut self, other: &Connections) {
+        let first = [self.first_ns, other.first_ns].into_iter().filter(|at| *at > 0).min();
+        self.first_ns = first.unwrap_or(0);
+        self.last_ns = self.last_ns.max(other.last_ns);
+        self.wanted += other.wanted;
+        self.opened += other.opened;
+        self.refused += other.refused;
+        self.retried += other.retried;
+        self.lost += other.lost;
+    }
 }
 
 /// Sequences of one publisher that arrived in one agent.

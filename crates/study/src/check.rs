@@ -108,6 +108,7 @@ fn prepare(driver: &str, scratch: &Scratch) -> Result<Prepare, String> {
             client(Role::Subscriber, None, vec!["inproc://0".into()]),
         ],
         scratch: scratch.path().display().to_string(),
+        server: None,
         publisher_cpus: Vec::new(),
         subscriber_cpus: Vec::new(),
     })

@@ -56,6 +56,7 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
             hears_count: 0,
         }],
         scratch: String::new(),
+        server: None,
         publisher_cpus: Vec::new(),
         subscriber_cpus: Vec::new(),
     })));

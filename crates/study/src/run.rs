@@ -268,6 +268,7 @@ impl Play {
                 workload: workload.clone(),
                 clients: part.clients,
                 scratch: scratch.path().display().to_string(),
+                server: None,
                 publisher_cpus: publisher_cpus.clone(),
                 subscriber_cpus: subscriber_cpus.clone(),
             })));

@@ -1,0 +1,218 @@
+//! What all clients of an agent measured, as one result.
+
+use crate::ledger::Seen;
+use crate::publisher::{Outgoing, Publisher, SendRecorder};
+use crate::subscriber::{Incoming, ReceiveRecorder, Subscriber, Totals};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use pubmark_model::protocol::{AgentResult, PublisherTotal, Seen as SeenBits, Sequences, SliceSeries};
+use pubmark_model::workload::Workload;
+use pubmark_stats::Histogram;
+use std::io::Write;
+
+/// A histogram that comes into being with the first that is merged into it.
+#[derive(Default)]
+struct Merged(Option<Histogram>);
+
+impl Merged {
+    fn add(&mut self, other: &Histogram) {
+        match &mut self.0 {
+            None => self.0 = Some(other.clone()),
+            Some(mine) => {
+                let merged = mine.merge(other);
+                debug_assert!(merged.is_ok(), "all histograms of a kind have the same precision");
+            }
+        }
+    }
+
+    fn encode(self) -> Option<String> {
+        self.0.filter(|histogram| !histogram.is_empty()).map(|histogram| histogram.encode())
+    }
+}
+
+fn add_slices(mine: &mut Vec<u64>, other: &[u64]) {
+    if mine.len() < other.len() {
+        mine.resize(other.len(), 0);
+    }
+    mine.iter_mut().zip(other).for_each(|(mine, other)| *mine += other);
+}
+
+fn encode_seen(publisher: u32, seen: &Seen, end: u64) -> SeenBits {
+    let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+    // Writing into memory cannot fail.
+    let bits = deflate.write_all(&seen.bytes(end)).and_then(|()| deflate.finish()).unwrap_or_default();
+    SeenBits { publisher, bits: STANDARD.encode(bits) }
+}
+
+/// Most ranges of sequences that a result names: more losses than that are
+/// counted, and not named.
+const MOST_RANGES: usize = 100_000;
+
+/// What the clients of one thread measured.
+#[derive(Default)]
+pub struct Outcome {
+    /// What each publisher sent.
+    pub totals: Vec<PublisherTotal>,
+    /// Their sends.
+    pub sends: Option<SendRecorder>,
+    /// Messages of the window that were sent and not acknowledged (QoS 1 and 2).
+    pub unacked: Vec<Sequences>,
+    /// What subscribers received.
+    pub receipts: Option<ReceiveRecorder>,
+    /// Messages of the window that did not come (QoS 1 and 2).
+    pub missing: Vec<Sequences>,
+    /// What competing subscribers saw.
+    pub seen: Vec<(u32, Seen)>,
+    /// How its connections came about.
+    pub connections: Option<Connecting>,
+    /// What the server said that it is.
+    pub server: Option<String>,
+    /// What the verdict should know.
+    pub remarks: Vec<String>,
+}
+
+/// How connections to a broker came about.
+pub struct Connecting {
+    /// From the beginning of a client's last attempt until the server accepted it, ns.
+    pub time: Histogram,
+    /// Counts and times.
+    pub counts: pubmark_model::protocol::Connections,
+}
+
+impl Outcome {
+    /// Of publishers that share a recorder.
+    pub fn of_outgoing(outgoing: &[Outgoing], recorder: SendRecorder, workload: &Workload) -> Outcome {
+        let mut unacked = Vec::new();
+        if workload.qos > 0 {
+            for one in outgoing {
+                let publisher = one.total().publisher;
+                unacked.extend(one.unacknowledged().into_iter().map(|(first, end)| Sequences {
+                    publisher,
+                    first,
+                    end,
+                }));
+            }
+            unacked.truncate(MOST_RANGES);
+        }
+        Outcome {
+            totals: outgoing.iter().map(Outgoing::total).collect(),
+            sends: Some(recorder),
+            unacked,
+            remarks: outgoing.iter().filter_map(Outgoing::exhausted).collect(),
+            ..Outcome::default()
+        }
+    }
+
+    /// Of subscribers that share a recorder; closes their ledgers.
+    pub fn of_incoming(
+        incoming: Vec<Incoming>,
+        mut recorder: ReceiveRecorder,
+        totals: &Totals,
+        workload: &Workload,
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
+        for mut one in incoming {
+            one.close(&mut recorder, totals);
+            if workload.qos > 0 && !workload.competing() && outcome.missing.len() < MOST_RANGES {
+                let missing = one.missing(totals).into_iter();
+                outcome.missing.extend(missing.map(|(publisher, first, end)| Sequences { publisher, first, end }));
+            }
+            if workload.competing() {
+                outcome.seen.extend(one.into_seen());
+            }
+        }
+        outcome.missing.truncate(MOST_RANGES);
+        if recorder.overflow() {
+            outcome.remarks.push("more messages arrived than a subscriber's ledger has room for".into());
+        }
+        outcome.receipts = Some(recorder);
+        outcome
+    }
+
+    /// Of one publisher with a recorder of its own.
+    pub fn of_publisher(publisher: Publisher, workload: &Workload) -> Outcome {
+        let (outgoing, recorder) = publisher.into_parts();
+        Outcome::of_outgoing(&[outgoing], recorder, workload)
+    }
+
+    /// Of one subscriber with a recorder of its own.
+    pub fn of_subscriber(subscriber: Subscriber, totals: &Totals, workload: &Workload) -> Outcome {
+        let (incoming, recorder) = subscriber.into_parts();
+        Outcome::of_incoming(vec![incoming], recorder, totals, workload)
+    }
+
+    /// Adds the other side of a client that sends and receives.
+    pub fn with(mut self, other: Outcome) -> Outcome {
+        self.receipts = self.receipts.or(other.receipts);
+        self.seen.extend(other.seen);
+        self.missing.extend(other.missing);
+        self.remarks.extend(other.remarks);
+        self
+    }
+}
+
+/// Merges what all clients measured.
+pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
+    let mut result = AgentResult::default();
+    let (mut latency, mut service, mut send_lag, mut own_lag, mut connect) =
+        (Merged::default(), Merged::default(), Merged::default(), Merged::default(), Merged::default());
+    let mut slice_latency: Vec<Merged> = Vec::new();
+    let mut series =
+        SliceSeries { slice_ns: crate::window::Window::new(workload, 0).slice_ns, ..SliceSeries::default() };
+    for outcome in outcomes {
+        result.remarks.extend(outcome.remarks);
+        result.publishers.extend(outcome.totals);
+        result.unacked.extend(outcome.unacked);
+        result.missing.extend(outcome.missing);
+        result.seen.extend(outcome.seen.iter().map(|(publisher, seen)| encode_seen(*publisher, seen, seen.highest())));
+        if let Some(sends) = &outcome.sends {
+            let (first, _) = sends.send_span();
+            result.first_sent_ns = [result.first_sent_ns, first].into_iter().flatten().min();
+            result.acked += sends.acked();
+            add_slices(&mut series.sent, sends.sent_slices());
+            let (lag, own) = sends.lags();
+            lag.into_iter().for_each(|lag| send_lag.add(lag));
+            own.into_iter().for_each(|own| own_lag.add(own));
+        }
+        if let Some(receipts) = &outcome.receipts {
+            result.ledger.add(&receipts.counts());
+            let (arrived, last) = receipts.arrivals();
+            result.arrived += arrived;
+            result.last_arrival_ns = result.last_arrival_ns.max(last);
+            latency.add(receipts.latencies().0);
+            service.add(receipts.latencies().1);
+            let (sum, pairs) = receipts.jitter();
+            result.jitter_sum_ns += sum;
+            result.jitter_pairs += pairs;
+            let (counts, histograms) = receipts.slices();
+            add_slices(&mut series.delivered, counts);
+            slice_latency.resize_with(slice_latency.len().max(histograms.len()), Merged::default);
+            slice_latency.iter_mut().zip(histograms).for_each(|(mine, other)| mine.add(other));
+            result.stalls.add(&receipts.stalls());
+        }
+        if let Some(server) = outcome.server {
+            result.versions.insert("server".into(), server.into());
+        }
+        if let Some(connecting) = &outcome.connections {
+            connect.add(&connecting.time);
+            result.connections.get_or_insert_default().add(&connecting.counts);
+        }
+    }
+    result.publishers.sort_by_key(|total| total.publisher);
+    series.latency = slice_latency.into_iter().map(|slice| slice.encode().unwrap_or_default()).collect();
+    trim(&mut series);
+    (result.latency, result.service_latency) = (latency.encode(), service.encode());
+    (result.send_lag, result.own_lag) = (send_lag.encode(), own_lag.encode());
+    result.connect_time = connect.encode();
+    result.series = series;
+    result
+}
+
+/// Cuts the empty end of a series whose length nobody knew beforehand.
+fn trim(series: &mut SliceSeries) {
+    let used = |counts: &[u64]| counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+    let length = used(&series.sent).max(used(&series.delivered));
+    series.sent.truncate(length);
+    series.delivered.truncate(length);
+    series.latency.truncate(length);
+}

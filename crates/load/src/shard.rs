@@ -1,0 +1,549 @@
+//! An event loop that plays many clients of a broker on one thread. It owns
+//! its clients, schedule, histograms and counters; nothing is shared while a
+//! run is on but flags that are read.
+//!
+//! A shard plays publishers or subscribers, never both. Its life: connect at a
+//! stated rate, probe (or wait for probes), run, drain, take leave.
+
+mod carrier;
+mod connection;
+mod outbound;
+mod ramp;
+
+use crate::clock;
+use crate::outcome::{Connecting, Outcome};
+use crate::publisher::Outgoing;
+use crate::session::{Fault, Heard, Part, Session, Terms};
+use crate::subscriber::{Incoming, ReceiveRecorder, Totals};
+use crate::threads::{Counter, Crew, Report, pin};
+use crate::topics;
+use crate::window::Window;
+pub use carrier::Dial;
+use connection::{Connection, Loss, News, State};
+use outbound::Outbound;
+use pubmark_model::endpoint::Endpoint;
+use pubmark_model::options::Options;
+use pubmark_model::protocol::{Client, Role};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::workload::{Pacing, Workload};
+use ramp::Ramp;
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fs::Timespec;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+/// The longest wait: flags are looked at this often even without a bell.
+const TICK: Ns = 50 * MILLISECOND;
+/// How much is read at once.
+const READ_BYTES: usize = 256 << 10;
+/// Reads from one connection before others have their turn.
+const READS: usize = 8;
+/// Events taken at once.
+const EVENTS: usize = 512;
+/// The bell's number among the connections.
+const BELL: u64 = u64::MAX;
+/// Completeness of streams is looked at this often while draining.
+const LOOK: Ns = 5 * MILLISECOND;
+/// A stream is at its end when its end marker has come and then nothing for this long.
+const QUIET: Ns = 250 * MILLISECOND;
+/// The same where subscribers compete, and nobody can know which end marker is whose.
+const QUIET_COMPETING: Ns = SECOND;
+
+/// What a shard is to play.
+pub struct Assignment {
+    /// Its clients: all publishers, or all subscribers.
+    pub clients: Vec<Client>,
+    /// The server.
+    pub endpoint: Endpoint,
+    /// How to get there.
+    pub dial: Dial,
+    /// The run's own name.
+    pub run: String,
+    /// Connections that it opens in a second.
+    pub connect_per_s: f64,
+    /// Options of the driver.
+    pub options: Options,
+    /// Processors that it may use; empty for all.
+    pub cpus: Vec<usize>,
+    /// Its counter: messages sent, or received.
+    pub counter: Arc<Counter>,
+}
+
+/// Wakes a shard.
+#[derive(Clone)]
+pub struct Bell(Arc<OwnedFd>);
+
+impl Bell {
+    /// A bell for a new shard.
+    pub fn new() -> std::io::Result<Bell> {
+        Ok(Bell(Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)))
+    }
+
+    /// Wakes the shard, if it still is.
+    pub fn ring(&self) {
+        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+    }
+}
+
+/// Plays a shard to its end.
+pub type Play = fn(Assignment, &Crew, &Sender<Report>, Bell) -> Result<Outcome, String>;
+
+/// Plays clients of the protocol `S`.
+pub fn play<S: Session>(
+    assignment: Assignment,
+    crew: &Crew,
+    reports: &Sender<Report>,
+    bell: Bell,
+) -> Result<Outcome, String> {
+    clock::exact_timers();
+    let mut remarks: Vec<String> = pin(&assignment.cpus).err().into_iter().collect();
+    let mut shard = Shard::<S>::new(assignment, crew, reports, bell)?;
+    let mut outcome = shard.run()?;
+    outcome.remarks.append(&mut remarks);
+    Ok(outcome)
+}
+
+/// The receiving side of a shard.
+struct Inbound {
+    clients: Vec<Incoming>,
+    recorder: ReceiveRecorder,
+    /// Streams that no probe has come over, of clients that are up or may come up.
+    unheard: u64,
+    heard_ns: Ns,
+    last_ns: Ns,
+    /// Clients that may still get something, once the drain has begun.
+    undrained: Option<Vec<u32>>,
+    looked_ns: Ns,
+    drained: bool,
+}
+
+struct Shard<'a, S: Session> {
+    workload: &'a Workload,
+    crew: &'a Crew,
+    reports: &'a Sender<Report>,
+    role: Role,
+    clients: Vec<Client>,
+    run: String,
+    settings: S::Settings,
+    connections: Vec<Connection<S>>,
+    epoll: OwnedFd,
+    bell: Bell,
+    events: Vec<epoll::Event>,
+    buffer: Vec<u8>,
+    answers: Vec<u8>,
+    /// Connections that have more to read than their turn allowed.
+    again: Vec<u32>,
+    ramp: Ramp,
+    outbound: Outbound,
+    inbound: Inbound,
+    window: Option<Window>,
+    woke_ns: Ns,
+    said_ready: bool,
+    alive_next: usize,
+    alive_ns: Ns,
+    server: Option<String>,
+    losses: Vec<String>,
+    counter: Arc<Counter>,
+}
+
+impl<'a, S: Session> Shard<'a, S> {
+    fn new(
+        assignment: Assignment,
+        crew: &'a Crew,
+        reports: &'a Sender<Report>,
+        bell: Bell,
+    ) -> Result<Shard<'a, S>, String> {
+        let workload = &crew.workload;
+        let Assignment { clients, endpoint, dial, run, connect_per_s, options, counter, .. } = assignment;
+        let role = clients.first().map_or(Role::Publisher, |client| client.role);
+        let terms = Terms { endpoint: &endpoint, qos: workload.qos, durable: workload.durable, options: &options };
+        let settings = S::settings(&terms)?;
+        let connections = clients
+            .iter()
+            .map(|client| Connection::new(S::new(&settings, &topics::part::<S>(workload, &run, role, client.id))))
+            .collect();
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| format!("epoll: {error}"))?;
+        epoll::add(&epoll, &*bell.0, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN | epoll::EventFlags::ET)
+            .map_err(|error| format!("epoll: {error}"))?;
+        let heard = clients.first().map_or(0, |client| u64::from(client.hears_count));
+        let incoming: Vec<Incoming> = match role {
+            Role::Subscriber => clients
+                .iter()
+                .map(|client| Incoming::new(workload, client.hears_first..client.hears_first + client.hears_count))
+                .collect(),
+            _ => Vec::new(),
+        };
+        let inbound = Inbound {
+            unheard: incoming.iter().map(|client| u64::from(client.unheard_count())).sum(),
+            clients: incoming,
+            recorder: ReceiveRecorder::new(workload, heard),
+            heard_ns: 0,
+            last_ns: 0,
+            undrained: None,
+            looked_ns: 0,
+            drained: false,
+        };
+        let ramp = Ramp::new(dial, &endpoint, connect_per_s, clients.len(), workload.connect_timeout_ns);
+        Ok(Shard {
+            outbound: Outbound::new(workload, &clients, &options),
+            workload,
+            crew,
+            reports,
+            role,
+            clients,
+            run,
+            settings,
+            connections,
+            epoll,
+            bell,
+            events: Vec::with_capacity(EVENTS),
+            buffer: vec![0; READ_BYTES],
+            answers: Vec::new(),
+            again: Vec::new(),
+            ramp,
+            inbound,
+            window: None,
+            woke_ns: 0,
+            said_ready: false,
+            alive_next: 0,
+            alive_ns: 0,
+            server: None,
+            losses: Vec::new(),
+            counter,
+        })
+    }
+
+    fn part(&self, index: usize) -> Part {
+        topics::part::<S>(self.workload, &self.run, self.role, self.clients[index].id)
+    }
+
+    fn publishes(&self) -> bool {
+        self.role != Role::Subscriber
+    }
+
+    fn run(&mut self) -> Result<Outcome, String> {
+        while !self.crew.control.stopped() {
+            let now = clock::now();
+            let mut wake = (now + TICK).min(self.ramp(now)?);
+            if self.ramp.settled {
+                wake = wake.min(self.work(now)?);
+            }
+            self.keep_alive(now);
+            self.wait(wake)?;
+        }
+        self.take_leave();
+        Ok(self.outcome())
+    }
+
+    /// What its side has to do now; the instant when there is more.
+    fn work(&mut self, now: Ns) -> Result<Ns, String> {
+        if let (None, Some(start_ns)) = (self.window, self.crew.control.started()) {
+            let window = Window::new(self.workload, start_ns);
+            self.window = Some(window);
+            self.inbound.recorder.start(window);
+            self.begin_sending(window);
+        }
+        if self.publishes() {
+            return Ok(self.send(now));
+        }
+        self.counter.set(self.inbound.recorder.received());
+        if !self.said_ready {
+            return self.await_probes(now);
+        }
+        self.drain(now);
+        Ok(if self.inbound.undrained.is_some() && !self.inbound.drained { now + LOOK } else { Ns::MAX })
+    }
+
+    /// A subscriber is ready when it has heard each publisher that it should
+    /// hear. Those that compete hear whom they happen to hear.
+    fn await_probes(&mut self, now: Ns) -> Result<Ns, String> {
+        let total: u64 = self.clients.iter().map(|client| u64::from(client.hears_count)).sum();
+        let unheard = self.inbound.unheard;
+        let since = self.inbound.heard_ns.max(self.ramp.settled_ns);
+        if unheard == 0 || self.workload.competing() {
+            self.ready();
+        } else if unheard < total && now > since + self.workload.connect_timeout_ns {
+            self.losses.push(format!("{unheard} of {total} streams never carried a probe: their publishers are not connected, or the server does not deliver"));
+            self.ready();
+        }
+        Ok(Ns::MAX)
+    }
+
+    fn ready(&mut self) {
+        self.said_ready = true;
+        let _ = self.reports.send(Report::Ready);
+    }
+
+    /// Looks whether everything that was sent is here.
+    fn drain(&mut self, now: Ns) {
+        let Some((totals, deadline_ns)) = self.crew.control.draining() else { return };
+        if self.inbound.drained || now < self.inbound.looked_ns + LOOK {
+            return;
+        }
+        let inbound = &mut self.inbound;
+        inbound.looked_ns = now;
+        let connections = &self.connections;
+        let competing = self.workload.competing();
+        let everyone = || (0..inbound.clients.len() as u32).collect();
+        let mut left: Vec<u32> = inbound.undrained.take().unwrap_or_else(everyone);
+        let quiet = now > inbound.last_ns + if competing { QUIET_COMPETING } else { QUIET };
+        left.retain(|index| {
+            let client = &inbound.clients[*index as usize];
+            let up = connections[*index as usize].state == State::Up;
+            let over =
+                if competing { quiet } else { client.complete(totals, false, false) || (quiet && client.ended()) };
+            up && !over && now < *deadline_ns
+        });
+        inbound.drained = left.is_empty();
+        inbound.undrained = Some(left);
+        if inbound.drained {
+            let _ = self.reports.send(Report::Drained);
+        }
+    }
+
+    /// Signs of life, a slice of the connections at a time.
+    fn keep_alive(&mut self, now: Ns) {
+        let seconds = S::keep_alive_s(&self.settings);
+        if seconds == 0 || now < self.alive_ns + 100 * MILLISECOND || self.connections.is_empty() {
+            return;
+        }
+        let since = if self.alive_ns == 0 { 0 } else { now - self.alive_ns };
+        self.alive_ns = now;
+        let period = Ns::from(seconds) * SECOND / 2;
+        let share = (self.connections.len() as u128 * u128::from(since)).div_ceil(u128::from(period));
+        for _ in 0..share.min(self.connections.len() as u128) {
+            let index = self.alive_next;
+            self.alive_next = (index + 1) % self.connections.len();
+            let connection = &mut self.connections[index];
+            if connection.state == State::Up && !connection.has_pending() {
+                self.answers.clear();
+                connection.session.keep_alive(&self.settings, &mut self.answers);
+                let written = connection.write(&self.answers);
+                self.settle(index, written);
+            }
+        }
+    }
+
+    /// Waits for something to happen, until `wake` at the latest, and sees to it.
+    fn wait(&mut self, wake: Ns) -> Result<(), String> {
+        let spinning = self.workload.pacing == Pacing::Spin && self.publishes() && self.window.is_some();
+        let now = clock::now();
+        let left = if spinning || !self.again.is_empty() { 0 } else { wake.saturating_sub(now) };
+        let timeout = Timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 };
+        let mut events = std::mem::take(&mut self.events);
+        events.clear();
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(format!("epoll: {error}")),
+        }
+        if left > 0 {
+            self.woke_ns = clock::now();
+        }
+        for index in std::mem::take(&mut self.again) {
+            self.read(index as usize)?;
+        }
+        for event in &events {
+            match event.data.u64() {
+                BELL => {
+                    let _ = rustix::io::read(&*self.bell.0, &mut [0u8; 8]);
+                }
+                index => self.happened(index as usize, event.flags)?,
+            }
+        }
+        self.events = events;
+        Ok(())
+    }
+
+    fn happened(&mut self, index: usize, flags: epoll::EventFlags) -> Result<(), String> {
+        use epoll::EventFlags as Flags;
+        if self.connections[index].state == State::Opening && flags.intersects(Flags::OUT | Flags::ERR | Flags::HUP) {
+            self.opened(index)?;
+        }
+        if flags.intersects(Flags::IN | Flags::RDHUP | Flags::HUP | Flags::ERR) {
+            self.read(index)?;
+        }
+        if flags.contains(Flags::OUT) {
+            let flushed = self.connections[index].flush();
+            if matches!(flushed, Ok(true)) {
+                self.unblock(index);
+            }
+            self.settle(index, flushed.map(|_| ()));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, index: usize) -> Result<(), String> {
+        for _ in 0..READS {
+            let state = self.connections[index].state;
+            if matches!(state, State::Waiting | State::Opening | State::Gone) {
+                return Ok(());
+            }
+            let got = self.connections[index].read(&mut self.buffer);
+            match got {
+                Ok(None) => return Ok(()),
+                Ok(Some((count, now))) => {
+                    self.answers.clear();
+                    match self.take(index, count, now) {
+                        Ok(news) => self.after(index, news, now)?,
+                        Err(loss) => return self.lost(index, &loss),
+                    }
+                    if count < READ_BYTES {
+                        return Ok(());
+                    }
+                }
+                Err(loss) => return self.lost(index, &loss),
+            }
+        }
+        self.again.push(index as u32);
+        Ok(())
+    }
+
+    /// Hands what has been read to the session, and what that hears to ledger
+    /// and recorder.
+    #[inline]
+    fn take(&mut self, index: usize, count: usize, now: Ns) -> Result<News, Loss> {
+        let Shard { connections, settings, buffer, answers, inbound, outbound, server, .. } = self;
+        let mut heard = |heard: Heard<'_>, news: &mut News| match heard {
+            Heard::Message(message) => {
+                let Some(client) = inbound.clients.get_mut(index) else { return };
+                let before = client.unheard_count();
+                client.arrived(&mut inbound.recorder, message, now);
+                inbound.last_ns = now;
+                if before != client.unheard_count() {
+                    inbound.unheard -= 1;
+                    inbound.heard_ns = now;
+                }
+            }
+            Heard::Acknowledged(sequence) => {
+                news.room = true;
+                outbound.acknowledged(index, sequence);
+            }
+            Heard::Connected => news.connected = true,
+            Heard::Subscribed => news.subscribed = true,
+            Heard::Server(words) => {
+                server.get_or_insert_with(|| words.to_owned());
+            }
+        };
+        connections[index].feed(settings, &buffer[..count], answers, &mut heard)
+    }
+
+    fn after(&mut self, index: usize, news: News, now: Ns) -> Result<(), String> {
+        if news.connected {
+            self.accepted(index, now);
+        }
+        if news.subscribed && self.connections[index].state == State::Subscribing {
+            self.up(index, now);
+        }
+        if !self.answers.is_empty() {
+            let answers = std::mem::take(&mut self.answers);
+            let written = self.connections[index].write(&answers);
+            self.answers = answers;
+            if let Err(loss) = written {
+                return self.lost(index, &loss);
+            }
+        }
+        if news.room && !self.connections[index].has_pending() {
+            self.unblock(index);
+        }
+        Ok(())
+    }
+
+    /// Sees to a write that failed where nothing else can be done about it.
+    fn settle(&mut self, index: usize, written: Result<(), Loss>) {
+        if let Err(loss) = written
+            && self.connections[index].state == State::Up
+        {
+            self.gone(index, &loss.text());
+        }
+    }
+
+    fn lost(&mut self, index: usize, loss: &Loss) -> Result<(), String> {
+        match self.connections[index].state {
+            State::Up => {
+                self.gone(index, &loss.text());
+                Ok(())
+            }
+            State::Gone => Ok(()),
+            _ => match loss {
+                Loss::Fault(fault @ (Fault::Denied(_) | Fault::Foreign(_))) => {
+                    Err(self.ramp.refusal(&fault.to_string()))
+                }
+                loss => self.failed_attempt(index, &loss.text()),
+            },
+        }
+    }
+
+    /// A connection that was up is no more.
+    fn gone(&mut self, index: usize, why: &str) {
+        self.connections[index].drop_carrier(State::Gone);
+        self.ramp.counts.lost += 1;
+        if self.losses.len() < 3 {
+            let at = self.window.map_or(String::new(), |window| {
+                let since = clock::now() as i64 - window.from_ns as i64;
+                format!(" {:.3} s into the window", since as f64 / 1e9)
+            });
+            self.losses.push(
+                format!("{:?} {} lost its connection{at}: {why}", self.role, self.clients[index].id).to_lowercase(),
+            );
+        }
+        if let Some(client) = self.inbound.clients.get(index) {
+            self.inbound.unheard -= u64::from(client.unheard_count());
+        }
+        if let Some(window) = self.window {
+            self.outbound.end(index, &window);
+        }
+    }
+
+    /// Says goodbye to the server, on every connection that is up.
+    fn take_leave(&mut self) {
+        for index in 0..self.connections.len() {
+            if self.connections[index].state != State::Up {
+                continue;
+            }
+            let part = self.part(index);
+            let connection = &mut self.connections[index];
+            self.answers.clear();
+            connection.session.close(&self.settings, &part, &mut self.answers);
+            // The run is over: what cannot be written at once is not written.
+            if connection.write(&self.answers).is_ok()
+                && let Some(carrier) = &mut connection.carrier
+            {
+                carrier.finish();
+            }
+        }
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        let mut remarks = std::mem::take(&mut self.losses);
+        remarks.extend(self.ramp.remark());
+        let lost = self.ramp.counts.lost;
+        if lost > 3 {
+            remarks.push(format!("{lost} connections were lost in all"));
+        }
+        let connections = Some(Connecting { time: self.ramp.take_times(), counts: self.ramp.counts });
+        let mut outcome = if self.publishes() {
+            if let Some(window) = self.window {
+                self.outbound.clients.iter_mut().for_each(|client| client.finish(&window));
+            }
+            self.outbound.take_outcome(self.workload)
+        } else {
+            let nothing = Totals::default();
+            let totals = self.crew.control.draining().map_or(&nothing, |(totals, _)| totals);
+            let inbound = &mut self.inbound;
+            let recorder = std::mem::replace(&mut inbound.recorder, ReceiveRecorder::new(self.workload, 0));
+            Outcome::of_incoming(std::mem::take(&mut inbound.clients), recorder, totals, self.workload)
+        };
+        outcome.remarks.append(&mut remarks);
+        outcome.connections = connections;
+        outcome.server = self.server.take();
+        outcome
+    }
+}
+
+/// Publishers of a shard, from their clients.
+fn outgoing(workload: &Workload, clients: &[Client]) -> Vec<Outgoing> {
+    let most = crate::subscriber::ledger_capacity(workload);
+    let senders = clients.iter().filter(|client| matches!(client.role, Role::Publisher | Role::Requester));
+    senders.map(|client| Outgoing::new(workload, client.id, most)).collect()
+}

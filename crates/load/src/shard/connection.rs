@@ -1,0 +1,185 @@
+//! One client's connection: its carrier, its session, and the bytes between.
+
+use super::carrier::Carrier;
+use crate::clock;
+use crate::session::{Fault, Heard, Session};
+use pubmark_model::units::Ns;
+use std::io::{self, ErrorKind};
+
+/// Buffers that have grown beyond this are given back when they are empty.
+const KEEP: usize = 4 << 10;
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Its turn has not come, or it waits for its next attempt.
+    Waiting,
+    /// The carrier is connecting.
+    Opening,
+    /// The session is talking its way in.
+    Greeting,
+    /// Its subscription has been asked for.
+    Subscribing,
+    /// It can do its part.
+    Up,
+    /// It ended, or never came about.
+    Gone,
+}
+
+/// One client's connection.
+pub struct Connection<S> {
+    pub session: S,
+    pub carrier: Option<Carrier>,
+    pub state: State,
+    /// It has something to send, and cannot: bytes are left over, or the
+    /// session's window is full.
+    pub blocked: bool,
+    pub attempts: u8,
+    pub began_ns: Ns,
+    pending: Vec<u8>,
+    partial: Vec<u8>,
+}
+
+/// What a batch of bytes has changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct News {
+    pub connected: bool,
+    pub subscribed: bool,
+    pub room: bool,
+}
+
+/// Why a connection is of no more use.
+#[derive(Debug)]
+pub enum Loss {
+    /// The connection ended, or failed.
+    Closed(String),
+    /// The session cannot go on.
+    Fault(Fault),
+}
+
+impl Loss {
+    pub fn text(&self) -> String {
+        match self {
+            Loss::Closed(text) => text.clone(),
+            Loss::Fault(fault) => fault.to_string(),
+        }
+    }
+}
+
+impl From<io::Error> for Loss {
+    fn from(error: io::Error) -> Loss {
+        Loss::Closed(error.to_string())
+    }
+}
+
+impl<S: Session> Connection<S> {
+    pub fn new(session: S) -> Connection<S> {
+        Connection {
+            session,
+            carrier: None,
+            state: State::Waiting,
+            blocked: false,
+            attempts: 0,
+            began_ns: 0,
+            pending: Vec::new(),
+            partial: Vec::new(),
+        }
+    }
+
+    /// Drops the carrier and what was on its way, for a new attempt or for good.
+    pub fn reset(&mut self, session: S, state: State) {
+        self.session = session;
+        self.drop_carrier(state);
+    }
+
+    pub fn drop_carrier(&mut self, state: State) {
+        self.carrier = None;
+        (self.pending, self.partial) = (Vec::new(), Vec::new());
+        (self.state, self.blocked) = (state, false);
+    }
+
+    /// Whether bytes wait for the kernel to take them.
+    #[inline]
+    pub fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Writes bytes; keeps what the kernel does not take.
+    #[inline]
+    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), Loss> {
+        if self.pending.is_empty()
+            && let Some(carrier) = &mut self.carrier
+        {
+            while !bytes.is_empty() {
+                match carrier.write(bytes) {
+                    Ok(count) => bytes = &bytes[count..],
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        self.pending.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Writes what was kept. True if nothing is left.
+    pub fn flush(&mut self) -> Result<bool, Loss> {
+        if self.pending.is_empty() {
+            return Ok(true);
+        }
+        let kept = std::mem::take(&mut self.pending);
+        self.write(&kept)?;
+        if self.pending.is_empty() && kept.capacity() <= KEEP {
+            self.pending = kept;
+            self.pending.clear();
+        }
+        Ok(self.pending.is_empty())
+    }
+
+    /// Hands `buffer[..count]`, just arrived, to the session, which appends its
+    /// answers to `answers`.
+    #[inline]
+    pub fn feed(
+        &mut self,
+        settings: &S::Settings,
+        bytes: &[u8],
+        answers: &mut Vec<u8>,
+        heard: &mut dyn FnMut(Heard<'_>, &mut News),
+    ) -> Result<News, Loss> {
+        let mut news = News::default();
+        let session = &mut self.session;
+        let mut take = |bytes: &[u8], news: &mut News| {
+            session.input(settings, bytes, answers, &mut |word| heard(word, news)).map_err(Loss::Fault)
+        };
+        if self.partial.is_empty() {
+            let done = take(bytes, &mut news)?;
+            if let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+                self.partial.extend_from_slice(rest);
+            }
+            return Ok(news);
+        }
+        self.partial.extend_from_slice(bytes);
+        let done = take(&self.partial, &mut news)?.min(self.partial.len());
+        self.partial.drain(..done);
+        if self.partial.is_empty() && self.partial.capacity() > KEEP {
+            self.partial = Vec::new();
+        }
+        Ok(news)
+    }
+
+    /// Reads what has arrived. None if nothing has; the instant otherwise.
+    #[inline]
+    pub fn read(&mut self, buffer: &mut [u8]) -> Result<Option<(usize, Ns)>, Loss> {
+        let Some(carrier) = &mut self.carrier else { return Ok(None) };
+        loop {
+            match carrier.read(buffer) {
+                Ok(0) => return Err(Loss::Closed("the server closed the connection".into())),
+                Ok(count) => return Ok(Some((count, clock::now()))),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The sending side of a shard: what is due is sent, by the schedule or as
+//! fast as the server takes it; probes before, end markers after.
+
+use super::connection::State;
+use super::{Shard, outgoing};
+use crate::clock;
+use crate::outcome::Outcome;
+use crate::publisher::{Marker, Next, Outgoing, SendRecorder, give_up_ns};
+use crate::session::Session;
+use crate::threads::Report;
+use crate::window::{Window, clock_stride};
+use pubmark_model::header::{END, MIN_LEN, PROBE, pattern};
+use pubmark_model::options::{OptionValues, Options};
+use pubmark_model::protocol::Client;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::workload::{Rate, Workload};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A round of probes or end markers begins this long after the one before.
+const ROUND: Ns = SECOND;
+/// Markers sent between two looks at what has arrived: 20,000 a second.
+const MARKERS: usize = 20;
+/// Messages sent between two looks at what has arrived.
+const SENDS: usize = 256;
+
+/// Publishers, and where they stand.
+pub struct Outbound {
+    pub clients: Vec<Outgoing>,
+    marker: Marker,
+    message: Vec<u8>,
+    bytes: Vec<u8>,
+    recorder: Option<SendRecorder>,
+    window: Option<Window>,
+    give_up_ns: Option<Ns>,
+    quantum_ns: Ns,
+    coalesce: usize,
+    stride: u32,
+    /// Publishers by the time of their next message, where there is a schedule.
+    due: BinaryHeap<Reverse<(Ns, u32)>>,
+    /// Publishers that can send, where there is none.
+    able: Vec<u32>,
+    sending: usize,
+    said_sent: bool,
+    /// The next publisher whose marker is to be sent, and when the next round begins.
+    marker_next: usize,
+    marker_ns: Ns,
+}
+
+impl Outbound {
+    pub fn new(workload: &Workload, clients: &[Client], options: &Options) -> Outbound {
+        let clients = outgoing(workload, clients);
+        Outbound {
+            marker: Marker::new(workload, 0),
+            message: pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize),
+            bytes: Vec::new(),
+            recorder: None,
+            window: None,
+            give_up_ns: None,
+            quantum_ns: workload.pacing_quantum_ns,
+            coalesce: options.number("coalesce").max(1) as usize,
+            stride: clock_stride(workload),
+            due: BinaryHeap::new(),
+            able: Vec::new(),
+            sending: 0,
+            said_sent: false,
+            marker_next: 0,
+            marker_ns: 0,
+            clients,
+        }
+    }
+
+    pub fn acknowledged(&mut self, index: usize, sequence: u32) {
+        if let (Some(client), Some(recorder)) = (self.clients.get_mut(index), &mut self.recorder) {
+            client.acknowledged(recorder, sequence);
+        }
+    }
+
+    /// A publisher's connection is no more: what it has not sent it will not send.
+    pub fn end(&mut self, index: usize, window: &Window) {
+        if let Some(client) = self.clients.get_mut(index)
+            && !client.is_done()
+        {
+            client.finish(window);
+            self.sending -= 1;
+        }
+    }
+
+    pub fn take_outcome(&mut self, workload: &Workload) -> Outcome {
+        match self.recorder.take() {
+            Some(recorder) => Outcome::of_outgoing(&self.clients, recorder, workload),
+            None => Outcome::default(),
+        }
+    }
+}
+
+impl<S: Session> Shard<'_, S> {
+    /// The start is known: every publisher that is up has its first message.
+    pub(super) fn begin_sending(&mut self, window: Window) {
+        let outbound = &mut self.outbound;
+        outbound.recorder = Some(SendRecorder::new(self.workload, window));
+        outbound.window = Some(window);
+        outbound.give_up_ns = give_up_ns(self.workload, &window);
+        outbound.sending = outbound.clients.len();
+        (outbound.marker_next, outbound.marker_ns) = (0, 0);
+        for index in 0..outbound.clients.len() {
+            if self.connections[index].state != State::Up {
+                outbound.end(index, &window);
+            } else if self.workload.rate == Rate::Max {
+                outbound.able.push(index as u32);
+            } else {
+                outbound.due.push(Reverse((window.start_ns, index as u32)));
+            }
+        }
+    }
+
+    /// What publishers have to do now; the instant when there is more.
+    pub(super) fn send(&mut self, now: Ns) -> Ns {
+        let Some(window) = self.outbound.window else {
+            let next = self.mark(PROBE, now);
+            if !self.said_ready && self.outbound.marker_next >= self.connections.len() {
+                self.ready();
+            }
+            return next;
+        };
+        if self.outbound.sending > 0 {
+            if self.outbound.give_up_ns.is_some_and(|give_up| now >= give_up) {
+                (0..self.outbound.clients.len()).for_each(|index| self.outbound.end(index, &window));
+            } else if self.workload.rate == Rate::Max {
+                return self.flood(now, &window);
+            } else {
+                return self.send_due(now, &window);
+            }
+        }
+        if !std::mem::replace(&mut self.outbound.said_sent, true) {
+            self.counter.set(self.sent_so_far());
+            let totals = self.outbound.clients.iter().map(Outgoing::total).collect();
+            let _ = self.reports.send(Report::Sent(totals));
+        }
+        self.mark(END, now)
+    }
+
+    fn sent_so_far(&self) -> u64 {
+        self.outbound.clients.iter().map(Outgoing::sent).sum()
+    }
+
+    /// Sends markers, some of each round at a time.
+    fn mark(&mut self, sequence: u32, now: Ns) -> Ns {
+        let count = self.connections.len();
+        if self.outbound.marker_next >= count {
+            if now < self.outbound.marker_ns {
+                return self.outbound.marker_ns;
+            }
+            self.outbound.marker_next = 0;
+        }
+        if self.outbound.marker_next == 0 {
+            self.outbound.marker_ns = now + ROUND;
+        }
+        for index in (self.outbound.marker_next..count).take(MARKERS) {
+            self.outbound.marker_next = index + 1;
+            let connection = &mut self.connections[index];
+            if connection.state != State::Up || connection.has_pending() {
+                continue;
+            }
+            let outbound = &mut self.outbound;
+            let publisher = outbound.clients[index].total().publisher;
+            outbound.bytes.clear();
+            let message = outbound.marker.of(publisher, sequence, clock::now());
+            if connection.session.publish(&self.settings, message, sequence, &mut outbound.bytes) {
+                let written = connection.write(&outbound.bytes);
+                self.settle(index, written);
+            }
+        }
+        now + MILLISECOND
+    }
+
+    /// Sends what is due by the schedule.
+    fn send_due(&mut self, mut now: Ns, window: &Window) -> Ns {
+        for _ in 0..SENDS {
+            let Some(Reverse((due, index))) = self.outbound.due.peek().copied() else {
+                return Ns::MAX;
+            };
+            if due > now {
+                return due.max(self.woke_ns + self.outbound.quantum_ns);
+            }
+            self.outbound.due.pop();
+            let index = index as usize;
+            let give_up_ns = self.outbound.give_up_ns;
+            if self.outbound.clients[index].is_done() {
+                continue;
+            }
+            match self.outbound.clients[index].next(window, give_up_ns, now) {
+                Next::Done => self.outbound.sending -= 1,
+                Next::Wait(due) => self.outbound.due.push(Reverse((due, index as u32))),
+                Next::Send if self.connections[index].state != State::Up => {
+                    self.outbound.end(index, window);
+                }
+                Next::Send => now = self.send_one(index, now, window),
+            }
+        }
+        now
+    }
+
+    /// Sends one publisher's message; the time after it.
+    #[inline]
+    fn send_one(&mut self, index: usize, began: Ns, window: &Window) -> Ns {
+        let outbound = &mut self.outbound;
+        let connection = &mut self.connections[index];
+        let client = &mut outbound.clients[index];
+        let header = client.header(began);
+        let _ = header.write(&mut outbound.message);
+        outbound.bytes.clear();
+        if connection.has_pending()
+            || !connection.session.publish(&self.settings, &outbound.message, header.sequence, &mut outbound.bytes)
+        {
+            connection.blocked = true;
+            return clock::now();
+        }
+        let written = connection.write(&outbound.bytes);
+        let ended = clock::now();
+        if let Some(recorder) = &mut outbound.recorder {
+            client.accepted(recorder, began, ended);
+        }
+        // Its next message, at once if that is due too.
+        outbound.due.push(Reverse((client.due_ns(window), index as u32)));
+        self.settle(index, written);
+        ended
+    }
+
+    /// Sends as fast as the server takes it, one connection after another.
+    fn flood(&mut self, mut now: Ns, window: &Window) -> Ns {
+        if now < window.start_ns {
+            return window.start_ns;
+        }
+        let able = std::mem::take(&mut self.outbound.able);
+        for index in &able {
+            now = self.fill(*index as usize, now, window);
+        }
+        self.counter.set(self.sent_so_far());
+        if self.outbound.able.is_empty() { Ns::MAX } else { now }
+    }
+
+    /// Gathers messages of one publisher, and writes them.
+    fn fill(&mut self, index: usize, mut now: Ns, window: &Window) -> Ns {
+        if self.connections[index].state != State::Up {
+            return now;
+        }
+        let outbound = &mut self.outbound;
+        let connection = &mut self.connections[index];
+        let Some(recorder) = &mut outbound.recorder else { return now };
+        let client = &mut outbound.clients[index];
+        outbound.bytes.clear();
+        let mut since_clock = 0;
+        let mut over = false;
+        while outbound.bytes.len() < outbound.coalesce && !over && !connection.has_pending() {
+            match client.next(window, outbound.give_up_ns, now) {
+                Next::Send => {}
+                Next::Wait(_) => break,
+                Next::Done => {
+                    over = true;
+                    break;
+                }
+            }
+            let header = client.header(now);
+            let _ = header.write(&mut outbound.message);
+            if !connection.session.publish(&self.settings, &outbound.message, header.sequence, &mut outbound.bytes) {
+                connection.blocked = true;
+                break;
+            }
+            client.accepted(recorder, now, now);
+            since_clock += 1;
+            if since_clock >= outbound.stride {
+                (since_clock, now) = (0, clock::now());
+            }
+        }
+        let written = connection.write(&outbound.bytes);
+        connection.blocked |= connection.has_pending() && !over;
+        if over {
+            outbound.sending -= 1;
+        } else if !connection.blocked {
+            outbound.able.push(index as u32);
+        }
+        self.settle(index, written);
+        clock::now()
+    }
+
+    /// There is room again on a connection.
+    pub(super) fn unblock(&mut self, index: usize) {
+        let Some(window) = self.outbound.window else { return };
+        if !std::mem::take(&mut self.connections[index].blocked) {
+            return;
+        }
+        let Some(client) = self.outbound.clients.get_mut(index).filter(|client| !client.is_done()) else {
+            return;
+        };
+        client.refused(clock::now());
+        if self.workload.rate == Rate::Max {
+            self.outbound.able.push(index as u32);
+        } else {
+            let due = client.due_ns(&window);
+            self.outbound.due.push(Reverse((due, index as u32)));
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Opening connections: at a stated rate, with retries, and with figures of
+//! their own.
+
+use super::carrier::{Carrier, Dial};
+use super::connection::State;
+use super::{Shard, epoll};
+use crate::clock;
+use crate::session::Session;
+use crate::threads::Report;
+use pubmark_model::endpoint::Endpoint;
+use pubmark_model::protocol::{Connections, Role};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_stats::Histogram;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Attempts of one client before it gives up.
+const ATTEMPTS: u8 = 5;
+/// The pause before the second attempt; it doubles from one to the next.
+const PAUSE: Ns = 100 * MILLISECOND;
+/// How long a server may take to accept a connection that has been opened.
+const HANDSHAKE: Ns = 10 * SECOND;
+/// Attempts that may be under way at once: servers' backlogs are short.
+const AT_ONCE: usize = 256;
+
+/// How far the connecting has come.
+pub struct Ramp {
+    dial: Dial,
+    to: String,
+    per_s: f64,
+    began_ns: Ns,
+    next: usize,
+    retries: BinaryHeap<Reverse<(Ns, u32)>>,
+    under_way: Vec<u32>,
+    given_up: u64,
+    last_up_ns: Ns,
+    timeout_ns: Ns,
+    last_error: String,
+    times: Histogram,
+    /// Counts and times.
+    pub counts: Connections,
+    /// Whether every client is up, or has given up.
+    pub settled: bool,
+    /// When that was.
+    pub settled_ns: Ns,
+}
+
+impl Ramp {
+    pub fn new(dial: Dial, endpoint: &Endpoint, per_s: f64, clients: usize, timeout_ns: Ns) -> Ramp {
+        Ramp {
+            dial,
+            to: endpoint.to_string(),
+            per_s: per_s.max(0.001),
+            began_ns: 0,
+            next: 0,
+            retries: BinaryHeap::new(),
+            under_way: Vec::new(),
+            given_up: 0,
+            last_up_ns: 0,
+            timeout_ns,
+            last_error: String::new(),
+            times: Histogram::latency(),
+            counts: Connections { wanted: clients as u64, ..Connections::default() },
+            settled: clients == 0,
+            settled_ns: 0,
+        }
+    }
+
+    /// What to say when connecting is of no use.
+    pub fn refusal(&self, why: &str) -> String {
+        format!("cannot connect to {}: {why}", self.to)
+    }
+
+    /// What the record should say of it.
+    pub fn remark(&self) -> Option<String> {
+        let Connections { wanted, opened, .. } = self.counts;
+        (opened < wanted).then(|| {
+            format!(
+                "{opened} of {wanted} clients were connected when their number had stopped growing; the last error: {}",
+                self.last_error
+            )
+        })
+    }
+
+    pub fn take_times(&mut self) -> Histogram {
+        std::mem::replace(&mut self.times, Histogram::latency())
+    }
+
+    fn due(&self) -> Ns {
+        self.began_ns + (self.next as f64 * 1e9 / self.per_s) as Ns
+    }
+}
+
+impl<S: Session> Shard<'_, S> {
+    /// Begins the attempts that are due, and gives up what has taken too long.
+    /// The instant when there is more to do.
+    pub(super) fn ramp(&mut self, now: Ns) -> Result<Ns, String> {
+        if self.ramp.settled {
+            return Ok(Ns::MAX);
+        }
+        if self.ramp.began_ns == 0 {
+            (self.ramp.began_ns, self.ramp.last_up_ns, self.ramp.counts.first_ns) = (now, now, now);
+        }
+        self.expire(now)?;
+        loop {
+            if self.ramp.under_way.len() >= AT_ONCE {
+                return Ok(now + MILLISECOND);
+            }
+            let retry = self.ramp.retries.peek().map(|Reverse((at, _))| *at);
+            let fresh = (self.ramp.next < self.connections.len()).then(|| self.ramp.due());
+            if retry.is_some_and(|at| at <= now) {
+                if let Some(Reverse((_, index))) = self.ramp.retries.pop() {
+                    self.ramp.counts.retried += 1;
+                    self.attempt(index as usize, now)?;
+                }
+            } else if fresh.is_some_and(|at| at <= now) {
+                self.ramp.next += 1;
+                self.attempt(self.ramp.next - 1, now)?;
+            } else {
+                return Ok([retry, fresh].into_iter().flatten().min().unwrap_or(now + 5 * MILLISECOND));
+            }
+        }
+    }
+
+    /// Attempts that have taken too long fail. Where no client has come up for
+    /// the whole connect_timeout, the others are not waited for.
+    fn expire(&mut self, now: Ns) -> Result<(), String> {
+        let late: Vec<u32> = self
+            .ramp
+            .under_way
+            .iter()
+            .copied()
+            .filter(|index| now > self.connections[*index as usize].began_ns + HANDSHAKE)
+            .collect();
+        for index in late {
+            let what = match self.connections[index as usize].state {
+                State::Opening => "no answer to the connection request within 10 s",
+                State::Subscribing => "the server did not answer the subscription within 10 s",
+                _ => {
+                    "the server took the connection and did not answer the handshake within 10 s: does it speak this protocol?"
+                }
+            };
+            self.failed_attempt(index as usize, what)?;
+        }
+        if now > self.ramp.last_up_ns + self.ramp.timeout_ns {
+            if self.ramp.counts.opened == 0 {
+                return Err(self.ramp.refusal(&self.ramp.last_error));
+            }
+            let unborn = std::mem::take(&mut self.ramp.under_way);
+            unborn.into_iter().for_each(|index| self.connections[index as usize].drop_carrier(State::Gone));
+            self.ramp.given_up = self.ramp.counts.wanted - self.ramp.counts.opened;
+            self.settle_ramp(now);
+        }
+        Ok(())
+    }
+
+    fn attempt(&mut self, index: usize, now: Ns) -> Result<(), String> {
+        let part = self.part(index);
+        let session = S::new(&self.settings, &part);
+        let connection = &mut self.connections[index];
+        connection.reset(session, State::Opening);
+        connection.attempts += 1;
+        connection.began_ns = now;
+        let dialled = Carrier::dial(&self.ramp.dial, index).and_then(|carrier| {
+            use epoll::EventFlags as Flags;
+            let data = epoll::EventData::new_u64(index as u64);
+            epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
+            Ok(carrier)
+        });
+        match dialled {
+            Ok(carrier) => {
+                self.connections[index].carrier = Some(carrier);
+                self.ramp.under_way.push(index as u32);
+                Ok(())
+            }
+            Err(error) => self.failed_attempt(index, &error.to_string()),
+        }
+    }
+
+    /// The carrier is through, or failed: the session may begin.
+    pub(super) fn opened(&mut self, index: usize) -> Result<(), String> {
+        let part = self.part(index);
+        let connection = &mut self.connections[index];
+        let connected = connection.carrier.as_ref().map_or(Ok(()), Carrier::connected);
+        if let Err(error) = connected {
+            return self.failed_attempt(index, &error.to_string());
+        }
+        connection.state = State::Greeting;
+        self.answers.clear();
+        connection.session.open(&self.settings, &part, &mut self.answers);
+        match connection.write(&self.answers) {
+            Ok(()) => Ok(()),
+            Err(loss) => self.failed_attempt(index, &loss.text()),
+        }
+    }
+
+    /// The server has accepted the client.
+    pub(super) fn accepted(&mut self, index: usize, now: Ns) {
+        if self.connections[index].state != State::Greeting {
+            return;
+        }
+        self.ramp.times.record(now.saturating_sub(self.connections[index].began_ns));
+        self.ramp.counts.last_ns = now;
+        if self.role == Role::Subscriber {
+            let part = self.part(index);
+            let connection = &mut self.connections[index];
+            connection.state = State::Subscribing;
+            connection.session.subscribe(&self.settings, &part, &mut self.answers);
+        } else {
+            self.up(index, now);
+        }
+    }
+
+    /// The client can do its part.
+    pub(super) fn up(&mut self, index: usize, now: Ns) {
+        self.connections[index].state = State::Up;
+        self.ramp.under_way.retain(|other| *other as usize != index);
+        self.ramp.counts.opened += 1;
+        self.ramp.last_up_ns = now;
+        self.settle_ramp(now);
+    }
+
+    /// An attempt failed: there is another one, or the client gives up.
+    pub(super) fn failed_attempt(&mut self, index: usize, why: &str) -> Result<(), String> {
+        self.ramp.under_way.retain(|other| *other as usize != index);
+        self.ramp.counts.refused += 1;
+        self.ramp.last_error = why.to_owned();
+        let attempts = self.connections[index].attempts;
+        if attempts < ATTEMPTS {
+            self.connections[index].drop_carrier(State::Waiting);
+            let pause = PAUSE << (attempts.max(1) - 1);
+            self.ramp.retries.push(Reverse((clock::now() + pause, index as u32)));
+            return Ok(());
+        }
+        if self.ramp.counts.opened == 0 {
+            return Err(self.ramp.refusal(&format!("{why} ({attempts} attempts)")));
+        }
+        self.connections[index].drop_carrier(State::Gone);
+        self.ramp.given_up += 1;
+        self.settle_ramp(clock::now());
+        Ok(())
+    }
+
+    fn settle_ramp(&mut self, now: Ns) {
+        let counts = &self.ramp.counts;
+        if !self.ramp.settled && counts.opened + self.ramp.given_up >= counts.wanted {
+            (self.ramp.settled, self.ramp.settled_ns) = (true, now);
+            for (index, client) in self.inbound.clients.iter().enumerate() {
+                if self.connections[index].state != State::Up {
+                    self.inbound.unheard -= u64::from(client.unheard_count());
+                }
+            }
+            let _ = self.reports.send(Report::Connected);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Who publishes where, and who listens where, at a broker.
+
+use crate::session::{Part, Session};
+use pubmark_model::protocol::Role;
+use pubmark_model::workload::{Pattern, Workload};
+
+/// Devices of a subsystem, in the pattern `tree`.
+const DEVICES: u32 = 100;
+/// Parameters of a device: topics that its publisher takes in turn.
+const PARAMETERS: u32 = 10;
+
+/// A client's part. Topics and names begin with the run's own name, so that
+/// nothing left from another run, and no other user of the server, is heard.
+///
+/// - `pairs`: a topic for each pair.
+/// - `fan-out`, `fan-in`, `pipeline`: one topic, which all publishers share.
+/// - `tree`: partition/subsystem/device/parameter; 100 devices a subsystem, 10
+///   parameters a device; a publisher is a device, a subscriber listens to all
+///   that is below its partition.
+pub fn part<S: Session>(workload: &Workload, run: &str, role: Role, id: u32) -> Part {
+    let dot = S::SEPARATOR;
+    let root = format!("pubmark{dot}{run}");
+    let sending = matches!(role, Role::Publisher | Role::Requester);
+    let (topic, wild, leaves) = match workload.pattern {
+        Pattern::Pairs | Pattern::RequestReply => (format!("{root}{dot}{id}"), false, 1),
+        Pattern::FanOut | Pattern::FanIn | Pattern::Pipeline => (format!("{root}{dot}all"), false, 1),
+        Pattern::Tree if sending => {
+            let partition = (workload.publishers / workload.subscribers.max(1)).max(1);
+            let (system, device) = (id / partition, id % partition);
+            let subsystem = device / DEVICES;
+            (format!("{root}{dot}s{system}{dot}u{subsystem}{dot}d{}", device % DEVICES), false, PARAMETERS)
+        }
+        Pattern::Tree => (format!("{root}{dot}s{id}{dot}{}", S::REST), true, 1),
+    };
+    Part {
+        role,
+        id,
+        name: format!("pb{run}{}{id}", if sending { 'p' } else { 's' }),
+        topic,
+        wild,
+        leaves,
+        group: workload.competing().then(|| format!("pb{run}")),
+    }
+}
