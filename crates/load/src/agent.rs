@@ -1,16 +1,19 @@
 //! The built-in agent: speaks the agent protocol on the streams that it is
-//! given, and plays clients on threads (or, for the mock, in virtual time).
+//! given, and plays clients on threads, in event loops, or (for the mock) in
+//! virtual time.
+
+mod cast;
 
 use crate::clock;
-use crate::drivers::{self, Driver, SocketSpec};
+use crate::drivers;
 use crate::outcome::{self, Outcome};
 use crate::simulation;
-use crate::threads::{Control, Counter, Crew, Player, Report};
+use crate::threads::{Control, Counter, Crew, Report};
 use crate::usage::Sampler;
 use crate::window::Window;
-use pubmark_model::protocol::{
-    AgentHello, BoundEndpoint, Client, Command, Event, MAX_LINE, Prepare, Progress, PublisherTotal, Role, VERSION,
-};
+use cast::{Opened, Waker, open};
+use drivers::{Driver, Kind};
+use pubmark_model::protocol::{AgentHello, Command, Event, MAX_LINE, Prepare, Progress, PublisherTotal, Role, VERSION};
 use pubmark_model::units::Ns;
 use serde_json::{Map, Value};
 use std::io::{BufRead, Read, Write};
@@ -45,14 +48,33 @@ pub enum Farewell {
     Orphaned,
 }
 
+/// Who an agent is, and what it can play: the program that calls [`serve`] says so.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    /// Its name, for `hello`.
+    pub name: &'static str,
+    /// Its version, for `hello`.
+    pub version: &'static str,
+    /// Its drivers, by name; the mock comes on top.
+    pub drivers: &'static [(&'static str, Kind)],
+}
+
+/// The agent that is built into pubmark.
+pub const BUILT_IN: Identity =
+    Identity { name: "pubmark", version: env!("CARGO_PKG_VERSION"), drivers: drivers::REGISTRY };
+
 /// Serves one coordinator until `exit` or the end of `input`. When the input
 /// ends without an `exit`, the coordinator has died: the run's scratch folder
 /// is removed, and if even that should hang, the process ends itself.
-pub fn serve(input: impl BufRead + Send + 'static, output: impl Write) -> std::io::Result<Farewell> {
+pub fn serve(
+    identity: Identity,
+    input: impl BufRead + Send + 'static,
+    output: impl Write,
+) -> std::io::Result<Farewell> {
     let (sender, receiver) = channel();
     let reader = sender.clone();
     thread::Builder::new().name("commands".into()).spawn(move || read_commands(input, &reader))?;
-    let mut agent = Agent { output, sender, receiver, troupe: None, scratch: None, started: false };
+    let mut agent = Agent { identity, output, sender, receiver, troupe: None, scratch: None, started: false };
     // Whoever cannot be told anything has gone, like one who says nothing more.
     let farewell = agent.run().unwrap_or(Farewell::Orphaned);
     if farewell == Farewell::Orphaned
@@ -104,9 +126,11 @@ fn read_commands(mut input: impl BufRead, sender: &Sender<Input>) {
 
 /// The clients of the present run.
 struct Troupe {
-    driver: Box<dyn Driver>,
+    driver: Option<Box<dyn Driver>>,
     crew: Arc<Crew>,
-    threads: Vec<thread::Thread>,
+    wakers: Vec<Waker>,
+    /// Threads whose clients are not all connected yet, where there is a server.
+    unconnected: usize,
     counters: Vec<(Role, Arc<Counter>)>,
     applied: Map<String, Value>,
     unready: usize,
@@ -125,6 +149,7 @@ enum Cast {
 }
 
 struct Agent<W> {
+    identity: Identity,
     output: W,
     sender: Sender<Input>,
     receiver: Receiver<Input>,
@@ -173,12 +198,12 @@ impl<W: Write> Agent<W> {
                 true,
             ),
             Command::Hello { .. } => {
-                let drivers =
-                    drivers::REGISTRY.iter().map(|(name, _)| (*name).to_owned()).chain([MOCK.to_owned()]).collect();
+                let Identity { name, version, drivers } = self.identity;
+                let drivers = drivers.iter().map(|(name, _)| (*name).to_owned()).chain([MOCK.to_owned()]).collect();
                 self.say(&Event::Hello(AgentHello {
                     protocol: VERSION,
-                    name: "pubmark".into(),
-                    version: env!("CARGO_PKG_VERSION").into(),
+                    name: name.into(),
+                    version: version.into(),
                     pid: std::process::id(),
                     drivers,
                     clock_ns: clock::now(),
@@ -202,33 +227,37 @@ impl<W: Write> Agent<W> {
             self.say(&Event::Bound { endpoints: Vec::new() })?;
             return self.say(&Event::Ready {});
         }
-        match open(&prepare) {
+        match open(&self.identity, &prepare) {
             Err(error) => self.complain(error, true),
-            Ok((driver, players, bound)) => {
-                self.say(&Event::Bound { endpoints: bound })?;
-                match self.raise(prepare, driver, players) {
-                    Ok(troupe) => {
-                        self.troupe = Some(Cast::Threads(Box::new(troupe)));
-                        Ok(())
+            Ok(opened) => {
+                let bound = opened.bound.clone();
+                let connecting = opened.connecting();
+                match self.raise(prepare, opened) {
+                    Ok(troupe) => self.troupe = Some(Cast::Threads(Box::new(troupe))),
+                    Err(error) => {
+                        return self.complain(format!("a client thread could not be started: {error}"), true);
                     }
-                    Err(error) => self.complain(format!("a client thread could not be started: {error}"), true),
                 }
+                // Clients of a server say themselves when they are connected.
+                if connecting { Ok(()) } else { self.say(&Event::Bound { endpoints: bound }) }
             }
         }
     }
 
-    /// Puts every player on a thread.
-    fn raise(&self, prepare: Prepare, driver: Box<dyn Driver>, players: Vec<Player>) -> std::io::Result<Troupe> {
+    /// Puts every client, or every event loop, on a thread.
+    fn raise(&self, prepare: Prepare, opened: Opened) -> std::io::Result<Troupe> {
+        let jobs = opened.jobs;
         let mut troupe = Troupe {
-            driver,
+            driver: opened.driver,
             crew: Arc::new(Crew { workload: prepare.workload, control: Control::default() }),
-            threads: Vec::new(),
+            wakers: Vec::new(),
+            unconnected: jobs.iter().filter(|job| job.connects()).count(),
             counters: Vec::new(),
-            applied: Map::new(),
-            unready: players.len(),
+            applied: opened.applied,
+            unready: jobs.len(),
             sending: 0,
             undrained: 0,
-            running: players.len(),
+            running: jobs.len(),
             totals: Vec::new(),
             outcomes: Vec::new(),
             sampler: None,
@@ -242,19 +271,12 @@ impl<W: Write> Agent<W> {
                 }
             }
         })?;
-        for player in players {
-            let role = player.client.role;
+        for job in jobs {
+            let role = job.role();
             troupe.sending += usize::from(matches!(role, Role::Publisher | Role::Requester));
             troupe.undrained += usize::from(matches!(role, Role::Subscriber | Role::Replier));
-            troupe.counters.push((role, player.counter.clone()));
-            for (name, value) in player.socket.applied() {
-                troupe.applied.entry(name).or_insert(value);
-            }
-            let (crew, reports) = (troupe.crew.clone(), reports.clone());
-            let name = format!("{role:?} {}", player.client.id).to_lowercase();
-            let handle =
-                thread::Builder::new().name(name).stack_size(512 << 10).spawn(move || player.play(&crew, &reports))?;
-            troupe.threads.push(handle.thread().clone());
+            troupe.counters.push((role, job.counter()));
+            troupe.wakers.push(job.start(&troupe.crew, &reports)?);
         }
         Ok(troupe)
     }
@@ -274,7 +296,7 @@ impl<W: Write> Agent<W> {
                 }
                 troupe.sampler = Some(Sampler::start(Window::new(&troupe.crew.workload, at_ns)));
                 troupe.crew.control.start(at_ns);
-                troupe.threads.iter().for_each(thread::Thread::unpark);
+                troupe.wakers.iter().for_each(Waker::wake);
                 Ok(())
             }
             Some(Cast::Mock { prepare, outcomes }) => {
@@ -290,6 +312,7 @@ impl<W: Write> Agent<W> {
             None => self.complain("`drain` before `prepare`", true),
             Some(Cast::Threads(troupe)) if troupe.undrained > 0 => {
                 troupe.crew.control.drain(publishers, deadline_ns);
+                troupe.wakers.iter().for_each(Waker::wake);
                 Ok(())
             }
             Some(_) => self.say(&Event::Drained {}),
@@ -301,7 +324,12 @@ impl<W: Write> Agent<W> {
             return Ok(());
         };
         match report {
-            Report::Connected => {}
+            Report::Connected => {
+                troupe.unconnected = troupe.unconnected.saturating_sub(1);
+                if troupe.unconnected == 0 {
+                    return self.say(&Event::Bound { endpoints: Vec::new() });
+                }
+            }
             Report::Ready => {
                 troupe.unready = troupe.unready.saturating_sub(1);
                 if troupe.unready == 0 {
@@ -345,14 +373,16 @@ impl<W: Write> Agent<W> {
             }
             Some(Cast::Threads(troupe)) => {
                 troupe.crew.control.stop();
-                troupe.threads.iter().for_each(thread::Thread::unpark);
+                troupe.wakers.iter().for_each(Waker::wake);
                 self.troupe = Some(Cast::Threads(troupe));
                 self.gather()?;
                 let Some(Cast::Threads(troupe)) = self.troupe.take() else {
                     return Ok(());
                 };
                 let mut result = outcome::merge(&troupe.crew.workload, troupe.outcomes);
-                result.versions = troupe.driver.versions();
+                if let Some(driver) = &troupe.driver {
+                    result.versions = driver.versions();
+                }
                 result.applied = troupe.applied;
                 result.usage = troupe.sampler.map(Sampler::finish).unwrap_or_default();
                 // Like the sockets, the library stays as it is until the process ends.
@@ -402,42 +432,4 @@ impl<W: Write> Agent<W> {
         }
         self.say(&Event::Progress(progress))
     }
-}
-
-type Opened = (Box<dyn Driver>, Vec<Player>, Vec<BoundEndpoint>);
-
-/// Loads the driver and opens every socket: those that bind come first.
-fn open(prepare: &Prepare) -> Result<Opened, String> {
-    let names = || drivers::REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let load = drivers::find(&prepare.driver)
-        .ok_or_else(|| format!("this agent has no driver `{}`; it has: {}, {MOCK}", prepare.driver, names()))?;
-    let transport = prepare.workload.transport.ok_or("the workload names no transport")?;
-    let mut driver = load(&prepare.options).map_err(|error| error.to_string())?;
-    let mut bound = Vec::new();
-    let mut players = Vec::new();
-    let mut clients: Vec<&Client> = prepare.clients.iter().collect();
-    clients.sort_by_key(|client| client.bind.is_none());
-    for client in clients {
-        let spec = SocketSpec {
-            role: client.role,
-            id: client.id,
-            pattern: prepare.workload.pattern,
-            transport,
-            payload_bytes: prepare.workload.payload_bytes,
-            unthrottled: !crate::window::measures_latency(&prepare.workload),
-            bind: client.bind.as_deref(),
-            connect: &client.connect,
-            options: &prepare.options,
-        };
-        let socket = driver.open(&spec).map_err(|error| error.to_string())?;
-        if let (Some(_), Some(endpoint)) = (&client.bind, socket.endpoint()) {
-            bound.push(BoundEndpoint { role: client.role, id: client.id, endpoint: endpoint.to_owned() });
-        }
-        let cpus = match client.role {
-            Role::Publisher | Role::Requester => prepare.publisher_cpus.clone(),
-            Role::Subscriber | Role::Replier => prepare.subscriber_cpus.clone(),
-        };
-        players.push(Player { client: client.clone(), socket, counter: Arc::new(Counter::default()), cpus });
-    }
-    Ok((driver, players, bound))
 }

@@ -7,6 +7,7 @@ pub mod port;
 mod shared_library;
 mod zeromq;
 
+use crate::shard::Play;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
 use pubmark_model::workload::{Pattern, Transport};
@@ -46,8 +47,10 @@ pub struct SocketSpec<'a> {
     /// `tcp://127.0.0.1:0` (any free port below the ephemeral range),
     /// `ipc:///path`, `udp://127.0.0.1:0`, `inproc://name`.
     pub bind: Option<&'a str>,
-    /// Endpoints to connect to, as their binders reported them.
+    /// Endpoints to connect to, as their binders reported them; of a server, its own.
     pub connect: &'a [String],
+    /// The run's own name at a server; empty where there is none.
+    pub run: &'a str,
     /// All options of the driver.
     pub options: &'a Options,
 }
@@ -103,11 +106,27 @@ pub trait Driver: Send {
 /// Makes a driver with the options of a run (`library` names a path to load).
 pub type Load = fn(&Options) -> Result<Box<dyn Driver>, DriverError>;
 
-/// Every driver that plays clients on threads, by name.
-pub const REGISTRY: &[(&str, Load)] =
-    &[("kernel", kernel::load), ("nanomsg", nanomsg::load), ("nng", nng::load), ("zeromq", zeromq::load)];
+/// How a driver plays clients.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Sockets that block: a thread a client.
+    Sockets(Load),
+    /// Conversations without a socket: thousands of them in an event loop.
+    Sessions(Play),
+}
 
-/// Finds a driver.
+/// Every driver of the built-in agent, by name; the mock comes on top.
+pub const REGISTRY: &[(&str, Kind)] = &[
+    ("kernel", Kind::Sockets(kernel::load)),
+    ("nanomsg", Kind::Sockets(nanomsg::load)),
+    ("nng", Kind::Sockets(nng::load)),
+    ("zeromq", Kind::Sockets(zeromq::load)),
+];
+
+/// Finds a driver with sockets.
 pub fn find(name: &str) -> Option<Load> {
-    REGISTRY.iter().find(|(known, _)| *known == name).map(|(_, load)| *load)
+    REGISTRY.iter().find_map(|(known, kind)| match kind {
+        Kind::Sockets(load) if *known == name => Some(*load),
+        _ => None,
+    })
 }

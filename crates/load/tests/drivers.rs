@@ -75,6 +75,7 @@ impl Case {
             unthrottled: false,
             bind,
             connect,
+            run: "",
             options: &self.options,
         })
     }

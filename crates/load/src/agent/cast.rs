@@ -1,0 +1,242 @@
+//! From what is to be played to threads: a client with its socket on each, or
+//! an event loop with many.
+
+use super::{Identity, MOCK};
+use crate::drivers::{Driver, Kind, Load, SocketSpec};
+use crate::shard::{Assignment, Bell, Dial, Play};
+use crate::threads::{Counter, Crew, Player, Report};
+use pubmark_model::endpoint::Endpoint;
+use pubmark_model::options::{OptionValues, protocol_of};
+use pubmark_model::protocol::{BoundEndpoint, Client, Prepare, Role, ServerAddress};
+use pubmark_model::workload::Transport;
+use serde_json::{Map, Value};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread;
+
+/// Stack of a thread that plays one client: there may be thousands.
+const STACK_BYTES: usize = 512 << 10;
+
+/// Wakes a thread that plays clients.
+pub enum Waker {
+    /// One that parks.
+    Thread(thread::Thread),
+    /// One that waits for events.
+    Bell(Bell),
+}
+
+impl Waker {
+    /// Wakes it.
+    pub fn wake(&self) {
+        match self {
+            Waker::Thread(thread) => thread.unpark(),
+            Waker::Bell(bell) => bell.ring(),
+        }
+    }
+}
+
+/// What one thread is to play.
+pub enum Job {
+    /// A client with its socket.
+    Player(Box<Player>),
+    /// An event loop with many.
+    Shard(Play, Box<Assignment>),
+}
+
+impl Job {
+    /// The role of its clients.
+    pub fn role(&self) -> Role {
+        match self {
+            Job::Player(player) => player.client.role,
+            Job::Shard(_, assignment) => assignment.clients.first().map_or(Role::Publisher, |client| client.role),
+        }
+    }
+
+    /// Whether it says by itself when its clients are connected.
+    pub fn connects(&self) -> bool {
+        matches!(self, Job::Shard(..))
+    }
+
+    /// Its counter for the live display.
+    pub fn counter(&self) -> Arc<Counter> {
+        match self {
+            Job::Player(player) => player.counter.clone(),
+            Job::Shard(_, assignment) => assignment.counter.clone(),
+        }
+    }
+
+    /// Puts it on a thread.
+    pub fn start(self, crew: &Arc<Crew>, reports: &Sender<Report>) -> std::io::Result<Waker> {
+        let (crew, reports) = (crew.clone(), reports.clone());
+        match self {
+            Job::Player(player) => {
+                let name = format!("{:?} {}", player.client.role, player.client.id).to_lowercase();
+                let builder = thread::Builder::new().name(name).stack_size(STACK_BYTES);
+                Ok(Waker::Thread(builder.spawn(move || player.play(&crew, &reports))?.thread().clone()))
+            }
+            Job::Shard(play, assignment) => {
+                let bell = Bell::new()?;
+                let theirs = bell.clone();
+                thread::Builder::new().name("shard".into()).spawn(move || {
+                    let report = match play(*assignment, &crew, &reports, theirs) {
+                        Ok(outcome) => Report::Ended(Box::new(outcome)),
+                        Err(error) => Report::Failed(error),
+                    };
+                    // The agent may be gone already; then nobody wants the report.
+                    let _ = reports.send(report);
+                })?;
+                Ok(Waker::Bell(bell))
+            }
+        }
+    }
+}
+
+/// Everything that is to be played, and where it can be reached.
+pub struct Opened {
+    /// The library, where there is one.
+    pub driver: Option<Box<dyn Driver>>,
+    /// A job for each thread.
+    pub jobs: Vec<Job>,
+    /// What was bound.
+    pub bound: Vec<BoundEndpoint>,
+    /// Options as they took effect.
+    pub applied: Map<String, Value>,
+}
+
+impl Opened {
+    /// Whether clients connect to a server by themselves, and say when they have.
+    pub fn connecting(&self) -> bool {
+        self.jobs.iter().any(Job::connects)
+    }
+}
+
+/// Finds the driver and opens what can be opened at once.
+pub fn open(identity: &Identity, prepare: &Prepare) -> Result<Opened, String> {
+    let names = || identity.drivers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let (_, kind) = identity
+        .drivers
+        .iter()
+        .find(|(name, _)| *name == prepare.driver)
+        .ok_or_else(|| format!("this agent has no driver `{}`; it has: {}, {MOCK}", prepare.driver, names()))?;
+    match kind {
+        Kind::Sockets(load) => sockets(*load, prepare),
+        Kind::Sessions(play) => sessions(*play, prepare),
+    }
+}
+
+/// A socket for each client: those that bind come first.
+fn sockets(load: Load, prepare: &Prepare) -> Result<Opened, String> {
+    // To a server, the endpoint says how bytes are carried.
+    let to_server = protocol_of(&prepare.driver).map(|_| Transport::Tcp);
+    let transport = prepare.workload.transport.or(to_server).ok_or("the workload names no transport")?;
+    let mut driver = load(&prepare.options).map_err(|error| error.to_string())?;
+    let mut opened = Opened { driver: None, jobs: Vec::new(), bound: Vec::new(), applied: Map::new() };
+    let mut clients: Vec<&Client> = prepare.clients.iter().collect();
+    clients.sort_by_key(|client| client.bind.is_none());
+    let server: Vec<String> = prepare.server.iter().map(|server| server.endpoint.clone()).collect();
+    for client in clients {
+        let spec = SocketSpec {
+            role: client.role,
+            id: client.id,
+            pattern: prepare.workload.pattern,
+            transport,
+            payload_bytes: prepare.workload.payload_bytes,
+            unthrottled: !crate::window::measures_latency(&prepare.workload),
+            bind: client.bind.as_deref(),
+            connect: if server.is_empty() { &client.connect } else { &server },
+            run: prepare.server.as_ref().map_or("", |server| &server.run),
+            options: &prepare.options,
+        };
+        let socket = driver.open(&spec).map_err(|error| error.to_string())?;
+        if let (Some(_), Some(endpoint)) = (&client.bind, socket.endpoint()) {
+            let endpoint = endpoint.to_owned();
+            opened.bound.push(BoundEndpoint { role: client.role, id: client.id, endpoint });
+        }
+        for (name, value) in socket.applied() {
+            opened.applied.entry(name).or_insert(value);
+        }
+        let counter = Arc::new(Counter::default());
+        let cpus = cpus(prepare, client.role);
+        opened.jobs.push(Job::Player(Box::new(Player { client: client.clone(), socket, counter, cpus })));
+    }
+    opened.driver = Some(driver);
+    Ok(opened)
+}
+
+fn cpus(prepare: &Prepare, role: Role) -> Vec<usize> {
+    match role {
+        Role::Publisher | Role::Requester => prepare.publisher_cpus.clone(),
+        Role::Subscriber | Role::Replier => prepare.subscriber_cpus.clone(),
+    }
+}
+
+/// Clients dealt out to event loops: by role, and then evenly.
+fn sessions(play: Play, prepare: &Prepare) -> Result<Opened, String> {
+    let server = prepare.server.as_ref().ok_or("the driver speaks to a server, and no server is named")?;
+    let mut endpoint = Endpoint::parse(&server.endpoint)?;
+    endpoint.user = endpoint.user.or_else(|| prepare.options.text("username").map(str::to_owned));
+    endpoint.password = endpoint.password.or_else(|| prepare.options.text("password").map(str::to_owned));
+    let dial = dial(&endpoint, server, prepare)?;
+    let mut jobs = Vec::new();
+    let roles = [Role::Subscriber, Role::Publisher];
+    let of_role = |role| prepare.clients.iter().filter(move |client| client.role == role);
+    if let Some(other) = prepare.clients.iter().find(|client| !roles.contains(&client.role)) {
+        return Err(format!("a broker has no part for a {:?}", other.role).to_lowercase());
+    }
+    let asked = match prepare.options.number("shards") as usize {
+        // Half the processors: there is another side, and there may be a server.
+        0 => (thread::available_parallelism().map_or(1, usize::from) / 2).max(1),
+        asked => asked.min(1_024),
+    };
+    for role in roles {
+        let clients: Vec<Client> = of_role(role).cloned().collect();
+        let shards = asked.min(clients.len());
+        for shard in 0..shards {
+            // Neighbours in number go to different loops: their due times are near.
+            let mine: Vec<Client> = clients.iter().skip(shard).step_by(shards).cloned().collect();
+            let share = mine.len() as f64 / prepare.clients.len().max(1) as f64;
+            jobs.push(Job::Shard(
+                play,
+                Box::new(Assignment {
+                    clients: mine,
+                    endpoint: endpoint.clone(),
+                    dial: dial.clone(),
+                    run: server.run.clone(),
+                    connect_per_s: f64::from(server.connect_per_s) * share,
+                    options: prepare.options.clone(),
+                    cpus: cpus(prepare, role),
+                    counter: Arc::new(Counter::default()),
+                }),
+            ));
+        }
+    }
+    let mut applied = Map::new();
+    applied.insert("shards".into(), jobs.len().into());
+    applied.insert("connected_to".into(), dial.to.to_string().into());
+    if !dial.sources.is_empty() {
+        let sources: Vec<String> = dial.sources.iter().map(IpAddr::to_string).collect();
+        applied.insert("sources".into(), sources.join(",").into());
+    }
+    Ok(Opened { driver: None, jobs, bound: Vec::new(), applied })
+}
+
+fn dial(endpoint: &Endpoint, server: &ServerAddress, prepare: &Prepare) -> Result<Dial, String> {
+    let found: Result<Vec<SocketAddr>, _> =
+        (endpoint.host.as_str(), endpoint.port).to_socket_addrs().map(Iterator::collect);
+    let found = found.map_err(|error| format!("cannot find the host of {endpoint}: {error}"))?;
+    // Of several addresses, an IPv4 one: servers often listen on no other.
+    let to = found.iter().find(|address| address.is_ipv4()).or(found.first()).copied();
+    let to = to.ok_or_else(|| format!("the host of {endpoint} has no address"))?;
+    let sources: Result<Vec<IpAddr>, String> = server
+        .sources
+        .iter()
+        .map(|text| text.trim().parse().map_err(|_| format!("`{text}` is no address to connect from")))
+        .collect();
+    Ok(Dial {
+        to,
+        sources: sources?.into_iter().filter(|source| source.is_ipv4() == to.is_ipv4()).collect(),
+        nodelay: prepare.options.flag("tcp_nodelay"),
+        buffer_bytes: prepare.options.number("socket_buffer") as usize,
+    })
+}
