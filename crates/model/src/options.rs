@@ -128,6 +128,32 @@ pub fn of_driver(driver: &str) -> Vec<OptionSpec> {
     options
 }
 
+/// Options whose values are secret.
+pub const SECRETS: [&str; 2] = ["password", "token"];
+
+/// Options as they may be recorded: without secrets, and without the user and
+/// password of an endpoint.
+pub fn recorded(options: &Options) -> Options {
+    let mut shown = options.clone();
+    for (name, value) in &mut shown {
+        if let Value::String(text) = value {
+            *text = recorded_text(name, text);
+        }
+    }
+    shown
+}
+
+/// The same, for the text of one option.
+pub fn recorded_text(name: &str, text: &str) -> String {
+    match name {
+        name if SECRETS.contains(&name) => "***".into(),
+        "endpoint" => {
+            crate::endpoint::Endpoint::parse(text).map_or_else(|_| "***".into(), |endpoint| endpoint.to_string())
+        }
+        _ => text.to_owned(),
+    }
+}
+
 /// The options that every library driver understands, with one equal default
 /// over the libraries. What a library cannot do is an error, never ignored.
 pub fn common() -> Vec<OptionSpec> {

@@ -1,5 +1,6 @@
 //! The run record: the only truth. A line of `runs.jsonl` each.
 
+use crate::cell::Limits;
 use crate::options::Options;
 use crate::protocol::Stalls;
 use crate::units::Ns;
@@ -51,8 +52,14 @@ pub struct RunRecord {
     pub own_lag_ns: Option<Summary>,
     /// Mean |l_i − l_(i−1)| within one stream, ns (RFC 3393).
     pub jitter_ns: Option<f64>,
-    /// What the server used; none for libraries.
+    /// What the server used; none for libraries, and for servers elsewhere.
     pub server: Option<Usage>,
+    /// How the server came to run; none for libraries.
+    #[serde(default)]
+    pub deployment: Option<Deployment>,
+    /// How clients got their connections; none for libraries.
+    #[serde(default)]
+    pub connections: Option<ConnectionFigures>,
     /// What all agents together used, the libraries in them included.
     pub generator: Option<Usage>,
     /// What each agent used, by role.
@@ -135,6 +142,79 @@ pub struct Usage {
     pub voluntary_switches: u64,
     /// Involuntary context switches.
     pub involuntary_switches: u64,
+}
+
+/// How a server came to run, and under which limits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Deployment {
+    /// `native`, `docker` or `external`.
+    pub kind: String,
+    /// Where clients connected to, without user and password.
+    pub endpoint: String,
+    /// What was started.
+    pub command: Vec<String>,
+    /// Its process.
+    pub pid: Option<u32>,
+    /// From its start until it listened, s.
+    pub started_s: Option<f64>,
+    /// The limits that were asked for.
+    pub limits: Limits,
+    /// The limits that were in force, read back from the kernel.
+    pub applied: AppliedLimits,
+    /// Processes of it that the kernel killed for want of memory.
+    pub oom_kills: u64,
+    /// Time that its threads were held back by the processor limit, s.
+    pub throttled_s: f64,
+    /// The most memory that the kernel counted for it, page cache included, bytes.
+    pub cgroup_memory_bytes_max: Option<u64>,
+    /// Its processes.
+    pub processes: Vec<ServerProcess>,
+}
+
+/// Limits as they were in force.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AppliedLimits {
+    /// Processors.
+    pub cpus: Option<f64>,
+    /// Memory, bytes.
+    pub memory_bytes: Option<u64>,
+    /// By what: `cgroup v1`, `cgroup v2`, `affinity`, `docker`; empty where there were none.
+    pub by: String,
+    /// Why the kernel's limit could not be had.
+    pub note: Option<String>,
+}
+
+/// A process of a server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerProcess {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Median resident set size, bytes.
+    pub rss_bytes_median: u64,
+    /// Median unique set size, bytes.
+    pub uss_bytes_median: u64,
+}
+
+/// How clients got their connections.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConnectionFigures {
+    /// Clients that wanted one.
+    pub wanted: u64,
+    /// Clients that got one. The window was measured with these: from when all
+    /// were connected, or their number had stopped growing.
+    pub opened: u64,
+    /// Attempts that failed: refused, reset, or not answered in time.
+    pub refused: u64,
+    /// Attempts after a failed one.
+    pub retried: u64,
+    /// Connections that ended while they were needed.
+    pub lost: u64,
+    /// From the first attempt until the last client was accepted, s.
+    pub ramp_s: f64,
+    /// From a client's connecting until the server accepted it, ns.
+    pub time_ns: Option<Summary>,
 }
 
 /// One agent's part.

@@ -26,8 +26,8 @@ pub enum Incoming {
 
 /// A running agent. It is killed when dropped, if it has not ended by then.
 pub struct Agent {
-    /// What it plays: `publishers`, `subscribers` or `all`.
-    pub name: &'static str,
+    /// What it plays: `publishers`, `subscribers-2`, `all`.
+    pub name: String,
     child: Child,
     input: Option<ChildStdin>,
     log: PathBuf,
@@ -38,7 +38,7 @@ impl Agent {
     /// its standard error to the file `log`.
     pub fn start(
         command: &[String],
-        name: &'static str,
+        name: &str,
         log: &Path,
         index: usize,
         inbox: Sender<(usize, Incoming)>,
@@ -56,7 +56,7 @@ impl Agent {
             .spawn()?;
         let input = child.stdin.take();
         let output = child.stdout.take();
-        let agent = Agent { name, child, input, log: log.to_owned() };
+        let agent = Agent { name: name.to_owned(), child, input, log: log.to_owned() };
         if let Some(output) = output {
             thread::Builder::new().name(format!("agent {index}")).spawn(move || listen(output, index, &inbox))?;
         }

@@ -1,13 +1,14 @@
 //! From what the agents measured to a run record.
 
+use crate::deploy::ServerReport;
 use crate::run::Place;
 use crate::verdict;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pubmark_model::cell::Cell;
-use pubmark_model::protocol::{AgentResult, AgentUsage, LedgerCounts, PublisherTotal, Stalls};
+use pubmark_model::protocol::{AgentResult, AgentUsage, Connections, LedgerCounts, PublisherTotal, Sequences, Stalls};
 use pubmark_model::record::{
-    AgentShare, Counts, Histograms, MachineLoad, Rates, RunRecord, SCHEMA, Series, Usage, Verdict,
+    AgentShare, ConnectionFigures, Counts, Histograms, MachineLoad, Rates, RunRecord, SCHEMA, Series, Usage, Verdict,
 };
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
@@ -19,11 +20,13 @@ use std::io::Read;
 /// What the agents of a run measured.
 pub struct Measured {
     /// By agent.
-    pub results: Vec<(&'static str, AgentResult)>,
+    pub results: Vec<(String, AgentResult)>,
     /// The window's beginning, ns.
     pub from_ns: Ns,
     /// What the machine did in it.
     pub machine: MachineLoad,
+    /// The server, if there was one.
+    pub server: Option<ServerReport>,
 }
 
 /// An empty record of a run: what is known before anything is measured.
@@ -37,7 +40,7 @@ pub fn blank(cell: &Cell, place: Place, started: String) -> RunRecord {
         versions: [("pubmark".to_owned(), env!("CARGO_PKG_VERSION").into())].into_iter().collect(),
         started,
         workload: cell.workload.clone(),
-        options: cell.options.clone(),
+        options: pubmark_model::options::recorded(&cell.options),
         applied: Map::new(),
         window_ns: 0,
         counts: Counts::default(),
@@ -48,6 +51,8 @@ pub fn blank(cell: &Cell, place: Place, started: String) -> RunRecord {
         own_lag_ns: None,
         jitter_ns: None,
         server: None,
+        deployment: None,
+        connections: None,
         generator: None,
         agents: Vec::new(),
         stalls: Stalls::default(),
@@ -71,6 +76,8 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     let last_arrival = results.iter().filter_map(|result| result.last_arrival_ns).max().unwrap_or(first_sent);
     record.window_ns = cell.workload.window_ns().unwrap_or(last_arrival.saturating_sub(first_sent)).max(1);
     record.counts = counts(&totals, &ledger);
+    record.counts.acked = results.iter().map(|result| result.acked).sum();
+    record.counts.acked_lost = acked_lost(&results);
     record.rates = rates(&record, results.iter().map(|result| result.arrived).sum());
     let merged =
         |pick: fn(&AgentResult) -> &Option<String>, remarks: &mut Vec<String>| -> (Option<String>, Option<Summary>) {
@@ -91,7 +98,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     record.agents = measured
         .results
         .iter()
-        .map(|(name, result)| AgentShare { name: (*name).to_owned(), usage: usage(&[&result.usage]) })
+        .map(|(name, result)| AgentShare { name: name.clone(), usage: usage(&[&result.usage]) })
         .collect();
     record.generator = Some(usage(&results.iter().map(|result| &result.usage).collect::<Vec<_>>()));
     record.machine = measured.machine;
@@ -99,8 +106,13 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
         record.versions.extend(result.versions.clone());
         record.applied.extend(result.applied.clone());
     }
+    record.connections = connections(&results, &mut remarks);
+    let mut obituary = None;
+    if let Some(server) = measured.server {
+        (record.deployment, record.server, obituary) = (Some(server.deployment), server.usage, server.obituary);
+    }
     record.remarks = remarks;
-    record.verdict = verdict::judge(&record, system, ledger.negative);
+    record.verdict = verdict::judge(&record, system, ledger.negative, obituary);
     record
 }
 
@@ -120,6 +132,37 @@ fn counts(totals: &[PublisherTotal], ledger: &LedgerCounts) -> Counts {
         unidentified: ledger.unidentified,
         ..Counts::default()
     }
+}
+
+/// Messages that the server acknowledged, and a subscriber never got.
+fn acked_lost(results: &[&AgentResult]) -> u64 {
+    let unacked: Vec<&Sequences> = results.iter().flat_map(|result| &result.unacked).collect();
+    let missing = results.iter().flat_map(|result| &result.missing);
+    missing
+        .map(|lost| {
+            let same = unacked.iter().filter(|other| other.publisher == lost.publisher);
+            let excused: u64 =
+                same.map(|other| lost.end.min(other.end).saturating_sub(lost.first.max(other.first))).sum();
+            (lost.end - lost.first).saturating_sub(excused)
+        })
+        .sum()
+}
+
+/// How all clients of all agents got their connections.
+fn connections(results: &[&AgentResult], remarks: &mut Vec<String>) -> Option<ConnectionFigures> {
+    let mut all: Option<Connections> = None;
+    results.iter().filter_map(|result| result.connections).for_each(|one| all.get_or_insert_default().add(&one));
+    let all = all?;
+    let times = merge(results.iter().filter_map(|result| result.connect_time.as_deref()), remarks);
+    Some(ConnectionFigures {
+        wanted: all.wanted,
+        opened: all.opened,
+        refused: all.refused,
+        retried: all.retried,
+        lost: all.lost,
+        ramp_s: all.last_ns.saturating_sub(all.first_ns) as f64 / SECOND as f64,
+        time_ns: times.as_ref().and_then(Histogram::summary),
+    })
 }
 
 fn rates(record: &RunRecord, arrived: u64) -> Rates {

@@ -7,6 +7,7 @@ pub mod agent;
 pub mod assemble;
 pub mod check;
 pub mod conduct;
+pub mod deploy;
 pub mod doctor;
 pub mod install;
 pub mod machine;

@@ -50,6 +50,12 @@ impl Ticks {
     }
 }
 
+/// Files that a process started from here may open.
+pub fn open_files() -> usize {
+    use nix::sys::resource::{Resource, getrlimit};
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(1_024, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX))
+}
+
 /// Processors of the machine.
 pub fn cores() -> u32 {
     let listed = read_to_string("/proc/stat").unwrap_or_default();

@@ -1,18 +1,22 @@
-//! One run: start agents, prepare, ready, start, drain, result.
+//! One run: deploy, start agents, prepare, ready, start, drain, result.
+
+mod parts;
 
 use crate::agent::{Agent, Incoming};
 use crate::assemble::{Measured, assemble};
+use crate::deploy::Deployed;
 use crate::machine::{self, Ticks};
 use crate::scratch::Scratch;
+use parts::{Layout, Part, connect, parts};
 use pubmark_model::cell::Cell;
+use pubmark_model::options::{OptionValues, protocol_of};
 use pubmark_model::protocol::{
-    AgentResult, BoundEndpoint, Client, Command, Event, Prepare, PublisherTotal, Role, VERSION,
+    AgentResult, BoundEndpoint, Command, Event, Prepare, PublisherTotal, ServerAddress, VERSION,
 };
 use pubmark_model::record::{MachineLoad, RunRecord};
 use pubmark_model::system::System;
-use pubmark_model::topology::heard_by;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::{Pattern, Pin, Transport, Workload};
+use pubmark_model::workload::{Pin, Transport, Workload};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -24,6 +28,11 @@ const ANSWER: Ns = 10 * SECOND;
 const LEAD: Ns = 100 * MILLISECOND;
 /// How long a run whose end is a count may go without sending anything.
 const STANDSTILL: Ns = 30 * SECOND;
+/// Files that an agent opens beside its connections: logs, event loops, libraries.
+const OWN_FILES: usize = 200;
+/// Clients that may share a source address: the ephemeral ports of one are
+/// 28,232 by default, and some are still in TIME_WAIT.
+const CLIENTS_OF_ONE_ADDRESS: u32 = 10_000;
 /// How often the wait for an agent looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -67,83 +76,48 @@ pub struct Place {
 pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -> Result<RunRecord, RunError> {
     let started = jiff::Timestamp::now().to_string();
     let scratch = Scratch::create().map_err(|error| failed(format!("no folder for sockets: {error}")))?;
-    let mut play = Play::open(cell, system, place, stage)?;
-    let played = play.run(cell, system, &scratch, stage);
+    let mut deployed = Deployed::begin(cell, system, place, stage, &scratch)?;
+    let played = play(cell, system, place, stage, &scratch, &mut deployed);
+    // Why the server went says more than what its clients made of it.
+    let obituary = deployed.obituary();
+    let server = deployed.end();
+    match played {
+        Ok(mut measured) => {
+            measured.server = server;
+            Ok(assemble(cell, system, place, started, measured))
+        }
+        Err(RunError::Failed(error)) => Err(failed(match obituary {
+            Some(obituary) => format!("{obituary}; meanwhile: {error}"),
+            None => error,
+        })),
+        Err(interrupted) => Err(interrupted),
+    }
+}
+
+fn play(
+    cell: &Cell,
+    system: &System,
+    place: Place,
+    stage: &mut Stage<'_>,
+    scratch: &Scratch,
+    deployed: &mut Deployed,
+) -> Result<Measured, RunError> {
+    let mut play = Play::open(cell, system, place, stage, scratch)?;
+    let played = play.run(cell, system, scratch, stage, deployed);
     if let Err(RunError::Interrupted) = played {
         play.agents.iter_mut().for_each(|agent| agent.tell(&Command::Exit {}));
     }
     play.agents.iter_mut().for_each(Agent::finish);
-    played.map(|measured| assemble(cell, system, place, started, measured))
+    played
 }
 
 /// The agents of a run, and what has been heard from them.
 struct Play {
     agents: Vec<Agent>,
+    parts: Vec<Part>,
     inbox: Receiver<(usize, Incoming)>,
     sent: Vec<u64>,
     received: Vec<u64>,
-}
-
-/// The parts that go to one agent.
-struct Part {
-    name: &'static str,
-    clients: Vec<Client>,
-}
-
-/// Who plays what: threads of one agent where the transport stays within a
-/// process, an agent for each side elsewhere. Those that bind come first.
-fn parts(workload: &Workload, scratch: &Path, one_process: bool) -> Vec<Part> {
-    let asking = workload.pattern == Pattern::RequestReply;
-    let endpoint = |id: u32| match workload.transport {
-        Some(Transport::Tcp) => "tcp://127.0.0.1:0".to_owned(),
-        Some(Transport::Udp) => "udp://127.0.0.1:0".to_owned(),
-        Some(Transport::Ipc) => format!("ipc://{}/{id}", scratch.display()),
-        Some(Transport::Inproc) | None => format!("inproc://{id}"),
-    };
-    let client = |role, id| Client { role, id, bind: None, connect: Vec::new(), hears_first: 0, hears_count: 0 };
-    let sending = if asking { Role::Requester } else { Role::Publisher };
-    let hearing = if asking { Role::Replier } else { Role::Subscriber };
-    let mut senders: Vec<Client> = (0..workload.publishers).map(|id| client(sending, id)).collect();
-    let mut hearers: Vec<Client> = (0..workload.subscribers).map(|id| client(hearing, id)).collect();
-    for hearer in &mut hearers {
-        let heard = heard_by(workload, hearer.id);
-        (hearer.hears_first, hearer.hears_count) = (heard.start, heard.end - heard.start);
-    }
-    let binders = if asking { &mut hearers } else { &mut senders };
-    binders.iter_mut().for_each(|client| client.bind = Some(endpoint(client.id)));
-    if one_process {
-        // Within a process the names are known beforehand.
-        let to = |id: u32| endpoint(id);
-        if asking {
-            senders.iter_mut().for_each(|client| client.connect = vec![to(client.id)]);
-        } else {
-            hearers.iter_mut().for_each(|client| client.connect = heard_by(workload, client.id).map(to).collect());
-        }
-        senders.append(&mut hearers);
-        return vec![Part { name: "all", clients: senders }];
-    }
-    let (senders, hearers) =
-        (Part { name: "publishers", clients: senders }, Part { name: "subscribers", clients: hearers });
-    if asking { vec![hearers, senders] } else { vec![senders, hearers] }
-}
-
-/// Fills in where to connect to, now that the endpoints are bound.
-fn connect(part: &mut Part, bound: &[BoundEndpoint]) -> Result<(), RunError> {
-    let find = |role: Role, id: u32| {
-        let found = bound.iter().find(|endpoint| endpoint.role == role && endpoint.id == id);
-        found
-            .map(|endpoint| endpoint.endpoint.clone())
-            .ok_or_else(|| failed(format!("the agent did not say where its {role:?} {id} is bound").to_lowercase()))
-    };
-    for client in part.clients.iter_mut().filter(|client| client.bind.is_none() && client.connect.is_empty()) {
-        client.connect = match client.role {
-            Role::Requester => vec![find(Role::Replier, client.id)?],
-            _ => (client.hears_first..client.hears_first + client.hears_count)
-                .map(|id| find(Role::Publisher, id))
-                .collect::<Result<_, _>>()?,
-        };
-    }
-    Ok(())
 }
 
 /// Processors for publishers and for subscribers.
@@ -157,20 +131,27 @@ fn pinning(workload: &Workload) -> (Vec<usize>, Vec<usize>) {
 }
 
 impl Play {
-    fn open(cell: &Cell, system: &System, place: Place, stage: &Stage<'_>) -> Result<Play, RunError> {
+    fn open(
+        cell: &Cell,
+        system: &System,
+        place: Place,
+        stage: &Stage<'_>,
+        scratch: &Scratch,
+    ) -> Result<Play, RunError> {
         let (outbox, inbox) = channel();
+        let parts = parts(&cell.workload, scratch.path(), layout(cell, system));
+        let command = crate::deploy::agent_command(system, stage.agent).map_err(failed)?;
         let mut agents = Vec::new();
-        for (index, part) in parts(&cell.workload, Path::new(""), one_process(cell, system)).iter().enumerate() {
+        for (index, part) in parts.iter().enumerate() {
             let log = stage.logs.join(format!("run-{}-{}.log", place.position, part.name));
-            let agent = Agent::start(stage.agent, part.name, &log, index, outbox.clone());
+            let agent = Agent::start(&command, &part.name, &log, index, outbox.clone());
             agents.push(
-                agent.map_err(|error| {
-                    failed(format!("agent `{}` could not be started: {error}", stage.agent.join(" ")))
-                })?,
+                agent
+                    .map_err(|error| failed(format!("agent `{}` could not be started: {error}", command.join(" "))))?,
             );
         }
         let count = agents.len();
-        Ok(Play { agents, inbox, sent: vec![0; count], received: vec![0; count] })
+        Ok(Play { agents, parts, inbox, sent: vec![0; count], received: vec![0; count] })
     }
 
     fn run(
@@ -179,11 +160,12 @@ impl Play {
         system: &System,
         scratch: &Scratch,
         stage: &mut Stage<'_>,
+        deployed: &mut Deployed,
     ) -> Result<Measured, RunError> {
         let workload = &cell.workload;
         self.tell_all(&Command::Hello { protocol: VERSION });
         self.each("say hello", ANSWER, stage, |event| matches!(event, Event::Hello(_)).then_some(()))?;
-        self.prepare(cell, system, scratch, stage)?;
+        self.prepare(cell, system, scratch, stage, deployed)?;
 
         let start_ns = machine::now() + LEAD;
         self.tell_all(&Command::Start { at_ns: start_ns });
@@ -194,9 +176,11 @@ impl Play {
                 results,
                 from_ns: start_ns,
                 machine: MachineLoad::default(),
+                server: None,
             });
         }
         let from_ns = start_ns + workload.warmup_ns;
+        deployed.watch(from_ns, workload.window_ns());
         let before = self.load(from_ns, &mut totals, stage)?;
         let window_ns = workload.window_ns();
         let mut after = None;
@@ -212,9 +196,9 @@ impl Play {
         };
         let results = self.collect(workload, from_ns + window_ns.unwrap_or(0), totals, stage)?;
         let agents_cpu: Ns = results.iter().map(|(_, result)| result.usage.cpu_ns).sum();
-        let machine =
-            after.ticks.load_since(before.ticks, after.at - before.at, agents_cpu + after.own_cpu - before.own_cpu);
-        Ok(Measured { results, from_ns, machine })
+        let ours = agents_cpu + deployed.cpu_ns() + after.own_cpu - before.own_cpu;
+        let machine = after.ticks.load_since(before.ticks, after.at - before.at, ours);
+        Ok(Measured { results, from_ns, machine, server: None })
     }
 
     /// From the end of the window to the results of all agents.
@@ -224,7 +208,7 @@ impl Play {
         end_ns: Ns,
         mut totals: Vec<PublisherTotal>,
         stage: &mut Stage<'_>,
-    ) -> Result<Vec<(&'static str, AgentResult)>, RunError> {
+    ) -> Result<Vec<(String, AgentResult)>, RunError> {
         self.await_sent(workload, end_ns, &mut totals, stage)?;
         let deadline_ns = machine::now() + workload.drain_ns;
         self.tell_all(&Command::Drain { publishers: totals, deadline_ns });
@@ -240,7 +224,7 @@ impl Play {
             return Err(failed(format!("an agent's result says what cannot be: {total:?}")));
         }
         self.tell_all(&Command::Exit {});
-        let names = self.agents.iter().map(|agent| agent.name);
+        let names = self.agents.iter().map(|agent| agent.name.clone());
         Ok(names.zip(results).collect())
     }
 
@@ -248,36 +232,51 @@ impl Play {
         self.agents.iter_mut().for_each(|agent| agent.tell(command));
     }
 
+    /// Prepares the agents, a wave after the other, until all are ready.
     fn prepare(
         &mut self,
         cell: &Cell,
         system: &System,
         scratch: &Scratch,
         stage: &mut Stage<'_>,
+        deployed: &Deployed,
     ) -> Result<(), RunError> {
         let workload = &cell.workload;
         let mut bound: Vec<BoundEndpoint> = Vec::new();
-        let (publisher_cpus, subscriber_cpus) = pinning(workload);
-        let deadline = machine::now() + workload.connect_timeout_ns;
+        let pinned = pinning(workload);
+        let run = run_name();
+        let deadline = machine::now() + patience(workload);
         let mut ready = 0;
-        for (index, mut part) in parts(workload, scratch.path(), one_process(cell, system)).into_iter().enumerate() {
-            connect(&mut part, &bound)?;
-            self.agents[index].tell(&Command::Prepare(Box::new(Prepare {
-                driver: system.driver.clone(),
-                options: cell.options.clone(),
-                workload: workload.clone(),
-                clients: part.clients,
-                scratch: scratch.path().display().to_string(),
-                server: None,
-                publisher_cpus: publisher_cpus.clone(),
-                subscriber_cpus: subscriber_cpus.clone(),
-            })));
-            let mut answered = false;
-            while !answered {
-                match self.next("bind", deadline, stage)? {
-                    (from, Event::Bound { endpoints }) if from == index => {
+        for wave in 0..=1 {
+            let members: Vec<usize> = (0..self.parts.len()).filter(|index| self.parts[*index].wave == wave).collect();
+            for index in &members {
+                let part = &mut self.parts[*index];
+                connect(part, &bound)?;
+                let server = deployed.endpoint().map(|endpoint| ServerAddress {
+                    endpoint: endpoint.to_owned(),
+                    run: run.clone(),
+                    sources: sources(cell, endpoint, *index),
+                    connect_per_s: (workload.connect_rate / members.len() as u32).max(1),
+                });
+                let prepare = Prepare {
+                    driver: system.driver.clone(),
+                    options: cell.options.clone(),
+                    workload: workload.clone(),
+                    clients: part.clients.clone(),
+                    scratch: scratch.path().display().to_string(),
+                    server,
+                    publisher_cpus: pinned.0.clone(),
+                    subscriber_cpus: pinned.1.clone(),
+                };
+                self.agents[*index].tell(&Command::Prepare(Box::new(prepare)));
+            }
+            let mut unbound = members.clone();
+            while !unbound.is_empty() {
+                let what = if deployed.endpoint().is_some() { "connect and subscribe" } else { "bind" };
+                match self.next(what, deadline, stage)? {
+                    (from, Event::Bound { endpoints }) if unbound.contains(&from) => {
                         bound.extend(endpoints);
-                        answered = true;
+                        unbound.retain(|index| *index != from);
                     }
                     (_, Event::Ready {}) => ready += 1,
                     (from, other) => return Err(self.unexpected(from, &other)),
@@ -373,7 +372,7 @@ impl Play {
                 return Ok(found);
             }
             if machine::now() >= deadline {
-                let names: Vec<&str> = self.agents.iter().map(|agent| agent.name).collect();
+                let names: Vec<&str> = self.agents.iter().map(|agent| agent.name.as_str()).collect();
                 return Err(failed(format!(
                     "agents ({}) did not {what} in time; their logs are in {}",
                     names.join(", "),
@@ -416,8 +415,43 @@ impl Play {
     }
 }
 
-fn one_process(cell: &Cell, system: &System) -> bool {
-    cell.workload.transport.is_none_or(|transport| transport == Transport::Inproc) || system.driver == "mock"
+fn layout(cell: &Cell, system: &System) -> Layout {
+    if protocol_of(&system.driver).is_some() {
+        return Layout::Server { connections: machine::open_files().saturating_sub(OWN_FILES).max(1) };
+    }
+    let inproc = cell.workload.transport.is_none_or(|transport| transport == Transport::Inproc);
+    if inproc || system.driver == "mock" { Layout::One } else { Layout::Sides }
+}
+
+/// How long clients may take until all are ready: what connecting takes at
+/// the asked rate, and three times the time in which nothing may happen.
+fn patience(workload: &Workload) -> Ns {
+    let clients = u64::from(workload.publishers) + u64::from(workload.subscribers);
+    clients * SECOND / u64::from(workload.connect_rate.max(1)) + 3 * workload.connect_timeout_ns + ANSWER
+}
+
+/// Addresses for an agent to connect from: those that the user gave, or one of
+/// its own where a loopback address would run out of ports.
+fn sources(cell: &Cell, endpoint: &str, agent: usize) -> Vec<String> {
+    if let Some(given) = cell.options.text("sources") {
+        return given.split(',').map(|source| source.trim().to_owned()).collect();
+    }
+    let clients = cell.workload.publishers + cell.workload.subscribers;
+    let local =
+        endpoint.split("://").nth(1).is_some_and(|rest| rest.starts_with("127.") || rest.starts_with("localhost"));
+    if local && clients > CLIENTS_OF_ONE_ADDRESS { vec![format!("127.0.0.{}", 2 + agent % 250)] } else { Vec::new() }
+}
+
+/// A name for the run that no other run has had on this machine: the time in
+/// microseconds, in base 36.
+fn run_name() -> String {
+    let mut left = jiff::Timestamp::now().as_microsecond().unsigned_abs();
+    let mut name = String::new();
+    while left > 0 {
+        name.insert(0, char::from_digit((left % 36) as u32, 36).unwrap_or('0'));
+        left /= 36;
+    }
+    name
 }
 
 /// What the machine and the coordinator had done up to an instant.

@@ -2,7 +2,7 @@
 
 use pubmark_model::record::{Finding, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
-use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_size};
 use pubmark_model::workload::{Pattern, Rate};
 use pubmark_stats::trend;
 
@@ -31,16 +31,23 @@ fn words(ns: Ns) -> String {
     }
 }
 
-/// Judges a run that could be made. `negative` counts latencies below zero.
-pub fn judge(record: &RunRecord, system: &System, negative: u64) -> Verdict {
+/// Judges a run that could be made. `negative` counts latencies below zero;
+/// `obituary` says why the server ended before it was told to.
+pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Option<String>) -> Verdict {
     let mut reasons = Vec::new();
     let mut find = |reason: Reason, evidence: Option<String>| {
         reasons.extend(evidence.map(|evidence| Finding { reason, evidence }))
     };
     let unlimited = record.workload.rate == Rate::Max;
     let counts = &record.counts;
-    let guaranteed = system.lossless.contains(&record.workload.pattern);
+    let broker = record.connections.is_some();
+    // A broker promises nothing at QoS 0.
+    let guaranteed = system.lossless.contains(&record.workload.pattern) && (!broker || record.workload.qos > 0);
+    // At least once allows duplicates; every other promise is broken by them.
+    let once = !(broker && record.workload.qos == 1);
 
+    find(Reason::ServerDied, obituary.or_else(|| disconnected(record)));
+    find(Reason::ResourceLimitHit, limited(record));
     if !unlimited {
         find(Reason::GeneratorSaturated, saturated(record));
         find(Reason::OfferedRateMissed, missed(record));
@@ -51,7 +58,10 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64) -> Verdict {
         Reason::MessagesLost,
         (guaranteed && lost > 0).then(|| format!("{lost} of {} expected messages never arrived", counts.expected)),
     );
-    find(Reason::Duplicates, (counts.duplicated > 0).then(|| format!("{} messages arrived again", counts.duplicated)));
+    find(
+        Reason::Duplicates,
+        (once && counts.duplicated > 0).then(|| format!("{} messages arrived again", counts.duplicated)),
+    );
     find(
         Reason::Reordered,
         (guaranteed && counts.reordered > 0)
@@ -74,6 +84,25 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64) -> Verdict {
 /// The verdict on a run that could not be made.
 pub fn failed(error: &str) -> Verdict {
     Verdict { valid: false, reasons: vec![Finding { reason: Reason::Failed, evidence: error.to_owned() }] }
+}
+
+/// Connections that went while the run was on.
+fn disconnected(record: &RunRecord) -> Option<String> {
+    let connections = record.connections.as_ref()?;
+    let first = record.remarks.iter().find(|remark| remark.contains("lost its connection"));
+    (connections.lost > 0).then(|| {
+        let which = first.map_or(String::new(), |first| format!(": {first}"));
+        format!("the server ended {} of {} connections{which}", connections.lost, connections.opened)
+    })
+}
+
+fn limited(record: &RunRecord) -> Option<String> {
+    let deployment = record.deployment.as_ref()?;
+    (deployment.oom_kills > 0).then(|| {
+        let limit =
+            deployment.applied.memory_bytes.map_or(String::new(), |bytes| format!(" (limit: {})", format_size(bytes)));
+        format!("the kernel killed {} of the server's processes for want of memory{limit}", deployment.oom_kills)
+    })
 }
 
 fn saturated(record: &RunRecord) -> Option<String> {

@@ -99,6 +99,8 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         own_lag_ns: None,
         jitter_ns: None,
         server: None,
+        deployment: None,
+        connections: None,
         generator: None,
         agents: Vec::new(),
         stalls: Default::default(),
