@@ -89,6 +89,12 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
     }
     let known: Vec<&str> = system.transports.iter().map(|transport| transport.word()).collect();
     match workload.transport {
+        Some(transport) if system.broker() => {
+            return Err(Diagnostic::whole(format!(
+                "{name} is a broker: it is reached over its protocol, not over the transport `{transport}`"
+            ))
+            .help("leave `transport` out, or leave the cell out with a [[skip]] entry"));
+        }
         None if system.transports.is_empty() => {}
         None => {
             return Err(Diagnostic::whole(format!("{name} needs a transport: {}", known.join(", ")))
@@ -107,8 +113,15 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
         }
         Some(_) => {}
     }
-    if system.driver != "mock" && workload.qos > 0 {
-        return Err(Diagnostic::whole(format!("{name} has no quality of service above 0")).help("set qos = 0"));
+    if !system.qos.contains(&workload.qos) {
+        let levels: Vec<String> = system.qos.iter().map(u8::to_string).collect();
+        let levels = levels.join(", ");
+        return Err(Diagnostic::whole(format!("{name} has no quality of service {}; it has: {levels}", workload.qos))
+            .help(leave_out));
+    }
+    if workload.durable && !system.durable {
+        return Err(Diagnostic::whole(format!("{name} has no subscriptions that outlive its server"))
+            .help("set durable = false, or leave it out with a [[skip]] entry"));
     }
     Ok(())
 }

@@ -48,6 +48,27 @@ impl Default for ServerSpec {
     }
 }
 
+impl ServerSpec {
+    /// Every text that places are filled into, except those of the container.
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        let values = self.environment.iter().chain(&self.files).map(|(_, value)| value);
+        let commands = self.prepare.iter().flatten().chain(&self.command).chain(&self.version);
+        commands.chain(values).chain([&self.endpoint])
+    }
+
+    /// The names of the ports that it needs, sorted; the empty name is the main one.
+    pub fn ports(&self) -> Vec<String> {
+        let docker = self.docker.iter().flat_map(|docker| {
+            let values = docker.environment.iter().chain(&docker.files).map(|(_, value)| value);
+            docker.command.iter().chain(values)
+        });
+        let mut names: Vec<String> = self.texts().chain(docker).flat_map(|text| Places::ports_in(text)).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
 /// A server in a container.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DockerSpec {

@@ -1,9 +1,24 @@
 //! What is measured: one file in `systems/` each.
 
+mod deployment;
+
 use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
 use crate::document::{Document, Table};
-use crate::options::{OptionKind, OptionSpec, common};
+use crate::options::{OptionKind, OptionSpec, of_driver, protocol_of};
+use crate::server::ServerSpec;
 use crate::workload::{Pattern, Transport};
+use deployment::Deployment;
+
+const TABLES: [&str; 8] = [
+    "install",
+    "server",
+    "server.prepare",
+    "server.environment",
+    "server.files",
+    "docker",
+    "docker.environment",
+    "options.NAME",
+];
 
 /// A system as its file describes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,18 +35,49 @@ pub struct System {
     pub homepage: String,
     /// The driver that speaks to it.
     pub driver: String,
-    /// The transports that it has.
+    /// A program of its own that plays clients by the agent protocol; empty: pubmark's.
+    pub agent: String,
+    /// The transports that it has: of a library; a broker is reached over its protocol.
     pub transports: Vec<Transport>,
     /// The patterns that its driver plays.
     pub patterns: Vec<Pattern>,
     /// The patterns in which it promises to lose, duplicate and reorder nothing.
     pub lossless: Vec<Pattern>,
-    /// Debian packages that bring it.
-    pub debian: Vec<String>,
+    /// The levels of quality of service that it has, 0 to 2; default: 0 alone.
+    pub qos: Vec<u8>,
+    /// Whether subscriptions, and what waits for them, can outlive the server; default false.
+    pub durable: bool,
+    /// How it is started; none for libraries, and for servers that can only be attached to.
+    pub server: Option<ServerSpec>,
+    /// What brings it here.
+    pub install: Install,
     /// The options of its driver, the common ones included.
     pub options: Vec<OptionSpec>,
     /// What to know about it before quoting a figure.
     pub notes: Vec<String>,
+}
+
+/// What brings a system to this machine. Everything but Debian's packages is pinned.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Install {
+    /// Debian packages.
+    pub debian: Vec<String>,
+    /// Maven artifacts, `group:artifact:version[:extension[:classifier]]`: jars
+    /// with what they depend on, archives unpacked.
+    pub maven: Vec<String>,
+    /// Python packages that hold a program, `name==version`.
+    pub pip: Vec<String>,
+    /// Rust programs, `name@version`.
+    pub cargo: Vec<String>,
+    /// What to do by hand, where none of these has it.
+    pub manual: String,
+}
+
+impl Install {
+    /// Whether something goes into pubmark's own cache folder.
+    pub fn cached(&self) -> bool {
+        !(self.maven.is_empty() && self.pip.is_empty() && self.cargo.is_empty())
+    }
 }
 
 fn words<T: Copy>(
@@ -51,6 +97,15 @@ fn words<T: Copy>(
         }
     }
     found
+}
+
+fn level(text: &str) -> Result<u8, String> {
+    let bad = || format!("`{text}` is no level of quality of service: write a list of 0, 1 and 2");
+    text.parse().ok().filter(|level| *level <= 2).ok_or_else(bad)
+}
+
+fn flag(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| format!("`{text}` is neither true nor false"))
 }
 
 fn texts(table: &Table, key: &str) -> Vec<String> {
@@ -73,53 +128,103 @@ impl System {
             licence: String::new(),
             homepage: String::new(),
             driver: String::new(),
+            agent: String::new(),
             transports: Vec::new(),
             patterns: Vec::new(),
             lossless: Vec::new(),
-            debian: Vec::new(),
-            options: common(),
+            qos: vec![0],
+            durable: false,
+            server: None,
+            install: Install::default(),
+            options: Vec::new(),
             notes: Vec::new(),
         };
+        let mut deployment = Deployment::default();
         for table in &document.tables {
             match table.name.split_once('.') {
                 None if table.name.is_empty() => system.read_top(table, &mut errors),
-                None if table.name == "install" => {
-                    system.debian = texts(table, "debian");
-                    for entry in table.entries.iter().filter(|entry| entry.key != "debian") {
-                        errors.push(entry.unknown("[install]", ["debian"]));
-                    }
-                }
                 None if table.name == "options" && table.entries.is_empty() => {}
                 Some(("options", option)) => system.read_option(option, table, &mut errors),
+                _ if deployment.read(table, &mut errors) => {}
                 _ => errors.push(
                     Diagnostic::at(table.at, format!("unknown table [{}]", table.name))
-                        .help(suggestion(&table.name, ["install", "options.NAME"])),
+                        .help(suggestion(&table.name, TABLES)),
                 ),
             }
         }
-        for (value, key) in [
-            (&system.title, "title"),
-            (&system.about, "about"),
-            (&system.driver, "driver"),
-            (&system.licence, "licence"),
-        ] {
+        let mut options = of_driver(&system.driver);
+        options.retain(|option| system.option(&option.name).is_none());
+        options.append(&mut system.options);
+        system.options = options;
+        (system.server, system.install) = deployment.finish(&system, &mut errors);
+        system.check(&mut errors);
+        errors.sort_by_key(|error| error.offset.unwrap_or(usize::MAX));
+        if errors.is_empty() { Ok(system) } else { Err(Diagnostics { file: file.into(), text: text.into(), errors }) }
+    }
+
+    /// What one key alone cannot say.
+    fn check(&self, errors: &mut Vec<Diagnostic>) {
+        for (value, key) in
+            [(&self.title, "title"), (&self.about, "about"), (&self.driver, "driver"), (&self.licence, "licence")]
+        {
             if value.is_empty() {
                 errors.push(Diagnostic::whole(format!("`{key}` is missing")));
             }
         }
-        if system.patterns.is_empty() {
+        if self.patterns.is_empty() {
             errors.push(Diagnostic::whole("`patterns` is missing: name at least one pattern that the driver plays"));
         }
-        if errors.is_empty() { Ok(system) } else { Err(Diagnostics { file: file.into(), text: text.into(), errors }) }
+        if let Some(pattern) = self.lossless.iter().find(|pattern| !self.patterns.contains(pattern)) {
+            errors.push(Diagnostic::whole(format!("`lossless` names `{pattern}`, which is none of its `patterns`")));
+        }
+        if self.broker() && !self.transports.is_empty() {
+            errors.push(
+                Diagnostic::whole("a broker has no `transports`: it is reached over its driver's protocol")
+                    .help("leave `transports` out"),
+            );
+        }
+        if !self.broker() && self.server.is_some() {
+            errors.push(
+                Diagnostic::whole(format!(
+                    "the driver `{}` connects to no server: [server] has no meaning",
+                    self.driver
+                ))
+                .help("drivers that do: mqtt, nats, redis, amqp, zenoh"),
+            );
+        }
+    }
+
+    /// Whether its clients meet at a server.
+    pub fn broker(&self) -> bool {
+        protocol_of(&self.driver).is_some()
     }
 
     fn read_top(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
-        const KNOWN: [&str; 9] =
-            ["title", "about", "licence", "homepage", "driver", "transports", "patterns", "lossless", "notes"];
+        const KNOWN: [&str; 12] = [
+            "title",
+            "about",
+            "licence",
+            "homepage",
+            "driver",
+            "agent",
+            "transports",
+            "patterns",
+            "lossless",
+            "qos",
+            "durable",
+            "notes",
+        ];
         self.transports = words(table, "transports", Transport::parse, errors);
         self.patterns = words(table, "patterns", Pattern::parse, errors);
         self.lossless = words(table, "lossless", Pattern::parse, errors);
         self.notes = texts(table, "notes");
+        let levels = words(table, "qos", level, errors);
+        if table.entries.iter().any(|entry| entry.key == "qos") {
+            self.qos = levels;
+        }
+        for flag in words(table, "durable", flag, errors) {
+            self.durable = flag;
+        }
         for entry in &table.entries {
             let field = match entry.key.as_str() {
                 "title" => &mut self.title,
@@ -127,6 +232,7 @@ impl System {
                 "licence" => &mut self.licence,
                 "homepage" => &mut self.homepage,
                 "driver" => &mut self.driver,
+                "agent" => &mut self.agent,
                 known if KNOWN.contains(&known) => continue,
                 _ => {
                     errors.push(entry.unknown("a system file", KNOWN));

@@ -7,6 +7,7 @@ use pubmark_model::setting::{Settings, with_defaults};
 use pubmark_model::system::System;
 use pubmark_model::workload::{Pattern, Workload};
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -80,14 +81,21 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
     }
 }
 
+/// Where what is pinned is installed to: `$XDG_CACHE_HOME/pubmark/systems/NAME`.
+pub fn cache_folder(system: &System) -> PathBuf {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    base.unwrap_or_else(std::env::temp_dir).join("pubmark").join("systems").join(&system.name)
+}
+
 /// The command that installs a system.
 pub fn command(system: &System) -> Option<Vec<String>> {
-    if system.debian.is_empty() {
+    if system.install.debian.is_empty() {
         return None;
     }
     let words = ["apt-get", "install", "--yes", "--no-install-recommends"].into_iter().map(str::to_owned);
     let sudo = (!nix::unistd::geteuid().is_root()).then(|| "sudo".to_owned());
-    Some(sudo.into_iter().chain(words).chain(system.debian.iter().cloned()).collect())
+    Some(sudo.into_iter().chain(words).chain(system.install.debian.iter().cloned()).collect())
 }
 
 /// Runs the command that installs a system; what it prints is the user's to see.
@@ -102,7 +110,7 @@ pub fn install(system: &System) -> Result<(), String> {
         }
         Err(error) => Err(format!(
             "`{program}` cannot be run ({error}): this is made for Debian and its kin; elsewhere install {} by your own package manager",
-            system.debian.join(", ")
+            system.install.debian.join(", ")
         )),
     }
 }

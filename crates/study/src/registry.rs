@@ -7,8 +7,11 @@ use std::sync::OnceLock;
 const SYSTEMS: &[(&str, &str)] = &[
     ("kernel", include_str!("../../../systems/kernel.toml")),
     ("mock", include_str!("../../../systems/mock.toml")),
+    ("mosquitto", include_str!("../../../systems/mosquitto.toml")),
     ("nanomsg", include_str!("../../../systems/nanomsg.toml")),
+    ("nats", include_str!("../../../systems/nats.toml")),
     ("nng", include_str!("../../../systems/nng.toml")),
+    ("redis", include_str!("../../../systems/redis.toml")),
     ("zeromq", include_str!("../../../systems/zeromq.toml")),
 ];
 

@@ -69,7 +69,10 @@ fn what_a_system_cannot_do_is_said_unless_it_is_skipped() {
     assert_eq!(planned(&file("transport = \"udp\"\npayload = 65507", skip)).len(), 2);
     unplannable(
         &file("transport = \"tcp\"\nqos = 1", skip),
-        &[("alpha has no quality of service above 0", Some("set qos = 0"))],
+        &[(
+            "alpha has no quality of service 1; it has: 0",
+            Some("leave it out with a [[skip]] entry, or choose another"),
+        )],
     );
     unplannable(
         &file("transport = \"tcp\"", "options.depth = [1, 2]"),

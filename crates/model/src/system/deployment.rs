@@ -1,0 +1,253 @@
+//! How a system file says where its server comes from and how it runs.
+
+use super::{Install, System, texts};
+use crate::diagnostic::Diagnostic;
+use crate::document::{Entry, Scalar, Table};
+use crate::endpoint::Endpoint;
+use crate::options::Options;
+use crate::server::{DockerSpec, Places, ServerSpec};
+use crate::units::parse_time;
+
+/// What the tables about a server say, until all of them have been read.
+#[derive(Default)]
+pub(super) struct Deployment {
+    install: Install,
+    server: ServerSpec,
+    docker: DockerSpec,
+    server_at: Option<usize>,
+    docker_at: Option<usize>,
+    /// Texts that places are filled into, to be checked once the options are known.
+    filled: Vec<Scalar>,
+}
+
+impl Deployment {
+    /// Reads a table; false if it is none of these.
+    pub fn read(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) -> bool {
+        if let Some(path) = table.name.strip_prefix("server.files.") {
+            self.read_file(path, false, table, errors);
+            return true;
+        }
+        if let Some(path) = table.name.strip_prefix("docker.files.") {
+            self.read_file(path, true, table, errors);
+            return true;
+        }
+        match table.name.as_str() {
+            "install" => self.read_install(table, errors),
+            "server" => self.read_server(table, errors),
+            "docker" => self.read_docker(table, errors),
+            "server.prepare" => {
+                for entry in &table.entries {
+                    match entry.key.as_str() {
+                        "command" => {
+                            let words = self.list(entry, errors);
+                            self.server.prepare.push(words);
+                        }
+                        _ => errors.push(entry.unknown("[[server.prepare]]", ["command"])),
+                    }
+                }
+            }
+            "server.environment" => self.server.environment = self.variables(table, errors),
+            "docker.environment" => self.docker.environment = self.variables(table, errors),
+            "server.files" | "docker.files" if table.entries.is_empty() => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn read_install(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
+        for entry in &table.entries {
+            match entry.key.as_str() {
+                "debian" => self.install.debian = texts(table, "debian"),
+                "maven" => self.install.maven = pins(entry, maven, errors),
+                "pip" => self.install.pip = pins(entry, pip, errors),
+                "cargo" => self.install.cargo = pins(entry, cargo, errors),
+                "manual" => self.install.manual = entry.one(errors).map(|value| value.text.clone()).unwrap_or_default(),
+                _ => errors.push(entry.unknown("[install]", ["debian", "maven", "pip", "cargo", "manual"])),
+            }
+        }
+    }
+
+    fn read_server(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
+        self.server_at = Some(table.at);
+        for entry in &table.entries {
+            match entry.key.as_str() {
+                "endpoint" => self.server.endpoint = self.text(entry, errors),
+                "command" => self.server.command = self.list(entry, errors),
+                "version" => self.server.version = self.list(entry, errors),
+                "version_after" => self.server.version_after = self.text(entry, errors),
+                "ready_log" => self.server.ready_log = self.text(entry, errors),
+                "start_timeout" => {
+                    let Some(value) = entry.one(errors) else { continue };
+                    match parse_time(&value.text) {
+                        Ok(ns) if ns > 0 => self.server.start_timeout_ns = ns,
+                        Ok(_) => errors.push(Diagnostic::at(value.at, "`start_timeout` is 0: no server is that quick")),
+                        Err(error) => errors.push(Diagnostic::at(value.at, error)),
+                    }
+                }
+                _ => errors.push(entry.unknown(
+                    "[server]",
+                    ["endpoint", "command", "version", "version_after", "ready_log", "start_timeout"],
+                )),
+            }
+        }
+    }
+
+    fn read_docker(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
+        self.docker_at = Some(table.at);
+        for entry in &table.entries {
+            match entry.key.as_str() {
+                "image" => {
+                    let Some(value) = entry.one(errors) else { continue };
+                    let name = value.text.rsplit('/').next().unwrap_or_default();
+                    if name.split_once(':').is_none_or(|(_, tag)| tag.is_empty() || tag == "latest") {
+                        errors.push(
+                            Diagnostic::at(value.at, format!("the image `{}` is not pinned", value.text))
+                                .help("write its version as its tag: `name:1.2.3`"),
+                        );
+                    }
+                    self.docker.image = value.text.clone();
+                }
+                "command" => self.docker.command = self.list(entry, errors),
+                "port" => {
+                    let Some(value) = entry.one(errors) else { continue };
+                    match value.text.parse() {
+                        Ok(port) if port > 0 => self.docker.port = port,
+                        _ => errors.push(Diagnostic::at(value.at, format!("`{}` is no port", value.text))),
+                    }
+                }
+                _ => errors.push(entry.unknown("[docker]", ["image", "command", "port"])),
+            }
+        }
+    }
+
+    fn read_file(&mut self, path: &str, docker: bool, table: &Table, errors: &mut Vec<Diagnostic>) {
+        if docker != path.starts_with('/') || path.split('/').any(|part| part == "..") {
+            let wanted = if docker { "absolute, in the container" } else { "below the folder of the run" };
+            errors.push(Diagnostic::at(table.at, format!("the file's path `{path}` is to be {wanted}")));
+        }
+        let mut text = None;
+        for entry in &table.entries {
+            match entry.key.as_str() {
+                "text" => text = Some(self.text(entry, errors)),
+                _ => errors.push(entry.unknown("a file", ["text"])),
+            }
+        }
+        let Some(text) = text else {
+            errors.push(Diagnostic::at(table.at, format!("the file `{path}` has no `text`")));
+            return;
+        };
+        let files = if docker { &mut self.docker.files } else { &mut self.server.files };
+        files.push((path.to_owned(), text));
+    }
+
+    fn variables(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) -> Vec<(String, String)> {
+        table.entries.iter().map(|entry| (entry.key.clone(), self.text(entry, errors))).collect()
+    }
+
+    /// The one text of a key; places are filled into it.
+    fn text(&mut self, entry: &Entry, errors: &mut Vec<Diagnostic>) -> String {
+        let Some(value) = entry.one(errors) else { return String::new() };
+        self.filled.push(value.clone());
+        value.text.clone()
+    }
+
+    /// Words of a command; places are filled into them.
+    fn list(&mut self, entry: &Entry, errors: &mut Vec<Diagnostic>) -> Vec<String> {
+        if !entry.is_list || entry.values.is_empty() {
+            errors.push(
+                Diagnostic::at(entry.key_at, format!("`{}` takes a list of words", entry.key))
+                    .help("write `[\"program\", \"argument\"]`"),
+            );
+        }
+        self.filled.extend(entry.values.iter().cloned());
+        entry.values.iter().map(|value| value.text.clone()).collect()
+    }
+
+    /// Puts the tables together, and checks what none says alone.
+    pub fn finish(mut self, system: &System, errors: &mut Vec<Diagnostic>) -> (Option<ServerSpec>, Install) {
+        let Some(at) = self.server_at else {
+            let stray = self.docker_at.is_some() || self.server != ServerSpec::default();
+            if stray || !self.docker.environment.is_empty() || !self.docker.files.is_empty() {
+                errors.push(
+                    Diagnostic::whole("[server] is missing: it says where clients connect to")
+                        .help("write at least `[server]` with `endpoint = \"mqtt://127.0.0.1:{port}\"`"),
+                );
+            }
+            return (None, self.install);
+        };
+        match self.docker_at {
+            Some(at) => {
+                for (missing, key) in [(self.docker.image.is_empty(), "image"), (self.docker.port == 0, "port")] {
+                    if missing {
+                        errors.push(Diagnostic::at(at, format!("[docker] has no `{key}`")));
+                    }
+                }
+                self.server.docker = Some(self.docker);
+            }
+            None if self.server.command.is_empty() => errors.push(Diagnostic::at(
+                at,
+                "[server] has no `command`, and there is no [docker] either: nothing would start it",
+            )),
+            None => {}
+        }
+        let places = sample(system, &self.server);
+        for value in &self.filled {
+            if let Err(error) = places.fill(&value.text) {
+                errors.push(Diagnostic::at(value.at, error).help(KNOWN_PLACES));
+            }
+        }
+        let endpoint = places.fill(&self.server.endpoint).unwrap_or_default();
+        match Endpoint::parse(&endpoint) {
+            Ok(endpoint) if endpoint.protocol == system.driver => {}
+            Ok(endpoint) => errors.push(Diagnostic::at(
+                at,
+                format!("`endpoint` speaks {}, but the driver speaks {}", endpoint.protocol, system.driver),
+            )),
+            Err(error) => errors.push(Diagnostic::at(at, format!("endpoint: {error}"))),
+        }
+        (Some(self.server), self.install)
+    }
+}
+
+const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {dir}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, and {options.NAME} where that option has a default";
+
+/// Places with something in each of them.
+fn sample(system: &System, server: &ServerSpec) -> Places {
+    let options: Options =
+        system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect();
+    Places {
+        ports: server.ports().into_iter().zip(11_000..).collect(),
+        dir: "/run/x".into(),
+        cache: "/cache/x".into(),
+        cpus: 2,
+        memory_mb: 1024,
+        durable: false,
+        options,
+    }
+}
+
+fn pins(entry: &Entry, pinned: fn(&str) -> bool, errors: &mut Vec<Diagnostic>) -> Vec<String> {
+    for value in entry.values.iter().filter(|value| !pinned(&value.text)) {
+        let form = match entry.key.as_str() {
+            "maven" => "group:artifact:version[:extension[:classifier]]",
+            "pip" => "name==version",
+            _ => "name@version",
+        };
+        errors
+            .push(Diagnostic::at(value.at, format!("`{}` names no version", value.text)).help(format!("write {form}")));
+    }
+    entry.values.iter().map(|value| value.text.clone()).collect()
+}
+
+fn maven(text: &str) -> bool {
+    let parts: Vec<&str> = text.split(':').collect();
+    (3..=5).contains(&parts.len()) && parts.iter().all(|part| !part.is_empty()) && parts[2] != "LATEST"
+}
+
+fn pip(text: &str) -> bool {
+    text.split_once("==").is_some_and(|(name, version)| !name.is_empty() && !version.is_empty())
+}
+
+fn cargo(text: &str) -> bool {
+    text.split_once('@').is_some_and(|(name, version)| !name.is_empty() && !version.is_empty())
+}
