@@ -102,11 +102,14 @@ Examples:
   pubmark bench zeromq --transport tcp --rate 1000 --payload 1KiB
   pubmark bench nng --transport ipc --pattern request-reply --rate max --payload 64B
   pubmark bench zeromq --transport inproc --pattern pipeline --rate max --repeats 5 --json
-  pubmark bench kernel --transport tcp --pattern fan-out --subscribers 8 --rate 1000")]
+  pubmark bench kernel --transport tcp --pattern fan-out --subscribers 8 --rate 1000
+  pubmark bench mosquitto --pairs 1000 --rate 10 --payload 1KB --cpus 1 --memory 2GB
+  pubmark bench mqtt://broker.example:1883 --pairs 100 --rate 10 --qos 1")]
 pub struct BenchArgs {
-    /// A system's name; `pubmark systems` lists them.
+    /// A system's name (`pubmark systems` lists them), or the endpoint of a broker that is
+    /// there already: mqtt[s]://, ws[s]://, nats://, redis[s]://, amqp[s]://, zenoh://.
     pub target: String,
-    /// Who sends to whom: pairs, fan-out, fan-in, request-reply, pipeline [default: pairs].
+    /// Who sends to whom: pairs, fan-out, fan-in, request-reply, pipeline, tree [default: pairs].
     #[arg(long)]
     pub pattern: Option<String>,
     /// For libraries: inproc, ipc, tcp (udp for the kernel) [default: the first that the system has].
@@ -133,6 +136,12 @@ pub struct BenchArgs {
     /// Quality of service: 0, 1 or 2 [default: 0].
     #[arg(long)]
     pub qos: Option<String>,
+    /// Subscriptions, and what waits for them, outlive connections and the server: true or false.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub durable: Option<String>,
+    /// Connections to a broker that are opened in a second [default: 1000].
+    #[arg(long, value_name = "N")]
+    pub connect_rate: Option<String>,
     /// Time from the start to the measured window [default: 1s].
     #[arg(long, value_name = "T")]
     pub warmup: Option<String>,

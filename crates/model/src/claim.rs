@@ -26,11 +26,17 @@ pub enum Figure {
     Jitter,
     /// Median unique set size; lower is better.
     Uss,
+    /// Processors used by the server; lower is better.
+    ServerCores,
+    /// Median resident set of the server; lower is better.
+    ServerRss,
+    /// Delivered over expected; higher is better.
+    DeliveredRatio,
 }
 
 impl Figure {
     /// Every figure.
-    pub const ALL: [Figure; 9] = [
+    pub const ALL: [Figure; 12] = [
         Figure::LatencyP50,
         Figure::LatencyP99,
         Figure::LatencyMean,
@@ -40,6 +46,9 @@ impl Figure {
         Figure::CpuPerMessage,
         Figure::Jitter,
         Figure::Uss,
+        Figure::ServerCores,
+        Figure::ServerRss,
+        Figure::DeliveredRatio,
     ];
 
     /// Its name in files, and its column in `summary.csv`.
@@ -54,12 +63,15 @@ impl Figure {
             Figure::CpuPerMessage => "cpu_ns_per_message",
             Figure::Jitter => "jitter_ns",
             Figure::Uss => "uss_bytes_median",
+            Figure::ServerCores => "server_cpu_cores",
+            Figure::ServerRss => "server_rss_bytes_median",
+            Figure::DeliveredRatio => "delivered_ratio",
         }
     }
 
     /// Whether more is better.
     pub fn higher_is_better(self) -> bool {
-        self == Figure::Delivered
+        matches!(self, Figure::Delivered | Figure::DeliveredRatio)
     }
 
     /// Reads a name.

@@ -85,6 +85,24 @@ columns! {
     RssMax = "rss_bytes_max",
     /// Median unique set of generator and server together, bytes.
     Uss = "uss_bytes_median",
+    /// Processors used by the server.
+    ServerCores = "server_cpu_cores",
+    /// Median resident set of the server, bytes.
+    ServerRss = "server_rss_bytes_median",
+    /// Largest resident set of the server, bytes.
+    ServerRssMax = "server_rss_bytes_max",
+    /// Median unique set of the server, bytes.
+    ServerUss = "server_uss_bytes_median",
+    /// Messages that the server acknowledged (QoS 1 and 2).
+    Acked = "acked",
+    /// Messages that the server acknowledged and a subscriber never got.
+    AckedLost = "acked_lost",
+    /// Connections that clients got.
+    Connected = "connected",
+    /// Median time of a run's connecting, ns; its median over the runs.
+    ConnectP50 = "connect_p50_ns",
+    /// 99th percentile of a run's connecting, ns; its median over the runs.
+    ConnectP99 = "connect_p99_ns",
     /// Context switches of generator and server for a delivered message.
     SwitchesPerMessage = "context_switches_per_message",
     /// Median latency as a multiple of the floor's.
@@ -105,6 +123,9 @@ impl From<Figure> for Column {
             Figure::CpuPerMessage => Column::CpuPerMessage,
             Figure::Jitter => Column::Jitter,
             Figure::Uss => Column::Uss,
+            Figure::ServerCores => Column::ServerCores,
+            Figure::ServerRss => Column::ServerRss,
+            Figure::DeliveredRatio => Column::DeliveredRatio,
         }
     }
 }
@@ -200,6 +221,15 @@ fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
         Column::CpuPerMessage => each(together(run, |usage| usage.cpu_s)? * 1e9)?,
         Column::RssMax => together(run, |usage| usage.rss_bytes_max as f64)?,
         Column::Uss => together(run, |usage| usage.uss_bytes_median as f64)?,
+        Column::ServerCores => run.server.as_ref()?.cpu_cores,
+        Column::ServerRss => run.server.as_ref()?.rss_bytes_median as f64,
+        Column::ServerRssMax => run.server.as_ref()?.rss_bytes_max as f64,
+        Column::ServerUss => run.server.as_ref()?.uss_bytes_median as f64,
+        Column::Acked if run.workload.qos > 0 => counts.acked as f64,
+        Column::AckedLost if run.workload.qos > 0 => counts.acked_lost as f64,
+        Column::Connected => run.connections.as_ref()?.opened as f64,
+        Column::ConnectP50 => run.connections.as_ref()?.time_ns.as_ref()?.p50 as f64,
+        Column::ConnectP99 => run.connections.as_ref()?.time_ns.as_ref()?.p99 as f64,
         Column::SwitchesPerMessage => {
             each(together(run, |usage| usage.voluntary_switches as f64 + usage.involuntary_switches as f64)?)?
         }

@@ -9,6 +9,7 @@ pub mod check;
 pub mod conduct;
 pub mod deploy;
 pub mod doctor;
+pub mod fit;
 pub mod install;
 pub mod machine;
 pub mod registry;

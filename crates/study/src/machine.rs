@@ -93,7 +93,8 @@ pub fn is_virtual() -> bool {
         .is_ok_and(|info| info.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor")))
 }
 
-fn memory_bytes() -> Option<u64> {
+/// Memory of the machine, bytes.
+pub fn memory_bytes() -> Option<u64> {
     let info = read_to_string("/proc/meminfo").ok()?;
     let kb: u64 =
         info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.split_whitespace().next()?.parse().ok()?;

@@ -6,6 +6,7 @@ use crate::args::BenchArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, print, width};
 use pubmark_model::diagnostic::suggestion;
+use pubmark_model::endpoint::Endpoint;
 use pubmark_model::study::{Reading, Study};
 use pubmark_report::read_records;
 use pubmark_study::registry;
@@ -15,7 +16,8 @@ use serde_json::{Value, json};
 pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
     let study = study(args)?;
-    let name = format!("bench-{}", args.target);
+    let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
+    let name = format!("bench-{system}");
     let folder = args.out.clone().unwrap_or_else(|| new_folder(&name));
     let ending = carry_out(&study, &folder, false, voice)?;
     let report = finish(&folder)?;
@@ -35,16 +37,14 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
 
 /// A study of one cell, whose axes are what was asked for.
 fn study(args: &BenchArgs) -> Result<Study, Failure> {
-    if args.target.contains("://") {
-        return Err(Failure::usage(format!(
-            "{}: this version measures libraries and cannot attach to an endpoint; name a system (`pubmark systems` lists them)",
-            args.target
-        )));
-    }
+    let endpoint = match args.target.contains("://") {
+        true => Some(Endpoint::parse(&args.target).map_err(Failure::usage)?),
+        false => None,
+    };
+    let target = endpoint.as_ref().map_or(args.target.as_str(), |endpoint| endpoint.protocol);
     let names = || registry::systems().iter().map(|system| system.name.as_str());
-    let system = registry::find(&args.target).ok_or_else(|| {
-        Failure::usage(format!("there is no system `{}`: {}", args.target, suggestion(&args.target, names())))
-    })?;
+    let system = registry::find(target)
+        .ok_or_else(|| Failure::usage(format!("there is no system `{target}`: {}", suggestion(target, names()))))?;
     let transport =
         args.transport.clone().or_else(|| system.transports.first().map(|transport| transport.word().to_owned()));
     let given = [
@@ -57,6 +57,8 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
         ("arrival", &args.arrival),
         ("payload", &args.payload),
         ("qos", &args.qos),
+        ("durable", &args.durable),
+        ("connect_rate", &args.connect_rate),
         ("warmup", &args.warmup),
         ("duration", &args.duration),
         ("count", &args.count),
@@ -66,6 +68,9 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
     ];
     let mut set: Vec<(String, String)> =
         given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect();
+    if endpoint.is_some() {
+        set.push(("options.endpoint".into(), args.target.clone()));
+    }
     set.extend(pairs(&args.set, "--set")?);
     let text = format!("title = \"{name}\"\nquestion = \"\"\n[axes]\nsystem = [\"{name}\"]\n", name = system.name);
     let reading = Reading { quick: false, set: &set, only: &[] };

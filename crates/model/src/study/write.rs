@@ -3,6 +3,7 @@
 
 use super::Study;
 use crate::claim::Condition;
+use crate::options::recorded_text;
 use crate::setting::{Section, key};
 use serde_json::Value;
 use std::fmt::Write;
@@ -84,7 +85,8 @@ impl Study {
                 }
             }
             for option in self.options.iter().filter(|option| option.system.as_deref() == system) {
-                let _ = writeln!(out, "{} = {}", quoted(&option.name), quoted(&option.text));
+                let _ =
+                    writeln!(out, "{} = {}", quoted(&option.name), quoted(&recorded_text(&option.name, &option.text)));
             }
         }
         for claim in &self.claims {

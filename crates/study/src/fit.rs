@@ -1,0 +1,119 @@
+//! What of a study this machine can make: the rest is left out, with the
+//! reason that the report shows.
+
+use crate::machine;
+use pubmark_model::cell::Cell;
+use pubmark_model::claim::Condition;
+use pubmark_model::options::OptionValues;
+use pubmark_model::plan::cells;
+use pubmark_model::study::{Skip, Study, Systems};
+use pubmark_model::system::System;
+use pubmark_model::units::format_size;
+
+/// Files that a server opens beside its connections: jars, logs, databases.
+const SERVER_FILES: usize = 300;
+
+/// Axes that say how many connections there are, and under which limits.
+const SIZES: [&str; 6] = ["pattern", "pairs", "publishers", "subscribers", "cpus", "memory"];
+
+/// Why a system cannot be used here, if it cannot: told by whoever knows what
+/// is installed.
+pub type Missing<'a> = &'a dyn Fn(&System, &Cell) -> Option<String>;
+
+/// Leaves out what cannot be made here. The reasons that are new, in words.
+pub fn leave_out(study: &mut Study, systems: Systems<'_>, missing: Missing<'_>) -> Vec<String> {
+    let Ok(cells) = cells(study, systems) else {
+        // Whoever plans it next reports the errors.
+        return Vec::new();
+    };
+    let mut found: Vec<Skip> = Vec::new();
+    for cell in cells.iter().filter(|cell| cell.skipped.is_none()) {
+        let Some(system) = systems(&cell.system) else { continue };
+        let (axes, why): (&[&str], String) = if let Some(why) = missing(system, cell) {
+            (&["system"], why)
+        } else if let Some(why) = too_large(system, cell) {
+            (&SIZES, why)
+        } else {
+            continue;
+        };
+        let named = cell.axes.iter().filter(|(name, _)| axes.contains(&name.as_str()));
+        let conditions = named.map(|(name, value)| (name.clone(), Condition::OneOf(vec![value.clone()]))).collect();
+        let skip = Skip { conditions, why };
+        if !found.contains(&skip) {
+            found.push(skip);
+        }
+    }
+    let words = found.iter().map(|skip| skip.why.clone()).collect();
+    study.skips.extend(found);
+    words
+}
+
+/// Why this machine is too small for a cell whose server is started here.
+fn too_large(system: &System, cell: &Cell) -> Option<String> {
+    if !system.broker() || cell.options.text("endpoint").is_some() {
+        return None;
+    }
+    let connections = cell.workload.publishers as usize + cell.workload.subscribers as usize;
+    let files = machine::open_files();
+    if connections + SERVER_FILES > files {
+        return Some(format!(
+            "{connections} connections to one server need more than the {files} files that a process may open here: raise the limit (ulimit -Hn)"
+        ));
+    }
+    let cores = machine::usable_cpus().len();
+    if cell.limits.cpus.is_some_and(|cpus| cpus > cores as f64) {
+        return Some(format!(
+            "{} processors for the server are more than the {cores} of this machine",
+            cell.limits.cpus?
+        ));
+    }
+    let (asked, there) = (cell.limits.memory_bytes?, machine::memory_bytes()?);
+    (asked > there).then(|| {
+        format!(
+            "{} of memory for the server are more than the {} of this machine",
+            format_size(asked),
+            format_size(there)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+    use pubmark_model::study::Reading;
+
+    fn study(text: &str) -> Study {
+        let text = format!("title = \"t\"\n[axes]\n{text}");
+        Study::parse("t", &text, &registry::find, &Reading::default()).unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    #[test]
+    fn what_is_too_large_is_left_out_and_the_rest_stays() {
+        let most = machine::open_files();
+        let mut study = study(&format!("system = [\"mosquitto\", \"redis\"]\npairs = [10, {most}]\n"));
+        let words = leave_out(&mut study, &registry::find, &|_, _| None);
+        assert_eq!(words.len(), 1, "{words:?}");
+        assert!(words[0].contains("ulimit"), "{words:?}");
+        let cells = cells(&study, &registry::find).unwrap();
+        let left: Vec<u32> =
+            cells.iter().filter(|cell| cell.skipped.is_none()).map(|c| c.workload.publishers).collect();
+        assert_eq!(left, [10, 10]);
+    }
+
+    #[test]
+    fn a_missing_system_is_left_out_once_with_its_reason() {
+        let mut study = study("system = [\"mosquitto\", \"redis\"]\npairs = [1, 2, 3]\n");
+        let missing = |system: &System, _: &Cell| (system.name == "redis").then(|| "not installed".to_owned());
+        assert_eq!(leave_out(&mut study, &registry::find, &missing), ["not installed"]);
+        let cells = cells(&study, &registry::find).unwrap();
+        assert!(cells.iter().all(|cell| cell.skipped.is_some() == (cell.system == "redis")));
+    }
+
+    #[test]
+    fn more_processors_than_there_are_cannot_be_given() {
+        let mut study = study("system = [\"mosquitto\"]\ncpus = [1, 4000]\n");
+        let words = leave_out(&mut study, &registry::find, &|_, _| None);
+        assert!(words.len() == 1 && words[0].contains("4000 processors"), "{words:?}");
+    }
+}
