@@ -9,6 +9,7 @@ mod nanomsg;
 pub mod nats;
 mod nng;
 pub mod port;
+pub mod redis;
 mod shared_library;
 mod zeromq;
 

@@ -5,6 +5,7 @@
 
 mod decimal;
 pub mod nats;
+pub mod resp;
 
 /// Bytes that are no word of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
