@@ -1,9 +1,15 @@
 //! Drivers: the code that speaks to a system, one file each, and their registry.
 
+#[cfg(test)]
+mod conversation;
+mod foreign;
 mod kernel;
+mod leaves;
 mod nanomsg;
+pub mod nats;
 mod nng;
 pub mod port;
+pub mod redis;
 mod shared_library;
 mod zeromq;
 

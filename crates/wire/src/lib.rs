@@ -3,6 +3,10 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod decimal;
+pub mod nats;
+pub mod resp;
+
 /// Bytes that are no word of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

@@ -1,0 +1,107 @@
+//! For tests: a session is played against what a server would say, whole or
+//! cut into pieces.
+
+use crate::session::{Fault, Heard, Part, Session, Terms};
+use pubmark_model::endpoint::Endpoint;
+use pubmark_model::options::{Options, of_driver};
+use pubmark_model::protocol::Role;
+
+/// What was heard, to be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    Server(String),
+    Connected,
+    Subscribed,
+    Message(Vec<u8>),
+    Acknowledged(u32),
+}
+
+pub fn message(payload: &[u8]) -> Note {
+    Note::Message(payload.to_vec())
+}
+
+pub fn part(role: Role, topic: &str) -> Part {
+    Part { role, id: 0, name: "c0".into(), topic: topic.into(), wild: false, leaves: 1, group: None }
+}
+
+/// The driver's options with their defaults, and these besides.
+pub fn options(driver: &str, set: &[(&str, &str)]) -> Options {
+    let mut options = Options::new();
+    for spec in of_driver(driver) {
+        let given = set.iter().find(|(name, _)| *name == spec.name).map(|(_, text)| spec.kind.read(text).unwrap());
+        options.extend(given.or(spec.default).map(|value| (spec.name, value)));
+    }
+    options
+}
+
+pub fn settings<S: Session>(url: &str, qos: u8, durable: bool, set: &[(&str, &str)]) -> Result<S::Settings, String> {
+    let endpoint = Endpoint::parse(url).unwrap();
+    let options = options(endpoint.protocol, set);
+    S::settings(&Terms { endpoint: &endpoint, qos, durable, options: &options })
+}
+
+/// A session, what it has heard, and what it has not taken yet.
+pub struct Play<'a, S: Session> {
+    pub settings: &'a S::Settings,
+    pub part: Part,
+    pub session: S,
+    pub out: Vec<u8>,
+    pub notes: Vec<Note>,
+    pending: Vec<u8>,
+}
+
+impl<'a, S: Session> Play<'a, S> {
+    pub fn new(settings: &'a S::Settings, part: Part) -> Self {
+        let mut session = S::new(settings, &part);
+        let mut out = Vec::new();
+        session.open(settings, &part, &mut out);
+        Play { settings, part, session, out, notes: Vec::new(), pending: Vec::new() }
+    }
+
+    /// Hands on what the server says.
+    pub fn say(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        self.pending.extend_from_slice(bytes);
+        let notes = &mut self.notes;
+        let taken = self.session.input(self.settings, &self.pending, &mut self.out, &mut |heard| {
+            notes.push(match heard {
+                Heard::Server(text) => Note::Server(text.into()),
+                Heard::Connected => Note::Connected,
+                Heard::Subscribed => Note::Subscribed,
+                Heard::Message(payload) => Note::Message(payload.to_vec()),
+                Heard::Acknowledged(sequence) => Note::Acknowledged(sequence),
+            });
+        })?;
+        assert!(taken <= self.pending.len(), "more was taken than there was");
+        self.pending.drain(..taken);
+        Ok(())
+    }
+
+    /// The same, cut in two at `cut`.
+    pub fn say_cut(&mut self, bytes: &[u8], cut: usize) -> Result<(), Fault> {
+        let (first, second) = bytes.split_at(cut.min(bytes.len()));
+        self.say(first)?;
+        self.say(second)
+    }
+
+    pub fn subscribe(&mut self) {
+        self.session.subscribe(self.settings, &self.part, &mut self.out);
+    }
+
+    pub fn publish(&mut self, message: &[u8], sequence: u32) -> bool {
+        self.session.publish(self.settings, message, sequence, &mut self.out)
+    }
+
+    /// What the session has said since the last look.
+    pub fn said(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// What the session has heard since the last look.
+    pub fn heard(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
+    pub fn all_taken(&self) -> bool {
+        self.pending.is_empty()
+    }
+}

@@ -1,0 +1,57 @@
+//! The topics that a publisher takes in turn.
+
+use crate::session::Part;
+use std::io::Write;
+
+/// A publisher's topic, or the topics below it.
+pub struct Leaves {
+    text: Vec<u8>,
+    /// Bytes of the topic itself, and of the separator behind it if there are topics below it.
+    stem_bytes: usize,
+    count: u32,
+}
+
+impl Leaves {
+    /// The part's topics, in a protocol that separates levels by `separator`.
+    pub fn new(part: &Part, separator: char) -> Self {
+        let mut text = part.topic.clone().into_bytes();
+        if part.leaves > 1 {
+            text.extend_from_slice(separator.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        Leaves { stem_bytes: text.len(), text, count: part.leaves }
+    }
+
+    /// Where the message of this sequence goes to.
+    pub fn of(&mut self, sequence: u32) -> &[u8] {
+        if self.count > 1 {
+            self.text.truncate(self.stem_bytes);
+            // Writing into memory cannot fail.
+            let _ = write!(self.text, "{}", sequence % self.count);
+        }
+        &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubmark_model::protocol::Role;
+
+    #[test]
+    fn leaves_take_turns() {
+        let mut part = Part {
+            role: Role::Publisher,
+            id: 0,
+            name: "p0".into(),
+            topic: "a.b".into(),
+            wild: false,
+            leaves: 1,
+            group: None,
+        };
+        assert_eq!(Leaves::new(&part, '.').of(7), b"a.b");
+        part.leaves = 12;
+        let mut leaves = Leaves::new(&part, '.');
+        assert_eq!(leaves.of(11), b"a.b.11");
+        assert_eq!(leaves.of(12), b"a.b.0");
+    }
+}

@@ -1,0 +1,221 @@
+//! NATS core: a session of the client protocol.
+//!
+//! The server speaks first. A subscriber's and a publisher's words are
+//! followed by a PING, whose PONG tells that they were taken.
+
+use super::foreign::foreign;
+use super::leaves::Leaves;
+use crate::session::{Fault, Heard, Part, Session, Terms};
+use pubmark_model::endpoint::Carrier;
+use pubmark_model::options::OptionValues;
+use pubmark_wire::nats::{FromClient, FromServer};
+use serde_json::{Map, Value, json};
+
+/// A server that wants TLS says its first line in plain text, and the client
+/// shakes hands after it. The event loop reads up to and with the first line
+/// feed in plain text, hands that to the session, shakes hands, and sends what
+/// the session said over TLS.
+pub const TLS_AFTER_FIRST_LINE: bool = true;
+
+/// A session holds one subscription: this is its name.
+const SUBSCRIPTION: &[u8] = b"1";
+
+/// The settings of all clients.
+pub struct Settings {
+    /// What every CONNECT says; each client adds its name.
+    connect: Value,
+    tls: bool,
+}
+
+enum State {
+    /// INFO has not come yet.
+    Silent,
+    /// CONNECT and PING are sent.
+    Greeted,
+    Connected,
+}
+
+/// One client.
+pub struct Nats {
+    state: State,
+    /// PINGs whose PONG has not come yet.
+    unanswered: u32,
+    /// How many of them until the subscription stands; 0 if none is asked for.
+    until_subscribed: u32,
+    name: Box<str>,
+    leaves: Leaves,
+}
+
+impl Session for Nats {
+    type Settings = Settings;
+
+    const SEPARATOR: char = '.';
+    const REST: &'static str = ">";
+
+    fn settings(terms: &Terms<'_>) -> Result<Settings, String> {
+        if terms.qos > 0 {
+            return Err(format!("NATS core acknowledges nothing: qos = {} is not to be had, write qos = 0", terms.qos));
+        }
+        if terms.durable {
+            return Err("NATS core keeps nothing for those that are away: leave `durable` out".into());
+        }
+        let (endpoint, options) = (terms.endpoint, terms.options);
+        let tls = matches!(endpoint.carrier, Carrier::Tls | Carrier::WebSocketTls);
+        let mut connect = json!({
+            "verbose": false, "pedantic": false, "tls_required": tls, "headers": true, "no_responders": false,
+            "echo": true, "protocol": 1, "lang": "rust", "version": env!("CARGO_PKG_VERSION"),
+        });
+        let password = endpoint.password.as_deref().or(options.text("password"));
+        let (user, token) = match (endpoint.user.as_deref(), password) {
+            // As in all NATS clients: what stands alone before the host is a token.
+            (Some(token), None) => (None, Some(token)),
+            (user, _) => (user.or(options.text("username")), options.text("token")),
+        };
+        match (token, user) {
+            (Some(_), Some(_)) => return Err("both a token and a user name are given: write either".into()),
+            (Some(token), None) => connect["auth_token"] = token.into(),
+            (None, Some(user)) => {
+                connect["user"] = user.into();
+                connect["pass"] = password.unwrap_or_default().into();
+            }
+            (None, None) => {}
+        }
+        Ok(Settings { connect, tls })
+    }
+
+    fn new(_: &Settings, part: &Part) -> Self {
+        Nats {
+            state: State::Silent,
+            unanswered: 0,
+            until_subscribed: 0,
+            name: part.name.as_str().into(),
+            leaves: Leaves::new(part, Self::SEPARATOR),
+        }
+    }
+
+    fn open(&mut self, _: &Settings, _: &Part, _: &mut Vec<u8>) {}
+
+    fn input(
+        &mut self,
+        settings: &Settings,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<usize, Fault> {
+        let mut taken = 0;
+        loop {
+            let rest = &bytes[taken..];
+            let item = FromServer::decode(rest).map_err(|why| foreign("NATS server", rest, &why.0))?;
+            let Some((item, item_bytes)) = item else { return Ok(taken) };
+            match item {
+                FromServer::Message { payload, .. } => heard(Heard::Message(payload)),
+                FromServer::Ping => FromClient::Pong.put(out),
+                FromServer::Pong => self.pong(heard),
+                FromServer::Info(info) => self.greet(settings, info, out, heard)?,
+                FromServer::Ok => {}
+                FromServer::Error(text) => return Err(refusal(&String::from_utf8_lossy(text))),
+            }
+            taken += item_bytes;
+        }
+    }
+
+    fn subscribe(&mut self, _: &Settings, part: &Part, out: &mut Vec<u8>) {
+        let group = part.group.as_ref().map(String::as_bytes);
+        FromClient::Subscribe { subject: part.topic.as_bytes(), group, subscription: SUBSCRIPTION }.put(out);
+        self.ping(out);
+        self.until_subscribed = self.unanswered;
+    }
+
+    fn publish(&mut self, _: &Settings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
+        FromClient::Publish { subject: self.leaves.of(sequence), reply: None, headers: &[], payload: message }.put(out);
+        true
+    }
+
+    fn keep_alive(&mut self, _: &Settings, out: &mut Vec<u8>) {
+        self.ping(out);
+    }
+
+    /// The server asks for signs of life by itself.
+    fn keep_alive_s(_: &Settings) -> u32 {
+        0
+    }
+
+    /// NATS has no farewell: closing the connection is the end of all that the client had.
+    fn close(&mut self, _: &Settings, _: &Part, _: &mut Vec<u8>) {}
+
+    fn unacknowledged(&self) -> usize {
+        0
+    }
+}
+
+impl Nats {
+    fn ping(&mut self, out: &mut Vec<u8>) {
+        FromClient::Ping.put(out);
+        self.unanswered += 1;
+    }
+
+    fn pong(&mut self, heard: &mut dyn FnMut(Heard<'_>)) {
+        self.unanswered = self.unanswered.saturating_sub(1);
+        if matches!(self.state, State::Greeted) {
+            self.state = State::Connected;
+            heard(Heard::Connected);
+        } else if self.until_subscribed > 0 {
+            self.until_subscribed -= 1;
+            if self.until_subscribed == 0 {
+                heard(Heard::Subscribed);
+            }
+        }
+    }
+
+    /// Answers the first INFO; later ones tell of changes in the cluster, and change nothing here.
+    fn greet(
+        &mut self,
+        settings: &Settings,
+        info: &[u8],
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<(), Fault> {
+        if !matches!(self.state, State::Silent) {
+            return Ok(());
+        }
+        let info: Map<String, Value> =
+            serde_json::from_slice(info).map_err(|why| foreign("NATS server", info, &format!("INFO: {why}")))?;
+        let flag = |name: &str| info.get(name).and_then(Value::as_bool).unwrap_or_default();
+        if flag("tls_required") && !settings.tls {
+            return Err(Fault::Denied("the server demands TLS: write tls:// in place of nats://".into()));
+        }
+        if settings.tls && !flag("tls_required") && !flag("tls_available") {
+            return Err(Fault::Denied("the server offers no TLS: write nats:// in place of tls://".into()));
+        }
+        let version = info.get("version").and_then(Value::as_str).unwrap_or("of an unknown version");
+        heard(Heard::Server(&format!("nats-server {version}")));
+        let mut connect = settings.connect.clone();
+        connect["name"] = (*self.name).into();
+        FromClient::Connect(connect.to_string().as_bytes()).put(out);
+        self.ping(out);
+        self.state = State::Greeted;
+        Ok(())
+    }
+}
+
+/// What an -ERR means. The words are those of nats-server, which writes some
+/// of them in more than one case.
+fn refusal(text: &str) -> Fault {
+    let words = text.to_ascii_lowercase();
+    let any = |known: &[&str]| known.iter().any(|known| words.contains(known));
+    let said = format!("the server says '{text}'");
+    if any(&["authorization", "authentication"]) {
+        Fault::Denied(format!("{said}: check user, password and token"))
+    } else if any(&["maximum payload"]) {
+        Fault::Denied(format!("{said}: raise its max_payload"))
+    } else if any(&["permissions violation", "tls required", "revoked", "account", "invalid client"]) {
+        Fault::Denied(said)
+    } else if any(&["maximum connections", "maximum subscriptions", "slow consumer", "stale", "shutdown"]) {
+        Fault::Busy(said)
+    } else {
+        Fault::Foreign(said)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+use super::super::conversation::{Note, Play, message, part, settings};
+use super::*;
+use pubmark_model::protocol::Role;
+
+const INFO: &[u8] = b"INFO {\"server_id\":\"NA\",\"server_name\":\"n1\",\"version\":\"2.9.10\",\"proto\":1,\
+    \"go\":\"go1.19\",\"host\":\"127.0.0.1\",\"port\":4222,\"headers\":true,\"max_payload\":1048576} \r\n";
+
+fn plain() -> Settings {
+    settings::<Nats>("nats://h", 0, false, &[]).unwrap()
+}
+
+fn connect_words(url: &str, set: &[(&str, &str)]) -> Value {
+    let settings = settings::<Nats>(url, 0, false, set).unwrap();
+    let mut play = Play::<Nats>::new(&settings, part(Role::Publisher, "t"));
+    play.say(INFO).unwrap();
+    let said = play.said();
+    let Ok(Some((FromClient::Connect(words), _))) = FromClient::decode(&said) else { panic!("{said:?}") };
+    serde_json::from_slice(words).unwrap()
+}
+
+#[test]
+fn a_subscriber_hears_its_messages_wherever_the_bytes_are_cut() {
+    let settings = plain();
+    let words = b"MSG a.b 1 5\r\nhello\r\nPING\r\nMSG a.b 1 0\r\n\r\nHMSG a.b 1 22 25\r\n\
+        NATS/1.0\r\nA: bcdef\r\n\r\nxyz\r\nINFO {}\r\n";
+    for cut in 0..=words.len().max(INFO.len()) {
+        let mut play = Play::<Nats>::new(&settings, Part { group: Some("g".into()), ..part(Role::Subscriber, "a.b") });
+        assert!(play.said().is_empty(), "the server speaks first");
+        play.say_cut(INFO, cut).unwrap();
+        assert_eq!(play.heard(), [Note::Server("nats-server 2.9.10".into())]);
+        assert!(play.said().ends_with(b"}\r\nPING\r\n"));
+        play.say_cut(b"PONG\r\n", cut).unwrap();
+        assert_eq!(play.heard(), [Note::Connected]);
+        play.session.keep_alive(&settings, &mut play.out);
+        play.subscribe();
+        assert_eq!(play.said(), b"PING\r\nSUB a.b g 1\r\nPING\r\n");
+        play.say_cut(b"PONG\r\n", cut).unwrap();
+        assert_eq!(play.heard(), [], "this PONG answers the sign of life");
+        play.say_cut(b"PONG\r\n", cut).unwrap();
+        assert_eq!(play.heard(), [Note::Subscribed]);
+        play.say_cut(words, cut).unwrap();
+        assert_eq!(play.heard(), [message(b"hello"), message(b""), message(b"xyz")]);
+        assert_eq!(play.said(), b"PONG\r\n");
+        assert!(play.all_taken());
+    }
+}
+
+#[test]
+fn a_publisher_names_the_leaf() {
+    let settings = plain();
+    let mut play = Play::<Nats>::new(&settings, part(Role::Publisher, "t"));
+    assert!(play.publish(b"one\r\n", 7));
+    assert_eq!(play.said(), b"PUB t 5\r\none\r\n\r\n");
+    let mut play = Play::<Nats>::new(&settings, Part { leaves: 3, ..part(Role::Publisher, "t") });
+    assert!(play.publish(b"", 7));
+    assert_eq!(play.said(), b"PUB t.1 0\r\n\r\n");
+    assert_eq!(play.session.unacknowledged(), 0);
+}
+
+#[test]
+fn user_password_and_token_are_said() {
+    let words = connect_words("nats://h", &[]);
+    assert_eq!((&words["name"], &words["verbose"], &words["headers"]), (&json!("c0"), &json!(false), &json!(true)));
+    assert!(words.get("user").is_none() && words.get("auth_token").is_none());
+    let words = connect_words("nats://me:secret@h", &[]);
+    assert_eq!((&words["user"], &words["pass"]), (&json!("me"), &json!("secret")));
+    let words = connect_words("nats://h", &[("username", "me"), ("password", "se\"cret")]);
+    assert_eq!((&words["user"], &words["pass"]), (&json!("me"), &json!("se\"cret")));
+    assert_eq!(connect_words("nats://t0ken@h", &[])["auth_token"], "t0ken");
+    assert_eq!(connect_words("nats://h", &[("token", "t0ken")])["auth_token"], "t0ken");
+    let both = settings::<Nats>("nats://me:secret@h", 0, false, &[("token", "x")]).err().unwrap();
+    assert!(both.contains("write either"), "{both}");
+}
+
+#[test]
+fn guarantees_that_nats_core_lacks_are_refused() {
+    assert!(settings::<Nats>("nats://h", 1, false, &[]).err().unwrap().contains("qos = 0"));
+    assert!(settings::<Nats>("nats://h", 0, true, &[]).err().unwrap().contains("durable"));
+}
+
+#[test]
+fn refusals_are_told_apart() {
+    let settings = plain();
+    let fault = |bytes: &[u8]| Play::<Nats>::new(&settings, part(Role::Publisher, "t")).say(bytes).unwrap_err();
+    for text in [
+        "Authorization Violation",
+        "Authentication Timeout",
+        "Permissions Violation for Publish to \"t\"",
+        "Maximum Payload Violation",
+        "Secure Connection - TLS Required",
+    ] {
+        let fault = fault(format!("-ERR '{text}'\r\n").as_bytes());
+        assert!(matches!(&fault, Fault::Denied(words) if words.contains(text)), "{fault:?}");
+    }
+    for text in ["maximum connections exceeded", "Slow Consumer", "Stale Connection", "Server Shutdown"] {
+        let fault = fault(format!("-ERR '{text}'\r\n").as_bytes());
+        assert!(matches!(&fault, Fault::Busy(words) if words.contains(text)), "{fault:?}");
+    }
+    let http = fault(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    assert!(matches!(&http, Fault::Foreign(words) if words.contains("no NATS server: it sent \"HTTP/1.1 400")));
+    for bytes in [&b"INFO []\r\n"[..], b"INFO {\r\n", b"\x00\x00", b"-ERR 'Parser Error'\r\n"] {
+        assert!(matches!(fault(bytes), Fault::Foreign(_)), "{}", bytes.escape_ascii());
+    }
+    assert!(matches!(fault(b"INFO {\"tls_required\":true}\r\n"), Fault::Denied(words) if words.contains("tls://")));
+    let tls = super::super::conversation::settings::<Nats>("tls://h", 0, false, &[]).unwrap();
+    let fault = Play::<Nats>::new(&tls, part(Role::Publisher, "t")).say(INFO).unwrap_err();
+    assert!(matches!(fault, Fault::Denied(words) if words.contains("no TLS")));
+}
+
+#[test]
+fn an_idle_session_is_small() {
+    assert!(size_of::<Nats>() <= 72, "{} bytes", size_of::<Nats>());
+}

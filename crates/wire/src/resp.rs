@@ -1,0 +1,287 @@
+//! RESP 2 and 3: the protocol of Redis and Valkey.
+//!
+//! Source: the RESP specification in the documentation of Redis. Values of
+//! unknown length and attributes are not read: no server sends them unless it
+//! is asked to.
+
+use crate::{Malformed, decimal};
+
+/// The longest line in bytes, its end included: simple strings, errors, numbers.
+pub const MAX_LINE_BYTES: usize = 16 << 10;
+/// The longest string in bytes: the servers' own `proto-max-bulk-len`.
+pub const MAX_BULK_BYTES: u64 = 512 << 20;
+/// The most values in one item, those within others counted as well.
+pub const MAX_VALUES: u64 = 4096;
+/// How deep arrays may lie within each other.
+pub const MAX_DEPTH: usize = 8;
+
+/// A value. Items of RESP 2 are those of RESP 3 that it knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// `+`: a word of the server.
+    Simple(&'a [u8]),
+    /// `-` or `!`: what went wrong; by custom it begins with a code in capitals.
+    Error(&'a [u8]),
+    /// `:`: a number.
+    Integer(i64),
+    /// `$` or, with its kind before it, `=`: any bytes.
+    Bulk(&'a [u8]),
+    /// `_`, and the string and the array of length -1 in RESP 2.
+    Null,
+    /// `#`: true or false.
+    Boolean(bool),
+    /// `,` or `(`: a fraction or a long number, as it is written.
+    Number(&'a [u8]),
+    /// `*` or `~`: values in order.
+    Array(Values<'a>),
+    /// `%`: keys and values in turn.
+    Map(Values<'a>),
+    /// `>`: what the server says unasked.
+    Push(Values<'a>),
+}
+
+/// The values within an item, whole and sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Values<'a> {
+    bytes: &'a [u8],
+    left: u64,
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = Item<'a>;
+
+    fn next(&mut self) -> Option<Item<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        // They were all read when the item was: nothing is refused or missing here.
+        let (item, taken) = Item::decode(self.bytes).ok()??;
+        self.bytes = &self.bytes[taken..];
+        Some(item)
+    }
+}
+
+/// The front of a value: all of it, unless it holds others.
+enum Front<'a> {
+    Whole(Item<'a>),
+    /// So many values follow.
+    Holds(fn(Values<'a>) -> Item<'a>, u64),
+}
+
+impl<'a> Item<'a> {
+    /// Reads one item from the front of `bytes`: it, and the bytes that it
+    /// takes; none where more bytes are needed.
+    pub fn decode(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
+        let Some((front, front_bytes)) = front(bytes)? else { return Ok(None) };
+        let (holds, count) = match front {
+            Front::Whole(item) => return Ok(Some((item, front_bytes))),
+            Front::Holds(holds, count) => (holds, count),
+        };
+        let Some(held_bytes) = held_bytes(&bytes[front_bytes..], count)? else { return Ok(None) };
+        let end_bytes = front_bytes + held_bytes;
+        Ok(Some((holds(Values { bytes: &bytes[front_bytes..end_bytes], left: count }), end_bytes)))
+    }
+
+    /// The text of a string, be it simple or bulk.
+    pub fn text(&self) -> Option<&'a [u8]> {
+        match self {
+            Item::Simple(text) | Item::Bulk(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The values within an array, a map or a push.
+    pub fn values(&self) -> Option<Values<'a>> {
+        match self {
+            Item::Array(values) | Item::Map(values) | Item::Push(values) => Some(*values),
+            _ => None,
+        }
+    }
+}
+
+/// The bytes of `count` values, if they are all there. Without recursion, and
+/// without a look at what is in strings.
+fn held_bytes(bytes: &[u8], count: u64) -> Result<Option<usize>, Malformed> {
+    let mut left = [0; MAX_DEPTH];
+    let mut depth = 0;
+    let mut values = count;
+    let mut taken = 0;
+    left[0] = count;
+    loop {
+        if values > MAX_VALUES {
+            return Err(Malformed::new(format!("more than {MAX_VALUES} values in one item")));
+        }
+        while left[depth] == 0 {
+            match depth.checked_sub(1) {
+                Some(outer) => depth = outer,
+                None => return Ok(Some(taken)),
+            }
+        }
+        left[depth] -= 1;
+        let Some((front, front_bytes)) = front(&bytes[taken..])? else { return Ok(None) };
+        taken += front_bytes;
+        if let Front::Holds(_, count) = front {
+            depth += 1;
+            *left.get_mut(depth).ok_or_else(|| Malformed::new(format!("arrays deeper than {MAX_DEPTH}")))? = count;
+            values += count;
+        }
+    }
+}
+
+fn front(bytes: &[u8]) -> Result<Option<(Front<'_>, usize)>, Malformed> {
+    const KINDS: &[u8] = b"+-:$=_#,(*~%>!";
+    let Some((kind, rest)) = bytes.split_first() else { return Ok(None) };
+    if !KINDS.contains(kind) {
+        return Err(Malformed::new(format!("no value begins with '{}'", kind.escape_ascii())));
+    }
+    let Some(line) = line(rest)? else { return Ok(None) };
+    let line_bytes = 1 + line.len() + 2;
+    let unfit = || Malformed::new(format!("what follows '{}' does not fit it", char::from(*kind)));
+    let whole = |item| Ok(Some((Front::Whole(item), line_bytes)));
+    match kind {
+        b'+' => whole(Item::Simple(line)),
+        b'-' => whole(Item::Error(line)),
+        b':' => whole(Item::Integer(integer(line).ok_or_else(unfit)?)),
+        b'_' if line.is_empty() => whole(Item::Null),
+        b'#' if line == b"t" || line == b"f" => whole(Item::Boolean(line == b"t")),
+        b',' | b'(' if !line.is_empty() => whole(Item::Number(line)),
+        b'$' | b'*' if line == b"-1" => whole(Item::Null),
+        b'$' | b'=' | b'!' => {
+            let count = decimal::read(line).filter(|count| *count <= MAX_BULK_BYTES).ok_or_else(unfit)?;
+            let end_bytes = line_bytes + count as usize + 2;
+            let Some(text) = bytes.get(line_bytes..end_bytes) else { return Ok(None) };
+            let text = text.strip_suffix(b"\r\n").ok_or_else(|| Malformed::new("no CR LF follows a string"))?;
+            let item = match kind {
+                b'$' => Item::Bulk(text),
+                b'!' => Item::Error(text),
+                // Three letters and a colon say what kind of text it is.
+                _ => Item::Bulk(text.get(4..).filter(|_| text[3] == b':').ok_or_else(unfit)?),
+            };
+            Ok(Some((Front::Whole(item), end_bytes)))
+        }
+        b'*' | b'~' | b'%' | b'>' => {
+            let count = decimal::read(line).filter(|count| *count <= MAX_VALUES).ok_or_else(unfit)?;
+            let (holds, count): (fn(_) -> _, _) = match kind {
+                b'%' => (Item::Map, 2 * count),
+                b'>' => (Item::Push, count),
+                _ => (Item::Array, count),
+            };
+            Ok(Some((Front::Holds(holds, count), line_bytes)))
+        }
+        _ => Err(unfit()),
+    }
+}
+
+/// The line up to its CR LF.
+fn line(bytes: &[u8]) -> Result<Option<&[u8]>, Malformed> {
+    let Some(feed) = bytes.iter().take(MAX_LINE_BYTES - 1).position(|byte| *byte == b'\n') else {
+        return match bytes.len() < MAX_LINE_BYTES - 1 {
+            true => Ok(None),
+            false => Err(Malformed::new(format!("the line is longer than {MAX_LINE_BYTES} bytes"))),
+        };
+    };
+    bytes[..feed].strip_suffix(b"\r").map(Some).ok_or_else(|| Malformed::new("the line ends in no CR LF"))
+}
+
+fn integer(text: &[u8]) -> Option<i64> {
+    // The number with the most digits, i64::MIN, is left to the standard library.
+    match text.first() {
+        Some(b'0'..=b'9') if text.len() <= 18 => decimal::read(text).map(|number| number as i64),
+        _ => std::str::from_utf8(text).ok()?.parse().ok(),
+    }
+}
+
+/// Appends a command of the client, which is an array of strings in both versions.
+pub fn put_command(out: &mut Vec<u8>, words: &[&[u8]]) {
+    put_front(out, b'*', words.len());
+    for word in words {
+        put_bulk(out, word);
+    }
+}
+
+/// Appends a string of any bytes.
+pub fn put_bulk(out: &mut Vec<u8>, text: &[u8]) {
+    put_front(out, b'$', text.len());
+    out.extend_from_slice(text);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends what begins an array (`*`), a map (`%`, a key and its value count
+/// once) or a push (`>`) of so many values.
+pub fn put_front(out: &mut Vec<u8>, kind: u8, count: usize) {
+    out.push(kind);
+    decimal::put(out, count as u64);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a number.
+pub fn put_integer(out: &mut Vec<u8>, number: i64) {
+    out.push(b':');
+    if number < 0 {
+        out.push(b'-');
+    }
+    decimal::put(out, number.unsigned_abs());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a word (`+`) or an error (`-`). It must hold no line's end: that is the caller's to see to.
+pub fn put_line(out: &mut Vec<u8>, kind: u8, text: &[u8]) {
+    out.push(kind);
+    out.extend_from_slice(text);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// What a client asks for, as far as publishing and subscribing go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command<'a> {
+    /// HELLO, with the version that is asked for; what follows it are options.
+    Hello(Option<&'a [u8]>, Values<'a>),
+    /// AUTH: the user, if one is named, and the password.
+    Auth(Option<&'a [u8]>, &'a [u8]),
+    /// PUBLISH: channel and message.
+    Publish(&'a [u8], &'a [u8]),
+    /// SUBSCRIBE: the channels.
+    Subscribe(Values<'a>),
+    /// PSUBSCRIBE: the patterns.
+    PatternSubscribe(Values<'a>),
+    /// PING, with a text to be given back.
+    Ping(Option<&'a [u8]>),
+    /// QUIT.
+    Quit,
+    /// Anything else: its name.
+    Other(&'a [u8]),
+}
+
+impl<'a> Command<'a> {
+    /// Understands an item that a client has sent. Commands in one line, as
+    /// they are typed by hand, are refused by [`Item::decode`] already.
+    pub fn of(item: &Item<'a>) -> Result<Self, Malformed> {
+        let none = || Malformed::new("a command is an array of strings");
+        let Item::Array(mut words) = *item else { return Err(none()) };
+        let name = words.next().and_then(|name| name.text()).ok_or_else(none)?;
+        let rest = words;
+        let mut next = || words.next().and_then(|word| word.text());
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        let few = || Malformed::new("a command lacks its arguments");
+        Ok(if is("PUBLISH") {
+            Command::Publish(next().ok_or_else(few)?, next().ok_or_else(few)?)
+        } else if is("SUBSCRIBE") {
+            Command::Subscribe(rest)
+        } else if is("PSUBSCRIBE") {
+            Command::PatternSubscribe(rest)
+        } else if is("PING") {
+            Command::Ping(next())
+        } else if is("HELLO") {
+            let version = next();
+            Command::Hello(version, words)
+        } else if is("AUTH") {
+            let first = next().ok_or_else(few)?;
+            next().map_or(Command::Auth(None, first), |password| Command::Auth(Some(first), password))
+        } else if is("QUIT") {
+            Command::Quit
+        } else {
+            Command::Other(name)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
