@@ -176,7 +176,7 @@ pub struct BenchArgs {
 pub struct SystemsArgs {
     /// One system, in full.
     pub name: Option<String>,
-    /// Install it (Debian packages).
+    /// Install it: Debian packages, and pinned downloads in a cache folder.
     #[arg(long, requires = "name")]
     pub install: bool,
     /// Print JSON.

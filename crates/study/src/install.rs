@@ -1,16 +1,23 @@
 //! What is installed, and how to get the rest.
 
+mod cache;
+mod execute;
+mod plan;
+
 use crate::agent::{Agent, Incoming};
 use crate::scratch::Scratch;
+use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::{Client, Command, Event, Prepare, Role};
+use pubmark_model::server::Places;
 use pubmark_model::setting::{Settings, with_defaults};
 use pubmark_model::system::System;
 use pubmark_model::workload::{Pattern, Workload};
 use serde_json::{Map, Value};
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
+
+pub use cache::cache_folder;
 
 /// How long an agent may take to load a library.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -22,10 +29,16 @@ pub enum Presence {
     Here(Map<String, Value>),
     /// No, and why.
     Missing(String),
+    /// Only where someone else runs it.
+    External,
 }
 
-/// Finds out by trying: an agent loads the library and says which it is.
+/// Finds out by trying: an agent loads the library and says which it is; a
+/// broker's program says its version.
 pub fn probe(system: &System, agent: &[String]) -> Presence {
+    if system.broker() {
+        return probe_server(system);
+    }
     let tried = try_out(system, agent);
     match tried {
         Ok(versions) => Presence::Here(versions),
@@ -81,36 +94,225 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
     }
 }
 
-/// Where what is pinned is installed to: `$XDG_CACHE_HOME/pubmark/systems/NAME`.
-pub fn cache_folder(system: &System) -> PathBuf {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-    base.unwrap_or_else(std::env::temp_dir).join("pubmark").join("systems").join(&system.name)
+fn probe_server(system: &System) -> Presence {
+    let Some(server) = &system.server else { return Presence::External };
+    if let Some(why) = absent(system) {
+        return Presence::Missing(why);
+    }
+    let mut found = Map::new();
+    if let Some(version) = version(system) {
+        found.insert("version".into(), version.into());
+    }
+    let program = server.command.first().and_then(|word| find_program(&in_cache(system, word)));
+    found.extend(program.map(|path| ("program".to_owned(), path.display().to_string().into())));
+    Presence::Here(found)
 }
 
-/// The command that installs a system.
-pub fn command(system: &System) -> Option<Vec<String>> {
-    if system.install.debian.is_empty() {
+/// Why a system's server cannot be deployed here, with the way out; none if it
+/// can, or if `endpoint` names one that is there, or if there is no server.
+pub fn missing(system: &System, options: &Options) -> Option<String> {
+    if !system.broker() || options.text("endpoint").is_some() {
         return None;
     }
-    let words = ["apt-get", "install", "--yes", "--no-install-recommends"].into_iter().map(str::to_owned);
-    let sudo = (!nix::unistd::geteuid().is_root()).then(|| "sudo".to_owned());
-    Some(sudo.into_iter().chain(words).chain(system.install.debian.iter().cloned()).collect())
+    let Some(server) = &system.server else {
+        return Some(format!(
+            "pubmark does not start {}: {}name one that runs, as the option `endpoint` or as {}",
+            system.title,
+            hint(system),
+            format_args!("`pubmark bench {}://HOST:PORT`", system.driver),
+        ));
+    };
+    if options.text("deployment") != Some("docker") {
+        return absent(system);
+    }
+    if server.docker.is_none() {
+        return Some(format!("{} has no container image: set deployment = \"native\"", system.name));
+    }
+    find_program("docker")
+        .is_none()
+        .then(|| "`docker` is not found: install Docker, or set deployment = \"native\"".into())
 }
 
-/// Runs the command that installs a system; what it prints is the user's to see.
-pub fn install(system: &System) -> Result<(), String> {
-    let words = command(system).ok_or_else(|| format!("{} needs no installation", system.name))?;
-    let (program, arguments) = words.split_first().ok_or("nothing to run")?;
-    let status = std::process::Command::new(program).args(arguments).stdin(Stdio::null()).status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => {
-            Err(format!("`{}` failed ({status}); run it by hand, perhaps after `apt-get update`", words.join(" ")))
+/// Why a server's programs cannot be started natively.
+fn absent(system: &System) -> Option<String> {
+    let server = system.server.as_ref()?;
+    let name = &system.name;
+    if server.command.is_empty() {
+        return Some(format!(
+            "{} is not started as a process of its own: {}set deployment = \"docker\", or `endpoint` to one that runs",
+            system.title,
+            hint(system)
+        ));
+    }
+    let way = if commands(system).is_empty() {
+        hint(system)
+    } else {
+        format!("`pubmark systems {name} --install` brings it")
+    };
+    if system.install.cached() && !cache::is_whole(system) {
+        return Some(format!("{name} is not installed: {way}"));
+    }
+    let programs = server.prepare.iter().chain([&server.command]).filter_map(|command| command.first());
+    let lacking = programs.map(|word| in_cache(system, word)).find(|word| find_program(word).is_none());
+    // What the preparations make cannot be there yet.
+    lacking.filter(|word| !word.contains("{dir}")).map(|word| format!("`{word}` is not found: {way}"))
+}
+
+fn hint(system: &System) -> String {
+    if system.install.manual.is_empty() { String::new() } else { format!("{}; ", system.install.manual) }
+}
+
+/// A text of a system file with `{cache}` filled in and the rest as it is.
+fn in_cache(system: &System, text: &str) -> String {
+    text.replace("{cache}", &cache_folder(system).display().to_string())
+}
+
+/// The version of what would be started: what the program says of itself, or
+/// else the version of the first artifact that is pinned.
+pub fn version(system: &System) -> Option<String> {
+    let server = system.server.as_ref()?;
+    if server.version.is_empty() {
+        let install = &system.install;
+        let maven = install.maven.first().and_then(|pin| pin.split(':').nth(2));
+        let pinned = maven.or_else(|| install.pip.first().and_then(|pin| pin.split("==").nth(1)));
+        return pinned.or_else(|| install.cargo.first().and_then(|pin| pin.split('@').nth(1))).map(str::to_owned);
+    }
+    let places = Places { cache: cache_folder(system).display().to_string(), ..Places::default() };
+    let command: Vec<String> = server.version.iter().map(|word| places.fill(word)).collect::<Result<_, _>>().ok()?;
+    let printed = execute::output(&command, ANSWER).ok()?;
+    version_in(&printed, &server.version_after)
+}
+
+/// The word that stands behind `after`.
+fn version_in(printed: &str, after: &str) -> Option<String> {
+    let (_, rest) = printed.split_once(after)?;
+    let word = rest.split(|c: char| c.is_whitespace() || c == ',' || c == ')').find(|word| !word.is_empty())?;
+    Some(word.to_owned())
+}
+
+/// Finds a program: on the path, in the folders of system programs (which are
+/// on root's path alone), or beside pubmark itself.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mine = std::env::current_exe().ok().and_then(|program| program.parent().map(Path::to_owned));
+    let system = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    find_in(name, std::env::split_paths(&path).chain(system).chain(mine))
+}
+
+fn find_in(name: &str, folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let runs = |path: &PathBuf| {
+        std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(runs);
+    }
+    folders.map(|folder| folder.join(name)).find(runs)
+}
+
+/// The commands that would install a system here, in order.
+pub fn commands(system: &System) -> Vec<Vec<String>> {
+    let fetch = plan::fetch(system, &cache_folder(system));
+    packages(system).into_iter().chain(fetch).map(|step| step.command).collect()
+}
+
+fn packages(system: &System) -> Option<plan::Step> {
+    let packages = plan::debian(&system.install, &|program| find_program(program).is_some());
+    (!packages.is_empty()).then(|| plan::apt(&packages, nix::unistd::geteuid().is_root()))
+}
+
+/// Installs a system, unless it is there; `say` is told each command first.
+pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), String> {
+    if commands(system).is_empty() {
+        return Err(match system.install.manual.as_str() {
+            "" => format!("{} needs no installation", system.name),
+            manual => format!("{} cannot be installed by pubmark: {manual}", system.name),
+        });
+    }
+    if system.broker() && absent(system).is_none() {
+        return Ok(());
+    }
+    if let Some(step) = packages(system) {
+        say(&step.command.join(" "));
+        execute::run(&step.command, step.limit).map_err(|error| {
+            format!("{error}: try again after `apt-get update`; on systems other than Debian's kin, use their own package manager")
+        })?;
+    }
+    if system.install.cached() && !cache::is_whole(system) {
+        cache::gather(system, say)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn broker(more: &str) -> System {
+        let top = "title = \"T\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mqtt\"\npatterns = [\"pairs\"]\n";
+        System::parse("t", "t.toml", &format!("{top}{more}")).unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    fn server(program: &str) -> System {
+        broker(&format!(
+            "[server]\nendpoint = \"mqtt://127.0.0.1:{{port}}\"\ncommand = [\"{program}\"]\nversion = [\"{program}\", \"-v\"]\nversion_after = \"fake \"\n[install]\nmanual = \"ask its makers\""
+        ))
+    }
+
+    #[test]
+    fn a_program_that_runs_is_present_and_says_its_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("broker");
+        let system = server(&program.display().to_string());
+        let nothing = Options::new();
+        assert!(missing(&system, &nothing).unwrap().contains("ask its makers"));
+        std::fs::write(&program, "#!/bin/sh\necho \"fake 1.2.3, of today\" >&2\n").unwrap();
+        assert!(missing(&system, &nothing).is_some(), "a file that cannot be run is no program");
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        assert_eq!(missing(&system, &nothing), None);
+        assert_eq!(version(&system).as_deref(), Some("1.2.3"));
+        let Presence::Here(found) = probe(&system, &[]) else { panic!("it is here") };
+        assert_eq!((found["version"].as_str(), found["program"].as_str()), (Some("1.2.3"), program.to_str()));
+    }
+
+    #[test]
+    fn programs_are_found_by_name_in_the_order_of_the_folders() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        for folder in &folders {
+            std::fs::write(folder.path().join("b"), "").unwrap();
         }
-        Err(error) => Err(format!(
-            "`{program}` cannot be run ({error}): this is made for Debian and its kin; elsewhere install {} by your own package manager",
-            system.install.debian.join(", ")
-        )),
+        std::fs::set_permissions(folders[1].path().join("b"), PermissionsExt::from_mode(0o755)).unwrap();
+        let paths = || folders.iter().map(|folder| folder.path().to_owned());
+        assert_eq!(find_in("b", paths()), Some(folders[1].path().join("b")));
+        assert_eq!(find_in("c", paths()), None);
+    }
+
+    #[test]
+    fn what_cannot_be_deployed_says_the_way_out() {
+        let options = |pairs: &[(&str, &str)]| -> Options {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect()
+        };
+        let external = broker("[install]\nmanual = \"it is sold\"");
+        assert_eq!(probe(&external, &[]), Presence::External);
+        let why = missing(&external, &Options::new()).unwrap();
+        assert!(why.contains("it is sold") && why.contains("pubmark bench mqtt://HOST:PORT"), "{why}");
+        assert_eq!(missing(&external, &options(&[("endpoint", "mqtt://h")])), None);
+        let native = server("no-such-program");
+        let why = missing(&native, &options(&[("deployment", "docker")])).unwrap();
+        assert!(why.contains("no container image"), "{why}");
+        assert_eq!(missing(registry::find("kernel").unwrap(), &Options::new()), None);
+        let why = missing(&broker(&format!("{PINNED}[install]\npip = [\"x==1\"]")), &Options::new()).unwrap();
+        assert!(why.contains("pubmark systems t --install"), "{why}");
+    }
+
+    const PINNED: &str = "[server]\nendpoint = \"mqtt://127.0.0.1:{port}\"\ncommand = [\"{cache}/python/bin/x\"]\n";
+
+    #[test]
+    fn a_version_is_the_word_behind_its_mark() {
+        assert_eq!(version_in("Redis server v=7.0.15 sha=0", "v=").as_deref(), Some("7.0.15"));
+        assert_eq!(version_in("\n3.10.8\n", "").as_deref(), Some("3.10.8"));
+        assert_eq!(version_in("mosquitto", "version "), None);
     }
 }

@@ -185,7 +185,8 @@ fn systems_are_listed_with_their_versions() {
     let place = Place::new();
     let output = place.run(&["systems", "--json"]);
     let list: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    for system in list.as_array().unwrap() {
+    let libraries = list.as_array().unwrap().iter().filter(|system| system["protocol"].is_null());
+    for system in libraries {
         assert!(system["missing"].is_null(), "{system}");
         assert!(system["versions"]["version"].is_string(), "{system}");
     }
