@@ -13,7 +13,7 @@ pub mod redis;
 mod shared_library;
 mod zeromq;
 
-use crate::shard::Play;
+use crate::shard::{self, Play};
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
 use pubmark_model::workload::{Pattern, Transport};
@@ -125,7 +125,9 @@ pub enum Kind {
 pub const REGISTRY: &[(&str, Kind)] = &[
     ("kernel", Kind::Sockets(kernel::load)),
     ("nanomsg", Kind::Sockets(nanomsg::load)),
+    ("nats", Kind::Sessions(shard::play::<nats::Nats>)),
     ("nng", Kind::Sockets(nng::load)),
+    ("redis", Kind::Sessions(shard::play::<redis::Redis>)),
     ("zeromq", Kind::Sockets(zeromq::load)),
 ];
 

@@ -251,7 +251,9 @@ impl Play {
             let members: Vec<usize> = (0..self.parts.len()).filter(|index| self.parts[*index].wave == wave).collect();
             for index in &members {
                 let part = &mut self.parts[*index];
-                connect(part, &bound)?;
+                if deployed.endpoint().is_none() {
+                    connect(part, &bound)?;
+                }
                 let server = deployed.endpoint().map(|endpoint| ServerAddress {
                     endpoint: endpoint.to_owned(),
                     run: run.clone(),
