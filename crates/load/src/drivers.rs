@@ -1,6 +1,7 @@
 //! Drivers: the code that speaks to a system, one file each, and their registry.
 
 mod kernel;
+pub mod mqtt;
 mod nanomsg;
 mod nng;
 pub mod port;

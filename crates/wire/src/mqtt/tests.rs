@@ -307,7 +307,11 @@ proptest! {
     }
 
     #[test]
-    fn damage_is_survived((version, mut bytes) in versions_and_packets(), at in any::<prop::sample::Index>(), bit in 0u8..8) {
+    fn damage_is_survived(
+        (version, mut bytes) in versions_and_packets(),
+        at in any::<prop::sample::Index>(),
+        bit in 0u8..8,
+    ) {
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
         if let Ok(Some((_, used))) = decode(&bytes, version) {
