@@ -5,6 +5,7 @@ mod conversation;
 mod foreign;
 mod kernel;
 mod leaves;
+pub mod mqtt;
 mod nanomsg;
 pub mod nats;
 mod nng;
@@ -124,6 +125,7 @@ pub enum Kind {
 /// Every driver of the built-in agent, by name; the mock comes on top.
 pub const REGISTRY: &[(&str, Kind)] = &[
     ("kernel", Kind::Sockets(kernel::load)),
+    ("mqtt", Kind::Sessions(shard::play::<mqtt::Mqtt>)),
     ("nanomsg", Kind::Sockets(nanomsg::load)),
     ("nats", Kind::Sessions(shard::play::<nats::Nats>)),
     ("nng", Kind::Sockets(nng::load)),

@@ -4,6 +4,7 @@
 #![deny(missing_docs)]
 
 mod decimal;
+pub mod mqtt;
 pub mod nats;
 pub mod resp;
 

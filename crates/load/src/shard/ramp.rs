@@ -140,6 +140,9 @@ impl<S: Session> Shard<'_, S> {
                     "the server took the connection and did not answer the handshake within 10 s: does it speak this protocol?"
                 }
             };
+            if self.ramp.counts.opened == 0 {
+                return Err(self.ramp.refusal(what));
+            }
             self.failed_attempt(index as usize, what)?;
         }
         if now > self.ramp.last_up_ns + self.ramp.timeout_ns {

@@ -1,0 +1,480 @@
+//! MQTT 3.1.1 and MQTT 5: one client's conversation with a broker.
+
+#[cfg(test)]
+mod tests;
+
+use crate::session::{Fault, Heard, Part, Session, Terms};
+use pubmark_model::options::OptionValues;
+use pubmark_model::protocol::Role;
+use pubmark_wire::Malformed;
+use pubmark_wire::mqtt::reason::{self, FAILURE, NOT_AUTHORISED, UNKNOWN_PACKET_ID};
+use pubmark_wire::mqtt::server::Connect;
+use pubmark_wire::mqtt::{Ack, Connack, Packet, Publish, Qos, Version, decode, encode};
+use std::collections::VecDeque;
+
+/// How long a durable subscription of MQTT 5 outlives its connection, s: a day.
+const DURABLE_S: u32 = 86_400;
+/// Packet identifiers there are: 1 to 65535.
+const IDENTIFIERS: usize = u16::MAX as usize;
+const NS_PER_S: u64 = 1_000_000_000;
+/// The first byte of a CONNACK, the only packet that a server may begin with.
+const CONNACK: u8 = 0x20;
+/// Bytes of a foreign answer that are shown.
+const EXCERPT_BYTES: usize = 40;
+/// How other protocols begin.
+const OTHERS: [(&[u8], &str); 6] = [
+    (b"HTTP/", "HTTP"),
+    (b"INFO ", "NATS"),
+    (b"-ERR", "RESP, as Redis does"),
+    (b"AMQP", "AMQP"),
+    (b"SSH-", "SSH"),
+    (b"\x15\x03", "TLS: write mqtts://"),
+];
+
+/// What all clients have in common.
+pub struct Settings {
+    version: Version,
+    qos: Qos,
+    durable: bool,
+    retain: bool,
+    user: Option<String>,
+    password: Option<String>,
+    /// 0 turns it off.
+    keep_alive_s: u16,
+    inflight: u16,
+}
+
+/// How far an exchange that the client began has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// PUBLISH is sent: PUBACK or PUBREC comes next.
+    Published,
+    /// PUBREL is sent: PUBCOMP comes next.
+    Released,
+    /// SUBSCRIBE is sent.
+    Subscribing,
+    /// UNSUBSCRIBE is sent.
+    Unsubscribing,
+    /// It is over, but one begun earlier is not.
+    Over,
+}
+
+/// An exchange under a packet identifier of the client's.
+#[derive(Clone, Copy, Debug)]
+struct Exchange {
+    sequence: u32,
+    step: Step,
+}
+
+/// One client. What is under way at QoS 1 and 2 is held in a ring: the
+/// identifiers of its exchanges follow one another, so an acknowledgement is
+/// found by subtraction.
+pub struct Mqtt {
+    /// A publisher's topic. With leaves, the last one's number stands at its end.
+    topic: String,
+    /// Length of `topic` without a leaf.
+    trunk_bytes: usize,
+    leaves: u32,
+    exchanges: VecDeque<Exchange>,
+    /// Identifier of the first exchange in the ring.
+    first_id: u16,
+    /// PUBLISH packets whose acknowledgement is outstanding.
+    unacknowledged: u16,
+    /// How many there may be.
+    window: u16,
+    greeted: bool,
+    /// Identifiers, in order, of QoS 2 messages that were delivered and that
+    /// the server has not released yet.
+    unreleased: VecDeque<u16>,
+}
+
+impl Session for Mqtt {
+    type Settings = Settings;
+
+    const SEPARATOR: char = '/';
+    const REST: &'static str = "#";
+
+    fn settings(terms: &Terms<'_>) -> Result<Settings, String> {
+        let options = terms.options;
+        let version = match options.text("mqtt_version") {
+            None | Some("3.1.1") => Version::V3_1_1,
+            Some("5") => Version::V5,
+            Some(other) => return Err(format!("mqtt_version is `{other}`: write 3.1.1 or 5")),
+        };
+        let qos = Qos::from_number(terms.qos).ok_or_else(|| format!("qos is {}: MQTT knows 0, 1 and 2", terms.qos))?;
+        let keep_alive_ns = options.time_ns("keep_alive");
+        let keep_alive_s =
+            u16::try_from(keep_alive_ns / NS_PER_S).ok().filter(|_| keep_alive_ns.is_multiple_of(NS_PER_S));
+        let keep_alive_s = keep_alive_s.ok_or("keep_alive: write whole seconds, from 0s (off) to 65535s")?;
+        let inflight = u16::try_from(options.number("inflight")).unwrap_or(u16::MAX);
+        if inflight == 0 && qos > Qos::AtMostOnce {
+            return Err("inflight is 0, so nothing could be sent: write 1 to 65535".into());
+        }
+        // `mqtt://:password@host` names no user.
+        let given = |by_url: &Option<String>, name| {
+            let by_url = by_url.as_deref().filter(|text| !text.is_empty());
+            by_url.or_else(|| options.text(name)).map(str::to_owned)
+        };
+        let user = given(&terms.endpoint.user, "username");
+        let password = given(&terms.endpoint.password, "password");
+        if password.is_some() && user.is_none() && version == Version::V3_1_1 {
+            return Err("a password needs a user name in MQTT 3.1.1: set username as well".into());
+        }
+        if [&user, &password].into_iter().flatten().any(|text| text.len() > usize::from(u16::MAX)) {
+            return Err("user names and passwords of MQTT have 65,535 bytes at most".into());
+        }
+        let (durable, retain) = (terms.durable, options.flag("retain"));
+        Ok(Settings { version, qos, durable, retain, user, password, keep_alive_s, inflight })
+    }
+
+    fn new(settings: &Settings, part: &Part) -> Self {
+        let topic = if part.role == Role::Publisher { part.topic.clone() } else { String::new() };
+        Mqtt {
+            trunk_bytes: topic.len(),
+            topic,
+            leaves: part.leaves,
+            exchanges: VecDeque::new(),
+            first_id: 1,
+            unacknowledged: 0,
+            window: settings.inflight,
+            greeted: false,
+            unreleased: VecDeque::new(),
+        }
+    }
+
+    fn open(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
+        let remembered = settings.durable && part.role == Role::Subscriber;
+        let connect = Connect {
+            client_id: &part.name,
+            clean_start: !remembered,
+            keep_alive_s: settings.keep_alive_s,
+            user: settings.user.as_deref(),
+            password: settings.password.as_deref().map(str::as_bytes),
+            will: None,
+            session_expiry_s: if remembered { DURABLE_S } else { 0 },
+            receive_maximum: u16::MAX,
+        };
+        // Names are short, and the settings have been checked: it fits.
+        let _ = encode::connect(out, settings.version, &connect);
+    }
+
+    fn input(
+        &mut self,
+        settings: &Settings,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<usize, Fault> {
+        let mut done = 0;
+        if !self.greeted {
+            if bytes.first().is_some_and(|first| *first != CONNACK) {
+                return Err(foreign(bytes));
+            }
+            match decode(bytes, settings.version).map_err(|_| foreign(bytes))? {
+                Some((Packet::Connack(connack), used)) => {
+                    self.greet(settings, &connack)?;
+                    heard(Heard::Connected);
+                    done = used;
+                }
+                _ => return Ok(0),
+            }
+        }
+        while let Some((packet, used)) =
+            decode(&bytes[done..], settings.version).map_err(|why| broken(settings, &why))?
+        {
+            self.packet(settings, &packet, out, heard)?;
+            done += used;
+        }
+        Ok(done)
+    }
+
+    fn subscribe(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
+        if let Some(id) = self.begin(0, Step::Subscribing) {
+            // A topic that is too long for MQTT is never subscribed: the deadline says so.
+            let _ = encode::subscribe(out, settings.version, id, &[(&filter(part), settings.qos)]);
+        }
+    }
+
+    fn publish(&mut self, settings: &Settings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
+        let mut id = 0;
+        if settings.qos > Qos::AtMostOnce {
+            if self.unacknowledged >= self.window || self.exchanges.len() >= IDENTIFIERS {
+                return false;
+            }
+            id = self.id_at(self.exchanges.len());
+        }
+        if self.leaves > 1 {
+            self.topic.truncate(self.trunk_bytes);
+            self.topic.push(Self::SEPARATOR);
+            push_number(&mut self.topic, sequence % self.leaves);
+        }
+        let publish = Publish {
+            dup: false,
+            qos: settings.qos,
+            retain: settings.retain,
+            topic: &self.topic,
+            id,
+            alias: None,
+            payload: message,
+        };
+        if encode::publish(out, settings.version, &publish).is_err() {
+            return false;
+        }
+        if id != 0 {
+            self.exchanges.push_back(Exchange { sequence, step: Step::Published });
+            self.unacknowledged += 1;
+        }
+        true
+    }
+
+    fn keep_alive(&mut self, _: &Settings, out: &mut Vec<u8>) {
+        encode::pingreq(out);
+    }
+
+    fn keep_alive_s(settings: &Settings) -> u32 {
+        u32::from(settings.keep_alive_s)
+    }
+
+    fn close(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
+        let remembered = settings.durable && part.role == Role::Subscriber;
+        if remembered && let Some(id) = self.begin(0, Step::Unsubscribing) {
+            let _ = encode::unsubscribe(out, settings.version, id, &[&filter(part)]);
+        }
+        encode::disconnect(out, settings.version, 0, remembered.then_some(0));
+    }
+
+    fn unacknowledged(&self) -> usize {
+        usize::from(self.unacknowledged)
+    }
+}
+
+impl Mqtt {
+    /// The server's first answer.
+    fn greet(&mut self, settings: &Settings, connack: &Connack<'_>) -> Result<(), Fault> {
+        if connack.code != 0 {
+            let temporary = reason::connack_is_temporary(connack.code);
+            let words = reason::connack_words(connack.code);
+            return Err(refusal("the connection", words, connack.code, connack.text, temporary));
+        }
+        if connack.maximum_qos < settings.qos {
+            let (carried, wanted) = (connack.maximum_qos as u8, settings.qos as u8);
+            return Err(Fault::Denied(format!(
+                "the server carries QoS {carried} at most, and QoS {wanted} is asked for"
+            )));
+        }
+        if settings.retain && !connack.retain_available {
+            return Err(Fault::Denied("the server keeps no retained messages: set retain = false".into()));
+        }
+        // A PINGREQ goes out after half of what the client offered; a server
+        // waits for one and a half times what it demands.
+        let offered_s = if settings.keep_alive_s == 0 { u16::MAX } else { settings.keep_alive_s };
+        if let Some(demanded_s) =
+            connack.keep_alive_s.filter(|demanded_s| *demanded_s > 0 && offered_s / 2 > *demanded_s)
+        {
+            let advice =
+                format!("the server wants a sign of life every {demanded_s} s: set keep_alive = {demanded_s}s");
+            return Err(Fault::Denied(advice));
+        }
+        self.window = self.window.min(connack.receive_maximum);
+        self.greeted = true;
+        Ok(())
+    }
+
+    fn packet(
+        &mut self,
+        settings: &Settings,
+        packet: &Packet<'_>,
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<(), Fault> {
+        match *packet {
+            Packet::Publish(ref publish) => self.message(settings, publish, out, heard),
+            Packet::Puback(ack) => self.finish(ack, settings.qos == Qos::AtLeastOnce, Step::Published, heard),
+            Packet::Pubcomp(ack) => self.finish(ack, true, Step::Released, heard),
+            Packet::Pubrec(ack) => self.release(settings, ack, out),
+            Packet::Pubrel(Ack { id, .. }) => {
+                let place = self.unreleased.binary_search(&id);
+                let known = place.is_ok_and(|place| self.unreleased.remove(place).is_some());
+                let reason = if known { 0 } else { UNKNOWN_PACKET_ID };
+                encode::pubcomp(out, settings.version, Ack { id, reason });
+                Ok(())
+            }
+            Packet::Suback { id, codes, text } => {
+                self.subscribed(settings, id, codes, text)?;
+                heard(Heard::Subscribed);
+                Ok(())
+            }
+            Packet::Unsuback { id, .. } => {
+                if let Some(index) = self.at_step(id, Step::Unsubscribing) {
+                    self.end(index);
+                }
+                Ok(())
+            }
+            Packet::Pingresp => Ok(()),
+            Packet::Disconnect { reason, text } => {
+                let temporary = reason == 0 || reason::is_temporary(reason);
+                let words = if reason == 0 { "for no reason that it gives" } else { reason::words(reason) };
+                Err(fault(format!("the server ends the connection: {}", detail(words, reason, text)), temporary))
+            }
+            Packet::Connack(_) => Err(broken(settings, &Malformed::new("a second CONNACK"))),
+            Packet::Auth { .. } => Err(broken(settings, &Malformed::new("an AUTH that nobody asked for"))),
+        }
+    }
+
+    /// A message for this client.
+    fn message(
+        &mut self,
+        settings: &Settings,
+        publish: &Publish<'_>,
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<(), Fault> {
+        if publish.alias.is_some() {
+            return Err(broken(settings, &Malformed::new("a topic alias, where the client allows none")));
+        }
+        let ack = Ack { id: publish.id, reason: 0 };
+        match publish.qos {
+            Qos::AtMostOnce => heard(Heard::Message(publish.payload)),
+            Qos::AtLeastOnce => {
+                heard(Heard::Message(publish.payload));
+                encode::puback(out, settings.version, ack);
+            }
+            Qos::ExactlyOnce => {
+                // Until the server releases the identifier it is the same message again.
+                if let Err(place) = self.unreleased.binary_search(&ack.id) {
+                    self.unreleased.insert(place, ack.id);
+                    heard(Heard::Message(publish.payload));
+                }
+                encode::pubrec(out, settings.version, ack);
+            }
+        }
+        Ok(())
+    }
+
+    /// PUBREC: the server has the message, and is told to hand it on. One that
+    /// comes again is answered again.
+    fn release(&mut self, settings: &Settings, ack: Ack, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let mut reason = 0;
+        if let Some(index) = self.at_step(ack.id, Step::Published).filter(|_| settings.qos == Qos::ExactlyOnce) {
+            if ack.reason >= FAILURE {
+                return self.reject(index, ack.reason);
+            }
+            self.exchanges[index].step = Step::Released;
+        } else if self.at_step(ack.id, Step::Released).is_none() {
+            reason = UNKNOWN_PACKET_ID;
+        }
+        encode::pubrel(out, settings.version, Ack { id: ack.id, reason });
+        Ok(())
+    }
+
+    /// PUBACK or PUBCOMP: a publication is over. What is at another step, or
+    /// over already, is left as it is, so that no message counts twice.
+    fn finish(&mut self, ack: Ack, expected: bool, step: Step, heard: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+        let Some(index) = self.at_step(ack.id, step).filter(|_| expected) else { return Ok(()) };
+        if ack.reason >= FAILURE {
+            return self.reject(index, ack.reason);
+        }
+        let sequence = self.exchanges[index].sequence;
+        self.unacknowledged -= 1;
+        self.end(index);
+        heard(Heard::Acknowledged(sequence));
+        Ok(())
+    }
+
+    /// The server has not taken the message: its place is free, and it is not acknowledged.
+    fn reject(&mut self, index: usize, code: u8) -> Result<(), Fault> {
+        self.unacknowledged -= 1;
+        self.end(index);
+        if code == NOT_AUTHORISED {
+            return Err(refusal("a message", reason::words(code), code, None, false));
+        }
+        Ok(())
+    }
+
+    fn subscribed(&mut self, settings: &Settings, id: u16, codes: &[u8], text: Option<&str>) -> Result<(), Fault> {
+        let (Some(index), [granted]) = (self.at_step(id, Step::Subscribing), codes) else {
+            return Err(broken(settings, &Malformed::new("a SUBACK for what was not asked")));
+        };
+        self.end(index);
+        if *granted >= FAILURE {
+            let words = reason::words(*granted);
+            return Err(refusal("the subscription", words, *granted, text, reason::is_temporary(*granted)));
+        }
+        let wanted = settings.qos as u8;
+        if *granted < wanted {
+            return Err(Fault::Denied(format!("the server grants QoS {granted}, and QoS {wanted} is asked for")));
+        }
+        Ok(())
+    }
+
+    /// Begins an exchange; none where all identifiers are in use.
+    fn begin(&mut self, sequence: u32, step: Step) -> Option<u16> {
+        let free = self.exchanges.len() < IDENTIFIERS;
+        free.then(|| {
+            self.exchanges.push_back(Exchange { sequence, step });
+            self.id_at(self.exchanges.len() - 1)
+        })
+    }
+
+    /// The identifier of a place in the ring.
+    fn id_at(&self, index: usize) -> u16 {
+        ((usize::from(self.first_id) - 1 + index) % IDENTIFIERS + 1) as u16
+    }
+
+    /// The place of an exchange that is at this step.
+    fn at_step(&self, id: u16, step: Step) -> Option<usize> {
+        let index = (usize::from(id) + IDENTIFIERS - usize::from(self.first_id)) % IDENTIFIERS;
+        self.exchanges.get(index).filter(|exchange| exchange.step == step).map(|_| index)
+    }
+
+    /// Ends an exchange, and takes from the ring what is over at its front.
+    fn end(&mut self, index: usize) {
+        self.exchanges[index].step = Step::Over;
+        while self.exchanges.front().is_some_and(|exchange| exchange.step == Step::Over) {
+            self.exchanges.pop_front();
+            self.first_id = self.id_at(1);
+        }
+    }
+}
+
+/// What a subscriber asks for. Servers of MQTT 3.1.1 that share subscriptions
+/// among a group spell it as MQTT 5 does (4.8.2).
+fn filter(part: &Part) -> String {
+    match &part.group {
+        Some(group) => format!("$share/{group}/{}", part.topic),
+        None => part.topic.clone(),
+    }
+}
+
+/// Appends a number without the machinery of formatting: this is done for each message.
+fn push_number(text: &mut String, number: u32) {
+    if number > 9 {
+        push_number(text, number / 10);
+    }
+    text.push(char::from(b'0' + (number % 10) as u8));
+}
+
+fn detail(words: &str, code: u8, text: Option<&str>) -> String {
+    let text = text.map(|text| format!(", \"{text}\"")).unwrap_or_default();
+    format!("{words} (code 0x{code:02X}{text})")
+}
+
+fn fault(text: String, temporary: bool) -> Fault {
+    if temporary { Fault::Busy(text) } else { Fault::Denied(text) }
+}
+
+fn refusal(what: &str, words: &str, code: u8, text: Option<&str>, temporary: bool) -> Fault {
+    fault(format!("the server refuses {what}: {}", detail(words, code, text)), temporary)
+}
+
+fn broken(settings: &Settings, why: &Malformed) -> Fault {
+    Fault::Foreign(format!("the server does not keep to MQTT {}: {why}", settings.version))
+}
+
+/// An answer that begins with no CONNACK.
+fn foreign(bytes: &[u8]) -> Fault {
+    let shown = bytes[..bytes.len().min(EXCERPT_BYTES)].escape_ascii();
+    let other = OTHERS.iter().find(|(beginning, _)| bytes.starts_with(beginning));
+    let speaks = other.map(|(_, name)| format!("; it seems to speak {name}")).unwrap_or_default();
+    Fault::Foreign(format!("the server answered with `{shown}`, which is not MQTT{speaks}"))
+}

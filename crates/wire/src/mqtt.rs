@@ -1,0 +1,440 @@
+//! MQTT 3.1.1 and MQTT 5 (OASIS standards; section numbers in brackets are
+//! theirs). Packets borrow from the bytes that they were read from; a PUBLISH
+//! and its acknowledgements are read and written without an allocation.
+//!
+//! [`decode`] reads what a client receives, [`server::decode`] what a server
+//! receives, [`encode`] writes both.
+
+pub mod encode;
+mod properties;
+mod read;
+pub mod reason;
+pub mod server;
+#[cfg(test)]
+mod tests;
+
+use crate::Malformed;
+use properties::Value;
+use read::Reader;
+use std::fmt;
+
+/// The most bytes that a packet may have after its fixed header: 256 MiB less
+/// one, all that four bytes of length can say (MQTT 3.1.1, 2.2.3).
+pub const REMAINING_BYTES_MAX: usize = 268_435_455;
+
+/// Which MQTT is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// MQTT 3.1.1, protocol level 4.
+    V3_1_1,
+    /// MQTT 5, protocol level 5.
+    V5,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Version::V5 { "5" } else { "3.1.1" })
+    }
+}
+
+/// Quality of service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Qos {
+    /// QoS 0.
+    AtMostOnce = 0,
+    /// QoS 1.
+    AtLeastOnce = 1,
+    /// QoS 2.
+    ExactlyOnce = 2,
+}
+
+impl Qos {
+    /// The quality of service of a number from 0 to 2.
+    pub fn from_number(number: u8) -> Option<Qos> {
+        match number {
+            0 => Some(Qos::AtMostOnce),
+            1 => Some(Qos::AtLeastOnce),
+            2 => Some(Qos::ExactlyOnce),
+            _ => None,
+        }
+    }
+}
+
+/// A message on its way (3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Publish<'a> {
+    /// Whether it may have been sent before.
+    pub dup: bool,
+    /// Quality of service.
+    pub qos: Qos,
+    /// Whether it is (to be) kept for later subscribers.
+    pub retain: bool,
+    /// Where it goes to; empty only with an alias.
+    pub topic: &'a str,
+    /// Packet identifier; 0 at QoS 0, and only there.
+    pub id: u16,
+    /// MQTT 5: a number that stands for the topic. Other properties are
+    /// checked and left out.
+    pub alias: Option<u16>,
+    /// The message.
+    pub payload: &'a [u8],
+}
+
+/// PUBACK, PUBREC, PUBREL or PUBCOMP (3.4 to 3.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// Packet identifier of the PUBLISH.
+    pub id: u16,
+    /// MQTT 5: reason code; 0 in MQTT 3.1.1.
+    pub reason: u8,
+}
+
+/// The server's answer to CONNECT (3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connack<'a> {
+    /// Whether the server remembers a session of this client.
+    pub session_present: bool,
+    /// 0 if the client is accepted, else as [`reason::connack_words`] says.
+    pub code: u8,
+    /// QoS 1 and 2 messages that the server takes unacknowledged; 65535 unless it says less.
+    pub receive_maximum: u16,
+    /// The highest QoS that the server carries.
+    pub maximum_qos: Qos,
+    /// Whether the server keeps retained messages.
+    pub retain_available: bool,
+    /// The largest packet that the server takes, bytes, if it says so.
+    pub maximum_packet_bytes: Option<u32>,
+    /// The keep alive that replaces the client's, s, if there is one.
+    pub keep_alive_s: Option<u16>,
+    /// What the server says beside the code.
+    pub text: Option<&'a str>,
+}
+
+impl Connack<'_> {
+    /// An answer with this code and nothing else.
+    pub fn new(code: u8) -> Self {
+        Connack {
+            session_present: false,
+            code,
+            receive_maximum: u16::MAX,
+            maximum_qos: Qos::ExactlyOnce,
+            retain_available: true,
+            maximum_packet_bytes: None,
+            keep_alive_s: None,
+            text: None,
+        }
+    }
+}
+
+/// What a client receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packet<'a> {
+    /// The answer to CONNECT.
+    Connack(Connack<'a>),
+    /// A message.
+    Publish(Publish<'a>),
+    /// The end of a publication at QoS 1.
+    Puback(Ack),
+    /// The second step of a publication at QoS 2.
+    Pubrec(Ack),
+    /// The third step of a publication at QoS 2.
+    Pubrel(Ack),
+    /// The end of a publication at QoS 2.
+    Pubcomp(Ack),
+    /// The answer to SUBSCRIBE (3.9).
+    Suback {
+        /// Packet identifier of the SUBSCRIBE.
+        id: u16,
+        /// For each filter in turn: the QoS granted, or [`reason::FAILURE`] and above.
+        codes: &'a [u8],
+        /// MQTT 5: what the server says beside the codes.
+        text: Option<&'a str>,
+    },
+    /// The answer to UNSUBSCRIBE (3.11).
+    Unsuback {
+        /// Packet identifier of the UNSUBSCRIBE.
+        id: u16,
+        /// MQTT 5: a reason code for each filter in turn; empty in MQTT 3.1.1.
+        codes: &'a [u8],
+    },
+    /// The answer to PINGREQ (3.13).
+    Pingresp,
+    /// MQTT 5: the server ends the connection (3.14).
+    Disconnect {
+        /// Reason code.
+        reason: u8,
+        /// What the server says beside the code.
+        text: Option<&'a str>,
+    },
+    /// MQTT 5: a step of an authentication (3.15).
+    Auth {
+        /// Reason code.
+        reason: u8,
+    },
+}
+
+/// Reads the packet at the start of `bytes` as a client, and says how many
+/// bytes it takes; none if more must arrive first. Only the first few bytes of
+/// an incomplete packet are looked at.
+pub fn decode(bytes: &[u8], version: Version) -> Result<Option<(Packet<'_>, usize)>, Malformed> {
+    let Some(frame) = frame(bytes, version, Side::Client)? else { return Ok(None) };
+    let Frame { kind, flags, body, total_bytes } = frame;
+    let v5 = version == Version::V5;
+    let packet = match kind {
+        Kind::Publish => Packet::Publish(publish(flags, body, version, properties::PUBLISH_BY_SERVER)?),
+        Kind::Puback => Packet::Puback(ack(body, version)?),
+        Kind::Pubrec => Packet::Pubrec(ack(body, version)?),
+        Kind::Pubrel => Packet::Pubrel(ack(body, version)?),
+        Kind::Pubcomp => Packet::Pubcomp(ack(body, version)?),
+        Kind::Connack => Packet::Connack(connack(body, version)?),
+        Kind::Suback => suback(body, v5)?,
+        Kind::Unsuback => unsuback(body, v5)?,
+        Kind::Pingresp => {
+            Reader(body).end("a PINGRESP")?;
+            Packet::Pingresp
+        }
+        Kind::Disconnect if v5 => {
+            let (reason, text) = reason_and_text(body, properties::DISCONNECT_BY_SERVER)?;
+            Packet::Disconnect { reason, text }
+        }
+        Kind::Auth if v5 => Packet::Auth { reason: reason_and_text(body, properties::AUTH)?.0 },
+        _ => return Err(misplaced(kind, Side::Client)),
+    };
+    Ok(Some((packet, total_bytes)))
+}
+
+/// Types of packets (2.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Connect,
+    Connack,
+    Publish,
+    Puback,
+    Pubrec,
+    Pubrel,
+    Pubcomp,
+    Subscribe,
+    Suback,
+    Unsubscribe,
+    Unsuback,
+    Pingreq,
+    Pingresp,
+    Disconnect,
+    Auth,
+}
+
+const KINDS: [Kind; 15] = [
+    Kind::Connect,
+    Kind::Connack,
+    Kind::Publish,
+    Kind::Puback,
+    Kind::Pubrec,
+    Kind::Pubrel,
+    Kind::Pubcomp,
+    Kind::Subscribe,
+    Kind::Suback,
+    Kind::Unsubscribe,
+    Kind::Unsuback,
+    Kind::Pingreq,
+    Kind::Pingresp,
+    Kind::Disconnect,
+    Kind::Auth,
+];
+
+/// As the standard writes it.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&format!("{self:?}").to_uppercase())
+    }
+}
+
+/// Who reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Client,
+    Server,
+}
+
+impl Kind {
+    /// Whether this side may receive such a packet at all.
+    fn reaches(self, side: Side, version: Version) -> bool {
+        match self {
+            Kind::Publish | Kind::Puback | Kind::Pubrec | Kind::Pubrel | Kind::Pubcomp => true,
+            Kind::Connect | Kind::Subscribe | Kind::Unsubscribe | Kind::Pingreq => side == Side::Server,
+            Kind::Connack | Kind::Suback | Kind::Unsuback | Kind::Pingresp => side == Side::Client,
+            Kind::Disconnect => side == Side::Server || version == Version::V5,
+            Kind::Auth => version == Version::V5,
+        }
+    }
+}
+
+/// A packet whose bytes are all there.
+struct Frame<'a> {
+    kind: Kind,
+    flags: u8,
+    body: &'a [u8],
+    total_bytes: usize,
+}
+
+/// Cuts off the packet at the start of `bytes` (2.2). What the first byte
+/// already shows to be wrong is refused before the rest arrives.
+fn frame(bytes: &[u8], version: Version, side: Side) -> Result<Option<Frame<'_>>, Malformed> {
+    let Some((&first, rest)) = bytes.split_first() else { return Ok(None) };
+    let flags = first & 0x0F;
+    let Some(&kind) = usize::from(first >> 4).checked_sub(1).and_then(|index| KINDS.get(index)) else {
+        return Err(Malformed::new(format!("0x{first:02X} begins no packet")));
+    };
+    let flags_are_right = match kind {
+        Kind::Publish => flags & 6 != 6 && (flags & 6 != 0 || flags & 8 == 0),
+        Kind::Pubrel | Kind::Subscribe | Kind::Unsubscribe => flags == 2,
+        _ => flags == 0,
+    };
+    if !flags_are_right {
+        return Err(Malformed::new(format!("0x{first:02X} begins a {kind} with flags that it cannot have")));
+    }
+    if !kind.reaches(side, version) {
+        return Err(misplaced(kind, side));
+    }
+    // MQTT 5 forbids a length of more bytes than needed (1.5.5), MQTT 3.1.1 does not.
+    let Some((remaining, used)) = read::variable(rest)? else { return Ok(None) };
+    if version == Version::V5 && used > 1 && rest[used - 1] == 0 {
+        return Err(Malformed::new("a packet's length takes more bytes than it needs"));
+    }
+    let body = &rest[used..];
+    let remaining = remaining as usize;
+    Ok(body.get(..remaining).map(|body| Frame { kind, flags, body, total_bytes: 1 + used + remaining }))
+}
+
+#[cold]
+fn misplaced(kind: Kind, side: Side) -> Malformed {
+    let reader = if side == Side::Client { "client" } else { "server" };
+    Malformed::new(format!("{kind} is nothing that a {reader} receives in this version"))
+}
+
+fn publish<'a>(
+    flags: u8,
+    body: &'a [u8],
+    version: Version,
+    allowed: properties::Set,
+) -> Result<Publish<'a>, Malformed> {
+    let mut reader = Reader(body);
+    let qos = match flags >> 1 & 3 {
+        0 => Qos::AtMostOnce,
+        1 => Qos::AtLeastOnce,
+        _ => Qos::ExactlyOnce,
+    };
+    let topic = reader.topic()?;
+    let id = if qos == Qos::AtMostOnce { 0 } else { reader.packet_id()? };
+    let mut alias = None;
+    if version == Version::V5 {
+        properties::read(&mut reader, allowed, |identifier, value| {
+            if let (properties::TOPIC_ALIAS, Value::Number(number)) = (identifier, value) {
+                alias = u16::try_from(number).ok();
+            }
+        })?;
+    }
+    if topic.is_empty() && alias.is_none() {
+        return Err(Malformed::new("a PUBLISH to an empty topic"));
+    }
+    let (dup, retain) = (flags & 8 != 0, flags & 1 != 0);
+    Ok(Publish { dup, qos, retain, topic, id, alias, payload: reader.0 })
+}
+
+fn ack(body: &[u8], version: Version) -> Result<Ack, Malformed> {
+    let mut reader = Reader(body);
+    let id = reader.packet_id()?;
+    let mut reason = 0;
+    if version == Version::V5 && !reader.0.is_empty() {
+        reason = reader.byte("a reason code")?;
+        if !reader.0.is_empty() {
+            properties::read(&mut reader, properties::ACK, |_, _| ())?;
+        }
+    }
+    reader.end("an acknowledgement")?;
+    Ok(Ack { id, reason })
+}
+
+fn connack(body: &[u8], version: Version) -> Result<Connack<'_>, Malformed> {
+    let mut reader = Reader(body);
+    let flags = reader.byte("the flags of a CONNACK")?;
+    if flags > 1 {
+        return Err(Malformed::new(format!("a CONNACK with flags 0x{flags:02X}")));
+    }
+    let mut connack = Connack::new(reader.byte("the code of a CONNACK")?);
+    connack.session_present = flags == 1;
+    // A server that knows only the other version answers in its own form, and
+    // always with a refusal: those are understood too.
+    match version {
+        Version::V3_1_1 if reader.0 == [0] && connack.code >= reason::FAILURE => reader.0 = &[],
+        Version::V3_1_1 if connack.code > 5 => {
+            return Err(Malformed::new(format!("a CONNACK with return code {}", connack.code)));
+        }
+        Version::V3_1_1 => {}
+        Version::V5 if reader.0.is_empty() && (1..=5).contains(&connack.code) => {}
+        Version::V5 => {
+            let mut maximum_qos = 2;
+            properties::read(&mut reader, properties::CONNACK, |identifier, value| match (identifier, value) {
+                (properties::RECEIVE_MAXIMUM, Value::Number(number)) => connack.receive_maximum = number as u16,
+                (properties::MAXIMUM_QOS, Value::Number(number)) => maximum_qos = number as u8,
+                (properties::RETAIN_AVAILABLE, Value::Number(number)) => connack.retain_available = number == 1,
+                (properties::MAXIMUM_PACKET_SIZE, Value::Number(number)) => connack.maximum_packet_bytes = Some(number),
+                (properties::SERVER_KEEP_ALIVE, Value::Number(number)) => connack.keep_alive_s = Some(number as u16),
+                (properties::REASON_STRING, Value::Text(text)) => connack.text = Some(text),
+                _ => {}
+            })?;
+            connack.maximum_qos = Qos::from_number(maximum_qos).unwrap_or(Qos::ExactlyOnce);
+        }
+    }
+    reader.end("a CONNACK")?;
+    Ok(connack)
+}
+
+fn suback(body: &[u8], v5: bool) -> Result<Packet<'_>, Malformed> {
+    let mut reader = Reader(body);
+    let id = reader.packet_id()?;
+    let text = if v5 { text_of(&mut reader, properties::ACK)? } else { None };
+    let granted = |code: u8| code <= 2 || if v5 { code >= reason::FAILURE } else { code == reason::FAILURE };
+    match reader.0.iter().find(|code| !granted(**code)) {
+        Some(wrong) => Err(Malformed::new(format!("a SUBACK with code 0x{wrong:02X}"))),
+        None if reader.0.is_empty() => Err(Malformed::new("a SUBACK without a code")),
+        None => Ok(Packet::Suback { id, codes: reader.0, text }),
+    }
+}
+
+fn unsuback(body: &[u8], v5: bool) -> Result<Packet<'_>, Malformed> {
+    let mut reader = Reader(body);
+    let id = reader.packet_id()?;
+    if v5 {
+        text_of(&mut reader, properties::ACK)?;
+    }
+    if v5 == reader.0.is_empty() {
+        return Err(Malformed::new(if v5 { "an UNSUBACK without a code" } else { "an UNSUBACK with codes" }));
+    }
+    Ok(Packet::Unsuback { id, codes: reader.0 })
+}
+
+/// A reason code and properties, of which either may be left out (3.14.2, 3.15.2).
+fn reason_and_text(body: &[u8], allowed: properties::Set) -> Result<(u8, Option<&str>), Malformed> {
+    let mut reader = Reader(body);
+    let (mut reason, mut text) = (0, None);
+    if !body.is_empty() {
+        reason = reader.byte("a reason code")?;
+    }
+    if !reader.0.is_empty() {
+        text = text_of(&mut reader, allowed)?;
+    }
+    reader.end("a packet")?;
+    Ok((reason, text))
+}
+
+/// Reads properties, of which the reason string is kept.
+fn text_of<'a>(reader: &mut Reader<'a>, allowed: properties::Set) -> Result<Option<&'a str>, Malformed> {
+    let mut text = None;
+    properties::read(reader, allowed, |identifier, value| {
+        if let (properties::REASON_STRING, Value::Text(words)) = (identifier, value) {
+            text = Some(words);
+        }
+    })?;
+    Ok(text)
+}

@@ -1,0 +1,125 @@
+//! Properties of MQTT 5 packets (2.2.2).
+
+use super::read::Reader;
+use crate::Malformed;
+
+pub(super) const SESSION_EXPIRY: u8 = 17;
+pub(super) const SERVER_KEEP_ALIVE: u8 = 19;
+pub(super) const REASON_STRING: u8 = 31;
+pub(super) const RECEIVE_MAXIMUM: u8 = 33;
+pub(super) const TOPIC_ALIAS: u8 = 35;
+pub(super) const MAXIMUM_QOS: u8 = 36;
+pub(super) const RETAIN_AVAILABLE: u8 = 37;
+pub(super) const USER_PROPERTY: u8 = 38;
+pub(super) const MAXIMUM_PACKET_SIZE: u8 = 39;
+const RESPONSE_TOPIC: u8 = 8;
+const SUBSCRIPTION_ID: u8 = 11;
+
+/// Identifiers of properties, a bit each.
+#[derive(Clone, Copy)]
+pub(super) struct Set(u64);
+
+impl Set {
+    pub(super) const fn of(identifiers: &[u8]) -> Set {
+        let (mut bits, mut at) = (0, 0);
+        while at < identifiers.len() {
+            bits |= 1 << identifiers[at];
+            at += 1;
+        }
+        Set(bits)
+    }
+
+    fn holds(self, identifier: u8) -> bool {
+        identifier < 64 && self.0 >> identifier & 1 == 1
+    }
+}
+
+/// What each packet may carry (2.2.2.2, table 2-4).
+pub(super) const CONNECT: Set = Set::of(&[17, 21, 22, 23, 25, 33, 34, 38, 39]);
+pub(super) const WILL: Set = Set::of(&[1, 2, 3, 8, 9, 24, 38]);
+pub(super) const CONNACK: Set = Set::of(&[17, 18, 19, 21, 22, 26, 28, 31, 33, 34, 36, 37, 38, 39, 40, 41, 42]);
+/// From a client a PUBLISH carries no subscription identifier (3.3.4).
+pub(super) const PUBLISH_BY_CLIENT: Set = Set::of(&[1, 2, 3, 8, 9, 35, 38]);
+pub(super) const PUBLISH_BY_SERVER: Set = Set::of(&[1, 2, 3, 8, 9, 11, 35, 38]);
+/// PUBACK, PUBREC, PUBREL, PUBCOMP, SUBACK, UNSUBACK.
+pub(super) const ACK: Set = Set::of(&[31, 38]);
+pub(super) const SUBSCRIBE: Set = Set::of(&[11, 38]);
+pub(super) const UNSUBSCRIBE: Set = Set::of(&[38]);
+pub(super) const DISCONNECT_BY_CLIENT: Set = Set::of(&[17, 31, 38]);
+pub(super) const DISCONNECT_BY_SERVER: Set = Set::of(&[28, 31, 38]);
+pub(super) const AUTH: Set = Set::of(&[21, 22, 31, 38]);
+
+/// A property's value, as far as anybody here asks for it.
+pub(super) enum Value<'a> {
+    Number(u32),
+    Text(&'a str),
+    /// Binary data, and pairs of strings.
+    Other,
+}
+
+/// Reads the properties of a packet, all of them checked, and hands each to `each`.
+#[inline]
+pub(super) fn read<'a>(
+    reader: &mut Reader<'a>,
+    allowed: Set,
+    each: impl FnMut(u8, Value<'a>),
+) -> Result<(), Malformed> {
+    // Most packets have none.
+    if let [0, rest @ ..] = reader.0 {
+        reader.0 = rest;
+        return Ok(());
+    }
+    read_some(reader, allowed, each)
+}
+
+fn read_some<'a>(reader: &mut Reader<'a>, allowed: Set, mut each: impl FnMut(u8, Value<'a>)) -> Result<(), Malformed> {
+    let length = reader.variable("the length of the properties")? as usize;
+    let Some((inside, rest)) = reader.0.split_at_checked(length) else {
+        return Err(Malformed::new(format!(
+            "{length} bytes of properties in a packet that has {} left",
+            reader.0.len()
+        )));
+    };
+    reader.0 = rest;
+    let mut properties = Reader(inside);
+    let mut seen = 0u64;
+    while !properties.0.is_empty() {
+        let identifier = properties.byte("a property")?;
+        if !allowed.holds(identifier) {
+            return Err(Malformed::new(format!("property {identifier} has no place in this packet")));
+        }
+        let repeated = seen >> identifier & 1 == 1;
+        if repeated && !matches!(identifier, USER_PROPERTY | SUBSCRIPTION_ID) {
+            return Err(Malformed::new(format!("property {identifier} stands twice in one packet")));
+        }
+        seen |= 1 << identifier;
+        each(identifier, value(identifier, &mut properties)?);
+    }
+    Ok(())
+}
+
+fn value<'a>(identifier: u8, reader: &mut Reader<'a>) -> Result<Value<'a>, Malformed> {
+    let what = "a property";
+    let number = match identifier {
+        1 | 23 | 25 | MAXIMUM_QOS | RETAIN_AVAILABLE | 40..=42 => match reader.byte(what)? {
+            flag @ 0..=1 => u32::from(flag),
+            other => return Err(Malformed::new(format!("property {identifier} is {other} where 0 or 1 can stand"))),
+        },
+        SERVER_KEEP_ALIVE | RECEIVE_MAXIMUM | 34 | TOPIC_ALIAS => u32::from(reader.short(what)?),
+        2 | SESSION_EXPIRY | 24 | MAXIMUM_PACKET_SIZE => reader.long(what)?,
+        SUBSCRIPTION_ID => reader.variable(what)?,
+        RESPONSE_TOPIC => return reader.topic().map(Value::Text),
+        3 | 18 | 21 | 26 | 28 | REASON_STRING => return reader.text(what).map(Value::Text),
+        9 | 22 => return reader.binary(what).map(|_| Value::Other),
+        USER_PROPERTY => {
+            reader.text(what)?;
+            return reader.text(what).map(|_| Value::Other);
+        }
+        _ => return Err(Malformed::new(format!("property {identifier} is unknown"))),
+    };
+    let never_zero = matches!(identifier, SUBSCRIPTION_ID | RECEIVE_MAXIMUM | TOPIC_ALIAS | MAXIMUM_PACKET_SIZE);
+    if never_zero && number == 0 {
+        return Err(Malformed::new(format!("property {identifier} is 0, which it never may be")));
+    }
+    Ok(Value::Number(number))
+}
