@@ -5,13 +5,26 @@ use pubmark_model::system::System;
 use std::sync::OnceLock;
 
 const SYSTEMS: &[(&str, &str)] = &[
+    ("activemq", include_str!("../../../systems/activemq.toml")),
+    ("amqp", include_str!("../../../systems/amqp.toml")),
+    ("apollo", include_str!("../../../systems/apollo.toml")),
+    ("artemis", include_str!("../../../systems/artemis.toml")),
+    ("emqx", include_str!("../../../systems/emqx.toml")),
+    ("hivemq", include_str!("../../../systems/hivemq.toml")),
+    ("jorammq", include_str!("../../../systems/jorammq.toml")),
     ("kernel", include_str!("../../../systems/kernel.toml")),
     ("mock", include_str!("../../../systems/mock.toml")),
+    ("moquette", include_str!("../../../systems/moquette.toml")),
     ("mosquitto", include_str!("../../../systems/mosquitto.toml")),
+    ("mqtt", include_str!("../../../systems/mqtt.toml")),
     ("nanomsg", include_str!("../../../systems/nanomsg.toml")),
     ("nats", include_str!("../../../systems/nats.toml")),
     ("nng", include_str!("../../../systems/nng.toml")),
+    ("rabbitmq-amqp", include_str!("../../../systems/rabbitmq-amqp.toml")),
+    ("rabbitmq-mqtt", include_str!("../../../systems/rabbitmq-mqtt.toml")),
     ("redis", include_str!("../../../systems/redis.toml")),
+    ("rumqttd", include_str!("../../../systems/rumqttd.toml")),
+    ("valkey", include_str!("../../../systems/valkey.toml")),
     ("zeromq", include_str!("../../../systems/zeromq.toml")),
 ];
 
