@@ -53,6 +53,12 @@ pub enum Command {
     AgentCheck(AgentCheckArgs),
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),
+    /// Keep a server for a coordinator, and end it when that is gone.
+    #[command(hide = true)]
+    Keep,
+    /// Become a server under limits.
+    #[command(hide = true)]
+    Launch(LaunchArgs),
 }
 
 /// `pubmark run`
@@ -235,4 +241,21 @@ pub struct AgentCheckArgs {
 pub struct CompletionsArgs {
     /// bash, zsh, fish, elvish or powershell.
     pub shell: clap_complete::Shell,
+}
+
+/// `pubmark launch`
+#[derive(Args)]
+pub struct LaunchArgs {
+    /// The keeper's process; the command dies with it.
+    #[arg(long, value_name = "PID")]
+    pub parent: i32,
+    /// A control group to join.
+    #[arg(long, value_name = "DIR")]
+    pub group: Vec<PathBuf>,
+    /// A processor to be bound to.
+    #[arg(long, value_name = "N")]
+    pub cpu: Vec<usize>,
+    /// The command.
+    #[arg(last = true, required = true)]
+    pub command: Vec<String>,
 }

@@ -3,6 +3,7 @@
 mod agent;
 mod bench;
 mod doctor;
+mod keep;
 mod report;
 mod run;
 mod studies;
@@ -26,6 +27,8 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Agent => agent::agent(),
         Command::AgentCheck(args) => agent::check(&args),
+        Command::Keep => keep::keep(),
+        Command::Launch(args) => keep::launch(args),
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut Arguments::command(), "pubmark", &mut script);

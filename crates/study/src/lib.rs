@@ -16,4 +16,5 @@ pub mod registry;
 pub mod results;
 pub mod run;
 pub mod scratch;
+pub mod server;
 pub mod verdict;

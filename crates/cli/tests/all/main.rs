@@ -6,4 +6,5 @@ mod libraries;
 mod lifecycle;
 mod mock;
 mod screen;
+mod servers;
 mod support;

@@ -1,0 +1,29 @@
+//! `pubmark keep` and `pubmark launch`: what stands between a coordinator and
+//! a server. Nobody types them.
+
+use crate::args::LaunchArgs;
+use crate::failure::{Code, Failure};
+use pubmark_study::server::keeper::{self, Launch};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use std::io::BufReader;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Keeps a server until its input ends.
+pub fn keep() -> Result<Code, Failure> {
+    // Only the end of its input ends a keeper. Handlers, unlike signals that
+    // are ignored, are not inherited by the server.
+    let unread = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        signal_hook::flag::register(signal, unread.clone())
+            .map_err(|error| Failure::run(format!("no handler for signal {signal}: {error}")))?;
+    }
+    keeper::keep(BufReader::new(std::io::stdin()), std::io::stdout()).map_err(Failure::run)?;
+    Ok(Code::Done)
+}
+
+/// Becomes a server under limits.
+pub fn launch(args: LaunchArgs) -> Result<Code, Failure> {
+    let launch = Launch { parent: args.parent, groups: args.group, cpus: args.cpu, command: args.command };
+    Err(Failure::run(keeper::launch(&launch)))
+}

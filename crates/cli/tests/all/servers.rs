@@ -1,0 +1,461 @@
+//! Servers under limits: started by the real keeper, watched, and ended
+//! whatever happens. Nothing is left: no process, no control group, no folder.
+
+use crate::support::{Place, alive, pubmark, wait_for};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use pubmark_model::server::{DockerSpec, Places, ServerSpec};
+use pubmark_study::machine;
+use pubmark_study::server::keeper::KeepPlan;
+use pubmark_study::server::limits::{Group, Limits, name};
+use pubmark_study::server::{Server, StartPlan, ports, processes};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::atomic::AtomicBool;
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+const SECOND: u64 = 1_000_000_000;
+
+/// Ignores SIGTERM, leaves a daemon behind that does too, and stops itself.
+const STUBBORN: &str = "trap '' TERM HUP; (setsid sh -c 'trap \"\" TERM; echo daemon $$; while :; do sleep 60; done' &) ; echo server $$; kill -STOP $$; while :; do sleep 60; done";
+
+fn shell(line: &str) -> Vec<String> {
+    ["sh", "-c", line].map(str::to_owned).to_vec()
+}
+
+fn mosquitto() -> ServerSpec {
+    ServerSpec {
+        endpoint: "mqtt://127.0.0.1:{port}".into(),
+        command: ["/usr/sbin/mosquitto", "-c", "{dir}/m.conf"].map(str::to_owned).to_vec(),
+        files: vec![("m.conf".into(), "listener {port} 127.0.0.1\nallow_anonymous true\nuser root\n".into())],
+        ..ServerSpec::default()
+    }
+}
+
+fn start_plan<'a>(place: &Place, spec: &'a ServerSpec) -> StartPlan<'a> {
+    StartPlan {
+        system: "thing",
+        spec,
+        deployment: "native",
+        places: Places::default(),
+        dir: place.path("scratch").join("server"),
+        log: place.path("server.log"),
+        limits: Limits::default(),
+        program: PathBuf::from(env!("CARGO_BIN_EXE_pubmark")),
+        remove: vec![place.path("scratch")],
+        grace_ms: 300,
+        interrupt: &NEVER,
+    }
+}
+
+/// The error of a server that does not come up; it leaves nothing.
+fn refused(place: &Place, plan: &StartPlan) -> String {
+    let error = Server::start(plan).err().expect("it should not have started");
+    assert_nothing_left(place);
+    error
+}
+
+/// By the working folder, which all processes of the place's servers share.
+fn assert_nothing_left(place: &Place) {
+    assert!(!place.path("scratch").exists(), "the folder is left");
+    let works_here = |pid: &i32| {
+        std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|folder| folder.starts_with(place.path("scratch")))
+    };
+    let left: Vec<i32> = processes::all().into_iter().filter(works_here).filter(|pid| alive(*pid)).collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+fn log(place: &Place) -> String {
+    std::fs::read_to_string(place.path("server.log")).unwrap_or_default()
+}
+
+/// A keeper that is spoken to directly, as by a coordinator that may die.
+struct Keeper {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+    plan: KeepPlan,
+    group: Group,
+}
+
+impl Keeper {
+    fn start(place: &Place, command: Vec<String>, cpus: Vec<usize>, grace_ms: u64) -> Keeper {
+        let (marker, folder) = (name(), place.path("scratch"));
+        std::fs::create_dir(&folder).unwrap();
+        let group = Group::create(&marker, Limits::default());
+        let groups = group.accounts.folders();
+        let (log, remove) = (place.path("server.log"), vec![folder.clone()]);
+        let plan = KeepPlan { marker, command, folder, log, groups, cpus, remove, grace_ms, ..KeepPlan::default() };
+        let mut child = pubmark().arg("keep").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let line = serde_json::to_string(&plan).unwrap();
+        child.stdin.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Keeper { child, output, plan, group }
+    }
+
+    fn word(&mut self) -> serde_json::Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_default()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+
+    fn left(&self) -> Vec<i32> {
+        processes::marked(|marker| marker == self.plan.marker)
+    }
+
+    /// What the kernel does when a coordinator is killed.
+    fn coordinator_dies(mut self) {
+        drop(self.child.stdin.take());
+        let ended = wait_for("the keeper's end", || self.child.try_wait().unwrap());
+        assert!(ended.success());
+        assert!(self.left().is_empty() && !self.plan.folder.exists());
+        assert!(self.plan.groups.iter().all(|group| !group.exists()), "{:?}", self.plan.groups);
+    }
+}
+
+#[test]
+fn a_broker_listens_is_watched_and_is_gone() {
+    let place = Place::new();
+    let spec = mosquitto();
+    let server = Server::start(&start_plan(&place, &spec)).unwrap();
+    let port: u16 = server.endpoint().strip_prefix("mqtt://127.0.0.1:").unwrap().parse().unwrap();
+    assert_eq!(ports::listener(&[server.pid()], port), ports::Listener::Own);
+    assert_eq!(processes::name(server.pid()), "mosquitto");
+    assert!(server.started_s() > 0.0);
+    let from = machine::now();
+    let sampler = server.sample(from, None);
+    wait_for("the time of some samples", || (machine::now() > from + SECOND / 2).then_some(()));
+    let used = sampler.finish();
+    assert_eq!(used.processes.len(), 1, "{used:?}");
+    assert_eq!(used.processes[0].pid, server.pid());
+    assert!(used.usage.rss_bytes_median >= used.usage.uss_bytes_median && used.usage.uss_bytes_median > 0);
+    assert_eq!(used.cgroup_memory_bytes_max.is_some(), server.applied().by.starts_with("cgroup"), "{used:?}");
+    let (pid, groups) = (server.pid(), server.accounts().folders());
+    assert!(groups.iter().all(|group| group.exists()));
+    assert_eq!(server.stop(), Default::default());
+    assert!(!alive(pid) && groups.iter().all(|group| !group.exists()));
+    assert_nothing_left(&place);
+}
+
+#[test]
+fn a_killed_coordinator_leaves_nothing_of_a_stubborn_server() {
+    let place = Place::new();
+    let mut keeper = Keeper::start(&place, shell(STUBBORN), Vec::new(), 200);
+    let server = keeper.word()["pid"].as_i64().unwrap() as i32;
+    wait_for("the daemon and the stop", || (log(&place).contains("daemon") && stopped(server)).then_some(()));
+    assert!(keeper.left().len() >= 3, "server, daemon and what they run");
+    let groups = keeper.group.accounts.processes();
+    assert!(groups.is_empty() == keeper.plan.groups.is_empty(), "they are in the group, if there is one");
+    // Only the end of its input ends a keeper.
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+        keeper.signal(signal);
+    }
+    keeper.signal(Signal::SIGSTOP);
+    wait_for("the keeper's stop", || stopped(keeper.child.id() as i32).then_some(()));
+    keeper.signal(Signal::SIGCONT);
+    assert!(keeper.left().len() >= 3);
+    keeper.coordinator_dies();
+}
+
+fn stopped(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(|text| text.contains("State:\tT"))
+}
+
+#[test]
+fn a_keeper_says_how_the_server_ended_and_still_clears_up() {
+    let place = Place::new();
+    let mut keeper = Keeper::start(&place, shell("(setsid sleep 60 &); exit 7"), Vec::new(), 200);
+    assert!(keeper.word()["pid"].is_i64());
+    assert_eq!(keeper.word()["exited"], "exit status: 7");
+    assert_eq!(keeper.left().len(), 1, "its daemon runs on");
+    keeper.coordinator_dies();
+}
+
+#[test]
+fn a_polite_server_has_its_time() {
+    let place = Place::new();
+    let line = format!(
+        "trap 'echo bye >{}; exit 0' TERM; echo ready; while :; do sleep 0.01; done",
+        place.path("last").display()
+    );
+    let mut keeper = Keeper::start(&place, shell(&line), Vec::new(), 30_000);
+    wait_for("the trap", || log(&place).contains("ready").then_some(()));
+    assert!(keeper.word()["pid"].is_i64());
+    keeper.coordinator_dies();
+    assert_eq!(std::fs::read_to_string(place.path("last")).unwrap(), "bye\n");
+}
+
+#[test]
+fn processors_are_bound_and_open_files_are_raised() {
+    let place = Place::new();
+    let cpu = *machine::usable_cpus().last().unwrap();
+    let line = "grep Cpus_allowed_list /proc/self/status; echo files $(ulimit -Sn) $(ulimit -Hn)";
+    let mut keeper = Keeper::start(&place, shell(line), vec![cpu], 200);
+    assert!(keeper.word()["pid"].is_i64());
+    assert_eq!(keeper.word()["exited"], "exit status: 0");
+    let text = log(&place);
+    assert!(text.contains(&format!("Cpus_allowed_list:\t{cpu}\n")), "{text}");
+    let files: Vec<&str> = text.lines().find_map(|line| line.strip_prefix("files ")).unwrap().split(' ').collect();
+    assert_eq!(files[0], files[1]);
+    keeper.coordinator_dies();
+}
+
+#[test]
+fn a_killed_keeper_takes_its_server_along() {
+    let place = Place::new();
+    let spec = mosquitto();
+    let mut server = Server::start(&start_plan(&place, &spec)).unwrap();
+    let pid = server.pid();
+    kill(parent(pid), Signal::SIGKILL).unwrap();
+    wait_for("the server's end", || (!alive(pid)).then_some(()));
+    let obituary = wait_for("the obituary", || server.ended());
+    assert!(obituary.starts_with("thing ended: its keeper was killed; the end of its log: "), "{obituary}");
+    assert_eq!(server.stop().obituary, Some(obituary));
+    assert_nothing_left(&place);
+}
+
+/// What outlives the keeper's death is found by the coordinator.
+#[test]
+fn a_killed_keepers_daemons_are_ended_by_the_coordinator() {
+    let place = Place::new();
+    let spec = ServerSpec { command: shell(STUBBORN), ready_log: "daemon".into(), ..ServerSpec::default() };
+    let server = Server::start(&start_plan(&place, &spec)).unwrap();
+    kill(parent(server.pid()), Signal::SIGKILL).unwrap();
+    wait_for("the server's end", || (!alive(server.pid())).then_some(()));
+    drop(server);
+    assert_nothing_left(&place);
+}
+
+fn parent(pid: i32) -> Pid {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    Pid::from_raw(status.lines().find_map(|line| line.strip_prefix("PPid:\t")).unwrap().parse().unwrap())
+}
+
+#[test]
+fn memory_is_limited_and_its_want_is_told() {
+    let place = Place::new();
+    let spec = ServerSpec {
+        command: ["perl", "-e", "my @a; push @a, 'x' x 1048576 while @a < 400; print \"enough\\n\""]
+            .map(str::to_owned)
+            .to_vec(),
+        ..ServerSpec::default()
+    };
+    let limits = Limits { memory_bytes: Some(64 << 20), cpus: None };
+    let mut server = Server::start(&StartPlan { limits, ..start_plan(&place, &spec) }).unwrap();
+    let applied = server.applied().clone();
+    let obituary = wait_for("the hog's end", || server.ended());
+    let end = server.stop();
+    assert_eq!(end.obituary.as_ref(), Some(&obituary));
+    if applied.memory_bytes.is_some() {
+        assert_eq!(applied.memory_bytes, Some(64 << 20));
+        assert!(obituary.contains("signal: 9 (SIGKILL), killed by the kernel for want of memory"), "{obituary}");
+        assert!(end.oom_kills >= 1);
+    } else {
+        assert!(applied.note.is_some(), "{applied:?}");
+        assert!(obituary.contains("exit status: 0; the end of its log: enough"), "{obituary}");
+    }
+    assert_nothing_left(&place);
+}
+
+#[test]
+fn processors_are_limited_and_waiting_for_them_is_counted() {
+    let place = Place::new();
+    let spin = "while :; do :; done & while :; do :; done";
+    let spec = ServerSpec { command: shell(spin), ..ServerSpec::default() };
+    let limits = Limits { cpus: Some(0.5), memory_bytes: None };
+    let server = Server::start(&StartPlan { limits, ..start_plan(&place, &spec) }).unwrap();
+    let from = machine::now() + SECOND / 5;
+    let sampler = server.sample(from, Some(from + SECOND));
+    wait_for("the window's end", || (machine::now() > from + SECOND + SECOND / 20).then_some(()));
+    let used = sampler.finish();
+    let applied = server.applied().clone();
+    let end = server.stop();
+    if applied.cpus == Some(0.5) {
+        assert!((0.05..0.75).contains(&used.usage.cpu_cores), "{used:?}");
+        // A machine that is busy with others may not let it reach its limit.
+        let reached = used.throttled_s > 0.0;
+        assert!(reached || used.usage.cpu_cores < 0.5, "{used:?} {end:?}");
+        assert!(end.throttled_s >= used.throttled_s, "{used:?} {end:?}");
+    } else {
+        assert_eq!(applied.cpus, Some(1.0), "bound to one: {applied:?}");
+        assert!((0.05..1.2).contains(&used.usage.cpu_cores) && applied.note.is_some(), "{used:?} {applied:?}");
+    }
+    assert!(used.processes.len() >= 2, "{used:?}");
+    assert_nothing_left(&place);
+}
+
+#[test]
+fn a_foreign_listener_is_recognised() {
+    let place = Place::new();
+    let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = foreign.local_addr().unwrap().port();
+    let spec =
+        ServerSpec { endpoint: "x://127.0.0.1:{port}".into(), command: shell("sleep 60"), ..ServerSpec::default() };
+    let places = Places { ports: vec![(String::new(), port)], ..Places::default() };
+    let error = refused(&place, &StartPlan { places, ..start_plan(&place, &spec) });
+    let own = std::process::id() as i32;
+    let expected = format!("port {port} is held by pid {own} ({}), not by thing", processes::name(own));
+    assert!(error.starts_with(&expected), "{error}");
+}
+
+#[test]
+fn errors_hold_the_end_of_the_log() {
+    let starting = |spec: &ServerSpec| {
+        let place = Place::new();
+        refused(&place, &start_plan(&place, spec))
+    };
+    let spec =
+        ServerSpec { endpoint: "x://127.0.0.1:{port}".into(), start_timeout_ns: SECOND / 5, ..ServerSpec::default() };
+    let fails = ServerSpec { command: shell("echo because >&2; exit 3"), ..spec.clone() };
+    assert_eq!(starting(&fails), "thing ended while starting: exit status: 3; the end of its log: because");
+    let deaf = ServerSpec { command: shell("echo hm; sleep 60"), ..spec.clone() };
+    let error = starting(&deaf);
+    assert!(
+        error.contains("did not listen on port ") && error.contains("within 0.2 s; the end of its log: hm"),
+        "{error}"
+    );
+    let missing = ServerSpec { command: vec!["/nonexistent/server".into()], ..spec.clone() };
+    let error = starting(&missing);
+    assert!(error.contains("`/nonexistent/server` cannot be run: No such file"), "{error}");
+    let dumb =
+        ServerSpec { command: shell("sleep 60"), ready_log: "READY".into(), endpoint: "x".into(), ..spec.clone() };
+    assert_eq!(starting(&dumb), "thing did not say `READY` within 0.2 s; its log is empty");
+    let unprepared = ServerSpec { prepare: vec![shell("echo no disk; exit 1")], ..deaf };
+    let error = starting(&unprepared);
+    assert!(
+        error.contains("was not started") && error.contains("ended: exit status: 1; the end of its log: no disk"),
+        "{error}"
+    );
+    assert!(starting(&ServerSpec { command: Vec::new(), ..spec }).contains("has no command"));
+}
+
+#[test]
+fn preparations_come_first_and_a_log_may_say_when_it_is_up() {
+    let place = Place::new();
+    let spec = ServerSpec {
+        prepare: vec![shell("echo one; cat x/y.conf"), shell("echo $WORD >made")],
+        environment: vec![("WORD".into(), "in {dir}".into())],
+        files: vec![("x/y.conf".into(), "cpus {cpus}\n".into())],
+        command: shell("cat made; sleep 0.05; echo READY; sleep 60"),
+        ready_log: "READY".into(),
+        ..ServerSpec::default()
+    };
+    let places = Places { cpus: 2, ..Places::default() };
+    let server = Server::start(&StartPlan { places, ..start_plan(&place, &spec) }).unwrap();
+    let dir = place.path("scratch").join("server");
+    assert_eq!(log(&place), format!("one\ncpus 2\nin {}\nREADY\n", dir.display()));
+    assert!(server.started_s() > 0.0);
+    drop(server);
+    assert_nothing_left(&place);
+}
+
+#[test]
+fn an_interrupt_ends_the_wait() {
+    let place = Place::new();
+    let now = AtomicBool::new(true);
+    let spec =
+        ServerSpec { endpoint: "x://127.0.0.1:{port}".into(), command: shell("sleep 60"), ..ServerSpec::default() };
+    assert_eq!(refused(&place, &StartPlan { interrupt: &now, ..start_plan(&place, &spec) }), "interrupted");
+}
+
+/// Runs a test again in a process with another environment; true in that one.
+fn within(test: &str, variables: &[(&str, &str)]) -> bool {
+    if std::env::var("PUBMARK_TEST_WITHIN").is_ok_and(|name| name == test) {
+        return true;
+    }
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("servers::{test}"), "--nocapture"])
+        .env("PUBMARK_TEST_WITHIN", test)
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    false
+}
+
+#[test]
+fn without_a_docker_engine_the_error_says_so() {
+    if within("without_a_docker_engine_the_error_says_so", &[("DOCKER_HOST", "unix:///nonexistent/docker.sock")]) {
+        let place = Place::new();
+        let docker = DockerSpec { image: "eclipse-mosquitto:2.0.18".into(), port: 1_883, ..DockerSpec::default() };
+        let spec = ServerSpec { docker: Some(docker), ..mosquitto() };
+        let error = refused(&place, &StartPlan { deployment: "docker", ..start_plan(&place, &spec) });
+        let known = ["no Docker engine answers: `docker run", "`docker` cannot be run: No such file", "docker run"];
+        assert!(known.iter().any(|words| error.contains(words)), "{error}");
+    }
+}
+
+/// Stands for the Docker command line: `run` starts a broker on the port
+/// within, in the background.
+const FAKE_DOCKER: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+echo "$*" >>"$here/asked"
+case "$1 $3" in
+  run*) mosquitto -p "$(cat "$here/within")" >"$here/log" 2>&1 & echo $! >"$here/pid" ;;
+  inspect*Pid*) echo "$(cat "$here/pid") 500000000 67108864" ;;
+  inspect*) echo "137 true" ;;
+  logs*) exec tail -s 0.1 --pid="$(cat "$here/pid")" -n +1 -F "$here/log" ;;
+  stop*) kill "$(cat "$here/pid")" ;;
+esac
+"#;
+
+#[test]
+fn a_container_is_run_met_and_removed() {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let outer = Place::new();
+    let bin = outer.path("bin");
+    let search = format!("{}:{path}:/usr/sbin", bin.display());
+    if std::env::var("PUBMARK_TEST_WITHIN").is_err() {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::create_dir(&bin).unwrap();
+        std::fs::write(bin.join("docker"), FAKE_DOCKER).unwrap();
+        std::fs::set_permissions(bin.join("docker"), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    if !within("a_container_is_run_met_and_removed", &[("PATH", &search), ("PUBMARK_TEST_BIN", bin.to_str().unwrap())])
+    {
+        return;
+    }
+    let bin = PathBuf::from(std::env::var("PUBMARK_TEST_BIN").unwrap());
+    let place = Place::new();
+    let within = ports::free(1).unwrap()[0];
+    std::fs::write(bin.join("within"), within.to_string()).unwrap();
+    let docker = DockerSpec {
+        image: "some/image:1".into(),
+        command: vec!["serve".into(), "{cpus}".into()],
+        files: vec![("/etc/x.conf".into(), "port 1\n".into())],
+        port: within,
+        ..DockerSpec::default()
+    };
+    let spec = ServerSpec { docker: Some(docker), command: Vec::new(), ..mosquitto() };
+    let limits = Limits { cpus: Some(0.5), memory_bytes: Some(64 << 20) };
+    let places = Places { cpus: 1, ..Places::default() };
+    let mut server =
+        Server::start(&StartPlan { deployment: "docker", limits, places, ..start_plan(&place, &spec) }).unwrap();
+    assert_eq!((server.applied().by.as_str(), server.applied().cpus), ("docker", Some(0.5)));
+    assert_eq!(processes::name(server.pid()), "mosquitto");
+    assert_eq!(server.ended(), None);
+    kill(Pid::from_raw(server.pid()), Signal::SIGKILL).unwrap();
+    let obituary = wait_for("the container's end", || server.ended());
+    assert!(
+        obituary.starts_with("thing ended: exit status: 137, killed by the kernel for want of memory"),
+        "{obituary}"
+    );
+    assert_eq!(server.stop().oom_kills, 1);
+    let asked = std::fs::read_to_string(bin.join("asked")).unwrap();
+    let verbs: Vec<&str> = asked.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(verbs.first(), Some(&"ps"), "{asked}");
+    assert_eq!(verbs[verbs.len() - 2..], ["stop", "rm"], "{asked}");
+    let run = asked.lines().find(|line| line.starts_with("run ")).unwrap();
+    assert!(run.contains(" --cpus 0.5 --memory 67108864 ") && run.ends_with(" some/image:1 serve 1"), "{run}");
+    assert!(run.contains("/mounts/0:/etc/x.conf:ro "), "{run}");
+    assert_nothing_left(&place);
+}

@@ -1,0 +1,142 @@
+//! The coordinator's end of a keeper.
+
+use super::keeper::{FAREWELL, KILLING, KeepPlan, Word};
+use super::{limits, processes};
+use nix::sys::signal::Signal;
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What the keeper does beside killing and waiting, at most.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// What was heard of a keeper.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A word.
+    Word(Word),
+    /// Nothing in this time.
+    Nothing,
+    /// It has ended, or was killed.
+    Gone,
+}
+
+/// A running keeper. It and all that it keeps end when this is dropped.
+pub struct Kept {
+    child: Child,
+    input: Option<ChildStdin>,
+    words: Receiver<Word>,
+    plan: KeepPlan,
+}
+
+impl Kept {
+    /// Starts a keeper, which is a subcommand of `program`.
+    pub fn start(program: &Path, plan: KeepPlan) -> Result<Kept, String> {
+        let wrong = |error: std::io::Error| format!("no keeper for the server: {error}");
+        let mut line = serde_json::to_vec(&plan).map_err(|error| wrong(error.into()))?;
+        line.push(b'\n');
+        let log = OpenOptions::new().append(true).create(true).open(&plan.log).map_err(wrong)?;
+        let mut child = Command::new(program)
+            .arg("keep")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            // Of its own, so that Ctrl-C reaches the coordinator alone.
+            .process_group(0)
+            .spawn()
+            .map_err(wrong)?;
+        let (sender, words) = channel();
+        let output = child.stdout.take();
+        let mut kept = Kept { input: child.stdin.take(), child, words, plan };
+        let listen = move || {
+            for line in output.map(BufReader::new).into_iter().flat_map(BufRead::lines).map_while(Result::ok) {
+                let word = serde_json::from_str(&line);
+                let word = word.unwrap_or_else(|_| Word::Failed(format!("the keeper says `{line}`")));
+                if sender.send(word).is_err() {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("keeper".into()).spawn(listen).map_err(wrong)?;
+        if let Some(input) = &mut kept.input {
+            input.write_all(&line).and_then(|()| input.flush()).map_err(wrong)?;
+        }
+        Ok(kept)
+    }
+
+    /// The keeper's process: what it keeps is below it.
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// The next word, if there is one within this time.
+    pub fn hear(&self, wait: Duration) -> Heard {
+        match self.words.recv_timeout(wait) {
+            Ok(word) => Heard::Word(word),
+            Err(RecvTimeoutError::Timeout) => Heard::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Heard::Gone,
+        }
+    }
+
+    /// Ends what is kept, and then the keeper. Bounded, and does nothing the
+    /// second time.
+    pub fn end(&mut self) {
+        if self.input.take().is_none() {
+            return;
+        }
+        // One that was stopped could not hear it.
+        processes::signal(self.pid(), Signal::SIGCONT);
+        let farewell = FAREWELL * self.plan.farewell.len() as u32;
+        let most = Duration::from_millis(self.plan.grace_ms) + 2 * KILLING + farewell + MARGIN;
+        let deadline = Instant::now() + most;
+        let mut ended = None;
+        while Instant::now() < deadline {
+            ended = self.child.try_wait().transpose();
+            if ended.is_some() {
+                break;
+            }
+            // Its last words tell nothing, but its output's end wakes up.
+            if self.hear(Duration::from_millis(5)) == Heard::Gone {
+                thread::park_timeout(Duration::from_millis(1));
+            }
+        }
+        if !matches!(ended, Some(Ok(status)) if status.success()) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            self.clear();
+        }
+    }
+
+    /// What a keeper does that was killed itself.
+    fn clear(&self) {
+        let deadline = Instant::now() + KILLING;
+        loop {
+            let left = processes::marked(|marker| marker == self.plan.marker);
+            if left.is_empty() || Instant::now() >= deadline {
+                break;
+            }
+            for pid in left {
+                processes::signal(pid, Signal::SIGKILL);
+            }
+            thread::park_timeout(Duration::from_millis(5));
+        }
+        for command in &self.plan.farewell {
+            let _ = super::docker::output(command, FAREWELL);
+        }
+        limits::remove(&self.plan.groups);
+        for folder in &self.plan.remove {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

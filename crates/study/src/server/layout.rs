@@ -1,0 +1,103 @@
+//! What a system file says of a server, with its places filled in for one run.
+
+use super::ports;
+use pubmark_model::server::{DockerSpec, Places, ServerSpec};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// All texts of a server in which a port may be asked for.
+fn texts(spec: &ServerSpec) -> Vec<&String> {
+    let mut texts = vec![&spec.endpoint, &spec.ready_log];
+    texts.extend(&spec.command);
+    texts.extend(spec.prepare.iter().flatten());
+    let docker = spec.docker.iter();
+    let pairs = spec.environment.iter().chain(&spec.files);
+    let pairs = pairs.chain(docker.clone().flat_map(|docker| docker.environment.iter().chain(&docker.files)));
+    texts.extend(pairs.flat_map(|(name, value)| [name, value]));
+    texts.extend(docker.flat_map(|docker| &docker.command));
+    texts
+}
+
+/// Fills in the folder, and free ports for all names that have none yet.
+pub fn settle(spec: &ServerSpec, places: &mut Places, dir: &Path) -> Result<(), String> {
+    places.dir = dir.display().to_string();
+    let mut names: Vec<String> = texts(spec).into_iter().flat_map(|text| Places::ports_in(text)).collect();
+    names.sort();
+    names.dedup();
+    names.retain(|name| !places.ports.iter().any(|(known, _)| known == name));
+    let found = ports::free(names.len())?;
+    places.ports.extend(names.into_iter().zip(found));
+    Ok(())
+}
+
+/// Fills in each of some texts.
+pub fn fill(places: &Places, texts: &[String]) -> Result<Vec<String>, String> {
+    texts.iter().map(|text| places.fill(text)).collect()
+}
+
+/// Fills in the values of variables.
+pub fn fill_values(places: &Places, pairs: &[(String, String)]) -> Result<Vec<(String, String)>, String> {
+    pairs.iter().map(|(name, value)| Ok((name.clone(), places.fill(value)?))).collect()
+}
+
+/// Writes the server's files below its folder.
+pub fn write_files(spec: &ServerSpec, places: &Places, dir: &Path) -> Result<(), String> {
+    for (path, text) in &spec.files {
+        let path = PathBuf::from(places.fill(path)?);
+        let inside = path.strip_prefix(dir).unwrap_or(&path);
+        if !inside.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+            return Err(format!("the file {} is not below the server's folder", path.display()));
+        }
+        write(&dir.join(inside), &places.fill(text)?)?;
+    }
+    Ok(())
+}
+
+/// Writes the files of a container, and says where each is mounted to.
+pub fn write_mounts(docker: &DockerSpec, places: &Places, dir: &Path) -> Result<Vec<(PathBuf, String)>, String> {
+    let mut mounts = Vec::new();
+    for (index, (within, text)) in docker.files.iter().enumerate() {
+        let here = dir.join("mounts").join(index.to_string());
+        write(&here, &places.fill(text)?)?;
+        mounts.push((here, within.clone()));
+    }
+    Ok(mounts)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+    made.and_then(|()| fs::write(path, text)).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_port_that_is_named_anywhere_gets_a_number() {
+        let spec = ServerSpec {
+            endpoint: "mqtt://127.0.0.1:{port}".into(),
+            command: vec!["x".into(), "{port.admin}".into()],
+            files: vec![("etc/x.conf".into(), "port {port}\ncluster {port.cluster}\ndir {dir}\n".into())],
+            ..ServerSpec::default()
+        };
+        let place = tempfile::tempdir().unwrap();
+        let mut places = Places { ports: vec![("admin".into(), 9)], ..Places::default() };
+        settle(&spec, &mut places, place.path()).unwrap();
+        assert_eq!(fill(&places, &spec.command).unwrap(), ["x", "9"], "a given port stays");
+        write_files(&spec, &places, place.path()).unwrap();
+        let port = |name: &str| places.ports.iter().find(|(known, _)| known == name).unwrap().1;
+        let expected = format!("port {}\ncluster {}\ndir {}\n", port(""), port("cluster"), place.path().display());
+        assert_eq!(fs::read_to_string(place.path().join("etc/x.conf")).unwrap(), expected);
+    }
+
+    #[test]
+    fn no_file_is_written_elsewhere() {
+        let place = tempfile::tempdir().unwrap();
+        for path in ["../x", "/etc/pubmark-x", "a/../../x"] {
+            let spec = ServerSpec { files: vec![(path.into(), String::new())], ..ServerSpec::default() };
+            let error = write_files(&spec, &Places::default(), place.path()).unwrap_err();
+            assert!(error.contains("not below"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Ports: free ones for a server, and who listens on one. No socket is opened
+//! to a server; the kernel's tables say who listens.
+
+use super::processes;
+use std::collections::HashSet;
+use std::fs::read_to_string;
+use std::hash::{BuildHasher, Hasher};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::ops::Range;
+
+/// Below these are the well-known ones.
+const LOWEST: u16 = 10_000;
+/// Linux hands out ephemeral ports from 32768 on; some systems from lower.
+const HIGHEST: u16 = 32_000;
+
+/// Who listens on a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listener {
+    /// Nobody.
+    Nobody,
+    /// One of the processes that were asked about.
+    Own,
+    /// Another process: its number and name, where they can be seen.
+    Foreign(Option<(i32, String)>),
+}
+
+/// A socket of `/proc/net/tcp`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Socket {
+    port: u16,
+    listens: bool,
+    inode: u64,
+}
+
+fn parse_sockets(text: &str) -> Vec<Socket> {
+    let socket = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let port = u16::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok()?;
+        Some(Socket { port, listens: *fields.get(3)? == "0A", inode: fields.get(9)?.parse().ok()? })
+    };
+    text.lines().filter_map(socket).collect()
+}
+
+/// The TCP sockets of a process's network namespace; `self` for this one's.
+fn sockets(process: &str) -> Vec<Socket> {
+    let table = |name| read_to_string(format!("/proc/{process}/net/{name}")).unwrap_or_default();
+    let mut found = parse_sockets(&table("tcp"));
+    found.extend(parse_sockets(&table("tcp6")));
+    found
+}
+
+fn candidates() -> Range<u16> {
+    let range = read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let low = range.split_whitespace().next().and_then(|low| low.parse().ok()).unwrap_or(HIGHEST);
+    // Where ephemeral ports begin very low, none is safe from them: the usual
+    // ones are as good as any.
+    if low > LOWEST + 1_000 { LOWEST..low.min(HIGHEST) } else { LOWEST..HIGHEST }
+}
+
+fn can_be_bound(port: u16) -> bool {
+    let no_sixth = !std::path::Path::new("/proc/net/if_inet6").exists();
+    (no_sixth || TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).is_ok())
+        && TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok()
+}
+
+/// That many different free TCP ports below the ephemeral ones, which
+/// connections of the load generator may take at any time. Two coordinators
+/// at once begin their search at different places.
+pub fn free(count: usize) -> Result<Vec<u16>, String> {
+    let candidates = candidates();
+    let taken: HashSet<u16> = sockets("self").into_iter().map(|socket| socket.port).collect();
+    let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
+    let offset = (random % candidates.len() as u64) as usize;
+    let from_offset = candidates.clone().cycle().skip(offset).take(candidates.len());
+    let found: Vec<u16> =
+        from_offset.filter(|port| !taken.contains(port)).filter(|port| can_be_bound(*port)).take(count).collect();
+    if found.len() < count {
+        return Err(format!("no {count} free TCP ports from {} to {}", candidates.start, candidates.end - 1));
+    }
+    Ok(found)
+}
+
+/// Who listens on a port of this machine.
+pub fn listener(own: &[i32], port: u16) -> Listener {
+    let inodes: HashSet<u64> = sockets("self")
+        .into_iter()
+        .filter(|socket| socket.listens && socket.port == port)
+        .map(|socket| socket.inode)
+        .collect();
+    if inodes.is_empty() {
+        return Listener::Nobody;
+    }
+    // Where a foreign socket listens as well (on another address, or shared),
+    // clients may meet that one: it counts.
+    let own_sockets: HashSet<u64> = own.iter().flat_map(|pid| open_sockets(*pid)).collect();
+    if inodes.is_subset(&own_sockets) {
+        return Listener::Own;
+    }
+    let foreign = |pid: &i32| open_sockets(*pid).any(|inode| inodes.contains(&inode) && !own_sockets.contains(&inode));
+    Listener::Foreign(processes::all().into_iter().find(foreign).map(|pid| (pid, processes::name(pid))))
+}
+
+/// Whether something listens on a port in the network namespace of a process,
+/// as of one in a container. `None` where that cannot be seen.
+pub fn listens_within(pid: i32, port: u16) -> Option<bool> {
+    std::fs::metadata(format!("/proc/{pid}/net/tcp")).ok()?;
+    Some(sockets(&pid.to_string()).iter().any(|socket| socket.listens && socket.port == port))
+}
+
+/// The inodes of the sockets that a process has open.
+fn open_sockets(pid: i32) -> impl Iterator<Item = u64> {
+    let links = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    links.filter_map(|link| {
+        let target = std::fs::read_link(link.path()).ok()?;
+        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_table_is_read() {
+        let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   0: 0100007F:2AF8 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 12345 1 0 100 0 0 10 0\n   1: 0100007F:2AF8 0100007F:C001 01 00000000:00000000 00:00000000 00000000     0        0 12346 1\n";
+        let listens = Socket { port: 11_000, listens: true, inode: 12_345 };
+        assert_eq!(parse_sockets(text), [listens, Socket { listens: false, inode: 12_346, ..listens }]);
+    }
+
+    #[test]
+    fn free_ports_are_different_and_below_the_ephemeral_ones() {
+        let mut ports = free(20).unwrap();
+        assert!(ports.iter().all(|port| candidates().contains(port)));
+        ports.sort_unstable();
+        ports.dedup();
+        assert_eq!(ports.len(), 20);
+    }
+
+    #[test]
+    fn who_listens_is_told() {
+        let own = std::process::id() as i32;
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(socket) = TcpListener::bind(address) else { continue };
+            let port = socket.local_addr().unwrap().port();
+            assert_eq!(listener(&[own], port), Listener::Own);
+            assert!(listens_within(own, port).unwrap());
+            let Listener::Foreign(Some((pid, name))) = listener(&[1], port) else { panic!("not recognised") };
+            assert_eq!((pid, name), (own, processes::name(own)));
+            drop(socket);
+            assert_eq!(listener(&[own], port), Listener::Nobody);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What a server uses, over exactly the window: CPU time from the kernel's
+//! accounts at its edges, memory within it.
+
+use super::accounts::{Accounts, CpuTime};
+use super::processes::{self, Counters};
+use crate::machine;
+use pubmark_model::record::Usage;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// The first samples of memory are this far apart; later ones a second.
+const STEP: Ns = 250 * MILLISECOND;
+
+/// What a server used in the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerUsage {
+    /// Over all its processes. Resident sizes are summed, so that pages which
+    /// processes share count once each; unique sizes have none of them.
+    pub usage: Usage,
+    /// The most memory that was charged to its control group, page cache
+    /// included, bytes.
+    pub cgroup_memory_bytes_max: Option<u64>,
+    /// Each process, by number.
+    pub processes: Vec<ProcessShare>,
+    /// How long the limit of processors kept it waiting, summed over processors, s.
+    pub throttled_s: f64,
+}
+
+/// One process's part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessShare {
+    /// Its number.
+    pub pid: i32,
+    /// Its name.
+    pub name: String,
+    /// Median resident set size, bytes.
+    pub rss_bytes_median: u64,
+    /// Median unique set size, bytes.
+    pub uss_bytes_median: u64,
+}
+
+/// Which processes are watched.
+#[derive(Clone, Debug, Default)]
+pub struct Watched {
+    /// This process and all below it.
+    pub root: i32,
+    /// Not the first one itself, because it is the keeper.
+    pub below_only: bool,
+    /// The control group of the server.
+    pub accounts: Accounts,
+}
+
+impl Watched {
+    /// The processes that live now.
+    pub fn processes(&self) -> Vec<i32> {
+        let mut found = processes::descendants(self.root);
+        found.extend((!self.below_only && processes::lives(self.root)).then_some(self.root));
+        found.extend(self.accounts.processes());
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+struct Edge {
+    at: Ns,
+    group: Option<CpuTime>,
+    throttled_ns: Ns,
+    counters: BTreeMap<i32, Counters>,
+}
+
+/// Watches a server on a thread of its own.
+pub struct Sampler {
+    thread: JoinHandle<ServerUsage>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Sampler {
+    /// Starts to watch, from one instant of CLOCK_MONOTONIC to another or, if
+    /// there is none, until [`finish`](Sampler::finish).
+    pub fn start(watched: Watched, from_ns: Ns, to_ns: Option<Ns>) -> Sampler {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = thread::spawn(move || sample(&watched, from_ns, to_ns, &stopped));
+        Sampler { thread, stop }
+    }
+
+    /// Ends, at the window's end or now, whichever is first.
+    pub fn finish(self) -> ServerUsage {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn edge(watched: &Watched) -> Edge {
+    let (at, group) = (machine::now(), watched.accounts.cpu_time());
+    let throttled_ns = watched.accounts.throttled_ns();
+    let counters = watched.processes().into_iter().filter_map(|pid| Some((pid, processes::counters(pid)?))).collect();
+    Edge { at, group, throttled_ns, counters }
+}
+
+fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool) -> ServerUsage {
+    let _ = nix::sys::prctl::set_timerslack(1);
+    let wait = |until: Ns| {
+        while machine::now() < until && !stop.load(Ordering::Relaxed) {
+            thread::park_timeout(Duration::from_nanos(until.saturating_sub(machine::now())));
+        }
+    };
+    wait(from_ns);
+    let began = edge(watched);
+    let mut memory = Memory::default();
+    let to = to_ns.unwrap_or(Ns::MAX);
+    // The first sample waits for a quarter of the step, so that even the
+    // shortest window has one, taken under load.
+    let mut next = from_ns + STEP.min(to_ns.map_or(STEP, |to| to.saturating_sub(from_ns))) / 4;
+    while next < to && !stop.load(Ordering::Relaxed) {
+        wait(next);
+        memory.look(watched);
+        next += if memory.sums.len() < 4 { STEP } else { SECOND };
+    }
+    wait(to);
+    let ended = edge(watched);
+    let mut used = memory.usage();
+    used.throttled_s = ended.throttled_ns.saturating_sub(began.throttled_ns) as f64 / SECOND as f64;
+    spent(&mut used.usage, &began, &ended);
+    used
+}
+
+/// CPU time and context switches between two edges.
+fn spent(usage: &mut Usage, began: &Edge, ended: &Edge) {
+    let (mut cpu_ns, mut user, mut system) = (0, 0, 0);
+    for (pid, now) in &ended.counters {
+        let then = began.counters.get(pid).copied().unwrap_or_default();
+        cpu_ns += now.cpu_ns.saturating_sub(then.cpu_ns);
+        user += now.user_ticks.saturating_sub(then.user_ticks);
+        system += now.system_ticks.saturating_sub(then.system_ticks);
+        usage.voluntary_switches += now.voluntary.saturating_sub(then.voluntary);
+        usage.involuntary_switches += now.involuntary.saturating_sub(then.involuntary);
+    }
+    if let (Some(then), Some(now)) = (began.group, ended.group) {
+        cpu_ns = now.total_ns.saturating_sub(then.total_ns);
+        user = now.user_ns.saturating_sub(then.user_ns);
+        system = now.system_ns.saturating_sub(then.system_ns);
+    }
+    let wall_ns = ended.at.saturating_sub(began.at);
+    usage.cpu_s = cpu_ns as f64 / SECOND as f64;
+    usage.cpu_cores = if wall_ns == 0 { 0.0 } else { cpu_ns as f64 / wall_ns as f64 };
+    // The split into user and system is the kernel's estimate; the sum is not.
+    usage.user_s = if user + system == 0 { 0.0 } else { usage.cpu_s * user as f64 / (user + system) as f64 };
+}
+
+/// Samples of memory.
+#[derive(Default)]
+struct Memory {
+    /// Resident and unique size of all processes together, bytes.
+    sums: Vec<(u64, u64)>,
+    /// Name and sizes of each.
+    each: BTreeMap<i32, (String, Vec<(u64, u64)>)>,
+    group_max: Option<u64>,
+}
+
+impl Memory {
+    fn look(&mut self, watched: &Watched) {
+        self.group_max = self.group_max.max(watched.accounts.memory_bytes());
+        let mut sum = (0, 0);
+        for pid in watched.processes() {
+            let Some((rss, uss)) = processes::memory(pid) else { continue };
+            sum = (sum.0 + rss, sum.1 + uss);
+            let (name, sizes) = self.each.entry(pid).or_default();
+            *name = processes::name(pid);
+            sizes.push((rss, uss));
+        }
+        if sum.0 > 0 {
+            self.sums.push(sum);
+        }
+    }
+
+    fn usage(self) -> ServerUsage {
+        let rss_of = |sizes: &[(u64, u64)]| median(sizes.iter().map(|size| size.0));
+        let uss_of = |sizes: &[(u64, u64)]| median(sizes.iter().map(|size| size.1));
+        let usage = Usage {
+            rss_bytes_median: rss_of(&self.sums),
+            rss_bytes_max: self.sums.iter().map(|size| size.0).max().unwrap_or(0),
+            uss_bytes_median: uss_of(&self.sums),
+            ..Usage::default()
+        };
+        let share = |(pid, (name, sizes)): (i32, (String, Vec<(u64, u64)>))| ProcessShare {
+            pid,
+            name,
+            rss_bytes_median: rss_of(&sizes),
+            uss_bytes_median: uss_of(&sizes),
+        };
+        let processes = self.each.into_iter().map(share).collect();
+        ServerUsage { usage, cgroup_memory_bytes_max: self.group_max, processes, throttled_s: 0.0 }
+    }
+}
+
+/// The middle one; of an even number, the mean of the middle two.
+fn median(values: impl Iterator<Item = u64>) -> u64 {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    match values.len() {
+        0 => 0,
+        count if count % 2 == 1 => values[count / 2],
+        count => values[count / 2 - 1].midpoint(values[count / 2]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_is_found() {
+        assert_eq!(median([].into_iter()), 0);
+        assert_eq!(median([3, 1, 2].into_iter()), 2);
+        assert_eq!(median([4, 1, 2, 3].into_iter()), 2);
+    }
+
+    #[test]
+    fn the_groups_own_count_goes_before_that_of_the_processes() {
+        let counters = |cpu_ns, voluntary| Counters { cpu_ns, voluntary, user_ticks: cpu_ns, ..Counters::default() };
+        let group = |total_ns| Some(CpuTime { total_ns, user_ns: total_ns / 2, system_ns: total_ns - total_ns / 2 });
+        let edge = |at, group, list: &[(i32, Counters)]| Edge {
+            at,
+            group,
+            throttled_ns: 0,
+            counters: list.iter().copied().collect(),
+        };
+        let began = edge(0, None, &[(1, counters(SECOND, 5)), (2, counters(9, 9))]);
+        let ended = edge(2 * SECOND, None, &[(1, counters(2 * SECOND, 8)), (3, counters(SECOND, 1))]);
+        let mut usage = Usage::default();
+        spent(&mut usage, &began, &ended);
+        assert_eq!((usage.cpu_s, usage.cpu_cores, usage.user_s, usage.voluntary_switches), (2.0, 1.0, 2.0, 4));
+        let mut exact = Usage::default();
+        let (began, ended) = (Edge { group: group(0), ..began }, Edge { group: group(4 * SECOND), ..ended });
+        spent(&mut exact, &began, &ended);
+        assert_eq!((exact.cpu_s, exact.cpu_cores, exact.user_s), (4.0, 2.0, 2.0));
+    }
+
+    #[test]
+    fn a_spinning_child_is_seen_as_what_the_kernel_says_of_it() {
+        let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let pid = child.id() as i32;
+        let watched = Watched { root: pid, ..Watched::default() };
+        let from = machine::now();
+        let before = processes::counters(pid).unwrap().cpu_ns;
+        let sampler = Sampler::start(watched, from, Some(from + 300 * MILLISECOND));
+        while !sampler.thread.is_finished() {
+            thread::yield_now();
+        }
+        let spent = processes::counters(pid).unwrap().cpu_ns - before;
+        let used = sampler.finish();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(used.usage.cpu_s > 0.0 && used.usage.cpu_s <= spent as f64 / SECOND as f64, "{used:?}");
+        assert_eq!(used.processes.len(), 1);
+        assert_eq!((used.processes[0].pid, used.processes[0].name.as_str()), (pid, "sh"));
+        assert!(used.usage.rss_bytes_max >= used.usage.rss_bytes_median && used.usage.rss_bytes_median > 0);
+    }
+}
