@@ -1,5 +1,6 @@
 //! Drivers: the code that speaks to a system, one file each, and their registry.
 
+pub mod amqp;
 #[cfg(test)]
 mod conversation;
 mod foreign;

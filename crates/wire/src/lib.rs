@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod amqp;
 mod decimal;
 pub mod mqtt;
 pub mod nats;

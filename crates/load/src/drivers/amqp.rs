@@ -1,0 +1,343 @@
+//! AMQP 0-9-1, as RabbitMQ speaks it: a session on one channel.
+//!
+//! A subscriber has a queue of its own, or shares one with its group. It is
+//! bound to `amq.direct` by its topic, or to `amq.topic` by its pattern; both
+//! exchanges are in every virtual host. Publishers to several leaves use
+//! `amq.topic`.
+//!
+//! Memory: up to 8 bytes for each unconfirmed message (`inflight`), and the
+//! body of a message that comes in several frames, until it is whole.
+
+mod confirms;
+mod settings;
+
+pub use settings::Settings;
+
+use super::foreign::{foreign, printable};
+use super::leaves::Leaves;
+use crate::session::{Fault, Heard, Part, Session, Terms};
+use confirms::Confirms;
+use pubmark_model::protocol::Role;
+use pubmark_wire::amqp::{
+    Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PERSISTENT, PROTOCOL_HEADER, Short, TRANSIENT, Table, put_content,
+};
+
+/// What the error of a foreign peer calls what was expected.
+const EXPECTED: &str = "AMQP 0-9-1 server";
+/// The one channel of a session.
+const CHANNEL: u16 = 1;
+const DIRECT: &str = "amq.direct";
+const TOPIC: &str = "amq.topic";
+const NO_ARGUMENTS: Table<'static> = Table(&[]);
+/// Of a body in several frames, memory for so much is taken before it has come.
+const BODY_AHEAD_BYTES: u64 = 1 << 20;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The protocol header is sent, Start has not come.
+    Silent,
+    /// StartOk is sent.
+    LoggedIn,
+    /// TuneOk and Open are sent.
+    Opening,
+    /// ChannelOpen is sent, and ConfirmSelect at QoS 1.
+    Connecting,
+    Connected,
+}
+
+/// A message that is on its way in.
+#[derive(Clone, Copy)]
+enum Incoming {
+    Nothing,
+    /// Deliver has come, with this number.
+    Header(u64),
+    /// And the header: so many bytes of the body are missing.
+    Body(u64, u64),
+}
+
+/// One client.
+pub struct Amqp {
+    state: State,
+    /// The longest frame that the server takes.
+    frame_bytes: u32,
+    leaves: Leaves,
+    exchange: &'static str,
+    confirms: Confirms,
+    incoming: Incoming,
+    /// What has come of a body in several frames.
+    body: Vec<u8>,
+    /// The last delivery that is whole and not acknowledged; 0 if there is none.
+    acknowledge: u64,
+}
+
+impl Session for Amqp {
+    type Settings = Settings;
+
+    const SEPARATOR: char = '.';
+    const REST: &'static str = "#";
+
+    fn settings(terms: &Terms<'_>) -> Result<Settings, String> {
+        Settings::read(terms)
+    }
+
+    fn new(_: &Settings, part: &Part) -> Self {
+        Amqp {
+            state: State::Silent,
+            frame_bytes: MIN_FRAME_BYTES,
+            leaves: Leaves::new(part, Self::SEPARATOR),
+            exchange: if part.leaves > 1 { TOPIC } else { DIRECT },
+            confirms: Confirms::new(),
+            incoming: Incoming::Nothing,
+            body: Vec::new(),
+            acknowledge: 0,
+        }
+    }
+
+    fn open(&mut self, _: &Settings, _: &Part, out: &mut Vec<u8>) {
+        out.extend_from_slice(PROTOCOL_HEADER);
+    }
+
+    fn input(
+        &mut self,
+        settings: &Settings,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<usize, Fault> {
+        let mut taken = 0;
+        loop {
+            let rest = &bytes[taken..];
+            let frame = Frame::decode(rest).map_err(|why| foreign(EXPECTED, rest, &why.0))?;
+            let Some((frame, frame_bytes)) = frame else { break };
+            match frame {
+                Frame::Method(_, method) => self.method(settings, &method, out, heard)?,
+                Frame::Header { body_bytes, .. } => self.header(body_bytes, heard)?,
+                Frame::Body(_, piece) => self.piece(piece, heard)?,
+                Frame::Heartbeat => {}
+                Frame::Refused([id, major, minor, revision]) => {
+                    return Err(Fault::Foreign(format!(
+                        "the server refuses AMQP 0-9-1 and offers version {id} {major}-{minor}-{revision}"
+                    )));
+                }
+            }
+            taken += frame_bytes;
+        }
+        if self.acknowledge > 0 && settings.qos > 0 {
+            put(out, Method::Ack { delivery: self.acknowledge, multiple: true });
+        }
+        self.acknowledge = 0;
+        Ok(taken)
+    }
+
+    fn subscribe(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
+        let name = queue(part);
+        let (queue, reserved) = (Short::from(&*name), 0);
+        let flags = match (settings.durable, &part.group) {
+            (true, _) => Method::DURABLE,
+            (false, None) => Method::EXCLUSIVE | Method::AUTO_DELETE,
+            (false, Some(_)) => Method::AUTO_DELETE,
+        };
+        let exchange = Short::from(if part.wild { TOPIC } else { DIRECT });
+        let routing_key = Short::from(&*part.topic);
+        let arguments = NO_ARGUMENTS;
+        put(out, Method::QueueDeclare { reserved, queue, flags, arguments });
+        put(out, Method::QueueBind { reserved, queue, exchange, routing_key, no_wait: false, arguments });
+        if settings.qos > 0 {
+            let prefetch_messages = settings.prefetch;
+            put(out, Method::Qos { prefetch_bytes: 0, prefetch_messages, global: false });
+        }
+        let flags = if settings.qos > 0 { 0 } else { Method::NO_ACK };
+        put(out, Method::Consume { reserved, queue, consumer: Short::from(&*part.name), flags, arguments });
+    }
+
+    fn publish(&mut self, settings: &Settings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
+        if settings.qos > 0 && !self.confirms.push(sequence, settings.inflight) {
+            return false;
+        }
+        let (exchange, routing_key) = (Short::from(self.exchange), Short(self.leaves.of(sequence)));
+        put(out, Method::Publish { reserved: 0, exchange, routing_key, flags: 0 });
+        let properties = if settings.durable { PERSISTENT } else { TRANSIENT };
+        put_content(out, CHANNEL, properties, message, self.frame_bytes);
+        true
+    }
+
+    fn keep_alive(&mut self, _: &Settings, out: &mut Vec<u8>) {
+        Frame::Heartbeat.put(out);
+    }
+
+    fn keep_alive_s(settings: &Settings) -> u32 {
+        settings.heartbeat_s.into()
+    }
+
+    fn close(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
+        if settings.durable && part.role == Role::Subscriber && self.state == State::Connected {
+            put(out, Method::QueueDelete { reserved: 0, queue: Short::from(&*queue(part)), flags: 0 });
+        }
+        Frame::Method(0, Method::Close { code: 200, text: "done".into(), class: 0, method: 0 }).put(out);
+    }
+
+    fn unacknowledged(&self) -> usize {
+        self.confirms.open()
+    }
+}
+
+impl Amqp {
+    fn method(
+        &mut self,
+        settings: &Settings,
+        method: &Method<'_>,
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<(), Fault> {
+        if !matches!(self.incoming, Incoming::Nothing) {
+            return Err(out_of_turn(&format!("{} within a message", method.name())));
+        }
+        match *method {
+            Method::Deliver { delivery, .. } => self.incoming = Incoming::Header(delivery),
+            Method::Ack { delivery, multiple } => {
+                let known = self.confirms.settle(delivery, multiple, |n| heard(Heard::Acknowledged(n)));
+                return known.then_some(()).ok_or_else(|| out_of_turn("a confirm of what was never published"));
+            }
+            Method::Nack { delivery, flags } => {
+                let known = self.confirms.settle(delivery, flags & 1 == 1, |_| {});
+                return known.then_some(()).ok_or_else(|| out_of_turn("a nack of what was never published"));
+            }
+            Method::ConsumeOk { .. } => heard(Heard::Subscribed),
+            Method::Close { code, text, .. } => {
+                Frame::Method(0, Method::CloseOk {}).put(out);
+                return Err(closed("connection", code, text));
+            }
+            Method::ChannelClose { code, text, .. } => {
+                put(out, Method::ChannelCloseOk {});
+                return Err(closed("channel", code, text));
+            }
+            Method::Cancel { .. } => {
+                return Err(Fault::Busy("the server ended the subscription: its queue is gone".into()));
+            }
+            Method::ChannelFlow { active } => put(out, Method::ChannelFlowOk { active }),
+            // Steps on the way to ConsumeOk, farewells, and a server that is short of memory or disk:
+            // it reads no more for a while, which is back-pressure as any other.
+            Method::QueueDeclareOk { .. }
+            | Method::QueueBindOk {}
+            | Method::QosOk {}
+            | Method::QueueDeleteOk { .. }
+            | Method::CloseOk {}
+            | Method::Blocked { .. }
+            | Method::Unblocked {} => {}
+            _ => return self.greeting(settings, method, out, heard),
+        }
+        Ok(())
+    }
+
+    /// The steps from the protocol header to an open channel.
+    fn greeting(
+        &mut self,
+        settings: &Settings,
+        method: &Method<'_>,
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<(), Fault> {
+        self.state = match (self.state, *method) {
+            (State::Silent, Method::Start { properties, mechanisms, .. }) => {
+                if !mechanisms.split(|byte| *byte == b' ').any(|mechanism| mechanism == b"PLAIN") {
+                    let offered = printable(mechanisms);
+                    return Err(Fault::Denied(format!("the server takes no PLAIN login, only {offered}: enable it")));
+                }
+                let text = |name| properties.text(name).map(String::from_utf8_lossy);
+                if let (Some(product), Some(version)) = (text("product"), text("version")) {
+                    heard(Heard::Server(&format!("{product} {version}")));
+                }
+                Frame::Method(0, settings.start_ok()).put(out);
+                State::LoggedIn
+            }
+            (State::LoggedIn, Method::Tune { frame_bytes, .. }) => {
+                self.frame_bytes = if frame_bytes == 0 { MAX_FRAME_BYTES } else { frame_bytes.min(MAX_FRAME_BYTES) };
+                if self.frame_bytes < MIN_FRAME_BYTES {
+                    return Err(out_of_turn(&format!("frames of {frame_bytes} bytes")));
+                }
+                let (frame_bytes, heartbeat_s) = (self.frame_bytes, settings.heartbeat_s);
+                Frame::Method(0, Method::TuneOk { channel_max: CHANNEL, frame_bytes, heartbeat_s }).put(out);
+                let vhost = Short::from(&*settings.vhost);
+                Frame::Method(0, Method::Open { vhost, reserved_1: "".into(), reserved_2: false }).put(out);
+                State::Opening
+            }
+            (State::Opening, Method::OpenOk { .. }) => {
+                put(out, Method::ChannelOpen { reserved: "".into() });
+                if settings.qos > 0 {
+                    put(out, Method::ConfirmSelect { no_wait: false });
+                }
+                State::Connecting
+            }
+            (State::Connecting, Method::ChannelOpenOk { .. }) if settings.qos > 0 => State::Connecting,
+            (State::Connecting, Method::ChannelOpenOk { .. } | Method::ConfirmSelectOk {}) => {
+                heard(Heard::Connected);
+                State::Connected
+            }
+            _ => return Err(out_of_turn(method.name())),
+        };
+        Ok(())
+    }
+
+    fn header(&mut self, body_bytes: u64, heard: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+        let Incoming::Header(delivery) = self.incoming else { return Err(out_of_turn("a content header")) };
+        self.incoming = Incoming::Body(delivery, body_bytes);
+        if body_bytes == 0 { self.piece(&[], heard) } else { Ok(()) }
+    }
+
+    /// A body in one frame is handed on as it lies there; one in several is put together.
+    fn piece(&mut self, piece: &[u8], heard: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+        let Incoming::Body(delivery, missing_bytes) = self.incoming else { return Err(out_of_turn("a body")) };
+        let Some(missing_bytes) = missing_bytes.checked_sub(piece.len() as u64) else {
+            return Err(out_of_turn("a body that is longer than its header says"));
+        };
+        if missing_bytes > 0 {
+            if self.body.is_empty() {
+                self.body.reserve((piece.len() as u64 + missing_bytes).min(BODY_AHEAD_BYTES) as usize);
+            }
+            self.body.extend_from_slice(piece);
+            self.incoming = Incoming::Body(delivery, missing_bytes);
+            return Ok(());
+        }
+        if self.body.is_empty() {
+            heard(Heard::Message(piece));
+        } else {
+            self.body.extend_from_slice(piece);
+            // Freed at once: thousands of clients would keep it for nothing.
+            heard(Heard::Message(&std::mem::take(&mut self.body)));
+        }
+        self.incoming = Incoming::Nothing;
+        self.acknowledge = delivery;
+        Ok(())
+    }
+}
+
+fn put(out: &mut Vec<u8>, method: Method<'_>) {
+    Frame::Method(CHANNEL, method).put(out);
+}
+
+/// A subscriber's queue. Members of a group share one for each topic.
+fn queue(part: &Part) -> String {
+    part.group.as_ref().map_or_else(|| part.name.clone(), |group| format!("{group}.{}", part.topic))
+}
+
+fn out_of_turn(what: &str) -> Fault {
+    Fault::Foreign(format!("the server breaks AMQP 0-9-1: {what}, out of turn"))
+}
+
+/// What the server's reply code means. Source: the specification's list, and
+/// what RabbitMQ writes for each.
+fn closed(what: &str, code: u16, text: Short<'_>) -> Fault {
+    let text = String::from_utf8_lossy(text.0);
+    let said = format!("the server closes the {what}: {code} {text}");
+    match code {
+        _ if text.contains("limit") => Fault::Busy(said),
+        // Content too large.
+        311 | 402..=406 | 530 => Fault::Denied(said),
+        // Forced by an operator, short of resources, an error of its own.
+        320 | 506 | 541 => Fault::Busy(said),
+        _ => Fault::Foreign(said),
+    }
+}
+
+#[cfg(test)]
+mod tests;

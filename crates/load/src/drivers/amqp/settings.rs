@@ -1,0 +1,94 @@
+//! What all AMQP clients of a run have in common.
+
+use crate::session::Terms;
+use pubmark_model::options::OptionValues;
+use pubmark_wire::amqp::{Method, Table, put_flag, put_table, put_text};
+
+/// What one frame's short texts can hold, bytes.
+const SHORT_BYTES: usize = 255;
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// The settings of all clients.
+pub struct Settings {
+    pub(super) qos: u8,
+    pub(super) durable: bool,
+    pub(super) vhost: String,
+    /// Time between heartbeats, s; 0 is none.
+    pub(super) heartbeat_s: u16,
+    /// Messages that a consumer may hold unacknowledged; 0 is no bound.
+    pub(super) prefetch: u16,
+    /// Messages of one client that may be unconfirmed.
+    pub(super) inflight: usize,
+    /// User and password, each after a zero (RFC 4616).
+    login: Vec<u8>,
+    /// What the client says that it is, as a table's bytes.
+    properties: Vec<u8>,
+}
+
+impl Settings {
+    pub(super) fn read(terms: &Terms<'_>) -> Result<Settings, String> {
+        let (endpoint, options) = (terms.endpoint, terms.options);
+        if terms.qos > 1 {
+            return Err("AMQP 0-9-1 has nothing like QoS 2: write qos = 1 or qos = 0".into());
+        }
+        let heartbeat_s = options.time_ns("heartbeat") / NS_PER_S;
+        if options.time_ns("heartbeat") % NS_PER_S != 0 {
+            return Err("heartbeat: write whole seconds".into());
+        }
+        let heartbeat_s = u16::try_from(heartbeat_s).map_err(|_| format!("heartbeat: write {} s at most", u16::MAX))?;
+        let prefetch =
+            u16::try_from(options.number("prefetch")).map_err(|_| format!("prefetch: write {} at most", u16::MAX))?;
+        let inflight = match options.number("inflight") {
+            0 => return Err("inflight = 0: nothing could be published, write 1 at least".into()),
+            inflight => usize::try_from(inflight).unwrap_or(usize::MAX),
+        };
+        let vhost = match endpoint.path.strip_prefix('/') {
+            None | Some("") => options.text("vhost").unwrap_or("/").to_owned(),
+            Some(path) => path.replace("%2F", "/").replace("%2f", "/"),
+        };
+        if vhost.len() > SHORT_BYTES {
+            return Err(format!("vhost: write {SHORT_BYTES} bytes at most"));
+        }
+        let user = endpoint.user.as_deref().or(options.text("username")).unwrap_or("guest");
+        let password = endpoint.password.as_deref().or(options.text("password")).unwrap_or("guest");
+        Ok(Settings {
+            qos: terms.qos,
+            durable: terms.durable,
+            vhost,
+            heartbeat_s,
+            prefetch,
+            inflight,
+            login: format!("\0{user}\0{password}").into_bytes(),
+            properties: properties(),
+        })
+    }
+
+    /// The login.
+    pub(super) fn start_ok(&self) -> Method<'_> {
+        Method::StartOk {
+            properties: Table(&self.properties),
+            mechanism: "PLAIN".into(),
+            response: &self.login,
+            locale: "en_US".into(),
+        }
+    }
+}
+
+fn properties() -> Vec<u8> {
+    let mut capabilities = Vec::new();
+    for (name, flag) in [
+        // Without it, a wrong password is answered by silence and a closed connection.
+        ("authentication_failure_close", true),
+        ("basic.nack", true),
+        ("connection.blocked", false),
+        ("consumer_cancel_notify", true),
+        ("publisher_confirms", true),
+    ] {
+        put_flag(&mut capabilities, name, flag);
+    }
+    let mut table = Vec::new();
+    put_text(&mut table, "product", "pubmark");
+    put_text(&mut table, "version", env!("CARGO_PKG_VERSION"));
+    put_table(&mut table, "capabilities", Table(&capabilities));
+    table
+}

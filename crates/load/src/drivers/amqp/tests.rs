@@ -1,0 +1,235 @@
+use super::super::conversation::{Note, Play, message, part, settings};
+use super::*;
+use pubmark_wire::amqp::put_text;
+
+fn plain(qos: u8, durable: bool, set: &[(&str, &str)]) -> Settings {
+    settings::<Amqp>("amqp://h", qos, durable, set).unwrap()
+}
+
+fn word(channel: u16, method: Method<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Frame::Method(channel, method).put(&mut bytes);
+    bytes
+}
+
+fn start() -> Vec<u8> {
+    let mut table = Vec::new();
+    put_text(&mut table, "product", "RabbitMQ");
+    put_text(&mut table, "version", "3.10.8");
+    let (mechanisms, locales) = (&b"AMQPLAIN PLAIN"[..], &b"en_US"[..]);
+    word(0, Method::Start { major: 0, minor: 9, properties: Table(&table), mechanisms, locales })
+}
+
+fn tune() -> Vec<u8> {
+    word(0, Method::Tune { channel_max: 2047, frame_bytes: 4096, heartbeat_s: 60 })
+}
+
+fn delivery(number: u64, body: &[u8]) -> Vec<u8> {
+    let (consumer, exchange, routing_key) = ("c0".into(), DIRECT.into(), "t".into());
+    let mut bytes = word(1, Method::Deliver { consumer, delivery: number, redelivered: false, exchange, routing_key });
+    put_content(&mut bytes, 1, TRANSIENT, body, 4096);
+    bytes
+}
+
+/// Names of the methods that were said.
+fn names(mut bytes: &[u8]) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    while let Some((frame, taken)) = Frame::decode(bytes).unwrap() {
+        if let Frame::Method(_, method) = frame {
+            names.push(method.name());
+        }
+        bytes = &bytes[taken..];
+    }
+    names
+}
+
+/// A session that is connected.
+fn connected<'a>(settings: &'a Settings, part: Part, cut: usize) -> Play<'a, Amqp> {
+    let mut play = Play::<Amqp>::new(settings, part);
+    assert_eq!(play.said(), PROTOCOL_HEADER);
+    play.say_cut(&start(), cut).unwrap();
+    assert_eq!(play.heard(), [Note::Server("RabbitMQ 3.10.8".into())]);
+    assert_eq!(names(&play.said()), ["StartOk"]);
+    play.say_cut(&tune(), cut).unwrap();
+    assert_eq!(names(&play.said()), ["TuneOk", "Open"]);
+    play.say_cut(&word(0, Method::OpenOk { reserved: "".into() }), cut).unwrap();
+    play.say_cut(&word(1, Method::ChannelOpenOk { reserved: b"" }), cut).unwrap();
+    if settings.qos > 0 {
+        assert_eq!(names(&play.said()), ["ChannelOpen", "ConfirmSelect"]);
+        assert_eq!(play.heard(), []);
+        play.say_cut(&word(1, Method::ConfirmSelectOk {}), cut).unwrap();
+    } else {
+        assert_eq!(names(&play.said()), ["ChannelOpen"]);
+    }
+    assert_eq!(play.heard(), [Note::Connected]);
+    play
+}
+
+#[test]
+fn a_subscriber_hears_its_messages_wherever_the_bytes_are_cut() {
+    let settings = plain(1, false, &[]);
+    let large = vec![7; 9000];
+    let mut heartbeat = Vec::new();
+    Frame::Heartbeat.put(&mut heartbeat);
+    let words = [delivery(1, b"hello"), heartbeat, delivery(2, b""), delivery(3, &large), delivery(4, b"x")].concat();
+    for cut in 0..words.len() {
+        let mut play = connected(&settings, part(Role::Subscriber, "t"), cut);
+        play.subscribe();
+        assert_eq!(names(&play.said()), ["QueueDeclare", "QueueBind", "Qos", "Consume"]);
+        let declared = Method::QueueDeclareOk { queue: "c0".into(), messages: 0, consumers: 0 };
+        let answers = [word(1, declared), word(1, Method::QueueBindOk {}), word(1, Method::QosOk {})].concat();
+        play.say_cut(&answers, cut).unwrap();
+        assert_eq!(play.heard(), []);
+        play.say_cut(&word(1, Method::ConsumeOk { consumer: "c0".into() }), cut).unwrap();
+        assert_eq!(play.heard(), [Note::Subscribed]);
+        play.say_cut(&words, cut).unwrap();
+        assert_eq!(play.heard(), [message(b"hello"), message(b""), message(&large), message(b"x")]);
+        assert_eq!(play.session.body.capacity(), 0, "a large body is freed");
+        let said = play.said();
+        assert!(said.ends_with(&word(1, Method::Ack { delivery: 4, multiple: true })));
+        assert!(names(&said).len() <= 2, "one acknowledgement for each time that bytes came");
+        assert!(play.all_taken());
+    }
+}
+
+#[test]
+fn queues_and_exchanges_fit_the_part() {
+    let declared = |settings: &Settings, part: Part| {
+        let mut play = connected(settings, part, 0);
+        play.subscribe();
+        let said = play.said();
+        let (mut at, mut seen) = (0, String::new());
+        while let Some((Frame::Method(1, method), taken)) = Frame::decode(&said[at..]).unwrap() {
+            let text = |short: Short<'_>| String::from_utf8_lossy(short.0).into_owned();
+            match method {
+                Method::QueueDeclare { queue, flags, .. } => seen = format!("{} {flags}", text(queue)),
+                Method::QueueBind { exchange, routing_key, .. } => {
+                    seen += &format!(" {} {}", text(exchange), text(routing_key));
+                }
+                Method::Qos { prefetch_messages, .. } => seen += &format!(" prefetch {prefetch_messages}"),
+                Method::Consume { flags, .. } => seen += &format!(" {flags}"),
+                _ => panic!("{method:?}"),
+            }
+            at += taken;
+        }
+        play.session.close(settings, &play.part, &mut play.out);
+        (seen, names(&play.said()))
+    };
+    let (own, group) = (part(Role::Subscriber, "t"), Some("g".to_owned()));
+    let (once, kept) = (plain(0, false, &[]), plain(1, true, &[("prefetch", "7")]));
+    assert_eq!(declared(&once, own.clone()), ("c0 12 amq.direct t 2".into(), vec!["Close"]));
+    let wild = Part { wild: true, topic: "t.#".into(), ..own.clone() };
+    assert_eq!(declared(&once, wild).0, "c0 12 amq.topic t.# 2");
+    assert_eq!(declared(&once, Part { group: group.clone(), ..own.clone() }).0, "g.t 8 amq.direct t 2");
+    let durable = declared(&kept, own);
+    assert_eq!(durable, ("c0 2 amq.direct t prefetch 7 0".into(), vec!["QueueDelete", "Close"]));
+}
+
+#[test]
+fn a_publisher_waits_for_confirms() {
+    let settings = plain(1, true, &[("inflight", "3")]);
+    let mut play = connected(&settings, Part { leaves: 2, ..part(Role::Publisher, "t") }, 0);
+    assert!((5..8).all(|n| play.publish(b"m", n)));
+    let mut expected =
+        word(1, Method::Publish { reserved: 0, exchange: TOPIC.into(), routing_key: "t.1".into(), flags: 0 });
+    put_content(&mut expected, 1, PERSISTENT, b"m", 4096);
+    let said = play.said();
+    assert!(said.starts_with(&expected));
+    assert!(!play.publish(b"m", 8));
+    assert_eq!((play.said().len(), play.session.unacknowledged()), (0, 3), "nothing is appended");
+    play.say(&word(1, Method::Ack { delivery: 2, multiple: true })).unwrap();
+    assert_eq!(play.heard(), [Note::Acknowledged(5), Note::Acknowledged(6)]);
+    assert!(play.publish(b"m", 8));
+    play.say(&word(1, Method::Nack { delivery: 3, flags: 0 })).unwrap();
+    assert_eq!((play.heard(), play.session.unacknowledged()), (vec![], 1));
+    let fault = play.say(&word(1, Method::Ack { delivery: 9, multiple: false })).unwrap_err();
+    assert!(matches!(fault, Fault::Foreign(words) if words.contains("never published")));
+    // At QoS 0 nothing is counted.
+    let settings = plain(0, false, &[("inflight", "1")]);
+    let mut play = connected(&settings, part(Role::Publisher, "t"), 0);
+    assert!((0..9).all(|n| play.publish(b"m", n)));
+    assert_eq!(play.session.unacknowledged(), 0);
+}
+
+#[test]
+fn settings_are_read_and_refused() {
+    let read = |url: &str, qos, set: &[(&str, &str)]| settings::<Amqp>(url, qos, false, set);
+    assert_eq!(read("amqp://h", 0, &[]).unwrap().vhost, "/");
+    assert_eq!(read("amqp://h/", 0, &[("vhost", "v")]).unwrap().vhost, "v");
+    assert_eq!(read("amqp://h/a%2Fb", 0, &[("vhost", "v")]).unwrap().vhost, "a/b");
+    let start_ok = |url: &str| match read(url, 0, &[]).unwrap().start_ok() {
+        Method::StartOk { response, .. } => response.to_vec(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(start_ok("amqp://h"), b"\0guest\0guest");
+    assert_eq!(start_ok("amqp://me:secret@h"), b"\0me\0secret");
+    let settings = read("amqp://h", 1, &[("heartbeat", "30s")]).unwrap();
+    assert_eq!(Amqp::keep_alive_s(&settings), 30);
+    let long = "v".repeat(256);
+    for (qos, set, says) in [
+        (2, ("inflight", "1"), "qos = 1"),
+        (1, ("inflight", "0"), "1 at least"),
+        (1, ("prefetch", "65536"), "65535 at most"),
+        (1, ("heartbeat", "1500ms"), "whole seconds"),
+        (1, ("heartbeat", "65536s"), "65535 s at most"),
+        (1, ("vhost", &*long), "255 bytes"),
+    ] {
+        let error = read("amqp://h", qos, &[set]).err().unwrap();
+        assert!(error.contains(says), "{set:?}: {error}");
+    }
+}
+
+#[test]
+fn refusals_are_told_apart() {
+    let settings = plain(0, false, &[]);
+    let close = |code, text: &'static str| word(0, Method::Close { code, text: text.into(), class: 0, method: 0 });
+    let say = |bytes: &[u8]| Play::<Amqp>::new(&settings, part(Role::Publisher, "t")).say(bytes).unwrap_err();
+    let fault = say(&[start(), close(403, "ACCESS_REFUSED - Login was refused")].concat());
+    assert!(matches!(&fault, Fault::Denied(words) if words.contains("403 ACCESS_REFUSED - Login")), "{fault:?}");
+    let fault = say(&close(530, "NOT_ALLOWED - vhost x not found"));
+    assert!(matches!(&fault, Fault::Denied(words) if words.contains("vhost x not found")), "{fault:?}");
+    let text = "NOT_FOUND - no queue";
+    let fault = say(&word(1, Method::ChannelClose { code: 404, text: text.into(), class: 50, method: 10 }));
+    assert!(matches!(&fault, Fault::Denied(words) if words.contains("closes the channel: 404 NOT_FOUND")));
+    assert!(matches!(say(&close(530, "NOT_ALLOWED - connection limit (1) is reached")), Fault::Busy(_)));
+    assert!(matches!(say(&close(320, "CONNECTION_FORCED - shutdown")), Fault::Busy(_)));
+    assert!(matches!(say(&close(501, "FRAME_ERROR")), Fault::Foreign(_)));
+    let fault = say(b"AMQP\0\x01\0\0");
+    assert!(matches!(&fault, Fault::Foreign(words) if words.contains("refuses AMQP 0-9-1 and offers")));
+    let fault = say(b"HTTP/1.1 400 Bad Request\r\n");
+    assert!(matches!(&fault, Fault::Foreign(words) if words.contains("no AMQP 0-9-1 server: it sent \"HTTP/1.1 400")));
+    for bytes in [tune(), [start(), start()].concat(), word(1, Method::ConfirmSelectOk {})] {
+        assert!(matches!(say(&bytes), Fault::Foreign(words) if words.contains("out of turn")));
+    }
+    let mechanisms = &b"EXTERNAL"[..];
+    let external = word(0, Method::Start { major: 0, minor: 9, properties: Table(b""), mechanisms, locales: b"" });
+    assert!(matches!(say(&external), Fault::Denied(words) if words.contains("only EXTERNAL")));
+}
+
+#[test]
+fn contents_out_of_turn_are_refused() {
+    let settings = plain(0, false, &[]);
+    let whole = delivery(1, b"hello");
+    let deliver_bytes = Frame::decode(&whole).unwrap().unwrap().1;
+    let header_bytes = Frame::decode(&whole[deliver_bytes..]).unwrap().unwrap().1;
+    let (deliver, rest) = whole.split_at(deliver_bytes);
+    let (header, _) = rest.split_at(header_bytes);
+    let mut long = Vec::new();
+    Frame::Body(1, b"longer").put(&mut long);
+    for bytes in [
+        rest.to_vec(),
+        long.clone(),
+        deliver.repeat(2),
+        [deliver, header, header].concat(),
+        [deliver, header, &long].concat(),
+    ] {
+        let mut play = connected(&settings, part(Role::Subscriber, "t"), 0);
+        let fault = play.say(&bytes).unwrap_err();
+        assert!(matches!(&fault, Fault::Foreign(words) if words.contains("out of turn")), "{fault:?}");
+    }
+}
+
+#[test]
+fn an_idle_session_is_small() {
+    assert!(size_of::<Amqp>() <= 200, "{} bytes", size_of::<Amqp>());
+}

@@ -1,0 +1,165 @@
+//! AMQP 0-9-1: frames, methods and tables.
+//!
+//! Source: the AMQP 0-9-1 specification and its XML definition, and RabbitMQ's
+//! extensions to it (publisher confirms, nack, blocked connections).
+
+mod method;
+mod table;
+
+pub use method::Method;
+pub use table::{Short, Table, Value, put_flag, put_table, put_text};
+
+use crate::Malformed;
+
+/// What a client says first, and a server that refuses this version.
+pub const PROTOCOL_HEADER: &[u8; 8] = b"AMQP\0\0\x09\x01";
+/// The longest frame in bytes, front and end included: what RabbitMQ offers.
+pub const MAX_FRAME_BYTES: u32 = 128 << 10;
+/// The longest frame that every peer must take, bytes.
+pub const MIN_FRAME_BYTES: u32 = 4096;
+/// The longest message in bytes: RabbitMQ's own default bound.
+pub const MAX_BODY_BYTES: u64 = 128 << 20;
+/// Bytes of a frame around what it carries.
+pub const FRAME_OVERHEAD_BYTES: u32 = 8;
+/// Properties of a message that need not outlive the server (delivery mode 1).
+pub const TRANSIENT: &[u8] = &[0x10, 0x00, 1];
+/// Properties of a message that must outlive the server (delivery mode 2).
+pub const PERSISTENT: &[u8] = &[0x10, 0x00, 2];
+
+const METHOD: u8 = 1;
+const HEADER: u8 = 2;
+const BODY: u8 = 3;
+const HEARTBEAT: u8 = 8;
+const FRONT_BYTES: usize = 7;
+const END: u8 = 0xce;
+/// Messages belong to this class.
+const BASIC: u16 = 60;
+
+/// A frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// A word on a channel.
+    Method(u16, Method<'a>),
+    /// What is said about a message, ahead of its body.
+    Header {
+        /// Its channel.
+        channel: u16,
+        /// Bytes of the body, at most [`MAX_BODY_BYTES`].
+        body_bytes: u64,
+        /// Flags that say which properties follow, and the properties.
+        properties: &'a [u8],
+    },
+    /// A piece of a message's body, and its channel.
+    Body(u16, &'a [u8]),
+    /// A sign of life.
+    Heartbeat,
+    /// No frame: a server of another protocol, or of another version, names
+    /// the one that it speaks (four bytes after `AMQP`) and closes.
+    Refused([u8; 4]),
+}
+
+impl<'a> Frame<'a> {
+    /// Reads one frame from the front of `bytes`: it, and the bytes that it
+    /// takes; none where more bytes are needed. Neither bodies nor properties
+    /// are looked into.
+    pub fn decode(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
+        let Some(kind) = bytes.first() else { return Ok(None) };
+        if *kind == b'A' {
+            return refused(bytes);
+        }
+        if ![METHOD, HEADER, BODY, HEARTBEAT].contains(kind) {
+            return Err(Malformed::new(format!("no frame is of kind {kind}")));
+        }
+        let Some((front, rest)) = bytes.split_first_chunk::<FRONT_BYTES>() else { return Ok(None) };
+        let [_, c1, c0, s3, s2, s1, s0] = *front;
+        let channel = u16::from_be_bytes([c1, c0]);
+        let size = u32::from_be_bytes([s3, s2, s1, s0]);
+        if size > MAX_FRAME_BYTES - FRAME_OVERHEAD_BYTES {
+            return Err(Malformed::new(format!("a frame of {size} bytes is longer than {MAX_FRAME_BYTES} bytes")));
+        }
+        let Some((carried, [end, ..])) = rest.split_at_checked(size as usize) else { return Ok(None) };
+        if *end != END {
+            return Err(Malformed::new("the frame does not end with its end octet"));
+        }
+        let frame = match *kind {
+            METHOD => Frame::Method(channel, Method::decode(carried)?),
+            HEADER => header(channel, carried)?,
+            BODY => Frame::Body(channel, carried),
+            _ if channel == 0 && carried.is_empty() => Frame::Heartbeat,
+            _ => return Err(Malformed::new("a heartbeat carries something")),
+        };
+        Ok(Some((frame, size as usize + FRAME_OVERHEAD_BYTES as usize)))
+    }
+
+    /// Appends it. What it carries must fit into a frame of the peer's size:
+    /// that is the caller's to see to.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Frame::Method(channel, method) => frame(out, METHOD, *channel, |out| method.put(out)),
+            Frame::Header { channel, body_bytes, properties } => frame(out, HEADER, *channel, |out| {
+                out.extend_from_slice(&BASIC.to_be_bytes());
+                out.extend_from_slice(&[0, 0]);
+                out.extend_from_slice(&body_bytes.to_be_bytes());
+                out.extend_from_slice(properties);
+            }),
+            Frame::Body(channel, bytes) => frame(out, BODY, *channel, |out| out.extend_from_slice(bytes)),
+            Frame::Heartbeat => frame(out, HEARTBEAT, 0, |_| {}),
+            Frame::Refused(version) => {
+                out.extend_from_slice(&PROTOCOL_HEADER[..4]);
+                out.extend_from_slice(version);
+            }
+        }
+    }
+}
+
+/// Appends a message: its header, and its body in as many frames as the
+/// peer's `frame_bytes` ask for.
+pub fn put_content(out: &mut Vec<u8>, channel: u16, properties: &[u8], body: &[u8], frame_bytes: u32) {
+    Frame::Header { channel, body_bytes: body.len() as u64, properties }.put(out);
+    let piece_bytes = frame_bytes.max(MIN_FRAME_BYTES) - FRAME_OVERHEAD_BYTES;
+    for piece in body.chunks(piece_bytes as usize) {
+        Frame::Body(channel, piece).put(out);
+    }
+}
+
+fn frame(out: &mut Vec<u8>, kind: u8, channel: u16, carried: impl FnOnce(&mut Vec<u8>)) {
+    out.push(kind);
+    out.extend_from_slice(&channel.to_be_bytes());
+    put_sized(out, carried);
+    out.push(END);
+}
+
+/// Appends four bytes that say how long the rest is, and the rest.
+fn put_sized(out: &mut Vec<u8>, rest: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    rest(out);
+    let size = (out.len() - at - 4) as u32;
+    out[at..at + 4].copy_from_slice(&size.to_be_bytes());
+}
+
+fn refused(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Malformed> {
+    let known = bytes.len().min(4);
+    if bytes[..known] != PROTOCOL_HEADER[..known] {
+        return Err(Malformed::new("no frame is of kind 65"));
+    }
+    let version = bytes.get(4..8).and_then(|version| version.try_into().ok());
+    Ok(version.map(|version| (Frame::Refused(version), PROTOCOL_HEADER.len())))
+}
+
+fn header(channel: u16, carried: &[u8]) -> Result<Frame<'_>, Malformed> {
+    let unfit = || Malformed::new("a content header is damaged");
+    let (front, properties) = carried.split_first_chunk::<12>().ok_or_else(unfit)?;
+    let [class1, class0, weight1, weight0, size @ ..] = *front;
+    if [class1, class0] != BASIC.to_be_bytes() || [weight1, weight0] != [0, 0] || properties.len() < 2 {
+        return Err(unfit());
+    }
+    let body_bytes = u64::from_be_bytes(size);
+    if body_bytes > MAX_BODY_BYTES {
+        return Err(Malformed::new(format!("a message of {body_bytes} bytes is longer than {MAX_BODY_BYTES} bytes")));
+    }
+    Ok(Frame::Header { channel, body_bytes, properties })
+}
+
+#[cfg(test)]
+mod tests;
