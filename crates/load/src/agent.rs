@@ -4,15 +4,17 @@
 mod outcome;
 
 use crate::clock;
-use crate::drivers::{self, Driver, SocketSpec};
+use crate::drivers::{self, Driver, Load, SocketSpec};
 use crate::simulation;
 use crate::threads::{Control, Counter, Crew, Outcome, Player, Report};
 use crate::usage::Sampler;
 use crate::window::Window;
+use pubmark_model::options::protocol_of;
 use pubmark_model::protocol::{
     AgentHello, BoundEndpoint, Client, Command, Event, MAX_LINE, Prepare, Progress, PublisherTotal, Role, VERSION,
 };
 use pubmark_model::units::Ns;
+use pubmark_model::workload::Transport;
 use serde_json::{Map, Value};
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
@@ -46,14 +48,33 @@ pub enum Farewell {
     Orphaned,
 }
 
+/// Who an agent is, and what it can play: the program that calls [`serve`] says so.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    /// Its name, for `hello`.
+    pub name: &'static str,
+    /// Its version, for `hello`.
+    pub version: &'static str,
+    /// Its drivers, by name; the mock comes on top.
+    pub drivers: &'static [(&'static str, Load)],
+}
+
+/// The agent that is built into pubmark.
+pub const BUILT_IN: Identity =
+    Identity { name: "pubmark", version: env!("CARGO_PKG_VERSION"), drivers: drivers::REGISTRY };
+
 /// Serves one coordinator until `exit` or the end of `input`. When the input
 /// ends without an `exit`, the coordinator has died: the run's scratch folder
 /// is removed, and if even that should hang, the process ends itself.
-pub fn serve(input: impl BufRead + Send + 'static, output: impl Write) -> std::io::Result<Farewell> {
+pub fn serve(
+    identity: Identity,
+    input: impl BufRead + Send + 'static,
+    output: impl Write,
+) -> std::io::Result<Farewell> {
     let (sender, receiver) = channel();
     let reader = sender.clone();
     thread::Builder::new().name("commands".into()).spawn(move || read_commands(input, &reader))?;
-    let mut agent = Agent { output, sender, receiver, troupe: None, scratch: None, started: false };
+    let mut agent = Agent { identity, output, sender, receiver, troupe: None, scratch: None, started: false };
     // Whoever cannot be told anything has gone, like one who says nothing more.
     let farewell = agent.run().unwrap_or(Farewell::Orphaned);
     if farewell == Farewell::Orphaned
@@ -126,6 +147,7 @@ enum Cast {
 }
 
 struct Agent<W> {
+    identity: Identity,
     output: W,
     sender: Sender<Input>,
     receiver: Receiver<Input>,
@@ -174,12 +196,12 @@ impl<W: Write> Agent<W> {
                 true,
             ),
             Command::Hello { .. } => {
-                let drivers =
-                    drivers::REGISTRY.iter().map(|(name, _)| (*name).to_owned()).chain([MOCK.to_owned()]).collect();
+                let Identity { name, version, drivers } = self.identity;
+                let drivers = drivers.iter().map(|(name, _)| (*name).to_owned()).chain([MOCK.to_owned()]).collect();
                 self.say(&Event::Hello(AgentHello {
                     protocol: VERSION,
-                    name: "pubmark".into(),
-                    version: env!("CARGO_PKG_VERSION").into(),
+                    name: name.into(),
+                    version: version.into(),
                     pid: std::process::id(),
                     drivers,
                     clock_ns: clock::now(),
@@ -203,7 +225,7 @@ impl<W: Write> Agent<W> {
             self.say(&Event::Bound { endpoints: Vec::new() })?;
             return self.say(&Event::Ready {});
         }
-        match open(&prepare) {
+        match open(self.identity.drivers, &prepare) {
             Err(error) => self.complain(error, true),
             Ok((driver, players, bound)) => {
                 self.say(&Event::Bound { endpoints: bound })?;
@@ -410,11 +432,15 @@ impl<W: Write> Agent<W> {
 type Opened = (Box<dyn Driver>, Vec<Player>, Vec<BoundEndpoint>);
 
 /// Loads the driver and opens every socket: those that bind come first.
-fn open(prepare: &Prepare) -> Result<Opened, String> {
-    let names = || drivers::REGISTRY.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let load = drivers::find(&prepare.driver)
+fn open(drivers: &[(&'static str, Load)], prepare: &Prepare) -> Result<Opened, String> {
+    let names = || drivers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let (_, load) = drivers
+        .iter()
+        .find(|(name, _)| *name == prepare.driver)
         .ok_or_else(|| format!("this agent has no driver `{}`; it has: {}, {MOCK}", prepare.driver, names()))?;
-    let transport = prepare.workload.transport.ok_or("the workload names no transport")?;
+    // To a server, the endpoint says how bytes are carried.
+    let to_server = protocol_of(&prepare.driver).map(|_| Transport::Tcp);
+    let transport = prepare.workload.transport.or(to_server).ok_or("the workload names no transport")?;
     let mut driver = load(&prepare.options).map_err(|error| error.to_string())?;
     let mut bound = Vec::new();
     let mut players = Vec::new();

@@ -5,7 +5,7 @@ use crate::failure::{Code, Failure};
 use crate::output::print;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use pubmark_load::agent::serve;
+use pubmark_load::agent::{BUILT_IN, serve};
 use std::io::{BufReader, BufWriter};
 
 /// Serves a coordinator until it says so or is gone.
@@ -13,7 +13,7 @@ pub fn agent() -> Result<Code, Failure> {
     // A stopped agent wakes up when its coordinator dies, finds its input
     // closed, and ends. (Where this cannot be set, only a stopped one stays.)
     let _ = set_pdeathsig(Signal::SIGCONT);
-    let served = serve(BufReader::new(std::io::stdin()), BufWriter::new(std::io::stdout()));
+    let served = serve(BUILT_IN, BufReader::new(std::io::stdin()), BufWriter::new(std::io::stdout()));
     // Client threads may still sit in library calls: end without them.
     match served {
         Ok(_) => std::process::exit(Code::Done as i32),
