@@ -5,10 +5,12 @@
 LIBRARIES := libzmq5 libnanomsg5 libnng1
 HEADERS   := libzmq3-dev
 PUBMARK   := target/release/pubmark
+ZENOH     := agents/zenoh/target/release/pubmark-zenoh
+CACHE     := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pubmark
 SUDO      := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 FUZZ_SECONDS ?= 30
 
-.PHONY: help quickstart build test test-all lint deps deps-dev bench fuzz deny docs clean
+.PHONY: help quickstart build test test-all lint deps deps-dev bench fuzz deny docs zenoh test-zenoh clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -17,6 +19,8 @@ help:
 	@echo "make test-all     the same, and benches, fuzz targets and the licence check"
 	@echo "make bench        the message path beside plain C loops; the rates that are offered"
 	@echo "make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
+	@echo "make zenoh        the agent and router for Zenoh: built, and copied to $(CACHE)/bin"
+	@echo "make test-zenoh   its lints and tests (a build of some 250 crates)"
 	@echo "make deny         licences, sources and duplicates of the dependencies"
 
 # Exit code 3 says that a run is not valid (on a busy machine, say): the table
@@ -68,6 +72,19 @@ fuzz:
 deny:
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny check bans licenses sources
+
+zenoh:
+	cargo build --release --locked --manifest-path agents/zenoh/Cargo.toml
+	mkdir -p $(CACHE)/bin
+	install -m 755 $(ZENOH) $(CACHE)/bin/
+
+# In release mode, so that the library is built once.
+test-zenoh:
+	cargo fmt --check --manifest-path agents/zenoh/Cargo.toml
+	cargo clippy --release --all-targets --locked --manifest-path agents/zenoh/Cargo.toml -- -D warnings
+	cargo test --release --locked --manifest-path agents/zenoh/Cargo.toml
+	cargo build --release --locked --manifest-path agents/zenoh/Cargo.toml
+	cargo run --quiet --locked -p pubmark -- agent-check $(ZENOH) agent
 
 docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

@@ -125,6 +125,7 @@ pub enum Kind {
 
 /// Every driver of the built-in agent, by name; the mock comes on top.
 pub const REGISTRY: &[(&str, Kind)] = &[
+    ("amqp", Kind::Sessions(shard::play::<amqp::Amqp>)),
     ("kernel", Kind::Sockets(kernel::load)),
     ("mqtt", Kind::Sessions(shard::play::<mqtt::Mqtt>)),
     ("nanomsg", Kind::Sockets(nanomsg::load)),

@@ -18,8 +18,17 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-/// Probes and end markers are this far apart.
+/// A publisher's probes and end markers are at least this far apart.
 const MARKER_EVERY: Duration = Duration::from_millis(5);
+
+/// Those of all publishers together: thousands of them would otherwise drown
+/// the system in markers before the first message.
+const MARKERS_APART: Duration = Duration::from_micros(100);
+
+/// The time between two probes or end markers of one publisher.
+fn marker_every(workload: &Workload) -> Duration {
+    MARKERS_APART.saturating_mul(workload.publishers).clamp(MARKER_EVERY, Duration::from_secs(1))
+}
 
 /// Over a transport that may reorder, a stream is at its end when its end
 /// marker has come and then nothing for this long.
@@ -150,6 +159,7 @@ impl Player {
         let _ = reports.send(Report::Ready);
         let mut marker = Marker::new(workload, self.client.id);
         let copies = if workload.competing() { workload.subscribers } else { 1 };
+        let pause = marker_every(workload);
         let start_ns = loop {
             if control.stopped() {
                 return Ok(Outcome::default());
@@ -161,7 +171,7 @@ impl Player {
                 self.socket.send(marker.message(PROBE, clock::now()))?;
             }
             self.socket.flush()?;
-            thread::park_timeout(MARKER_EVERY);
+            thread::park_timeout(pause);
         };
         let mut publisher =
             Publisher::new(workload, self.client.id, Window::new(workload, start_ns), ledger_capacity(workload));
@@ -198,7 +208,7 @@ impl Player {
                 self.socket.send(marker.message(END, clock::now()))?;
             }
             self.socket.flush()?;
-            thread::park_timeout(MARKER_EVERY);
+            thread::park_timeout(pause);
         }
         Ok(Outcome::of_publisher(publisher, workload))
     }

@@ -1,0 +1,251 @@
+//! The driver: each client is a Zenoh session of its own, in mode client, over
+//! TCP to one router.
+//!
+//! What the library does with what it is asked:
+//! - With congestion control `block`, a publisher waits where its link takes no
+//!   more, and so does the router for a slow subscriber; whoever has waited for
+//!   5 s closes the link. With `drop`, either waits for 1 ms and drops. A put
+//!   that waits cannot be told to come back sooner.
+//! - Messages of one session travel in batches; `express` sends each by itself.
+//! - A session that has lost its router connects again by itself, and what is
+//!   published meanwhile is gone without an error. A run must not go on like
+//!   that: the driver looks for the router ten times a second.
+//! - A message that came in several fragments is copied once more, to be one
+//!   piece of memory.
+//! - All sessions of a process share the library's threads, six of them where
+//!   the environment variable ZENOH_RUNTIME says nothing else.
+
+use crate::settings::{Settings, config, reason};
+use crate::{ZENOH_VERSION, router};
+use pubmark_load::clock;
+use pubmark_load::drivers::port::candidates;
+use pubmark_load::drivers::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
+use pubmark_model::options::Options;
+use pubmark_model::protocol::Role;
+use pubmark_model::units::{MILLISECOND, Ns};
+use pubmark_model::workload::Pattern;
+use serde_json::{Map, Value};
+use std::time::Duration;
+use zenoh::handlers::{FifoChannel, FifoChannelHandler};
+use zenoh::pubsub::{Publisher, Subscriber};
+use zenoh::sample::Sample;
+use zenoh::{Session, Wait};
+
+/// How long a lost router may go unnoticed, ns.
+const LOOK_EVERY: Ns = 100 * MILLISECOND;
+
+/// Stands in keys for the run: a router of its own keeps runs apart.
+const RUN: &str = "run";
+
+/// Makes the driver.
+pub fn load(_: &Options) -> Result<Box<dyn Driver>, DriverError> {
+    Ok(Box::new(Zenoh { routers: Vec::new() }))
+}
+
+/// The driver, with the routers that it was asked to bring.
+struct Zenoh {
+    routers: Vec<OwnRouter>,
+}
+
+/// A router within this process, for a conversation that has no other, such as
+/// `agent-check`. Figures come from a router that is a process of its own.
+struct OwnRouter {
+    name: String,
+    endpoint: String,
+    _session: Session,
+}
+
+impl Zenoh {
+    /// The endpoint of the router of this name within this process; it is made
+    /// where there is none.
+    fn bring(&mut self, name: &str) -> Result<String, String> {
+        if let Some(known) = self.routers.iter().find(|router| router.name == name) {
+            return Ok(known.endpoint.clone());
+        }
+        let mut failure = String::from("no port is free");
+        for port in candidates() {
+            match router::open(&format!("tcp/127.0.0.1:{port}"), &[]) {
+                Ok(session) => {
+                    let endpoint = format!("zenoh://127.0.0.1:{port}");
+                    self.routers.push(OwnRouter { name: name.into(), endpoint: endpoint.clone(), _session: session });
+                    return Ok(endpoint);
+                }
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    /// The one endpoint that a client connects to.
+    fn endpoint(&mut self, spec: &SocketSpec<'_>) -> Result<String, String> {
+        match (spec.bind, spec.connect) {
+            (Some(name), _) => self.bring(name),
+            (None, [endpoint]) => {
+                let own = self.routers.iter().find(|router| router.name == *endpoint);
+                Ok(own.map_or(endpoint, |own| &own.endpoint).clone())
+            }
+            (None, endpoints) => {
+                Err(format!("zenoh: a client connects to one router, and {} are named", endpoints.len()))
+            }
+        }
+    }
+}
+
+impl Driver for Zenoh {
+    fn versions(&self) -> Map<String, Value> {
+        let mut versions = Map::new();
+        versions.insert("library".into(), "zenoh".into());
+        versions.insert("version".into(), ZENOH_VERSION.into());
+        // It is part of this program.
+        if let Ok(path) = std::env::current_exe() {
+            versions.insert("path".into(), path.display().to_string().into());
+        }
+        versions
+    }
+
+    fn open(&mut self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> {
+        let settings = Settings::read(spec.options, spec.payload_bytes).map_err(DriverError::new)?;
+        let key = key(spec.pattern, spec.id).map_err(DriverError::new)?;
+        let endpoint = self.endpoint(spec).map_err(DriverError::new)?;
+        let locator = settings.locator(&endpoint).map_err(DriverError::new)?;
+        let config = config(&[("mode", "client".into()), ("connect/endpoints", vec![locator].into())])
+            .map_err(DriverError::new)?;
+        let session = zenoh::open(config)
+            .wait()
+            .map_err(|error| DriverError::new(format!("zenoh: cannot connect to {endpoint}: {}", reason(error))))?;
+        let failed = |what: &str, error| DriverError::new(format!("zenoh: {what} {key} failed: {}", reason(error)));
+        let end = match spec.role {
+            Role::Publisher => session
+                .declare_publisher(key.clone())
+                .congestion_control(settings.congestion)
+                .express(settings.express)
+                .wait()
+                .map(End::Publisher)
+                .map_err(|error| failed("publishing to", error))?,
+            Role::Subscriber => session
+                .declare_subscriber(key.clone())
+                .with(FifoChannel::new(settings.queue_messages))
+                .wait()
+                .map(End::Subscriber)
+                .map_err(|error| failed("subscribing to", error))?,
+            other => return Err(DriverError::new(format!("zenoh: this driver plays no {other:?}").to_lowercase())),
+        };
+        Ok(Box::new(ZenohSocket {
+            session,
+            end,
+            bound: spec.bind.map(|_| endpoint.clone()),
+            endpoint,
+            look_at_ns: 0,
+            sample: None,
+            joined: Vec::new(),
+            applied: settings.applied(),
+        }))
+    }
+}
+
+/// The key expression that a client publishes or subscribes to.
+fn key(pattern: Pattern, id: u32) -> Result<String, String> {
+    match pattern {
+        Pattern::Pairs => Ok(format!("pubmark/{RUN}/pair/{id}")),
+        Pattern::FanOut | Pattern::FanIn => Ok(format!("pubmark/{RUN}/all")),
+        other => Err(format!("zenoh: this driver does not play pattern {other}: use pairs, fan-out or fan-in")),
+    }
+}
+
+enum End {
+    Publisher(Publisher<'static>),
+    Subscriber(Subscriber<FifoChannelHandler<Sample>>),
+}
+
+struct ZenohSocket {
+    session: Session,
+    end: End,
+    /// The router within this process that the client brought, if it did.
+    bound: Option<String>,
+    /// The router.
+    endpoint: String,
+    /// When to look for the router again.
+    look_at_ns: Ns,
+    /// The last message received, on loan to the caller.
+    sample: Option<Sample>,
+    /// Its bytes, where they came in pieces.
+    joined: Vec<u8>,
+    applied: Map<String, Value>,
+}
+
+impl ZenohSocket {
+    /// Looks for the router, if that is due: without one, what is sent is lost
+    /// and what should arrive does not.
+    fn look(&mut self) -> Result<(), DriverError> {
+        let now = clock::now();
+        if now < self.look_at_ns {
+            return Ok(());
+        }
+        self.look_at_ns = now + LOOK_EVERY;
+        match self.session.info().routers_zid().wait().next() {
+            Some(_) => Ok(()),
+            None => Err(DriverError::new(format!(
+                "zenoh: the connection to the router at {} is lost: it ended, or closed a link that was full for 5 s",
+                self.endpoint
+            ))),
+        }
+    }
+}
+
+impl Socket for ZenohSocket {
+    fn endpoint(&self) -> Option<&str> {
+        self.bound.as_deref()
+    }
+
+    fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError> {
+        self.look()?;
+        match &self.end {
+            End::Publisher(publisher) => publisher
+                .put(message)
+                .wait()
+                .map(|()| Sent::Accepted)
+                .map_err(|error| DriverError::new(format!("zenoh: a put failed: {}", reason(error)))),
+            End::Subscriber(_) => Err(DriverError::new("zenoh: a subscriber does not send")),
+        }
+    }
+
+    fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
+        let End::Subscriber(subscriber) = &self.end else {
+            return Err(DriverError::new("zenoh: a publisher does not receive"));
+        };
+        // What was read before is let go before the next one is waited for.
+        self.sample = None;
+        let received = subscriber
+            .recv_timeout(Duration::from_millis(WAIT_MS as u64))
+            .map_err(|error| DriverError::new(format!("zenoh: the subscription ended: {}", reason(error))))?;
+        let Some(sample) = received else {
+            self.look()?;
+            return Ok(None);
+        };
+        let mut pieces = self.sample.insert(sample).payload().slices();
+        let first = pieces.next().unwrap_or_default();
+        let Some(second) = pieces.next() else {
+            return Ok(Some(first));
+        };
+        self.joined.clear();
+        [first, second].into_iter().chain(pieces).for_each(|piece| self.joined.extend_from_slice(piece));
+        Ok(Some(&self.joined))
+    }
+
+    fn applied(&self) -> Map<String, Value> {
+        self.applied.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_have_a_key_each_and_fans_share_one() {
+        assert_ne!(key(Pattern::Pairs, 1).unwrap(), key(Pattern::Pairs, 2).unwrap());
+        assert_eq!(key(Pattern::FanOut, 1).unwrap(), key(Pattern::FanOut, 2).unwrap());
+        assert_eq!(key(Pattern::FanIn, 0).unwrap(), key(Pattern::FanOut, 7).unwrap());
+        assert!(key(Pattern::Pipeline, 0).unwrap_err().contains("use pairs, fan-out or fan-in"));
+    }
+}
