@@ -81,6 +81,9 @@ pub struct RunArgs {
     /// Runs of each cell.
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
+    /// First install the study's systems that are not here and can be installed.
+    #[arg(long)]
+    pub install: bool,
     /// Cut the study down to a coffee break; the result says so.
     #[arg(long)]
     pub quick: bool,

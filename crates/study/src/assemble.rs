@@ -109,6 +109,9 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     record.connections = connections(&results, &mut remarks);
     let mut obituary = None;
     if let Some(server) = measured.server {
+        if let (Some(version), false) = (server.version, record.versions.contains_key("server")) {
+            record.versions.insert("server".into(), version.into());
+        }
         (record.deployment, record.server, obituary) = (Some(server.deployment), server.usage, server.obituary);
     }
     record.remarks = remarks;

@@ -1,13 +1,18 @@
 //! The server of a run: attached to, or started for it.
 
-use crate::run::{Place, RunError, Stage};
+use crate::run::{Place, RunError, Stage, failed};
 use crate::scratch::Scratch;
-use pubmark_model::cell::Cell;
+use crate::server::sample::{Sampler, ServerUsage};
+use crate::server::{GRACE_MS, Server, StartPlan, limits};
+use crate::{install, machine};
+use pubmark_model::cell::{Cell, Limits};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::{OptionValues, protocol_of};
-use pubmark_model::record::{Deployment, Usage};
+use pubmark_model::record::{AppliedLimits, Deployment, ServerProcess, Usage};
+use pubmark_model::server::Places;
 use pubmark_model::system::System;
-use pubmark_model::units::Ns;
+use pubmark_model::units::{Ns, SECOND};
+use std::path::PathBuf;
 
 /// What a record says of the server.
 pub struct ServerReport {
@@ -15,6 +20,8 @@ pub struct ServerReport {
     pub deployment: Deployment,
     /// What it used in the window.
     pub usage: Option<Usage>,
+    /// Its name and version, where its own program tells them.
+    pub version: Option<String>,
     /// Why it ended before it was told to.
     pub obituary: Option<String>,
 }
@@ -28,6 +35,17 @@ pub enum Deployed {
         /// As the user named it.
         endpoint: String,
     },
+    /// One that was started for the run.
+    Started(Box<Started>),
+}
+
+/// A server that was started for the run.
+pub struct Started {
+    server: Server,
+    deployment: Deployment,
+    version: Option<String>,
+    sampler: Option<Sampler>,
+    usage: Option<ServerUsage>,
 }
 
 impl Deployed {
@@ -35,9 +53,9 @@ impl Deployed {
     pub fn begin(
         cell: &Cell,
         system: &System,
-        _place: Place,
-        _stage: &Stage<'_>,
-        _scratch: &Scratch,
+        place: Place,
+        stage: &Stage<'_>,
+        scratch: &Scratch,
     ) -> Result<Deployed, RunError> {
         if protocol_of(&system.driver).is_none() {
             return Ok(Deployed::Nothing);
@@ -45,7 +63,64 @@ impl Deployed {
         if let Some(endpoint) = cell.options.text("endpoint") {
             return Ok(Deployed::External { endpoint: endpoint.to_owned() });
         }
-        Err(RunError::Failed(format!("{} cannot be started", system.name)))
+        let spec = system.server.as_ref().ok_or_else(|| {
+            failed(format!("{} cannot be started here: name a server with options.endpoint", system.name))
+        })?;
+        let deployment = cell.options.text("deployment").unwrap_or("native");
+        let places = Places {
+            cache: install::cache_folder(system).display().to_string(),
+            cpus: cell
+                .limits
+                .cpus
+                .map_or_else(|| machine::usable_cpus().len() as u32, |cpus| cpus.ceil() as u32)
+                .max(1),
+            memory_mb: cell.limits.memory_bytes.or_else(machine::memory_bytes).unwrap_or(1 << 30) >> 20,
+            durable: cell.workload.durable,
+            options: cell.options.clone(),
+            ..Places::default()
+        };
+        let plan = StartPlan {
+            system: &system.name,
+            spec,
+            deployment,
+            places,
+            dir: scratch.path().join("server"),
+            log: stage.logs.join(format!("run-{}-server.log", place.position)),
+            limits: limits::Limits { cpus: cell.limits.cpus, memory_bytes: cell.limits.memory_bytes },
+            program: stage.agent.first().map(PathBuf::from).unwrap_or_default(),
+            remove: vec![scratch.path().to_owned()],
+            grace_ms: GRACE_MS,
+            interrupt: stage.interrupt,
+        };
+        let server = Server::start(&plan).map_err(|error| {
+            if stage.interrupt.load(std::sync::atomic::Ordering::Relaxed) {
+                RunError::Interrupted
+            } else {
+                failed(error)
+            }
+        })?;
+        let applied = server.applied();
+        let deployment = Deployment {
+            kind: deployment.to_owned(),
+            endpoint: shown(server.endpoint()),
+            command: if deployment == "docker" {
+                spec.docker.iter().map(|docker| docker.image.clone()).collect()
+            } else {
+                spec.command.clone()
+            },
+            pid: u32::try_from(server.pid()).ok(),
+            started_s: Some(server.started_s()),
+            limits: Limits { cpus: cell.limits.cpus, memory_bytes: cell.limits.memory_bytes },
+            applied: AppliedLimits {
+                cpus: applied.cpus,
+                memory_bytes: applied.memory_bytes,
+                by: applied.by.clone(),
+                note: applied.note.clone(),
+            },
+            ..Deployment::default()
+        };
+        let version = install::version(system).map(|version| format!("{} {version}", system.name));
+        Ok(Deployed::Started(Box::new(Started { server, deployment, version, sampler: None, usage: None })))
     }
 
     /// Where clients connect to.
@@ -53,40 +128,77 @@ impl Deployed {
         match self {
             Deployed::Nothing => None,
             Deployed::External { endpoint } => Some(endpoint),
+            Deployed::Started(started) => Some(started.server.endpoint()),
         }
     }
 
     /// Watches what it uses, from the window's beginning to its end.
-    pub fn watch(&mut self, _from_ns: Ns, _window_ns: Option<Ns>) {}
+    pub fn watch(&mut self, from_ns: Ns, window_ns: Option<Ns>) {
+        if let Deployed::Started(started) = self {
+            started.sampler = Some(started.server.sample(from_ns, window_ns.map(|window| from_ns + window)));
+        }
+    }
 
-    /// CPU time that it used in the window, ns.
+    /// CPU time that it used in the window, ns. Ends the watch.
     pub fn cpu_ns(&mut self) -> Ns {
-        0
+        let Deployed::Started(started) = self else { return 0 };
+        started.usage = started.sampler.take().map(Sampler::finish).or(started.usage.take());
+        started.usage.as_ref().map_or(0, |usage| (usage.usage.cpu_s * SECOND as f64) as Ns)
     }
 
     /// Why it ended, if it has.
     pub fn obituary(&mut self) -> Option<String> {
-        None
+        match self {
+            Deployed::Started(started) => started.server.ended(),
+            _ => None,
+        }
     }
 
     /// Ends it, and says what it was.
-    pub fn end(self) -> Option<ServerReport> {
-        let deployment = match self {
-            Deployed::Nothing => return None,
+    pub fn end(mut self) -> Option<ServerReport> {
+        self.cpu_ns();
+        match self {
+            Deployed::Nothing => None,
             Deployed::External { endpoint } => {
-                Deployment { kind: "external".into(), endpoint: shown(&endpoint), ..Deployment::default() }
+                let deployment =
+                    Deployment { kind: "external".into(), endpoint: shown(&endpoint), ..Deployment::default() };
+                Some(ServerReport { deployment, usage: None, version: None, obituary: None })
             }
-        };
-        Some(ServerReport { deployment, usage: None, obituary: None })
+            Deployed::Started(started) => {
+                let Started { server, mut deployment, version, usage, .. } = *started;
+                let end = server.stop();
+                deployment.oom_kills = end.oom_kills;
+                if let Some(usage) = &usage {
+                    deployment.throttled_s = usage.throttled_s;
+                    deployment.cgroup_memory_bytes_max = usage.cgroup_memory_bytes_max;
+                    let share = |process: &crate::server::sample::ProcessShare| ServerProcess {
+                        pid: process.pid as u32,
+                        name: process.name.clone(),
+                        rss_bytes_median: process.rss_bytes_median,
+                        uss_bytes_median: process.uss_bytes_median,
+                    };
+                    deployment.processes = usage.processes.iter().map(share).collect();
+                }
+                let usage = usage.map(|usage| usage.usage);
+                Some(ServerReport { deployment, usage, version, obituary: end.obituary })
+            }
+        }
     }
 }
 
 /// An endpoint without user and password.
-pub fn shown(endpoint: &str) -> String {
+fn shown(endpoint: &str) -> String {
     Endpoint::parse(endpoint).map_or_else(|_| String::new(), |endpoint| endpoint.to_string())
 }
 
-/// The program that plays the clients of a system.
-pub fn agent_command(_system: &System, built_in: &[String]) -> Result<Vec<String>, String> {
-    Ok(built_in.to_vec())
+/// The program that plays the clients of a system: the built-in agent, or one
+/// of its own, beside this program, in PATH, or where it is installed.
+pub fn agent_command(system: &System, built_in: &[String]) -> Result<Vec<String>, String> {
+    if system.agent.is_empty() {
+        return Ok(built_in.to_vec());
+    }
+    match install::find_program(&system.agent) {
+        Some(path) => Ok(vec![path.display().to_string(), "agent".into()]),
+        None => Err(format!("the agent `{}` is not installed: {}", system.agent, system.install.manual)),
+    }
 }

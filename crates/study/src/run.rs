@@ -47,7 +47,8 @@ pub enum RunError {
     Failed(String),
 }
 
-fn failed(text: impl Into<String>) -> RunError {
+/// A run that could not be made, and why.
+pub fn failed(text: impl Into<String>) -> RunError {
     RunError::Failed(text.into())
 }
 

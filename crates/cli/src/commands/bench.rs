@@ -1,7 +1,7 @@
 //! `pubmark bench`: one cell without a file.
 
-use super::run::{carry_out, conclude, finish, new_folder};
-use super::{Voice, pairs};
+use super::run::{carry_out, conclude, finish, missing, new_folder};
+use super::{Voice, pairs, raise_open_files};
 use crate::args::BenchArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, print, width};
@@ -9,13 +9,18 @@ use pubmark_model::diagnostic::suggestion;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::study::{Reading, Study};
 use pubmark_report::read_records;
+use pubmark_study::fit::leave_out;
 use pubmark_study::registry;
 use serde_json::{Value, json};
 
 /// Measures one system by one workload.
 pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
-    let study = study(args)?;
+    let mut study = study(args)?;
+    raise_open_files();
+    if let Some(why) = leave_out(&mut study, &registry::find, &missing).first() {
+        return Err(Failure::usage(why));
+    }
     let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let name = format!("bench-{system}");
     let folder = args.out.clone().unwrap_or_else(|| new_folder(&name));

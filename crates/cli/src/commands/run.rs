@@ -5,13 +5,16 @@ use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, note, print, width};
 use crate::progress::Progress;
+use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::plan::{cells, order};
 use pubmark_model::study::{Reading, Study};
+use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::{Outcome, Report};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
-use pubmark_study::registry;
+use pubmark_study::fit::leave_out;
+use pubmark_study::{install, registry};
 use std::path::{Path, PathBuf};
 
 /// What a run costs beside its warm-up and window: starting, probing,
@@ -26,7 +29,13 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
     let only = pairs(&args.only, "--only")?;
     let reading = Reading { quick: args.quick, set: &set, only: &only };
-    let study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
+    let mut study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
+    raise_open_files();
+    if args.install {
+        install_missing(&study)?;
+    }
+    let left_out = leave_out(&mut study, &registry::find, &missing);
+    left_out.iter().for_each(|why| note(&format!("left out: {why}")));
     let planned = cells(&study, &registry::find)
         .map_err(|errors| Failure::usage(Diagnostics { file: file.clone(), text: text.clone(), errors }))?;
     if args.dry_run {
@@ -44,6 +53,28 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     };
     print(&shown);
     conclude(&ending, &report, &folder)
+}
+
+/// Why a system cannot be used here.
+pub fn missing(system: &System, cell: &Cell) -> Option<String> {
+    install::missing(system, &cell.options)
+}
+
+/// Installs the systems of a study that can be installed and are not here.
+fn install_missing(study: &Study) -> Result<(), Failure> {
+    let planned = cells(study, &registry::find).unwrap_or_default();
+    let mut seen: Vec<&str> = Vec::new();
+    for cell in planned.iter().filter(|cell| cell.skipped.is_none()) {
+        let Some(system) = registry::find(&cell.system).filter(|system| !seen.contains(&system.name.as_str())) else {
+            continue;
+        };
+        seen.push(&system.name);
+        if missing(system, cell).is_some() && !install::commands(system).is_empty() {
+            note(&format!("installing {}", system.name));
+            install::install(system, &|line| note(line)).map_err(Failure::run)?;
+        }
+    }
+    Ok(())
 }
 
 /// The study's name, the file to blame in errors, and its text.
