@@ -3,12 +3,13 @@
 # a Rust toolchain and a C compiler.
 
 LIBRARIES := libzmq5 libnanomsg5 libnng1
+SERVERS   := mosquitto
 HEADERS   := libzmq3-dev
 PUBMARK   := target/release/pubmark
 SUDO      := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 FUZZ_SECONDS ?= 30
 
-.PHONY: help quickstart build test test-all lint deps deps-dev bench fuzz deny docs clean
+.PHONY: help quickstart build test test-all lint deps deps-test deps-dev bench fuzz deny docs clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -27,7 +28,7 @@ quickstart: deps build
 build:
 	cargo build --release --locked
 
-test: deps lint
+test: deps-test lint
 	cargo test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
@@ -50,6 +51,9 @@ endef
 
 deps:
 	$(call install,$(LIBRARIES))
+
+deps-test:
+	$(call install,$(LIBRARIES) $(SERVERS))
 
 deps-dev:
 	$(call install,$(LIBRARIES) $(HEADERS))

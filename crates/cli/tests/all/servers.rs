@@ -181,6 +181,8 @@ fn a_coordinator_killed_by_force_leaves_nothing() {
     let mut coordinator = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "servers::a_coordinator_killed_by_force_leaves_nothing"])
         .env("PUBMARK_TEST_FOLDER", place.path(""))
+        // Its own place, which it cannot remove, lies within this one.
+        .env("TMPDIR", place.path(""))
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
