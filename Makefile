@@ -3,6 +3,7 @@
 # a Rust toolchain and a C compiler.
 
 LIBRARIES := libzmq5 libnanomsg5 libnng1
+SERVERS   := mosquitto
 HEADERS   := libzmq3-dev
 PUBMARK   := target/release/pubmark
 ZENOH     := agents/zenoh/target/release/pubmark-zenoh
@@ -10,7 +11,11 @@ CACHE     := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pubmark
 SUDO      := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 FUZZ_SECONDS ?= 30
 
+<<<<<<< HEAD
 .PHONY: help quickstart build test test-all lint deps deps-dev bench fuzz deny docs zenoh test-zenoh clean
+=======
+.PHONY: help quickstart build test test-all lint deps deps-test deps-dev bench fuzz deny docs clean
+>>>>>>> 9c6521566dee638289b3b2ca48784e09aaad9bd3
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -31,7 +36,7 @@ quickstart: deps build
 build:
 	cargo build --release --locked
 
-test: deps lint
+test: deps-test lint
 	cargo test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
@@ -54,6 +59,9 @@ endef
 
 deps:
 	$(call install,$(LIBRARIES))
+
+deps-test:
+	$(call install,$(LIBRARIES) $(SERVERS))
 
 deps-dev:
 	$(call install,$(LIBRARIES) $(HEADERS))

@@ -81,6 +81,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
     let cells = cells(study, &registry::find).map_err(ConductError::Plan)?;
     let order = order(study, &cells);
     scratch::sweep();
+    crate::server::sweep();
     let text = study.to_toml();
     let (mut results, records) = if how.resume {
         Results::resume(how.folder, &text)?

@@ -51,7 +51,7 @@ pub struct StartPlan<'a> {
     /// What places stand for. The folder and the ports are filled in here; a
     /// port that is given already is kept.
     pub places: Places,
-    /// The server's folder (`{dir}`); made if it is missing.
+    /// The server's folder (`{dir}`) and working folder, absolute; made if it is missing.
     pub dir: PathBuf,
     /// Where all that it prints goes to; an older log is overwritten.
     pub log: PathBuf,
@@ -110,6 +110,9 @@ impl Server {
 
     fn try_start(plan: &StartPlan) -> Result<Server, String> {
         let mut places = plan.places.clone();
+        if !plan.dir.is_absolute() {
+            return Err(format!("the server's folder {} is not an absolute path", plan.dir.display()));
+        }
         fs::create_dir_all(&plan.dir).map_err(|error| format!("{}: {error}", plan.dir.display()))?;
         File::create(&plan.log).map_err(|error| format!("{}: {error}", plan.log.display()))?;
         layout::settle(plan.spec, &mut places, &plan.dir)?;
@@ -288,6 +291,10 @@ impl Server {
             let seen = ports::listens_within(self.pid, within);
             return Ok(seen.unwrap_or_else(|| ports::listener(&[], port) != Listener::Nobody));
         }
+        // Whose it is takes a look at every process: only when there is something.
+        if ports::listens_within(std::process::id() as i32, port) == Some(false) {
+            return Ok(false);
+        }
         match ports::listener(&self.watched().processes(), port) {
             Listener::Nobody => Ok(false),
             Listener::Own => Ok(true),
@@ -404,6 +411,7 @@ impl LogWatch {
 }
 
 /// Ends servers, and removes control groups, of coordinators that are no more.
+/// (Their containers are removed when the next container is started.)
 pub fn sweep() {
     limits::sweep();
 }

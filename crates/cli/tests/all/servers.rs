@@ -6,6 +6,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pubmark_model::server::{DockerSpec, Places, ServerSpec};
 use pubmark_study::machine;
+use pubmark_study::server::accounts::hierarchies;
 use pubmark_study::server::keeper::KeepPlan;
 use pubmark_study::server::limits::{Group, Limits, name};
 use pubmark_study::server::{Server, StartPlan, ports, processes};
@@ -56,14 +57,18 @@ fn refused(place: &Place, plan: &StartPlan) -> String {
     error
 }
 
-/// By the working folder, which all processes of the place's servers share.
 fn assert_nothing_left(place: &Place) {
     assert!(!place.path("scratch").exists(), "the folder is left");
+    let left = working_in(place);
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+/// The processes of the place's servers, by the working folder that they share.
+fn working_in(place: &Place) -> Vec<i32> {
     let works_here = |pid: &i32| {
         std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|folder| folder.starts_with(place.path("scratch")))
     };
-    let left: Vec<i32> = processes::all().into_iter().filter(works_here).filter(|pid| alive(*pid)).collect();
-    assert!(left.is_empty(), "left behind: {left:?}");
+    processes::all().into_iter().filter(works_here).filter(|pid| alive(*pid)).collect()
 }
 
 fn log(place: &Place) -> String {
@@ -159,6 +164,41 @@ fn a_killed_coordinator_leaves_nothing_of_a_stubborn_server() {
     keeper.signal(Signal::SIGCONT);
     assert!(keeper.left().len() >= 3);
     keeper.coordinator_dies();
+}
+
+/// The same with a coordinator that is really killed: this test's own program,
+/// started again.
+#[test]
+fn a_coordinator_killed_by_force_leaves_nothing() {
+    let place = Place::new();
+    let spec = ServerSpec { command: shell(STUBBORN), ready_log: "daemon".into(), ..ServerSpec::default() };
+    if let Some(folder) = std::env::var_os("PUBMARK_TEST_FOLDER").map(PathBuf::from) {
+        let (dir, log, remove) = (folder.join("scratch"), folder.join("server.log"), vec![folder.join("scratch")]);
+        let server = Server::start(&StartPlan { dir, log, remove, ..start_plan(&place, &spec) }).unwrap();
+        std::fs::write(folder.join("up"), server.pid().to_string()).unwrap();
+        wait_for::<()>("the kill", || None);
+    }
+    let mut coordinator = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "servers::a_coordinator_killed_by_force_leaves_nothing"])
+        .env("PUBMARK_TEST_FOLDER", place.path(""))
+        // Its own place, which it cannot remove, lies within this one.
+        .env("TMPDIR", place.path(""))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for("the server", || place.path("up").exists().then_some(()));
+    assert!(working_in(&place).len() >= 3, "server, daemon and what they run");
+    let name = format!("pubmark-{}-0", coordinator.id());
+    let groups: Vec<PathBuf> = hierarchies("self")
+        .into_iter()
+        .flat_map(|hierarchy| [hierarchy.own.join(&name), hierarchy.own.with_file_name(&name)])
+        .filter(|group| group.exists())
+        .collect();
+    coordinator.kill().unwrap();
+    coordinator.wait().unwrap();
+    wait_for("the server's end", || working_in(&place).is_empty().then_some(()));
+    wait_for("the groups' end", || groups.iter().all(|group| !group.exists()).then_some(()));
+    wait_for("the folder's end", || (!place.path("scratch").exists()).then_some(()));
 }
 
 fn stopped(pid: i32) -> bool {
@@ -308,11 +348,11 @@ fn errors_hold_the_end_of_the_log() {
         let place = Place::new();
         refused(&place, &start_plan(&place, spec))
     };
-    let spec =
-        ServerSpec { endpoint: "x://127.0.0.1:{port}".into(), start_timeout_ns: SECOND / 5, ..ServerSpec::default() };
+    let spec = ServerSpec { endpoint: "x://127.0.0.1:{port}".into(), ..ServerSpec::default() };
     let fails = ServerSpec { command: shell("echo because >&2; exit 3"), ..spec.clone() };
     assert_eq!(starting(&fails), "thing ended while starting: exit status: 3; the end of its log: because");
-    let deaf = ServerSpec { command: shell("echo hm; sleep 60"), ..spec.clone() };
+    let hasty = ServerSpec { start_timeout_ns: SECOND / 5, command: shell("sleep 60"), ..spec.clone() };
+    let deaf = ServerSpec { prepare: vec![shell("echo hm")], ..hasty.clone() };
     let error = starting(&deaf);
     assert!(
         error.contains("did not listen on port ") && error.contains("within 0.2 s; the end of its log: hm"),
@@ -321,8 +361,7 @@ fn errors_hold_the_end_of_the_log() {
     let missing = ServerSpec { command: vec!["/nonexistent/server".into()], ..spec.clone() };
     let error = starting(&missing);
     assert!(error.contains("`/nonexistent/server` cannot be run: No such file"), "{error}");
-    let dumb =
-        ServerSpec { command: shell("sleep 60"), ready_log: "READY".into(), endpoint: "x".into(), ..spec.clone() };
+    let dumb = ServerSpec { ready_log: "READY".into(), endpoint: "x".into(), ..hasty };
     assert_eq!(starting(&dumb), "thing did not say `READY` within 0.2 s; its log is empty");
     let unprepared = ServerSpec { prepare: vec![shell("echo no disk; exit 1")], ..deaf };
     let error = starting(&unprepared);

@@ -266,7 +266,7 @@ mod tests {
         write("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
         let place = Some(folder.clone());
         let first = Accounts { version: 1, cpu: place.clone(), cpuacct: place.clone(), memory: place };
-        assert_eq!(first.folders(), [folder.clone()]);
+        assert_eq!(first.folders(), std::slice::from_ref(&folder));
         assert_eq!(first.cpus(), Some(1.5));
         assert_eq!(first.cpu_time(), Some(CpuTime { total_ns: 5, user_ns: 3, system_ns: 2 }));
         assert_eq!((first.throttled_ns(), first.memory_bytes(), first.oom_kills()), (9, Some(8_192), 3));

@@ -184,7 +184,9 @@ impl<W: Write> Keeper<W> {
                     Err(Errno::EINTR) => None,
                     Err(_) => break,
                 };
-                event.map(|event| sender.send(event));
+                if event.is_some_and(|event| sender.send(event).is_err()) {
+                    return;
+                }
             }
             let _ = sender.send(Event::Childless);
         };
@@ -265,8 +267,8 @@ impl<W: Write> Keeper<W> {
             if left.is_empty() && !self.reaping || Instant::now() >= deadline {
                 return;
             }
-            for pid in left {
-                signal.map(|signal| processes::signal(pid, signal));
+            if let Some(signal) = signal {
+                left.iter().for_each(|pid| processes::signal(*pid, signal));
             }
             self.event(Some(deadline.min(Instant::now() + Duration::from_millis(20))));
         }

@@ -337,6 +337,32 @@ mod tests {
     }
 
     #[test]
+    fn the_second_version_counts_where_it_is_mounted() {
+        let mut second = hierarchies("self");
+        second.retain(|hierarchy| hierarchy.version == 2);
+        let mut notes = Vec::new();
+        let accounts = make(&second, &name(), &mut notes);
+        if accounts.folders().is_empty() {
+            assert!(!notes.is_empty(), "why there is no group is said");
+            return;
+        }
+        let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        for folder in accounts.folders() {
+            write(&folder.join("cgroup.procs"), &busy.id().to_string()).unwrap();
+        }
+        assert_eq!((accounts.version, accounts.processes()), (2, vec![busy.id() as i32]));
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while accounts.cpu_time().unwrap().total_ns == 0 {
+            assert!(Instant::now() < deadline, "its time is not counted");
+            thread::yield_now();
+        }
+        assert!(accounts.cpu.is_some() && accounts.memory.is_some() || !notes.is_empty());
+        remove(&accounts.folders());
+        busy.wait().unwrap();
+        assert!(accounts.folders().iter().all(|folder| !folder.exists()));
+    }
+
+    #[test]
     fn a_dead_coordinators_server_and_group_are_swept() {
         let mut owner = Command::new("true").spawn().unwrap();
         owner.wait().unwrap();
