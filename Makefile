@@ -11,11 +11,7 @@ CACHE     := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pubmark
 SUDO      := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 FUZZ_SECONDS ?= 30
 
-<<<<<<< HEAD
-.PHONY: help quickstart build test test-all lint deps deps-dev bench fuzz deny docs zenoh test-zenoh clean
-=======
-.PHONY: help quickstart build test test-all lint deps deps-test deps-dev bench fuzz deny docs clean
->>>>>>> 9c6521566dee638289b3b2ca48784e09aaad9bd3
+.PHONY: help quickstart build test test-all lint deps deps-test deps-dev bench fuzz deny docs zenoh test-zenoh clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
