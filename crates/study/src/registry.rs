@@ -65,7 +65,10 @@ pub fn find(name: &str) -> Option<&'static System> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::install;
+    use pubmark_model::endpoint::Endpoint;
     use pubmark_model::plan::cells;
+    use pubmark_model::server::Places;
     use pubmark_model::study::{Reading, Study};
 
     #[test]
@@ -79,6 +82,41 @@ mod tests {
         files.sort();
         let names: Vec<&str> = systems().iter().map(|system| system.name.as_str()).collect();
         assert_eq!(files, names);
+    }
+
+    #[test]
+    fn every_place_of_every_system_file_can_be_filled_in() {
+        for system in systems() {
+            let Some(server) = &system.server else { continue };
+            let defaults = system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?)));
+            for durable in [false, true] {
+                let places = Places {
+                    ports: server.ports().into_iter().zip(11_000..).collect(),
+                    dir: "/run/x".into(),
+                    cache: "/cache/x".into(),
+                    cpus: 3,
+                    memory_mb: 1024,
+                    durable,
+                    options: defaults.clone().collect(),
+                };
+                let fill = |text: &str| places.fill(text).unwrap_or_else(|error| panic!("{}: {error}", system.name));
+                let docker = server.docker.clone().unwrap_or_default();
+                let variables = server.environment.iter().chain(&server.files).chain(&docker.environment);
+                let values = variables.chain(&docker.files).map(|(_, value)| value);
+                let commands = server.prepare.iter().flatten().chain(&server.command).chain(&docker.command);
+                for text in commands.chain(&server.version).chain(values) {
+                    let filled = fill(text);
+                    assert!(!filled.contains("{port") && !filled.contains("{options"), "{}: {filled}", system.name);
+                }
+                let endpoint = fill(&server.endpoint);
+                assert_eq!(Endpoint::parse(&endpoint).unwrap().address(), "127.0.0.1:11000", "{}", system.name);
+            }
+            for option in &system.options {
+                assert!(!option.doc.is_empty(), "{}: the option `{}` gives no reason", system.name, option.name);
+            }
+            let ways = [!install::commands(system).is_empty(), !system.install.manual.is_empty()];
+            assert!(ways.contains(&true), "{}: nothing says how to get it", system.name);
+        }
     }
 
     #[test]

@@ -198,6 +198,7 @@ impl Deployment {
         }
         let endpoint = places.fill(&self.server.endpoint).unwrap_or_default();
         match Endpoint::parse(&endpoint) {
+            _ if self.server.endpoint.is_empty() => errors.push(Diagnostic::at(at, "[server] has no `endpoint`")),
             Ok(endpoint) if endpoint.protocol == system.driver => {}
             Ok(endpoint) => errors.push(Diagnostic::at(
                 at,
