@@ -9,6 +9,9 @@ use zenoh::qos::CongestionControl;
 /// Messages that a subscriber's channel holds where no option says so.
 const QUEUE_MESSAGES: u64 = 1_000;
 
+/// What the library gathers into a batch, bytes, and the default of `coalesce`.
+const BATCH_BYTES: u64 = 64 << 10;
+
 /// A configuration of the library: its defaults, without scouting, and `settings`.
 pub fn config(settings: &[(&str, Value)]) -> Result<Config, String> {
     let mut config = Config::default();
@@ -68,6 +71,9 @@ impl Settings {
             return Err(
                 "zenoh: each client has a thread, and the library threads of its own: leave `shards` at 0".into()
             );
+        }
+        if options.get("coalesce").is_some() && options.number("coalesce") != BATCH_BYTES {
+            return Err("zenoh: the library gathers messages by itself, up to 64 KiB: leave `coalesce` at that".into());
         }
         let congestion = match options.text("congestion").unwrap_or("block") {
             "block" => CongestionControl::Block,
@@ -150,6 +156,8 @@ mod tests {
         assert!(refused("tls_ca", "ca.pem".into()).contains("`tls_ca`"));
         assert!(refused("password", "secret".into()).contains("`password`"));
         assert!(!refused("password", "secret".into()).contains("secret"));
+        assert!(refused("coalesce", 4_096.into()).contains("coalesce"));
+        assert_eq!(refused("coalesce", 65_536.into()), "");
         assert!(refused("shards", 2.into()).contains("shards"));
     }
 
