@@ -34,9 +34,6 @@ use zenoh::{Session, Wait};
 /// How long a lost router may go unnoticed, ns.
 const LOOK_EVERY: Ns = 100 * MILLISECOND;
 
-/// Stands in keys for the run: a router of its own keeps runs apart.
-const RUN: &str = "run";
-
 /// Makes the driver.
 pub fn load(_: &Options) -> Result<Box<dyn Driver>, DriverError> {
     Ok(Box::new(Zenoh { routers: Vec::new() }))
@@ -105,7 +102,7 @@ impl Driver for Zenoh {
 
     fn open(&mut self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> {
         let settings = Settings::read(spec.options, spec.payload_bytes).map_err(DriverError::new)?;
-        let key = key(spec.pattern, spec.id).map_err(DriverError::new)?;
+        let key = key(spec.pattern, spec.run, spec.id).map_err(DriverError::new)?;
         let endpoint = self.endpoint(spec).map_err(DriverError::new)?;
         let locator = settings.locator(&endpoint).map_err(DriverError::new)?;
         let config = config(&[("mode", "client".into()), ("connect/endpoints", vec![locator].into())])
@@ -144,10 +141,13 @@ impl Driver for Zenoh {
 }
 
 /// The key expression that a client publishes or subscribes to.
-fn key(pattern: Pattern, id: u32) -> Result<String, String> {
+/// Where a client publishes or listens. Outside a run, as in `agent-check`,
+/// there is no name to begin with.
+fn key(pattern: Pattern, run: &str, id: u32) -> Result<String, String> {
+    let run = if run.is_empty() { "run" } else { run };
     match pattern {
-        Pattern::Pairs => Ok(format!("pubmark/{RUN}/pair/{id}")),
-        Pattern::FanOut | Pattern::FanIn => Ok(format!("pubmark/{RUN}/all")),
+        Pattern::Pairs => Ok(format!("pubmark/{run}/pair/{id}")),
+        Pattern::FanOut | Pattern::FanIn => Ok(format!("pubmark/{run}/all")),
         other => Err(format!("zenoh: this driver does not play pattern {other}: use pairs, fan-out or fan-in")),
     }
 }
@@ -243,9 +243,9 @@ mod tests {
 
     #[test]
     fn pairs_have_a_key_each_and_fans_share_one() {
-        assert_ne!(key(Pattern::Pairs, 1).unwrap(), key(Pattern::Pairs, 2).unwrap());
-        assert_eq!(key(Pattern::FanOut, 1).unwrap(), key(Pattern::FanOut, 2).unwrap());
-        assert_eq!(key(Pattern::FanIn, 0).unwrap(), key(Pattern::FanOut, 7).unwrap());
-        assert!(key(Pattern::Pipeline, 0).unwrap_err().contains("use pairs, fan-out or fan-in"));
+        assert_ne!(key(Pattern::Pairs, "r", 1).unwrap(), key(Pattern::Pairs, "r", 2).unwrap());
+        assert_eq!(key(Pattern::FanOut, "r", 1).unwrap(), key(Pattern::FanOut, "r", 2).unwrap());
+        assert_eq!(key(Pattern::FanIn, "r", 0).unwrap(), key(Pattern::FanOut, "r", 7).unwrap());
+        assert!(key(Pattern::Pipeline, "r", 0).unwrap_err().contains("use pairs, fan-out or fan-in"));
     }
 }

@@ -72,6 +72,7 @@ fn open(
         payload_bytes: 64,
         unthrottled: false,
         bind: None,
+        run: "test",
         connect: &[endpoint.to_owned()],
         options: &Options::new(),
     })

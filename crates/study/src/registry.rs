@@ -25,6 +25,7 @@ const SYSTEMS: &[(&str, &str)] = &[
     ("redis", include_str!("../../../systems/redis.toml")),
     ("rumqttd", include_str!("../../../systems/rumqttd.toml")),
     ("valkey", include_str!("../../../systems/valkey.toml")),
+    ("zenoh", include_str!("../../../systems/zenoh.toml")),
     ("zeromq", include_str!("../../../systems/zeromq.toml")),
 ];
 

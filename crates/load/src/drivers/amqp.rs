@@ -43,6 +43,8 @@ enum State {
     /// ChannelOpen is sent, and ConfirmSelect at QoS 1.
     Connecting,
     Connected,
+    /// Close is sent: what the server complains of does not matter any more.
+    Closing,
 }
 
 /// A message that is on its way in.
@@ -171,8 +173,11 @@ impl Session for Amqp {
 
     fn close(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
         if settings.durable && part.role == Role::Subscriber && self.state == State::Connected {
-            put(out, Method::QueueDelete { reserved: 0, queue: Short::from(&*queue(part)), flags: 0 });
+            // Of a group, the last one removes the queue; the others are told that it is in use.
+            put(out, Method::Cancel { consumer: Short::from(&*part.name), no_wait: true });
+            put(out, Method::QueueDelete { reserved: 0, queue: Short::from(&*queue(part)), flags: Method::IF_UNUSED });
         }
+        self.state = State::Closing;
         Frame::Method(0, Method::Close { code: 200, text: "done".into(), class: 0, method: 0 }).put(out);
     }
 
@@ -209,8 +214,11 @@ impl Amqp {
             }
             Method::ChannelClose { code, text, .. } => {
                 put(out, Method::ChannelCloseOk {});
-                return Err(closed("channel", code, text));
+                if self.state != State::Closing {
+                    return Err(closed("channel", code, text));
+                }
             }
+            Method::Cancel { .. } if self.state == State::Closing => {}
             Method::Cancel { .. } => {
                 return Err(Fault::Busy("the server ended the subscription: its queue is gone".into()));
             }

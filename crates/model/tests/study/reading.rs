@@ -59,7 +59,7 @@ payload = "<=32KiB"
         "pattern": "fan-out", "transport": "tcp", "rate": 0.5, "arrival": "burst:100", "warmup": "1500ms",
         "duration": "120s", "drain": "0s", "pacing_quantum": "10us", "cpus": 1.5, "memory": 4_000_000_000_u64,
         "repeats": 4, "order": "sequential", "seed": u64::MAX,
-        "qos": 0, "connect_timeout": "30s", "pacing": "sleep", "verify": "header", "pin": "none", "max_send_lag": "1ms",
+        "qos": 0, "durable": false, "connect_timeout": "30s", "connect_rate": 1000, "pacing": "sleep", "verify": "header", "pin": "none", "max_send_lag": "1ms",
     });
     let expected: BTreeMap<&str, &Value> =
         expected.as_object().unwrap().iter().map(|(name, value)| (name.as_str(), value)).collect();
@@ -163,7 +163,7 @@ id = "c"
         &[
             "1:1 unknown key `titel` in a study file | did you mean `title`?",
             "2:1 `rate` belongs into [workload]",
-            "4:11 pattern: `fanout` is none of pairs, fan-out, fan-in, request-reply, pipeline: did you mean `fan-out`?",
+            "4:11 pattern: `fanout` is none of pairs, fan-out, fan-in, request-reply, pipeline, tree: did you mean `fan-out`?",
             "5:11 payload: `1kb` is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)",
             "6:1 `cpus` belongs into [limits], not [workload]",
             "7:1 unknown key `warmpu` in [workload] | did you mean `warmup`?",

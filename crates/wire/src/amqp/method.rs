@@ -206,7 +206,7 @@ methods! {
         reserved: u16,
         /// Its name.
         queue: Short<'a>,
-        /// Bits: 1 only if unused, 2 only if empty, 4 no answer is wanted.
+        /// [`Method::IF_UNUSED`].
         flags: u8,
     }
     /// Answers QueueDelete.
@@ -243,7 +243,7 @@ methods! {
         /// The consumer's name.
         consumer: Short<'a>,
     }
-    /// The server ends a consumer: its queue is gone.
+    /// A client ends a consumer; or the server does, because its queue is gone.
     Cancel(60, 30) {
         /// The consumer's name.
         consumer: Short<'a>,
@@ -316,6 +316,8 @@ impl Method<'_> {
     pub const EXCLUSIVE: u8 = 4;
     /// A queue that does not outlive its last consumer.
     pub const AUTO_DELETE: u8 = 8;
+    /// A queue is removed only if nobody consumes from it.
+    pub const IF_UNUSED: u8 = 1;
     /// Deliveries need no Ack.
     pub const NO_ACK: u8 = 2;
 }

@@ -122,7 +122,20 @@ fn queues_and_exchanges_fit_the_part() {
     assert_eq!(declared(&once, wild).0, "c0 12 amq.topic t.# 2");
     assert_eq!(declared(&once, Part { group: group.clone(), ..own.clone() }).0, "g.t 8 amq.direct t 2");
     let durable = declared(&kept, own);
-    assert_eq!(durable, ("c0 2 amq.direct t prefetch 7 0".into(), vec!["QueueDelete", "Close"]));
+    assert_eq!(durable, ("c0 2 amq.direct t prefetch 7 0".into(), vec!["Cancel", "QueueDelete", "Close"]));
+}
+
+#[test]
+fn complaints_after_the_farewell_do_not_matter() {
+    let settings = plain(0, true, &[]);
+    let mut play = connected(&settings, part(Role::Subscriber, "t"), 0);
+    let in_use = word(1, Method::ChannelClose { code: 406, text: "in use".into(), class: 50, method: 40 });
+    assert!(matches!(play.say(&in_use), Err(Fault::Denied(_))));
+    let mut play = connected(&settings, part(Role::Subscriber, "t"), 0);
+    play.session.close(&settings, &play.part, &mut play.out);
+    let gone = word(1, Method::Cancel { consumer: "c0".into(), no_wait: true });
+    play.say(&[in_use, gone, delivery(1, b"late"), word(0, Method::CloseOk {})].concat()).unwrap();
+    assert_eq!(play.heard(), [message(b"late")]);
 }
 
 #[test]
