@@ -195,6 +195,18 @@ fn systems_are_listed_with_their_versions() {
 }
 
 #[test]
+fn a_broker_is_shown_with_its_start_and_the_reasons_for_its_settings() {
+    let place = Place::new();
+    let broker = stdout(&place.run(&["systems", "mosquitto"]));
+    for text in ["mosquitto -c {dir}/mosquitto.conf", "options.max_queued_messages = 0", "native, docker, external"] {
+        assert!(broker.contains(text), "{text} in {broker}");
+    }
+    let sold = place.run(&["systems", "jorammq", "--install"]);
+    assert_ne!(sold.status.code(), Some(0));
+    assert!(stderr(&sold).contains("sold by its makers"), "{}", stderr(&sold));
+}
+
+#[test]
 fn pinning_and_spinning_still_measure() {
     let record = bench(
         "kernel",
