@@ -4,7 +4,7 @@ use crate::cell::{Cell, Limits};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::options::Options;
 use crate::setting::Settings;
-use crate::study::{Study, Systems};
+use crate::study::{Axis, Part, Study, Systems};
 use crate::system::System;
 use crate::workload::{Transport, Workload};
 use serde_json::{Map, Value};
@@ -15,24 +15,27 @@ pub const MAX_CELLS: usize = 100_000;
 
 /// Crosses the axes. Every cell that cannot be is reported, all at once.
 pub fn cells(study: &Study, systems: Systems<'_>) -> Result<Vec<Cell>, Vec<Diagnostic>> {
-    let size = study.axes.iter().try_fold(1usize, |size, axis| size.checked_mul(axis.values.len()));
-    if size.is_none_or(|size| size > MAX_CELLS) {
-        return Err(vec![Diagnostic::whole(format!(
-            "the axes cross to more than {MAX_CELLS} cells: use fewer values"
-        ))]);
-    }
-    let mut points: Vec<Map<String, Value>> = vec![Map::new()];
-    for axis in &study.axes {
-        points = points
-            .into_iter()
-            .flat_map(|point| {
-                axis.values.iter().map(move |value| {
-                    let mut point = point.clone();
-                    point.insert(axis.name.clone(), value.clone());
-                    point
-                })
-            })
-            .collect();
+    let whole = [None];
+    let parts: Vec<Option<&Part>> =
+        if study.parts.is_empty() { whole.to_vec() } else { study.parts.iter().map(Some).collect() };
+    let axes_of = |part: Option<&Part>| -> Vec<Axis> {
+        let Some(part) = part else { return study.axes.clone() };
+        let mine = study.axes.iter().map(|axis| match axis.name.as_str() {
+            "part" => Axis { name: "part".into(), values: vec![part.name.as_str().into()] },
+            _ => axis.clone(),
+        });
+        mine.chain(part.axes.iter().cloned()).collect()
+    };
+    let mut points: Vec<Map<String, Value>> = Vec::new();
+    for part in parts {
+        let axes = axes_of(part);
+        let size = axes.iter().try_fold(1usize, |size, axis| size.checked_mul(axis.values.len()));
+        if size.and_then(|size| size.checked_add(points.len())).is_none_or(|size| size > MAX_CELLS) {
+            return Err(vec![Diagnostic::whole(format!(
+                "the axes cross to more than {MAX_CELLS} cells: use fewer values"
+            ))]);
+        }
+        points.extend(cross(&axes));
     }
     let mut cells = Vec::with_capacity(points.len());
     let mut errors: Vec<Diagnostic> = Vec::new();
@@ -49,6 +52,24 @@ pub fn cells(study: &Study, systems: Systems<'_>) -> Result<Vec<Cell>, Vec<Diagn
     if errors.is_empty() { Ok(cells) } else { Err(errors) }
 }
 
+/// Every combination of the axes' values, the last axis fastest.
+fn cross(axes: &[Axis]) -> Vec<Map<String, Value>> {
+    let mut points: Vec<Map<String, Value>> = vec![Map::new()];
+    for axis in axes {
+        points = points
+            .into_iter()
+            .flat_map(|point| {
+                axis.values.iter().map(move |value| {
+                    let mut point = point.clone();
+                    point.insert(axis.name.clone(), value.clone());
+                    point
+                })
+            })
+            .collect();
+    }
+    points
+}
+
 fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result<Cell, Diagnostic> {
     let name = axes.get("system").and_then(Value::as_str).unwrap_or_default().to_owned();
     let system = systems(&name)
@@ -57,6 +78,12 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
         skip.conditions.iter().all(|(axis, condition)| axes.get(axis).is_some_and(|value| condition.holds(value)))
     });
     let mut settings: Settings = study.settings.clone();
+    // A part may count messages where the study sets a time, and the other way round.
+    for (name, other) in [("count", "duration"), ("duration", "count")] {
+        if axes.contains_key(name) {
+            settings.remove(other);
+        }
+    }
     settings.extend(axes.iter().map(|(name, value)| (name.clone(), value.clone())));
     let workload = Workload::resolve(&settings).map_err(|errors| Diagnostic::whole(errors.join("; ")))?;
     if skip.is_none() {

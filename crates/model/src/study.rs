@@ -19,6 +19,16 @@ pub struct Axis {
     pub values: Vec<Value>,
 }
 
+/// A part of a study: cells of their own, beside those of the other parts. It
+/// has the study's axes and settings, but for the keys that it sets itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Its name: the value of the axis `part`.
+    pub name: String,
+    /// What it sets: one value, or several to cross.
+    pub axes: Vec<Axis>,
+}
+
 /// Cells left out, with the reason that the report shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skip {
@@ -50,6 +60,8 @@ pub struct Study {
     pub settings: Settings,
     /// What is crossed; `system` is always among them, and first.
     pub axes: Vec<Axis>,
+    /// Its parts, if it has any; then `part` is an axis.
+    pub parts: Vec<Part>,
     /// What is left out.
     pub skips: Vec<Skip>,
     /// Options that are set.
@@ -78,6 +90,23 @@ impl Study {
     /// The axis of this name.
     pub fn axis(&self, name: &str) -> Option<&Axis> {
         self.axes.iter().find(|axis| axis.name == name)
+    }
+
+    /// Every axis of every part, each once.
+    pub fn axis_names(&self) -> Vec<&str> {
+        let all = self.axes.iter().chain(self.parts.iter().flat_map(|part| &part.axes));
+        let mut names: Vec<&str> = Vec::new();
+        for axis in all {
+            if !names.contains(&axis.name.as_str()) {
+                names.push(&axis.name);
+            }
+        }
+        names
+    }
+
+    /// Whether a part sets this key by itself.
+    pub fn varies_by_part(&self, name: &str) -> bool {
+        self.parts.iter().any(|part| part.axes.iter().any(|axis| axis.name == name))
     }
 
     /// Makes axes of one value of these settings, so that cells name them.

@@ -156,6 +156,10 @@ impl From<Arrival> for String {
     }
 }
 
+/// Publishers of a partition of the pattern `tree`, where the number of
+/// subscribers does not say otherwise.
+const PARTITION: u64 = 1_000;
+
 fn default_connect_rate() -> u32 {
     1_000
 }
@@ -226,15 +230,6 @@ impl Workload {
         let number = |key: &str| settings.get(key).and_then(Value::as_u64);
         let time = |key: &str| crate::units::parse_time(&word(key)).unwrap_or_default();
         let pattern = Pattern::parse(&word("pattern")).unwrap_or(Pattern::Pairs);
-        if pattern == Pattern::Tree
-            && let (Some(publishers), Some(subscribers)) = (number("publishers"), number("subscribers"))
-            && (publishers < subscribers || publishers % subscribers != 0)
-        {
-            errors.push(
-                "pattern `tree` needs a whole number of publishers for each partition: let `publishers` be a multiple of `subscribers`"
-                    .into(),
-            );
-        }
         let rate = settings.get("rate").and_then(|rate| Rate::try_from(rate.clone()).ok()).unwrap_or(Rate::Max);
 
         let (mut publishers, mut subscribers) = (number("publishers"), number("subscribers"));
@@ -259,6 +254,18 @@ impl Workload {
             (_, Some(_)) => errors
                 .push(format!("`pairs` has no meaning in pattern `{pattern}`: write `publishers` and `subscribers`")),
             _ => {}
+        }
+        if pattern == Pattern::Tree && subscribers.is_none() {
+            subscribers = Some(publishers.unwrap_or(1).div_ceil(PARTITION).max(1));
+        }
+        if pattern == Pattern::Tree
+            && let (Some(publishers), Some(subscribers)) = (publishers.or(Some(1)), subscribers)
+            && (publishers < subscribers || publishers % subscribers != 0)
+        {
+            errors.push(
+                "pattern `tree` needs a whole number of publishers for each partition: let `publishers` be a multiple of `subscribers`"
+                    .into(),
+            );
         }
         let extent = match (settings.get("duration"), number("count")) {
             (Some(_), Some(_)) => {

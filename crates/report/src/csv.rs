@@ -14,7 +14,7 @@ const VALUE_CHARS: usize = 1_000;
 /// that the study skips have no row.
 pub(crate) fn render(report: &Report) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let axes: Vec<&str> = report.study().axes.iter().map(|a| a.name.as_str()).collect();
+    let axes: Vec<&str> = report.study().axis_names();
     let mut header: Vec<String> = axes.iter().map(|name| clean(name, VALUE_CHARS)).collect();
     header.extend(["runs".into(), "valid_runs".into()]);
     for column in Column::ALL {

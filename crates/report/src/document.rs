@@ -140,7 +140,15 @@ impl Entry {
 /// Lays out a report.
 pub(crate) fn document(report: &Report) -> Document {
     let kinds = [("Latency (at given rates)", LATENCY, false), ("Throughput (unthrottled)", THROUGHPUT, true)];
-    let tables = kinds.into_iter().filter_map(|(title, specs, unthrottled)| table(report, title, specs, unthrottled));
+    let whole = [None];
+    let parts: Vec<Option<&str>> = match report.study().parts.as_slice() {
+        [] => whole.to_vec(),
+        parts => parts.iter().map(|part| Some(part.name.as_str())).collect(),
+    };
+    // A part has axes of its own, and so a table of its own.
+    let tables = parts.into_iter().flat_map(|part| {
+        kinds.into_iter().filter_map(move |(title, specs, unthrottled)| table(report, title, specs, unthrottled, part))
+    });
     Document {
         title: clean(&report.study().title, PROSE_CHARS),
         question: clean(&report.study().question, PROSE_CHARS),
@@ -151,10 +159,14 @@ pub(crate) fn document(report: &Report) -> Document {
     }
 }
 
-fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool) -> Option<Table> {
+fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: Option<&str>) -> Option<Table> {
     let cells = report.cells();
-    let points: Vec<&Point> =
-        report.points().iter().filter(|point| point.unthrottled == unthrottled && !point.is_skipped(cells)).collect();
+    let points: Vec<&Point> = report
+        .points()
+        .iter()
+        .filter(|point| point.unthrottled == unthrottled && !point.is_skipped(cells))
+        .filter(|point| part.is_none_or(|part| point.axes.get("part").is_some_and(|value| value == part)))
+        .collect();
     let first = points.first()?;
     let varies = |axis: &str| {
         let mut points = points.iter();

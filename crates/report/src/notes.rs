@@ -49,6 +49,7 @@ pub(crate) fn constants(study: &Study) -> String {
     let mut parts: Vec<String> = SHOWN
         .into_iter()
         .chain(others)
+        .filter(|(name, _)| !study.varies_by_part(name))
         .filter_map(|(name, usual)| Some((name, axis_value(name, value(name)?), usual)))
         .filter(|(_, value, usual)| value != usual)
         .map(|(name, value, _)| match (name, value.as_str()) {

@@ -14,7 +14,7 @@ use pubmark_model::units::format_size;
 const SERVER_FILES: usize = 300;
 
 /// Axes that say how many connections there are, and under which limits.
-const SIZES: [&str; 6] = ["pattern", "pairs", "publishers", "subscribers", "cpus", "memory"];
+const SIZES: [&str; 7] = ["part", "pattern", "pairs", "publishers", "subscribers", "cpus", "memory"];
 
 /// Why a system cannot be used here, if it cannot: told by whoever knows what
 /// is installed.

@@ -1,6 +1,6 @@
 //! Reading a study file: strict, and every error of the file at once.
 
-use super::{Axis, OptionSetting, Reading, Skip, Study, Systems};
+use super::{Axis, OptionSetting, Part, Reading, Skip, Study, Systems};
 use crate::claim::{Claim, Condition, Figure};
 use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
 use crate::document::{Document, Entry, Scalar, Table};
@@ -10,13 +10,14 @@ use serde_json::Value;
 /// Most values of one axis.
 const MAX_AXIS: usize = 1_000;
 
-const TABLES: [&str; 8] = ["workload", "limits", "run", "axes", "skip", "options", "claims", "quick"];
+const TABLES: [&str; 9] = ["workload", "limits", "run", "axes", "parts", "skip", "options", "claims", "quick"];
 
 pub(super) struct Parser<'a> {
     pub errors: Vec<Diagnostic>,
     pub study: Study,
     pub quick_settings: Settings,
     pub quick_axes: Vec<Axis>,
+    pub quick_parts: Vec<Part>,
     pub has_quick: bool,
     /// Options as they stand in the file: which, where its name, where its value.
     pub options: Vec<(OptionSetting, usize, usize)>,
@@ -33,6 +34,7 @@ impl Study {
             question: String::new(),
             settings: Settings::new(),
             axes: Vec::new(),
+            parts: Vec::new(),
             skips: Vec::new(),
             options: Vec::new(),
             claims: Vec::new(),
@@ -43,6 +45,7 @@ impl Study {
             study,
             quick_settings: Settings::new(),
             quick_axes: Vec::new(),
+            quick_parts: Vec::new(),
             has_quick: false,
             options: Vec::new(),
             systems,
@@ -71,22 +74,46 @@ impl Parser<'_> {
                 "workload" => self.settings(table, Section::Workload),
                 "limits" => self.settings(table, Section::Limits),
                 "run" => self.settings(table, Section::Run),
-                "axes" => self.axes(table, false, ""),
+                "axes" => {
+                    let axes = self.axes(table, "");
+                    self.study.axes.extend(axes);
+                }
                 "skip" => self.skip(table),
                 "options" => self.options(table, None),
                 "claims" => self.claim(table),
                 "quick" => self.quick(table),
+                "parts" => self.errors.extend(partless(table)),
                 name => {
                     let help = suggestion(name, TABLES);
                     self.errors.push(Diagnostic::at(table.at, format!("unknown table [{name}]")).help(help));
                 }
             },
-            Some(("axes", "options")) => self.axes(table, false, "options."),
+            Some(("axes", "options")) => {
+                let axes = self.axes(table, "options.");
+                self.study.axes.extend(axes);
+            }
             Some(("quick", "axes")) => {
                 self.has_quick = true;
-                self.axes(table, true, "");
+                let axes = self.axes(table, "");
+                self.quick_axes.extend(axes);
             }
-            Some(("quick", "axes.options")) => self.axes(table, true, "options."),
+            Some(("quick", "axes.options")) => {
+                let axes = self.axes(table, "options.");
+                self.quick_axes.extend(axes);
+            }
+            Some(("parts", name)) => {
+                let part = Part { name: name.to_owned(), axes: self.axes(table, "") };
+                self.study.parts.push(part);
+            }
+            Some(("quick", "parts")) => self.errors.extend(partless(table)),
+            Some(("quick", place)) if place.starts_with("parts.") => {
+                self.has_quick = true;
+                let part = Part { name: place["parts.".len()..].to_owned(), axes: self.axes(table, "") };
+                if self.study.parts.iter().all(|known| known.name != part.name) {
+                    self.errors.push(Diagnostic::at(table.at, format!("there is no part `{}`", part.name)));
+                }
+                self.quick_parts.push(part);
+            }
             Some(("options", system)) => {
                 if (self.systems)(system).is_none() {
                     self.errors.push(
@@ -174,7 +201,8 @@ impl Parser<'_> {
         }
     }
 
-    fn axes(&mut self, table: &Table, quick: bool, prefix: &str) {
+    fn axes(&mut self, table: &Table, prefix: &str) -> Vec<Axis> {
+        let mut axes = Vec::new();
         for entry in &table.entries {
             let name = format!("{prefix}{}", entry.key);
             if !known_axis(&name) {
@@ -202,9 +230,9 @@ impl Parser<'_> {
             if entry.values.is_empty() {
                 self.errors.push(Diagnostic::at(entry.key_at, format!("the axis `{name}` has no value")));
             }
-            let axes = if quick { &mut self.quick_axes } else { &mut self.study.axes };
             axes.push(Axis { name, values });
         }
+        axes
     }
 
     /// A value on an axis, canonical.
@@ -216,7 +244,7 @@ impl Parser<'_> {
                     .help("`pubmark systems` lists them")),
             };
         }
-        if axis.starts_with("options.") {
+        if axis.starts_with("options.") || axis == PART {
             return Ok(plain(&scalar.text));
         }
         match key(axis).filter(|key| key.name == axis && key.section != Section::Run) {
@@ -351,6 +379,15 @@ impl Parser<'_> {
     }
 }
 
+/// Keys that stand in no part.
+fn partless(table: &Table) -> Vec<Diagnostic> {
+    let keys = table.entries.iter();
+    keys.map(|entry| {
+        Diagnostic::at(entry.key_at, format!("`{}` belongs into a part: write [{}.NAME]", entry.key, table.name))
+    })
+    .collect()
+}
+
 /// The largest number that a condition can be held against: up to here every
 /// whole number is exact as an `f64`.
 const EXACT: u64 = 1 << 53;
@@ -372,6 +409,9 @@ fn no_axis(name: &str, at: usize) -> Diagnostic {
     Diagnostic::at(at, format!("`{name}` cannot be an axis")).help(suggestion(name, names))
 }
 
+/// The axis whose values are the names of a study's parts.
+pub(super) const PART: &str = "part";
+
 fn known_axis(name: &str) -> bool {
-    name.starts_with("options.") || axis_names().any(|known| known == name)
+    name.starts_with("options.") || name == PART || axis_names().any(|known| known == name)
 }

@@ -1,7 +1,7 @@
 //! What comes after the tables of a study file: cutting down, overrides, and
 //! checks across tables.
 
-use super::parse::{Parser, axis_names, plain};
+use super::parse::{PART, Parser, axis_names, plain};
 use super::{Axis, OptionSetting, Reading};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
@@ -18,6 +18,7 @@ impl Parser<'_> {
         if reading.quick {
             self.cut();
         }
+        self.name_parts();
         self.check_options();
         for (name, text) in reading.set {
             if let Err(error) = self.set(name, text) {
@@ -30,6 +31,9 @@ impl Parser<'_> {
                 let message = format!("--only {name}={text}: {}", error.message);
                 self.errors.push(Diagnostic { message, offset: None, ..error });
             }
+        }
+        if let Some(left) = self.study.axis(PART).map(|axis| axis.values.clone()) {
+            self.study.parts.retain(|part| left.iter().any(|name| *name == part.name.as_str()));
         }
         for axis in &self.study.axes {
             if self.study.settings.contains_key(&axis.name) {
@@ -51,7 +55,7 @@ impl Parser<'_> {
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             self.errors.push(Diagnostic::whole(format!("`{}` is an axis twice", pair[0])));
         }
-        let axes: Vec<String> = self.study.axes.iter().map(|axis| axis.name.clone()).collect();
+        let axes: Vec<String> = self.study.axis_names().into_iter().map(str::to_owned).collect();
         let conditions = self
             .study
             .skips
@@ -67,7 +71,7 @@ impl Parser<'_> {
             }
         }
         let mut settings = std::mem::take(&mut self.study.settings);
-        let on_axis = |name: &str| axes.iter().any(|axis| axis == name);
+        let on_axis = |name: &str| self.study.axis(name).is_some();
         settings = with_defaults(settings);
         settings.retain(|name, _| !on_axis(name));
         if !settings.contains_key("duration")
@@ -78,6 +82,29 @@ impl Parser<'_> {
             settings.insert("duration".into(), "5s".into());
         }
         self.study.settings = settings;
+    }
+
+    /// The names of the parts are an axis; those that `--only` leaves stay.
+    fn name_parts(&mut self) {
+        if self.study.axis(PART).is_some() {
+            self.errors.push(
+                Diagnostic::whole("`part` is an axis by itself where there are parts")
+                    .help("write [parts.NAME] tables"),
+            );
+        } else if !self.study.parts.is_empty() {
+            let values = self.study.parts.iter().map(|part| part.name.as_str().into()).collect();
+            self.study.axes.push(Axis { name: PART.into(), values });
+        }
+        for part in &self.study.parts {
+            for axis in &part.axes {
+                if axis.name == "system" || axis.name == PART || self.study.axis(&axis.name).is_some() {
+                    self.errors.push(Diagnostic::whole(format!(
+                        "part `{}` cannot set `{}`: the study crosses it for all parts",
+                        part.name, axis.name
+                    )));
+                }
+            }
+        }
     }
 
     /// Cuts the study down: by its own `[quick]`, or by thinning what it has.
@@ -95,9 +122,18 @@ impl Parser<'_> {
                     None => self.study.axes.push(axis),
                 }
             }
+            for quick in std::mem::take(&mut self.quick_parts) {
+                let Some(part) = self.study.parts.iter_mut().find(|part| part.name == quick.name) else { continue };
+                for axis in quick.axes {
+                    part.axes.retain(|mine| mine.name != axis.name);
+                    part.axes.push(axis);
+                }
+            }
             return;
         }
-        for axis in self.study.axes.iter_mut().filter(|axis| axis.name != "system" && axis.values.len() > 3) {
+        let of_parts = self.study.parts.iter_mut().flat_map(|part| &mut part.axes);
+        let axes = self.study.axes.iter_mut().chain(of_parts);
+        for axis in axes.filter(|axis| axis.name != "system" && axis.values.len() > 3) {
             let last = axis.values.len() - 1;
             axis.values = vec![axis.values[0].clone(), axis.values[last / 2].clone(), axis.values[last].clone()];
         }
@@ -160,6 +196,8 @@ impl Parser<'_> {
             return Err(Diagnostic::whole("there is no such key").help(suggestion(name, names)));
         };
         let value = key.read(text).map_err(Diagnostic::whole)?;
+        let of_parts = self.study.parts.iter_mut().flat_map(|part| &mut part.axes);
+        of_parts.filter(|axis| axis.name == key.name).for_each(|axis| axis.values = vec![value.clone()]);
         if self.study.axis(key.name).is_some() {
             let axis = self.study.axes.iter_mut().find(|axis| axis.name == key.name);
             if let Some(axis) = axis {
@@ -182,7 +220,27 @@ impl Parser<'_> {
             let scalar = Scalar { text: part.trim().into(), at: 0 };
             wanted.push(self.axis_value(name, &scalar)?);
         }
-        let names: Vec<String> = self.study.axes.iter().map(|axis| axis.name.clone()).collect();
+        if self.study.axis(name).is_none() && self.study.varies_by_part(name) {
+            // Each part keeps what it has of the wanted values.
+            for part in &mut self.study.parts {
+                part.axes.iter_mut().filter(|axis| axis.name == name).for_each(|axis| {
+                    axis.values.retain(|value| wanted.contains(value));
+                });
+            }
+            let left: Vec<Value> = self
+                .study
+                .parts
+                .iter()
+                .filter(|part| part.axes.iter().all(|axis| !axis.values.is_empty()))
+                .map(|part| part.name.as_str().into())
+                .collect();
+            if left.is_empty() {
+                return Err(Diagnostic::whole("no part has such a point"));
+            }
+            self.study.axes.iter_mut().filter(|axis| axis.name == PART).for_each(|axis| axis.values = left.clone());
+            return Ok(());
+        }
+        let names: Vec<String> = self.study.axis_names().into_iter().map(str::to_owned).collect();
         let Some(axis) = self.study.axes.iter_mut().find(|axis| axis.name == name) else {
             return Err(Diagnostic::whole(format!(
                 "`{name}` is no axis of this study; its axes: {}",

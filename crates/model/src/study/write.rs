@@ -2,6 +2,7 @@
 //! `--resume` compares.
 
 use super::Study;
+use super::parse::PART;
 use crate::claim::Condition;
 use crate::options::recorded_text;
 use crate::setting::{Section, key};
@@ -62,11 +63,17 @@ impl Study {
             }
         }
         out.push_str("\n[axes]\n");
-        for axis in self.axes.iter().filter(|axis| !axis.name.starts_with("options.")) {
+        for axis in self.axes.iter().filter(|axis| !axis.name.starts_with("options.") && axis.name != PART) {
             let _ = writeln!(out, "{} = {}", axis.name, list(&axis.values));
         }
         for axis in self.axes.iter().filter_map(|axis| axis.name.strip_prefix("options.").map(|name| (name, axis))) {
             let _ = writeln!(out, "options.{} = {}", quoted(axis.0), list(&axis.1.values));
+        }
+        for part in &self.parts {
+            let _ = writeln!(out, "\n[parts.{}]", quoted(&part.name));
+            for axis in &part.axes {
+                let _ = writeln!(out, "{} = {}", axis.name, list(&axis.values));
+            }
         }
         for skip in &self.skips {
             let _ = writeln!(out, "\n[[skip]]\nwhy = {}", quoted(&skip.why));
