@@ -62,7 +62,7 @@ deps-test:
 deps-dev:
 	$(call install,$(LIBRARIES) $(HEADERS))
 
-bench: deps-dev
+bench: deps-dev deps-test
 	cargo bench --locked -p pubmark
 
 fuzz:

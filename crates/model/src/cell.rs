@@ -44,6 +44,9 @@ pub fn label(axes: &Map<String, Value>) -> String {
         .iter()
         .map(|(name, value)| match (name.as_str(), value) {
             ("system" | "transport" | "pattern", Value::String(text)) => text.clone(),
+            ("memory", Value::Number(bytes)) => {
+                format!("memory={}", crate::units::format_size(bytes.as_u64().unwrap_or_default()))
+            }
             ("payload", Value::Number(bytes)) => crate::units::format_size(bytes.as_u64().unwrap_or_default()),
             (name, Value::String(text)) => format!("{name}={text}"),
             (name, value) => format!("{name}={value}"),

@@ -197,7 +197,13 @@ impl Parser<'_> {
         };
         let value = key.read(text).map_err(Diagnostic::whole)?;
         let of_parts = self.study.parts.iter_mut().flat_map(|part| &mut part.axes);
-        of_parts.filter(|axis| axis.name == key.name).for_each(|axis| axis.values = vec![value.clone()]);
+        let mut set = false;
+        for axis in of_parts.filter(|axis| axis.name == key.name) {
+            (axis.values, set) = (vec![value.clone()], true);
+        }
+        if set {
+            return Ok(());
+        }
         if self.study.axis(key.name).is_some() {
             let axis = self.study.axes.iter_mut().find(|axis| axis.name == key.name);
             if let Some(axis) = axis {

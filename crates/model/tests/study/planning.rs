@@ -300,3 +300,61 @@ proptest! {
         let _ = read(&text, &Reading::default()).map_err(|errors| errors.to_string());
     }
 }
+
+const PARTS: &str = "title = \"t\"\n[workload]\ntransport = \"tcp\"\nduration = \"5s\"\n[axes]\nsystem = [\"alpha\", \"beta\"]\n\
+     [parts.latency]\npairs = 10\npayload = [\"1KiB\", \"1MiB\"]\n\
+     [parts.fan]\npattern = \"fan-out\"\nsubscribers = [1, 2, 3]\ncount = 100\n\
+     [[skip]]\npart = \"fan\"\nsystem = \"beta\"\nsubscribers = \">=2\"\nwhy = \"w\"\n\
+     [quick.parts.fan]\nsubscribers = 4\n";
+
+#[test]
+fn parts_have_cells_of_their_own_beside_each_other() {
+    let cells = planned(PARTS);
+    let labels: Vec<String> = cells.iter().map(Cell::label).collect();
+    assert_eq!(
+        labels[..4],
+        [
+            "alpha part=latency pairs=10 1KiB",
+            "alpha part=latency pairs=10 1MiB",
+            "beta part=latency pairs=10 1KiB",
+            "beta part=latency pairs=10 1MiB"
+        ]
+    );
+    assert_eq!(cells.len(), 4 + 6);
+    assert_eq!(cells.iter().filter(|cell| cell.skipped.is_some()).count(), 2);
+    assert_eq!(cells[0].workload.extent, Extent::TimeNs(5_000_000_000));
+    assert_eq!(cells[4].workload.extent, Extent::Count(100), "a part may count where the study sets a time");
+}
+
+#[test]
+fn a_study_with_parts_is_written_as_it_was_read_and_can_be_narrowed() {
+    for quick in [false, true] {
+        let study = read(PARTS, &Reading { quick, ..Reading::default() }).unwrap_or_else(|errors| panic!("{errors}"));
+        let again = good(&study.to_toml());
+        assert_eq!(Study { quick, ..again }, study);
+    }
+    let only = [("part".to_owned(), "fan".to_owned())];
+    let narrowed =
+        read(PARTS, &Reading { only: &only, ..Reading::default() }).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(narrowed.parts.len(), 1);
+    assert_eq!(cells(&narrowed, &find).unwrap().len(), 6);
+    let only = [("payload".to_owned(), "1MiB".to_owned())];
+    let narrowed =
+        read(PARTS, &Reading { only: &only, ..Reading::default() }).unwrap_or_else(|errors| panic!("{errors}"));
+    let left: Vec<String> = cells(&narrowed, &find).unwrap().iter().map(Cell::label).collect();
+    assert!(
+        left.contains(&"alpha part=latency pairs=10 1MiB".to_owned()) && left.iter().all(|cell| !cell.contains("1KiB"))
+    );
+    let set = [("pairs".to_owned(), "7".to_owned())];
+    let set = read(PARTS, &Reading { set: &set, ..Reading::default() }).unwrap_or_else(|errors| panic!("{errors}"));
+    assert!(cells(&set, &find).unwrap()[0].label().contains("pairs=7"));
+}
+
+#[test]
+fn what_a_part_cannot_be_is_said() {
+    let bad = |text: &str| read(text, &Reading::default()).unwrap_err().to_string();
+    let head = "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = [\"alpha\"]\nrate = [1, 2]\n";
+    assert!(bad(&format!("{head}[parts.a]\nrate = 5\n")).contains("part `a` cannot set `rate`"));
+    assert!(bad(&format!("{head}[parts]\npayload = 5\n")).contains("write [parts.NAME]"));
+    assert!(bad(&format!("{head}[parts.a]\nqos = 0\n[quick.parts.b]\nqos = 0\n")).contains("there is no part `b`"));
+}
