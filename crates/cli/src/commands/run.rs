@@ -21,6 +21,9 @@ use std::path::{Path, PathBuf};
 /// draining, ns. Only the estimate of `--dry-run` uses it.
 const OVERHEAD: Ns = SECOND / 3;
 
+/// What starting and ending a server costs on top, ns.
+const SERVER: Ns = 5 * SECOND;
+
 /// Runs a study.
 pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
@@ -167,6 +170,10 @@ fn dry_run(study: &Study, planned: &[pubmark_model::cell::Cell]) -> Code {
     for run in &runs {
         let workload = &planned[run.cell].workload;
         ns += OVERHEAD + workload.warmup_ns + workload.window_ns().unwrap_or(SECOND);
+        if registry::find(&planned[run.cell].system).is_some_and(System::broker) {
+            let clients = u64::from(workload.publishers) + u64::from(workload.subscribers);
+            ns += SERVER + clients * SECOND / u64::from(workload.connect_rate.max(1));
+        }
     }
     for cell in planned {
         match &cell.skipped {
