@@ -384,3 +384,5 @@ fn farewell(payload: &[u8]) -> String {
     }
 }
 
+#[cfg(test)]
+mod tests;
