@@ -79,6 +79,12 @@ pub trait Session: Sized + Send {
     const SEPARATOR: char;
     /// Stands for all topics below a level: `#` in MQTT, `>` in NATS, `*` in Redis.
     const REST: &'static str;
+    /// Where a server ends the connection before it has accepted the client:
+    /// what that may mean, and what to try. It follows a semicolon.
+    const HINT: &'static str;
+    /// Whether, with TLS, the server says its first line in plain text and the
+    /// handshake comes after it.
+    const TLS_AFTER_FIRST_LINE: bool = false;
 
     /// Reads the settings; says what is wrong with them, and what to do.
     fn settings(terms: &Terms<'_>) -> Result<Self::Settings, String>;

@@ -7,6 +7,7 @@
 
 mod carrier;
 mod connection;
+mod farewell;
 mod outbound;
 mod ramp;
 
@@ -18,7 +19,7 @@ use crate::subscriber::{Incoming, ReceiveRecorder, Totals};
 use crate::threads::{Counter, Crew, Report, pin};
 use crate::topics;
 use crate::window::Window;
-pub use carrier::Dial;
+pub use carrier::{Dial, TlsDial, WebSocketDial};
 use connection::{Connection, Loss, News, State};
 use outbound::Outbound;
 use pubmark_model::endpoint::Endpoint;
@@ -155,7 +156,7 @@ impl<'a, S: Session> Shard<'a, S> {
         bell: Bell,
     ) -> Result<Shard<'a, S>, String> {
         let workload = &crew.workload;
-        let Assignment { clients, endpoint, dial, run, connect_per_s, options, counter, .. } = assignment;
+        let Assignment { clients, endpoint, mut dial, run, connect_per_s, options, counter, .. } = assignment;
         let role = clients.first().map_or(Role::Publisher, |client| client.role);
         let terms = Terms { endpoint: &endpoint, qos: workload.qos, durable: workload.durable, options: &options };
         let settings = S::settings(&terms)?;
@@ -184,6 +185,9 @@ impl<'a, S: Session> Shard<'a, S> {
             looked_ns: 0,
             drained: false,
         };
+        if let Some(tls) = &mut dial.tls {
+            tls.after_first_line = S::TLS_AFTER_FIRST_LINE;
+        }
         let ramp = Ramp::new(dial, &endpoint, connect_per_s, clients.len(), workload.connect_timeout_ns);
         Ok(Shard {
             outbound: Outbound::new(workload, &clients, &options),
@@ -341,7 +345,7 @@ impl<'a, S: Session> Shard<'a, S> {
             self.woke_ns = clock::now();
         }
         for index in std::mem::take(&mut self.again) {
-            self.read(index as usize)?;
+            self.read(index as usize, false)?;
         }
         for event in &events {
             match event.data.u64() {
@@ -360,8 +364,9 @@ impl<'a, S: Session> Shard<'a, S> {
         if self.connections[index].state == State::Opening && flags.intersects(Flags::OUT | Flags::ERR | Flags::HUP) {
             self.opened(index)?;
         }
-        if flags.intersects(Flags::IN | Flags::RDHUP | Flags::HUP | Flags::ERR) {
-            self.read(index)?;
+        let over = flags.intersects(Flags::RDHUP | Flags::HUP | Flags::ERR);
+        if over || flags.contains(Flags::IN) {
+            self.read(index, over)?;
         }
         if flags.contains(Flags::OUT) {
             let flushed = self.connections[index].flush();
@@ -373,8 +378,14 @@ impl<'a, S: Session> Shard<'a, S> {
         Ok(())
     }
 
-    fn read(&mut self, index: usize) -> Result<(), String> {
-        for _ in 0..READS {
+    /// Reads what is there. Where the connection is `over`, its end is there
+    /// too, and no further event will tell of it.
+    fn read(&mut self, index: usize, over: bool) -> Result<(), String> {
+        for turn in 0.. {
+            if turn == READS && !over {
+                self.again.push(index as u32);
+                break;
+            }
             let state = self.connections[index].state;
             if matches!(state, State::Waiting | State::Opening | State::Gone) {
                 return Ok(());
@@ -382,20 +393,19 @@ impl<'a, S: Session> Shard<'a, S> {
             let got = self.connections[index].read(&mut self.buffer);
             match got {
                 Ok(None) => return Ok(()),
-                Ok(Some((count, now))) => {
+                Ok(Some((count, more, now))) => {
                     self.answers.clear();
                     match self.take(index, count, now) {
                         Ok(news) => self.after(index, news, now)?,
                         Err(loss) => return self.lost(index, &loss),
                     }
-                    if count < READ_BYTES {
+                    if !more && !over {
                         return Ok(());
                     }
                 }
                 Err(loss) => return self.lost(index, &loss),
             }
         }
-        self.again.push(index as u32);
         Ok(())
     }
 
@@ -469,6 +479,9 @@ impl<'a, S: Session> Shard<'a, S> {
                 Loss::Fault(fault @ (Fault::Denied(_) | Fault::Foreign(_))) => {
                     Err(self.ramp.refusal(&fault.to_string()))
                 }
+                Loss::Ended(text) if self.connections[index].state == State::Greeting => {
+                    self.failed_attempt(index, &format!("{text} during the handshake; {}", S::HINT))
+                }
                 loss => self.failed_attempt(index, &loss.text()),
             },
         }
@@ -492,25 +505,6 @@ impl<'a, S: Session> Shard<'a, S> {
         }
         if let Some(window) = self.window {
             self.outbound.end(index, &window);
-        }
-    }
-
-    /// Says goodbye to the server, on every connection that is up.
-    fn take_leave(&mut self) {
-        for index in 0..self.connections.len() {
-            if self.connections[index].state != State::Up {
-                continue;
-            }
-            let part = self.part(index);
-            let connection = &mut self.connections[index];
-            self.answers.clear();
-            connection.session.close(&self.settings, &part, &mut self.answers);
-            // The run is over: what cannot be written at once is not written.
-            if connection.write(&self.answers).is_ok()
-                && let Some(carrier) = &mut connection.carrier
-            {
-                carrier.finish();
-            }
         }
     }
 

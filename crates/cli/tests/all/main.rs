@@ -8,3 +8,4 @@ mod mock;
 mod screen;
 mod servers;
 mod support;
+mod tls;

@@ -34,7 +34,7 @@ fn mosquitto() -> ServerSpec {
     }
 }
 
-fn start_plan<'a>(place: &Place, spec: &'a ServerSpec) -> StartPlan<'a> {
+pub fn start_plan<'a>(place: &Place, spec: &'a ServerSpec) -> StartPlan<'a> {
     StartPlan {
         system: "thing",
         spec,

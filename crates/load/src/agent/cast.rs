@@ -3,14 +3,15 @@
 
 use super::{Identity, MOCK};
 use crate::drivers::{Driver, Kind, Load, SocketSpec};
-use crate::shard::{Assignment, Bell, Dial, Play};
+use crate::shard::{Assignment, Bell, Dial, Play, TlsDial, WebSocketDial};
 use crate::threads::{Counter, Crew, Player, Report};
-use pubmark_model::endpoint::Endpoint;
+use pubmark_model::endpoint::{Carrier, Endpoint};
 use pubmark_model::options::{OptionValues, protocol_of};
 use pubmark_model::protocol::{BoundEndpoint, Client, Prepare, Role, ServerAddress};
 use pubmark_model::workload::Transport;
 use serde_json::{Map, Value};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
@@ -233,7 +234,23 @@ fn dial(endpoint: &Endpoint, server: &ServerAddress, prepare: &Prepare) -> Resul
         .iter()
         .map(|text| text.trim().parse().map_err(|_| format!("`{text}` is no address to connect from")))
         .collect();
+    let tls = match endpoint.carrier {
+        Carrier::Tls | Carrier::WebSocketTls => {
+            Some(TlsDial::new(&endpoint.host, prepare.options.text("tls_ca").map(Path::new))?)
+        }
+        Carrier::Plain | Carrier::WebSocket => None,
+    };
+    let websocket = match endpoint.carrier {
+        Carrier::WebSocket | Carrier::WebSocketTls => {
+            // What MQTT's standard leaves open, brokers agree on.
+            let path = if endpoint.path.is_empty() { "/mqtt" } else { &endpoint.path };
+            Some(WebSocketDial { host: endpoint.address().into(), path: path.into() })
+        }
+        Carrier::Plain | Carrier::Tls => None,
+    };
     Ok(Dial {
+        tls,
+        websocket,
         to,
         sources: sources?.into_iter().filter(|source| source.is_ipv4() == to.is_ipv4()).collect(),
         nodelay: prepare.options.flag("tcp_nodelay"),

@@ -77,6 +77,8 @@ impl Session for Amqp {
 
     const SEPARATOR: char = '.';
     const REST: &'static str = "#";
+    const HINT: &'static str =
+        "it may not speak AMQP 0-9-1, or the login may be wrong, or it may expect TLS (amqps://)";
 
     fn settings(terms: &Terms<'_>) -> Result<Settings, String> {
         Settings::read(terms)

@@ -93,6 +93,7 @@ impl Session for Mqtt {
 
     const SEPARATOR: char = '/';
     const REST: &'static str = "#";
+    const HINT: &'static str = "it may not speak this version of MQTT (option mqtt_version), or it may expect TLS (mqtts://), or WebSocket (ws://)";
 
     fn settings(terms: &Terms<'_>) -> Result<Settings, String> {
         let options = terms.options;

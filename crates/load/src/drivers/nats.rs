@@ -11,12 +11,6 @@ use pubmark_model::options::OptionValues;
 use pubmark_wire::nats::{FromClient, FromServer};
 use serde_json::{Map, Value, json};
 
-/// A server that wants TLS says its first line in plain text, and the client
-/// shakes hands after it. The event loop reads up to and with the first line
-/// feed in plain text, hands that to the session, shakes hands, and sends what
-/// the session said over TLS.
-pub const TLS_AFTER_FIRST_LINE: bool = true;
-
 /// A session holds one subscription: this is its name.
 const SUBSCRIPTION: &[u8] = b"1";
 
@@ -51,6 +45,8 @@ impl Session for Nats {
 
     const SEPARATOR: char = '.';
     const REST: &'static str = ">";
+    const HINT: &'static str = "it may not be a NATS server";
+    const TLS_AFTER_FIRST_LINE: bool = true;
 
     fn settings(terms: &Terms<'_>) -> Result<Settings, String> {
         if terms.qos > 0 {

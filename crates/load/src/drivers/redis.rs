@@ -38,6 +38,7 @@ impl Session for Redis {
     /// servers it is a character as any other.
     const SEPARATOR: char = '.';
     const REST: &'static str = "*";
+    const HINT: &'static str = "it may not speak RESP, or it may expect TLS (rediss://)";
 
     fn settings(terms: &Terms<'_>) -> Result<Settings, String> {
         if terms.qos > 0 {

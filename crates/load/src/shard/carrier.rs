@@ -1,12 +1,21 @@
 //! How the bytes of a connection travel: TCP as it is, or with TLS or
-//! WebSocket in between.
+//! WebSocket in between, or both.
+//!
+//! Nothing here blocks. Handshakes go on within `read`, `write` and `flush`;
+//! what is written before they are over waits for them, so the event loop
+//! need not know of them.
+
+mod tls;
+mod websocket;
 
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
 };
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+pub use tls::TlsDial;
+pub use websocket::WebSocketDial;
 
 /// How connections are made.
 #[derive(Clone, Debug)]
@@ -19,11 +28,25 @@ pub struct Dial {
     pub nodelay: bool,
     /// SO_SNDBUF and SO_RCVBUF, bytes; 0 leaves the kernel's.
     pub buffer_bytes: usize,
+    /// TLS, if it is to be spoken.
+    pub tls: Option<TlsDial>,
+    /// WebSocket, if it is to be spoken.
+    pub websocket: Option<WebSocketDial>,
+}
+
+/// What can be read from and written to without ever blocking.
+enum Wire {
+    Plain(TcpStream),
+    Tls(Box<tls::Tls>),
 }
 
 /// An open connection, or one that is being opened. Never blocks.
+///
+/// An error of the kind `PermissionDenied` is one that another attempt would
+/// meet again; `InvalidData` says that the peer speaks something else.
 pub struct Carrier {
-    stream: TcpStream,
+    wire: Wire,
+    websocket: Option<Box<websocket::WebSocket>>,
 }
 
 impl Carrier {
@@ -43,36 +66,121 @@ impl Carrier {
             bind(fd.as_raw_fd(), &SockaddrStorage::from(source))?;
         }
         match connect(fd.as_raw_fd(), &SockaddrStorage::from(dial.to)) {
-            Ok(()) | Err(nix::errno::Errno::EINPROGRESS) => Ok(Carrier { stream: TcpStream::from(fd) }),
-            Err(error) => Err(error.into()),
+            Ok(()) | Err(nix::errno::Errno::EINPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let stream = TcpStream::from(fd);
+        let wire = match &dial.tls {
+            None => Wire::Plain(stream),
+            Some(tls) => Wire::Tls(Box::new(tls::Tls::new(tls, stream)?)),
+        };
+        let websocket = dial.websocket.as_ref().map(websocket::WebSocket::new).transpose()?;
+        Ok(Carrier { wire, websocket: websocket.map(Box::new) })
+    }
+
+    /// What became of the connecting. Where it came about, handshakes begin.
+    pub fn connected(&mut self) -> io::Result<()> {
+        self.wire.stream().take_error()?.map_or(Ok(()), Err)?;
+        self.flush()
+    }
+
+    /// Reads what is there, and says whether more may be: `WouldBlock` if
+    /// nothing is, 0 bytes at the end.
+    #[inline]
+    pub fn read(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
+        match &mut self.websocket {
+            None => self.wire.read(into),
+            Some(websocket) => websocket.read(&mut self.wire, into),
         }
     }
 
-    /// What became of the connecting.
-    pub fn connected(&self) -> io::Result<()> {
-        self.stream.take_error()?.map_or(Ok(()), Err)
-    }
-
-    /// Reads what is there: `WouldBlock` if nothing is, 0 at the end.
-    #[inline]
-    pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.stream.read(into)
-    }
-
-    /// Writes what the kernel takes.
+    /// Takes bytes, some of them at least: `WouldBlock` if it can take none.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.write(bytes)
+        match &mut self.websocket {
+            None => self.wire.write(bytes),
+            Some(websocket) => websocket.write(&mut self.wire, bytes),
+        }
+    }
+
+    /// Whether bytes that were taken wait here for the kernel.
+    #[inline]
+    pub fn is_behind(&self) -> bool {
+        self.wire.is_behind() || self.websocket.as_ref().is_some_and(|websocket| websocket.is_behind())
+    }
+
+    /// Hands on what waits here, as far as the kernel takes it.
+    pub fn flush(&mut self) -> io::Result<()> {
+        match &mut self.websocket {
+            None => self.wire.flush(),
+            Some(websocket) => websocket.flush(&mut self.wire),
+        }
     }
 
     /// Says that nothing more will be written.
     pub fn finish(&mut self) {
-        let _ = self.stream.shutdown(std::net::Shutdown::Write);
+        if let Some(websocket) = &mut self.websocket {
+            let _ = websocket.finish(&mut self.wire);
+        }
+        if let Wire::Tls(tls) = &mut self.wire {
+            let _ = tls.finish();
+        }
+        let _ = self.wire.stream().shutdown(std::net::Shutdown::Write);
     }
 }
 
 impl AsFd for Carrier {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+        self.wire.stream().as_fd()
     }
+}
+
+impl Wire {
+    fn stream(&self) -> &TcpStream {
+        match self {
+            Wire::Plain(stream) => stream,
+            Wire::Tls(tls) => tls.stream(),
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
+        match self {
+            Wire::Plain(stream) => stream.read(into).map(|count| (count, count == into.len())),
+            Wire::Tls(tls) => tls.read(into),
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Wire::Plain(stream) => stream.write(bytes),
+            Wire::Tls(tls) => tls.write(bytes),
+        }
+    }
+
+    #[inline]
+    fn is_behind(&self) -> bool {
+        match self {
+            Wire::Plain(_) => false,
+            Wire::Tls(tls) => tls.is_behind(),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Wire::Plain(_) => Ok(()),
+            Wire::Tls(tls) => tls.flush(),
+        }
+    }
+}
+
+/// An error that another attempt would meet again.
+fn denied(text: impl Into<String>) -> io::Error {
+    io::Error::new(ErrorKind::PermissionDenied, text.into())
+}
+
+/// The peer speaks something else.
+fn foreign(text: impl Into<String>) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, text.into())
 }

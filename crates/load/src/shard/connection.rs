@@ -51,7 +51,9 @@ pub struct News {
 /// Why a connection is of no more use.
 #[derive(Debug)]
 pub enum Loss {
-    /// The connection ended, or failed.
+    /// The server ended the connection, in no words of any protocol.
+    Ended(String),
+    /// The connection failed, or the server took leave.
     Closed(String),
     /// The session cannot go on.
     Fault(Fault),
@@ -60,7 +62,7 @@ pub enum Loss {
 impl Loss {
     pub fn text(&self) -> String {
         match self {
-            Loss::Closed(text) => text.clone(),
+            Loss::Ended(text) | Loss::Closed(text) => text.clone(),
             Loss::Fault(fault) => fault.to_string(),
         }
     }
@@ -68,7 +70,13 @@ impl Loss {
 
 impl From<io::Error> for Loss {
     fn from(error: io::Error) -> Loss {
-        Loss::Closed(error.to_string())
+        let text = error.to_string();
+        match error.kind() {
+            ErrorKind::PermissionDenied => Loss::Fault(Fault::Denied(text)),
+            ErrorKind::InvalidData => Loss::Fault(Fault::Foreign(text)),
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Loss::Ended(text),
+            _ => Loss::Closed(text),
+        }
     }
 }
 
@@ -101,7 +109,7 @@ impl<S: Session> Connection<S> {
     /// Whether bytes wait for the kernel to take them.
     #[inline]
     pub fn has_pending(&self) -> bool {
-        !self.pending.is_empty()
+        !self.pending.is_empty() || self.carrier.as_ref().is_some_and(Carrier::is_behind)
     }
 
     /// Writes bytes; keeps what the kernel does not take.
@@ -125,8 +133,11 @@ impl<S: Session> Connection<S> {
 
     /// Writes what was kept. True if nothing is left.
     pub fn flush(&mut self) -> Result<bool, Loss> {
+        if let Some(carrier) = &mut self.carrier {
+            carrier.flush()?;
+        }
         if self.pending.is_empty() {
-            return Ok(true);
+            return Ok(!self.has_pending());
         }
         let kept = std::mem::take(&mut self.pending);
         self.write(&kept)?;
@@ -134,7 +145,7 @@ impl<S: Session> Connection<S> {
             self.pending = kept;
             self.pending.clear();
         }
-        Ok(self.pending.is_empty())
+        Ok(!self.has_pending())
     }
 
     /// Hands `buffer[..count]`, just arrived, to the session, which appends its
@@ -168,14 +179,15 @@ impl<S: Session> Connection<S> {
         Ok(news)
     }
 
-    /// Reads what has arrived. None if nothing has; the instant otherwise.
+    /// Reads what has arrived. None if nothing has; otherwise how much, whether
+    /// there may be more, and the instant.
     #[inline]
-    pub fn read(&mut self, buffer: &mut [u8]) -> Result<Option<(usize, Ns)>, Loss> {
+    pub fn read(&mut self, buffer: &mut [u8]) -> Result<Option<(usize, bool, Ns)>, Loss> {
         let Some(carrier) = &mut self.carrier else { return Ok(None) };
         loop {
             match carrier.read(buffer) {
-                Ok(0) => return Err(Loss::Closed("the server closed the connection".into())),
-                Ok(count) => return Ok(Some((count, clock::now()))),
+                Ok((0, _)) => return Err(Loss::Ended("the server closed the connection".into())),
+                Ok((count, more)) => return Ok(Some((count, more, clock::now()))),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),

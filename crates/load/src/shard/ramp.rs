@@ -184,7 +184,7 @@ impl<S: Session> Shard<'_, S> {
     pub(super) fn opened(&mut self, index: usize) -> Result<(), String> {
         let part = self.part(index);
         let connection = &mut self.connections[index];
-        let connected = connection.carrier.as_ref().map_or(Ok(()), Carrier::connected);
+        let connected = connection.carrier.as_mut().map_or(Ok(()), Carrier::connected);
         if let Err(error) = connected {
             return self.failed_attempt(index, &error.to_string());
         }

@@ -1,0 +1,258 @@
+//! TLS 1.2 and 1.3 over a socket that does not block.
+
+use super::{denied, foreign};
+use rustls::client::Resumption;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, RootCertStore};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The longest TLS record, bytes (RFC 8446, section 5.2).
+const RECORD_BYTES: usize = (16 << 10) + 256;
+
+/// What all connections have in common.
+#[derive(Clone, Debug)]
+pub struct TlsDial {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+    /// The server says its first line in plain text, and the handshake comes after it.
+    pub after_first_line: bool,
+}
+
+impl TlsDial {
+    /// For a server that must prove to be `host`, a name or an address, by a
+    /// certificate that a CA of the PEM file `ca` signed; without a file, a
+    /// CA that the system trusts.
+    ///
+    /// Sessions are not resumed: clients of a benchmark stand for strangers,
+    /// and each of them costs the server a whole handshake.
+    pub fn new(host: &str, ca: Option<&Path>) -> Result<TlsDial, String> {
+        let roots = match ca {
+            Some(path) => named_roots(path)?,
+            None => system_roots()?,
+        };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let versions = versions.map_err(|error| format!("TLS: {error}"))?;
+        let mut config = versions.with_root_certificates(roots).with_no_client_auth();
+        config.resumption = Resumption::disabled();
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| format!("`{host}` is a name that no certificate can carry: connect by another one"))?;
+        Ok(TlsDial { config: Arc::new(config), name, after_first_line: false })
+    }
+}
+
+fn named_roots(path: &Path) -> Result<RootCertStore, String> {
+    let shown = path.display();
+    let bad = |error: &dyn std::fmt::Display| format!("tls_ca: cannot read certificates from {shown}: {error}");
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| bad(&error))? {
+        roots.add(certificate.map_err(|error| bad(&error))?).map_err(|error| bad(&error))?;
+    }
+    match roots.is_empty() {
+        true => Err(format!("tls_ca: {shown} holds no certificate: it should be a PEM file of the server's CA")),
+        false => Ok(roots),
+    }
+}
+
+/// Some of a system's certificates may be of no use; some must be.
+fn system_roots() -> Result<RootCertStore, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    match roots.is_empty() {
+        true => Err("this system has no CA certificates: install ca-certificates, or name a file with options.tls_ca"
+            .to_owned()),
+        false => Ok(roots),
+    }
+}
+
+/// TLS over one connection.
+pub struct Tls {
+    stream: TcpStream,
+    connection: ClientConnection,
+    /// The first line, in plain text, has not come yet.
+    awaits_line: bool,
+}
+
+impl Tls {
+    pub fn new(dial: &TlsDial, stream: TcpStream) -> io::Result<Tls> {
+        let connection = ClientConnection::new(dial.config.clone(), dial.name.clone())
+            .map_err(|error| denied(format!("TLS: {error}")))?;
+        Ok(Tls { stream, connection, awaits_line: dial.after_first_line })
+    }
+
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// Whether ciphertext waits for the kernel.
+    pub fn is_behind(&self) -> bool {
+        !self.awaits_line && self.connection.wants_write()
+    }
+
+    /// Writes ciphertext, as far as the kernel takes it.
+    pub fn flush(&mut self) -> io::Result<()> {
+        while self.is_behind() {
+            match self.connection.write_tls(&mut self.stream) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Encrypts and writes. Before the handshake is over, it is only kept.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.flush()?;
+        if self.is_behind() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let count = self.connection.writer().write(bytes)?;
+        self.flush()?;
+        if count == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(count) }
+    }
+
+    /// Reads and decrypts. Ciphertext goes to the end of `into`, plaintext,
+    /// which is shorter, to its beginning: so a large message takes few system
+    /// calls, and no buffer of its own.
+    pub fn read(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
+        let room = into.len() / 2;
+        // A record that has come in part counts too: it takes room when it is whole.
+        let (plain, cipher) = into.split_at_mut(room + RECORD_BYTES.min(room / 2));
+        if !self.awaits_line {
+            let left = self.take_plain(plain)?;
+            if left > 0 || self.has_more()? {
+                return Ok((left, left > 0));
+            }
+        }
+        loop {
+            let count = match self.stream.read(cipher) {
+                Ok(0) => return self.ended().map(|()| (0, false)),
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => {
+                    self.ended()?;
+                    return Err(error);
+                }
+                Err(error) => return Err(error),
+            };
+            if self.awaits_line {
+                return self.first_line(&cipher[..count], plain);
+            }
+            let taken = self.decrypt(&cipher[..count], plain)?;
+            let more = count == cipher.len() || self.has_more()?;
+            match (taken, more) {
+                (0, true) if self.has_more()? => return Ok((0, false)),
+                (0, true) => {}
+                (0, false) => return Err(ErrorKind::WouldBlock.into()),
+                _ => return Ok((taken, more)),
+            }
+        }
+    }
+
+    /// Whether plaintext is left, or an end that has not been told.
+    fn has_more(&mut self) -> io::Result<bool> {
+        let state = self.connection.process_new_packets().map_err(|error| refusal(&error, false))?;
+        Ok(state.peer_has_closed() || state.plaintext_bytes_to_read() > 0)
+    }
+
+    /// The peer closed the connection: that it may, but not just now.
+    fn ended(&self) -> io::Result<()> {
+        if self.connection.is_handshaking() && !self.awaits_line {
+            let text = "the server closed the connection during the TLS handshake; it may not speak TLS on this port";
+            return Err(io::Error::new(ErrorKind::ConnectionAborted, text));
+        }
+        Ok(())
+    }
+
+    /// Hands the first line on as it is; the handshake begins.
+    fn first_line(&mut self, bytes: &[u8], plain: &mut [u8]) -> io::Result<(usize, bool)> {
+        let line = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1).min(plain.len());
+        plain[..line].copy_from_slice(&bytes[..line]);
+        if bytes[line - 1] != b'\n' {
+            return Ok((line, true));
+        }
+        self.awaits_line = false;
+        self.flush()?;
+        let taken = self.decrypt(&bytes[line..], &mut plain[line..])?;
+        Ok((line + taken, true))
+    }
+
+    /// Takes all of `cipher`; as much of what it holds as `plain` has room for.
+    fn decrypt(&mut self, mut cipher: &[u8], plain: &mut [u8]) -> io::Result<usize> {
+        let mut taken = 0;
+        while !cipher.is_empty() {
+            self.connection.read_tls(&mut cipher)?;
+            self.process()?;
+            taken += self.take_plain(&mut plain[taken..])?;
+        }
+        Ok(taken)
+    }
+
+    /// Takes the plaintext that there is.
+    fn take_plain(&mut self, plain: &mut [u8]) -> io::Result<usize> {
+        let mut taken = 0;
+        while taken < plain.len() {
+            match self.connection.reader().read(&mut plain[taken..]) {
+                Ok(0) => break,
+                Ok(count) => taken += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(taken)
+    }
+
+    fn process(&mut self) -> io::Result<()> {
+        let handshaking = self.connection.is_handshaking();
+        let processed = self.connection.process_new_packets();
+        // An alert, if it failed; the next words of the handshake, and what waited for its end, if not.
+        let flushed = self.flush();
+        match processed {
+            Ok(_) => flushed,
+            Err(error) => Err(refusal(&error, handshaking)),
+        }
+    }
+
+    /// Says that nothing more will be written.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.connection.send_close_notify();
+        self.flush()
+    }
+}
+
+/// What a failure means, and what to do.
+fn refusal(error: &Error, handshaking: bool) -> io::Error {
+    let untrusted = |why: String| denied(format!("the server's certificate cannot be trusted: {why}"));
+    match error {
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            untrusted("unknown issuer: name its CA with options.tls_ca".into())
+        }
+        Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+            untrusted("it has expired: renew it, and check this machine's clock".into())
+        }
+        Error::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
+            untrusted("it is not valid yet: check this machine's clock".into())
+        }
+        Error::InvalidCertificate(CertificateError::NotValidForName) => {
+            untrusted("it is for another host: connect by a name that it carries".into())
+        }
+        Error::InvalidCertificate(CertificateError::NotValidForNameContext { expected, presented }) => {
+            let names = if presented.is_empty() { "no host".to_owned() } else { presented.join(", ") };
+            untrusted(format!("it is for {names}, not for {}: connect by a name that it carries", expected.to_str()))
+        }
+        Error::InvalidCertificate(why) => untrusted(why.to_string()),
+        Error::InvalidMessage(_) if handshaking => foreign("the server does not speak TLS on this port"),
+        Error::AlertReceived(AlertDescription::CertificateRequired) => {
+            denied("the server demands a certificate of the client, and there is none to show: let it do without")
+        }
+        Error::AlertReceived(alert) => denied(format!("the server refuses TLS: its alert says {alert:?}")),
+        Error::PeerIncompatible(why) => denied(format!("the server and this client have no TLS in common: {why:?}")),
+        other => foreign(format!("TLS failed: {other}")),
+    }
+}

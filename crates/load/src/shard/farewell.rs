@@ -1,0 +1,87 @@
+//! The end of a shard's connections: what the clients have to say is said, and
+//! what the servers answer is waited for. A socket that is closed with input
+//! unread resets its connection, and the server may lose what it was told.
+
+use super::connection::State;
+use super::{BELL, Shard};
+use crate::clock;
+use crate::session::Session;
+use pubmark_model::units::{Ns, SECOND};
+use rustix::event::epoll;
+use rustix::fs::Timespec;
+
+/// How long servers may take to close their side, all of them together.
+const PATIENCE: Ns = SECOND;
+
+impl<S: Session> Shard<'_, S> {
+    /// Says goodbye to the server, on every connection that is up, and waits
+    /// until it has closed them all, for [`PATIENCE`] at most.
+    pub(super) fn take_leave(&mut self) {
+        let deadline_ns = clock::now() + PATIENCE;
+        let mut open = 0;
+        for index in 0..self.connections.len() {
+            if self.connections[index].state == State::Up && self.say_farewell(index) {
+                open += 1;
+            } else {
+                self.connections[index].drop_carrier(State::Gone);
+            }
+        }
+        let mut events = std::mem::take(&mut self.events);
+        while open > 0 {
+            let left = deadline_ns.saturating_sub(clock::now());
+            let timeout = Timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 };
+            events.clear();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) if left > 0 => {}
+                _ => return,
+            }
+            for event in events.iter().filter(|event| event.data.u64() != BELL) {
+                let index = event.data.u64() as usize;
+                if self.connections[index].state == State::Up && !self.hear_out(index, true) {
+                    self.connections[index].drop_carrier(State::Gone);
+                    open -= 1;
+                }
+            }
+        }
+    }
+
+    /// Whether there is an answer to wait for.
+    fn say_farewell(&mut self, index: usize) -> bool {
+        let part = self.part(index);
+        let connection = &mut self.connections[index];
+        self.answers.clear();
+        connection.session.close(&self.settings, &part, &mut self.answers);
+        if connection.write(&self.answers).is_err() {
+            return false;
+        }
+        let said = !connection.has_pending();
+        if said && let Some(carrier) = &mut connection.carrier {
+            carrier.finish();
+        }
+        self.hear_out(index, !said)
+    }
+
+    /// Writes what is left to say, and reads what is left to hear: nobody
+    /// wants it any more. False at the connection's end.
+    fn hear_out(&mut self, index: usize, flush: bool) -> bool {
+        let connection = &mut self.connections[index];
+        if flush && connection.has_pending() {
+            match connection.flush() {
+                Ok(false) => {}
+                Ok(true) => {
+                    if let Some(carrier) = &mut connection.carrier {
+                        carrier.finish();
+                    }
+                }
+                Err(_) => return false,
+            }
+        }
+        loop {
+            match connection.read(&mut self.buffer) {
+                Ok(Some(_)) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+}
