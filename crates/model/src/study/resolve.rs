@@ -5,7 +5,7 @@ use super::parse::{Parser, axis_names, plain};
 use super::{Axis, OptionSetting, Reading};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
-use crate::options::{OptionSpec, common};
+use crate::options::{OptionSpec, common, secret};
 use crate::setting::{Settings, key, with_defaults};
 use crate::units::{LONGEST, parse_time};
 use serde_json::Value;
@@ -31,6 +31,7 @@ impl Parser<'_> {
                 self.errors.push(Diagnostic { message, offset: None, ..error });
             }
         }
+        self.check_secrets();
         for axis in &self.study.axes {
             if self.study.settings.contains_key(&axis.name) {
                 self.errors.push(Diagnostic::whole(format!(
@@ -78,6 +79,19 @@ impl Parser<'_> {
             settings.insert("duration".into(), "5s".into());
         }
         self.study.settings = settings;
+    }
+
+    /// What stands on an axis is in every record, in the table and in the files
+    /// of the results folder.
+    fn check_secrets(&mut self) {
+        for axis in &self.study.axes {
+            let Some(option) = axis.name.strip_prefix("options.") else { continue };
+            if axis.values.iter().any(|value| secret(option, &show(value))) {
+                let message = format!("`{}` cannot be an axis with a user or password: axes are recorded", axis.name);
+                let help = "write `username` and `password` under [options], or give them with --set";
+                self.errors.push(Diagnostic::whole(message).help(help));
+            }
+        }
     }
 
     /// Cuts the study down: by its own `[quick]`, or by thinning what it has.
