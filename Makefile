@@ -3,7 +3,9 @@
 # a Rust toolchain and a C compiler.
 
 LIBRARIES := libzmq5 libnanomsg5 libnng1
-SERVERS   := mosquitto
+SERVERS   := mosquitto redis-server nats-server rabbitmq-server
+# Installed by pubmark itself: a download, and a build of minutes.
+BY_PUBMARK := nats rumqttd
 HEADERS   := libzmq3-dev
 PUBMARK   := target/release/pubmark
 ZENOH     := agents/zenoh/target/release/pubmark-zenoh
@@ -58,6 +60,7 @@ deps:
 
 deps-test:
 	$(call install,$(LIBRARIES) $(SERVERS))
+	for system in $(BY_PUBMARK); do cargo run --quiet --locked -p pubmark -- systems $$system --install >/dev/null || exit 1; done
 
 deps-dev:
 	$(call install,$(LIBRARIES) $(HEADERS))

@@ -1,5 +1,6 @@
 //! Options of a system's server or driver: typed, with defaults, all recorded.
 
+use crate::endpoint::Endpoint;
 use crate::units::{format_time, parse_size, parse_time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -131,6 +132,14 @@ pub fn of_driver(driver: &str) -> Vec<OptionSpec> {
 /// Options whose values are secret.
 pub const SECRETS: [&str; 2] = ["password", "token"];
 
+/// Whether the text of an option may not be recorded as it is.
+pub fn secret(name: &str, text: &str) -> bool {
+    let login = |text: &str| {
+        Endpoint::parse(text).map_or(text.contains('@'), |parsed| parsed.user.is_some() || parsed.password.is_some())
+    };
+    SECRETS.contains(&name) || (name == "endpoint" && login(text))
+}
+
 /// Options as they may be recorded: without secrets, and without the user and
 /// password of an endpoint.
 pub fn recorded(options: &Options) -> Options {
@@ -147,9 +156,7 @@ pub fn recorded(options: &Options) -> Options {
 pub fn recorded_text(name: &str, text: &str) -> String {
     match name {
         name if SECRETS.contains(&name) => "***".into(),
-        "endpoint" => {
-            crate::endpoint::Endpoint::parse(text).map_or_else(|_| "***".into(), |endpoint| endpoint.to_string())
-        }
+        "endpoint" => Endpoint::parse(text).map_or_else(|_| "***".into(), |endpoint| endpoint.to_string()),
         _ => text.to_owned(),
     }
 }

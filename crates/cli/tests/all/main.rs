@@ -1,10 +1,12 @@
 //! Whole-program tests: the real binary, real libraries, real sockets.
 #![allow(clippy::unwrap_used)]
 
+mod brokers;
 mod errors;
 mod libraries;
 mod lifecycle;
 mod mock;
+mod refusals;
 mod screen;
 mod servers;
 mod support;

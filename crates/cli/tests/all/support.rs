@@ -1,8 +1,13 @@
 //! What the tests share: a place of their own, and the program in it.
 
+use pubmark_model::server::{Places, ServerSpec};
+use pubmark_study::registry;
+use pubmark_study::server::limits::Limits;
+use pubmark_study::server::{Server, StartPlan, ports};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// No test waits longer than this for anything.
@@ -58,11 +63,127 @@ impl Place {
         whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
+    /// One run of `pubmark bench` into the folder `r`, short unless the
+    /// arguments say otherwise. What it says can be seen from the record.
+    pub fn bench(&self, arguments: &[&str]) -> Benched {
+        Benched::read(self.run(&bench_arguments(arguments)))
+    }
+
+    /// A server of the test's own, which pubmark is to attach to. It ends with
+    /// the value, or with this process.
+    pub fn serve(&self, spec: &ServerSpec, places: Places) -> Server {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        let plan = StartPlan {
+            system: "server",
+            spec,
+            deployment: "native",
+            places,
+            dir: self.path("server"),
+            log: self.path("server.log"),
+            limits: Limits::default(),
+            program: PathBuf::from(env!("CARGO_BIN_EXE_pubmark")),
+            remove: vec![self.path("server")],
+            grace_ms: 500,
+            interrupt: &NEVER,
+        };
+        Server::start(&plan).unwrap()
+    }
+
+    /// The same as a system's own file describes it.
+    pub fn serve_system(&self, name: &str, ports: Vec<(String, u16)>) -> Server {
+        registry::load().unwrap();
+        let system = registry::find(name).unwrap();
+        let options = system.options.iter().filter_map(|option| Some((option.name.clone(), option.default.clone()?)));
+        let cache = pubmark_study::install::cache_folder(system).display().to_string();
+        let places = Places { ports, cache, cpus: 1, memory_mb: 512, options: options.collect(), ..Places::default() };
+        self.serve(system.server.as_ref().unwrap(), places)
+    }
+
     /// Nothing is left in the program's temporary folder.
     pub fn assert_swept(&self) {
         let left: Vec<_> = std::fs::read_dir(self.tmp()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert!(left.is_empty(), "left behind: {left:?}");
     }
+}
+
+/// What `pubmark bench --json` said.
+#[derive(Debug)]
+pub struct Benched {
+    /// The run's record.
+    pub record: Value,
+    /// The exit code.
+    pub code: i32,
+    /// Standard error.
+    pub said: String,
+}
+
+/// The arguments of a short run, with some of its own.
+pub fn bench_arguments<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let mut all = vec!["bench"];
+    all.extend(arguments);
+    all.extend(["--json", "--repeats", "1", "--out", "r"]);
+    for (name, value) in [("--warmup", "200ms"), ("--duration", "1s"), ("--rate", "200"), ("--payload", "256B")] {
+        if !arguments.contains(&name) {
+            all.extend([name, value]);
+        }
+    }
+    all
+}
+
+impl Benched {
+    pub fn read(output: Output) -> Benched {
+        let (code, said) = (output.status.code().unwrap(), stderr(&output));
+        assert!(!said.contains("panicked"), "{said}");
+        let json: Value = serde_json::from_str(&stdout(&output))
+            .unwrap_or_else(|error| panic!("exit code {code}, no JSON ({error}): {said}"));
+        let record = json["runs"][0].clone();
+        assert_adds_up(&record);
+        assert!(code == 3 || record["verdict"]["valid"] == true, "exit code {code}: {}", record["verdict"]);
+        Benched { record, code, said }
+    }
+
+    pub fn count(&self, name: &str) -> u64 {
+        count(&self.record, name)
+    }
+
+    /// Why the run could not be made; empty if it could.
+    pub fn error(&self) -> &str {
+        self.record["error"].as_str().unwrap_or_default()
+    }
+
+    /// The evidence for a reason against the run.
+    pub fn evidence(&self, reason: &str) -> Option<String> {
+        let reasons = self.record["verdict"]["reasons"].as_array()?;
+        let found = reasons.iter().find(|finding| finding["reason"] == reason)?;
+        Some(found["evidence"].as_str()?.to_owned())
+    }
+
+    /// The run could not be made, for these reasons.
+    pub fn assert_failed(&self, wanted: &[&str]) {
+        assert_eq!(self.code, 3, "{}", self.said);
+        assert!(self.evidence("failed").is_some(), "{}", self.record["verdict"]);
+        for text in wanted {
+            assert!(self.error().contains(text), "should say {text:?}: {}", self.error());
+            assert!(self.said.contains(text), "should say {text:?}: {}", self.said);
+        }
+    }
+}
+
+pub fn count(record: &Value, name: &str) -> u64 {
+    record["counts"][name].as_u64().unwrap()
+}
+
+/// What holds in every record, whatever became of the run.
+pub fn assert_adds_up(record: &Value) {
+    let count = |name| count(record, name);
+    assert_eq!(count("offered"), count("sent") + count("not_sent"), "{}", record["counts"]);
+    assert_eq!(count("expected"), count("delivered") + count("lost"), "{}", record["counts"]);
+    assert!(count("acked") <= count("sent") && count("acked_lost") <= count("lost"), "{}", record["counts"]);
+}
+
+/// A port where nobody listens.
+pub fn free_port() -> u16 {
+    ports::free(1).unwrap()[0]
 }
 
 pub fn stdout(output: &Output) -> String {

@@ -341,6 +341,10 @@ fn closed(what: &str, code: u16, text: Short<'_>) -> Fault {
     let said = format!("the server closes the {what}: {code} {text}");
     match code {
         _ if text.contains("limit") => Fault::Busy(said),
+        // Of a connection: the login. RabbitMQ's text ends in a full stop.
+        403 if what == "connection" => {
+            Fault::Denied(format!("{}: check user and password", said.trim_end_matches('.')))
+        }
         // Content too large.
         311 | 402..=406 | 530 => Fault::Denied(said),
         // Forced by an operator, short of resources, an error of its own.

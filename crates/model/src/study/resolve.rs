@@ -5,7 +5,7 @@ use super::parse::{PART, Parser, axis_names, plain};
 use super::{Axis, OptionSetting, Reading};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
-use crate::options::{OptionSpec, common};
+use crate::options::{OptionSpec, common, secret};
 use crate::setting::{Settings, key, with_defaults};
 use crate::units::{LONGEST, parse_time};
 use serde_json::Value;
@@ -35,6 +35,8 @@ impl Parser<'_> {
         if let Some(left) = self.study.axis(PART).map(|axis| axis.values.clone()) {
             self.study.parts.retain(|part| left.iter().any(|name| *name == part.name.as_str()));
         }
+=======
+        self.check_secrets();
         for axis in &self.study.axes {
             if self.study.settings.contains_key(&axis.name) {
                 self.errors.push(Diagnostic::whole(format!(
@@ -103,6 +105,19 @@ impl Parser<'_> {
                         part.name, axis.name
                     )));
                 }
+            }
+        }
+    }
+
+    /// What stands on an axis is in every record, in the table and in the files
+    /// of the results folder.
+    fn check_secrets(&mut self) {
+        for axis in &self.study.axes {
+            let Some(option) = axis.name.strip_prefix("options.") else { continue };
+            if axis.values.iter().any(|value| secret(option, &show(value))) {
+                let message = format!("`{}` cannot be an axis with a user or password: axes are recorded", axis.name);
+                let help = "write `username` and `password` under [options], or give them with --set";
+                self.errors.push(Diagnostic::whole(message).help(help));
             }
         }
     }

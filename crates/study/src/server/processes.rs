@@ -204,6 +204,13 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").env(MARKER, "test-marked-child").spawn().unwrap();
         let pid = child.id() as i32;
         assert!(lives(pid) && descendants(std::process::id() as i32).contains(&pid));
+        // The kernel lets the parent of a spawned child go on as soon as the
+        // child's old memory is done with, before the new arguments and
+        // environment are in their place: until then the child shows none.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while marked(|value| value == "test-marked-child").is_empty() && std::time::Instant::now() < deadline {
+            std::thread::yield_now();
+        }
         assert_eq!(marked(|value| value == "test-marked-child"), [pid]);
         assert!(memory(pid).unwrap().0 > 0 && counters(pid).is_some());
         child.kill().unwrap();

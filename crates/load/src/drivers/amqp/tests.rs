@@ -197,8 +197,9 @@ fn refusals_are_told_apart() {
     let settings = plain(0, false, &[]);
     let close = |code, text: &'static str| word(0, Method::Close { code, text: text.into(), class: 0, method: 0 });
     let say = |bytes: &[u8]| Play::<Amqp>::new(&settings, part(Role::Publisher, "t")).say(bytes).unwrap_err();
-    let fault = say(&[start(), close(403, "ACCESS_REFUSED - Login was refused")].concat());
-    assert!(matches!(&fault, Fault::Denied(words) if words.contains("403 ACCESS_REFUSED - Login")), "{fault:?}");
+    let fault = say(&[start(), close(403, "ACCESS_REFUSED - Login was refused.")].concat());
+    let wanted = "403 ACCESS_REFUSED - Login was refused: check user and password";
+    assert!(matches!(&fault, Fault::Denied(words) if words.contains(wanted)), "{fault:?}");
     let fault = say(&close(530, "NOT_ALLOWED - vhost x not found"));
     assert!(matches!(&fault, Fault::Denied(words) if words.contains("vhost x not found")), "{fault:?}");
     let text = "NOT_FOUND - no queue";

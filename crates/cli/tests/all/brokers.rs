@@ -1,0 +1,206 @@
+//! Real brokers, started by pubmark or attached to: every pattern at every
+//! quality of service that they have, and what a record says of them.
+
+use crate::support::{Place, assert_adds_up, count, free_port, stderr};
+use serde_json::Value;
+
+/// One run of each cell, short: a hundred messages of each publisher.
+fn study(place: &Place, system: &str, axes: &str) -> Vec<Value> {
+    let text = format!(
+        "title = \"t\"\n[workload]\nrate = 250\npayload = \"256B\"\nwarmup = \"50ms\"\nduration = \"400ms\"\nverify = \"full\"\n[axes]\nsystem = [\"{system}\"]\n{axes}\n[run]\nrepeats = 1\n"
+    );
+    let path = place.study(&text);
+    // A busy machine may spoil verdicts, and small samples do: counts do not care.
+    let output = place.run(&["run", path.to_str().unwrap(), "--out", "r", "-q"]);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
+    let records = place.records("r");
+    assert!(!records.is_empty(), "{}", stderr(&output));
+    std::fs::remove_dir_all(place.path("r")).unwrap();
+    place.assert_swept();
+    records
+}
+
+/// The patterns in which two publishers and two subscribers make sense. With
+/// four publishers a subscription of the tree covers two topics.
+fn patterns(place: &Place, system: &str, names: &[&str], axes: &str) -> Vec<Value> {
+    let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    let list = quoted.join(", ");
+    let mut records = study(place, system, &format!("pairs = [2]\n{axes}"));
+    records.extend(study(place, system, &format!("pattern = [{list}]\npublishers = [4]\nsubscribers = [2]\n{axes}")));
+    for record in &records {
+        assert_promises(record);
+    }
+    records
+}
+
+/// What holds for every run that went well, on any machine.
+fn assert_promises(record: &Value) {
+    let (workload, counts) = (&record["workload"], &record["counts"]);
+    let what = format!("{} {workload} {counts} {}", record["system"], record["remarks"]);
+    assert!(record["error"].is_null(), "{}: {what}", record["error"]);
+    assert_adds_up(record);
+    let (publishers, subscribers) =
+        (workload["publishers"].as_u64().unwrap(), workload["subscribers"].as_u64().unwrap());
+    assert_eq!(count(record, "offered"), 100 * publishers, "{what}");
+    let copies = if matches!(workload["pattern"].as_str(), Some("fan-out" | "fan-in")) { subscribers } else { 1 };
+    assert_eq!(count(record, "expected"), copies * count(record, "sent"), "{what}");
+    assert_eq!(count(record, "corrupted") + count(record, "unidentified") + count(record, "reordered"), 0, "{what}");
+    let qos = workload["qos"].as_u64().unwrap();
+    // RabbitMQ acknowledges behind the delivery, and a run is over when all is delivered.
+    let late = record["deployment"]["kind"] == "external" && count(record, "acked") > 0;
+    let acked = if late { count(record, "acked") } else { count(record, "sent") };
+    assert_eq!(count(record, "acked"), if qos > 0 { acked } else { 0 }, "{what}");
+    assert!(count(record, "delivered") > 0, "{what}");
+    if qos > 0 {
+        assert_eq!(count(record, "lost") + count(record, "acked_lost"), 0, "{what}");
+    }
+    if qos != 1 {
+        assert_eq!(count(record, "duplicated"), 0, "{what}");
+    }
+    let connections = &record["connections"];
+    assert_eq!(connections["wanted"], publishers + subscribers, "{what}");
+    assert_eq!(connections["opened"], connections["wanted"], "{what}");
+    assert_eq!(connections["lost"], 0, "{what}");
+}
+
+/// What a record says of a server that was started for the run.
+fn assert_deployed(record: &Value) {
+    let deployment = &record["deployment"];
+    assert_eq!(deployment["kind"], "native", "{deployment}");
+    assert!(record["versions"]["server"].as_str().is_some_and(|version| version.contains('.')), "{record}");
+    assert!(deployment["pid"].as_u64().is_some() && deployment["started_s"].as_f64().unwrap() > 0.0, "{deployment}");
+    assert!(!deployment["applied"]["by"].as_str().unwrap().is_empty(), "{deployment}");
+    let server = &record["server"];
+    assert!(server["cpu_s"].as_f64().is_some_and(|cpu| cpu > 0.0), "{server}");
+    assert!(server["rss_bytes_median"].as_u64().is_some_and(|bytes| bytes > 0), "{server}");
+    assert!(!deployment["processes"].as_array().unwrap().is_empty(), "{deployment}");
+    assert!(record["verdict"]["reasons"].as_array().unwrap().iter().all(|found| found["reason"] != "server-died"));
+}
+
+fn mosquitto(version: &str) {
+    let place = Place::new();
+    let axes = format!("qos = [0, 1, 2]\n\"options.mqtt_version\" = [\"{version}\"]");
+    let records = patterns(&place, "mosquitto", &["fan-out", "fan-in", "pipeline", "tree"], &axes);
+    assert_eq!(records.len(), 15);
+    records.iter().for_each(assert_deployed);
+}
+
+#[test]
+fn mosquitto_keeps_its_promises_in_mqtt_3() {
+    mosquitto("3.1.1");
+}
+
+#[test]
+fn mosquitto_keeps_its_promises_in_mqtt_5() {
+    mosquitto("5");
+}
+
+#[test]
+fn retained_and_durable_messages_do_not_confuse_the_ledger() {
+    let place = Place::new();
+    let axes = "qos = [0, 1, 2]\n\"options.retain\" = [true]\npairs = [2]";
+    study(&place, "mosquitto", axes).iter().for_each(assert_promises);
+    let durable = study(
+        &place,
+        "mosquitto",
+        "qos = [1, 2]\ndurable = [true]\npairs = [2]\n\"options.mqtt_version\" = [\"3.1.1\", \"5\"]",
+    );
+    assert_eq!(durable.len(), 4);
+    durable.iter().for_each(assert_promises);
+}
+
+#[test]
+fn limits_are_read_back() {
+    let place = Place::new();
+    let bench = place.bench(&["mosquitto", "--pairs", "2", "--cpus", "1", "--memory", "256MiB"]);
+    assert_deployed(&bench.record);
+    let deployment = &bench.record["deployment"];
+    assert_eq!(deployment["limits"]["memory_bytes"], 256 << 20);
+    let applied = &deployment["applied"];
+    assert_eq!(applied["cpus"], 1.0, "{applied}");
+    // Where there is no control group, the record says so.
+    assert!(applied["memory_bytes"] == 256 << 20 || applied["note"].is_string(), "{applied}");
+    assert!(place.path("r/logs").exists());
+    assert!(deployment["command"][0] == "mosquitto" && deployment["endpoint"].as_str().unwrap().starts_with("mqtt://"));
+    place.assert_swept();
+}
+
+#[test]
+fn nats_delivers_every_pattern() {
+    let place = Place::new();
+    let records = patterns(&place, "nats", &["fan-out", "fan-in", "pipeline", "tree"], "");
+    assert_eq!(records.len(), 5);
+    records.iter().for_each(assert_deployed);
+}
+
+#[test]
+fn redis_delivers_every_pattern_in_both_versions_of_its_protocol() {
+    let place = Place::new();
+    let records = patterns(&place, "redis", &["fan-out", "fan-in", "tree"], "\"options.resp\" = [2, 3]");
+    assert_eq!(records.len(), 8);
+    records.iter().for_each(assert_deployed);
+}
+
+#[test]
+fn rumqttd_keeps_its_promises() {
+    let place = Place::new();
+    let records = patterns(&place, "rumqttd", &["fan-out", "fan-in", "tree"], "qos = [0, 1]");
+    assert_eq!(records.len(), 8);
+    records.iter().for_each(assert_deployed);
+}
+
+/// One server for all of them, because it takes seconds to start.
+#[test]
+fn rabbitmq_keeps_its_promises_over_both_protocols() {
+    let (place, mqtt, amqp) = (Place::new(), free_port(), free_port());
+    let home = Place::new();
+    let server = home.serve_system("rabbitmq-mqtt", vec![(String::new(), mqtt), ("amqp".into(), amqp)]);
+    let mqtt = format!("\"options.endpoint\" = [\"mqtt://127.0.0.1:{mqtt}\"]\n");
+    let amqp = format!("\"options.endpoint\" = [\"amqp://127.0.0.1:{amqp}\"]\n");
+    let patterns_of = |system, names: &[&str], endpoint: &str| {
+        let records = patterns(&place, system, names, &format!("{endpoint}qos = [0, 1]"));
+        assert_eq!(records.len(), 2 * (names.len() + 1));
+        for record in &records {
+            assert_eq!(record["deployment"]["kind"], "external");
+            assert!(record["server"].is_null(), "nothing was seen of it");
+        }
+    };
+    patterns_of("mqtt", &["fan-out", "fan-in", "tree"], &mqtt);
+    patterns_of("amqp", &["fan-out", "fan-in", "pipeline", "tree"], &amqp);
+    for (system, endpoint) in [("mqtt", &mqtt), ("amqp", &amqp)] {
+        let durable = study(&place, system, &format!("{endpoint}qos = [1]\ndurable = [true]\npairs = [2]"));
+        durable.iter().for_each(assert_promises);
+    }
+    wrong_logins(&place, &amqp, &mqtt);
+    server.stop();
+}
+
+/// RabbitMQ's own refusals: a wrong password, and what its MQTT lacks.
+fn wrong_logins(place: &Place, amqp: &str, mqtt: &str) {
+    let endpoint = |axis: &str| axis.split('"').nth(3).unwrap().to_owned();
+    let wrong = endpoint(amqp).replace("//", "//guest:hidden-word@");
+    let bench = place.bench(&[&wrong]);
+    bench.assert_failed(&["Login was refused", "password"]);
+    assert!(!bench.error().contains("hidden-word"));
+    std::fs::rename(place.path("r"), place.path("r-password")).unwrap();
+    let bench = place.bench(&[&endpoint(mqtt), "--set", "options.mqtt_version=5"]);
+    // From version 3.13 on it speaks MQTT 5; before, it hangs up without a word.
+    assert!(bench.error().is_empty() || bench.error().contains("closed the connection"), "{}", bench.error());
+    std::fs::rename(place.path("r"), place.path("r-version")).unwrap();
+    let bench = place.bench(&[&endpoint(mqtt), "--qos", "2"]);
+    assert!(bench.code == 3 && bench.error().contains("QoS"), "{}", bench.error());
+}
+
+#[test]
+fn rabbitmq_is_started_for_amqp_and_for_mqtt() {
+    for system in ["rabbitmq-amqp", "rabbitmq-mqtt"] {
+        let place = Place::new();
+        let bench =
+            place.bench(&[system, "--pattern", "fan-out", "--subscribers", "2", "--qos", "1", "--memory", "512MiB"]);
+        assert_eq!(bench.error(), "");
+        assert_deployed(&bench.record);
+        assert_eq!(bench.count("delivered"), 2 * bench.count("sent"));
+        assert!(bench.count("acked") > 0);
+        place.assert_swept();
+    }
+}
