@@ -140,9 +140,8 @@ impl Driver for Zenoh {
     }
 }
 
-/// The key expression that a client publishes or subscribes to.
-/// Where a client publishes or listens. Outside a run, as in `agent-check`,
-/// there is no name to begin with.
+/// The key expression that a client publishes or subscribes to. Outside a run,
+/// as in `agent-check`, there is no name of a run to put into it.
 fn key(pattern: Pattern, run: &str, id: u32) -> Result<String, String> {
     let run = if run.is_empty() { "run" } else { run };
     match pattern {

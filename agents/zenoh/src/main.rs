@@ -72,8 +72,11 @@ fn agent() -> ExitCode {
     // A stopped agent wakes up when its coordinator dies, finds its input
     // closed, and ends. (Where this cannot be set, only a stopped one stays.)
     let _ = set_pdeathsig(Signal::SIGCONT);
-    let identity =
-        Identity { name: "pubmark-zenoh", version: env!("CARGO_PKG_VERSION"), drivers: &[("zenoh", Kind::Sockets(driver::load))] };
+    let identity = Identity {
+        name: "pubmark-zenoh",
+        version: env!("CARGO_PKG_VERSION"),
+        drivers: &[("zenoh", Kind::Sockets(driver::load))],
+    };
     match serve(identity, BufReader::new(std::io::stdin()), BufWriter::new(std::io::stdout())) {
         // Client threads may still sit in library calls: end without them.
         Ok(_) => std::process::exit(0),

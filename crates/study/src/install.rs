@@ -145,7 +145,7 @@ fn absent(system: &System) -> Option<String> {
         ));
     }
     let way = if commands(system).is_empty() {
-        hint(system)
+        system.install.manual.clone()
     } else {
         format!("`pubmark systems {name} --install` brings it")
     };
@@ -191,12 +191,12 @@ fn version_in(printed: &str, after: &str) -> Option<String> {
 }
 
 /// Finds a program: on the path, in the folders of system programs (which are
-/// on root's path alone), or beside pubmark itself.
+/// on root's path alone), beside pubmark itself, or in the cache's `bin`.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mine = std::env::current_exe().ok().and_then(|program| program.parent().map(Path::to_owned));
     let system = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
-    find_in(name, std::env::split_paths(&path).chain(system).chain(mine))
+    find_in(name, std::env::split_paths(&path).chain(system).chain(mine).chain([cache::bin_folder()]))
 }
 
 fn find_in(name: &str, folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {

@@ -14,6 +14,7 @@ pub mod ports;
 pub mod processes;
 pub mod sample;
 
+use crate::install;
 use accounts::Accounts;
 use keeper::{KeepPlan, Word};
 use kept::{Heard, Kept};
@@ -329,12 +330,25 @@ fn native(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement
         return Err(format!("{} cannot be started natively: its file has no command", plan.system));
     }
     layout::write_files(plan.spec, places, &plan.dir)?;
-    let command = layout::fill(places, &plan.spec.command)?;
-    let prepare = plan.spec.prepare.iter().map(|command| layout::fill(places, command)).collect::<Result<_, _>>()?;
+    let command = found(layout::fill(places, &plan.spec.command)?);
+    let prepare = plan.spec.prepare.iter().map(|command| Ok(found(layout::fill(places, command)?)));
+    let prepare = prepare.collect::<Result<_, String>>()?;
     let base = keep_plan(plan, places, &name)?;
     let group = Group::create(&name, plan.limits);
     let keep = KeepPlan { command, prepare, groups: group.accounts.folders(), cpus: group.cpus.clone(), ..base };
     Ok((keep, group, None))
+}
+
+/// A command with its program's place in full, where the program is found: not
+/// only on the path. It is looked up here, since the server's environment may
+/// name another home.
+fn found(mut command: Vec<String>) -> Vec<String> {
+    if let Some(word) = command.first_mut()
+        && let Some(path) = install::find_program(word)
+    {
+        *word = path.display().to_string();
+    }
+    command
 }
 
 fn contained(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement, String> {

@@ -8,9 +8,19 @@ use std::path::{Path, PathBuf};
 /// Where what is pinned is installed to: `$XDG_CACHE_HOME/pubmark/systems/NAME`,
 /// by default below `~/.cache`.
 pub fn cache_folder(system: &System) -> PathBuf {
+    base().join("systems").join(&system.name)
+}
+
+/// Where programs are put that are built from this repository, such as the
+/// agent of a library that is not built in: `$XDG_CACHE_HOME/pubmark/bin`.
+pub fn bin_folder() -> PathBuf {
+    base().join("bin")
+}
+
+fn base() -> PathBuf {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-    base.unwrap_or_else(std::env::temp_dir).join("pubmark").join("systems").join(&system.name)
+    base.unwrap_or_else(std::env::temp_dir).join("pubmark")
 }
 
 /// Whether the cache folder holds all that the file pins, and nothing older.
