@@ -35,7 +35,6 @@ impl Parser<'_> {
         if let Some(left) = self.study.axis(PART).map(|axis| axis.values.clone()) {
             self.study.parts.retain(|part| left.iter().any(|name| *name == part.name.as_str()));
         }
-=======
         self.check_secrets();
         for axis in &self.study.axes {
             if self.study.settings.contains_key(&axis.name) {
