@@ -3,7 +3,7 @@
 # a Rust toolchain and a C compiler.
 
 LIBRARIES := libzmq5 libnanomsg5 libnng1
-SERVERS   := mosquitto
+SERVERS   := mosquitto nats-server redis-server
 HEADERS   := libzmq3-dev
 PUBMARK   := target/release/pubmark
 ZENOH     := agents/zenoh/target/release/pubmark-zenoh
