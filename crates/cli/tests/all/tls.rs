@@ -8,6 +8,8 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair, SanType, date_time_ymd,
 };
 use serde_json::Value;
+use std::io::Read;
+use std::net::{Shutdown, TcpListener};
 use std::process::Output;
 
 /// Its queues have no bound, so that it drops nothing of a flood.
@@ -262,4 +264,29 @@ fn mqtt_over_websocket_over_tls_loses_nothing() {
     delivers(&format!("wss://localhost:{port}"), Some(&ca), 500, &ASSURED);
     delivers(&format!("wss://localhost:{port}"), Some(&ca), 10, &LARGE);
     refused(&format!("wss://localhost:{port}"), None, "unknown issuer");
+}
+
+#[test]
+fn a_server_that_hangs_up_during_the_handshake_is_explained() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // It hears out what it is told first, so that its end is no reset. It ends with this program.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.shutdown(Shutdown::Write);
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    });
+    for (url, says) in [
+        ("mqtt", "it may not speak this version of MQTT (option mqtt_version)"),
+        ("nats", "it may not be a NATS server"),
+        ("redis", "it may not speak RESP"),
+        ("amqp", "it may not speak AMQP 0-9-1"),
+    ] {
+        let says = format!("the server closed the connection during the handshake; {says}");
+        refused(&format!("{url}://127.0.0.1:{port}"), None, &says);
+    }
+    refused(&format!("mqtts://127.0.0.1:{port}"), None, "it may not speak TLS on this port");
+    refused(&format!("ws://127.0.0.1:{port}"), None, "it may not speak WebSocket on this port");
 }
