@@ -243,7 +243,9 @@ fn refusal(error: &Error, handshaking: bool) -> io::Error {
             untrusted("it is for another host: connect by a name that it carries".into())
         }
         Error::InvalidCertificate(CertificateError::NotValidForNameContext { expected, presented }) => {
-            let names = if presented.is_empty() { "no host".to_owned() } else { presented.join(", ") };
+            // They come as `DnsName("broker.example")`.
+            let names: Vec<&str> = presented.iter().map(|name| name.split('"').nth(1).unwrap_or(name)).collect();
+            let names = if names.is_empty() { "no host".to_owned() } else { names.join(", ") };
             untrusted(format!("it is for {names}, not for {}: connect by a name that it carries", expected.to_str()))
         }
         Error::InvalidCertificate(why) => untrusted(why.to_string()),

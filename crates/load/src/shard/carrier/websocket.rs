@@ -170,10 +170,14 @@ impl WebSocket {
             if let Some(why) = self.closed.take() {
                 return Err(io::Error::new(ErrorKind::ConnectionAborted, why));
             }
-            let (mut count, more) = wire.read(into)?;
-            if count == 0 {
-                return self.ended();
-            }
+            let (mut count, more) = match wire.read(into) {
+                Ok((0, _)) => return self.ended().map(|()| (0, false)),
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => {
+                    self.ended()?;
+                    return Err(error);
+                }
+                read => read?,
+            };
             let mut from = 0;
             if self.key.is_some() {
                 from = self.take_head(&into[..count])?;
@@ -190,9 +194,10 @@ impl WebSocket {
         }
     }
 
-    fn ended(&self) -> io::Result<(usize, bool)> {
+    /// The peer closed the connection: that it may, but not just now.
+    fn ended(&self) -> io::Result<()> {
         if self.key.is_none() {
-            return Ok((0, false));
+            return Ok(());
         }
         let text =
             "the server closed the connection during the WebSocket handshake; it may not speak WebSocket on this port";
