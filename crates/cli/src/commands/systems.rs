@@ -170,7 +170,7 @@ fn describe_server(system: &System) {
         text.lines().for_each(|line| print(&format!("    {line}")));
     }
     if let Some(docker) = &server.docker {
-        print(&format!("{:<12} {} {}", "image:", docker.image, shell(&docker.command)).trim_end());
+        print(format!("{:<12} {} {}", "image:", docker.image, shell(&docker.command)).trim_end());
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod errors;
+mod heavy;
 mod libraries;
 mod lifecycle;
 mod mock;
