@@ -13,13 +13,14 @@ CACHE     := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pubmark
 SUDO      := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 FUZZ_SECONDS ?= 30
 
-.PHONY: help quickstart build test test-all lint deps deps-test deps-dev bench fuzz deny docs zenoh test-zenoh clean
+.PHONY: help quickstart build test test-all lint deps deps-test deps-dev heavy bench fuzz deny docs zenoh test-zenoh clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
 	@echo "make build        the release build: $(PUBMARK)"
 	@echo "make test         every test (installs what they need)"
-	@echo "make test-all     the same, and benches, fuzz targets and the licence check"
+	@echo "make test-all     the same, and Zenoh, brokers in Java, benches, fuzz targets and the licence check"
+	@echo "make heavy        whole runs of Zenoh, HiveMQ and Artemis (installs them)"
 	@echo "make bench        the message path beside plain C loops; the rates that are offered"
 	@echo "make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make zenoh        the agent and router for Zenoh: built, and copied to $(CACHE)/bin"
@@ -38,7 +39,13 @@ test: deps-test lint
 	cargo test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
-test-all: test bench fuzz deny
+test-all: test heavy test-zenoh bench fuzz deny
+
+# Whole runs against what takes minutes to install.
+heavy: deps-test zenoh
+	cargo build --locked -p pubmark
+	for system in hivemq artemis; do target/debug/pubmark systems $$system --install || exit 1; done
+	PUBMARK_TEST_HEAVY=1 cargo test --locked -p pubmark --test all heavy
 
 lint:
 	cargo fmt --all --check

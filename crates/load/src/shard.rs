@@ -242,12 +242,7 @@ impl<'a, S: Session> Shard<'a, S> {
 
     /// What its side has to do now; the instant when there is more.
     fn work(&mut self, now: Ns) -> Result<Ns, String> {
-        if let (None, Some(start_ns)) = (self.window, self.crew.control.started()) {
-            let window = Window::new(self.workload, start_ns);
-            self.window = Some(window);
-            self.inbound.recorder.start(window);
-            self.begin_sending(window);
-        }
+        self.begin();
         if self.publishes() {
             return Ok(self.send(now));
         }
@@ -257,6 +252,16 @@ impl<'a, S: Session> Shard<'a, S> {
         }
         self.drain(now);
         Ok(if self.inbound.undrained.is_some() && !self.inbound.drained { now + LOOK } else { Ns::MAX })
+    }
+
+    /// Learns when the window is, once that is known.
+    fn begin(&mut self) {
+        if let (None, Some(start_ns)) = (self.window, self.crew.control.started()) {
+            let window = Window::new(self.workload, start_ns);
+            self.window = Some(window);
+            self.inbound.recorder.start(window);
+            self.begin_sending(window);
+        }
     }
 
     /// A subscriber is ready when it has heard each publisher that it should
@@ -343,6 +348,10 @@ impl<'a, S: Session> Shard<'a, S> {
         }
         if left > 0 {
             self.woke_ns = clock::now();
+        }
+        // What has come meanwhile may be the first that is due.
+        if !self.publishes() && self.ramp.settled {
+            self.begin();
         }
         for index in std::mem::take(&mut self.again) {
             self.read(index as usize, false)?;

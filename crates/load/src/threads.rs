@@ -230,6 +230,11 @@ impl Player {
                     }
                     since_clock = (since_clock + 1) % stride;
                     since_look += 1;
+                    // It may be the first that is due, come while this thread waited.
+                    if let (false, Some(start_ns)) = (started, control.started()) {
+                        started = true;
+                        subscriber.start(Window::new(workload, start_ns));
+                    }
                     subscriber.arrived(message, now);
                     if started && since_look < 256 {
                         continue;
@@ -242,10 +247,6 @@ impl Player {
             if !ready && subscriber.heard_all() {
                 ready = true;
                 let _ = reports.send(Report::Ready);
-            }
-            if let (false, Some(start_ns)) = (started, control.started()) {
-                started = true;
-                subscriber.start(Window::new(workload, start_ns));
             }
             if let (false, Some((totals, deadline_ns))) = (drained, control.draining()) {
                 let now = clock::now();

@@ -3,6 +3,7 @@
 
 mod brokers;
 mod errors;
+mod heavy;
 mod libraries;
 mod lifecycle;
 mod mock;

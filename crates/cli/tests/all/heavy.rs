@@ -1,0 +1,67 @@
+//! Whole runs against brokers that take minutes to install: Zenoh's router and
+//! agent, and brokers in Java. They are played where PUBMARK_TEST_HEAVY is 1, as
+//! `make test-all` sets it; a broker that is missing there is a failure.
+
+use crate::support::{Place, stderr, stdout};
+use serde_json::Value;
+
+/// Whether the heavy tests are wanted; says so where they are not.
+fn wanted(test: &str) -> bool {
+    let wanted = std::env::var("PUBMARK_TEST_HEAVY").is_ok_and(|value| value == "1");
+    if !wanted {
+        // Not by `eprintln!`, which a passing test keeps to itself.
+        let line =
+            format!("{test} is not played: `make test-all` installs what it needs and sets PUBMARK_TEST_HEAVY=1\n");
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+    }
+    wanted
+}
+
+/// One run of 1,000 messages with ten clients a side: all of them arrive whole.
+/// The record.
+fn all_arrive(system: &str, arguments: &[&str]) -> Value {
+    let place = Place::new();
+    let mut all = vec!["bench", system, "--repeats", "1", "--json", "-q", "--out", "r"];
+    all.extend(["--pairs", "10", "--rate", "50", "--warmup", "500ms", "--duration", "2s", "--set", "verify=full"]);
+    all.extend(["--memory", "1GB"]);
+    all.extend(arguments);
+    let output = place.run(&all);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{system}: {}", stderr(&output));
+    let json: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let record = json["runs"][0].clone();
+    assert!(record["error"].is_null(), "{system}: {}", record["error"]);
+    let counts = &record["counts"];
+    assert_eq!((&counts["expected"], &counts["delivered"]), (&1_000.into(), &1_000.into()), "{system}: {counts}");
+    for fault in ["corrupted", "duplicated", "acked_lost"] {
+        assert_eq!(counts[fault], 0, "{system}: {counts}");
+    }
+    let version = record["versions"]["server"].as_str().unwrap_or_default();
+    assert!(version.starts_with(&format!("{system} ")), "the record names the server: {version:?}");
+    assert!(record["server"]["rss_bytes_median"].as_u64().unwrap() > 0, "the server was watched");
+    place.assert_swept();
+    record
+}
+
+#[test]
+fn zenoh_plays_pairs_with_an_agent_and_a_router_of_its_own() {
+    if wanted("zenoh_plays_pairs_with_an_agent_and_a_router_of_its_own") {
+        let record = all_arrive("zenoh", &[]);
+        assert_eq!(record["versions"]["library"], "zenoh");
+    }
+}
+
+#[test]
+fn hivemq_plays_pairs_at_qos_2() {
+    if wanted("hivemq_plays_pairs_at_qos_2") {
+        let record = all_arrive("hivemq", &["--qos", "2"]);
+        assert!(record["counts"]["acked"].as_u64().unwrap() > 0, "{}", record["counts"]);
+    }
+}
+
+#[test]
+fn artemis_plays_pairs_at_qos_1() {
+    if wanted("artemis_plays_pairs_at_qos_1") {
+        let record = all_arrive("artemis", &["--qos", "1"]);
+        assert!(record["counts"]["acked"].as_u64().unwrap() > 0, "{}", record["counts"]);
+    }
+}
