@@ -274,7 +274,7 @@ impl<W: Write> Agent<W> {
         for job in jobs {
             let role = job.role();
             troupe.sending += usize::from(matches!(role, Role::Publisher | Role::Requester));
-            troupe.undrained += usize::from(matches!(role, Role::Subscriber | Role::Replier));
+            troupe.undrained += usize::from(job.drains(troupe.crew.workload.qos));
             troupe.counters.push((role, job.counter()));
             troupe.wakers.push(job.start(&troupe.crew, &reports)?);
         }

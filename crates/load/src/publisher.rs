@@ -107,6 +107,7 @@ pub struct Outgoing {
     free_ns: Ns,
     done: bool,
     acked: Seen,
+    acked_count: u64,
 }
 
 impl Outgoing {
@@ -133,6 +134,7 @@ impl Outgoing {
             free_ns: 0,
             done: false,
             acked: Seen::with_capacity(if workload.qos > 0 { most } else { 0 }),
+            acked_count: 0,
         }
     }
 
@@ -235,12 +237,15 @@ impl Outgoing {
 
     /// The server has taken responsibility for the message of this sequence.
     pub fn acknowledged(&mut self, recorder: &mut SendRecorder, sequence: u32) {
-        if u64::from(sequence) < self.sequence
-            && self.acked.mark(sequence) == Some(true)
-            && self.first.is_some_and(|first| u64::from(sequence) >= first)
-        {
-            recorder.acked += 1;
+        if u64::from(sequence) < self.sequence && self.acked.mark(sequence) == Some(true) {
+            self.acked_count += 1;
+            recorder.acked += u64::from(self.first.is_some_and(|first| u64::from(sequence) >= first));
         }
+    }
+
+    /// Whether the server has taken responsibility for all that was sent.
+    pub fn is_acknowledged(&self) -> bool {
+        self.acked_count >= self.sequence
     }
 
     /// The messages of the window that nobody took responsibility for, as

@@ -115,7 +115,7 @@ fn each(names: &[&'static str], payloads: &[usize], options: &Options, test: imp
 }
 
 fn registered() -> Vec<&'static str> {
-    REGISTRY.iter().map(|(name, _)| *name).collect()
+    REGISTRY.iter().map(|(name, _)| *name).filter(|name| find(name).is_some()).collect()
 }
 
 /// The bytes of message `number`: the number, then noise from a place of its own.

@@ -246,7 +246,7 @@ impl Play {
         let mut bound: Vec<BoundEndpoint> = Vec::new();
         let pinned = pinning(workload);
         let run = run_name();
-        let deadline = machine::now() + patience(workload);
+        let deadline = machine::now() + patience(workload, deployed.endpoint().is_some());
         let mut ready = 0;
         for wave in 0..=1 {
             let members: Vec<usize> = (0..self.parts.len()).filter(|index| self.parts[*index].wave == wave).collect();
@@ -426,9 +426,12 @@ fn layout(cell: &Cell, system: &System) -> Layout {
     if inproc || system.driver == "mock" { Layout::One } else { Layout::Sides }
 }
 
-/// How long clients may take until all are ready: what connecting takes at
+/// How long clients may take until all are ready; with a broker: what connecting takes at
 /// the asked rate, and three times the time in which nothing may happen.
-fn patience(workload: &Workload) -> Ns {
+fn patience(workload: &Workload, broker: bool) -> Ns {
+    if !broker {
+        return workload.connect_timeout_ns;
+    }
     let clients = u64::from(workload.publishers) + u64::from(workload.subscribers);
     clients * SECOND / u64::from(workload.connect_rate.max(1)) + 3 * workload.connect_timeout_ns + ANSWER
 }

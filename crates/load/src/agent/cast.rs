@@ -59,6 +59,15 @@ impl Job {
         matches!(self, Job::Shard(..))
     }
 
+    /// Whether it has something to wait for after the last message was sent:
+    /// messages, or a broker's acknowledgements.
+    pub fn drains(&self, qos: u8) -> bool {
+        match self.role() {
+            Role::Subscriber | Role::Replier => true,
+            Role::Publisher | Role::Requester => self.connects() && qos > 0,
+        }
+    }
+
     /// Its counter for the live display.
     pub fn counter(&self) -> Arc<Counter> {
         match self {

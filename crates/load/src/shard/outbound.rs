@@ -42,6 +42,7 @@ pub struct Outbound {
     able: Vec<u32>,
     sending: usize,
     said_sent: bool,
+    said_drained: bool,
     /// The next publisher whose marker is to be sent, and when the next round begins.
     marker_next: usize,
     marker_ns: Ns,
@@ -64,6 +65,7 @@ impl Outbound {
             able: Vec::new(),
             sending: 0,
             said_sent: false,
+            said_drained: false,
             marker_next: 0,
             marker_ns: 0,
             clients,
@@ -137,7 +139,22 @@ impl<S: Session> Shard<'_, S> {
             let totals = self.outbound.clients.iter().map(Outgoing::total).collect();
             let _ = self.reports.send(Report::Sent(totals));
         }
+        self.await_acknowledgements(now);
         self.mark(END, now)
+    }
+
+    /// What was sent is done with when the server has acknowledged it, as far
+    /// as its connection lives, or when the drain is over.
+    fn await_acknowledgements(&mut self, now: Ns) {
+        let Some((_, deadline_ns)) = self.crew.control.draining() else { return };
+        if self.workload.qos == 0 || self.outbound.said_drained {
+            return;
+        }
+        let mut living = self.connections.iter().zip(&self.outbound.clients).filter(|(c, _)| c.state == State::Up);
+        if now >= *deadline_ns || living.all(|(_, client)| client.is_acknowledged()) {
+            self.outbound.said_drained = true;
+            let _ = self.reports.send(Report::Drained);
+        }
     }
 
     fn sent_so_far(&self) -> u64 {
