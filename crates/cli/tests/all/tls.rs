@@ -154,6 +154,8 @@ fn refused(endpoint: &str, ca: Option<&str>, says: &str) {
 
 const STEADY: [&str; 10] = ["--pairs", "5", "--rate", "200", "--count", "100", "--payload", "1KiB", "--qos", "0"];
 const ASSURED: [&str; 10] = ["--pairs", "5", "--rate", "200", "--count", "100", "--payload", "1KiB", "--qos", "1"];
+/// More than sockets hold: both sides must wait for each other.
+const HEAVY: [&str; 8] = ["--rate", "max", "--count", "100", "--payload", "1MB", "--qos", "1"];
 const LARGE: [&str; 6] = ["--rate", "20", "--count", "10", "--payload", "1MB"];
 
 #[test]
@@ -164,7 +166,7 @@ fn mqtt_over_tls_loses_nothing() {
     let port = serving.port();
     let record = delivers(&format!("mqtts://localhost:{port}"), Some(&ca), 500, &ASSURED);
     assert_eq!((&record["counts"]["acked"], &record["counts"]["acked_lost"]), (&500.into(), &0.into()));
-    delivers(&format!("mqtts://127.0.0.1:{port}"), Some(&ca), 10, &LARGE);
+    delivers(&format!("mqtts://127.0.0.1:{port}"), Some(&ca), 100, &HEAVY);
     let flood = ["--rate", "max", "--count", "20000", "--payload", "200B", "--qos", "1"];
     delivers(&format!("mqtts://localhost:{port}"), Some(&ca), 20_000, &flood);
 }
@@ -262,7 +264,7 @@ fn mqtt_over_websocket_over_tls_loses_nothing() {
     let ca = authority.path("ca.pem");
     let (_serving, port) = serve_websocket(&authority.nats_tls());
     delivers(&format!("wss://localhost:{port}"), Some(&ca), 500, &ASSURED);
-    delivers(&format!("wss://localhost:{port}"), Some(&ca), 10, &LARGE);
+    delivers(&format!("wss://localhost:{port}"), Some(&ca), 100, &HEAVY);
     refused(&format!("wss://localhost:{port}"), None, "unknown issuer");
 }
 

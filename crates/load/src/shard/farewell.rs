@@ -2,6 +2,7 @@
 //! what the servers answer is waited for. A socket that is closed with input
 //! unread resets its connection, and the server may lose what it was told.
 
+use super::carrier::Carrier;
 use super::connection::State;
 use super::{BELL, Shard};
 use crate::clock;
@@ -12,12 +13,17 @@ use rustix::fs::Timespec;
 
 /// How long servers may take to close their side, all of them together.
 const PATIENCE: Ns = SECOND;
+/// How long a server may take to answer what was said before its client shuts
+/// down its own side. Not at once: over TLS, RabbitMQ takes that for a broken
+/// connection and does not look at what was said before it.
+const ANSWER: Ns = SECOND / 2;
 
 impl<S: Session> Shard<'_, S> {
     /// Says goodbye to the server, on every connection that is up, and waits
     /// until it has closed them all, for [`PATIENCE`] at most.
     pub(super) fn take_leave(&mut self) {
-        let deadline_ns = clock::now() + PATIENCE;
+        let began_ns = clock::now();
+        let mut deadline_ns = began_ns + ANSWER;
         let mut open = 0;
         for index in 0..self.connections.len() {
             if self.connections[index].state == State::Up && self.say_farewell(index) {
@@ -32,12 +38,19 @@ impl<S: Session> Shard<'_, S> {
             let timeout = Timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 };
             events.clear();
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) if left > 0 => {}
-                _ => return,
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return,
+            }
+            if left == 0 && deadline_ns == began_ns + PATIENCE {
+                return;
+            }
+            if left == 0 {
+                deadline_ns = began_ns + PATIENCE;
+                self.shut_down();
             }
             for event in events.iter().filter(|event| event.data.u64() != BELL) {
                 let index = event.data.u64() as usize;
-                if self.connections[index].state == State::Up && !self.hear_out(index, true) {
+                if self.connections[index].state == State::Up && !self.hear_out(index) {
                     self.connections[index].drop_carrier(State::Gone);
                     open -= 1;
                 }
@@ -54,27 +67,27 @@ impl<S: Session> Shard<'_, S> {
         if connection.write(&self.answers).is_err() {
             return false;
         }
-        let said = !connection.has_pending();
-        if said && let Some(carrier) = &mut connection.carrier {
+        // Where there is nothing to say, there is no answer either.
+        if self.answers.is_empty()
+            && let Some(carrier) = &mut connection.carrier
+        {
             carrier.finish();
         }
-        self.hear_out(index, !said)
+        self.hear_out(index)
+    }
+
+    /// Says that nothing more will be written, on every connection that is left.
+    fn shut_down(&mut self) {
+        let left = self.connections.iter_mut().filter(|connection| connection.state == State::Up);
+        left.filter_map(|connection| connection.carrier.as_mut()).for_each(Carrier::finish);
     }
 
     /// Writes what is left to say, and reads what is left to hear: nobody
     /// wants it any more. False at the connection's end.
-    fn hear_out(&mut self, index: usize, flush: bool) -> bool {
+    fn hear_out(&mut self, index: usize) -> bool {
         let connection = &mut self.connections[index];
-        if flush && connection.has_pending() {
-            match connection.flush() {
-                Ok(false) => {}
-                Ok(true) => {
-                    if let Some(carrier) = &mut connection.carrier {
-                        carrier.finish();
-                    }
-                }
-                Err(_) => return false,
-            }
+        if connection.has_pending() && connection.flush().is_err() {
+            return false;
         }
         loop {
             match connection.read(&mut self.buffer) {
