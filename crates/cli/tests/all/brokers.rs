@@ -7,7 +7,7 @@ use serde_json::Value;
 /// One run of each cell, short: a hundred messages of each publisher.
 fn study(place: &Place, system: &str, axes: &str) -> Vec<Value> {
     let text = format!(
-        "title = \"t\"\n[workload]\nrate = 250\npayload = \"256B\"\nwarmup = \"50ms\"\nduration = \"400ms\"\nverify = \"full\"\n[axes]\nsystem = [\"{system}\"]\n{axes}\n[run]\nrepeats = 1\n"
+        "title = \"t\"\n[workload]\nrate = 500\npayload = \"256B\"\nwarmup = \"50ms\"\nduration = \"200ms\"\ndrain = \"3s\"\nverify = \"full\"\n[axes]\nsystem = [\"{system}\"]\n{axes}\n[run]\nrepeats = 1\n"
     );
     let path = place.study(&text);
     // A busy machine may spoil verdicts, and small samples do: counts do not care.
