@@ -426,10 +426,13 @@ impl<'a, S: Session> Shard<'a, S> {
         let mut heard = |heard: Heard<'_>, news: &mut News| match heard {
             Heard::Message(message) => {
                 let Some(client) = inbound.clients.get_mut(index) else { return };
-                let before = client.unheard_count();
+                let (unheard, received) = (client.unheard_count(), inbound.recorder.received());
                 client.arrived(&mut inbound.recorder, message, now);
-                inbound.last_ns = now;
-                if before != client.unheard_count() {
+                // Markers, which go on and on, do not keep a stream from its end.
+                if received != inbound.recorder.received() {
+                    inbound.last_ns = now;
+                }
+                if unheard != client.unheard_count() {
                     inbound.unheard -= 1;
                     inbound.heard_ns = now;
                 }
