@@ -28,7 +28,7 @@ use pubmark_model::protocol::{Client, Role};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Pacing, Workload};
 use ramp::Ramp;
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd};
 use rustix::fs::Timespec;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -339,11 +339,11 @@ impl<'a, S: Session> Shard<'a, S> {
         let spinning = self.workload.pacing == Pacing::Spin && self.publishes() && self.window.is_some();
         let now = clock::now();
         let left = if spinning || !self.again.is_empty() { 0 } else { wake.saturating_sub(now) };
-        let timeout = Timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 };
         let mut events = std::mem::take(&mut self.events);
         events.clear();
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        let waited = self.await_events(left, &mut events);
+        match waited {
+            Ok(()) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(format!("epoll: {error}")),
         }
         if left > 0 {
@@ -366,6 +366,22 @@ impl<'a, S: Session> Shard<'a, S> {
         }
         self.events = events;
         Ok(())
+    }
+
+    /// Waits for events, for `left` ns at the most. epoll counts milliseconds
+    /// (and the call that does not is younger than many kernels), so those who
+    /// have a schedule to keep let ppoll wait for epoll, to the nanosecond.
+    fn await_events(&self, left: Ns, events: &mut Vec<epoll::Event>) -> rustix::io::Result<()> {
+        let timeout = |ns: Ns| Timespec { tv_sec: (ns / SECOND) as i64, tv_nsec: (ns % SECOND) as i64 };
+        let exact = self.publishes() && left > 0;
+        if exact {
+            let mut all = [PollFd::new(&self.epoll, PollFlags::IN)];
+            if rustix::event::poll(&mut all, Some(&timeout(left)))? == 0 {
+                return Ok(());
+            }
+        }
+        let left = if exact { 0 } else { left };
+        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout(left))).map(|_| ())
     }
 
     fn happened(&mut self, index: usize, flags: epoll::EventFlags) -> Result<(), String> {
