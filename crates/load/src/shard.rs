@@ -268,13 +268,22 @@ impl<'a, S: Session> Shard<'a, S> {
     /// hear. Those that compete hear whom they happen to hear.
     fn await_probes(&mut self, now: Ns) -> Result<Ns, String> {
         let total: u64 = self.clients.iter().map(|client| u64::from(client.hears_count)).sum();
-        let unheard = self.inbound.unheard;
-        let since = self.inbound.heard_ns.max(self.ramp.settled_ns);
+        let (unheard, timeout_ns) = (self.inbound.unheard, self.workload.connect_timeout_ns);
         if unheard == 0 || self.workload.competing() {
             self.ready();
-        } else if unheard < total && now > since + self.workload.connect_timeout_ns {
-            self.losses.push(format!("{unheard} of {total} streams never carried a probe: their publishers are not connected, or the server does not deliver"));
-            self.ready();
+        } else if unheard < total {
+            if now > self.inbound.heard_ns.max(self.ramp.settled_ns) + timeout_ns {
+                self.losses.push(format!("{unheard} of {total} streams never carried a probe: their publishers are not connected, or the server does not deliver"));
+                self.ready();
+            }
+        } else {
+            // Publishers come after subscribers, and probe when all of them are there.
+            let ramp_ns = Ns::from(self.workload.publishers) * SECOND / Ns::from(self.workload.connect_rate.max(1));
+            if now > self.ramp.settled_ns + ramp_ns + 2 * timeout_ns {
+                return Err(
+                    "no probe arrived: the server takes subscriptions and messages, and does not deliver".into()
+                );
+            }
         }
         Ok(Ns::MAX)
     }

@@ -26,7 +26,7 @@ impl<S: Session> Shard<'_, S> {
         let mut deadline_ns = began_ns + ANSWER;
         let mut open = 0;
         for index in 0..self.connections.len() {
-            if self.connections[index].state == State::Up && self.say_farewell(index) {
+            if self.connections[index].state == State::Up && self.say_farewell(index, began_ns + PATIENCE) {
                 open += 1;
             } else {
                 self.connections[index].drop_carrier(State::Gone);
@@ -50,7 +50,7 @@ impl<S: Session> Shard<'_, S> {
             }
             for event in events.iter().filter(|event| event.data.u64() != BELL) {
                 let index = event.data.u64() as usize;
-                if self.connections[index].state == State::Up && !self.hear_out(index) {
+                if self.connections[index].state == State::Up && !self.hear_out(index, began_ns + PATIENCE) {
                     self.connections[index].drop_carrier(State::Gone);
                     open -= 1;
                 }
@@ -59,7 +59,7 @@ impl<S: Session> Shard<'_, S> {
     }
 
     /// Whether there is an answer to wait for.
-    fn say_farewell(&mut self, index: usize) -> bool {
+    fn say_farewell(&mut self, index: usize, until_ns: Ns) -> bool {
         let part = self.part(index);
         let connection = &mut self.connections[index];
         self.answers.clear();
@@ -73,7 +73,7 @@ impl<S: Session> Shard<'_, S> {
         {
             carrier.finish();
         }
-        self.hear_out(index)
+        self.hear_out(index, until_ns)
     }
 
     /// Says that nothing more will be written, on every connection that is left.
@@ -82,18 +82,19 @@ impl<S: Session> Shard<'_, S> {
         left.filter_map(|connection| connection.carrier.as_mut()).for_each(Carrier::finish);
     }
 
-    /// Writes what is left to say, and reads what is left to hear: nobody
-    /// wants it any more. False at the connection's end.
-    fn hear_out(&mut self, index: usize) -> bool {
+    /// Writes what is left to say, and reads what is left to hear until then:
+    /// nobody wants it any more. False at the connection's end, and where there
+    /// is no end to it.
+    fn hear_out(&mut self, index: usize, until_ns: Ns) -> bool {
         let connection = &mut self.connections[index];
         if connection.has_pending() && connection.flush().is_err() {
             return false;
         }
         loop {
             match connection.read(&mut self.buffer) {
-                Ok(Some(_)) => {}
+                Ok(Some((_, _, now))) if now < until_ns => {}
                 Ok(None) => return true,
-                Err(_) => return false,
+                Ok(Some(_)) | Err(_) => return false,
             }
         }
     }

@@ -1,0 +1,145 @@
+use super::*;
+use pubmark_model::setting::{Settings, key, with_defaults};
+
+fn workload(pairs: &[(&str, &str)]) -> Workload {
+    let mut settings = Settings::new();
+    for (name, value) in pairs {
+        settings.insert((*name).into(), key(name).unwrap().read(value).unwrap());
+    }
+    Workload::resolve(&with_defaults(settings)).unwrap()
+}
+
+fn message(len: usize, publisher: u32, sequence: u32, intended_ns: Ns) -> Vec<u8> {
+    let mut message = pattern(len);
+    assert!(Header { intended_ns, publisher, sequence, sent_ns: Some(intended_ns + 10) }.write(&mut message));
+    message
+}
+
+fn subscriber(workload: &Workload) -> Subscriber {
+    let mut subscriber = Subscriber::new(workload, 0..workload.publishers);
+    subscriber.start(Window::new(workload, 1_000_000_000));
+    subscriber
+}
+
+const FROM: Ns = 2_000_000_000;
+
+#[test]
+fn every_kind_of_fault_is_counted_apart() {
+    let workload = workload(&[("verify", "full"), ("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);
+    let mut subscriber = subscriber(&workload);
+    for sequence in [0u32, 1, 3, 2, 2, 6] {
+        let intended = FROM + u64::from(sequence) * 1_000_000;
+        subscriber.arrived(&message(64, 0, sequence, intended), intended + 100_000);
+    }
+    let mut damaged = message(64, 0, 7, FROM + 7_000_000);
+    damaged[40] ^= 1;
+    subscriber.arrived(&damaged, FROM + 7_100_000);
+    subscriber.arrived(&damaged[..60], FROM + 7_200_000);
+    subscriber.arrived(&message(64, 9, 8, FROM + 8_000_000), FROM + 8_100_000);
+    subscriber.close(&Totals::new(&[PublisherTotal {
+        publisher: 0,
+        sent: 9,
+        window_first: 0,
+        window_end: 9,
+        offered: 9,
+    }]));
+    let counts = subscriber.recorder().counts();
+    assert_eq!((counts.expected, counts.delivered), (9, 6), "4, 5 and 8 are lost");
+    assert_eq!((counts.duplicated, counts.reordered), (1, 1));
+    assert_eq!((counts.corrupted, counts.unidentified), (3, 2));
+    assert_eq!(subscriber.recorder().latencies().0.count(), 5, "a damaged message has no latency");
+    assert_eq!(subscriber.recorder().jitter().1, 1, "only 0 and 1 came one after the other");
+}
+
+#[test]
+fn latency_counts_from_the_intended_time() {
+    let workload = workload(&[("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);
+    let mut subscriber = subscriber(&workload);
+    for sequence in 0..1_000u32 {
+        let intended = FROM + u64::from(sequence) * 1_000_000;
+        subscriber.arrived(&message(64, 0, sequence, intended), intended + 50_000 + u64::from(sequence % 2) * 1_000);
+    }
+    let (latency, service) = subscriber.recorder().latencies();
+    assert!((latency.value_at(0.5) as f64 - 50_000.0).abs() < 60.0);
+    assert!((latency.max() as f64 - 51_000.0).abs() < 60.0);
+    assert!((service.max() as f64 - 50_990.0).abs() < 60.0);
+    let (sum, pairs) = subscriber.recorder().jitter();
+    assert_eq!((sum / pairs as f64, pairs), (1_000.0, 999));
+}
+
+#[test]
+fn a_clock_that_is_read_now_and_then_is_no_damage() {
+    let workload = workload(&[("payload", "16"), ("rate", "max"), ("warmup", "1s"), ("duration", "5s")]);
+    let mut subscriber = subscriber(&workload);
+    subscriber.arrived(&message(16, 0, 0, FROM + 3 * SECOND), FROM);
+    assert_eq!((subscriber.recorder().counts().corrupted, subscriber.recorder().received()), (0, 1));
+    assert_eq!(
+        subscriber.recorder().slices().0.iter().position(|count| *count > 0),
+        Some(12),
+        "3 s into 5 s, by 250 ms"
+    );
+    subscriber.arrived(&message(16, 0, 1, FROM + 7 * SECOND), FROM);
+    assert_eq!(subscriber.recorder().counts().corrupted, 1, "nothing is due after the window");
+}
+
+#[test]
+fn warmup_and_tail_stay_outside() {
+    let workload = workload(&[("payload", "16"), ("warmup", "1s"), ("duration", "1s")]);
+    let mut subscriber = subscriber(&workload);
+    subscriber.arrived(&message(16, 0, 0, FROM - 1)[..16], FROM + 5);
+    subscriber.arrived(&message(16, 0, 1, FROM)[..16], FROM + 5);
+    subscriber.arrived(&message(16, 0, 2, FROM + SECOND - 1)[..16], FROM + SECOND + 5);
+    subscriber.close(&Totals::new(&[PublisherTotal {
+        publisher: 0,
+        sent: 3,
+        window_first: 1,
+        window_end: 3,
+        offered: 2,
+    }]));
+    assert_eq!((subscriber.recorder().counts().expected, subscriber.recorder().counts().delivered), (2, 2));
+    assert_eq!(subscriber.recorder().latencies().0.count(), 2);
+    assert_eq!(subscriber.recorder().arrivals().0, 2, "arrivals are counted by their own time");
+}
+
+#[test]
+fn a_silence_is_a_stall_with_its_place() {
+    let workload = workload(&[("payload", "16"), ("warmup", "1s"), ("duration", "5s")]);
+    let mut subscriber = subscriber(&workload);
+    for sequence in 0..5_000u32 {
+        let intended = FROM + u64::from(sequence) * 1_000_000;
+        let held = (FROM + 2 * SECOND..FROM + 3 * SECOND).contains(&intended);
+        let at = if held { FROM + 3 * SECOND } else { intended };
+        subscriber.arrived(&message(16, 0, sequence, intended)[..16], at + 1_000);
+    }
+    let stalls = subscriber.recorder().stalls();
+    assert_eq!(stalls.count, 1);
+    assert_eq!(stalls.longest_ns / 1_000_000, 1_001);
+    assert_eq!(stalls.longest_at_ns / 1_000_000, 1_999);
+}
+
+#[test]
+fn end_marker_or_all_messages_complete_a_stream() {
+    let workload = workload(&[("payload", "64"), ("warmup", "1s")]);
+    let mut subscriber = subscriber(&workload);
+    let total = Totals::new(&[PublisherTotal { publisher: 0, sent: 2, window_first: 0, window_end: 2, offered: 2 }]);
+    subscriber.arrived(&message(64, 0, 0, FROM), FROM);
+    assert!(!subscriber.complete(&total, true));
+    subscriber.arrived(&message(64, 0, END, FROM), FROM);
+    assert!(subscriber.complete(&total, true));
+    assert!(!subscriber.complete(&total, false), "without order, something may still come");
+    subscriber.arrived(&message(64, 0, 1, FROM), FROM);
+    assert!(subscriber.complete(&total, false));
+}
+
+#[test]
+fn any_bytes_do_no_harm() {
+    let workload = workload(&[("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);
+    let mut subscriber = subscriber(&workload);
+    let mut random = pubmark_model::plan::Random(5);
+    for round in 0..20_000 {
+        let bytes: Vec<u8> = (0..round % 80).map(|_| random.bits() as u8).collect();
+        subscriber.arrived(&bytes, FROM + round);
+    }
+    assert_eq!(subscriber.recorder().counts().corrupted, 20_000);
+    assert_eq!(subscriber.recorder().received(), 0);
+}
