@@ -3,6 +3,7 @@
 
 use super::parse::{PART, Parser, axis_names, plain};
 use super::{Axis, OptionSetting, Reading};
+use crate::claim::Condition;
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
 use crate::options::{OptionSpec, common, secret};
@@ -32,6 +33,7 @@ impl Parser<'_> {
                 self.errors.push(Diagnostic { message, offset: None, ..error });
             }
         }
+        let known: Vec<String> = self.study.axis_names().into_iter().map(str::to_owned).collect();
         if let Some(left) = self.study.axis(PART).map(|axis| axis.values.clone()) {
             self.study.parts.retain(|part| left.iter().any(|name| *name == part.name.as_str()));
         }
@@ -56,21 +58,7 @@ impl Parser<'_> {
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             self.errors.push(Diagnostic::whole(format!("`{}` is an axis twice", pair[0])));
         }
-        let axes: Vec<String> = self.study.axis_names().into_iter().map(str::to_owned).collect();
-        let conditions = self
-            .study
-            .skips
-            .iter()
-            .flat_map(|skip| &skip.conditions)
-            .chain(self.study.claims.iter().flat_map(|claim| &claim.conditions));
-        for (name, _) in conditions {
-            if !axes.contains(name) {
-                self.errors.push(
-                    Diagnostic::whole(format!("a condition names `{name}`, which is no axis of this study"))
-                        .help(format!("its axes: {}", axes.join(", "))),
-                );
-            }
-        }
+        self.check_conditions(&known);
         let mut settings = std::mem::take(&mut self.study.settings);
         let on_axis = |name: &str| self.study.axis(name).is_some();
         settings = with_defaults(settings);
@@ -83,6 +71,24 @@ impl Parser<'_> {
             settings.insert("duration".into(), "5s".into());
         }
         self.study.settings = settings;
+    }
+
+    /// Conditions name axes. What is about parts that are left out goes with them.
+    fn check_conditions(&mut self, known: &[String]) {
+        let skips = self.study.skips.iter().flat_map(|skip| &skip.conditions);
+        let claims = self.study.claims.iter().flat_map(|claim| &claim.conditions);
+        for (name, _) in skips.chain(claims) {
+            if !known.contains(name) {
+                self.errors.push(
+                    Diagnostic::whole(format!("a condition names `{name}`, which is no axis of this study"))
+                        .help(format!("its axes: {}", known.join(", "))),
+                );
+            }
+        }
+        let left: Vec<String> = self.study.axis_names().into_iter().map(str::to_owned).collect();
+        let stays = |conditions: &[(String, Condition)]| conditions.iter().all(|(name, _)| left.contains(name));
+        self.study.skips.retain(|skip| stays(&skip.conditions));
+        self.study.claims.retain(|claim| stays(&claim.conditions));
     }
 
     /// The names of the parts are an axis; those that `--only` leaves stay.

@@ -305,6 +305,7 @@ const PARTS: &str = "title = \"t\"\n[workload]\ntransport = \"tcp\"\nduration = 
      [parts.latency]\npairs = 10\npayload = [\"1KiB\", \"1MiB\"]\n\
      [parts.fan]\npattern = \"fan-out\"\nsubscribers = [1, 2, 3]\ncount = 100\n\
      [[skip]]\npart = \"fan\"\nsystem = \"beta\"\nsubscribers = \">=2\"\nwhy = \"w\"\n\
+     [[skip]]\npart = \"latency\"\npayload = \">=2MiB\"\nwhy = \"w\"\n\
      [quick.parts.fan]\nsubscribers = 4\n";
 
 #[test]
@@ -337,6 +338,8 @@ fn a_study_with_parts_is_written_as_it_was_read_and_can_be_narrowed() {
     let narrowed =
         read(PARTS, &Reading { only: &only, ..Reading::default() }).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(narrowed.parts.len(), 1);
+    assert_eq!(narrowed.skips.len(), 1, "what is about parts that are left out goes with them");
+    good(&narrowed.to_toml());
     assert_eq!(cells(&narrowed, &find).unwrap().len(), 6);
     let only = [("payload".to_owned(), "1MiB".to_owned())];
     let narrowed =
