@@ -14,7 +14,7 @@ static SYSTEMS: LazyLock<Vec<System>> = LazyLock::new(|| {
     let file = |name: &str| {
         format!(
             "title = \"{name}\"\nabout = \"a\"\nlicence = \"MIT\"\nhomepage = \"h\"\n\
-             driver = \"mock\"\npatterns = [\"pairs\", \"request-reply\"]\n"
+             driver = \"mock\"\npatterns = [\"pairs\", \"request-reply\"]\nqos = [0, 1, 2]\n"
         )
     };
     ["alpha", "beta", "gamma", "kernel", "mock"].map(|name| System::parse(name, name, &file(name)).unwrap()).into()
