@@ -85,6 +85,12 @@ columns! {
     RssMax = "rss_bytes_max",
     /// Median unique set of generator and server together, bytes.
     Uss = "uss_bytes_median",
+    /// Context switches of generator and server for a delivered message.
+    SwitchesPerMessage = "context_switches_per_message",
+    /// Median latency as a multiple of the floor's.
+    FloorLatency = "floor_latency",
+    /// Messages delivered a second as a multiple of the floor's.
+    FloorDelivered = "floor_delivered",
     /// Processors used by the server.
     ServerCores = "server_cpu_cores",
     /// Median resident set of the server, bytes.
@@ -103,12 +109,6 @@ columns! {
     ConnectP50 = "connect_p50_ns",
     /// 99th percentile of a run's connecting, ns; its median over the runs.
     ConnectP99 = "connect_p99_ns",
-    /// Context switches of generator and server for a delivered message.
-    SwitchesPerMessage = "context_switches_per_message",
-    /// Median latency as a multiple of the floor's.
-    FloorLatency = "floor_latency",
-    /// Messages delivered a second as a multiple of the floor's.
-    FloorDelivered = "floor_delivered",
 }
 
 impl From<Figure> for Column {
