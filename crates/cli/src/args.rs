@@ -116,7 +116,7 @@ Examples:
   pubmark bench mqtt://broker.example:1883 --pairs 100 --rate 10 --qos 1")]
 pub struct BenchArgs {
     /// A system's name (`pubmark systems` lists them), or the endpoint of a broker that is
-    /// there already: mqtt[s]://, ws[s]://, nats://, redis[s]://, amqp[s]://, zenoh://.
+    /// there already: mqtt:// or mqtts://, ws(s)://, nats:// or tls://, redis(s)://, amqp(s)://, zenoh://.
     pub target: String,
     /// Who sends to whom: pairs, fan-out, fan-in, request-reply, pipeline, tree [default: pairs].
     #[arg(long)]
