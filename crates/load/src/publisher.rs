@@ -3,7 +3,7 @@
 
 use crate::ledger::Seen;
 use crate::schedule::Schedule;
-use crate::window::{Window, measures_latency};
+use crate::window::{Slicer, Window, measures_latency};
 use pubmark_model::header::{Header, MAX_SEQUENCE, MIN_LEN, pattern};
 use pubmark_model::protocol::PublisherTotal;
 use pubmark_model::units::Ns;
@@ -48,6 +48,7 @@ impl Marker {
 /// What the publishers of one thread write into.
 pub struct SendRecorder {
     window: Window,
+    slicer: Slicer,
     first_sent_ns: Option<Ns>,
     last_sent_ns: Ns,
     acked: u64,
@@ -62,6 +63,7 @@ impl SendRecorder {
         let lag = || (workload.rate != Rate::Max && measures_latency(workload)).then(Histogram::latency);
         SendRecorder {
             window,
+            slicer: Slicer::new(window),
             first_sent_ns: None,
             last_sent_ns: 0,
             acked: 0,
@@ -205,7 +207,7 @@ impl Outgoing {
                 lag.record(began.saturating_sub(self.intended_ns.max(self.free_ns)));
             }
         }
-        if let Some(slice) = recorder.window.slice(began) {
+        if let Some(slice) = recorder.slicer.slice(began) {
             recorder.sent_slices[slice] += 1;
         }
         recorder.last_sent_ns = began;

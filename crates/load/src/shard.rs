@@ -135,6 +135,8 @@ struct Shard<'a, S: Session> {
     answers: Vec<u8>,
     /// Connections that have more to read than their turn allowed.
     again: Vec<u32>,
+    /// Takes turns with `again`, empty.
+    again_spare: Vec<u32>,
     ramp: Ramp,
     outbound: Outbound,
     inbound: Inbound,
@@ -205,6 +207,7 @@ impl<'a, S: Session> Shard<'a, S> {
             buffer: vec![0; READ_BYTES],
             answers: Vec::new(),
             again: Vec::new(),
+            again_spare: Vec::new(),
             ramp,
             inbound,
             window: None,
@@ -362,9 +365,12 @@ impl<'a, S: Session> Shard<'a, S> {
         if !self.publishes() && self.ramp.settled {
             self.begin();
         }
-        for index in std::mem::take(&mut self.again) {
+        let spare = std::mem::take(&mut self.again_spare);
+        let mut again = std::mem::replace(&mut self.again, spare);
+        for index in again.drain(..) {
             self.read(index as usize, false)?;
         }
+        self.again_spare = again;
         for event in &events {
             match event.data.u64() {
                 BELL => {

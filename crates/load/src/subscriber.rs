@@ -2,7 +2,7 @@
 //! with the time of their arrival, and keeps recorder and ledger.
 
 use crate::ledger::Seen;
-use crate::window::{Window, measures_latency};
+use crate::window::{Slicer, Window, measures_latency};
 use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, SENT_LEN, pattern};
 use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Stalls};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
@@ -93,6 +93,7 @@ impl Totals {
 /// What the subscribers of one thread write into.
 pub struct ReceiveRecorder {
     window: Option<Window>,
+    slicer: Option<Slicer>,
     expect: Expectation,
     counts: LedgerCounts,
     received: u64,
@@ -117,6 +118,7 @@ impl ReceiveRecorder {
             .then(|| crc32c::crc32c(&pattern(payload)[SENT_LEN..]));
         ReceiveRecorder {
             window: None,
+            slicer: None,
             expect: Expectation {
                 payload,
                 body_crc,
@@ -146,6 +148,7 @@ impl ReceiveRecorder {
             let slices = if window.to_ns.is_some() { window.slices } else { 1 };
             self.slice_latency = (0..slices).map(|_| Histogram::coarse()).collect();
         }
+        self.slicer = Some(Slicer::new(window));
         self.window = Some(window);
     }
 
@@ -307,7 +310,7 @@ impl Incoming {
             recorder.last_arrival_ns = Some(now);
             recorder.counts.corrupted += u64::from(!sound);
         }
-        let slice = window.slice(now);
+        let slice = recorder.slicer.as_mut().and_then(|slicer| slicer.slice(now));
         if let Some(slice) = slice {
             recorder.arrived += 1;
             recorder.slices[slice] += 1;

@@ -50,6 +50,38 @@ impl Window {
     }
 }
 
+/// Finds the slices of instants that follow one another: a division where a
+/// new slice begins, two comparisons otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct Slicer {
+    window: Window,
+    index: usize,
+    from_ns: Ns,
+    to_ns: Ns,
+}
+
+impl Slicer {
+    /// Slices of this window.
+    pub fn new(window: Window) -> Slicer {
+        Slicer { window, index: 0, from_ns: 0, to_ns: 0 }
+    }
+
+    /// The slice of an instant within the window, as [`Window::slice`] has it.
+    #[inline]
+    pub fn slice(&mut self, at_ns: Ns) -> Option<usize> {
+        if (self.from_ns..self.to_ns).contains(&at_ns) { Some(self.index) } else { self.find(at_ns) }
+    }
+
+    fn find(&mut self, at_ns: Ns) -> Option<usize> {
+        let window = &self.window;
+        let index = window.slice(at_ns)?;
+        self.index = index;
+        self.from_ns = window.from_ns + index as Ns * window.slice_ns;
+        self.to_ns = (self.from_ns + window.slice_ns).min(window.to_ns.unwrap_or(Ns::MAX));
+        Some(index)
+    }
+}
+
 /// Whether latencies are measured at all: not where messages go out as fast
 /// as possible, for there latency is the length of a queue.
 pub fn measures_latency(workload: &Workload) -> bool {
@@ -60,4 +92,28 @@ pub fn measures_latency(workload: &Workload) -> bool {
 /// not measured: 16 KiB worth, 64 at most.
 pub fn clock_stride(workload: &Workload) -> u32 {
     if measures_latency(workload) { 1 } else { (16_384 / workload.payload_bytes.max(1)).clamp(1, 64) as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_slicer_finds_what_the_window_says(
+            slices in 1usize..9,
+            rest in 1u64..100,
+            open in any::<bool>(),
+            instants in proptest::collection::vec(900u64..2_200, 0..200),
+        ) {
+            let to_ns = 1_000 + (slices as u64 - 1) * 100 + rest;
+            let to_ns = if open { None } else { Some(to_ns) };
+            let window = Window { start_ns: 900, from_ns: 1_000, to_ns, slice_ns: 100, slices };
+            let mut slicer = Slicer::new(window);
+            for at in instants {
+                prop_assert_eq!(slicer.slice(at), window.slice(at));
+            }
+        }
+    }
 }

@@ -107,6 +107,7 @@ impl Histogram {
 
     /// Counts one value. A value above [`LATENCY_MAX_NS`] is counted as that,
     /// and in [`Histogram::saturated`]. 0 is a value of its own.
+    #[inline]
     pub fn record(&mut self, ns: u64) {
         if ns > LATENCY_MAX_NS {
             self.saturated = self.saturated.saturating_add(1);

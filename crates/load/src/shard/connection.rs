@@ -4,10 +4,40 @@ use super::carrier::Carrier;
 use crate::clock;
 use crate::session::{Fault, Heard, Session};
 use pubmark_model::units::Ns;
+use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 
-/// Buffers that have grown beyond this are given back when they are empty.
-const KEEP: usize = 4 << 10;
+/// Spare buffers that a thread keeps, and the bytes that one of them may have.
+const SPARES: usize = 64;
+const SPARE_BYTES: usize = 1 << 20;
+
+thread_local! {
+    /// Buffers that are empty: the few connections that need one at a time
+    /// take turns, so that the many need none, and no message an allocation.
+    static SPARE: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Appends to a buffer; an empty one is exchanged for a spare one first.
+#[inline]
+fn keep(buffer: &mut Vec<u8>, bytes: &[u8]) {
+    if buffer.capacity() == 0 && !bytes.is_empty() {
+        *buffer = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+    }
+    buffer.extend_from_slice(bytes);
+}
+
+/// Gives a buffer back that is of no more use.
+fn release(buffer: &mut Vec<u8>) {
+    let mut buffer = std::mem::take(buffer);
+    if buffer.capacity() > 0 && buffer.capacity() <= SPARE_BYTES {
+        buffer.clear();
+        SPARE.with_borrow_mut(|spare| {
+            if spare.len() < SPARES {
+                spare.push(buffer);
+            }
+        });
+    }
+}
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +110,21 @@ impl From<io::Error> for Loss {
     }
 }
 
+/// Writes as much as the carrier takes; how many bytes that is.
+#[inline]
+fn write(carrier: &mut Carrier, bytes: &[u8]) -> Result<usize, Loss> {
+    let mut taken = 0;
+    while taken < bytes.len() {
+        match carrier.write(&bytes[taken..]) {
+            Ok(count) => taken += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(taken)
+}
+
 impl<S: Session> Connection<S> {
     pub fn new(session: S) -> Connection<S> {
         Connection {
@@ -102,7 +147,8 @@ impl<S: Session> Connection<S> {
 
     pub fn drop_carrier(&mut self, state: State) {
         self.carrier = None;
-        (self.pending, self.partial) = (Vec::new(), Vec::new());
+        release(&mut self.pending);
+        release(&mut self.partial);
         (self.state, self.blocked) = (state, false);
     }
 
@@ -118,32 +164,24 @@ impl<S: Session> Connection<S> {
         if self.pending.is_empty()
             && let Some(carrier) = &mut self.carrier
         {
-            while !bytes.is_empty() {
-                match carrier.write(bytes) {
-                    Ok(count) => bytes = &bytes[count..],
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
+            bytes = &bytes[write(carrier, bytes)?..];
         }
-        self.pending.extend_from_slice(bytes);
+        if !bytes.is_empty() {
+            keep(&mut self.pending, bytes);
+        }
         Ok(())
     }
 
     /// Writes what was kept. True if nothing is left.
     pub fn flush(&mut self) -> Result<bool, Loss> {
-        if let Some(carrier) = &mut self.carrier {
-            carrier.flush()?;
-        }
-        if self.pending.is_empty() {
-            return Ok(!self.has_pending());
-        }
-        let kept = std::mem::take(&mut self.pending);
-        self.write(&kept)?;
-        if self.pending.is_empty() && kept.capacity() <= KEEP {
-            self.pending = kept;
-            self.pending.clear();
+        let Some(carrier) = &mut self.carrier else { return Ok(self.pending.is_empty()) };
+        carrier.flush()?;
+        if !self.pending.is_empty() {
+            let taken = write(carrier, &self.pending)?;
+            self.pending.drain(..taken);
+            if self.pending.is_empty() {
+                release(&mut self.pending);
+            }
         }
         Ok(!self.has_pending())
     }
@@ -166,15 +204,15 @@ impl<S: Session> Connection<S> {
         if self.partial.is_empty() {
             let done = take(bytes, &mut news)?;
             if let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
-                self.partial.extend_from_slice(rest);
+                keep(&mut self.partial, rest);
             }
             return Ok(news);
         }
         self.partial.extend_from_slice(bytes);
         let done = take(&self.partial, &mut news)?.min(self.partial.len());
         self.partial.drain(..done);
-        if self.partial.is_empty() && self.partial.capacity() > KEEP {
-            self.partial = Vec::new();
+        if self.partial.is_empty() {
+            release(&mut self.partial);
         }
         Ok(news)
     }

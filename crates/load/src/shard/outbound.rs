@@ -16,6 +16,7 @@ use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Rate, Workload};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 /// A round of probes or end markers begins this long after the one before.
 const ROUND: Ns = SECOND;
@@ -40,6 +41,8 @@ pub struct Outbound {
     due: BinaryHeap<Reverse<(Ns, u32)>>,
     /// Publishers that can send, where there is none.
     able: Vec<u32>,
+    /// Takes turns with `able`, empty.
+    spare: Vec<u32>,
     sending: usize,
     said_sent: bool,
     said_drained: bool,
@@ -63,6 +66,7 @@ impl Outbound {
             stride: clock_stride(workload),
             due: BinaryHeap::new(),
             able: Vec::new(),
+            spare: Vec::new(),
             sending: 0,
             said_sent: false,
             said_drained: false,
@@ -200,27 +204,34 @@ impl<S: Session> Shard<'_, S> {
             if due > now {
                 return due.max(self.woke_ns + self.outbound.quantum_ns);
             }
-            self.outbound.due.pop();
             let index = index as usize;
             let give_up_ns = self.outbound.give_up_ns;
-            if self.outbound.clients[index].is_done() {
-                continue;
-            }
-            match self.outbound.clients[index].next(window, give_up_ns, now) {
-                Next::Done => self.outbound.sending -= 1,
-                Next::Wait(due) => self.outbound.due.push(Reverse((due, index as u32))),
-                Next::Send if self.connections[index].state != State::Up => {
-                    self.outbound.end(index, window);
+            let mut next = None;
+            if !self.outbound.clients[index].is_done() {
+                match self.outbound.clients[index].next(window, give_up_ns, now) {
+                    Next::Done => self.outbound.sending -= 1,
+                    Next::Wait(due) => next = Some(due),
+                    Next::Send if self.connections[index].state != State::Up => {
+                        self.outbound.end(index, window);
+                    }
+                    Next::Send => (now, next) = self.send_one(index, now, window),
                 }
-                Next::Send => now = self.send_one(index, now, window),
+            }
+            // It is still at the top: in its place, it moves once.
+            if let Some(mut top) = self.outbound.due.peek_mut() {
+                match next {
+                    Some(due) => top.0.0 = due,
+                    None => drop(PeekMut::pop(top)),
+                }
             }
         }
         now
     }
 
-    /// Sends one publisher's message; the time after it.
+    /// Sends one publisher's message: the time after it, and when the next one
+    /// is due, unless it has to wait for room.
     #[inline]
-    fn send_one(&mut self, index: usize, began: Ns, window: &Window) -> Ns {
+    fn send_one(&mut self, index: usize, began: Ns, window: &Window) -> (Ns, Option<Ns>) {
         let outbound = &mut self.outbound;
         let connection = &mut self.connections[index];
         let client = &mut outbound.clients[index];
@@ -231,17 +242,16 @@ impl<S: Session> Shard<'_, S> {
             || !connection.session.publish(&self.settings, &outbound.message, header.sequence, &mut outbound.bytes)
         {
             connection.blocked = true;
-            return clock::now();
+            return (clock::now(), None);
         }
         let written = connection.write(&outbound.bytes);
         let ended = clock::now();
         if let Some(recorder) = &mut outbound.recorder {
             client.accepted(recorder, began, ended);
         }
-        // Its next message, at once if that is due too.
-        outbound.due.push(Reverse((client.due_ns(window), index as u32)));
+        let due = client.due_ns(window);
         self.settle(index, written);
-        ended
+        (ended, Some(due))
     }
 
     /// Sends as fast as the server takes it, one connection after another.
@@ -249,10 +259,12 @@ impl<S: Session> Shard<'_, S> {
         if now < window.start_ns {
             return window.start_ns;
         }
-        let able = std::mem::take(&mut self.outbound.able);
-        for index in &able {
-            now = self.fill(*index as usize, now, window);
+        let spare = std::mem::take(&mut self.outbound.spare);
+        let mut able = std::mem::replace(&mut self.outbound.able, spare);
+        for index in able.drain(..) {
+            now = self.fill(index as usize, now, window);
         }
+        self.outbound.spare = able;
         self.counter.set(self.sent_so_far());
         if self.outbound.able.is_empty() { Ns::MAX } else { now }
     }

@@ -1,0 +1,96 @@
+//! What keeping account of a message costs: histograms and ledger, by the
+//! functions that the event loop calls, with no socket and no clock.
+//!
+//! `cargo bench -p pubmark-load --bench recording`
+
+use divan::counter::ItemsCount;
+use divan::{Bencher, black_box};
+use pubmark_load::publisher::Publisher;
+use pubmark_load::subscriber::{Incoming, ReceiveRecorder};
+use pubmark_load::window::Window;
+use pubmark_model::header::{Header, pattern};
+use pubmark_model::setting::{Settings, key, with_defaults};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::workload::Workload;
+use pubmark_stats::Histogram;
+
+fn main() {
+    divan::main();
+}
+
+/// Messages between two of a publisher's: 1,000 streams take turns, so that no
+/// stream's state is in the nearest cache just because it was used before.
+const STREAMS: u32 = 1_000;
+const MESSAGES: u32 = 100_000;
+
+fn workload() -> Workload {
+    let mut settings = Settings::new();
+    for (name, value) in [("pairs", "1000"), ("rate", "50"), ("duration", "60s"), ("warmup", "0s"), ("payload", "64B")]
+    {
+        if let Some(key) = key(name) {
+            settings.insert(name.into(), key.read(value).expect("a legal value"));
+        }
+    }
+    Workload::resolve(&with_defaults(settings)).expect("a legal workload")
+}
+
+/// Latencies from 20 µs to 4 ms, as scattered as real ones.
+fn latency(number: u32) -> Ns {
+    let mixed = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    20_000 + (mixed * mixed) % (4 * MILLISECOND)
+}
+
+/// A message that arrives: parsed, checked, entered into the ledger and into
+/// three histograms and the series.
+#[divan::bench]
+fn receive(bencher: Bencher) {
+    let workload = workload();
+    let window = Window::new(&workload, SECOND);
+    bencher
+        .counter(ItemsCount::new(MESSAGES))
+        .with_inputs(|| {
+            let mut recorder = ReceiveRecorder::new(&workload, 1);
+            recorder.start(window);
+            let clients: Vec<Incoming> = (0..STREAMS).map(|id| Incoming::new(&workload, id..id + 1)).collect();
+            (recorder, clients, pattern(64))
+        })
+        .bench_local_refs(|(recorder, clients, message)| {
+            for number in 0..MESSAGES {
+                let (publisher, sequence) = (number % STREAMS, number / STREAMS);
+                let intended_ns = SECOND + u64::from(number) * 20_000;
+                let header = Header { intended_ns, publisher, sequence, sent_ns: Some(intended_ns + 9_000) };
+                let _ = header.write(message);
+                clients[publisher as usize].arrived(recorder, black_box(message), intended_ns + latency(number));
+            }
+        });
+}
+
+/// A message that is sent: due, stamped, and entered into two histograms and
+/// the series.
+#[divan::bench]
+fn send(bencher: Bencher) {
+    let workload = workload();
+    let window = Window::new(&workload, SECOND);
+    bencher
+        .counter(ItemsCount::new(MESSAGES))
+        .with_inputs(|| -> Vec<Publisher> { (0..8).map(|id| Publisher::new(&workload, id, window, 1 << 20)).collect() })
+        .bench_local_refs(|publishers| {
+            for number in 0..MESSAGES {
+                let publisher = &mut publishers[number as usize % 8];
+                let now = SECOND + u64::from(number / 8 + 1) * 20 * MILLISECOND + latency(number);
+                black_box(publisher.next(now));
+                black_box(publisher.message(now));
+                publisher.accepted(now, now + 5_000);
+            }
+        });
+}
+
+/// The reference: one value into one histogram.
+#[divan::bench]
+fn one_histogram(bencher: Bencher) {
+    bencher.counter(ItemsCount::new(MESSAGES)).with_inputs(Histogram::latency).bench_local_refs(|histogram| {
+        for number in 0..MESSAGES {
+            histogram.record(black_box(latency(number)));
+        }
+    });
+}

@@ -1,0 +1,240 @@
+//! No message costs an allocation: whole event loops are played on real
+//! sockets, with few messages and with many, and ask for memory as often.
+
+use allocation_counter::measure;
+use pubmark_load::clock;
+use pubmark_load::drivers::mqtt::Mqtt;
+use pubmark_load::outcome::Outcome;
+use pubmark_load::shard::{Assignment, Bell, Dial, play};
+use pubmark_load::threads::{Control, Counter, Crew, Report};
+use pubmark_model::endpoint::Endpoint;
+use pubmark_model::header::{END, Header, PROBE, pattern};
+use pubmark_model::options::Options;
+use pubmark_model::protocol::{Client, PublisherTotal, Role};
+use pubmark_model::setting::{Settings, key, with_defaults};
+use pubmark_model::units::{MILLISECOND, SECOND};
+use pubmark_model::workload::Workload;
+use pubmark_wire::mqtt::server::{self, Packet};
+use pubmark_wire::mqtt::{Ack, Connack, Publish, Qos, Version, encode};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Growth of what doubles: buffers, rings, ledgers, whose number of steps is
+/// the logarithm of how many messages there are.
+const GROWTH_STEPS: u64 = 40;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn workload(pairs: &[(&str, &str)]) -> Workload {
+    let mut settings = Settings::new();
+    for (name, value) in pairs {
+        settings.insert((*name).into(), key(name).unwrap().read(value).unwrap());
+    }
+    Workload::resolve(&with_defaults(settings)).unwrap()
+}
+
+/// A loop of one role, being played; `Receiver` tells what it reports.
+struct Played {
+    crew: Arc<Crew>,
+    bell: Bell,
+    reports: Receiver<Report>,
+    thread: JoinHandle<(u64, Outcome)>,
+}
+
+impl Played {
+    fn start(workload: &Workload, role: Role, to: SocketAddr, options: Options) -> Played {
+        let crew = Arc::new(Crew { workload: workload.clone(), control: Control::default() });
+        let (bell, (sender, reports)) = (Bell::new().unwrap(), channel());
+        let count = if role == Role::Publisher { workload.publishers } else { workload.subscribers };
+        let client = |id| Client { role, id, bind: None, connect: Vec::new(), hears_first: id, hears_count: 1 };
+        let assignment = Assignment {
+            clients: (0..count).map(client).collect(),
+            endpoint: Endpoint::parse(&format!("mqtt://{to}")).unwrap(),
+            dial: Dial { to, sources: Vec::new(), nodelay: true, buffer_bytes: 0, tls: None, websocket: None },
+            run: "r".into(),
+            connect_per_s: 1e6,
+            options,
+            cpus: Vec::new(),
+            counter: Arc::new(Counter::default()),
+        };
+        let (theirs, ours) = (crew.clone(), bell.clone());
+        let thread = std::thread::spawn(move || {
+            let mut outcome = None;
+            let used = measure(|| outcome = Some(play::<Mqtt>(assignment, &theirs, &sender, ours)));
+            (used.count_total, outcome.unwrap().unwrap())
+        });
+        Played { crew, bell, reports, thread }
+    }
+
+    fn await_report(&self, what: &str, mut wanted: impl FnMut(Report) -> bool) {
+        while !wanted(self.reports.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no report: {what}"))) {}
+    }
+
+    /// Allocations of the whole life of the loop.
+    fn end(self) -> (u64, Outcome) {
+        self.crew.control.stop();
+        self.bell.ring();
+        self.thread.join().unwrap()
+    }
+}
+
+/// Takes a connection and its CONNECT, and hands on each further packet.
+fn converse(mut stream: TcpStream, mut answer: impl FnMut(Packet<'_>, &mut Vec<u8>) -> bool) {
+    let (mut bytes, mut buffer, mut greeted) = (Vec::new(), vec![0; 1 << 16], false);
+    loop {
+        let count = stream.read(&mut buffer).unwrap_or(0);
+        if count == 0 {
+            return;
+        }
+        bytes.extend_from_slice(&buffer[..count]);
+        let (mut done, mut out) = (0, Vec::new());
+        if !greeted && let Some((version, _, used)) = server::connect(&bytes).unwrap() {
+            (done, greeted) = (used, true);
+            encode::connack(&mut out, version, &Connack::new(0)).unwrap();
+        }
+        while greeted && let Some((packet, used)) = server::decode(&bytes[done..], Version::V3_1_1).unwrap() {
+            if !answer(packet, &mut out) {
+                let _ = stream.write_all(&out);
+                return;
+            }
+            done += used;
+        }
+        bytes.drain(..done);
+        if stream.write_all(&out).is_err() {
+            return;
+        }
+    }
+}
+
+/// Messages sent, and allocations made, by two publishers at this rate.
+fn publish(rate: &str, qos: &str) -> (u64, u64) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                converse(stream, |packet, out| {
+                    if let Packet::Publish(Publish { qos: Qos::AtLeastOnce, id, .. }) = packet {
+                        encode::puback(out, Version::V3_1_1, Ack { id, reason: 0 });
+                    }
+                    true
+                });
+            });
+        }
+    });
+    let workload = workload(&[("pairs", "2"), ("rate", rate), ("qos", qos), ("warmup", "0s"), ("duration", "500ms")]);
+    let options: Options = [("inflight".to_owned(), 65_535.into()), ("coalesce".to_owned(), 65_536.into())].into();
+    let played = Played::start(&workload, Role::Publisher, to, options);
+    played.await_report("ready", |report| matches!(report, Report::Ready));
+    played.crew.control.start(clock::now() + 20 * MILLISECOND);
+    played.bell.ring();
+    let mut totals = Vec::new();
+    played.await_report("sent", |report| match report {
+        Report::Sent(sent) => {
+            totals = sent;
+            true
+        }
+        _ => false,
+    });
+    let sent = totals.iter().map(|total: &PublisherTotal| total.sent).sum();
+    (sent, played.end().0)
+}
+
+#[test]
+fn a_message_that_is_sent_costs_no_allocation() {
+    for (few, many, qos) in [("20", "20000", "0"), ("20", "20000", "1"), ("20", "max", "0")] {
+        let ((few_sent, few_made), (many_sent, many_made)) = (publish(few, qos), publish(many, qos));
+        assert!(many_sent > 500 * few_sent, "{few_sent} and {many_sent} messages");
+        assert!(
+            many_made < few_made + GROWTH_STEPS,
+            "QoS {qos}: {few_made} allocations for {few_sent} messages, {many_made} for {many_sent}"
+        );
+    }
+}
+
+/// Allocations made by a subscriber that gets so many messages, a part of them
+/// in each write.
+fn subscribe(count: u32, qos: Qos) -> u64 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap();
+    let qos_text = (qos as u8).to_string();
+    let workload = workload(&[
+        ("pairs", "1"),
+        ("rate", "100000"),
+        ("qos", &qos_text),
+        ("warmup", "0s"),
+        ("duration", "1s"),
+        ("payload", "200B"),
+    ]);
+    let (go, gone) = channel::<u64>();
+    let server = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut to_client = stream.try_clone().unwrap();
+        converse(stream, |packet, out| {
+            if let Packet::Subscribe { id, .. } = packet {
+                encode::suback(out, Version::V3_1_1, id, &[qos as u8], None).unwrap();
+                return false;
+            }
+            true
+        });
+        let mut payload = pattern(200);
+        let mut message = |intended_ns, sequence, out: &mut Vec<u8>| {
+            let header = Header { intended_ns, publisher: 0, sequence, sent_ns: Some(intended_ns) };
+            assert!(header.write(&mut payload));
+            let id = (sequence % 60_000) as u16 + 1;
+            let (topic, payload) = ("pubmark/r/0", &payload[..]);
+            let publish = Publish { dup: false, qos, retain: false, topic, id, alias: None, payload };
+            encode::publish(out, Version::V3_1_1, &publish).unwrap();
+        };
+        let mut out = Vec::new();
+        message(clock::now(), PROBE, &mut out);
+        to_client.write_all(&out).unwrap();
+        let mut acks = to_client.try_clone().unwrap();
+        let acknowledged = std::thread::spawn(move || while acks.read(&mut [0; 1 << 16]).unwrap_or(0) > 0 {});
+        let start_ns = gone.recv_timeout(PATIENCE).unwrap();
+        for first in (0..count).step_by(100) {
+            out.clear();
+            (first..(first + 100).min(count)).for_each(|sequence| message(start_ns, sequence, &mut out));
+            // Pieces that end anywhere: beginnings of messages are kept until the rest is there.
+            for piece in out.chunks(7_777) {
+                to_client.write_all(piece).unwrap();
+            }
+        }
+        out.clear();
+        message(clock::now(), END, &mut out);
+        to_client.write_all(&out).unwrap();
+        acknowledged.join().unwrap();
+    });
+    let options: Options = [("inflight".to_owned(), 65_535.into())].into();
+    let played = Played::start(&workload, Role::Subscriber, to, options);
+    played.await_report("ready", |report| matches!(report, Report::Ready));
+    let start_ns = clock::now();
+    played.crew.control.start(start_ns);
+    played.bell.ring();
+    go.send(start_ns).unwrap();
+    let total = PublisherTotal {
+        publisher: 0,
+        sent: count.into(),
+        window_first: 0,
+        window_end: count.into(),
+        offered: count.into(),
+    };
+    played.crew.control.drain(vec![total], clock::now() + 30 * SECOND);
+    played.bell.ring();
+    played.await_report("drained", |report| matches!(report, Report::Drained));
+    let (made, outcome) = played.end();
+    server.join().unwrap();
+    assert_eq!(outcome.receipts.unwrap().received(), u64::from(count), "not everything arrived");
+    made
+}
+
+#[test]
+fn a_message_that_arrives_costs_no_allocation() {
+    for qos in [Qos::AtMostOnce, Qos::AtLeastOnce] {
+        let (few, many) = (subscribe(100, qos), subscribe(50_000, qos));
+        assert!(many < few + GROWTH_STEPS, "{qos:?}: {few} allocations for 100 messages, {many} for 50,000");
+    }
+}
