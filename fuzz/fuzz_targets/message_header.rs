@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pubmark_load::subscriber::Subscriber;
+use pubmark_load::subscriber::{Subscriber, Totals};
 use pubmark_load::window::Window;
 use pubmark_model::header::{END, Header, PROBE, pattern};
 use pubmark_model::protocol::PublisherTotal;
@@ -128,7 +128,7 @@ fuzz_target!(|input: &[u8]| {
     for _ in 0..flags >> 4 {
         script.play(&mut subscriber, &mut next);
     }
-    assert_eq!(subscriber.received(), 0, "nothing counts before the start");
+    assert_eq!(subscriber.recorder().received(), 0, "nothing counts before the start");
     subscriber.start(Window::new(&workload, START));
     let (first, end) = (script.number::<1>(), script.number::<2>());
     while script.play(&mut subscriber, &mut next) {}
@@ -142,23 +142,29 @@ fuzz_target!(|input: &[u8]| {
             offered: end,
         })
         .collect();
+    let totals = Totals::new(&totals);
     let _ = (subscriber.complete(&totals, true), subscriber.complete(&totals, false));
     subscriber.close(&totals);
+    assert_eq!(subscriber.incoming().unheard().is_empty(), subscriber.heard_all());
 
-    let counts = subscriber.counts();
-    let distinct: u64 = subscriber.seen().map(|(_, seen)| seen.count(0, seen.highest())).sum();
-    let (latency, service) = subscriber.latencies();
+    let (incoming, recorder) = subscriber.into_parts();
+    let (counts, received) = (recorder.counts(), recorder.received());
+    let distinct = incoming.distinct();
+    let (latency, service) = recorder.latencies();
     let known_damage = counts.corrupted - counts.unidentified;
     assert!(workload.competing() || counts.delivered <= counts.expected, "{counts:?}");
-    assert!(counts.delivered <= distinct && distinct + counts.duplicated <= subscriber.received(), "{counts:?}");
+    assert!(counts.delivered <= distinct && distinct + counts.duplicated <= received, "{counts:?}");
     assert!(counts.reordered <= distinct, "{counts:?}");
     assert!(latency.count() + counts.negative + known_damage <= distinct, "{counts:?}");
-    assert!(service.count() <= latency.count() && subscriber.jitter().1 <= latency.count());
-    let (arrived, last) = subscriber.arrivals();
-    let (slices, histograms) = subscriber.slices();
+    assert!(service.count() <= latency.count() && recorder.jitter().1 <= latency.count());
+    let (arrived, last) = recorder.arrivals();
+    let (slices, histograms) = recorder.slices();
     assert_eq!(slices.iter().sum::<u64>(), arrived);
     assert!(histograms.iter().map(|slice| slice.count()).sum::<u64>() <= latency.count());
     assert!(arrived <= distinct && (last.is_none() || distinct > 0));
-    assert_eq!(subscriber.stalls().longest_ns > 0, subscriber.stalls().count > 0);
-    assert_eq!(subscriber.unheard().is_empty(), subscriber.heard_all());
+    assert_eq!(recorder.stalls().longest_ns > 0, recorder.stalls().count > 0);
+    let missing: u64 = incoming.missing(&totals).iter().map(|(_, first, end)| end - first).sum();
+    assert!(workload.competing() || missing == counts.expected - counts.delivered, "{counts:?}");
+    let marks: u64 = incoming.into_seen().map(|(_, seen)| seen.count(0, seen.highest())).sum();
+    assert_eq!(marks, distinct);
 });

@@ -19,7 +19,7 @@ use crate::subscriber::{Incoming, ReceiveRecorder, Totals};
 use crate::threads::{Counter, Crew, Report, pin};
 use crate::topics;
 use crate::window::Window;
-pub use carrier::{Dial, TlsDial, WebSocketDial};
+pub use carrier::{Dial, TlsDial, WebSocket, WebSocketDial};
 use connection::{Connection, Loss, News, State};
 use outbound::Outbound;
 use pubmark_model::endpoint::Endpoint;

@@ -30,5 +30,5 @@ pub use analysis::{CellResult, ReasonCount, Status};
 pub use claims::{ClaimResult, Outcome, PartResult};
 pub use figures::{Column, Figures};
 pub use points::{Point, REFERENCES};
-pub use records::{LINE_BYTES_MAX, ReadError, Records, read_records};
+pub use records::{LINE_BYTES_MAX, ReadError, Records, read_records, read_records_from};
 pub use report::{Counts, Report, ReportError};

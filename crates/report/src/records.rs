@@ -92,10 +92,14 @@ pub fn read_records(dir: &Path) -> Result<Records, ReadError> {
         }
         Err(source) => return Err(ReadError::Io { path, source }),
     };
-    read(BufReader::new(file), path)
+    read_records_from(BufReader::new(file), path)
 }
 
-fn read(mut input: impl BufRead, path: PathBuf) -> Result<Records, ReadError> {
+/// Reads records from anywhere; `path` is what errors name.
+///
+/// # Errors
+/// As [`read_records`].
+pub fn read_records_from(mut input: impl BufRead, path: PathBuf) -> Result<Records, ReadError> {
     let mut records = Records::default();
     let mut line = Vec::new();
     for number in 1.. {
@@ -172,7 +176,7 @@ mod tests {
     #[test]
     fn an_endless_line_is_refused_before_it_fills_memory() {
         let endless = BufReader::new(io::repeat(b' '));
-        let error = read(endless, PathBuf::from("runs.jsonl")).unwrap_err();
+        let error = read_records_from(endless, PathBuf::from("runs.jsonl")).unwrap_err();
         assert!(matches!(error, ReadError::TooLong { line: 1, .. }), "{error}");
     }
 }

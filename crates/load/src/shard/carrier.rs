@@ -15,7 +15,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 pub use tls::TlsDial;
-pub use websocket::WebSocketDial;
+pub use websocket::{WebSocket, WebSocketDial};
 
 /// How connections are made.
 #[derive(Clone, Debug)]

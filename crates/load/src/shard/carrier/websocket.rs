@@ -80,6 +80,10 @@ struct Frame {
 }
 
 impl WebSocket {
+    /// A client that begins with its request.
+    ///
+    /// # Errors
+    /// Where the kernel has no random numbers.
     pub fn new(dial: &WebSocketDial) -> io::Result<WebSocket> {
         let mut random = [0; 24];
         SystemRandom::new().fill(&mut random).map_err(|_| io::Error::other("no random numbers are to be had"))?;
@@ -105,16 +109,21 @@ impl WebSocket {
         })
     }
 
+    /// Bytes that wait for the wire.
+    pub fn waiting(&self) -> &[u8] {
+        &self.out[self.written..]
+    }
+
     /// Whether bytes wait for the wire.
-    pub fn is_behind(&self) -> bool {
+    pub(super) fn is_behind(&self) -> bool {
         self.written < self.out.len()
     }
 
     /// Writes what waits, as far as the wire takes it.
-    pub fn flush(&mut self, wire: &mut Wire) -> io::Result<()> {
+    pub(super) fn flush(&mut self, wire: &mut Wire) -> io::Result<()> {
         wire.flush()?;
         while self.is_behind() {
-            match wire.write(&self.out[self.written..]) {
+            match wire.write(self.waiting()) {
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -130,7 +139,7 @@ impl WebSocket {
     }
 
     /// Frames bytes and writes them. Before the handshake is over, they are only kept.
-    pub fn write(&mut self, wire: &mut Wire, bytes: &[u8]) -> io::Result<usize> {
+    pub(super) fn write(&mut self, wire: &mut Wire, bytes: &[u8]) -> io::Result<usize> {
         let payload = &bytes[..bytes.len().min(MAX_FRAME)];
         if self.key.is_some() {
             if self.early.len() > MAX_FRAME {
@@ -165,7 +174,7 @@ impl WebSocket {
     }
 
     /// Reads what is there, without its frames. Control frames are answered.
-    pub fn read(&mut self, wire: &mut Wire, into: &mut [u8]) -> io::Result<(usize, bool)> {
+    pub(super) fn read(&mut self, wire: &mut Wire, into: &mut [u8]) -> io::Result<(usize, bool)> {
         loop {
             if let Some(why) = self.closed.take() {
                 return Err(io::Error::new(ErrorKind::ConnectionAborted, why));
@@ -178,11 +187,7 @@ impl WebSocket {
                 }
                 read => read?,
             };
-            let mut from = 0;
-            if self.key.is_some() {
-                from = self.take_head(&into[..count])?;
-            }
-            count = self.unframe(&mut into[..count], from)?;
+            count = self.input(&mut into[..count])?;
             self.flush(wire)?;
             let more = more || self.closed.is_some();
             if count > 0 {
@@ -192,6 +197,16 @@ impl WebSocket {
                 return Err(ErrorKind::WouldBlock.into());
             }
         }
+    }
+
+    /// Takes what has arrived, and moves the payload that is in it to its
+    /// beginning; how long that is. What is to be answered waits for the wire.
+    ///
+    /// # Errors
+    /// Where the peer does not speak WebSocket, or breaks its rules.
+    pub fn input(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let from = if self.key.is_some() { self.take_head(bytes)? } else { 0 };
+        self.unframe(bytes, from)
     }
 
     /// The peer closed the connection: that it may, but not just now.
@@ -280,7 +295,7 @@ impl WebSocket {
     }
 
     /// Says that nothing more will be written.
-    pub fn finish(&mut self, wire: &mut Wire) -> io::Result<()> {
+    pub(super) fn finish(&mut self, wire: &mut Wire) -> io::Result<()> {
         if self.key.is_none() && !std::mem::replace(&mut self.said_close, true) {
             self.put(CLOSE, &1000u16.to_be_bytes());
         }
