@@ -102,7 +102,7 @@ impl Tally {
         self.latency.record(now.saturating_sub(intended_ns));
     }
 
-    /// As one line of JSON.
+    /// As one line of JSON. The histogram is encoded as in a run's record.
     pub fn json(&self) -> String {
         let summary = serde_json::json!({
             "counts": self.counts,
@@ -110,6 +110,7 @@ impl Tally {
             "relayed": self.relayed,
             "release_error_ns": Summary::of(&self.release_error),
             "latency_ns": Summary::of(&self.latency),
+            "latency_histogram": (!self.latency.is_empty()).then(|| self.latency.encode()),
         });
         summary.to_string()
     }
