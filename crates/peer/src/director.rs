@@ -94,7 +94,7 @@ impl Director {
     }
 
     /// A message has come at `now`; whether it is to be acknowledged. Probes,
-    /// end markers and what is no message of pubmark's meet no fault: they pass
+    /// end markers and what is too short for a header meet no fault: they pass
     /// at once, an end marker behind all that its publisher sent before it.
     pub fn arrived(&mut self, topic: &[u8], payload: &[u8], qos: u8, now: Ns) -> bool {
         let header = Header::read(payload);
@@ -138,13 +138,14 @@ impl Director {
             counts.corrupted += one;
         }
         let line = self.lines.entry(publisher).or_default();
-        let mut at_ns = script.delay.as_ref().map_or(now, |delay| intended_ns + delay.of(publisher, sequence));
+        let mut at_ns =
+            script.delay.as_ref().map_or(now, |delay| intended_ns.saturating_add(delay.of(publisher, sequence)));
         if script.ordered {
             at_ns = at_ns.max(line.last_ns);
         }
-        let stalled_until = self
-            .origin_ns
-            .and_then(|origin| script.stalled_until(at_ns.checked_sub(origin)?).map(|until| origin + until));
+        let stalled_until = self.origin_ns.and_then(|origin| {
+            script.stalled_until(at_ns.checked_sub(origin)?).map(|until| origin.saturating_add(until))
+        });
         counts.stalled += u64::from(stalled_until.is_some()) * one;
         at_ns = stalled_until.unwrap_or(at_ns);
         line.last_ns = line.last_ns.max(at_ns);

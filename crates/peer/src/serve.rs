@@ -35,7 +35,7 @@ const RELEASES: usize = 256;
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
 /// Beyond so many bytes on their way nothing more is read.
-const HELD_BYTES_MAX: usize = 256 << 20;
+const HELD_BYTES_MAX: usize = 64 << 20;
 /// Numbers among the connections.
 const LISTENER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
@@ -108,6 +108,14 @@ struct Server<'a, S> {
     muted: BinaryHeap<Reverse<(Ns, usize)>>,
 }
 
+/// A message for the very client that publishes it.
+struct Own {
+    listener: Listener,
+    topic: Box<[u8]>,
+    payload: Box<[u8]>,
+    qos: u8,
+}
+
 /// What messages reach: apart, because it changes while one client is heard.
 struct World<S> {
     /// Numbers are never used again.
@@ -118,7 +126,7 @@ struct World<S> {
     /// Bytes that wait to be written.
     pending: usize,
     /// Messages for the client that is just being heard.
-    own: Vec<(Listener, Box<[u8]>, Box<[u8]>, u8)>,
+    own: Vec<Own>,
     relayed: u64,
 }
 
@@ -135,7 +143,7 @@ impl<S: Speech> World<S> {
                     self.dirty.push(listener.client);
                 }
             }
-            _ => self.own.push((listener, topic.into(), payload.into(), qos)),
+            _ => self.own.push(Own { listener, topic: topic.into(), payload: payload.into(), qos }),
         }
     }
 
@@ -422,7 +430,7 @@ impl<'a, S: Speech> Server<'a, S> {
                 self.world.own.clear();
                 return self.end(index);
             }
-            for (listener, topic, payload, qos) in std::mem::take(&mut self.world.own) {
+            for Own { listener, topic, payload, qos } in std::mem::take(&mut self.world.own) {
                 self.world.deliver(listener, &topic, &payload, qos);
             }
             // Less than there was room for: there is no more, or an event will tell.

@@ -239,6 +239,25 @@ fn latencies(protocol: &str, script: &str, window_ms: Ns, arguments: &[&str]) ->
     panic!("{protocol} {script}: late in each of {ATTEMPTS} runs: {late:?}\n{}", said.join("\n"));
 }
 
+/// The comparison itself: an instrument that reports too much or too little is found out.
+#[test]
+fn a_wrong_instrument_is_told_from_a_busy_machine() {
+    let _alone = alone();
+    let mut run = latencies("mqtt", FIXED, 1_500, &[]);
+    let truth = known(FIXED, 1_500, 10, 100);
+    let right = run.bench.record["latency_ns"].clone();
+    for (name, _) in PERCENTILES {
+        let reported = right[name].as_u64().unwrap();
+        for (wrong, wanted) in [(9_800_000, Found::Early), (reported + 200_000 + 2 * run.noise_ns(), Found::Late)] {
+            run.bench.record["latency_ns"][name] = wrong.into();
+            let compared = compare(&run, &truth);
+            let (found, words) = compared.iter().find(|(found, _)| *found != Found::Right).unwrap();
+            assert!(*found == wanted && words.starts_with(name), "{words}");
+        }
+        run.bench.record["latency_ns"] = right.clone();
+    }
+}
+
 const FIXED: &str = "delay = { fixed = \"10ms\" }";
 const UNIFORM: &str = "delay = { uniform = [\"1ms\", \"21ms\"] }";
 const BIMODAL: &str = "delay = { quantiles = [[0.0, \"2ms\"], [0.99, \"2ms\"], [0.99, \"200ms\"], [1.0, \"200ms\"]] }";

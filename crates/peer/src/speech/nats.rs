@@ -8,11 +8,17 @@ use pubmark_wire::nats::{FromClient, FromServer};
 
 const INFO: &[u8] = br#"{"server_id":"PEER","server_name":"pubmark-peer","version":"0.0.0-peer","proto":1,"headers":false,"max_payload":67108864,"auth_required":false,"tls_required":false}"#;
 
+struct Subscription {
+    /// As the client calls it.
+    name: Box<[u8]>,
+    subject: Box<[u8]>,
+}
+
 /// One connection.
 pub struct Nats {
     denied: bool,
-    /// Subscriptions: the client's name and the subject of each; an ended one stays, empty.
-    subscriptions: Vec<(Box<[u8]>, Box<[u8]>)>,
+    /// By token; one that has ended stays, without a name.
+    subscriptions: Vec<Subscription>,
 }
 
 impl Speech for Nats {
@@ -41,7 +47,7 @@ impl Speech for Nats {
                 FromClient::Subscribe { subject, group, subscription } => match (filter(subject), group) {
                     (Some(filter), None) => {
                         hub(Ask::Subscribe(filter, self.subscriptions.len() as u32));
-                        self.subscriptions.push((subscription.into(), subject.into()));
+                        self.subscriptions.push(Subscription { name: subscription.into(), subject: subject.into() });
                     }
                     _ => FromServer::Error(b"Invalid Subject").put(out),
                 },
@@ -55,20 +61,20 @@ impl Speech for Nats {
     }
 
     fn deliver(&mut self, token: u32, topic: &[u8], payload: &[u8], _: u8, out: &mut Vec<u8>) {
-        if let Some((subscription, _)) = self.subscriptions.get(token as usize) {
-            FromServer::Message { subject: topic, subscription, reply: None, headers: &[], payload }.put(out);
+        if let Some(Subscription { name, .. }) = self.subscriptions.get(token as usize) {
+            FromServer::Message { subject: topic, subscription: name, reply: None, headers: &[], payload }.put(out);
         }
     }
 }
 
 impl Nats {
     fn unsubscribe(&mut self, name: &[u8], hub: &mut Hub<'_>) {
-        for (token, (subscription, subject)) in self.subscriptions.iter_mut().enumerate() {
-            if **subscription == *name {
-                if let Some(filter) = filter(subject) {
+        for (token, subscription) in self.subscriptions.iter_mut().enumerate() {
+            if *subscription.name == *name {
+                if let Some(filter) = filter(&subscription.subject) {
                     hub(Ask::Unsubscribe(filter, token as u32));
                 }
-                *subscription = Box::default();
+                subscription.name = Box::default();
             }
         }
     }
