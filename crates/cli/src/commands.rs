@@ -4,6 +4,7 @@ mod agent;
 mod bench;
 mod doctor;
 mod keep;
+mod peer;
 mod report;
 mod run;
 mod studies;
@@ -29,6 +30,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         Command::AgentCheck(args) => agent::check(&args),
         Command::Keep => keep::keep(),
         Command::Launch(args) => keep::launch(args),
+        Command::Peer(args) => peer::peer(&args),
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut Arguments::command(), "pubmark", &mut script);

@@ -4,6 +4,7 @@
 mod brokers;
 mod errors;
 mod heavy;
+mod known_answers;
 mod libraries;
 mod lifecycle;
 mod mock;
