@@ -30,7 +30,7 @@ fn options(changes: &[(&str, &str)]) -> Options {
 
 fn try_settings(url: &str, qos: u8, durable: bool, changes: &[(&str, &str)]) -> Result<Settings, String> {
     let (endpoint, options) = (Endpoint::parse(url).unwrap(), options(changes));
-    Mqtt::settings(&Terms { endpoint: &endpoint, qos, durable, options: &options })
+    Mqtt::settings(&Terms { endpoint: &endpoint, qos, durable, reconnect: false, options: &options })
 }
 
 fn settings(version: Version, qos: u8) -> Settings {
