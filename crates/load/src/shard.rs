@@ -11,6 +11,8 @@ mod connection;
 mod farewell;
 mod outbound;
 mod ramp;
+#[cfg(test)]
+mod tests;
 
 use crate::clock;
 use crate::outcome::{Connecting, Outcome};

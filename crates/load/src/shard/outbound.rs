@@ -9,7 +9,7 @@ use crate::publisher::{InFlight, Marker, Next, Outgoing, SendRecorder, give_up_n
 use crate::session::{Copies, Session};
 use crate::threads::Report;
 use crate::window::{Window, clock_stride};
-use pubmark_model::header::{END, Header, MIN_LEN, PROBE, pattern};
+use pubmark_model::header::{END, MIN_LEN, PROBE, pattern};
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::Client;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};

@@ -1,5 +1,7 @@
 //! Conversations with a server that the tests play.
 
+mod resuming;
+
 use super::*;
 use proptest::prelude::*;
 use pubmark_model::endpoint::Endpoint;
