@@ -338,7 +338,9 @@ impl<'a, S: Session> Shard<'a, S> {
             let over = if competing {
                 quiet
             } else {
-                client.complete(totals, false, false) || (quiet && !returning && client.ended())
+                // Where clients come back, what is here may come once more.
+                let complete = client.complete(totals, false, false);
+                if returning { complete && quiet } else { complete || (quiet && client.ended()) }
             };
             up && !over && now < *deadline_ns
         });

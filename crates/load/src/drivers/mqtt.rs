@@ -157,19 +157,7 @@ impl Session for Mqtt {
     }
 
     fn open(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
-        let remembered = settings.remembers(part);
-        let connect = Connect {
-            client_id: &part.name,
-            clean_start: !remembered,
-            keep_alive_s: settings.keep_alive_s,
-            user: settings.user.as_deref(),
-            password: settings.password.as_deref().map(str::as_bytes),
-            will: None,
-            session_expiry_s: if remembered { REMEMBERED_S } else { 0 },
-            receive_maximum: u16::MAX,
-        };
-        // Names are short, and the settings have been checked: it fits.
-        let _ = encode::connect(out, settings.version, &connect);
+        settings.connect(part, settings.remembers(part), out);
     }
 
     fn resume(&mut self, settings: &Settings, part: &Part) {
@@ -281,12 +269,36 @@ impl Session for Mqtt {
         encode::disconnect(out, settings.version, 0, remembered.then_some(0));
     }
 
+    /// A farewell of MQTT 3.1.1 leaves the session behind; a clean one in its
+    /// place does not.
+    fn erase(settings: &Settings, part: &Part, parted: bool, out: &mut Vec<u8>) {
+        if settings.resumes && (settings.version == Version::V3_1_1 || !parted) {
+            settings.connect(part, false, out);
+            encode::disconnect(out, settings.version, 0, None);
+        }
+    }
+
     fn unacknowledged(&self) -> usize {
         usize::from(self.unacknowledged)
     }
 }
 
 impl Settings {
+    fn connect(&self, part: &Part, remembered: bool, out: &mut Vec<u8>) {
+        let connect = Connect {
+            client_id: &part.name,
+            clean_start: !remembered,
+            keep_alive_s: self.keep_alive_s,
+            user: self.user.as_deref(),
+            password: self.password.as_deref().map(str::as_bytes),
+            will: None,
+            session_expiry_s: if remembered { REMEMBERED_S } else { 0 },
+            receive_maximum: u16::MAX,
+        };
+        // Names are short, and the settings have been checked: it fits.
+        let _ = encode::connect(out, self.version, &connect);
+    }
+
     /// Whether the server is to keep the client's session over its connections.
     fn remembers(&self, part: &Part) -> bool {
         self.resumes || (self.durable && part.role == Role::Subscriber)

@@ -22,7 +22,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Messages of the publisher.
 const COUNT: u64 = 300;
 
-fn workload(qos: Qos) -> Workload {
+fn workload(qos: Qos, reconnect: bool) -> Workload {
     let qos = (qos as u8).to_string();
     let mut settings = Settings::new();
     for (name, value) in [
@@ -37,7 +37,7 @@ fn workload(qos: Qos) -> Workload {
     ] {
         settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
     }
-    Workload { reconnect: true, ..Workload::resolve(&with_defaults(settings)).unwrap() }
+    Workload { reconnect, ..Workload::resolve(&with_defaults(settings)).unwrap() }
 }
 
 /// A run of one publisher and one subscriber, each on a thread.
@@ -89,8 +89,15 @@ impl Stage {
 
 /// What the publisher, the subscriber and the broker say of a run.
 fn run(qos: Qos, version: &str, script: Script) -> (AgentResult, AgentResult, Broker) {
+    let (publisher, subscriber, broker) = run_workload(workload(qos, true), version, script);
+    assert_eq!(broker.remembered(), [""; 0], "nothing is left at the server");
+    (publisher, subscriber, broker)
+}
+
+fn run_workload(workload: Workload, version: &str, script: Script) -> (AgentResult, AgentResult, Broker) {
+    let (qos, drain_ns) = (Qos::from_number(workload.qos).unwrap(), workload.drain_ns);
     let broker = Broker::start(qos, script);
-    let crew = Arc::new(Crew { workload: workload(qos), control: Control::default() });
+    let crew = Arc::new(Crew { workload, control: Control::default() });
     let mut stage = Stage { crew: crew.clone(), reports: channel(), bells: Vec::new(), threads: Vec::new() };
     stage.enter(Role::Subscriber, &broker, version);
     stage.await_reports(1, |report| matches!(report, Report::Connected).then_some(()));
@@ -99,7 +106,7 @@ fn run(qos: Qos, version: &str, script: Script) -> (AgentResult, AgentResult, Br
     crew.control.start(clock::now() + 50 * MILLISECOND);
     stage.ring();
     let totals = stage.await_reports(1, |report| if let Report::Sent(totals) = report { Some(totals) } else { None });
-    crew.control.drain(totals.concat(), clock::now() + 30 * SECOND);
+    crew.control.drain(totals.concat(), clock::now() + drain_ns);
     stage.ring();
     let draining = if qos == Qos::AtMostOnce { 1 } else { 2 };
     stage.await_reports(draining, |report| matches!(report, Report::Drained).then_some(()));
@@ -137,7 +144,7 @@ fn losses(result: &AgentResult) -> (u64, u64, u64) {
 #[test]
 fn at_qos_1_what_was_not_acknowledged_comes_twice() {
     for (version, forgets) in [("3.1.1", false), ("5", false), ("5", true)] {
-        let script = Script { at_publish: sequences(&[0, 20, 21, 150, 299]), forgets, refuses: 2, ..Script::default() };
+        let script = Script { at_publish: sequences(&[0, 20, 21, 150, 298]), forgets, refuses: 2, ..Script::default() };
         let (publisher, subscriber, broker) = run(Qos::AtLeastOnce, version, script);
         let world = broker.world();
         assert_whole(&publisher, &subscriber, &world);
@@ -156,6 +163,7 @@ fn at_qos_2_nothing_comes_twice() {
             at_publish: sequences(&[3, 100]),
             at_release: sequences(&[50, 101]),
             at_delivery: sequences(&[70, 200]),
+            resets: true,
             ..Script::default()
         };
         let (publisher, subscriber, broker) = run(Qos::ExactlyOnce, version, script);
@@ -177,6 +185,19 @@ fn a_subscriber_that_was_away_gets_what_was_kept_for_it() {
     assert_eq!((losses(&publisher), losses(&subscriber)), ((0, 0, 0), (3, 3, 3)));
     assert_eq!(subscriber.ledger.duplicated, world.written - COUNT);
     assert!(subscriber.ledger.duplicated >= 3);
+}
+
+#[test]
+fn without_a_return_a_lost_connection_stays_lost() {
+    let script = Script { at_publish: sequences(&[100]), ..Script::default() };
+    let workload = Workload { drain_ns: SECOND, ..workload(Qos::AtLeastOnce, false) };
+    let (publisher, subscriber, broker) = run_workload(workload, "5", script);
+    let total = publisher.publishers[0];
+    assert_eq!((losses(&publisher), losses(&subscriber)), ((1, 0, 0), (0, 0, 0)));
+    assert_eq!((total.offered, publisher.acked), (COUNT, 100));
+    assert!((101..COUNT).contains(&total.sent), "{}", total.sent);
+    assert_eq!(subscriber.ledger.delivered, 101);
+    assert_eq!(broker.world().again, [true; 0]);
 }
 
 #[test]

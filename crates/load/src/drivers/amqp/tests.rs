@@ -186,7 +186,8 @@ fn what_was_not_confirmed_comes_again_on_a_new_channel() {
         }
         play.say(&word(1, Method::ChannelOpenOk { reserved: b"" })).unwrap();
         play.say(&word(1, Method::ConfirmSelectOk {})).unwrap();
-        (play.said(), play.heard());
+        play.said();
+        play.heard();
     };
     let again = |play: &mut Play<'_, Amqp>, most: usize| {
         for _ in 0..most {

@@ -21,6 +21,8 @@ pub struct Script {
     pub at_delivery: BTreeSet<u32>,
     /// The server forgets the session when the connection ends.
     pub forgets: bool,
+    /// Connections end with input unread, which is a reset.
+    pub resets: bool,
     /// So many connections after a loss are closed at once.
     pub refuses: u32,
 }
@@ -40,6 +42,7 @@ struct Kept {
 /// What has come to the server.
 pub struct World {
     script: Script,
+    /// By name, until the client ends it.
     sessions: BTreeMap<String, Kept>,
     subscriber: Option<(String, TcpStream)>,
     topic: String,
@@ -86,10 +89,19 @@ impl Broker {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (shared, stream) = (shared.clone(), stream.unwrap());
-                thread::spawn(move || Peer { world: shared, stream, name: String::new(), version: Version::V5 }.talk());
+                // What is held back when a connection ends is thrown away with it.
+                stream.set_nodelay(true).unwrap();
+                thread::spawn(move || {
+                    Peer { world: shared, stream, name: String::new(), clean: false, version: Version::V5 }.talk()
+                });
             }
         });
         Broker { address, world }
+    }
+
+    /// Names of those that it keeps something for.
+    pub fn remembered(&self) -> Vec<String> {
+        self.world().sessions.keys().cloned().collect()
     }
 
     pub fn world(&self) -> MutexGuard<'_, World> {
@@ -102,6 +114,7 @@ struct Peer {
     world: Arc<Mutex<World>>,
     stream: TcpStream,
     name: String,
+    clean: bool,
     version: Version,
 }
 
@@ -121,12 +134,20 @@ impl Peer {
             }
             while let Some((packet, used)) = server::decode(&pending[at..], self.version).unwrap() {
                 if !self.packet(&packet) {
-                    // Without a farewell, and with input unread: a reset.
-                    return;
+                    return self.end(&mut buffer);
                 }
                 at += used;
             }
             pending.drain(..at);
+        }
+    }
+
+    /// Ends the connection. A reset can overtake what was said before it, on a
+    /// busy machine; the other way is heard out first.
+    fn end(mut self, buffer: &mut [u8]) {
+        if !self.world.lock().unwrap().script.resets {
+            let _ = self.stream.shutdown(Shutdown::Write);
+            while matches!(self.stream.read(buffer), Ok(1..)) {}
         }
     }
 
@@ -146,6 +167,7 @@ impl Peer {
             return false;
         }
         self.name = connect.client_id.into();
+        self.clean = connect.clean_start;
         if !known || connect.clean_start || world.script.forgets {
             world.sessions.insert(self.name.clone(), Kept::default());
         }
@@ -209,7 +231,12 @@ impl Peer {
                 self.say(|out| encode::unsuback(out, version, id, &[0]).unwrap());
             }
             Packet::Pingreq => self.say(encode::pingresp),
-            Packet::Disconnect { .. } => return false,
+            Packet::Disconnect { session_expiry_s, .. } => {
+                if self.clean || session_expiry_s == Some(0) {
+                    world.sessions.remove(&self.name);
+                }
+                return false;
+            }
             Packet::Auth { .. } => panic!("an AUTH"),
         }
         true
@@ -235,8 +262,8 @@ impl World {
     }
 
     fn forward(&mut self, version: Version, payload: &[u8]) {
-        let Some((name, _)) = &self.subscriber else { return };
-        let kept = self.sessions.get_mut(name).unwrap();
+        let name = self.subscriber.as_ref().map_or("", |(name, _)| name);
+        let Some(kept) = self.sessions.get_mut(name) else { return };
         kept.next_id = kept.next_id % 60_000 + 1;
         let id = kept.next_id;
         if self.qos > Qos::AtMostOnce {
