@@ -384,7 +384,7 @@ impl<W: Write> Agent<W> {
                     result.versions = driver.versions();
                 }
                 result.applied = troupe.applied;
-                result.usage = troupe.sampler.map(Sampler::finish).unwrap_or_default();
+                (result.usage, result.pauses) = troupe.sampler.map(Sampler::finish).unwrap_or_default();
                 // Like the sockets, the library stays as it is until the process ends.
                 std::mem::forget(troupe.driver);
                 self.say(&Event::Result(Box::new(result)))

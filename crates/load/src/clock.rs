@@ -22,7 +22,7 @@ pub fn process_cpu() -> Ns {
 }
 
 /// The longest sleep before control comes back to look for a stop.
-const NAP: Ns = 50 * MILLISECOND;
+pub const NAP: Ns = 50 * MILLISECOND;
 
 /// Sleeps until an instant, or for 50 ms where that is sooner. A signal may
 /// end it early; callers look at the clock again in any case.

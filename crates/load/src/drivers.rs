@@ -2,7 +2,7 @@
 
 pub mod amqp;
 #[cfg(test)]
-mod conversation;
+pub(crate) mod conversation;
 mod foreign;
 mod kernel;
 mod leaves;

@@ -75,6 +75,8 @@ pub struct Outcome {
 pub struct Connecting {
     /// From the beginning of a client's last attempt until the server accepted it, ns.
     pub time: Histogram,
+    /// From the loss of a connection until its client could do its part again, ns.
+    pub back: Histogram,
     /// Counts and times.
     pub counts: pubmark_model::protocol::Connections,
 }
@@ -154,8 +156,9 @@ impl Outcome {
 /// Merges what all clients measured.
 pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
     let mut result = AgentResult::default();
-    let (mut latency, mut service, mut send_lag, mut own_lag, mut connect) =
-        (Merged::default(), Merged::default(), Merged::default(), Merged::default(), Merged::default());
+    let (mut latency, mut service, mut send_lag, mut own_lag) =
+        (Merged::default(), Merged::default(), Merged::default(), Merged::default());
+    let (mut connect, mut reconnect) = (Merged::default(), Merged::default());
     let mut slice_latency: Vec<Merged> = Vec::new();
     let mut series =
         SliceSeries { slice_ns: crate::window::Window::new(workload, 0).slice_ns, ..SliceSeries::default() };
@@ -195,6 +198,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
         }
         if let Some(connecting) = &outcome.connections {
             connect.add(&connecting.time);
+            reconnect.add(&connecting.back);
             result.connections.get_or_insert_default().add(&connecting.counts);
         }
     }
@@ -203,7 +207,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
     trim(&mut series);
     (result.latency, result.service_latency) = (latency.encode(), service.encode());
     (result.send_lag, result.own_lag) = (send_lag.encode(), own_lag.encode());
-    result.connect_time = connect.encode();
+    (result.connect_time, result.reconnect_time) = (connect.encode(), reconnect.encode());
     result.series = series;
     result
 }

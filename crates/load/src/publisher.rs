@@ -9,6 +9,7 @@ use pubmark_model::protocol::PublisherTotal;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Extent, Rate, Workload};
 use pubmark_stats::Histogram;
+use std::collections::VecDeque;
 
 /// What a publisher wants to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,34 @@ impl Marker {
     pub fn of(&mut self, publisher: u32, sequence: u32, now: Ns) -> &[u8] {
         let _ = Header { intended_ns: now, publisher, sequence, sent_ns: Some(now) }.write(&mut self.message);
         &self.message
+    }
+}
+
+/// The messages of one publisher that the server has not acknowledged, as far
+/// as they must be known to write each once more, byte for byte: 32 bytes a
+/// message. One that the server refuses stays among them.
+#[derive(Default)]
+pub struct InFlight(VecDeque<Header>);
+
+impl InFlight {
+    /// A message was sent.
+    pub fn sent(&mut self, header: Header) {
+        self.0.push_back(header);
+    }
+
+    /// The message of this sequence is acknowledged.
+    pub fn acknowledged(&mut self, sequence: u32) {
+        if self.0.front().is_some_and(|front| front.sequence == sequence) {
+            self.0.pop_front();
+        } else if let Ok(at) = self.0.binary_search_by_key(&sequence, |header| header.sequence) {
+            self.0.remove(at);
+        }
+    }
+
+    /// The header that a message had.
+    pub fn header(&self, sequence: u32) -> Option<Header> {
+        let at = self.0.binary_search_by_key(&sequence, |header| header.sequence).ok()?;
+        self.0.get(at).copied()
     }
 }
 
@@ -480,6 +509,16 @@ mod tests {
             let total = play(&workload, 1_000, None).total();
             assert_eq!((total.offered, total.window_end - total.window_first), (123, 123), "{rate}");
         }
+    }
+
+    #[test]
+    fn what_is_in_flight_keeps_its_header_until_it_is_acknowledged() {
+        let header = |sequence| Header { intended_ns: 10, publisher: 3, sequence, sent_ns: Some(u64::from(sequence)) };
+        let mut flight = InFlight::default();
+        (0..5).for_each(|sequence| flight.sent(header(sequence)));
+        [3, 0, 0, 9].into_iter().for_each(|sequence| flight.acknowledged(sequence));
+        let left: Vec<_> = (0..10).filter_map(|sequence| flight.header(sequence)).collect();
+        assert_eq!(left, [header(1), header(2), header(4)]);
     }
 
     #[test]

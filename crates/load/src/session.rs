@@ -14,6 +14,8 @@ pub struct Terms<'a> {
     pub qos: u8,
     /// Whether subscriptions, and what waits for them, outlive connections.
     pub durable: bool,
+    /// Whether clients whose connection ends come back with their session.
+    pub reconnect: bool,
     /// All options of the driver.
     pub options: &'a Options,
 }
@@ -69,6 +71,12 @@ pub enum Fault {
     Busy(String),
 }
 
+/// Writes messages that were sent before once more, byte for byte.
+pub trait Copies {
+    /// The message of this sequence, which was sent and is not acknowledged.
+    fn message(&mut self, sequence: u32) -> &[u8];
+}
+
 /// One client's conversation. Thousands of them live in one shard: an idle one
 /// should take a few hundred bytes at most, buffers included.
 pub trait Session: Sized + Send {
@@ -93,8 +101,23 @@ pub trait Session: Sized + Send {
     fn new(settings: &Self::Settings, part: &Part) -> Self;
 
     /// The connection stands: appends what the client says first, if it speaks
-    /// first. Called again, on a new session, for a new connection.
+    /// first. Called again for a new connection, on a new session or after
+    /// [`Session::resume`].
     fn open(&mut self, settings: &Self::Settings, part: &Part, out: &mut Vec<u8>);
+
+    /// The connection of a client that comes back has ended: what belongs to
+    /// the connection is forgotten, and what belongs to the session stays.
+    fn resume(&mut self, settings: &Self::Settings, part: &Part) {
+        *self = Self::new(settings, part);
+    }
+
+    /// After `Connected` on another connection: appends the next word on what
+    /// the server owes an acknowledgement for, in the order in which it was
+    /// sent. False, with nothing appended, when all is said. Until then nothing
+    /// new is published.
+    fn resend(&mut self, _settings: &Self::Settings, _copies: &mut dyn Copies, _out: &mut Vec<u8>) -> bool {
+        false
+    }
 
     /// Takes what has arrived. Returns how many bytes it is done with; the
     /// rest (the beginning of something longer) comes again with more behind
@@ -124,6 +147,11 @@ pub trait Session: Sized + Send {
 
     /// Appends an orderly farewell: durable subscriptions are removed.
     fn close(&mut self, settings: &Self::Settings, part: &Part, out: &mut Vec<u8>);
+
+    /// Appends all that a connection of its own must carry for the server to
+    /// forget the client's session, where nothing else does: `parted` says
+    /// whether [`Session::close`] was said. Nothing where there is none to forget.
+    fn erase(_settings: &Self::Settings, _part: &Part, _parted: bool, _out: &mut Vec<u8>) {}
 
     /// Messages published and not acknowledged yet (0 where nothing is acknowledged).
     fn unacknowledged(&self) -> usize;

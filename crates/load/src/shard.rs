@@ -5,20 +5,24 @@
 //! A shard plays publishers or subscribers, never both. Its life: connect at a
 //! stated rate, probe (or wait for probes), run, drain, take leave.
 
+mod away;
 mod carrier;
 mod connection;
 mod farewell;
 mod outbound;
 mod ramp;
+#[cfg(test)]
+mod tests;
 
 use crate::clock;
 use crate::outcome::{Connecting, Outcome};
 use crate::publisher::Outgoing;
-use crate::session::{Fault, Heard, Part, Session, Terms};
+use crate::session::{Heard, Part, Session, Terms};
 use crate::subscriber::{Incoming, ReceiveRecorder, Totals};
 use crate::threads::{Counter, Crew, Report, pin};
 use crate::topics;
 use crate::window::Window;
+use away::Away;
 pub use carrier::{Dial, TlsDial, WebSocket, WebSocketDial};
 use connection::{Connection, Loss, News, State};
 use outbound::Outbound;
@@ -50,6 +54,8 @@ const LOOK: Ns = 5 * MILLISECOND;
 const QUIET: Ns = 250 * MILLISECOND;
 /// The same where subscribers compete, and nobody can know which end marker is whose.
 const QUIET_COMPETING: Ns = SECOND;
+/// And where clients come back besides: longer than one of them takes as a rule.
+const QUIET_RETURNING: Ns = 3 * SECOND;
 
 /// What a shard is to play.
 pub struct Assignment {
@@ -146,7 +152,9 @@ struct Shard<'a, S: Session> {
     alive_next: usize,
     alive_ns: Ns,
     server: Option<String>,
-    losses: Vec<String>,
+    away: Away,
+    /// What the verdict should know of how the run began.
+    remarks: Vec<String>,
     counter: Arc<Counter>,
 }
 
@@ -160,7 +168,13 @@ impl<'a, S: Session> Shard<'a, S> {
         let workload = &crew.workload;
         let Assignment { clients, endpoint, mut dial, run, connect_per_s, options, counter, .. } = assignment;
         let role = clients.first().map_or(Role::Publisher, |client| client.role);
-        let terms = Terms { endpoint: &endpoint, qos: workload.qos, durable: workload.durable, options: &options };
+        let terms = Terms {
+            endpoint: &endpoint,
+            qos: workload.qos,
+            durable: workload.durable,
+            reconnect: workload.reconnect,
+            options: &options,
+        };
         let settings = S::settings(&terms)?;
         let connections = clients
             .iter()
@@ -216,7 +230,8 @@ impl<'a, S: Session> Shard<'a, S> {
             alive_next: 0,
             alive_ns: 0,
             server: None,
-            losses: Vec::new(),
+            away: Away::new(workload.reconnect),
+            remarks: Vec::new(),
             counter,
         })
     }
@@ -232,7 +247,7 @@ impl<'a, S: Session> Shard<'a, S> {
     fn run(&mut self) -> Result<Outcome, String> {
         while !self.crew.control.stopped() {
             let now = clock::now();
-            let mut wake = (now + TICK).min(self.ramp(now)?);
+            let mut wake = (now + TICK).min(self.ramp(now)?).min(self.bring_back(now));
             if self.ramp.settled {
                 wake = wake.min(self.work(now)?);
             }
@@ -276,7 +291,7 @@ impl<'a, S: Session> Shard<'a, S> {
             self.ready();
         } else if unheard < total {
             if now > self.inbound.heard_ns.max(self.ramp.settled_ns) + timeout_ns {
-                self.losses.push(format!("{unheard} of {total} streams never carried a probe: their publishers are not connected, or the server does not deliver"));
+                self.remarks.push(format!("{unheard} of {total} streams never carried a probe: their publishers are not connected, or the server does not deliver"));
                 self.ready();
             }
         } else {
@@ -308,12 +323,28 @@ impl<'a, S: Session> Shard<'a, S> {
         let competing = self.workload.competing();
         let everyone = || (0..inbound.clients.len() as u32).collect();
         let mut left: Vec<u32> = inbound.undrained.take().unwrap_or_else(everyone);
-        let quiet = now > inbound.last_ns + if competing { QUIET_COMPETING } else { QUIET };
+        // Who is away may still get what the server keeps. A publisher that was
+        // away may send again what it sent before its end marker: nothing is
+        // lost before the deadline there.
+        let kept = self.workload.qos > 0 || self.workload.durable;
+        let returning = self.workload.reconnect && kept;
+        let silence = match competing {
+            true if returning => QUIET_RETURNING,
+            true => QUIET_COMPETING,
+            false => QUIET,
+        };
+        let quiet = now > inbound.last_ns + silence;
         left.retain(|index| {
             let client = &inbound.clients[*index as usize];
-            let up = connections[*index as usize].state == State::Up;
-            let over =
-                if competing { quiet } else { client.complete(totals, false, false) || (quiet && client.ended()) };
+            let connection = &connections[*index as usize];
+            let up = connection.state == State::Up || (kept && connection.is_away());
+            let over = if competing {
+                quiet
+            } else {
+                // Where clients come back, what is here may come once more.
+                let complete = client.complete(totals, false, false);
+                if returning { complete && quiet } else { complete || (quiet && client.ended()) }
+            };
             up && !over && now < *deadline_ns
         });
         inbound.drained = left.is_empty();
@@ -411,7 +442,10 @@ impl<'a, S: Session> Shard<'a, S> {
         if flags.contains(Flags::OUT) {
             let flushed = self.connections[index].flush();
             if matches!(flushed, Ok(true)) {
-                self.unblock(index);
+                match self.connections[index].state {
+                    State::Resending => self.go_on(index)?,
+                    _ => self.unblock(index),
+                }
             }
             self.settle(index, flushed.map(|_| ()));
         }
@@ -493,8 +527,12 @@ impl<'a, S: Session> Shard<'a, S> {
             let written = self.connections[index].write(&answers);
             self.answers = answers;
             if let Err(loss) = written {
+                self.cut_off(index);
                 return self.lost(index, &loss);
             }
+        }
+        if self.connections[index].state == State::Resending {
+            self.go_on(index)?;
         }
         if news.room && !self.connections[index].has_pending() {
             self.unblock(index);
@@ -502,63 +540,12 @@ impl<'a, S: Session> Shard<'a, S> {
         Ok(())
     }
 
-    /// Sees to a write that failed where nothing else can be done about it.
-    fn settle(&mut self, index: usize, written: Result<(), Loss>) {
-        if let Err(loss) = written
-            && self.connections[index].state == State::Up
-        {
-            self.gone(index, &loss.text());
-        }
-    }
-
-    fn lost(&mut self, index: usize, loss: &Loss) -> Result<(), String> {
-        match self.connections[index].state {
-            State::Up => {
-                self.gone(index, &loss.text());
-                Ok(())
-            }
-            State::Gone => Ok(()),
-            _ => match loss {
-                Loss::Fault(fault @ (Fault::Denied(_) | Fault::Foreign(_))) => {
-                    Err(self.ramp.refusal(&fault.to_string()))
-                }
-                Loss::Ended(text) if self.connections[index].state == State::Greeting => {
-                    self.failed_attempt(index, &format!("{text} during the handshake; {}", S::HINT))
-                }
-                loss => self.failed_attempt(index, &loss.text()),
-            },
-        }
-    }
-
-    /// A connection that was up is no more.
-    fn gone(&mut self, index: usize, why: &str) {
-        self.connections[index].drop_carrier(State::Gone);
-        self.ramp.counts.lost += 1;
-        if self.losses.len() < 3 {
-            let at = self.window.map_or(String::new(), |window| {
-                let since = clock::now() as i64 - window.from_ns as i64;
-                format!(" {:.3} s into the window", since as f64 / 1e9)
-            });
-            self.losses.push(
-                format!("{:?} {} lost its connection{at}: {why}", self.role, self.clients[index].id).to_lowercase(),
-            );
-        }
-        if let Some(client) = self.inbound.clients.get(index) {
-            self.inbound.unheard -= u64::from(client.unheard_count());
-        }
-        if let Some(window) = self.window {
-            self.outbound.end(index, &window);
-        }
-    }
-
     fn outcome(&mut self) -> Outcome {
-        let mut remarks = std::mem::take(&mut self.losses);
+        let counts = self.ramp.counts;
+        let mut remarks = std::mem::take(&mut self.remarks);
+        remarks.extend(self.away.remarks(counts.lost, counts.reconnected));
         remarks.extend(self.ramp.remark());
-        let lost = self.ramp.counts.lost;
-        if lost > 3 {
-            remarks.push(format!("{lost} connections were lost in all"));
-        }
-        let connections = Some(Connecting { time: self.ramp.take_times(), counts: self.ramp.counts });
+        let connections = Some(Connecting { time: self.ramp.take_times(), back: self.away.take_times(), counts });
         let mut outcome = if self.publishes() {
             if let Some(window) = self.window {
                 self.outbound.clients.iter_mut().for_each(|client| client.finish(&window));

@@ -1,9 +1,9 @@
 //! What this process uses, from kernel accounting, over exactly the window.
 
-use crate::clock;
+use crate::clock::{self, NAP};
 use crate::window::Window;
 use nix::sys::resource::{UsageWho, getrusage};
-use pubmark_model::protocol::AgentUsage;
+use pubmark_model::protocol::{AgentUsage, Stalls};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,14 @@ use std::thread::JoinHandle;
 /// RSS samples are this far apart.
 const SAMPLE: Ns = 250 * MILLISECOND;
 
+/// A gap of this length between two wake-ups of the watching thread is a
+/// pause of the process: three times what it should be, and far more than a
+/// busy scheduler makes of it.
+const SHORTEST_PAUSE: Ns = 3 * NAP;
+
 /// Samples the process on a thread of its own.
 pub struct Sampler {
-    thread: JoinHandle<AgentUsage>,
+    thread: JoinHandle<(AgentUsage, Stalls)>,
     stop: Arc<AtomicBool>,
 }
 
@@ -60,19 +65,37 @@ impl Sampler {
         Sampler { thread, stop }
     }
 
-    /// Ends, at the window's end or now, whichever is first.
-    pub fn finish(self) -> AgentUsage {
+    /// Ends, at the window's end or now, whichever is first: what was used, and
+    /// the pauses in which the process did not run.
+    pub fn finish(self) -> (AgentUsage, Stalls) {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
         self.thread.join().unwrap_or_default()
     }
 }
 
-fn sample(window: Window, stop: &AtomicBool) -> AgentUsage {
+/// Takes in two wake-ups that were to be [`NAP`] apart. They had a pause
+/// between them if it was three times as long; what counts of it is what lies
+/// within the window, less the nap.
+fn note_gap(pauses: &mut Stalls, window: &Window, before_ns: Ns, woke_ns: Ns) {
+    let (from, to) = (before_ns.max(window.from_ns), woke_ns.min(window.to_ns.unwrap_or(Ns::MAX)));
+    let gap = to.saturating_sub(from);
+    if gap < SHORTEST_PAUSE {
+        return;
+    }
+    let longest_ns = gap - NAP;
+    pauses.add(&Stalls { count: 1, longest_ns, longest_at_ns: from - window.from_ns });
+}
+
+fn sample(window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
     clock::exact_timers();
-    let wait = |until: Ns| {
-        while clock::now() < until && !stop.load(Ordering::Relaxed) {
+    let mut pauses = Stalls::default();
+    let mut woke_ns = clock::now();
+    let mut wait = |until: Ns| {
+        while woke_ns < until && !stop.load(Ordering::Relaxed) {
             clock::sleep_until(until);
+            let before_ns = std::mem::replace(&mut woke_ns, clock::now());
+            note_gap(&mut pauses, &window, before_ns, woke_ns);
         }
     };
     let mut usage = AgentUsage::default();
@@ -106,7 +129,7 @@ fn sample(window: Window, stop: &AtomicBool) -> AgentUsage {
     };
     usage.voluntary_switches = ended.voluntary - began.voluntary;
     usage.involuntary_switches = ended.involuntary - began.involuntary;
-    usage
+    (usage, pauses)
 }
 
 #[cfg(test)]
@@ -119,6 +142,24 @@ mod tests {
             "00400000-7fff [rollup]\nRss:    1200 kB\nPss: 600 kB\nPrivate_Clean:   100 kB\nPrivate_Dirty:  300 kB\n";
         assert_eq!(parse_smaps(text), (1_200 * 1_024, 400 * 1_024));
         assert_eq!(parse_smaps("garbage"), (0, 0));
+    }
+
+    #[test]
+    fn wake_ups_that_are_far_too_far_apart_have_a_pause_between_them() {
+        let window = Window { start_ns: 0, from_ns: SECOND, to_ns: Some(3 * SECOND), slice_ns: SECOND, slices: 2 };
+        let pauses = |gaps: &[(Ns, Ns)]| {
+            let mut pauses = Stalls::default();
+            gaps.iter().for_each(|(from, to)| {
+                note_gap(&mut pauses, &window, from * MILLISECOND, to * MILLISECOND);
+            });
+            (pauses.count, pauses.longest_ns / MILLISECOND, pauses.longest_at_ns / MILLISECOND)
+        };
+        assert_eq!(pauses(&[(1_000, 1_050), (1_050, 1_199)]), (0, 0, 0));
+        assert_eq!(pauses(&[(1_050, 1_200)]), (1, 100, 50));
+        assert_eq!(pauses(&[(1_050, 1_250), (1_300, 2_300), (2_300, 2_500)]), (3, 950, 300));
+        assert_eq!(pauses(&[(500, 1_100), (2_900, 9_000)]), (0, 0, 0), "before and after the window it does not count");
+        assert_eq!(pauses(&[(0, 9_000)]), (1, 1_950, 0));
+        assert_eq!(pauses(&[(1_100, 1_040)]), (0, 0, 0), "a clock that steps back is no pause");
     }
 
     #[test]
@@ -140,7 +181,7 @@ mod tests {
         while !sampler.thread.is_finished() {
             std::thread::yield_now();
         }
-        let usage = sampler.finish();
+        let (usage, _) = sampler.finish();
         let ratio = usage.cpu_ns as f64 / spent as f64;
         assert!((0.8..1.25).contains(&ratio), "{usage:?} against {spent}");
         assert!(!usage.rss_bytes.is_empty() && usage.uss_bytes[0] <= usage.rss_bytes[0]);

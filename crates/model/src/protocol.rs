@@ -304,6 +304,16 @@ pub struct AgentResult {
     /// Times from a client's connecting until the server accepted it, as a histogram.
     #[serde(default)]
     pub connect_time: Option<String>,
+    /// Times that clients were without their connection: from its loss until
+    /// they were accepted again, subscribed, and had sent again what the server
+    /// had not acknowledged; as a histogram. Losses that lasted to the end are
+    /// not among them.
+    #[serde(default)]
+    pub reconnect_time: Option<String>,
+    /// Gaps within the window in which the agent did not run though it should
+    /// have: it, or the machine below it, was stopped.
+    #[serde(default)]
+    pub pauses: Stalls,
     /// What the verdict should know: limits that were hit, sends that failed.
     pub remarks: Vec<String>,
 }
@@ -332,6 +342,9 @@ pub struct Connections {
     pub retried: u64,
     /// Connections that ended while they were needed.
     pub lost: u64,
+    /// Lost ones that came back, with the client able to do its part again.
+    #[serde(default)]
+    pub reconnected: u64,
     /// When the first attempt began, ns on the agent's clock.
     pub first_ns: Ns,
     /// When the last client was accepted.
@@ -349,6 +362,7 @@ impl Connections {
         self.refused += other.refused;
         self.retried += other.retried;
         self.lost += other.lost;
+        self.reconnected += other.reconnected;
     }
 }
 
@@ -374,7 +388,8 @@ pub struct SliceSeries {
     pub latency: Vec<String>,
 }
 
-/// Silences of subscribers that should have heard something.
+/// Silences of subscribers that should have heard something, or of an agent
+/// that should have run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stalls {
     /// How many.

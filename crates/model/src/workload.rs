@@ -197,6 +197,12 @@ pub struct Workload {
     /// Whether subscriptions and what waits for them outlive connection and server.
     #[serde(default)]
     pub durable: bool,
+    /// Whether clients of a broker whose connection ends come back, with their
+    /// session, as often as it takes. Absent where not: a connection that is
+    /// lost then stays lost. What falls due meanwhile is sent late, at every
+    /// quality of service. No key of a study: runs with faults have it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reconnect: bool,
     /// Connections that all clients together open in a second.
     #[serde(default = "default_connect_rate")]
     pub connect_rate: u32,
@@ -320,6 +326,7 @@ impl Workload {
             payload_bytes,
             qos: number("qos").unwrap_or_default() as u8,
             durable: settings.get("durable").and_then(Value::as_bool).unwrap_or_default(),
+            reconnect: false,
             connect_rate: number("connect_rate").map_or_else(default_connect_rate, |rate| rate as u32),
             warmup_ns: time("warmup"),
             extent,

@@ -5,6 +5,10 @@
 //! exchanges are in every virtual host. Publishers to several leaves use
 //! `amq.topic`.
 //!
+//! Who comes back begins a new channel, and publishes again what the server had
+//! not confirmed on the old one: the server knows of no connection between the
+//! two, so what it had taken comes twice.
+//!
 //! Memory: up to 8 bytes for each unconfirmed message (`inflight`), and the
 //! body of a message that comes in several frames, until it is whole.
 
@@ -15,12 +19,13 @@ pub use settings::Settings;
 
 use super::foreign::{foreign, printable};
 use super::leaves::Leaves;
-use crate::session::{Fault, Heard, Part, Session, Terms};
+use crate::session::{Copies, Fault, Heard, Part, Session, Terms};
 use confirms::Confirms;
 use pubmark_model::protocol::Role;
 use pubmark_wire::amqp::{
     Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PERSISTENT, PROTOCOL_HEADER, Short, TRANSIENT, Table, put_content,
 };
+use std::collections::VecDeque;
 
 /// What the error of a foreign peer calls what was expected.
 const EXPECTED: &str = "AMQP 0-9-1 server";
@@ -65,6 +70,9 @@ pub struct Amqp {
     leaves: Leaves,
     exchange: &'static str,
     confirms: Confirms,
+    /// What was not confirmed on connections before this one, and is to be
+    /// published again.
+    again: VecDeque<u32>,
     incoming: Incoming,
     /// What has come of a body in several frames.
     body: Vec<u8>,
@@ -91,6 +99,7 @@ impl Session for Amqp {
             leaves: Leaves::new(part, Self::SEPARATOR),
             exchange: if part.leaves > 1 { TOPIC } else { DIRECT },
             confirms: Confirms::new(),
+            again: VecDeque::new(),
             incoming: Incoming::Nothing,
             body: Vec::new(),
             acknowledge: 0,
@@ -99,6 +108,16 @@ impl Session for Amqp {
 
     fn open(&mut self, _: &Settings, _: &Part, out: &mut Vec<u8>) {
         out.extend_from_slice(PROTOCOL_HEADER);
+    }
+
+    fn resume(&mut self, settings: &Settings, part: &Part) {
+        let Amqp { confirms, again, .. } = std::mem::replace(self, Self::new(settings, part));
+        self.again = confirms.into_open().chain(again).collect();
+    }
+
+    fn resend(&mut self, settings: &Settings, copies: &mut dyn Copies, out: &mut Vec<u8>) -> bool {
+        let Some(sequence) = self.again.pop_front() else { return false };
+        self.publish(settings, copies.message(sequence), sequence, out)
     }
 
     fn input(
@@ -184,7 +203,7 @@ impl Session for Amqp {
     }
 
     fn unacknowledged(&self) -> usize {
-        self.confirms.open()
+        self.confirms.open() + self.again.len()
     }
 }
 
@@ -346,9 +365,10 @@ fn closed(what: &str, code: u16, text: Short<'_>) -> Fault {
             Fault::Denied(format!("{}: check user and password", said.trim_end_matches('.')))
         }
         // Content too large.
-        311 | 402..=406 | 530 => Fault::Denied(said),
-        // Forced by an operator, short of resources, an error of its own.
-        320 | 506 | 541 => Fault::Busy(said),
+        311 | 402..=404 | 406 | 530 => Fault::Denied(said),
+        // Forced by an operator, short of resources, an error of its own. And a queue that belongs
+        // to a connection which the server does not know to be dead.
+        320 | 405 | 506 | 541 => Fault::Busy(said),
         _ => Fault::Foreign(said),
     }
 }

@@ -37,7 +37,7 @@ pub fn options(driver: &str, set: &[(&str, &str)]) -> Options {
 pub fn settings<S: Session>(url: &str, qos: u8, durable: bool, set: &[(&str, &str)]) -> Result<S::Settings, String> {
     let endpoint = Endpoint::parse(url).unwrap();
     let options = options(endpoint.protocol, set);
-    S::settings(&Terms { endpoint: &endpoint, qos, durable, options: &options })
+    S::settings(&Terms { endpoint: &endpoint, qos, durable, reconnect: false, options: &options })
 }
 
 /// A session, what it has heard, and what it has not taken yet.

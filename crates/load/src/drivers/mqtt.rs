@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::session::{Fault, Heard, Part, Session, Terms};
+use crate::session::{Copies, Fault, Heard, Part, Session, Terms};
 use pubmark_model::options::OptionValues;
 use pubmark_model::protocol::Role;
 use pubmark_wire::Malformed;
@@ -12,8 +12,8 @@ use pubmark_wire::mqtt::server::Connect;
 use pubmark_wire::mqtt::{Ack, Connack, Packet, Publish, Qos, Version, decode, encode};
 use std::collections::VecDeque;
 
-/// How long a durable subscription of MQTT 5 outlives its connection, s: a day.
-const DURABLE_S: u32 = 86_400;
+/// How long a session of MQTT 5 that outlives its connection does so, s: a day.
+const REMEMBERED_S: u32 = 86_400;
 /// Packet identifiers there are: 1 to 65535.
 const IDENTIFIERS: usize = u16::MAX as usize;
 const NS_PER_S: u64 = 1_000_000_000;
@@ -36,6 +36,8 @@ pub struct Settings {
     version: Version,
     qos: Qos,
     durable: bool,
+    /// Whether clients come back to their sessions: at QoS 0 there is nothing in one.
+    resumes: bool,
     retain: bool,
     user: Option<String>,
     password: Option<String>,
@@ -83,6 +85,13 @@ pub struct Mqtt {
     /// How many there may be.
     window: u16,
     greeted: bool,
+    /// Whether the server had a session when it accepted the client.
+    kept: bool,
+    /// Whether that session has the subscription.
+    subscribed: bool,
+    /// Place in the ring of the next exchange to be told of on a connection
+    /// after the first.
+    again: u16,
     /// Identifiers, in order, of QoS 2 messages that were delivered and that
     /// the server has not released yet.
     unreleased: VecDeque<u16>,
@@ -125,7 +134,8 @@ impl Session for Mqtt {
             return Err("user names and passwords of MQTT have 65,535 bytes at most".into());
         }
         let (durable, retain) = (terms.durable, options.flag("retain"));
-        Ok(Settings { version, qos, durable, retain, user, password, keep_alive_s, inflight })
+        let resumes = terms.reconnect && qos > Qos::AtMostOnce;
+        Ok(Settings { version, qos, durable, resumes, retain, user, password, keep_alive_s, inflight })
     }
 
     fn new(settings: &Settings, part: &Part) -> Self {
@@ -139,24 +149,44 @@ impl Session for Mqtt {
             unacknowledged: 0,
             window: settings.inflight,
             greeted: false,
+            kept: false,
+            subscribed: false,
+            again: 0,
             unreleased: VecDeque::new(),
         }
     }
 
     fn open(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
-        let remembered = settings.durable && part.role == Role::Subscriber;
-        let connect = Connect {
-            client_id: &part.name,
-            clean_start: !remembered,
-            keep_alive_s: settings.keep_alive_s,
-            user: settings.user.as_deref(),
-            password: settings.password.as_deref().map(str::as_bytes),
-            will: None,
-            session_expiry_s: if remembered { DURABLE_S } else { 0 },
-            receive_maximum: u16::MAX,
-        };
-        // Names are short, and the settings have been checked: it fits.
-        let _ = encode::connect(out, settings.version, &connect);
+        settings.connect(part, settings.remembers(part), out);
+    }
+
+    fn resume(&mut self, settings: &Settings, part: &Part) {
+        if !settings.remembers(part) {
+            *self = Self::new(settings, part);
+            return;
+        }
+        (self.greeted, self.kept, self.again, self.window) = (false, false, 0, settings.inflight);
+        let not_over = |one: &Exchange| matches!(one.step, Step::Published | Step::Released);
+        self.exchanges.iter_mut().filter(|one| !not_over(one)).for_each(|one| one.step = Step::Over);
+        self.tidy();
+    }
+
+    fn resend(&mut self, settings: &Settings, copies: &mut dyn Copies, out: &mut Vec<u8>) -> bool {
+        while let Some(Exchange { sequence, step }) = self.exchanges.get(usize::from(self.again)).copied() {
+            let id = self.id_at(usize::from(self.again));
+            self.again += 1;
+            match step {
+                Step::Published => return self.put(settings, copies.message(sequence), sequence, id, self.kept, out),
+                // The server has taken the message with its PUBREC: it must not come again (4.3.3),
+                // whether or not the server remembers.
+                Step::Released => {
+                    encode::pubrel(out, settings.version, Ack { id, reason: 0 });
+                    return true;
+                }
+                Step::Subscribing | Step::Unsubscribing | Step::Over => {}
+            }
+        }
+        false
     }
 
     fn input(
@@ -175,6 +205,9 @@ impl Session for Mqtt {
                 Some((Packet::Connack(connack), used)) => {
                     self.greet(settings, &connack)?;
                     heard(Heard::Connected);
+                    if self.is_subscribed(settings) {
+                        heard(Heard::Subscribed);
+                    }
                     done = used;
                 }
                 _ => return Ok(0),
@@ -190,6 +223,9 @@ impl Session for Mqtt {
     }
 
     fn subscribe(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
+        if self.is_subscribed(settings) {
+            return;
+        }
         if let Some(id) = self.begin(0, Step::Subscribing) {
             // A topic that is too long for MQTT is never subscribed: the deadline says so.
             let _ = encode::subscribe(out, settings.version, id, &[(&filter(part), settings.qos)]);
@@ -204,21 +240,7 @@ impl Session for Mqtt {
             }
             id = self.id_at(self.exchanges.len());
         }
-        if self.leaves > 1 {
-            self.topic.truncate(self.trunk_bytes);
-            self.topic.push(Self::SEPARATOR);
-            push_number(&mut self.topic, sequence % self.leaves);
-        }
-        let publish = Publish {
-            dup: false,
-            qos: settings.qos,
-            retain: settings.retain,
-            topic: &self.topic,
-            id,
-            alias: None,
-            payload: message,
-        };
-        if encode::publish(out, settings.version, &publish).is_err() {
+        if !self.put(settings, message, sequence, id, false, out) {
             return false;
         }
         if id != 0 {
@@ -237,11 +259,23 @@ impl Session for Mqtt {
     }
 
     fn close(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
-        let remembered = settings.durable && part.role == Role::Subscriber;
-        if remembered && let Some(id) = self.begin(0, Step::Unsubscribing) {
+        let remembered = settings.remembers(part);
+        if remembered
+            && part.role == Role::Subscriber
+            && let Some(id) = self.begin(0, Step::Unsubscribing)
+        {
             let _ = encode::unsubscribe(out, settings.version, id, &[&filter(part)]);
         }
         encode::disconnect(out, settings.version, 0, remembered.then_some(0));
+    }
+
+    /// A farewell of MQTT 3.1.1 leaves the session behind; a clean one in its
+    /// place does not.
+    fn erase(settings: &Settings, part: &Part, parted: bool, out: &mut Vec<u8>) {
+        if settings.resumes && (settings.version == Version::V3_1_1 || !parted) {
+            settings.connect(part, false, out);
+            encode::disconnect(out, settings.version, 0, None);
+        }
     }
 
     fn unacknowledged(&self) -> usize {
@@ -249,7 +283,64 @@ impl Session for Mqtt {
     }
 }
 
+impl Settings {
+    fn connect(&self, part: &Part, remembered: bool, out: &mut Vec<u8>) {
+        let connect = Connect {
+            client_id: &part.name,
+            clean_start: !remembered,
+            keep_alive_s: self.keep_alive_s,
+            user: self.user.as_deref(),
+            password: self.password.as_deref().map(str::as_bytes),
+            will: None,
+            session_expiry_s: if remembered { REMEMBERED_S } else { 0 },
+            receive_maximum: u16::MAX,
+        };
+        // Names are short, and the settings have been checked: it fits.
+        let _ = encode::connect(out, self.version, &connect);
+    }
+
+    /// Whether the server is to keep the client's session over its connections.
+    fn remembers(&self, part: &Part) -> bool {
+        self.resumes || (self.durable && part.role == Role::Subscriber)
+    }
+}
+
 impl Mqtt {
+    /// Whether the subscription stands without being asked for: the server has
+    /// kept it. To ask again is safer still, as other clients do, but it would
+    /// bring what is retained once more.
+    fn is_subscribed(&self, settings: &Settings) -> bool {
+        self.subscribed && settings.retain
+    }
+
+    /// Appends a PUBLISH; false where it is too long for MQTT.
+    #[inline]
+    fn put(
+        &mut self,
+        settings: &Settings,
+        message: &[u8],
+        sequence: u32,
+        id: u16,
+        dup: bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if self.leaves > 1 {
+            self.topic.truncate(self.trunk_bytes);
+            self.topic.push(Self::SEPARATOR);
+            push_number(&mut self.topic, sequence % self.leaves);
+        }
+        let publish = Publish {
+            dup,
+            qos: settings.qos,
+            retain: settings.retain,
+            topic: &self.topic,
+            id,
+            alias: None,
+            payload: message,
+        };
+        encode::publish(out, settings.version, &publish).is_ok()
+    }
+
     /// The server's first answer.
     fn greet(&mut self, settings: &Settings, connack: &Connack<'_>) -> Result<(), Fault> {
         if connack.code != 0 {
@@ -278,6 +369,11 @@ impl Mqtt {
         }
         self.window = self.window.min(connack.receive_maximum);
         self.greeted = true;
+        self.kept = connack.session_present;
+        if !self.kept {
+            self.subscribed = false;
+            self.unreleased.clear();
+        }
         Ok(())
     }
 
@@ -301,7 +397,7 @@ impl Mqtt {
                 Ok(())
             }
             Packet::Suback { id, codes, text } => {
-                self.subscribed(settings, id, codes, text)?;
+                self.granted(settings, id, codes, text)?;
                 heard(Heard::Subscribed);
                 Ok(())
             }
@@ -392,7 +488,7 @@ impl Mqtt {
         Ok(())
     }
 
-    fn subscribed(&mut self, settings: &Settings, id: u16, codes: &[u8], text: Option<&str>) -> Result<(), Fault> {
+    fn granted(&mut self, settings: &Settings, id: u16, codes: &[u8], text: Option<&str>) -> Result<(), Fault> {
         let (Some(index), [granted]) = (self.at_step(id, Step::Subscribing), codes) else {
             return Err(broken(settings, &Malformed::new("a SUBACK for what was not asked")));
         };
@@ -405,6 +501,7 @@ impl Mqtt {
         if *granted < wanted {
             return Err(Fault::Denied(format!("the server grants QoS {granted}, and QoS {wanted} is asked for")));
         }
+        self.subscribed = true;
         Ok(())
     }
 
@@ -428,12 +525,18 @@ impl Mqtt {
         self.exchanges.get(index).filter(|exchange| exchange.step == step).map(|_| index)
     }
 
-    /// Ends an exchange, and takes from the ring what is over at its front.
+    /// Ends an exchange.
     fn end(&mut self, index: usize) {
         self.exchanges[index].step = Step::Over;
+        self.tidy();
+    }
+
+    /// Takes from the ring what is over at its front.
+    fn tidy(&mut self) {
         while self.exchanges.front().is_some_and(|exchange| exchange.step == Step::Over) {
             self.exchanges.pop_front();
             self.first_id = self.id_at(1);
+            self.again = self.again.saturating_sub(1);
         }
     }
 }

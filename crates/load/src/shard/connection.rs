@@ -50,6 +50,8 @@ pub enum State {
     Greeting,
     /// Its subscription has been asked for.
     Subscribing,
+    /// It is back, and sends again what the server has not acknowledged.
+    Resending,
     /// It can do its part.
     Up,
     /// It ended, or never came about.
@@ -150,6 +152,11 @@ impl<S: Session> Connection<S> {
         release(&mut self.pending);
         release(&mut self.partial);
         (self.state, self.blocked) = (state, false);
+    }
+
+    /// Whether it is not up, and may be.
+    pub fn is_away(&self) -> bool {
+        !matches!(self.state, State::Up | State::Gone)
     }
 
     /// Whether bytes wait for the kernel to take them.

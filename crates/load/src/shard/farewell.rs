@@ -17,11 +17,23 @@ const PATIENCE: Ns = SECOND;
 /// down its own side. Not at once: over TLS, RabbitMQ takes that for a broken
 /// connection and does not look at what was said before it.
 const ANSWER: Ns = SECOND / 2;
+/// How long servers may take to forget what they keep for clients that came
+/// back, all of them together. What is left then stays there.
+const ERASURE: Ns = 2 * SECOND;
+/// Sessions that are erased at once: servers' backlogs are short.
+const AT_ONCE: usize = 128;
 
 impl<S: Session> Shard<'_, S> {
     /// Says goodbye to the server, on every connection that is up, and waits
-    /// until it has closed them all, for [`PATIENCE`] at most.
+    /// until it has closed them all, for [`PATIENCE`] at most. What it would
+    /// keep of clients even then is erased.
     pub(super) fn take_leave(&mut self) {
+        let kept = (0..self.connections.len()).filter(|index| self.is_kept(*index)).collect();
+        self.say_goodbye();
+        self.erase(kept);
+    }
+
+    fn say_goodbye(&mut self) {
         let began_ns = clock::now();
         let mut deadline_ns = began_ns + ANSWER;
         let mut open = 0;
@@ -80,6 +92,64 @@ impl<S: Session> Shard<'_, S> {
     fn shut_down(&mut self) {
         let left = self.connections.iter_mut().filter(|connection| connection.state == State::Up);
         left.filter_map(|connection| connection.carrier.as_mut()).for_each(Carrier::finish);
+    }
+
+    /// Whether the server will have a session of the client that has to be erased.
+    fn is_kept(&self, index: usize) -> bool {
+        let state = self.connections[index].state;
+        let mut words = Vec::new();
+        S::erase(&self.settings, &self.part(index), state == State::Up, &mut words);
+        state != State::Gone && !words.is_empty()
+    }
+
+    /// Lets the server forget these clients, on connections of their own.
+    fn erase(&mut self, mut clients: Vec<usize>) {
+        let until_ns = clock::now() + ERASURE;
+        let mut events = Vec::with_capacity(AT_ONCE);
+        let mut open = 0;
+        loop {
+            while open < AT_ONCE
+                && let Some(index) = clients.pop()
+            {
+                self.connections[index].drop_carrier(State::Opening);
+                open += usize::from(self.dial(index).is_ok());
+            }
+            let left = until_ns.saturating_sub(clock::now());
+            if open == 0 || left == 0 {
+                return;
+            }
+            let timeout = Timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 };
+            events.clear();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return,
+            }
+            for event in events.iter().filter(|event| event.data.u64() != BELL) {
+                let index = event.data.u64() as usize;
+                let is_open = self.connections[index].carrier.is_some();
+                if is_open && !self.go_on_erasing(index, event.flags, until_ns) {
+                    self.connections[index].drop_carrier(State::Gone);
+                    open -= 1;
+                }
+            }
+        }
+    }
+
+    /// False when there is nothing more to say or to hear.
+    fn go_on_erasing(&mut self, index: usize, flags: epoll::EventFlags, until_ns: Ns) -> bool {
+        use epoll::EventFlags as Flags;
+        if self.connections[index].state == State::Opening && flags.intersects(Flags::OUT | Flags::ERR | Flags::HUP) {
+            let part = self.part(index);
+            let connection = &mut self.connections[index];
+            connection.state = State::Greeting;
+            self.answers.clear();
+            S::erase(&self.settings, &part, false, &mut self.answers);
+            let opened = connection.carrier.as_mut().is_some_and(|carrier| carrier.connected().is_ok());
+            if !opened || connection.write(&self.answers).is_err() {
+                return false;
+            }
+        }
+        self.connections[index].state == State::Opening || self.hear_out(index, until_ns)
     }
 
     /// Writes what is left to say, and reads what is left to hear until then:

@@ -1,12 +1,12 @@
 //! The sending side of a shard: what is due is sent, by the schedule or as
 //! fast as the server takes it; probes before, end markers after.
 
-use super::connection::State;
+use super::connection::{Loss, State};
 use super::{Shard, outgoing};
 use crate::clock;
 use crate::outcome::Outcome;
-use crate::publisher::{Marker, Next, Outgoing, SendRecorder, give_up_ns};
-use crate::session::Session;
+use crate::publisher::{InFlight, Marker, Next, Outgoing, SendRecorder, give_up_ns};
+use crate::session::{Copies, Session};
 use crate::threads::Report;
 use crate::window::{Window, clock_stride};
 use pubmark_model::header::{END, MIN_LEN, PROBE, pattern};
@@ -24,6 +24,8 @@ const ROUND: Ns = SECOND;
 const MARKERS: usize = 20;
 /// Messages sent between two looks at what has arrived.
 const SENDS: usize = 256;
+/// Of what is sent again, so much is written at once.
+const RESEND_BYTES: usize = 64 << 10;
 
 /// Publishers, and where they stand.
 pub struct Outbound {
@@ -31,6 +33,8 @@ pub struct Outbound {
     marker: Marker,
     message: Vec<u8>,
     bytes: Vec<u8>,
+    /// By publisher, what it may have to send again; empty where nobody comes back.
+    flights: Vec<InFlight>,
     recorder: Option<SendRecorder>,
     window: Option<Window>,
     give_up_ns: Option<Ns>,
@@ -54,7 +58,9 @@ pub struct Outbound {
 impl Outbound {
     pub fn new(workload: &Workload, clients: &[Client], options: &Options) -> Outbound {
         let clients = outgoing(workload, clients);
+        let resumes = workload.reconnect && workload.qos > 0;
         Outbound {
+            flights: if resumes { clients.iter().map(|_| InFlight::default()).collect() } else { Vec::new() },
             marker: Marker::new(workload, 0),
             message: pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize),
             bytes: Vec::new(),
@@ -80,6 +86,15 @@ impl Outbound {
         if let (Some(client), Some(recorder)) = (self.clients.get_mut(index), &mut self.recorder) {
             client.acknowledged(recorder, sequence);
         }
+        if let Some(flight) = self.flights.get_mut(index) {
+            flight.acknowledged(sequence);
+        }
+    }
+
+    /// What one publisher has sent, to be sent again.
+    fn copies(&mut self, index: usize) -> Again<'_> {
+        let Outbound { clients, flights, message, marker, .. } = self;
+        Again { publisher: clients[index].total().publisher, flight: flights.get(index), message, marker }
     }
 
     /// A publisher's connection is no more: what it has not sent it will not send.
@@ -100,6 +115,27 @@ impl Outbound {
     }
 }
 
+/// The messages of a publisher, from what is kept of each.
+struct Again<'a> {
+    publisher: u32,
+    flight: Option<&'a InFlight>,
+    message: &'a mut Vec<u8>,
+    marker: &'a mut Marker,
+}
+
+impl Copies for Again<'_> {
+    fn message(&mut self, sequence: u32) -> &[u8] {
+        match self.flight.and_then(|flight| flight.header(sequence)) {
+            Some(header) => {
+                let _ = header.write(self.message);
+                self.message
+            }
+            // Of markers nothing is kept: nobody looks at their times.
+            None => self.marker.of(self.publisher, sequence, clock::now()),
+        }
+    }
+}
+
 impl<S: Session> Shard<'_, S> {
     /// The start is known: every publisher that is up has its first message.
     pub(super) fn begin_sending(&mut self, window: Window) {
@@ -110,7 +146,7 @@ impl<S: Session> Shard<'_, S> {
         outbound.sending = outbound.clients.len();
         (outbound.marker_next, outbound.marker_ns) = (0, 0);
         for index in 0..outbound.clients.len() {
-            if self.connections[index].state != State::Up {
+            if self.connections[index].state == State::Gone {
                 outbound.end(index, &window);
             } else if self.workload.rate == Rate::Max {
                 outbound.able.push(index as u32);
@@ -154,7 +190,7 @@ impl<S: Session> Shard<'_, S> {
         if self.workload.qos == 0 || self.outbound.said_drained {
             return;
         }
-        let mut living = self.connections.iter().zip(&self.outbound.clients).filter(|(c, _)| c.state == State::Up);
+        let mut living = self.connections.iter().zip(&self.outbound.clients).filter(|(c, _)| c.state != State::Gone);
         if now >= *deadline_ns || living.all(|(_, client)| client.is_acknowledged()) {
             self.outbound.said_drained = true;
             let _ = self.reports.send(Report::Drained);
@@ -211,6 +247,8 @@ impl<S: Session> Shard<'_, S> {
                 match self.outbound.clients[index].next(window, give_up_ns, now) {
                     Next::Done => self.outbound.sending -= 1,
                     Next::Wait(due) => next = Some(due),
+                    // It is away, and sends what it owes when it is back.
+                    Next::Send if self.connections[index].is_away() => self.connections[index].blocked = true,
                     Next::Send if self.connections[index].state != State::Up => {
                         self.outbound.end(index, window);
                     }
@@ -244,6 +282,9 @@ impl<S: Session> Shard<'_, S> {
             connection.blocked = true;
             return (clock::now(), None);
         }
+        if let Some(flight) = outbound.flights.get_mut(index) {
+            flight.sent(header);
+        }
         let written = connection.write(&outbound.bytes);
         let ended = clock::now();
         if let Some(recorder) = &mut outbound.recorder {
@@ -272,6 +313,7 @@ impl<S: Session> Shard<'_, S> {
     /// Gathers messages of one publisher, and writes them.
     fn fill(&mut self, index: usize, mut now: Ns, window: &Window) -> Ns {
         if self.connections[index].state != State::Up {
+            self.connections[index].blocked = true;
             return now;
         }
         let outbound = &mut self.outbound;
@@ -296,6 +338,9 @@ impl<S: Session> Shard<'_, S> {
                 connection.blocked = true;
                 break;
             }
+            if let Some(flight) = outbound.flights.get_mut(index) {
+                flight.sent(header);
+            }
             client.accepted(recorder, now, now);
             since_clock += 1;
             if since_clock >= outbound.stride {
@@ -313,10 +358,34 @@ impl<S: Session> Shard<'_, S> {
         clock::now()
     }
 
+    /// Sends again what the server has not acknowledged, as far as the
+    /// connection takes it. True when all is said, and new messages may follow.
+    pub(super) fn resend(&mut self, index: usize) -> Result<bool, Loss> {
+        loop {
+            let connection = &mut self.connections[index];
+            if connection.has_pending() {
+                return Ok(false);
+            }
+            let outbound = &mut self.outbound;
+            let mut bytes = std::mem::take(&mut outbound.bytes);
+            bytes.clear();
+            let mut copies = outbound.copies(index);
+            while bytes.len() < RESEND_BYTES && connection.session.resend(&self.settings, &mut copies, &mut bytes) {}
+            let written = connection.write(&bytes);
+            let over = bytes.is_empty();
+            self.outbound.bytes = bytes;
+            written?;
+            if over {
+                return Ok(true);
+            }
+        }
+    }
+
     /// There is room again on a connection.
     pub(super) fn unblock(&mut self, index: usize) {
         let Some(window) = self.outbound.window else { return };
-        if !std::mem::take(&mut self.connections[index].blocked) {
+        let connection = &mut self.connections[index];
+        if connection.state != State::Up || !std::mem::take(&mut connection.blocked) {
             return;
         }
         let Some(client) = self.outbound.clients.get_mut(index).filter(|client| !client.is_done()) else {

@@ -86,6 +86,12 @@ impl Ramp {
         std::mem::replace(&mut self.times, Histogram::latency())
     }
 
+    /// Counts an attempt that failed.
+    pub fn failed(&mut self, why: &str) {
+        self.counts.refused += 1;
+        self.last_error = why.to_owned();
+    }
+
     fn due(&self) -> Ns {
         self.began_ns + (self.next as f64 * 1e9 / self.per_s) as Ns
     }
@@ -164,20 +170,23 @@ impl<S: Session> Shard<'_, S> {
         connection.reset(session, State::Opening);
         connection.attempts += 1;
         connection.began_ns = now;
-        let dialled = Carrier::dial(&self.ramp.dial, index).and_then(|carrier| {
-            use epoll::EventFlags as Flags;
-            let data = epoll::EventData::new_u64(index as u64);
-            epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
-            Ok(carrier)
-        });
-        match dialled {
-            Ok(carrier) => {
-                self.connections[index].carrier = Some(carrier);
+        match self.dial(index) {
+            Ok(()) => {
                 self.ramp.under_way.push(index as u32);
                 Ok(())
             }
             Err(error) => self.failed_attempt(index, &error.to_string()),
         }
+    }
+
+    /// Begins to open a connection.
+    pub(super) fn dial(&mut self, index: usize) -> std::io::Result<()> {
+        use epoll::EventFlags as Flags;
+        let carrier = Carrier::dial(&self.ramp.dial, index)?;
+        let data = epoll::EventData::new_u64(index as u64);
+        epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
+        self.connections[index].carrier = Some(carrier);
+        Ok(())
     }
 
     /// The carrier is through, or failed: the session may begin.
@@ -202,13 +211,18 @@ impl<S: Session> Shard<'_, S> {
         if self.connections[index].state != State::Greeting {
             return;
         }
-        self.ramp.times.record(now.saturating_sub(self.connections[index].began_ns));
-        self.ramp.counts.last_ns = now;
+        let away = self.away.has(index);
+        if !away {
+            self.ramp.times.record(now.saturating_sub(self.connections[index].began_ns));
+            self.ramp.counts.last_ns = now;
+        }
         if self.role == Role::Subscriber {
             let part = self.part(index);
             let connection = &mut self.connections[index];
             connection.state = State::Subscribing;
             connection.session.subscribe(&self.settings, &part, &mut self.answers);
+        } else if away {
+            self.connections[index].state = State::Resending;
         } else {
             self.up(index, now);
         }
@@ -216,6 +230,9 @@ impl<S: Session> Shard<'_, S> {
 
     /// The client can do its part.
     pub(super) fn up(&mut self, index: usize, now: Ns) {
+        if self.returned(index, now) {
+            return;
+        }
         self.connections[index].state = State::Up;
         self.ramp.under_way.retain(|other| *other as usize != index);
         self.ramp.counts.opened += 1;
@@ -225,9 +242,12 @@ impl<S: Session> Shard<'_, S> {
 
     /// An attempt failed: there is another one, or the client gives up.
     pub(super) fn failed_attempt(&mut self, index: usize, why: &str) -> Result<(), String> {
+        if self.away.has(index) {
+            self.try_later(index, why);
+            return Ok(());
+        }
         self.ramp.under_way.retain(|other| *other as usize != index);
-        self.ramp.counts.refused += 1;
-        self.ramp.last_error = why.to_owned();
+        self.ramp.failed(why);
         let attempts = self.connections[index].attempts;
         if attempts < ATTEMPTS {
             self.connections[index].drop_carrier(State::Waiting);
@@ -248,10 +268,12 @@ impl<S: Session> Shard<'_, S> {
         let counts = &self.ramp.counts;
         if !self.ramp.settled && counts.opened + self.ramp.given_up >= counts.wanted {
             (self.ramp.settled, self.ramp.settled_ns) = (true, now);
-            for (index, client) in self.inbound.clients.iter().enumerate() {
-                if self.connections[index].state != State::Up {
-                    self.inbound.unheard -= u64::from(client.unheard_count());
-                }
+            let absent = |index: &usize| self.connections[*index].state != State::Up && !self.away.has(*index);
+            let gone: Vec<usize> = (0..self.connections.len()).filter(absent).collect();
+            for index in gone {
+                self.connections[index].drop_carrier(State::Gone);
+                let unheard = self.inbound.clients.get(index).map_or(0, |client| client.unheard_count());
+                self.inbound.unheard -= u64::from(unheard);
             }
             let _ = self.reports.send(Report::Connected);
         }

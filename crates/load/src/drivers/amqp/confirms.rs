@@ -18,6 +18,11 @@ impl Confirms {
         Confirms { first: 1, window: VecDeque::new(), open: 0 }
     }
 
+    /// Sequences of which the server has not spoken, in the order in which they were sent.
+    pub fn into_open(self) -> impl Iterator<Item = u32> {
+        self.window.into_iter().flatten()
+    }
+
     pub fn open(&self) -> usize {
         self.open
     }

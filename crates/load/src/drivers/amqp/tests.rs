@@ -164,6 +164,62 @@ fn a_publisher_waits_for_confirms() {
     assert_eq!(play.session.unacknowledged(), 0);
 }
 
+/// Writes messages again that tell their sequence.
+struct Echoes([u8; 1]);
+
+impl Copies for Echoes {
+    fn message(&mut self, sequence: u32) -> &[u8] {
+        self.0 = [sequence as u8];
+        &self.0
+    }
+}
+
+#[test]
+fn what_was_not_confirmed_comes_again_on_a_new_channel() {
+    let settings = plain(1, false, &[("inflight", "4")]);
+    let mut play = connected(&settings, part(Role::Publisher, "t"), 0);
+    let greet = |play: &mut Play<'_, Amqp>| {
+        play.session.resume(&settings, &play.part);
+        play.said();
+        for word in [start(), tune(), word(0, Method::OpenOk { reserved: "".into() })] {
+            play.say(&word).unwrap();
+        }
+        play.say(&word(1, Method::ChannelOpenOk { reserved: b"" })).unwrap();
+        play.say(&word(1, Method::ConfirmSelectOk {})).unwrap();
+        play.said();
+        play.heard();
+    };
+    let again = |play: &mut Play<'_, Amqp>, most: usize| {
+        for _ in 0..most {
+            play.session.resend(&settings, &mut Echoes([0]), &mut play.out);
+        }
+        let said = play.said();
+        let (mut at, mut bodies) = (0, Vec::new());
+        while let Some((frame, taken)) = Frame::decode(&said[at..]).unwrap() {
+            if let Frame::Body(_, body) = frame {
+                bodies.extend_from_slice(body);
+            }
+            at += taken;
+        }
+        bodies
+    };
+    assert!((0..4).all(|sequence| play.publish(b"x", sequence)));
+    play.say(&word(1, Method::Ack { delivery: 2, multiple: false })).unwrap();
+    assert_eq!(play.heard(), [Note::Acknowledged(1)]);
+    greet(&mut play);
+    assert_eq!(play.session.unacknowledged(), 3);
+    assert_eq!(again(&mut play, 2), [0, 2]);
+    play.say(&word(1, Method::Ack { delivery: 1, multiple: false })).unwrap();
+    assert_eq!(play.heard(), [Note::Acknowledged(0)]);
+    greet(&mut play);
+    assert_eq!(again(&mut play, 9), [2, 3]);
+    play.say(&word(1, Method::Ack { delivery: 2, multiple: true })).unwrap();
+    assert_eq!(play.heard(), [Note::Acknowledged(2), Note::Acknowledged(3)]);
+    assert!(play.publish(b"x", 4));
+    play.say(&word(1, Method::Ack { delivery: 3, multiple: false })).unwrap();
+    assert_eq!((play.heard(), play.session.unacknowledged()), (vec![Note::Acknowledged(4)], 0));
+}
+
 #[test]
 fn settings_are_read_and_refused() {
     let read = |url: &str, qos, set: &[(&str, &str)]| settings::<Amqp>(url, qos, false, set);

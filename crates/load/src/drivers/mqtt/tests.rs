@@ -1,5 +1,7 @@
 //! Conversations with a server that the tests play.
 
+mod resuming;
+
 use super::*;
 use proptest::prelude::*;
 use pubmark_model::endpoint::Endpoint;
@@ -30,7 +32,7 @@ fn options(changes: &[(&str, &str)]) -> Options {
 
 fn try_settings(url: &str, qos: u8, durable: bool, changes: &[(&str, &str)]) -> Result<Settings, String> {
     let (endpoint, options) = (Endpoint::parse(url).unwrap(), options(changes));
-    Mqtt::settings(&Terms { endpoint: &endpoint, qos, durable, options: &options })
+    Mqtt::settings(&Terms { endpoint: &endpoint, qos, durable, reconnect: false, options: &options })
 }
 
 fn settings(version: Version, qos: u8) -> Settings {

@@ -1,0 +1,286 @@
+//! Connections that end while they are needed, and, where the workload says
+//! so, clients that come back with their session.
+//!
+//! Nothing is kept for a client that is not away. Attempts are spread out and
+//! few at a time, so that the others of the shard hardly notice.
+
+use super::Shard;
+use super::connection::{Loss, State};
+use crate::clock;
+use crate::session::{Fault, Session};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_stats::Histogram;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+/// The pause before the first attempt; it doubles from one to the next.
+const PAUSE: Ns = 10 * MILLISECOND;
+/// The longest pause, before up to a half of it is added by the client's number.
+const LONGEST_PAUSE: Ns = 500 * MILLISECOND;
+/// How long an attempt may take until the server has accepted the client.
+const ATTEMPT: Ns = SECOND;
+/// Attempts that may be under way at once: servers' backlogs are short.
+const AT_ONCE: usize = 256;
+/// Attempts begun between two looks at what has arrived.
+const DIALS: usize = 16;
+/// Losses that the remarks describe one by one.
+const DESCRIBED: usize = 3;
+
+/// A client without its connection.
+struct Absence {
+    since_ns: Ns,
+    /// When the present attempt began; none between two attempts.
+    began_ns: Option<Ns>,
+    /// Attempts that failed.
+    failed: u32,
+}
+
+/// Who is away, and when whose next attempt is due.
+pub struct Away {
+    /// Whether clients come back at all.
+    returns: bool,
+    absent: HashMap<u32, Absence>,
+    due: BinaryHeap<Reverse<(Ns, u32)>>,
+    /// Attempts by their beginning. Those that have ended stay until they would be too old.
+    begun: VecDeque<(Ns, u32)>,
+    under_way: usize,
+    times: Histogram,
+    losses: Vec<String>,
+}
+
+impl Away {
+    pub fn new(returns: bool) -> Away {
+        Away {
+            returns,
+            absent: HashMap::new(),
+            due: BinaryHeap::new(),
+            begun: VecDeque::new(),
+            under_way: 0,
+            times: Histogram::latency(),
+            losses: Vec::new(),
+        }
+    }
+
+    /// Whether this client is away, and will be back.
+    pub fn has(&self, index: usize) -> bool {
+        self.absent.contains_key(&(index as u32))
+    }
+
+    pub fn take_times(&mut self) -> Histogram {
+        std::mem::replace(&mut self.times, Histogram::latency())
+    }
+
+    /// What the record should say of losses, of which there were so many.
+    pub fn remarks(&mut self, lost: u64, reconnected: u64) -> Vec<String> {
+        let mut remarks = std::mem::take(&mut self.losses);
+        if lost > DESCRIBED as u64 {
+            remarks.push(format!("{lost} connections were lost in all"));
+        }
+        if lost > 0 && self.returns {
+            remarks.push(format!("{reconnected} of {lost} lost connections came back"));
+        }
+        remarks
+    }
+
+    /// No attempt of this client is under way any more.
+    fn ended(&mut self, index: usize) {
+        if let Some(absence) = self.absent.get_mut(&(index as u32))
+            && absence.began_ns.take().is_some()
+        {
+            self.under_way -= 1;
+        }
+    }
+
+    /// Counts the client among those present, or among those gone for good.
+    fn remove(&mut self, index: usize) -> Option<Absence> {
+        self.ended(index);
+        self.absent.remove(&(index as u32))
+    }
+}
+
+/// The pause after so many failed attempts of a client: the same in every run,
+/// and different for each client, so that they do not come back all at once.
+fn pause_ns(client: u32, failed: u32) -> Ns {
+    let pause = (PAUSE << failed.min(16)).min(LONGEST_PAUSE);
+    // Fibonacci hashing: the golden ratio spreads neighbouring numbers evenly.
+    let spread = client.wrapping_add(failed).wrapping_mul(0x9E37_79B9);
+    pause + pause / 2 * Ns::from(spread >> 16) / (1 << 16)
+}
+
+impl<S: Session> Shard<'_, S> {
+    /// Sees to a write that failed where nothing else can be done about it.
+    pub(super) fn settle(&mut self, index: usize, written: Result<(), Loss>) {
+        if let Err(loss) = written
+            && self.connections[index].state == State::Up
+        {
+            self.cut_off(index);
+            self.gone(index, &loss);
+        }
+    }
+
+    /// Nothing can be written any more. Who comes back hears what has arrived
+    /// all the same: acknowledgements, above all.
+    pub(super) fn cut_off(&mut self, index: usize) {
+        while self.away.returns {
+            let Ok(Some((count, _, now))) = self.connections[index].read(&mut self.buffer) else { break };
+            if self.take(index, count, now).is_err() {
+                break;
+            }
+        }
+        self.answers.clear();
+    }
+
+    pub(super) fn lost(&mut self, index: usize, loss: &Loss) -> Result<(), String> {
+        match (self.connections[index].state, loss) {
+            (State::Up, loss) => self.gone(index, loss),
+            (State::Gone, _) => {}
+            (_, loss) if self.away.has(index) => match loss {
+                Loss::Fault(Fault::Denied(_) | Fault::Foreign(_)) => {
+                    self.away.losses.push(format!("a client could not come back: {}", loss.text()));
+                    self.away.remove(index);
+                    self.part_with(index);
+                }
+                loss => self.try_later(index, &loss.text()),
+            },
+            (_, Loss::Fault(fault @ (Fault::Denied(_) | Fault::Foreign(_)))) => {
+                return Err(self.ramp.refusal(&fault.to_string()));
+            }
+            (State::Greeting, Loss::Ended(text)) => {
+                self.failed_attempt(index, &format!("{text} during the handshake; {}", S::HINT))?;
+            }
+            (_, loss) => self.failed_attempt(index, &loss.text())?,
+        }
+        Ok(())
+    }
+
+    /// A connection that was up is no more.
+    fn gone(&mut self, index: usize, loss: &Loss) {
+        let now = clock::now();
+        self.ramp.counts.lost += 1;
+        if self.away.losses.len() < DESCRIBED {
+            let at = self.window.map_or(String::new(), |window| {
+                format!(" {:.3} s into the window", (now as i64 - window.from_ns as i64) as f64 / 1e9)
+            });
+            let (id, why) = (self.clients[index].id, loss.text());
+            self.away.losses.push(format!("{:?} {id} lost its connection{at}: {why}", self.role).to_lowercase());
+        }
+        if self.away.returns && !matches!(loss, Loss::Fault(Fault::Denied(_) | Fault::Foreign(_))) {
+            self.away.absent.insert(index as u32, Absence { since_ns: now, began_ns: None, failed: 0 });
+            self.rest(index, now + pause_ns(self.clients[index].id, 0));
+        } else {
+            self.part_with(index);
+        }
+    }
+
+    /// A client will not be back.
+    fn part_with(&mut self, index: usize) {
+        self.connections[index].drop_carrier(State::Gone);
+        if let Some(client) = self.inbound.clients.get(index) {
+            self.inbound.unheard -= u64::from(client.unheard_count());
+        }
+        if let Some(window) = self.window {
+            self.outbound.end(index, &window);
+        }
+    }
+
+    /// Until then the client has no connection, and keeps its session.
+    fn rest(&mut self, index: usize, until_ns: Ns) {
+        let part = self.part(index);
+        let connection = &mut self.connections[index];
+        // What it could not send before it cannot send now: that stays.
+        let blocked = connection.blocked;
+        connection.drop_carrier(State::Waiting);
+        connection.blocked = blocked;
+        connection.session.resume(&self.settings, &part);
+        self.away.due.push(Reverse((until_ns, index as u32)));
+    }
+
+    /// An attempt to come back failed: there is always another one.
+    pub(super) fn try_later(&mut self, index: usize, why: &str) {
+        self.ramp.failed(why);
+        self.away.ended(index);
+        let Some(absence) = self.away.absent.get_mut(&(index as u32)) else { return };
+        absence.failed += 1;
+        let failed = absence.failed;
+        self.rest(index, clock::now() + pause_ns(self.clients[index].id, failed));
+    }
+
+    /// Begins the attempts that are due, and ends those that have taken too
+    /// long. The instant when there is more to do.
+    pub(super) fn bring_back(&mut self, now: Ns) -> Ns {
+        if self.away.absent.is_empty() {
+            return Ns::MAX;
+        }
+        while let Some((began_ns, index)) = self.away.begun.front().copied().filter(|(at, _)| at + ATTEMPT <= now) {
+            self.away.begun.pop_front();
+            if self.away.absent.get(&index).is_some_and(|absence| absence.began_ns == Some(began_ns)) {
+                self.try_later(index as usize, "the server did not accept a client that came back within 1 s");
+            }
+        }
+        for _ in 0..DIALS {
+            let due = self.away.due.peek().is_some_and(|Reverse((at, _))| *at <= now);
+            if !due || self.away.under_way >= AT_ONCE {
+                break;
+            }
+            if let Some(Reverse((_, index))) = self.away.due.pop() {
+                self.try_again(index as usize, now);
+            }
+        }
+        let next = self.away.due.peek().filter(|_| self.away.under_way < AT_ONCE).map(|Reverse((at, _))| *at);
+        let expiry = self.away.begun.front().map(|(at, _)| at + ATTEMPT);
+        next.into_iter().chain(expiry).min().unwrap_or(Ns::MAX)
+    }
+
+    fn try_again(&mut self, index: usize, now: Ns) {
+        let Some(absence) = self.away.absent.get_mut(&(index as u32)) else { return };
+        absence.began_ns = Some(now);
+        self.ramp.counts.retried += u64::from(absence.failed > 0);
+        self.away.under_way += 1;
+        self.away.begun.push_back((now, index as u32));
+        self.connections[index].state = State::Opening;
+        if let Err(error) = self.dial(index) {
+            self.try_later(index, &error.to_string());
+        }
+    }
+
+    /// The server has accepted a publisher that comes back: what it has not
+    /// acknowledged goes out first.
+    pub(super) fn go_on(&mut self, index: usize) -> Result<(), String> {
+        match self.resend(index) {
+            Ok(true) => self.up(index, clock::now()),
+            Ok(false) => {}
+            Err(loss) => self.lost(index, &loss)?,
+        }
+        Ok(())
+    }
+
+    /// A client that was away can do its part again. False if it was not away.
+    pub(super) fn returned(&mut self, index: usize, now: Ns) -> bool {
+        let Some(absence) = self.away.remove(index) else { return false };
+        self.connections[index].state = State::Up;
+        self.ramp.counts.reconnected += 1;
+        self.away.times.record(now.saturating_sub(absence.since_ns));
+        self.unblock(index);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_to_a_bound_and_differ_between_clients() {
+        for client in 0..1_000 {
+            for (failed, pause) in [(0, 10), (1, 20), (2, 40), (5, 320), (6, 500), (7, 500), (4_000_000_000, 500)] {
+                let got = pause_ns(client, failed);
+                assert_eq!(got, pause_ns(client, failed));
+                assert!((pause * MILLISECOND..pause * MILLISECOND * 3 / 2).contains(&got), "{client} {failed}: {got}");
+            }
+        }
+        let mut first: Vec<Ns> = (0..1_000).map(|client| pause_ns(client, 0)).collect();
+        first.sort_unstable();
+        let widest = first.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+        assert!(widest < 5 * MILLISECOND / 200, "a thousand clients are spread over 5 ms: {widest} ns");
+    }
+}

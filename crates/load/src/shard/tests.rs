@@ -1,0 +1,219 @@
+//! Clients over real sockets that lose their connections at known points.
+
+mod broker;
+
+use super::*;
+use crate::drivers::conversation::options;
+use crate::drivers::mqtt::Mqtt;
+use crate::outcome::merge;
+use crate::threads::Control;
+use broker::{Broker, Script, World};
+use pubmark_model::protocol::AgentResult;
+use pubmark_model::setting::{Settings, key, with_defaults};
+use pubmark_stats::Histogram;
+use pubmark_wire::mqtt::Qos;
+use std::collections::BTreeSet;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// No wait of a test is longer.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// Messages of the publisher.
+const COUNT: u64 = 300;
+
+fn workload(qos: Qos, reconnect: bool) -> Workload {
+    let qos = (qos as u8).to_string();
+    let mut settings = Settings::new();
+    for (name, value) in [
+        ("pairs", "1"),
+        ("rate", "1000"),
+        ("warmup", "0s"),
+        ("count", &COUNT.to_string()),
+        ("payload", "64B"),
+        ("qos", &qos),
+        ("drain", "30s"),
+        ("verify", "full"),
+    ] {
+        settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
+    }
+    Workload { reconnect, ..Workload::resolve(&with_defaults(settings)).unwrap() }
+}
+
+/// A run of one publisher and one subscriber, each on a thread.
+struct Stage {
+    crew: Arc<Crew>,
+    reports: (Sender<Report>, Receiver<Report>),
+    bells: Vec<Bell>,
+    threads: Vec<JoinHandle<Result<Outcome, String>>>,
+}
+
+impl Stage {
+    fn enter(&mut self, role: Role, broker: &Broker, version: &str) {
+        let (crew, reports, bell) = (self.crew.clone(), self.reports.0.clone(), Bell::new().unwrap());
+        self.bells.push(bell.clone());
+        let dial = Dial {
+            to: broker.address,
+            sources: Vec::new(),
+            nodelay: true,
+            buffer_bytes: 0,
+            tls: None,
+            websocket: None,
+        };
+        let assignment = Assignment {
+            clients: vec![Client { role, id: 0, bind: None, connect: Vec::new(), hears_first: 0, hears_count: 1 }],
+            endpoint: Endpoint::parse(&format!("mqtt://{}", broker.address)).unwrap(),
+            dial,
+            run: "t".into(),
+            connect_per_s: 1_000.0,
+            options: options("mqtt", &[("mqtt_version", version)]),
+            cpus: Vec::new(),
+            counter: Arc::default(),
+        };
+        self.threads.push(thread::spawn(move || play::<Mqtt>(assignment, &crew, &reports, bell)));
+    }
+
+    /// Waits for so many reports of a kind.
+    fn await_reports<T>(&self, count: usize, mut pick: impl FnMut(Report) -> Option<T>) -> Vec<T> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            found.extend(pick(self.reports.1.recv_timeout(DEADLINE).expect("a report in time")));
+        }
+        found
+    }
+
+    fn ring(&self) {
+        self.bells.iter().for_each(Bell::ring);
+    }
+}
+
+/// What the publisher, the subscriber and the broker say of a run.
+fn run(qos: Qos, version: &str, script: Script) -> (AgentResult, AgentResult, Broker) {
+    let (publisher, subscriber, broker) = run_workload(workload(qos, true), version, script);
+    assert_eq!(broker.remembered(), [""; 0], "nothing is left at the server");
+    (publisher, subscriber, broker)
+}
+
+fn run_workload(workload: Workload, version: &str, script: Script) -> (AgentResult, AgentResult, Broker) {
+    let (qos, drain_ns) = (Qos::from_number(workload.qos).unwrap(), workload.drain_ns);
+    let broker = Broker::start(qos, script);
+    let crew = Arc::new(Crew { workload, control: Control::default() });
+    let mut stage = Stage { crew: crew.clone(), reports: channel(), bells: Vec::new(), threads: Vec::new() };
+    stage.enter(Role::Subscriber, &broker, version);
+    stage.await_reports(1, |report| matches!(report, Report::Connected).then_some(()));
+    stage.enter(Role::Publisher, &broker, version);
+    stage.await_reports(2, |report| matches!(report, Report::Ready).then_some(()));
+    crew.control.start(clock::now() + 50 * MILLISECOND);
+    stage.ring();
+    let totals = stage.await_reports(1, |report| if let Report::Sent(totals) = report { Some(totals) } else { None });
+    crew.control.drain(totals.concat(), clock::now() + drain_ns);
+    stage.ring();
+    let draining = if qos == Qos::AtMostOnce { 1 } else { 2 };
+    stage.await_reports(draining, |report| matches!(report, Report::Drained).then_some(()));
+    crew.control.stop();
+    stage.ring();
+    let mut results =
+        stage.threads.drain(..).map(|thread| merge(&crew.workload, vec![thread.join().unwrap().unwrap()]));
+    let (subscriber, publisher) = (results.next().unwrap(), results.next().unwrap());
+    (publisher, subscriber, broker)
+}
+
+fn sequences(list: &[u32]) -> BTreeSet<u32> {
+    list.iter().copied().collect()
+}
+
+/// What holds wherever nothing is lost.
+fn assert_whole(publisher: &AgentResult, subscriber: &AgentResult, world: &World) {
+    let total = publisher.publishers[0];
+    assert_eq!((total.sent, total.offered, publisher.acked), (COUNT, COUNT, COUNT), "{:?}", publisher.remarks);
+    assert_eq!(publisher.unacked, []);
+    let ledger = subscriber.ledger;
+    assert_eq!((ledger.expected, ledger.delivered, ledger.corrupted), (COUNT, COUNT, 0), "{:?}", subscriber.remarks);
+    assert_eq!(subscriber.missing, []);
+    assert_eq!(world.order, (0..COUNT as u32).collect::<Vec<_>>(), "what comes again comes in order");
+    assert!(!world.changed, "a message that comes again is the same to the last byte");
+}
+
+/// Lost and come back, by an agent's own account.
+fn losses(result: &AgentResult) -> (u64, u64, u64) {
+    let connections = result.connections.unwrap();
+    let times = result.reconnect_time.as_ref().map_or(0, |text| Histogram::decode(text).unwrap().count());
+    (connections.lost, connections.reconnected, times)
+}
+
+#[test]
+fn at_qos_1_what_was_not_acknowledged_comes_twice() {
+    for (version, forgets) in [("3.1.1", false), ("5", false), ("5", true)] {
+        let script = Script { at_publish: sequences(&[0, 20, 21, 150, 298]), forgets, refuses: 2, ..Script::default() };
+        let (publisher, subscriber, broker) = run(Qos::AtLeastOnce, version, script);
+        let world = broker.world();
+        assert_whole(&publisher, &subscriber, &world);
+        assert_eq!(losses(&publisher), (5, 5, 5));
+        assert!(publisher.connections.unwrap().refused >= 2);
+        assert_eq!(losses(&subscriber), (0, 0, 0));
+        assert_eq!(world.again, [!forgets; 5], "each with the flag that tells what the server remembers");
+        assert_eq!(subscriber.ledger.duplicated, 5);
+    }
+}
+
+#[test]
+fn at_qos_2_nothing_comes_twice() {
+    for version in ["3.1.1", "5"] {
+        let script = Script {
+            at_publish: sequences(&[3, 100]),
+            at_release: sequences(&[50, 101]),
+            at_delivery: sequences(&[70, 200]),
+            resets: true,
+            ..Script::default()
+        };
+        let (publisher, subscriber, broker) = run(Qos::ExactlyOnce, version, script);
+        let world = broker.world();
+        assert_whole(&publisher, &subscriber, &world);
+        assert_eq!((losses(&publisher), losses(&subscriber)), ((4, 4, 4), (2, 2, 2)));
+        assert!(world.written >= COUNT + 2, "the server did send some of them again");
+        assert_eq!(subscriber.ledger.duplicated, 0);
+    }
+}
+
+#[test]
+fn a_subscriber_that_was_away_gets_what_was_kept_for_it() {
+    // The last but one too: the drain waits for who is away.
+    let script = Script { at_delivery: sequences(&[10, 150, 298]), ..Script::default() };
+    let (publisher, subscriber, broker) = run(Qos::AtLeastOnce, "5", script);
+    let world = broker.world();
+    assert_whole(&publisher, &subscriber, &world);
+    assert_eq!((losses(&publisher), losses(&subscriber)), ((0, 0, 0), (3, 3, 3)));
+    assert_eq!(subscriber.ledger.duplicated, world.written - COUNT);
+    assert!(subscriber.ledger.duplicated >= 3);
+}
+
+#[test]
+fn without_a_return_a_lost_connection_stays_lost() {
+    let script = Script { at_publish: sequences(&[100]), ..Script::default() };
+    let workload = Workload { drain_ns: SECOND, ..workload(Qos::AtLeastOnce, false) };
+    let (publisher, subscriber, broker) = run_workload(workload, "5", script);
+    let total = publisher.publishers[0];
+    assert_eq!((losses(&publisher), losses(&subscriber)), ((1, 0, 0), (0, 0, 0)));
+    assert_eq!((total.offered, publisher.acked), (COUNT, 100));
+    assert!((101..COUNT).contains(&total.sent), "{}", total.sent);
+    assert_eq!(subscriber.ledger.delivered, 101);
+    assert_eq!(broker.world().again, [true; 0]);
+}
+
+#[test]
+fn at_qos_0_what_is_owed_is_sent_late_and_what_was_under_way_is_lost() {
+    let script = Script { at_publish: sequences(&[100, 200]), ..Script::default() };
+    let (publisher, subscriber, broker) = run(Qos::AtMostOnce, "3.1.1", script);
+    let world = broker.world();
+    let total = publisher.publishers[0];
+    assert_eq!((total.sent, total.offered, publisher.acked), (COUNT, COUNT, 0), "the schedule forgets nothing");
+    assert_eq!((losses(&publisher), losses(&subscriber)), ((2, 2, 2), (0, 0, 0)));
+    let ledger = subscriber.ledger;
+    assert_eq!((ledger.expected, ledger.delivered), (COUNT, world.messages.len() as u64));
+    assert_eq!((ledger.duplicated, world.again.len()), (0, 0));
+    // What fell due in the first pause went out after it.
+    let away = Histogram::decode(publisher.reconnect_time.as_ref().unwrap()).unwrap();
+    let lag = Histogram::decode(publisher.send_lag.as_ref().unwrap()).unwrap();
+    assert!(away.min() >= 10 * MILLISECOND, "the first attempt waits for 10 ms");
+    assert!(lag.max() >= 8 * MILLISECOND, "{}", lag.max());
+}

@@ -1,0 +1,304 @@
+//! A small MQTT broker for one publisher and one subscriber, that ends their
+//! connections where its script says so.
+
+use pubmark_model::header::{END, Header};
+use pubmark_wire::mqtt::server::{self, Connect, Packet};
+use pubmark_wire::mqtt::{Ack, Connack, Publish, Qos, Version, encode};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// What goes wrong, each once for each sequence.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    /// The publisher's connection ends when this message has come: no acknowledgement.
+    pub at_publish: BTreeSet<u32>,
+    /// At QoS 2, it ends when this message is released.
+    pub at_release: BTreeSet<u32>,
+    /// The subscriber's connection ends when this message has been sent to it.
+    pub at_delivery: BTreeSet<u32>,
+    /// The server forgets the session when the connection ends.
+    pub forgets: bool,
+    /// Connections end with input unread, which is a reset.
+    pub resets: bool,
+    /// So many connections after a loss are closed at once.
+    pub refuses: u32,
+}
+
+/// What a client has at the server.
+#[derive(Default)]
+struct Kept {
+    /// QoS 2 messages of the client that it has not released.
+    unreleased: BTreeMap<u16, u32>,
+    /// Messages for the client that it has not acknowledged.
+    outgoing: VecDeque<(u16, Vec<u8>)>,
+    /// QoS 2: those that it has taken.
+    released: BTreeSet<u16>,
+    next_id: u16,
+}
+
+/// What has come to the server.
+pub struct World {
+    script: Script,
+    /// By name, until the client ends it.
+    sessions: BTreeMap<String, Kept>,
+    subscriber: Option<(String, TcpStream)>,
+    topic: String,
+    qos: Qos,
+    /// The message after which the subscriber's connection has ended: what is
+    /// still said of it on that connection comes too late.
+    deaf_to: Option<u16>,
+    /// Data messages written to the subscriber.
+    pub written: u64,
+    /// Every data message as it came first.
+    pub messages: BTreeMap<u32, Vec<u8>>,
+    /// Flags of the messages that came again.
+    pub again: Vec<bool>,
+    /// Sequences in the order of their first coming.
+    pub order: Vec<u32>,
+    /// Whether one came again with other bytes.
+    pub changed: bool,
+}
+
+/// The broker. Its threads end with their connections.
+pub struct Broker {
+    pub address: SocketAddr,
+    world: Arc<Mutex<World>>,
+}
+
+impl Broker {
+    pub fn start(qos: Qos, script: Script) -> Broker {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let world = Arc::new(Mutex::new(World {
+            script,
+            sessions: BTreeMap::new(),
+            subscriber: None,
+            topic: String::new(),
+            qos,
+            deaf_to: None,
+            written: 0,
+            messages: BTreeMap::new(),
+            again: Vec::new(),
+            order: Vec::new(),
+            changed: false,
+        }));
+        let shared = world.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (shared, stream) = (shared.clone(), stream.unwrap());
+                // What is held back when a connection ends is thrown away with it.
+                stream.set_nodelay(true).unwrap();
+                thread::spawn(move || {
+                    Peer { world: shared, stream, name: String::new(), clean: false, version: Version::V5 }.talk()
+                });
+            }
+        });
+        Broker { address, world }
+    }
+
+    /// Names of those that it keeps something for.
+    pub fn remembered(&self) -> Vec<String> {
+        self.world().sessions.keys().cloned().collect()
+    }
+
+    pub fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection, and who is at its other end.
+struct Peer {
+    world: Arc<Mutex<World>>,
+    stream: TcpStream,
+    name: String,
+    clean: bool,
+    version: Version,
+}
+
+impl Peer {
+    fn talk(mut self) {
+        let (mut pending, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+        while let Ok(count @ 1..) = self.stream.read(&mut buffer) {
+            pending.extend_from_slice(&buffer[..count]);
+            let mut at = 0;
+            if self.name.is_empty() {
+                let Some((version, connect, used)) = server::connect(&pending).unwrap() else { continue };
+                self.version = version;
+                if !self.greet(&connect) {
+                    return;
+                }
+                at = used;
+            }
+            while let Some((packet, used)) = server::decode(&pending[at..], self.version).unwrap() {
+                if !self.packet(&packet) {
+                    return self.end(&mut buffer);
+                }
+                at += used;
+            }
+            pending.drain(..at);
+        }
+    }
+
+    /// Ends the connection. A reset can overtake what was said before it, on a
+    /// busy machine; the other way is heard out first.
+    fn end(mut self, buffer: &mut [u8]) {
+        if !self.world.lock().unwrap().script.resets {
+            let _ = self.stream.shutdown(Shutdown::Write);
+            while matches!(self.stream.read(buffer), Ok(1..)) {}
+        }
+    }
+
+    fn say(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut out = Vec::new();
+        write(&mut out);
+        // A client that has gone meanwhile hears it on its next connection.
+        let _ = self.stream.write_all(&out);
+    }
+
+    fn greet(&mut self, connect: &Connect<'_>) -> bool {
+        let (world, version) = (self.world.clone(), self.version);
+        let mut world = world.lock().unwrap();
+        let known = world.sessions.contains_key(connect.client_id);
+        if known && world.script.refuses > 0 {
+            world.script.refuses -= 1;
+            return false;
+        }
+        self.name = connect.client_id.into();
+        self.clean = connect.clean_start;
+        if !known || connect.clean_start || world.script.forgets {
+            world.sessions.insert(self.name.clone(), Kept::default());
+        }
+        let session_present = known && !connect.clean_start && !world.script.forgets;
+        let connack = Connack { session_present, ..Connack::new(0) };
+        self.say(|out| encode::connack(out, version, &connack).unwrap());
+        if session_present && world.subscriber.as_ref().is_some_and(|(name, _)| *name == self.name) {
+            world.subscriber = Some((self.name.clone(), self.stream.try_clone().unwrap()));
+            world.deliver_again(version, &self.name);
+        }
+        true
+    }
+
+    /// Sees to a packet. False: the script ends the connection here.
+    fn packet(&mut self, packet: &Packet<'_>) -> bool {
+        let (shared, version) = (self.world.clone(), self.version);
+        let mut world = shared.lock().unwrap();
+        match *packet {
+            Packet::Publish(Publish { qos, id, dup, payload, topic, .. }) => {
+                topic.clone_into(&mut world.topic);
+                let sequence = Header::read(payload).unwrap().sequence;
+                let kept = world.sessions.get_mut(&self.name).unwrap();
+                let fresh = qos != Qos::ExactlyOnce || kept.unreleased.insert(id, sequence).is_none();
+                world.note(sequence, dup, payload);
+                if fresh {
+                    world.forward(version, payload);
+                }
+                if world.script.at_publish.remove(&sequence) {
+                    return false;
+                }
+                match qos {
+                    Qos::AtMostOnce => {}
+                    Qos::AtLeastOnce => self.say(|out| encode::puback(out, version, Ack { id, reason: 0 })),
+                    Qos::ExactlyOnce => self.say(|out| encode::pubrec(out, version, Ack { id, reason: 0 })),
+                }
+            }
+            Packet::Pubrel(Ack { id, .. }) => {
+                let kept = world.sessions.get_mut(&self.name).unwrap();
+                let sequence = kept.unreleased.remove(&id);
+                if sequence.is_some_and(|sequence| world.script.at_release.remove(&sequence)) {
+                    return false;
+                }
+                self.say(|out| encode::pubcomp(out, version, Ack { id, reason: 0 }));
+            }
+            Packet::Puback(ack) | Packet::Pubrec(ack) if world.deaf_to == Some(ack.id) => return false,
+            Packet::Puback(Ack { id, .. }) | Packet::Pubcomp(Ack { id, .. }) => {
+                let kept = world.sessions.get_mut(&self.name).unwrap();
+                kept.outgoing.retain(|(other, _)| *other != id);
+                kept.released.remove(&id);
+            }
+            Packet::Pubrec(Ack { id, .. }) => {
+                world.sessions.get_mut(&self.name).unwrap().released.insert(id);
+                self.say(|out| encode::pubrel(out, version, Ack { id, reason: 0 }));
+            }
+            Packet::Subscribe { id, filters } => {
+                let codes: Vec<u8> = filters.map(|(_, qos)| qos as u8).collect();
+                world.subscriber = Some((self.name.clone(), self.stream.try_clone().unwrap()));
+                self.say(|out| encode::suback(out, version, id, &codes, None).unwrap());
+            }
+            Packet::Unsubscribe { id, .. } => {
+                self.say(|out| encode::unsuback(out, version, id, &[0]).unwrap());
+            }
+            Packet::Pingreq => self.say(encode::pingresp),
+            Packet::Disconnect { session_expiry_s, .. } => {
+                if self.clean || session_expiry_s == Some(0) {
+                    world.sessions.remove(&self.name);
+                }
+                return false;
+            }
+            Packet::Auth { .. } => panic!("an AUTH"),
+        }
+        true
+    }
+}
+
+impl World {
+    /// Keeps books on a message of the publisher.
+    fn note(&mut self, sequence: u32, dup: bool, payload: &[u8]) {
+        if sequence >= END {
+            return;
+        }
+        match self.messages.get(&sequence) {
+            Some(first) => {
+                self.changed |= first != payload;
+                self.again.push(dup);
+            }
+            None => {
+                self.messages.insert(sequence, payload.to_vec());
+                self.order.push(sequence);
+            }
+        }
+    }
+
+    fn forward(&mut self, version: Version, payload: &[u8]) {
+        let name = self.subscriber.as_ref().map_or("", |(name, _)| name);
+        let Some(kept) = self.sessions.get_mut(name) else { return };
+        kept.next_id = kept.next_id % 60_000 + 1;
+        let id = kept.next_id;
+        if self.qos > Qos::AtMostOnce {
+            kept.outgoing.push_back((id, payload.to_vec()));
+        }
+        self.send(version, id, payload);
+    }
+
+    /// What was under way to a subscriber that comes back.
+    fn deliver_again(&mut self, version: Version, name: &str) {
+        self.deaf_to = None;
+        let kept = &self.sessions[name];
+        let (released, outgoing) = (kept.released.clone(), kept.outgoing.clone());
+        for (id, message) in outgoing {
+            if !released.contains(&id) {
+                self.send(version, id, &message);
+            } else if let Some((_, stream)) = &mut self.subscriber {
+                let mut out = Vec::new();
+                encode::pubrel(&mut out, version, Ack { id, reason: 0 });
+                let _ = stream.write_all(&out);
+            }
+        }
+    }
+
+    fn send(&mut self, version: Version, id: u16, payload: &[u8]) {
+        let Some((_, stream)) = &mut self.subscriber else { return };
+        let (mut out, sequence) = (Vec::new(), Header::read(payload).unwrap().sequence);
+        let publish =
+            Publish { dup: false, qos: self.qos, retain: false, topic: &self.topic, id, alias: None, payload };
+        encode::publish(&mut out, version, &publish).unwrap();
+        let written = stream.write_all(&out).is_ok();
+        self.written += u64::from(written && sequence < END);
+        if written && self.script.at_delivery.remove(&sequence) {
+            self.deaf_to = Some(id);
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
