@@ -304,6 +304,13 @@ pub struct AgentResult {
     /// Times from a client's connecting until the server accepted it, as a histogram.
     #[serde(default)]
     pub connect_time: Option<String>,
+    /// Times from the loss of a connection until the server accepted the
+    /// client again, as a histogram.
+    #[serde(default)]
+    pub reconnect_time: Option<String>,
+    /// Times in which the agent itself did not run.
+    #[serde(default)]
+    pub pauses: Stalls,
     /// What the verdict should know: limits that were hit, sends that failed.
     pub remarks: Vec<String>,
 }
@@ -332,6 +339,9 @@ pub struct Connections {
     pub retried: u64,
     /// Connections that ended while they were needed.
     pub lost: u64,
+    /// Connections that clients got again after such an end.
+    #[serde(default)]
+    pub reconnected: u64,
     /// When the first attempt began, ns on the agent's clock.
     pub first_ns: Ns,
     /// When the last client was accepted.
@@ -349,6 +359,7 @@ impl Connections {
         self.refused += other.refused;
         self.retried += other.retried;
         self.lost += other.lost;
+        self.reconnected += other.reconnected;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::setting::Settings;
 pub use crate::units::Rate;
-use crate::units::{LONGEST, Ns, SECOND};
+use crate::units::{LONGEST, MILLISECOND, Ns, SECOND};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -164,6 +164,10 @@ fn default_connect_rate() -> u32 {
     1_000
 }
 
+fn default_late_after_ns() -> Ns {
+    10 * MILLISECOND
+}
+
 /// How long the measured window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -218,6 +222,12 @@ pub struct Workload {
     pub pin: Pin,
     /// The generator's own p99 lag above which a run is `generator-saturated`, ns.
     pub max_send_lag_ns: Ns,
+    /// Latency from intended time above which a delivered message is late, ns.
+    #[serde(default = "default_late_after_ns")]
+    pub late_after_ns: Ns,
+    /// Whether clients connect again when they lose their connection.
+    #[serde(default)]
+    pub reconnect: bool,
     /// Seed of Poisson gaps.
     pub seed: u64,
 }
@@ -330,6 +340,8 @@ impl Workload {
             verify,
             pin: Pin::parse(&word("pin")).unwrap_or(Pin::None),
             max_send_lag_ns: time("max_send_lag"),
+            late_after_ns: time("late_after"),
+            reconnect: false,
             seed: number("seed").unwrap_or(1),
         })
     }
