@@ -113,7 +113,7 @@ Examples:
   pubmark bench zeromq --transport inproc --pattern pipeline --rate max --repeats 5 --json
   pubmark bench kernel --transport tcp --pattern fan-out --subscribers 8 --rate 1000
   pubmark bench mosquitto --pairs 1000 --rate 10 --payload 1KB --cpus 1 --memory 2GB
-  pubmark bench mosquitto --pairs 10 --rate 100 --duration 20s --fault "stop server at 5s for 1s"
+  pubmark bench mosquitto --pairs 10 --rate 100 --duration 20s --fault 'stop server at 5s for 1s'
   pubmark bench mqtt://broker.example:1883 --pairs 100 --rate 10 --qos 1")]
 pub struct BenchArgs {
     /// A system's name (`pubmark systems` lists them), or the endpoint of a broker that is

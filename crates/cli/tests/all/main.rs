@@ -3,10 +3,12 @@
 
 mod brokers;
 mod errors;
+mod faults;
 mod heavy;
 mod libraries;
 mod lifecycle;
 mod mock;
+mod omission;
 mod refusals;
 mod screen;
 mod servers;

@@ -284,4 +284,23 @@ mod tests {
         assert_eq!((used.processes[0].pid, used.processes[0].name.as_str()), (pid, "sh"));
         assert!(used.usage.rss_bytes_max >= used.usage.rss_bytes_median && used.usage.rss_bytes_median > 0);
     }
+
+    #[test]
+    fn what_a_killed_process_had_used_is_counted() {
+        let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let pid = child.id() as i32;
+        let sampler = Sampler::start(Watched { root: pid, ..Watched::default() }, machine::now(), None);
+        let used = || processes::counters(pid).map_or(0, |counters| counters.cpu_ns);
+        // The sampler has looked at it first.
+        let deadline = machine::now() + 30 * SECOND;
+        let first = used();
+        while used() < first + 100 * MILLISECOND && machine::now() < deadline {
+            thread::yield_now();
+        }
+        sampler.before_kill();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let found = sampler.finish();
+        assert!(found.usage.cpu_s > 0.0, "{found:?}");
+    }
 }
