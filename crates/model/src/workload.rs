@@ -168,6 +168,10 @@ fn default_late_after_ns() -> Ns {
     10 * MILLISECOND
 }
 
+fn is_usual_late_after_ns(ns: &Ns) -> bool {
+    *ns == default_late_after_ns()
+}
+
 /// How long the measured window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -223,10 +227,11 @@ pub struct Workload {
     /// The generator's own p99 lag above which a run is `generator-saturated`, ns.
     pub max_send_lag_ns: Ns,
     /// Latency from intended time above which a delivered message is late, ns.
-    #[serde(default = "default_late_after_ns")]
+    /// Agents have no use for it, and those of before need not know it.
+    #[serde(default = "default_late_after_ns", skip_serializing_if = "is_usual_late_after_ns")]
     pub late_after_ns: Ns,
     /// Whether clients connect again when they lose their connection.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reconnect: bool,
     /// Seed of Poisson gaps.
     pub seed: u64,

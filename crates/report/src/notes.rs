@@ -125,10 +125,7 @@ fn problems(result: &CellResult) -> Vec<String> {
     }
     if !result.notes.is_empty() {
         let first = if result.noted_runs > 1 { ", the first" } else { "" };
-        let found = result.notes.iter().map(|note| {
-            let evidence = clean(&note.evidence, EVIDENCE_CHARS);
-            format!("{}: {evidence}", note.part.word())
-        });
+        let found = result.notes.iter().map(|note| clean(&note.evidence, EVIDENCE_CHARS));
         let found = found.collect::<Vec<_>>().join("; ");
         notes.push(format!("{label}: noted in {}{first}: {found}", of_all(result.noted_runs)));
     }

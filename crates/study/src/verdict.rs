@@ -2,6 +2,8 @@
 //! What is found of the system itself is noted, and speaks not against the run.
 
 mod pauses;
+#[cfg(test)]
+mod tests;
 
 use pubmark_model::record::{Finding, Note, Part, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
@@ -82,10 +84,9 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
     }
     pauses::befallen(record).into_iter().for_each(|evidence| judge.note(Part::Server, Some(evidence)));
     silences(&mut judge, record, stood_still);
-    judge.result(Reason::NotSteady, backlog(record, unlimited));
-    if !judge.asked {
-        judge.against(Reason::NotSteady, trending(record, unlimited));
-    }
+    // A fault moves the figures, and is no trend.
+    let trend = || if record.faults.is_empty() { trending(record, unlimited) } else { None };
+    judge.result(Reason::NotSteady, backlog(record, unlimited).or_else(trend));
     broken_promises(&mut judge, record, system);
     judge.against(Reason::TooFewSamples, too_few(record, unlimited));
     judge.against(

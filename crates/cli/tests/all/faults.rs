@@ -1,15 +1,16 @@
 //! Faults as the keeper carries them out, and as a run records them.
 
 use crate::servers::{Keeper, mosquitto, start_plan, stopped};
-use crate::support::{Place, alive, stderr, stdout, wait_for};
+use crate::support::{Place, alive, bench_arguments, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pubmark_study::machine;
 use pubmark_study::server::keeper::{Order, Word};
 use pubmark_study::server::limits::Limits;
-use pubmark_study::server::{Server, ports};
+use pubmark_study::server::{Server, ports, processes};
 use serde_json::Value;
 use std::io::Write;
+use std::process::{Child, Stdio};
 
 fn answer(server: &mut Server) -> Word {
     let mut words = wait_for("the keeper's answer", || Some(server.happened()).filter(|words| !words.is_empty()));
@@ -79,6 +80,59 @@ fn a_coordinator_that_dies_leaves_no_stopped_server() {
     assert!(keeper.word()["stopped"].is_number());
     wait_for("all of it to stand still", || keeper.left().into_iter().all(stopped).then_some(()));
     keeper.coordinator_dies();
+}
+
+/// A run in which everything stands still but the coordinator: it, and all that
+/// stands still below it.
+fn standstill(place: &Place) -> (Child, Vec<i32>) {
+    let everything = "stop server at 0s for 50s, stop publishers at 0s for 50s, stop subscribers at 0s for 50s";
+    let arguments = bench_arguments(&["mosquitto", "--duration", "60s", "--fault", everything]);
+    let coordinator = place.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let still = wait_for("server and agents to stand still", || {
+        let below = processes::descendants(coordinator.id() as i32);
+        let still: Vec<i32> = below.into_iter().filter(|pid| stopped(*pid)).collect();
+        (still.len() == 3).then_some(still)
+    });
+    (coordinator, still)
+}
+
+#[test]
+fn a_coordinator_killed_while_all_stands_still_leaves_nothing() {
+    let place = Place::new();
+    let (mut coordinator, still) = standstill(&place);
+    coordinator.kill().unwrap();
+    coordinator.wait().unwrap();
+    wait_for("their end", || still.iter().all(|pid| !alive(*pid)).then_some(()));
+    wait_for("the folders' removal", || std::fs::read_dir(place.tmp()).unwrap().next().is_none().then_some(()));
+}
+
+#[test]
+fn an_interrupt_while_all_stands_still_ends_in_order() {
+    let place = Place::new();
+    let (mut coordinator, still) = standstill(&place);
+    kill(Pid::from_raw(coordinator.id() as i32), Signal::SIGINT).unwrap();
+    let status = wait_for("the coordinator's end", || coordinator.try_wait().unwrap());
+    assert_eq!(status.code(), Some(3));
+    assert!(still.iter().all(|pid| !alive(*pid)));
+    place.assert_swept();
+}
+
+#[test]
+fn a_server_that_was_killed_by_the_script_has_not_died() {
+    let place = Place::new();
+    let fault = "kill server at 300ms for 200ms";
+    let bench = place.bench(&["mosquitto", "--pairs", "2", "--duration", "2s", "--fault", fault]);
+    assert_eq!(bench.error(), "");
+    let verdict = &bench.record["verdict"];
+    assert!(bench.evidence("server-died").is_none() && bench.evidence("offered-rate-missed").is_none(), "{verdict}");
+    assert_eq!(bench.record["workload"]["reconnect"], true);
+    let event = &bench.record["fault_log"][0];
+    assert!(event["until_ns"].as_u64() > event["at_ns"].as_u64(), "{event}");
+    assert!(event["note"].as_str().unwrap().contains("listened again"), "{event}");
+    let processes = bench.record["deployment"]["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), 2, "both lives are sampled: {processes:?}");
+    assert!(verdict["notes"].to_string().contains("killed by the script"), "{verdict}");
+    place.assert_swept();
 }
 
 #[test]

@@ -176,6 +176,7 @@ fn omission_is_seen_over_zenoh_where_it_is_installed() {
     if agent.is_empty() || install::find_program(&agent).is_none() {
         return;
     }
-    side_stops("subscribers", &["zenoh", "--transport", "tcp"]);
-    side_stops("publishers", &["zenoh", "--transport", "tcp"]);
+    server_stops(&["zenoh"]);
+    side_stops("subscribers", &["zenoh"]);
+    side_stops("publishers", &["zenoh"]);
 }

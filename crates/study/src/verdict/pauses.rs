@@ -49,7 +49,7 @@ pub fn befallen(record: &RunRecord) -> Vec<String> {
                 (Some(until), Act::Kill) => format!("and started again at {}", words(until)),
             };
             let note = event.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
-            Some(format!("it was {what} by the script at {at} {until}{note}"))
+            Some(format!("the server was {what} by the script at {at} {until}{note}"))
         })
         .collect()
 }
