@@ -116,6 +116,7 @@ Examples:
   pubmark bench zeromq --transport inproc --pattern pipeline --rate max --repeats 5 --json
   pubmark bench kernel --transport tcp --pattern fan-out --subscribers 8 --rate 1000
   pubmark bench mosquitto --pairs 1000 --rate 10 --payload 1KB --cpus 1 --memory 2GB
+  pubmark bench mosquitto --pairs 10 --rate 100 --duration 20s --fault 'stop server at 5s for 1s'
   pubmark bench mqtt://broker.example:1883 --pairs 100 --rate 10 --qos 1")]
 pub struct BenchArgs {
     /// A system's name (`pubmark systems` lists them), or the endpoint of a broker that is
@@ -172,6 +173,10 @@ pub struct BenchArgs {
     /// Memory that the server may use.
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
+    /// What befalls a part in the window: "stop server at 5s for 1s", "stop publishers at …",
+    /// "stop subscribers at …", "kill server at 10s for 2s"; several with commas.
+    #[arg(long, value_name = "FAULT")]
+    pub fault: Vec<String>,
     /// Any other key of a study, or an option of the system as options.NAME.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,

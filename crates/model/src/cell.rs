@@ -1,5 +1,6 @@
 //! One point of a study's matrix, with nothing left open.
 
+use crate::fault::Script;
 use crate::options::Options;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub struct Cell {
     pub workload: Workload,
     /// Limits of the server.
     pub limits: Limits,
+    /// What befalls its parts in the window.
+    pub faults: Script,
     /// Options of the system, defaults filled in.
     pub options: Options,
     /// Why the study leaves it out, if it does.

@@ -7,6 +7,7 @@ pub mod cell;
 pub mod claim;
 pub mod diagnostic;
 pub mod endpoint;
+pub mod fault;
 pub mod header;
 pub mod options;
 pub mod plan;

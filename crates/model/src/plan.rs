@@ -2,10 +2,12 @@
 
 use crate::cell::{Cell, Limits};
 use crate::diagnostic::{Diagnostic, suggestion};
+use crate::fault::{self, Fault, Script, Target};
 use crate::options::Options;
 use crate::setting::Settings;
 use crate::study::{Axis, Part, Study, Systems};
 use crate::system::System;
+use crate::units::format_time;
 use crate::workload::{Transport, Workload};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -85,12 +87,18 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
         }
     }
     settings.extend(axes.iter().map(|(name, value)| (name.clone(), value.clone())));
-    let workload = Workload::resolve(&settings).map_err(|errors| Diagnostic::whole(errors.join("; ")))?;
+    let mut workload = Workload::resolve(&settings).map_err(|errors| Diagnostic::whole(errors.join("; ")))?;
+    let script = settings.get("fault").and_then(Value::as_str).unwrap_or(fault::NONE);
+    let faults = Script::parse(script).map_err(Diagnostic::whole)?;
+    workload.reconnect = faults.breaks_connections();
+    let options = options(study, system, &axes)?;
     if skip.is_none() {
         fits(system, &workload)?;
+        can_befall(&faults, system, &workload, &options)?;
     }
     Ok(Cell {
-        options: options(study, system, &axes)?,
+        faults,
+        options,
         limits: Limits {
             cpus: settings.get("cpus").and_then(Value::as_f64),
             memory_bytes: settings.get("memory").and_then(Value::as_u64),
@@ -149,6 +157,43 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
     if workload.durable && !system.durable {
         return Err(Diagnostic::whole(format!("{name} has no subscriptions that outlive its server"))
             .help("set durable = false, or leave it out with a [[skip]] entry"));
+    }
+    Ok(())
+}
+
+/// Whether the faults can happen: each has a process to befall, and is over
+/// while the window still measures what comes of it.
+fn can_befall(faults: &Script, system: &System, workload: &Workload, options: &Options) -> Result<(), Diagnostic> {
+    let Some(first) = faults.0.first() else { return Ok(()) };
+    let refuse = |fault: &Fault, why: &str, help: &str| {
+        Err(Diagnostic::whole(format!("`{fault}` cannot be done to {}: {why}", system.name)).help(help))
+    };
+    let leave_out = "leave it out with a [[skip]] entry, or set `fault` to none";
+    if system.driver == "mock" {
+        return refuse(first, "it runs in virtual time", "use its own options, such as stall_at and stall_for");
+    }
+    let Some(window_ns) = workload.window_ns() else {
+        return refuse(first, "a count of messages at `max` has no known end", "set `duration` instead of `count`");
+    };
+    if let Some(fault) = faults.outlasts(window_ns) {
+        let ends = format!("it is over {} into a window of {}", format_time(fault.until_ns()), format_time(window_ns));
+        return refuse(fault, &ends, "let it end within the window: a longer `duration`, or an earlier fault");
+    }
+    if let Some(fault) = faults.on(Target::Server).next() {
+        if !system.broker() {
+            return refuse(fault, "it is a library and has no server", leave_out);
+        }
+        if system.server.is_none() || options.contains_key("endpoint") {
+            return refuse(fault, "its server was not started by pubmark", leave_out);
+        }
+        if options.get("deployment").and_then(Value::as_str) == Some("docker") {
+            let native = "set options.deployment to native";
+            return refuse(fault, "its server runs in a container, out of reach of signals", native);
+        }
+    }
+    let inproc = workload.transport == Some(Transport::Inproc);
+    if let Some(fault) = faults.0.iter().find(|fault| inproc && fault.who != Target::Server) {
+        return refuse(fault, "over `inproc` publishers and subscribers are one process", "choose another `transport`");
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The run record: the only truth. A line of `runs.jsonl` each.
 
 use crate::cell::Limits;
+use crate::fault::{Act, Script, Target};
 use crate::options::Options;
 use crate::protocol::Stalls;
 use crate::units::Ns;
@@ -62,6 +63,12 @@ pub struct RunRecord {
     pub connections: Option<ConnectionFigures>,
     /// What all agents together used, the libraries in them included.
     pub generator: Option<Usage>,
+    /// What was to befall the run's parts.
+    #[serde(default)]
+    pub faults: Script,
+    /// What did, and when.
+    #[serde(default)]
+    pub fault_log: Vec<FaultEvent>,
     /// What each agent used, by role.
     pub agents: Vec<AgentShare>,
     /// Silences of subscribers.
@@ -108,6 +115,9 @@ pub struct Counts {
     pub unidentified: u64,
     /// Acknowledged and lost.
     pub acked_lost: u64,
+    /// Delivered, with a latency from intended time above `late_after`; 0 at `max`.
+    #[serde(default)]
+    pub late: u64,
 }
 
 /// Rates over the window.
@@ -211,10 +221,33 @@ pub struct ConnectionFigures {
     pub retried: u64,
     /// Connections that ended while they were needed.
     pub lost: u64,
+    /// Connections that clients got again after such an end.
+    #[serde(default)]
+    pub reconnected: u64,
     /// From the first attempt until the last client was accepted, s.
     pub ramp_s: f64,
     /// From a client's connecting until the server accepted it, ns.
     pub time_ns: Option<Summary>,
+    /// From the loss of a connection until the server accepted the client again, ns.
+    #[serde(default)]
+    pub reconnect_ns: Option<Summary>,
+}
+
+/// A fault as it happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FaultEvent {
+    /// What befell.
+    pub what: Act,
+    /// Whom.
+    pub who: Target,
+    /// When the last of its processes had been sent the signal, ns from the
+    /// window's beginning; none where it never was.
+    pub at_ns: Option<Ns>,
+    /// When the first of them was sent the signal to go on, or the server was
+    /// started again, ns from the window's beginning; none where it never was.
+    pub until_ns: Option<Ns>,
+    /// What else is to be known of it.
+    pub note: Option<String>,
 }
 
 /// One agent's part.
@@ -224,6 +257,9 @@ pub struct AgentShare {
     pub name: String,
     /// What it used.
     pub usage: Usage,
+    /// Times in which it did not run.
+    #[serde(default)]
+    pub pauses: Stalls,
 }
 
 /// HdrHistograms, V2 compressed, base64; absent where empty.
@@ -328,6 +364,38 @@ pub struct Finding {
     pub evidence: String,
 }
 
+/// The part of a run that a remark is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// The broker.
+    Server,
+    /// The library under test.
+    Library,
+    /// The agents that played its clients.
+    Generator,
+}
+
+impl Part {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Part::Server => "server",
+            Part::Library => "library",
+            Part::Generator => "generator",
+        }
+    }
+}
+
+/// What a run has found about a part, and what is no reason against the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// Which part.
+    pub part: Part,
+    /// What was seen.
+    pub evidence: String,
+}
+
 /// Whether a run may be quoted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
@@ -335,4 +403,7 @@ pub struct Verdict {
     pub valid: bool,
     /// Each reason against it.
     pub reasons: Vec<Finding>,
+    /// What it found that speaks of a part and not against the run.
+    #[serde(default)]
+    pub notes: Vec<Note>,
 }

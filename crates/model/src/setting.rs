@@ -1,6 +1,7 @@
 //! Every key that a study file, a flag or an axis can set, in one table.
 
 use crate::diagnostic::suggestion;
+use crate::fault;
 use crate::units::{Rate, format_time, parse_size, parse_time};
 use crate::workload::{Arrival, Pacing, Pattern, Pin, Transport, Verify};
 use serde_json::Value;
@@ -17,6 +18,8 @@ pub enum Section {
     Workload,
     /// `[limits]`
     Limits,
+    /// `[faults]`
+    Faults,
     /// `[run]`
     Run,
 }
@@ -27,6 +30,7 @@ impl Section {
         match self {
             Section::Workload => "workload",
             Section::Limits => "limits",
+            Section::Faults => "faults",
             Section::Run => "run",
         }
     }
@@ -229,6 +233,13 @@ pub const KEYS: &[Key] = &[
         read: time,
     },
     Key {
+        name: "late_after",
+        section: Section::Workload,
+        default: Some("10ms"),
+        doc: "latency from intended time above which a delivered message counts as late",
+        read: time,
+    },
+    Key {
         name: "cpus",
         section: Section::Limits,
         default: None,
@@ -241,6 +252,13 @@ pub const KEYS: &[Key] = &[
         default: None,
         doc: "memory that the server may use",
         read: |text| size(text, 1 << 20, 1 << 50),
+    },
+    Key {
+        name: "fault",
+        section: Section::Faults,
+        default: Some(fault::NONE),
+        doc: "what befalls which part, from the window's beginning: `stop server at 5s for 1s`, or several with commas",
+        read: |text| fault::Script::parse(text).map(|script| script.to_string().into()),
     },
     Key {
         name: "repeats",

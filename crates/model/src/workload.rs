@@ -2,7 +2,7 @@
 
 use crate::setting::Settings;
 pub use crate::units::Rate;
-use crate::units::{LONGEST, Ns, SECOND};
+use crate::units::{LONGEST, MILLISECOND, Ns, SECOND};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -164,6 +164,14 @@ fn default_connect_rate() -> u32 {
     1_000
 }
 
+fn default_late_after_ns() -> Ns {
+    10 * MILLISECOND
+}
+
+fn is_usual_late_after_ns(ns: &Ns) -> bool {
+    *ns == default_late_after_ns()
+}
+
 /// How long the measured window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -224,6 +232,10 @@ pub struct Workload {
     pub pin: Pin,
     /// The generator's own p99 lag above which a run is `generator-saturated`, ns.
     pub max_send_lag_ns: Ns,
+    /// Latency from intended time above which a delivered message is late, ns.
+    /// Agents have no use for it, and those of before need not know it.
+    #[serde(default = "default_late_after_ns", skip_serializing_if = "is_usual_late_after_ns")]
+    pub late_after_ns: Ns,
     /// Seed of Poisson gaps.
     pub seed: u64,
 }
@@ -337,6 +349,7 @@ impl Workload {
             verify,
             pin: Pin::parse(&word("pin")).unwrap_or(Pin::None),
             max_send_lag_ns: time("max_send_lag"),
+            late_after_ns: time("late_after"),
             seed: number("seed").unwrap_or(1),
         })
     }

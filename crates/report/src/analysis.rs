@@ -4,7 +4,7 @@ use crate::figures::{Column, Figures};
 use crate::points::FLOOR;
 use crate::records::place;
 use pubmark_model::cell::Cell;
-use pubmark_model::record::{Reason, RunRecord};
+use pubmark_model::record::{Note, Reason, RunRecord};
 use pubmark_stats::{Estimate, HistogramError, Interval};
 use std::collections::HashMap;
 
@@ -54,6 +54,11 @@ pub struct CellResult {
     pub missing_runs: usize,
     /// The reasons against its invalid runs, most frequent first.
     pub reasons: Vec<ReasonCount>,
+    /// What its counted runs found that speaks not against them: of the first
+    /// that has found something, as recorded.
+    pub notes: Vec<Note>,
+    /// How many of them have found something.
+    pub noted_runs: usize,
     /// Why the first failed run could not be made, as recorded.
     pub error: Option<String>,
     /// Its figures: of the valid runs or, where there are none, of the invalid
@@ -124,7 +129,10 @@ fn result(cell: Cell, repeats: u32, seed: u64, runs: &[&RunRecord]) -> Result<Ce
         Some(_) => 0,
     };
     let counted = if valid.is_empty() { &invalid } else { &valid };
+    let noted: Vec<&&RunRecord> = counted.iter().filter(|run| !run.verdict.notes.is_empty()).collect();
     Ok(CellResult {
+        noted_runs: noted.len(),
+        notes: noted.first().map(|run| run.verdict.notes.clone()).unwrap_or_default(),
         figures: Figures::of(counted, seed)?,
         status,
         runs: runs.len(),

@@ -16,6 +16,10 @@ pub(crate) enum Show {
     Time(Column),
     /// Half of it, where the pattern is request-reply.
     HalfTime(Column),
+    /// Nanoseconds, in tables where the two latencies tell different stories.
+    Beside(Column),
+    /// The same, a count.
+    CountBeside(Column),
     /// A count or a rate.
     Count(Column),
     /// A share.
@@ -53,12 +57,29 @@ pub(crate) const THRIFT: &str = "CPU/msg";
 /// The name of the column that shows half of a round trip.
 pub(crate) const HALF: &str = "½ p50";
 
+/// The name of the column with the latency from actual send time.
+pub(crate) const SERVICE: &str = "service p99";
+
+/// So much more than the other, in proportion and in ns, makes a latency another story.
+const APART: (f64, f64) = (2.0, 1e6);
+
+/// Whether a cell needs both latencies side by side: faults were asked for, or
+/// they differ much.
+pub(crate) fn tells_two_stories(result: &CellResult) -> bool {
+    let figure = |column| result.figures.get(column).map(|estimate| estimate.value);
+    let pair = figure(Column::LatencyP99).zip(figure(Column::ServiceP99));
+    let apart = |(latency, service): (f64, f64)| latency > APART.0 * service && latency > service + APART.1;
+    !result.cell.faults.is_empty() || pair.is_some_and(apart)
+}
+
 /// Columns for cells with a given rate.
 pub(crate) const LATENCY: &[Spec] = &[
     spec("system", Show::System, 0),
     spec("p50", Show::Time(Column::LatencyP50), 0),
     spec(HALF, Show::HalfTime(Column::LatencyP50), 1),
     spec("p99", Show::Time(Column::LatencyP99), 0),
+    spec(SERVICE, Show::Beside(Column::ServiceP99), 1),
+    spec("late", Show::CountBeside(Column::Late), 1),
     spec("p99.9", Show::Time(Column::LatencyP999), 4),
     spec("max", Show::Time(Column::LatencyMax), 6),
     spec("× floor", Show::Number(Column::FloorLatency), 2),
@@ -104,6 +125,11 @@ impl Show {
         matches!(self, Show::System | Show::Verdict)
     }
 
+    /// Whether it is left out where no cell tells two stories.
+    pub(crate) fn is_second_story(&self) -> bool {
+        matches!(self, Show::Beside(_) | Show::CountBeside(_))
+    }
+
     /// What stands in the table.
     pub(crate) fn entry(&self, result: &CellResult, point: &Point) -> Entry {
         let figure = |column: Column, text: &dyn Fn(f64) -> String| {
@@ -116,10 +142,10 @@ impl Show {
         let is_round_trip = result.cell.workload.pattern == Pattern::RequestReply;
         match self {
             Show::System => Entry::plain(text::clean(&result.cell.system, NAME_CHARS)),
-            Show::Time(column) => figure(*column, &text::time),
+            Show::Time(column) | Show::Beside(column) => figure(*column, &text::time),
             Show::HalfTime(column) if is_round_trip => figure(*column, &|ns| text::time(ns / 2.0)).without_spread(),
             Show::HalfTime(_) => Entry::none(),
-            Show::Count(column) => figure(*column, &text::count),
+            Show::Count(column) | Show::CountBeside(column) => figure(*column, &text::count),
             Show::Percent(column) => figure(*column, &text::percent).without_zero_spread(),
             Show::Megabytes(column) => figure(*column, &|bytes| text::number(bytes / 1e6)),
             Show::Number(column) => figure(*column, &text::number),

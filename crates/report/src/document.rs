@@ -3,7 +3,7 @@
 
 use crate::analysis::{CellResult, Status};
 use crate::claims::{ClaimResult, Outcome};
-use crate::columns::{HALF, LATENCY, NAME_CHARS, Spec, THRIFT, THROUGHPUT, verdict};
+use crate::columns::{HALF, LATENCY, NAME_CHARS, SERVICE, Spec, THRIFT, THROUGHPUT, tells_two_stories, verdict};
 use crate::notes;
 use crate::points::Point;
 use crate::report::Report;
@@ -174,9 +174,12 @@ fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: 
     };
     let axes: Vec<&String> = first.axes.keys().filter(|axis| varies(axis)).collect();
     let members = |point: &Point| -> Vec<&CellResult> { point.members.iter().map(|index| &cells[*index]).collect() };
+    let shown: Vec<&CellResult> = points.iter().flat_map(|point| members(point)).collect();
+    let two_stories = shown.iter().any(|result| tells_two_stories(result));
+    let specs: Vec<&Spec> = specs.iter().filter(|spec| two_stories || !spec.show.is_second_story()).collect();
     let mut groups: Vec<Vec<Row>> = points
         .iter()
-        .map(|point| members(point).into_iter().map(|result| row(result, point, &axes, specs)).collect())
+        .map(|point| members(point).into_iter().map(|result| row(result, point, &axes, &specs)).collect())
         .collect();
     let mut heads: Vec<Head> = axes
         .iter()
@@ -189,7 +192,6 @@ fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: 
         expendable: spec.expendable,
     }));
     drop_empty(&mut heads, &mut groups);
-    let shown: Vec<&CellResult> = points.iter().flat_map(|point| members(point)).collect();
     Some(Table {
         title: titled(report, title, first, varies),
         notes: legend(&heads, &groups)
@@ -202,7 +204,7 @@ fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: 
     })
 }
 
-fn row(result: &CellResult, point: &Point, axes: &[&String], specs: &[Spec]) -> Row {
+fn row(result: &CellResult, point: &Point, axes: &[&String], specs: &[&Spec]) -> Row {
     let place = axes.iter().map(|axis| {
         let value = point.axes.get(*axis).unwrap_or(&Value::Null);
         Entry::plain(axis_value(axis, value))
@@ -258,6 +260,12 @@ fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
         notes.push(Note::on_rows(format!(
             "latency of request-reply is the full round trip; {HALF} is half of its median"
         )));
+    }
+    if let Some(column) = named(SERVICE) {
+        notes.push(Note {
+            text: format!("latency counts from when a message was due, {SERVICE} from when it was sent"),
+            about: About::Column(column),
+        });
     }
     if let Some(column) = named(THRIFT) {
         let marked = |sign: char| rows().any(|row| row.entries[column].text.starts_with(sign));

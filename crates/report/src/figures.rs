@@ -109,6 +109,13 @@ columns! {
     ConnectP50 = "connect_p50_ns",
     /// 99th percentile of a run's connecting, ns; its median over the runs.
     ConnectP99 = "connect_p99_ns",
+    /// Messages that were delivered later than `late_after`.
+    Late = "late",
+    /// Connections that clients got again after they had lost them.
+    Reconnected = "reconnected",
+    /// 99th percentile of a run's times without a connection, ns; its median
+    /// over the runs.
+    ReconnectP99 = "reconnect_p99_ns",
 }
 
 impl From<Figure> for Column {
@@ -230,6 +237,9 @@ fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
         Column::Connected => run.connections.as_ref()?.opened as f64,
         Column::ConnectP50 => run.connections.as_ref()?.time_ns.as_ref()?.p50 as f64,
         Column::ConnectP99 => run.connections.as_ref()?.time_ns.as_ref()?.p99 as f64,
+        Column::Late if run.latency_ns.is_some() => counts.late as f64,
+        Column::Reconnected => run.connections.as_ref()?.reconnected as f64,
+        Column::ReconnectP99 => run.connections.as_ref()?.reconnect_ns.as_ref()?.p99 as f64,
         Column::SwitchesPerMessage => {
             each(together(run, |usage| usage.voluntary_switches as f64 + usage.involuntary_switches as f64)?)?
         }

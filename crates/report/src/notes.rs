@@ -6,6 +6,7 @@ use crate::document::{axis_name, axis_value};
 use crate::points::Point;
 use crate::report::Report;
 use crate::text::clean;
+use pubmark_model::fault;
 use pubmark_model::study::Study;
 use pubmark_stats::{Ranking, Undecided};
 
@@ -18,7 +19,7 @@ const LABEL_CHARS: usize = 120;
 
 /// The settings that are shown, in this order, where they are the same in all
 /// cells, each with the value that is not worth a word.
-const SHOWN: [(&str, &str); 14] = [
+const SHOWN: [(&str, &str); 15] = [
     ("pattern", ""),
     ("transport", ""),
     ("pairs", ""),
@@ -33,6 +34,7 @@ const SHOWN: [(&str, &str); 14] = [
     ("count", ""),
     ("cpus", ""),
     ("memory", ""),
+    ("fault", fault::NONE),
 ];
 
 /// What is the same in all cells: `pattern pairs · payload 1KiB · 3 runs a cell`.
@@ -86,7 +88,7 @@ pub(crate) fn beneath(cells: &[&CellResult], points: &[&Point]) -> Vec<String> {
     notes
 }
 
-/// What is wrong with the runs of a cell.
+/// What is wrong with the runs of a cell, and what they found.
 fn problems(result: &CellResult) -> Vec<String> {
     let label = clean(&result.cell.label(), LABEL_CHARS);
     let of_all = |count: usize| format!("{count} of {}", runs(result.runs));
@@ -120,6 +122,12 @@ fn problems(result: &CellResult) -> Vec<String> {
         let error = clean(error, EVIDENCE_CHARS);
         let share = of_all(result.failed_runs);
         notes.push(format!("{label}: {share} failed: {error}"));
+    }
+    if !result.notes.is_empty() {
+        let first = if result.noted_runs > 1 { ", the first" } else { "" };
+        let found = result.notes.iter().map(|note| clean(&note.evidence, EVIDENCE_CHARS));
+        let found = found.collect::<Vec<_>>().join("; ");
+        notes.push(format!("{label}: noted in {}{first}: {found}", of_all(result.noted_runs)));
     }
     notes
 }

@@ -1,5 +1,7 @@
 //! Agents as the coordinator sees them: processes that speak the protocol.
 
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use pubmark_model::protocol::{Command, Event, MAX_LINE};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -75,9 +77,17 @@ impl Agent {
         }
     }
 
+    /// Sends the agent and what it has started a signal.
+    pub fn signal(&self, signal: Signal) {
+        // It leads a process group of its own.
+        let _ = killpg(Pid::from_raw(self.child.id() as i32), signal);
+    }
+
     /// Waits for the end of an agent that was told to exit; kills it otherwise.
     pub fn finish(&mut self) {
         self.input = None;
+        // One that a fault has stopped could not hear it.
+        self.signal(Signal::SIGCONT);
         let deadline = Instant::now() + FAREWELL;
         while Instant::now() < deadline {
             if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {

@@ -8,7 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use pubmark_model::cell::Cell;
 use pubmark_model::protocol::{AgentResult, AgentUsage, Connections, LedgerCounts, PublisherTotal, Sequences, Stalls};
 use pubmark_model::record::{
-    AgentShare, ConnectionFigures, Counts, Histograms, MachineLoad, Rates, RunRecord, SCHEMA, Series, Usage, Verdict,
+    AgentShare, ConnectionFigures, Counts, FaultEvent, Histograms, MachineLoad, Rates, RunRecord, SCHEMA, Series,
+    Usage, Verdict,
 };
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
@@ -27,6 +28,8 @@ pub struct Measured {
     pub machine: MachineLoad,
     /// The server, if there was one.
     pub server: Option<ServerReport>,
+    /// The faults as they happened.
+    pub fault_log: Vec<FaultEvent>,
 }
 
 /// An empty record of a run: what is known before anything is measured.
@@ -54,6 +57,8 @@ pub fn blank(cell: &Cell, place: Place, started: String) -> RunRecord {
         deployment: None,
         connections: None,
         generator: None,
+        faults: cell.faults.clone(),
+        fault_log: Vec::new(),
         agents: Vec::new(),
         stalls: Stalls::default(),
         histograms: Histograms::default(),
@@ -86,6 +91,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
             (summary.is_some().then(|| histogram.map(|histogram| histogram.encode())).flatten(), summary)
         };
     (record.histograms.latency, record.latency_ns) = merged(|result| &result.latency, &mut remarks);
+    record.counts.late = late(&record);
     (record.histograms.service_latency, record.service_latency_ns) =
         merged(|result| &result.service_latency, &mut remarks);
     (record.histograms.send_lag, record.send_lag_ns) = merged(|result| &result.send_lag, &mut remarks);
@@ -98,10 +104,11 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     record.agents = measured
         .results
         .iter()
-        .map(|(name, result)| AgentShare { name: name.clone(), usage: usage(&[&result.usage]) })
+        .map(|(name, result)| AgentShare { name: name.clone(), usage: usage(&[&result.usage]), pauses: result.pauses })
         .collect();
     record.generator = Some(usage(&results.iter().map(|result| &result.usage).collect::<Vec<_>>()));
     record.machine = measured.machine;
+    record.fault_log = measured.fault_log;
     for result in &results {
         record.versions.extend(result.versions.clone());
         record.applied.extend(result.applied.clone());
@@ -137,6 +144,15 @@ fn counts(totals: &[PublisherTotal], ledger: &LedgerCounts) -> Counts {
     }
 }
 
+/// Messages that were delivered too late, by the histogram: one that is within
+/// its 0.1 % of the bound counts as late.
+fn late(record: &RunRecord) -> u64 {
+    let encoded = record.histograms.latency.as_deref();
+    let histogram = encoded.and_then(|text| Histogram::decode(text).ok());
+    let bound = record.workload.late_after_ns;
+    histogram.map_or(0, |histogram| histogram.nonzero().filter(|(ns, _)| *ns > bound).map(|(_, count)| count).sum())
+}
+
 /// Messages that the server acknowledged, and a subscriber never got.
 fn acked_lost(results: &[&AgentResult]) -> u64 {
     let unacked: Vec<&Sequences> = results.iter().flat_map(|result| &result.unacked).collect();
@@ -157,14 +173,17 @@ fn connections(results: &[&AgentResult], remarks: &mut Vec<String>) -> Option<Co
     results.iter().filter_map(|result| result.connections).for_each(|one| all.get_or_insert_default().add(&one));
     let all = all?;
     let times = merge(results.iter().filter_map(|result| result.connect_time.as_deref()), remarks);
+    let again = merge(results.iter().filter_map(|result| result.reconnect_time.as_deref()), remarks);
     Some(ConnectionFigures {
         wanted: all.wanted,
         opened: all.opened,
         refused: all.refused,
         retried: all.retried,
         lost: all.lost,
+        reconnected: all.reconnected,
         ramp_s: all.last_ns.saturating_sub(all.first_ns) as f64 / SECOND as f64,
         time_ns: times.as_ref().and_then(Histogram::summary),
+        reconnect_ns: again.as_ref().and_then(Histogram::summary),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::run::{Place, RunError, Stage, failed};
 use crate::scratch::Scratch;
+use crate::server::keeper::{Order, Word};
 use crate::server::sample::{Sampler, ServerUsage};
 use crate::server::{GRACE_MS, Server, StartPlan, limits};
 use crate::{install, machine};
@@ -137,6 +138,30 @@ impl Deployed {
         if let Deployed::Started(started) = self {
             started.sampler = Some(started.server.sample(from_ns, window_ns.map(|window| from_ns + window)));
         }
+    }
+
+    /// Has the server that was started here stopped, continued, killed or
+    /// started again.
+    pub fn order(&mut self, order: Order) {
+        if let Deployed::Started(started) = self {
+            if let (Order::Kill, Some(sampler)) = (order, &started.sampler) {
+                sampler.before_kill();
+            }
+            started.server.order(order);
+        }
+    }
+
+    /// What came of orders since this was asked last.
+    pub fn happened(&mut self) -> Vec<Word> {
+        match self {
+            Deployed::Started(started) => started.server.happened(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether the server that was started here listens.
+    pub fn is_listening(&self) -> bool {
+        matches!(self, Deployed::Started(started) if started.server.is_listening())
     }
 
     /// CPU time that it used in the window, ns. Ends the watch.

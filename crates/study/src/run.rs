@@ -1,5 +1,6 @@
 //! One run: deploy, start agents, prepare, ready, start, drain, result.
 
+mod faults;
 mod parts;
 
 use crate::agent::{Agent, Incoming};
@@ -7,6 +8,7 @@ use crate::assemble::{Measured, assemble};
 use crate::deploy::Deployed;
 use crate::machine::{self, Ticks};
 use crate::scratch::Scratch;
+use faults::Faults;
 use parts::{Layout, Part, connect, parts};
 use pubmark_model::cell::Cell;
 use pubmark_model::options::{OptionValues, protocol_of};
@@ -178,15 +180,19 @@ impl Play {
                 from_ns: start_ns,
                 machine: MachineLoad::default(),
                 server: None,
+                fault_log: Vec::new(),
             });
         }
         let from_ns = start_ns + workload.warmup_ns;
         deployed.watch(from_ns, workload.window_ns());
+        let mut faults = Faults::new(&cell.faults, from_ns);
         let before = self.load(from_ns, &mut totals, stage)?;
         let window_ns = workload.window_ns();
         let mut after = None;
         if let Some(window_ns) = window_ns {
+            self.befall(&mut faults, from_ns + window_ns, deployed, &mut totals, stage)?;
             after = Some(self.load(from_ns + window_ns, &mut totals, stage)?);
+            faults.finish(&self.agents, deployed)?;
         }
         let after = match after {
             Some(after) => after,
@@ -199,7 +205,7 @@ impl Play {
         let agents_cpu: Ns = results.iter().map(|(_, result)| result.usage.cpu_ns).sum();
         let ours = agents_cpu + deployed.cpu_ns() + after.own_cpu - before.own_cpu;
         let machine = after.ticks.load_since(before.ticks, after.at - before.at, ours);
-        Ok(Measured { results, from_ns, machine, server: None })
+        Ok(Measured { results, from_ns, machine, server: None, fault_log: faults.log() })
     }
 
     /// From the end of the window to the results of all agents.
@@ -290,6 +296,24 @@ impl Play {
             match self.next("connect and hear each other", deadline, stage)? {
                 (_, Event::Ready {}) => ready += 1,
                 (from, other) => return Err(self.unexpected(from, &other)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for an instant, and lets the faults happen until then.
+    fn befall(
+        &mut self,
+        faults: &mut Faults,
+        until_ns: Ns,
+        deployed: &mut Deployed,
+        totals: &mut Vec<PublisherTotal>,
+        stage: &mut Stage<'_>,
+    ) -> Result<(), RunError> {
+        while machine::now() < until_ns {
+            faults.step(&self.agents, deployed);
+            if let Some((from, event)) = self.poll(until_ns.min(faults.next_ns()), stage)? {
+                self.while_sending(from, event, totals)?;
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ pub mod sample;
 
 use crate::install;
 use accounts::Accounts;
-use keeper::{KeepPlan, Word};
+use keeper::{KeepPlan, Order, Word};
 use kept::{Heard, Kept};
 use limits::{Applied, Group, Limits};
 use ports::Listener;
@@ -74,8 +74,11 @@ pub struct Server {
     system: String,
     endpoint: String,
     pid: i32,
+    port: Option<u16>,
     started_s: f64,
     log: PathBuf,
+    /// What came of orders, as far as nobody has asked.
+    happened: Vec<Word>,
     exited: Option<String>,
     /// Removed after the keeper has ended: fields are dropped in this order.
     kept: Kept,
@@ -127,9 +130,21 @@ impl Server {
         };
         let kept = Kept::start(&plan.program, keep)?;
         let (system, log) = (plan.system.to_owned(), plan.log.clone());
-        let mut server = Server { system, endpoint, pid: 0, started_s: 0.0, log, exited: None, kept, group, container };
-        server.await_process(plan)?;
         let port = places.ports.iter().find(|(name, _)| name.is_empty()).map(|(_, port)| *port);
+        let mut server = Server {
+            system,
+            endpoint,
+            pid: 0,
+            port,
+            started_s: 0.0,
+            log,
+            happened: Vec::new(),
+            exited: None,
+            kept,
+            group,
+            container,
+        };
+        server.await_process(plan)?;
         server.await_ready(plan, port, &ready_log)?;
         Ok(server)
     }
@@ -166,6 +181,24 @@ impl Server {
         Sampler::start(self.watched(), from_ns, to_ns)
     }
 
+    /// Has all its processes stopped, continued or killed, or it started again
+    /// after a kill. What came of it is heard by [`happened`](Server::happened).
+    /// Of a container's processes these are not the ones.
+    pub fn order(&mut self, order: Order) {
+        self.kept.order(order);
+    }
+
+    /// What came of orders since this was asked last.
+    pub fn happened(&mut self) -> Vec<Word> {
+        self.ended();
+        std::mem::take(&mut self.happened)
+    }
+
+    /// Whether it listens, as after a restart.
+    pub fn is_listening(&self) -> bool {
+        self.port.is_some_and(|port| ports::listener(&self.watched().processes(), port) == Listener::Own)
+    }
+
     fn watched(&self) -> Watched {
         let accounts = self.group.accounts.clone();
         match self.container {
@@ -196,6 +229,12 @@ impl Server {
             Heard::Word(Word::Failed(why)) => self.exited = Some(why),
             Heard::Gone => self.exited = Some("its keeper was killed".into()),
             Heard::Word(Word::Pid(_)) | Heard::Nothing => {}
+            Heard::Word(word) => {
+                if let Word::Restarted(_, pid) = word {
+                    self.pid = pid;
+                }
+                self.happened.push(word);
+            }
         }
     }
 

@@ -1,6 +1,11 @@
 //! Whether a run may be quoted, and if not, each reason why with its evidence.
+//! What is found of the system itself is noted, and speaks not against the run.
 
-use pubmark_model::record::{Finding, Reason, RunRecord, Verdict};
+mod pauses;
+#[cfg(test)]
+mod tests;
+
+use pubmark_model::record::{Finding, Note, Part, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_size};
 use pubmark_model::workload::{Pattern, Rate};
@@ -31,61 +36,140 @@ fn words(ns: Ns) -> String {
     }
 }
 
+/// What is found, sorted into what speaks against the run and what does not.
+struct Judge {
+    verdict: Verdict,
+    /// The part that is under test.
+    part: Part,
+    /// Whether faults were asked for: what they bring about is the run's result.
+    asked: bool,
+}
+
+impl Judge {
+    /// Whatever was asked for, this speaks against the run.
+    fn against(&mut self, reason: Reason, evidence: Option<String>) {
+        self.verdict.reasons.extend(evidence.map(|evidence| Finding { reason, evidence }));
+    }
+
+    /// This too, unless faults were asked for.
+    fn result(&mut self, reason: Reason, evidence: Option<String>) {
+        match self.asked {
+            true => self.note(self.part, evidence),
+            false => self.against(reason, evidence),
+        }
+    }
+
+    fn note(&mut self, part: Part, evidence: Option<String>) {
+        self.verdict.notes.extend(evidence.map(|evidence| Note { part, evidence }));
+    }
+}
+
 /// Judges a run that could be made. `negative` counts latencies below zero;
 /// `obituary` says why the server ended before it was told to.
 pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Option<String>) -> Verdict {
-    let mut reasons = Vec::new();
-    let mut find = |reason: Reason, evidence: Option<String>| {
-        reasons.extend(evidence.map(|evidence| Finding { reason, evidence }))
-    };
     let unlimited = record.workload.rate == Rate::Max;
+    let broker = record.connections.is_some();
+    let part = if broker { Part::Server } else { Part::Library };
+    let mut judge = Judge { verdict: Verdict::default(), part, asked: !record.faults.is_empty() };
+
+    judge.against(Reason::ServerDied, obituary);
+    judge.result(Reason::ServerDied, disconnected(record));
+    judge.against(Reason::ResourceLimitHit, limited(record));
+    let paused = pauses::paused(record);
+    let stood_still = !paused.is_empty();
+    paused.into_iter().for_each(|evidence| judge.against(Reason::GeneratorSaturated, Some(evidence)));
+    if !unlimited {
+        judge.against(Reason::GeneratorSaturated, saturated(record));
+        judge.result(Reason::OfferedRateMissed, missed(record));
+    }
+    pauses::befallen(record).into_iter().for_each(|evidence| judge.note(Part::Server, Some(evidence)));
+    silences(&mut judge, record, stood_still);
+    // A fault moves the figures, and is no trend.
+    let trend = || if record.faults.is_empty() { trending(record, unlimited) } else { None };
+    judge.result(Reason::NotSteady, backlog(record, unlimited).or_else(trend));
+    broken_promises(&mut judge, record, system);
+    judge.against(Reason::TooFewSamples, too_few(record, unlimited));
+    judge.against(
+        Reason::Clock,
+        (negative > 0).then(|| format!("{negative} messages arrived before they were due: a clock is wrong")),
+    );
+    judge.against(Reason::NoisyMachine, noisy(record));
+    judge.verdict.valid = judge.verdict.reasons.is_empty();
+    judge.verdict
+}
+
+/// Losses, repetitions and the like. Where faults were asked for, they are told
+/// whatever is promised.
+fn broken_promises(judge: &mut Judge, record: &RunRecord, system: &System) {
     let counts = &record.counts;
     let broker = record.connections.is_some();
     // A broker promises nothing at QoS 0.
     let guaranteed = system.lossless.contains(&record.workload.pattern) && (!broker || record.workload.qos > 0);
     // At least once allows duplicates; every other promise is broken by them.
     let once = !(broker && record.workload.qos == 1);
-
-    find(Reason::ServerDied, obituary.or_else(|| disconnected(record)));
-    find(Reason::ResourceLimitHit, limited(record));
-    if !unlimited {
-        find(Reason::GeneratorSaturated, saturated(record));
-        find(Reason::OfferedRateMissed, missed(record));
-    }
-    find(Reason::NotSteady, unsteady(record, unlimited));
-    let lost = counts.lost.saturating_sub(counts.unidentified);
-    find(
-        Reason::MessagesLost,
-        (guaranteed && lost > 0).then(|| format!("{lost} of {} expected messages never arrived", counts.expected)),
-    );
-    find(
-        Reason::Duplicates,
-        (once && counts.duplicated > 0).then(|| format!("{} messages arrived again", counts.duplicated)),
-    );
     // Order is promised within a topic, and publishers of a tree have several.
     let ordered = guaranteed && record.workload.pattern != Pattern::Tree;
-    find(
+    let lost = counts.lost.saturating_sub(counts.unidentified);
+    let told = judge.asked;
+    judge.result(
+        Reason::MessagesLost,
+        ((guaranteed || told) && lost > 0)
+            .then(|| format!("{lost} of {} expected messages never arrived", counts.expected)),
+    );
+    judge.result(
+        Reason::Duplicates,
+        ((once || told) && counts.duplicated > 0).then(|| format!("{} messages arrived again", counts.duplicated)),
+    );
+    judge.result(
         Reason::Reordered,
-        (ordered && counts.reordered > 0)
+        ((ordered || told) && counts.reordered > 0)
             .then(|| format!("{} messages arrived behind a later one of the same publisher", counts.reordered)),
     );
-    find(
+    judge.against(
         Reason::Corrupted,
         (counts.corrupted > 0)
             .then(|| format!("{} messages arrived with a wrong length, header or body", counts.corrupted)),
     );
-    find(Reason::TooFewSamples, too_few(record, unlimited));
-    find(
-        Reason::Clock,
-        (negative > 0).then(|| format!("{negative} messages arrived before they were due: a clock is wrong")),
-    );
-    find(Reason::NoisyMachine, noisy(record));
-    Verdict { valid: reasons.is_empty(), reasons }
+}
+
+/// Silences of subscribers, laid at the door of the part that stalled: the
+/// generator, where an agent stood still or a publisher was as late by its own
+/// doing; else the system, and then they are a finding, not a fault of the run.
+fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
+    let stalls = record.stalls;
+    if stalls.count == 0 {
+        return;
+    }
+    let (length, from) = (words(stalls.longest_ns), words(stalls.longest_at_ns));
+    let times = match stalls.count {
+        1 => String::new(),
+        count => format!(" ({count} such silences; this was the longest)"),
+    };
+    let own_ns = record.own_lag_ns.as_ref().map_or(0, |own| own.max);
+    if stood_still {
+        let evidence = format!("a subscriber heard nothing for {length}, from {from} into the window{times}");
+        judge.note(Part::Generator, Some(evidence));
+    } else if own_ns >= stalls.longest_ns / 2 {
+        let evidence = format!(
+            "a subscriber heard nothing for {length}, from {from} into the window{times}; a publisher was up to {} \
+             late by its own doing",
+            words(own_ns)
+        );
+        judge.against(Reason::GeneratorSaturated, Some(evidence));
+    } else {
+        let part = judge.part.word();
+        let evidence = format!(
+            "the {part} delivered nothing to a subscriber for {length}, from {from} into the window, while all agents \
+             ran{times}"
+        );
+        judge.note(judge.part, Some(evidence));
+    }
 }
 
 /// The verdict on a run that could not be made.
 pub fn failed(error: &str) -> Verdict {
-    Verdict { valid: false, reasons: vec![Finding { reason: Reason::Failed, evidence: error.to_owned() }] }
+    let reasons = vec![Finding { reason: Reason::Failed, evidence: error.to_owned() }];
+    Verdict { valid: false, reasons, notes: Vec::new() }
 }
 
 /// Connections that went while the run was on.
@@ -126,24 +210,17 @@ fn missed(record: &RunRecord) -> Option<String> {
         .then(|| format!("{} of {} messages that were due could be sent", counts.sent, counts.offered))
 }
 
-fn unsteady(record: &RunRecord, unlimited: bool) -> Option<String> {
-    let stalls = record.stalls;
-    if stalls.count > 0 {
-        let times = if stalls.count == 1 { "once".into() } else { format!("{} times", stalls.count) };
-        return Some(format!(
-            "a subscriber heard nothing for a while, {times}; the longest silence lasted {}, from {} into the window",
-            words(stalls.longest_ns),
-            words(stalls.longest_at_ns)
-        ));
-    }
+fn backlog(record: &RunRecord, unlimited: bool) -> Option<String> {
     let counts = &record.counts;
     let copies = if counts.sent > 0 { counts.expected as f64 / counts.sent as f64 } else { 0.0 };
     let sent: u64 = record.series.sent.iter().sum();
     let arrived: u64 = record.series.delivered.iter().sum();
     let owed = sent as f64 * copies - arrived as f64 - counts.lost as f64;
-    if !unlimited && sent > 100 && owed > BACKLOG * sent as f64 * copies {
-        return Some(format!("a backlog grew: {arrived} arrivals in the window for {sent} messages sent in it"));
-    }
+    (!unlimited && sent > 100 && owed > BACKLOG * sent as f64 * copies)
+        .then(|| format!("a backlog grew: {arrived} arrivals in the window for {sent} messages sent in it"))
+}
+
+fn trending(record: &RunRecord, unlimited: bool) -> Option<String> {
     let (what, values): (&str, Vec<f64>) = if unlimited || record.latency_ns.is_none() {
         ("messages delivered a second", record.series.delivered.iter().map(|count| *count as f64).collect())
     } else {

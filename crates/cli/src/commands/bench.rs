@@ -52,6 +52,7 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
         .ok_or_else(|| Failure::usage(format!("there is no system `{target}`: {}", suggestion(target, names()))))?;
     let transport =
         args.transport.clone().or_else(|| system.transports.first().map(|transport| transport.word().to_owned()));
+    let fault = (!args.fault.is_empty()).then(|| args.fault.join(", "));
     let given = [
         ("transport", &transport),
         ("pattern", &args.pattern),
@@ -70,6 +71,7 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
         ("repeats", &args.repeats),
         ("cpus", &args.cpus),
         ("memory", &args.memory),
+        ("fault", &fault),
     ];
     let mut set: Vec<(String, String)> =
         given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect();

@@ -3,11 +3,13 @@
 
 mod brokers;
 mod errors;
+mod faults;
 mod heavy;
 mod known_answers;
 mod libraries;
 mod lifecycle;
 mod mock;
+mod omission;
 mod refusals;
 mod screen;
 mod servers;

@@ -25,7 +25,7 @@ fn shell(line: &str) -> Vec<String> {
     ["sh", "-c", line].map(str::to_owned).to_vec()
 }
 
-fn mosquitto() -> ServerSpec {
+pub fn mosquitto() -> ServerSpec {
     ServerSpec {
         endpoint: "mqtt://127.0.0.1:{port}".into(),
         command: ["/usr/sbin/mosquitto", "-c", "{dir}/m.conf"].map(str::to_owned).to_vec(),
@@ -76,15 +76,15 @@ fn log(place: &Place) -> String {
 }
 
 /// A keeper that is spoken to directly, as by a coordinator that may die.
-struct Keeper {
-    child: Child,
+pub struct Keeper {
+    pub child: Child,
     output: BufReader<std::process::ChildStdout>,
     plan: KeepPlan,
     group: Group,
 }
 
 impl Keeper {
-    fn start(place: &Place, command: Vec<String>, cpus: Vec<usize>, grace_ms: u64) -> Keeper {
+    pub fn start(place: &Place, command: Vec<String>, cpus: Vec<usize>, grace_ms: u64) -> Keeper {
         let (marker, folder) = (name(), place.path("scratch"));
         std::fs::create_dir(&folder).unwrap();
         let group = Group::create(&marker, Limits::default());
@@ -98,7 +98,7 @@ impl Keeper {
         Keeper { child, output, plan, group }
     }
 
-    fn word(&mut self) -> serde_json::Value {
+    pub fn word(&mut self) -> serde_json::Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_default()
@@ -108,12 +108,12 @@ impl Keeper {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }
 
-    fn left(&self) -> Vec<i32> {
+    pub fn left(&self) -> Vec<i32> {
         processes::marked(|marker| marker == self.plan.marker)
     }
 
     /// What the kernel does when a coordinator is killed.
-    fn coordinator_dies(mut self) {
+    pub fn coordinator_dies(mut self) {
         drop(self.child.stdin.take());
         let ended = wait_for("the keeper's end", || self.child.try_wait().unwrap());
         assert!(ended.success());
@@ -201,7 +201,7 @@ fn a_coordinator_killed_by_force_leaves_nothing() {
     wait_for("the folder's end", || (!place.path("scratch").exists()).then_some(()));
 }
 
-fn stopped(pid: i32) -> bool {
+pub fn stopped(pid: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(|text| text.contains("State:\tT"))
 }
 

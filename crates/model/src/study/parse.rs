@@ -10,7 +10,8 @@ use serde_json::Value;
 /// Most values of one axis.
 const MAX_AXIS: usize = 1_000;
 
-const TABLES: [&str; 9] = ["workload", "limits", "run", "axes", "parts", "skip", "options", "claims", "quick"];
+const TABLES: [&str; 10] =
+    ["workload", "limits", "faults", "run", "axes", "parts", "skip", "options", "claims", "quick"];
 
 pub(super) struct Parser<'a> {
     pub errors: Vec<Diagnostic>,
@@ -73,6 +74,7 @@ impl Parser<'_> {
             None => match table.name.as_str() {
                 "workload" => self.settings(table, Section::Workload),
                 "limits" => self.settings(table, Section::Limits),
+                "faults" => self.settings(table, Section::Faults),
                 "run" => self.settings(table, Section::Run),
                 "axes" => {
                     let axes = self.axes(table, "");

@@ -174,6 +174,7 @@ impl Parser<'_> {
         let name = name
             .strip_prefix("workload.")
             .or_else(|| name.strip_prefix("limits."))
+            .or_else(|| name.strip_prefix("faults."))
             .or_else(|| name.strip_prefix("run."))
             .unwrap_or(name);
         if let Some(option) = name.strip_prefix("options.") {

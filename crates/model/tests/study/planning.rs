@@ -96,6 +96,58 @@ fn what_a_system_cannot_do_is_said_unless_it_is_skipped() {
 }
 
 #[test]
+fn faults_that_cannot_be_are_refused_with_the_way_out() {
+    let file = |system: &str, workload: &str, fault: &str| {
+        format!("title = \"t\"\n[workload]\n{workload}\n[faults]\nfault = \"{fault}\"\n[axes]\nsystem = \"{system}\"\n")
+    };
+    let tcp = "transport = \"tcp\"\nduration = \"6s\"";
+    let cells = planned(&file("alpha", tcp, "stop subscribers at 5s for 1s"));
+    assert_eq!((cells[0].faults.0.len(), cells[0].workload.reconnect), (1, false));
+    let skip = LEAVE_OUT.map(|_| "leave it out with a [[skip]] entry, or set `fault` to none");
+    unplannable(
+        &file("alpha", tcp, "kill server at 1s for 1s"),
+        &[("`kill server at 1s for 1s` cannot be done to alpha: it is a library and has no server", skip)],
+    );
+    unplannable(
+        &file("broker", "duration = \"6s\"", "stop server at 1s for 1s"),
+        &[("`stop server at 1s for 1s` cannot be done to broker: its server was not started by pubmark", skip)],
+    );
+    unplannable(
+        &file("alpha", tcp, "stop publishers at 5500ms for 1s"),
+        &[(
+            "`stop publishers at 5500ms for 1s` cannot be done to alpha: it is over 6500ms into a window of 6s",
+            Some("let it end within the window: a longer `duration`, or an earlier fault"),
+        )],
+    );
+    unplannable(
+        &file("alpha", "transport = \"tcp\"\nrate = \"max\"\ncount = 5", "stop publishers at 1s for 1s"),
+        &[(
+            "`stop publishers at 1s for 1s` cannot be done to alpha: a count of messages at `max` has no known end",
+            Some("set `duration` instead of `count`"),
+        )],
+    );
+    unplannable(
+        &file("alpha", "transport = \"inproc\"", "stop publishers at 1s for 1s"),
+        &[(
+            "`stop publishers at 1s for 1s` cannot be done to alpha: over `inproc` publishers and subscribers are one process",
+            Some("choose another `transport`"),
+        )],
+    );
+    unplannable(
+        &file("solo", "", "stop publishers at 1s for 1s"),
+        &[(
+            "`stop publishers at 1s for 1s` cannot be done to solo: it runs in virtual time",
+            Some("use its own options, such as stall_at and stall_for"),
+        )],
+    );
+    let axis = "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = \"alpha\"\n\
+                fault = [\"none\", \"stop publishers at 1s for 1s\"]\n";
+    let cells = planned(axis);
+    assert_eq!(cells.iter().map(|cell| cell.faults.0.len()).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(cells[1].label(), "alpha fault=stop publishers at 1s for 1s");
+}
+
+#[test]
 fn contradictions_of_a_workload_are_all_said() {
     let file = |workload: &str| {
         format!("title = \"t\"\n[workload]\ntransport = \"tcp\"\n{workload}\n[axes]\nsystem = \"alpha\"\n")

@@ -25,6 +25,8 @@ pacing_quantum = "10us"
 [limits]
 cpus = 1.5
 memory = "4GB"
+[faults]
+fault = "stop publishers at 90s for 1s,  stop subscribers at 1m for 500ms"
 [axes]
 payload = [64, "1KB", "32KiB", "1.5MiB"]
 system = ["alpha", "beta"]
@@ -60,6 +62,7 @@ payload = "<=32KiB"
         "duration": "120s", "drain": "0s", "pacing_quantum": "10us", "cpus": 1.5, "memory": 4_000_000_000_u64,
         "repeats": 4, "order": "sequential", "seed": u64::MAX,
         "qos": 0, "durable": false, "connect_timeout": "30s", "connect_rate": 1000, "pacing": "sleep", "verify": "header", "pin": "none", "max_send_lag": "1ms",
+        "late_after": "10ms", "fault": "stop subscribers at 60s for 500ms, stop publishers at 90s for 1s",
     });
     let expected: BTreeMap<&str, &Value> =
         expected.as_object().unwrap().iter().map(|(name, value)| (name.as_str(), value)).collect();

@@ -38,12 +38,22 @@ transports = []
 patterns = ["pairs"]
 "#;
 
+pub const BROKER: &str = r#"
+title = "Broker"
+about = "a broker that runs already"
+licence = "none"
+driver = "mqtt"
+patterns = ["pairs"]
+[install]
+manual = "start it by hand"
+"#;
+
 pub fn find(name: &str) -> Option<&'static System> {
     static SYSTEMS: OnceLock<Vec<System>> = OnceLock::new();
     let systems = SYSTEMS.get_or_init(|| {
         let parse =
             |(name, text): (&str, &str)| System::parse(name, name, text).unwrap_or_else(|errors| panic!("{errors}"));
-        [("alpha", ALPHA), ("beta", BETA), ("solo", SOLO)].into_iter().map(parse).collect()
+        [("alpha", ALPHA), ("beta", BETA), ("solo", SOLO), ("broker", BROKER)].into_iter().map(parse).collect()
     });
     systems.iter().find(|system| system.name == name)
 }

@@ -32,7 +32,10 @@ uss_bytes_median,uss_bytes_median_lo,uss_bytes_median_hi,\
 context_switches_per_message,context_switches_per_message_lo,context_switches_per_message_hi,\
 floor_latency,floor_latency_lo,floor_latency_hi,\
 floor_delivered,floor_delivered_lo,floor_delivered_hi,\
-    server_cpu_cores,server_cpu_cores_lo,server_cpu_cores_hi,server_rss_bytes_median,server_rss_bytes_median_lo,server_rss_bytes_median_hi,server_rss_bytes_max,server_rss_bytes_max_lo,server_rss_bytes_max_hi,server_uss_bytes_median,server_uss_bytes_median_lo,server_uss_bytes_median_hi,acked,acked_lo,acked_hi,acked_lost,acked_lost_lo,acked_lost_hi,connected,connected_lo,connected_hi,connect_p50_ns,connect_p50_ns_lo,connect_p50_ns_hi,connect_p99_ns,connect_p99_ns_lo,connect_p99_ns_hi";
+    server_cpu_cores,server_cpu_cores_lo,server_cpu_cores_hi,server_rss_bytes_median,server_rss_bytes_median_lo,server_rss_bytes_median_hi,server_rss_bytes_max,server_rss_bytes_max_lo,server_rss_bytes_max_hi,server_uss_bytes_median,server_uss_bytes_median_lo,server_uss_bytes_median_hi,acked,acked_lo,acked_hi,acked_lost,acked_lost_lo,acked_lost_hi,connected,connected_lo,connected_hi,connect_p50_ns,connect_p50_ns_lo,connect_p50_ns_hi,connect_p99_ns,connect_p99_ns_lo,connect_p99_ns_hi,\
+late,late_lo,late_hi,\
+reconnected,reconnected_lo,reconnected_hi,\
+reconnect_p99_ns,reconnect_p99_ns_lo,reconnect_p99_ns_hi";
 
 fn lab() -> Lab {
     let mut lab = Lab::new(
@@ -87,6 +90,7 @@ fn a_row_has_plain_numbers_and_blanks() {
         "3,,,1.001002004008016,,",
         // No server, no connections, nothing acknowledged: nine figures.
         ",,,,,,,,,,,,,,,,,,,,,,,,,,",
+        "0,0,0,,,,,,",
     ];
     assert_eq!(lines[1], expected.join(","));
     assert!(lines[2].starts_with("alpha,1024,1,0,0,,,"), "{}", lines[2]);

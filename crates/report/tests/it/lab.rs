@@ -109,7 +109,9 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         machine: Default::default(),
         remarks: Vec::new(),
         error: None,
-        verdict: Verdict { valid: true, reasons: Vec::new() },
+        faults: Default::default(),
+        fault_log: Vec::new(),
+        verdict: Verdict { valid: true, ..Verdict::default() },
     };
     run.counts.expected = 20_000;
     run.counts.delivered = 20_000;

@@ -1,5 +1,7 @@
 use crate::lab::{Lab, fail, systems};
+use pubmark_model::record::{AgentShare, RunRecord};
 use pubmark_report::{Counts, ReadError, Report, ReportError, read_records};
+use serde_json::Value;
 use tempfile::tempdir;
 
 fn lab() -> Lab {
@@ -126,4 +128,26 @@ fn a_folder_without_study_says_what_it_lacks() {
     let error = Report::load(dir.path(), &systems).unwrap_err().to_string();
     assert!(error.contains("study.toml"), "{error}");
     assert!(error.contains("is this a results folder?"), "{error}");
+}
+
+#[test]
+fn a_record_from_before_there_were_faults_is_read() {
+    let mut lab = lab();
+    let run = &mut lab.records.runs[0];
+    run.connections = Some(Default::default());
+    let share = AgentShare { name: "all".into(), usage: Default::default(), pauses: Default::default() };
+    run.agents.push(share);
+    let run = run.clone();
+    let mut old = serde_json::to_value(&run).unwrap();
+    let forget = |object: &mut Value, fields: &[&str]| {
+        for field in fields {
+            assert!(object.as_object_mut().unwrap().remove(*field).is_some(), "{field}");
+        }
+    };
+    forget(&mut old, &["faults", "fault_log"]);
+    forget(&mut old["counts"], &["late"]);
+    forget(&mut old["connections"], &["reconnected", "reconnect_ns"]);
+    forget(&mut old["agents"][0], &["pauses"]);
+    forget(&mut old["verdict"], &["notes"]);
+    assert_eq!(serde_json::from_value::<RunRecord>(old).unwrap(), run);
 }

@@ -1,5 +1,5 @@
-use crate::lab::{Lab, fail, latency, spoil, usage};
-use pubmark_model::record::Reason;
+use crate::lab::{Lab, fail, histogram, latency, spoil, usage};
+use pubmark_model::record::{Note, Part, Reason};
 
 /// Two payloads, three competitors and the floor, of everything something.
 fn lab() -> Lab {
@@ -237,4 +237,39 @@ fn a_throughput_never_stands_without_its_delivered_ratio() {
         assert!(!heads.is_empty(), "{text}");
         assert!(heads.iter().all(|head| head.contains("delivered")), "{text}");
     }
+}
+
+/// A stall of one of two systems, which only the latency from the intended time shows.
+fn stalled(service_ns: u64) -> Lab {
+    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\", \"beta\"]\n[workload]\nrate = 1000\n");
+    lab.latencies("alpha", &[100_000, 100_000]);
+    for repeat in [1, 2] {
+        lab.run("beta", repeat, |run| {
+            latency(run, &[(100_000, 19_000), (800_000_000, 1_000)]);
+            run.histograms.service_latency = Some(histogram(&[(100_000, 19_000), (service_ns, 1_000)]).encode());
+            run.counts.late = 1_000;
+            let evidence = "the server delivered nothing for a while".into();
+            run.verdict.notes.push(Note { part: Part::Server, evidence });
+        });
+    }
+    lab
+}
+
+#[test]
+fn both_latencies_stand_side_by_side_where_they_differ_much() {
+    let text = stalled(200_000).report().terminal(120, false);
+    let head = text.lines().find(|line| line.starts_with("system")).unwrap();
+    assert!(head.contains("service p99") && head.contains("late"), "{head}");
+    let row = text.lines().find(|line| line.starts_with("beta")).unwrap();
+    assert!(row.contains("800 ms") && row.contains("200 µs") && row.contains("1.00k"), "{row}");
+    assert!(text.contains("service p99 from when it was sent"), "{text}");
+    let alike = stalled(800_000_000).report().terminal(120, false);
+    assert!(!alike.contains("service p99"), "{alike}");
+}
+
+#[test]
+fn what_runs_found_is_told_and_makes_none_of_them_invalid() {
+    let text = stalled(200_000).report().terminal(120, false);
+    assert!(text.contains("beta: noted in 2 of 2 runs, the first: the server delivered nothing for a while"), "{text}");
+    assert!(text.contains("4 valid, 0 invalid"), "{text}");
 }

@@ -5,17 +5,23 @@
 //! It is the reaper of its descendants, so that what a server leaves to run in
 //! the background remains below it; and as long as anything of a server runs,
 //! the keeper has a child.
+//!
+//! Until then it stops, continues, kills and starts the server again as it is
+//! ordered to: a line of its input each.
 
 use super::accounts::processes_in;
 use super::limits;
 use super::processes::{self, MARKER};
+use crate::machine;
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use pubmark_model::units::Ns;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::{BufRead, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -27,12 +33,14 @@ use std::time::{Duration, Instant};
 
 /// A plan is never longer than this, bytes.
 const MAX_PLAN: u64 = 16 << 20;
+/// An order is never longer than this, bytes.
+const MAX_ORDER: u64 = 64;
 /// How long killing may take, before what cannot be killed is given up.
 pub const KILLING: Duration = Duration::from_secs(10);
 /// How long each command of the farewell may take.
 pub const FAREWELL: Duration = Duration::from_secs(20);
 
-/// What a keeper is told: the one line of its standard input.
+/// What a keeper is told first: a line of its standard input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeepPlan {
     /// By this value of `PUBMARK_SERVER` the server's processes are known.
@@ -59,10 +67,34 @@ pub struct KeepPlan {
     pub grace_ms: u64,
 }
 
-/// What a keeper says: a line of its standard output each.
+/// What a keeper is told then: a line each. It ends what it keeps at a line
+/// that is none of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// SIGSTOP to every process of the server.
+    Stop,
+    /// SIGCONT to them.
+    Continue,
+    /// SIGKILL to them; that the server ends by it is no end of its own.
+    Kill,
+    /// Start the server again, which was killed.
+    Start,
+}
+
+/// What a keeper says: a line of its standard output each. Instants are of
+/// CLOCK_MONOTONIC, ns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
+    /// All processes of the server have been sent SIGSTOP.
+    Stopped(Ns),
+    /// They are being sent SIGCONT.
+    Continued(Ns),
+    /// All have been sent SIGKILL, and are gone.
+    Killed(Ns),
+    /// The server has been started again: when, and its process.
+    Restarted(Ns, i32),
     /// The server has been started: its process.
     Pid(i32),
     /// It has ended: how.
@@ -76,6 +108,8 @@ enum Event {
     Reaped(i32, String),
     /// None was left.
     Childless,
+    /// The coordinator wants something.
+    Order(Order),
     /// The coordinator is done, or gone.
     Closed,
 }
@@ -85,6 +119,8 @@ struct Keeper<W> {
     output: W,
     events: Receiver<Event>,
     sender: Sender<Event>,
+    /// What came while the server was being killed.
+    pending: VecDeque<Event>,
     /// A thread waits for children: as long as there are any.
     reaping: bool,
 }
@@ -101,12 +137,19 @@ pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Res
     let (sender, events) = channel();
     let closed = sender.clone();
     let listen = move || {
-        let mut rest = [0; 64];
-        while input.read(&mut rest).is_ok_and(|length| length > 0) {}
+        let mut line = String::new();
+        while (&mut input).take(MAX_ORDER).read_line(&mut line).is_ok_and(|length| length > 0) {
+            let order = serde_json::from_str(&line).map(Event::Order);
+            if order.is_ok_and(|order| closed.send(order).is_ok()) {
+                line.clear();
+            } else {
+                break;
+            }
+        }
         let _ = closed.send(Event::Closed);
     };
     thread::Builder::new().spawn(listen).map_err(|error| format!("no thread: {error}"))?;
-    let mut keeper = Keeper { plan, output, events, sender, reaping: false };
+    let mut keeper = Keeper { plan, output, events, sender, pending: VecDeque::new(), reaping: false };
     keeper.serve();
     keeper.end();
     Ok(())
@@ -131,13 +174,64 @@ impl<W: Write> Keeper<W> {
             Err(error) => self.say(&Word::Failed(error)),
             Ok(pid) => {
                 self.say(&Word::Pid(pid));
-                match self.ended(pid, None) {
+                match self.watch(pid) {
                     None => return,
-                    Some(status) => self.say(&Word::Exited(status)),
+                    Some(end) => self.say(&end),
                 }
             }
         }
         self.closed();
+    }
+
+    /// Does as it is ordered until the server ends by itself, or cannot be
+    /// started again: how; `None` if the coordinator is done first.
+    fn watch(&mut self, server: i32) -> Option<Word> {
+        let mut server = Some(server);
+        loop {
+            let said = match self.event(None)? {
+                Event::Closed => return None,
+                Event::Reaped(pid, status) if server == Some(pid) => return Some(Word::Exited(status)),
+                Event::Reaped(..) | Event::Childless => continue,
+                Event::Order(Order::Stop) => Word::Stopped(self.signal(Signal::SIGSTOP).1),
+                Event::Order(Order::Continue) => Word::Continued(self.signal(Signal::SIGCONT).0),
+                Event::Order(Order::Kill) => {
+                    server = None;
+                    let (_, at_ns) = self.signal(Signal::SIGKILL);
+                    // Its port and its files are free only when all are gone.
+                    self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
+                    Word::Killed(at_ns)
+                }
+                Event::Order(Order::Start) if server.is_some() => continue,
+                Event::Order(Order::Start) => {
+                    let at_ns = machine::now();
+                    match self.spawn(&self.plan.command.clone(), true) {
+                        Err(error) => return Some(Word::Failed(error)),
+                        Ok(pid) => {
+                            server = Some(pid);
+                            Word::Restarted(at_ns, pid)
+                        }
+                    }
+                }
+            };
+            self.say(&said);
+        }
+    }
+
+    /// Sends all that is left a signal, and those too that were started
+    /// meanwhile: when the first was sent, and when the last had been.
+    fn signal(&self, signal: Signal) -> (Ns, Ns) {
+        let mut reached: Vec<i32> = Vec::new();
+        let mut fresh = self.left();
+        let began_ns = machine::now();
+        let mut done_ns = began_ns;
+        while !fresh.is_empty() {
+            fresh.iter().for_each(|pid| processes::signal(*pid, signal));
+            done_ns = machine::now();
+            reached.append(&mut fresh);
+            fresh = self.left();
+            fresh.retain(|pid| !reached.contains(pid));
+        }
+        (began_ns, done_ns)
     }
 
     /// Whoever does not hear it has gone, which shows by the input's end.
@@ -193,8 +287,12 @@ impl<W: Write> Keeper<W> {
         self.reaping = thread::Builder::new().spawn(reap).is_ok();
     }
 
-    /// Waits for an event; `None` when the time is up.
+    /// The next event; `None` when the time is up.
     fn event(&mut self, deadline: Option<Instant>) -> Option<Event> {
+        self.pending.pop_front().or_else(|| self.receive(deadline))
+    }
+
+    fn receive(&mut self, deadline: Option<Instant>) -> Option<Event> {
         let event = match deadline {
             None => self.events.recv().ok(),
             Some(deadline) => self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok(),
@@ -270,7 +368,8 @@ impl<W: Write> Keeper<W> {
             if let Some(signal) = signal {
                 left.iter().for_each(|pid| processes::signal(*pid, signal));
             }
-            self.event(Some(deadline.min(Instant::now() + Duration::from_millis(20))));
+            let event = self.receive(Some(deadline.min(Instant::now() + Duration::from_millis(20))));
+            self.pending.extend(event.filter(|event| matches!(event, Event::Closed | Event::Order(_))));
         }
     }
 }
@@ -347,6 +446,8 @@ mod tests {
     fn words_and_plans_are_lines_of_json() {
         let line = |word: &Word| serde_json::to_string(word).unwrap();
         assert_eq!(line(&Word::Pid(7)), r#"{"pid":7}"#);
+        assert_eq!(line(&Word::Restarted(5, 7)), r#"{"restarted":[5,7]}"#);
+        assert_eq!(serde_json::to_string(&Order::Stop).unwrap(), r#""stop""#);
         assert_eq!(line(&Word::Exited("exit status: 1".into())), r#"{"exited":"exit status: 1"}"#);
         let plan = KeepPlan { marker: "pubmark-1-0".into(), grace_ms: 5_000, ..KeepPlan::default() };
         assert_eq!(serde_json::from_str::<KeepPlan>(&serde_json::to_string(&plan).unwrap()).unwrap(), plan);

@@ -1,6 +1,6 @@
 //! The coordinator's end of a keeper.
 
-use super::keeper::{FAREWELL, KILLING, KeepPlan, Word};
+use super::keeper::{FAREWELL, KILLING, KeepPlan, Order, Word};
 use super::{limits, processes};
 use nix::sys::signal::Signal;
 use std::fs::OpenOptions;
@@ -72,6 +72,15 @@ impl Kept {
     /// The keeper's process: what it keeps is below it.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
+    }
+
+    /// Orders something of the keeper. One that has gone shows when it is heard.
+    pub fn order(&mut self, order: Order) {
+        let Ok(mut line) = serde_json::to_vec(&order) else { return };
+        line.push(b'\n');
+        if let Some(input) = &mut self.input {
+            let _ = input.write_all(&line).and_then(|()| input.flush());
+        }
     }
 
     /// The next word, if there is one within this time.

@@ -8,8 +8,8 @@ use pubmark_model::record::Usage;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -65,6 +65,10 @@ impl Watched {
         found.dedup();
         found
     }
+
+    fn counters(&self) -> BTreeMap<i32, Counters> {
+        self.processes().into_iter().filter_map(|pid| Some((pid, processes::counters(pid)?))).collect()
+    }
 }
 
 struct Edge {
@@ -78,16 +82,29 @@ struct Edge {
 pub struct Sampler {
     thread: JoinHandle<ServerUsage>,
     stop: Arc<AtomicBool>,
+    watched: Watched,
+    departed: Departed,
 }
+
+/// What processes had used that are to be killed before the window's end.
+type Departed = Arc<Mutex<BTreeMap<i32, Counters>>>;
 
 impl Sampler {
     /// Starts to watch, from one instant of CLOCK_MONOTONIC to another or, if
     /// there is none, until [`finish`](Sampler::finish).
     pub fn start(watched: Watched, from_ns: Ns, to_ns: Option<Ns>) -> Sampler {
         let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let thread = thread::spawn(move || sample(&watched, from_ns, to_ns, &stopped));
-        Sampler { thread, stop }
+        let departed = Departed::default();
+        let (stopped, gone, shared) = (stop.clone(), departed.clone(), watched.clone());
+        let thread = thread::spawn(move || sample(&shared, from_ns, to_ns, &stopped, &gone));
+        Sampler { thread, stop, watched, departed }
+    }
+
+    /// To be called before all that is watched is killed: what it has used so
+    /// far would be lost with it.
+    pub fn before_kill(&self) {
+        let counters = self.watched.counters();
+        self.departed.lock().unwrap_or_else(PoisonError::into_inner).extend(counters);
     }
 
     /// Ends, at the window's end or now, whichever is first.
@@ -101,11 +118,11 @@ impl Sampler {
 fn edge(watched: &Watched) -> Edge {
     let (at, group) = (machine::now(), watched.accounts.cpu_time());
     let throttled_ns = watched.accounts.throttled_ns();
-    let counters = watched.processes().into_iter().filter_map(|pid| Some((pid, processes::counters(pid)?))).collect();
+    let counters = watched.counters();
     Edge { at, group, throttled_ns, counters }
 }
 
-fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool) -> ServerUsage {
+fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, departed: &Departed) -> ServerUsage {
     let _ = nix::sys::prctl::set_timerslack(1);
     let wait = |until: Ns| {
         while machine::now() < until && !stop.load(Ordering::Relaxed) {
@@ -125,7 +142,10 @@ fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool) 
         next += if memory.sums.len() < 4 { STEP } else { SECOND };
     }
     wait(to);
-    let ended = edge(watched);
+    let mut ended = edge(watched);
+    for (pid, counters) in std::mem::take(&mut *departed.lock().unwrap_or_else(PoisonError::into_inner)) {
+        ended.counters.entry(pid).or_insert(counters);
+    }
     let mut used = memory.usage();
     used.throttled_s = ended.throttled_ns.saturating_sub(began.throttled_ns) as f64 / SECOND as f64;
     spent(&mut used.usage, &began, &ended);
@@ -263,5 +283,24 @@ mod tests {
         assert_eq!(used.processes.len(), 1);
         assert_eq!((used.processes[0].pid, used.processes[0].name.as_str()), (pid, "sh"));
         assert!(used.usage.rss_bytes_max >= used.usage.rss_bytes_median && used.usage.rss_bytes_median > 0);
+    }
+
+    #[test]
+    fn what_a_killed_process_had_used_is_counted() {
+        let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let pid = child.id() as i32;
+        let sampler = Sampler::start(Watched { root: pid, ..Watched::default() }, machine::now(), None);
+        let used = || processes::counters(pid).map_or(0, |counters| counters.cpu_ns);
+        // The sampler has looked at it first.
+        let deadline = machine::now() + 30 * SECOND;
+        let first = used();
+        while used() < first + 100 * MILLISECOND && machine::now() < deadline {
+            thread::yield_now();
+        }
+        sampler.before_kill();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let found = sampler.finish();
+        assert!(found.usage.cpu_s > 0.0, "{found:?}");
     }
 }

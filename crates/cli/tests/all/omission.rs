@@ -1,0 +1,182 @@
+//! Coordinated omission: what waits while a part of a run stands still is
+//! counted late, by the schedule's arithmetic, whichever part it was; and the
+//! verdict names that part.
+
+use crate::support::{Benched, Place};
+use pubmark_study::{install, registry};
+use serde_json::Value;
+use std::sync::{Mutex, PoisonError};
+
+/// Messages a second of all ten publishers.
+const RATE: f64 = 1_000.0;
+const SECOND: f64 = 1e9;
+
+/// A window long enough for figures to quote, or short.
+fn window() -> (&'static str, f64, &'static str) {
+    match std::env::var_os("PUBMARK_TEST_LONG") {
+        Some(_) => ("20s", 20.0, "at 5s for 1s"),
+        None => ("5s", 5.0, "at 2s for 1s"),
+    }
+}
+
+/// A run in which one part stands still for a second.
+struct Stall {
+    bench: Benched,
+    window_s: f64,
+    /// How long it stood still in fact, s.
+    length_s: f64,
+    what: String,
+}
+
+impl Stall {
+    fn of(part: &str, target: &[&str]) -> Stall {
+        /// Each would be the other's noise.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = Place::new();
+        let (duration, window_s, when) = window();
+        let fault = format!("stop {part} {when}");
+        let mut arguments = target.to_vec();
+        arguments.extend(["--pairs", "10", "--rate", "100", "--duration", duration, "--payload", "1KiB"]);
+        // What this machine does to the generator beside the fault is not asked here.
+        arguments.extend(["--set", "max_send_lag=100ms", "--fault", &fault]);
+        let bench = place.bench(&arguments);
+        let what = format!("{} {fault}: {}", target[0], bench.record["fault_log"]);
+        assert_eq!(bench.error(), "", "{what}");
+        let event = &bench.record["fault_log"][0];
+        let (at, until) = (event["at_ns"].as_f64().unwrap(), event["until_ns"].as_f64().unwrap());
+        let asked = bench.record["faults"][0]["at_ns"].as_f64().unwrap();
+        let length_s = (until - at) / SECOND;
+        assert!(at >= asked && at - asked < SECOND / 4.0 && (0.8..1.25).contains(&length_s), "{what}");
+        place.assert_swept();
+        Stall { bench, window_s, length_s, what }
+    }
+
+    fn ns(&self, field: &str, quantile: &str) -> f64 {
+        self.bench.record[field][quantile].as_f64().unwrap()
+    }
+
+    /// What holds whichever part stood still.
+    fn assert_arithmetic(&self) {
+        let (what, bench) = (&self.what, &self.bench);
+        assert_eq!(bench.count("offered") as f64, RATE * self.window_s, "{what}");
+        assert_eq!(bench.count("lost") + bench.count("duplicated") + bench.count("not_sent"), 0, "{what}");
+        let expected = (self.length_s - 0.010) * RATE;
+        let (late, noise) = (bench.count("late") as f64, self.noise());
+        assert!(late >= 0.97 * expected, "{late} late, {expected} expected: {what}");
+        assert!(late <= 1.05 * expected + noise, "{late} late, {expected} expected, {noise} by the machine: {what}");
+        // One message in a hundred is RATE * window / 100 messages: they waited longest.
+        let p99 = self.length_s - self.window_s / 100.0;
+        let found = self.ns("latency_ns", "p99") / SECOND;
+        assert!((0.97..1.10).contains(&(found / p99)), "p99 {found} s, {p99} s expected: {what}");
+    }
+
+    /// Messages that may have been late for the machine's sake: those of slices
+    /// before the stall in which any was, and the same again after it.
+    fn noise(&self) -> f64 {
+        let series = &self.bench.record["series"];
+        let slice_ns = series["slice_ns"].as_f64().unwrap();
+        let at_ns = self.bench.record["fault_log"][0]["at_ns"].as_f64().unwrap();
+        let slices = |name: &str| -> Vec<f64> {
+            series[name].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+        };
+        let before = (at_ns / slice_ns) as usize;
+        let (delivered, longest) = (slices("delivered"), slices("latency_max_ns"));
+        let late = |slice: &usize| longest[*slice] > 0.010 * SECOND;
+        let early: f64 = (0..before).filter(late).map(|slice| delivered[slice]).sum();
+        let rest = (longest.len() - before) as f64 / before as f64;
+        early * (1.0 + rest)
+    }
+
+    fn reasons(&self) -> Vec<&str> {
+        let reasons = self.bench.record["verdict"]["reasons"].as_array().unwrap();
+        let named = reasons.iter().map(|finding| finding["reason"].as_str().unwrap());
+        // Others share this machine.
+        named.filter(|reason| *reason != "noisy-machine").collect()
+    }
+
+    fn note(&self, part: &str, says: &str) -> Option<&Value> {
+        let notes = self.bench.record["verdict"]["notes"].as_array().unwrap();
+        notes.iter().find(|note| note["part"] == part && note["evidence"].as_str().unwrap().contains(says))
+    }
+
+    /// Of the two latencies the one from the actual send time: what it leaves out.
+    fn service_share(&self) -> f64 {
+        self.ns("service_latency_ns", "p99") / self.ns("latency_ns", "p99")
+    }
+}
+
+/// The server stood still: what it was sent waited, by both latencies. That is
+/// found of the server, and nothing speaks against the run.
+fn server_stops(target: &[&str]) {
+    let stall = Stall::of("server", target);
+    stall.assert_arithmetic();
+    let (what, verdict) = (&stall.what, &stall.bench.record["verdict"]);
+    assert!(stall.service_share() > 0.9, "{what}");
+    assert!(stall.reasons().is_empty(), "{verdict}: {what}");
+    assert!(stall.note("server", "stopped by the script").is_some(), "{verdict}: {what}");
+    assert!(stall.note("server", "while all agents ran").is_some(), "{verdict}: {what}");
+}
+
+/// The generator stood still: the run is no evidence, and it says which agent.
+fn side_stops(side: &str, target: &[&str]) {
+    let stall = Stall::of(side, target);
+    stall.assert_arithmetic();
+    let (what, share) = (&stall.what, stall.service_share());
+    match side {
+        // Sent late and delivered at once: the latency that forgets it looks fine.
+        "publishers" => assert!(share < 0.2, "{share}: {what}"),
+        _ => assert!(share > 0.9, "{share}: {what}"),
+    }
+    assert_eq!(stall.bench.code, 3, "{what}");
+    let evidence = stall.bench.evidence("generator-saturated").unwrap_or_default();
+    assert!(evidence.contains(&format!("`{side}` did not run")), "{evidence}: {what}");
+    assert!(evidence.contains("the script stopped it"), "{evidence}: {what}");
+    assert!(stall.reasons().iter().all(|reason| *reason == "generator-saturated"), "{:?}: {what}", stall.reasons());
+    assert!(stall.note("server", "").or(stall.note("library", "")).is_none(), "{what}");
+}
+
+#[test]
+fn omission_is_seen_over_mqtt() {
+    server_stops(&["mosquitto"]);
+    side_stops("subscribers", &["mosquitto"]);
+    side_stops("publishers", &["mosquitto"]);
+}
+
+#[test]
+fn omission_is_seen_over_nats() {
+    server_stops(&["nats"]);
+    side_stops("subscribers", &["nats"]);
+    side_stops("publishers", &["nats"]);
+}
+
+#[test]
+fn omission_is_seen_over_redis() {
+    server_stops(&["redis"]);
+    side_stops("subscribers", &["redis"]);
+    side_stops("publishers", &["redis"]);
+}
+
+/// Which takes seconds to start.
+#[test]
+fn omission_is_seen_over_amqp() {
+    server_stops(&["rabbitmq-amqp"]);
+}
+
+#[test]
+fn omission_is_seen_over_zeromq() {
+    side_stops("subscribers", &["zeromq", "--transport", "tcp"]);
+    side_stops("publishers", &["zeromq", "--transport", "tcp"]);
+}
+
+#[test]
+fn omission_is_seen_over_zenoh_where_it_is_installed() {
+    registry::load().unwrap();
+    let agent = registry::find("zenoh").map(|system| system.agent.clone()).unwrap_or_default();
+    if agent.is_empty() || install::find_program(&agent).is_none() {
+        return;
+    }
+    server_stops(&["zenoh"]);
+    side_stops("subscribers", &["zenoh"]);
+    side_stops("publishers", &["zenoh"]);
+}

@@ -1,0 +1,216 @@
+//! Scripted faults of a run: which part is stopped or killed, when, for how long.
+
+use crate::diagnostic::suggestion;
+use crate::units::{Ns, format_time, parse_time};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The script without a fault.
+pub const NONE: &str = "none";
+
+/// The shape of a fault, for messages.
+const SHAPE: &str = "`stop server at 5s for 1s` or `kill server at 10s for 2s`";
+
+/// What befalls a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Act {
+    /// SIGSTOP, and SIGCONT when its time is over.
+    Stop,
+    /// SIGKILL, and started again when its time is over: the same command on
+    /// the same port, in the same folder, under the same limits.
+    Kill,
+}
+
+impl Act {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Act::Stop => "stop",
+            Act::Kill => "kill",
+        }
+    }
+}
+
+/// A part of a run that a fault can befall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Target {
+    /// The server with all its processes.
+    Server,
+    /// The agents that play publishers (or requesters).
+    Publishers,
+    /// The agents that play subscribers (or repliers).
+    Subscribers,
+}
+
+impl Target {
+    /// The word for it: the agents' names begin with theirs.
+    pub fn word(self) -> &'static str {
+        match self {
+            Target::Server => "server",
+            Target::Publishers => "publishers",
+            Target::Subscribers => "subscribers",
+        }
+    }
+}
+
+/// A fault of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// What befalls.
+    pub what: Act,
+    /// Whom.
+    pub who: Target,
+    /// When, ns from the window's beginning.
+    pub at_ns: Ns,
+    /// For how long, ns.
+    pub for_ns: Ns,
+}
+
+impl Fault {
+    /// When it is over, ns from the window's beginning.
+    pub fn until_ns(&self) -> Ns {
+        self.at_ns + self.for_ns
+    }
+
+    /// Whether clients lose their connections by it.
+    pub fn breaks_connections(&self) -> bool {
+        (self.what, self.who) == (Act::Kill, Target::Server)
+    }
+
+    fn parse(text: &str) -> Result<Fault, String> {
+        let shape = || format!("`{text}` is no fault: write {SHAPE}");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [what, who, rest @ ..] = words.as_slice() else { return Err(shape()) };
+        let what = match *what {
+            "stop" => Act::Stop,
+            "kill" => Act::Kill,
+            other => return Err(format!("`{text}`: `{other}` is no fault: {}", suggestion(other, ["stop", "kill"]))),
+        };
+        let targets = [Target::Server, Target::Publishers, Target::Subscribers];
+        let who = targets.into_iter().find(|target| target.word() == *who).ok_or_else(|| {
+            format!("`{text}`: `{who}` is no part of a run: {}", suggestion(who, targets.map(Target::word)))
+        })?;
+        if what == Act::Kill && who != Target::Server {
+            let (side, other) = (who.word(), Act::Stop.word());
+            return Err(format!(
+                "`{text}`: what agents have measured dies with them, and no figure of the run would be left to \
+                 believe: write `{other} {side} at … for …` to hold them up"
+            ));
+        }
+        let (at, length) = match rest {
+            ["at", at, "for", length] => (*at, *length),
+            ["at", _] => return Err(format!("`{text}` does not say for how long: write {SHAPE}")),
+            _ => return Err(shape()),
+        };
+        let time = |word: &str| parse_time(word).map_err(|error| format!("`{text}`: {error}"));
+        let fault = Fault { what, who, at_ns: time(at)?, for_ns: time(length)? };
+        if fault.for_ns == 0 && what == Act::Stop {
+            return Err(format!("`{text}` lasts no time: nothing would happen"));
+        }
+        Ok(fault)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (at, length) = (format_time(self.at_ns), format_time(self.for_ns));
+        write!(f, "{} {} at {at} for {length}", self.what.word(), self.who.word())
+    }
+}
+
+/// The faults of a run, in the order of their times; often none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Script(pub Vec<Fault>);
+
+impl Script {
+    /// Reads faults, separated by commas, or `none`. Faults of one part must
+    /// not overlap.
+    pub fn parse(text: &str) -> Result<Script, String> {
+        if text.trim() == NONE {
+            return Ok(Script::default());
+        }
+        let faults = text.split(',').map(|fault| Fault::parse(fault.trim())).collect::<Result<Vec<_>, _>>();
+        let mut faults = faults?;
+        faults.sort_by_key(|fault| (fault.at_ns, fault.who));
+        for (index, fault) in faults.iter().enumerate() {
+            let next = faults[index + 1..].iter().find(|next| next.who == fault.who);
+            if let Some(next) = next.filter(|next| next.at_ns <= fault.until_ns()) {
+                return Err(format!("`{next}` begins before `{fault}` is over"));
+            }
+        }
+        Ok(Script(faults))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The faults that befall this part.
+    pub fn on(&self, who: Target) -> impl Iterator<Item = &Fault> {
+        self.0.iter().filter(move |fault| fault.who == who)
+    }
+
+    /// Whether clients lose their connections by one of them.
+    pub fn breaks_connections(&self) -> bool {
+        self.0.iter().any(Fault::breaks_connections)
+    }
+
+    /// The first that is not over within a window of this length.
+    pub fn outlasts(&self, window_ns: Ns) -> Option<&Fault> {
+        self.0.iter().find(|fault| fault.until_ns() > window_ns)
+    }
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str(NONE);
+        }
+        let faults: Vec<String> = self.0.iter().map(Fault::to_string).collect();
+        f.write_str(&faults.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::SECOND;
+
+    #[test]
+    fn a_script_reads_back_in_the_order_of_its_times() {
+        let script = Script::parse("kill  server at 10s for 2000ms,stop publishers at 500ms for 1.5s").unwrap();
+        assert_eq!(script.to_string(), "stop publishers at 500ms for 1500ms, kill server at 10s for 2s");
+        assert_eq!(Script::parse(&script.to_string()), Ok(script.clone()));
+        assert!(script.breaks_connections());
+        assert_eq!(script.on(Target::Server).count(), 1);
+        assert_eq!(script.0[0].until_ns(), 2 * SECOND);
+        assert_eq!(Script::parse("none").unwrap().to_string(), "none");
+        assert_eq!(script.outlasts(12 * SECOND), None);
+        assert_eq!(script.outlasts(12 * SECOND - 1), Some(&script.0[1]));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_the_way_out() {
+        for (text, says) in [
+            ("", "write `stop server at 5s for 1s`"),
+            ("stop server", "write `stop server at 5s for 1s`"),
+            ("stpo server at 5s for 1s", "did you mean `stop`?"),
+            ("stop severs at 5s for 1s", "did you mean `server`?"),
+            ("stop server at 5s", "for how long"),
+            ("stop server at 5 for 1s", "`5` is not a time"),
+            ("stop server at 5s for 1s please", "is no fault"),
+            ("stop server at 5s for 0s", "no time"),
+            ("kill publishers at 5s", "dies with them"),
+            ("kill subscribers at 5s for 1s", "`stop subscribers at … for …`"),
+            ("stop server at 5s for 1s,", "is no fault"),
+            ("stop server at 5s for 1s, stop server at 5500ms for 1s", "before `stop server at 5s for 1s` is over"),
+        ] {
+            let error = Script::parse(text).unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+        assert!(Script::parse("stop server at 5s for 1s, stop publishers at 5s for 1s").is_ok());
+    }
+}

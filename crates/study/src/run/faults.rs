@@ -1,0 +1,159 @@
+//! The script of a run: each fault at its instant, and what came of it.
+
+use super::{RunError, failed};
+use crate::agent::Agent;
+use crate::deploy::Deployed;
+use crate::machine;
+use crate::server::keeper::{Order, Word};
+use nix::sys::signal::Signal;
+use pubmark_model::fault::{Act, Fault, Script, Target};
+use pubmark_model::record::FaultEvent;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use std::collections::VecDeque;
+use std::thread;
+use std::time::Duration;
+
+/// How often it is looked whether a server that was started again listens.
+const LOOK: Ns = 2 * MILLISECOND;
+/// How long after the window a keeper's answer is waited for.
+const ANSWER: Ns = 5 * SECOND;
+
+/// The beginning or the end of a fault.
+struct Step {
+    at_ns: Ns,
+    fault: usize,
+    ends: bool,
+}
+
+/// A server that was started again.
+struct Returning {
+    fault: usize,
+    since_ns: Ns,
+}
+
+/// The faults of a run, carried out one after the other. Instants within are
+/// of CLOCK_MONOTONIC.
+pub struct Faults {
+    from_ns: Ns,
+    steps: VecDeque<Step>,
+    /// One for each fault of the script.
+    log: Vec<FaultEvent>,
+    /// Orders that the server's keeper has not answered, the oldest first.
+    awaited: VecDeque<(usize, bool)>,
+    returning: Option<Returning>,
+}
+
+impl Faults {
+    /// What is to befall the parts of a run, whose window begins then.
+    pub fn new(script: &Script, from_ns: Ns) -> Faults {
+        let mut steps: Vec<Step> = Vec::new();
+        for (index, fault) in script.0.iter().enumerate() {
+            steps.push(Step { at_ns: from_ns + fault.at_ns, fault: index, ends: false });
+            steps.push(Step { at_ns: from_ns + fault.until_ns(), fault: index, ends: true });
+        }
+        // A stable sort: a fault that lasts no time begins before it ends.
+        steps.sort_by_key(|step| step.at_ns);
+        let event =
+            |fault: &Fault| FaultEvent { what: fault.what, who: fault.who, at_ns: None, until_ns: None, note: None };
+        let log = script.0.iter().map(event).collect();
+        Faults { from_ns, steps: steps.into(), log, awaited: VecDeque::new(), returning: None }
+    }
+
+    /// When there is something to do next, at the latest.
+    pub fn next_ns(&self) -> Ns {
+        let look = if self.returning.is_some() { machine::now() + LOOK } else { Ns::MAX };
+        self.steps.front().map_or(look, |step| step.at_ns.min(look))
+    }
+
+    /// Does what is due, and hears what came of it.
+    pub fn step(&mut self, agents: &[Agent], server: &mut Deployed) {
+        while self.steps.front().is_some_and(|step| step.at_ns <= machine::now()) {
+            self.steps.pop_front().into_iter().for_each(|step| self.take(&step, agents, server));
+        }
+        self.hear(server);
+    }
+
+    fn take(&mut self, step: &Step, agents: &[Agent], server: &mut Deployed) {
+        let event = &mut self.log[step.fault];
+        if event.who == Target::Server {
+            server.order(match (event.what, step.ends) {
+                (Act::Stop, false) => Order::Stop,
+                (Act::Stop, true) => Order::Continue,
+                (Act::Kill, false) => Order::Kill,
+                (Act::Kill, true) => Order::Start,
+            });
+            self.awaited.push_back((step.fault, step.ends));
+            return;
+        }
+        let began_ns = machine::now();
+        let signal = if step.ends { Signal::SIGCONT } else { Signal::SIGSTOP };
+        let side = agents.iter().filter(|agent| agent.name.starts_with(event.who.word()));
+        side.for_each(|agent| agent.signal(signal));
+        if step.ends {
+            event.until_ns = Some(began_ns.saturating_sub(self.from_ns));
+        } else {
+            event.at_ns = Some(machine::now().saturating_sub(self.from_ns));
+        }
+    }
+
+    /// A keeper answers each order by one word, in their order.
+    fn hear(&mut self, server: &mut Deployed) {
+        if self.awaited.is_empty() && self.returning.is_none() {
+            return;
+        }
+        for word in server.happened() {
+            let Some((fault, ends)) = self.awaited.pop_front() else { continue };
+            let (Word::Stopped(at_ns) | Word::Continued(at_ns) | Word::Killed(at_ns) | Word::Restarted(at_ns, _)) =
+                word
+            else {
+                continue;
+            };
+            let at = Some(at_ns.saturating_sub(self.from_ns));
+            if ends {
+                self.log[fault].until_ns = at;
+            } else {
+                self.log[fault].at_ns = at;
+            }
+            if matches!(word, Word::Restarted(..)) {
+                self.returning = Some(Returning { fault, since_ns: at_ns });
+            }
+        }
+        if let Some(returning) = self.returning.take_if(|_| server.is_listening()) {
+            let took_ms = machine::now().saturating_sub(returning.since_ns) as f64 / MILLISECOND as f64;
+            self.log[returning.fault].note = Some(format!("it listened again {took_ms:.0} ms after it was started"));
+        }
+    }
+
+    /// Ends what is left at the window's end: nothing stays stopped. A server
+    /// that ended by itself has no more faults, and its end is told elsewhere.
+    ///
+    /// # Errors
+    /// Where its keeper does not answer: then nobody knows what happened.
+    pub fn finish(&mut self, agents: &[Agent], server: &mut Deployed) -> Result<(), RunError> {
+        for step in std::mem::take(&mut self.steps) {
+            self.take(&step, agents, server);
+        }
+        let deadline = machine::now() + ANSWER;
+        self.hear(server);
+        while let (Some((fault, _)), None) = (self.awaited.front(), server.obituary()) {
+            if machine::now() >= deadline {
+                let event = &self.log[*fault];
+                let (what, who) = (event.what.word(), event.who.word());
+                return Err(failed(format!(
+                    "nobody knows whether `{what} {who}` happened: its keeper does not answer"
+                )));
+            }
+            thread::park_timeout(Duration::from_millis(1));
+            self.hear(server);
+        }
+        if let Some(returning) = self.returning.take() {
+            self.log[returning.fault].note = Some("it did not listen again within the window".into());
+        }
+        Ok(())
+    }
+
+    /// What happened, in the script's order.
+    pub fn log(self) -> Vec<FaultEvent> {
+        self.log
+    }
+}
