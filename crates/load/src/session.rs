@@ -149,8 +149,8 @@ pub trait Session: Sized + Send {
     fn close(&mut self, settings: &Self::Settings, part: &Part, out: &mut Vec<u8>);
 
     /// Appends all that a connection of its own must carry for the server to
-    /// forget the client's session, where nothing else does: `parted` says
-    /// whether [`Session::close`] was said. Nothing where there is none to forget.
+    /// forget the client's session, where nothing else does. `parted` says
+    /// whether [`Session::close`] was said. Nothing where none is to be forgotten.
     fn erase(_settings: &Self::Settings, _part: &Part, _parted: bool, _out: &mut Vec<u8>) {}
 
     /// Messages published and not acknowledged yet (0 where nothing is acknowledged).

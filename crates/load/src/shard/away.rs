@@ -73,17 +73,16 @@ impl Away {
     /// What the record should say of losses, of which there were so many.
     pub fn remarks(&mut self, lost: u64, reconnected: u64) -> Vec<String> {
         let mut remarks = std::mem::take(&mut self.losses);
-        if lost > DESCRIBED as u64 {
-            remarks.push(format!("{lost} connections were lost in all"));
-        }
         if lost > 0 && self.returns {
             remarks.push(format!("{reconnected} of {lost} lost connections came back"));
+        } else if lost > DESCRIBED as u64 {
+            remarks.push(format!("{lost} connections were lost in all"));
         }
         remarks
     }
 
     /// No attempt of this client is under way any more.
-    fn ended(&mut self, index: usize) {
+    pub fn ended(&mut self, index: usize) {
         if let Some(absence) = self.absent.get_mut(&(index as u32))
             && absence.began_ns.take().is_some()
         {

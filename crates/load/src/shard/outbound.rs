@@ -247,10 +247,12 @@ impl<S: Session> Shard<'_, S> {
                 match self.outbound.clients[index].next(window, give_up_ns, now) {
                     Next::Done => self.outbound.sending -= 1,
                     Next::Wait(due) => next = Some(due),
-                    // It is away, and sends what it owes when it is back.
-                    Next::Send if self.connections[index].is_away() => self.connections[index].blocked = true,
                     Next::Send if self.connections[index].state != State::Up => {
-                        self.outbound.end(index, window);
+                        match self.connections[index].is_away() {
+                            // It sends what it owes when it is back.
+                            true => self.connections[index].blocked = true,
+                            false => self.outbound.end(index, window),
+                        }
                     }
                     Next::Send => (now, next) = self.send_one(index, now, window),
                 }

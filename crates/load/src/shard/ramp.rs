@@ -223,6 +223,8 @@ impl<S: Session> Shard<'_, S> {
             connection.session.subscribe(&self.settings, &part, &mut self.answers);
         } else if away {
             self.connections[index].state = State::Resending;
+            // How long that takes is the server's affair, as with any message.
+            self.away.ended(index);
         } else {
             self.up(index, now);
         }

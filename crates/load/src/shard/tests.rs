@@ -176,6 +176,17 @@ fn at_qos_2_nothing_comes_twice() {
 }
 
 #[test]
+fn a_server_that_does_not_answer_is_asked_again() {
+    let script = Script { at_publish: sequences(&[100]), ignores: 1, ..Script::default() };
+    let (publisher, subscriber, broker) = run(Qos::AtLeastOnce, "5", script);
+    assert_whole(&publisher, &subscriber, &broker.world());
+    assert_eq!((losses(&publisher), subscriber.ledger.duplicated), ((1, 1, 1), 1));
+    assert!(publisher.connections.unwrap().refused >= 1);
+    let away = Histogram::decode(publisher.reconnect_time.as_ref().unwrap()).unwrap();
+    assert!(away.min() >= SECOND, "an attempt is given a second: {}", away.min());
+}
+
+#[test]
 fn a_subscriber_that_was_away_gets_what_was_kept_for_it() {
     // The last but one too: the drain waits for who is away.
     let script = Script { at_delivery: sequences(&[10, 150, 298]), ..Script::default() };

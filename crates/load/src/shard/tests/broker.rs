@@ -25,6 +25,8 @@ pub struct Script {
     pub resets: bool,
     /// So many connections after a loss are closed at once.
     pub refuses: u32,
+    /// And so many of those after them are never answered.
+    pub ignores: u32,
 }
 
 /// What a client has at the server.
@@ -164,6 +166,12 @@ impl Peer {
         let known = world.sessions.contains_key(connect.client_id);
         if known && world.script.refuses > 0 {
             world.script.refuses -= 1;
+            return false;
+        }
+        if known && world.script.ignores > 0 {
+            world.script.ignores -= 1;
+            drop(world);
+            while matches!(self.stream.read(&mut [0; 64]), Ok(1..)) {}
             return false;
         }
         self.name = connect.client_id.into();
