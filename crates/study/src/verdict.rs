@@ -1,5 +1,6 @@
 //! Whether a run may be quoted, and if not, each reason why with its evidence.
 
+use crate::calibration;
 use pubmark_model::record::{Finding, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_size};
@@ -49,7 +50,7 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
     find(Reason::ServerDied, obituary.or_else(|| disconnected(record)));
     find(Reason::ResourceLimitHit, limited(record));
     if !unlimited {
-        find(Reason::GeneratorSaturated, saturated(record));
+        find(Reason::GeneratorSaturated, saturated(record).or_else(|| calibration::saturated(record)));
         find(Reason::OfferedRateMissed, missed(record));
     }
     find(Reason::NotSteady, unsteady(record, unlimited));
@@ -74,7 +75,8 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
         (counts.corrupted > 0)
             .then(|| format!("{} messages arrived with a wrong length, header or body", counts.corrupted)),
     );
-    find(Reason::TooFewSamples, too_few(record, unlimited));
+    let heard = record.workload.subscribers > 0;
+    find(Reason::TooFewSamples, heard.then(|| too_few(record, unlimited)).flatten());
     find(
         Reason::Clock,
         (negative > 0).then(|| format!("{negative} messages arrived before they were due: a clock is wrong")),
