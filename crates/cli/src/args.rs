@@ -62,6 +62,9 @@ pub enum Command {
     /// Become a server under limits.
     #[command(hide = true)]
     Launch(LaunchArgs),
+    /// Be a broker whose delays and faults are scripted, to check a measurement against.
+    #[command(hide = true)]
+    Peer(PeerArgs),
     /// Take MQTT messages and throw them away.
     #[command(hide = true)]
     Sink(SinkArgs),
@@ -270,6 +273,31 @@ pub struct LaunchArgs {
     /// The command.
     #[arg(last = true, required = true)]
     pub command: Vec<String>,
+}
+
+/// `pubmark peer`
+#[derive(Args)]
+pub struct PeerArgs {
+    /// What to speak.
+    #[arg(long, value_enum, default_value = "mqtt")]
+    pub protocol: PeerProtocol,
+    /// What to do to messages and connections [default: a plain relay].
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// The loopback port; 0 for any that is free.
+    #[arg(long, default_value_t = 0)]
+    pub port: u16,
+}
+
+/// What a peer speaks.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum PeerProtocol {
+    /// MQTT 3.1.1 and 5.
+    Mqtt,
+    /// NATS core.
+    Nats,
+    /// RESP 2 and 3.
+    Redis,
 }
 
 /// `pubmark calibrate`

@@ -6,6 +6,7 @@ mod bench;
 mod calibrate;
 mod doctor;
 mod keep;
+mod peer;
 mod report;
 mod run;
 mod sink;
@@ -33,6 +34,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         Command::AgentCheck(args) => agent::check(&args),
         Command::Keep => keep::keep(),
         Command::Launch(args) => keep::launch(args),
+        Command::Peer(args) => peer::peer(&args),
         Command::Sink(args) => sink::sink(&args),
         Command::Bare(args) => bare::bare(&args),
         Command::Completions(args) => {

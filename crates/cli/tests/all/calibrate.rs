@@ -14,8 +14,7 @@ struct Helper {
 
 impl Helper {
     fn start(arguments: &[&str]) -> Helper {
-        let mut child =
-            pubmark().args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = pubmark().args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());
         Helper { child, input, output }
@@ -128,7 +127,8 @@ fn port() -> Vec<(String, u16)> {
 fn the_sink_answers_what_agents_ask_for_and_delivers_nothing() {
     let (sink, to) = sink("1");
     let place = Place::new();
-    let bench = place.bench(&[&format!("mqtt://{to}"), "--qos", "1", "--publishers", "3", "--set", "connect_timeout=1s"]);
+    let bench =
+        place.bench(&[&format!("mqtt://{to}"), "--qos", "1", "--publishers", "3", "--set", "connect_timeout=1s"]);
     bench.assert_failed(&["does not deliver"]);
     let taken = sink.end();
     assert_eq!(taken["broken"], 0, "subscriptions, acknowledgements and signs of life are answered: {taken}");
@@ -177,8 +177,8 @@ fn assert_whole(calibration: &Value) {
     for (at, bytes) in [(0, 64.0), (1, 1_000.0)] {
         let one = &calibration["unthrottled"][at];
         assert_compared(&one["messages_per_s"], 1, "unthrottled");
-        let per_message =
-            one["bytes_per_s"]["ours_median"].as_f64().unwrap() / one["messages_per_s"]["ours_median"].as_f64().unwrap();
+        let per_message = one["bytes_per_s"]["ours_median"].as_f64().unwrap()
+            / one["messages_per_s"]["ours_median"].as_f64().unwrap();
         assert!((per_message - bytes).abs() < 1e-6, "{one}");
     }
     for what in ["nanosleep_ns", "ppoll_ns", "reader_ns"] {
@@ -208,8 +208,7 @@ fn a_calibration_has_every_figure_and_later_runs_know_it_if_it_is_of_this_machin
     let broker = place.serve_system("mosquitto", port());
     let cache = place.path("cache");
     let run = |arguments: &[&str]| place.command(arguments).env("XDG_CACHE_HOME", &cache).output().unwrap();
-    let output =
-        run(&["calibrate", "--quick", "--json", "-q", "--connections", "600", "--relay", broker.endpoint()]);
+    let output = run(&["calibrate", "--quick", "--json", "-q", "--connections", "600", "--relay", broker.endpoint()]);
     assert!(output.status.success(), "{}", stderr(&output));
     let calibration: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_whole(&calibration);

@@ -1,0 +1,35 @@
+//! `pubmark peer`: the reference peer. Tests and calibration start it; it
+//! never stands in a study.
+
+use crate::args::{PeerArgs, PeerProtocol};
+use crate::failure::{Code, Failure};
+use crate::output::print;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use pubmark_peer::{Listen, Script};
+use std::os::fd::AsFd;
+
+/// Serves until standard input ends, then says what it did.
+pub fn peer(args: &PeerArgs) -> Result<Code, Failure> {
+    // As with agents: a stopped one wakes up when its parent dies, and finds its input closed.
+    let _ = set_pdeathsig(Signal::SIGCONT);
+    super::raise_open_files();
+    let script = match &args.script {
+        None => Script::default(),
+        Some(path) => {
+            let bad = |error: String| Failure::usage(format!("{}: {error}", path.display()));
+            let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+            Script::parse(&text).map_err(bad)?
+        }
+    };
+    let protocol = match args.protocol {
+        PeerProtocol::Mqtt => Listen::Mqtt,
+        PeerProtocol::Nats => Listen::Nats,
+        PeerProtocol::Redis => Listen::Redis,
+    };
+    let listening = |endpoint: &str| print(&serde_json::json!({"endpoint": endpoint}).to_string());
+    let input = std::io::stdin();
+    let tally = pubmark_peer::serve(protocol, args.port, script, input.as_fd(), listening).map_err(Failure::run)?;
+    print(&tally.json());
+    Ok(Code::Done)
+}

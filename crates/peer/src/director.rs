@@ -1,0 +1,232 @@
+//! What becomes of each message, by the script. It is told the time and has no
+//! socket: in tests it lives in virtual time.
+
+use crate::script::Script;
+use crate::tally::Tally;
+use pubmark_model::header::{Header, MAX_SEQUENCE, PROBE};
+use pubmark_model::units::Ns;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::rc::Rc;
+
+/// A message that waits for its time.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Where it goes to.
+    pub topic: Box<[u8]>,
+    /// What it is, damaged if the script says so.
+    pub payload: Box<[u8]>,
+    /// Its publisher's quality of service.
+    pub qos: u8,
+    /// Its intended time, where it is counted.
+    counted_ns: Option<Ns>,
+}
+
+/// A message and its time, in the order of which they are handed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// When it is due, ns.
+    pub at_ns: Ns,
+    /// Equal instants keep the order of their making.
+    made: u64,
+    /// The message.
+    pub message: Rc<Message>,
+    /// For this client alone, whose standstill is over.
+    pub only: Option<usize>,
+}
+
+impl Ord for Planned {
+    fn cmp(&self, other: &Planned) -> std::cmp::Ordering {
+        (self.at_ns, self.made).cmp(&(other.at_ns, other.made))
+    }
+}
+
+impl PartialOrd for Planned {
+    fn partial_cmp(&self, other: &Planned) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A message that waits for its publisher's next one.
+struct Held {
+    at_ns: Ns,
+    copies: u32,
+    message: Rc<Message>,
+}
+
+/// How far a publisher has come.
+#[derive(Default)]
+struct Line {
+    /// The latest instant that something of it is due at.
+    last_ns: Ns,
+    held: Option<Held>,
+}
+
+/// Decides.
+pub struct Director {
+    script: Script,
+    origin_ns: Option<Ns>,
+    lines: HashMap<u32, Line>,
+    agenda: BinaryHeap<Reverse<Planned>>,
+    made: u64,
+    waiting_bytes: usize,
+    /// What was done.
+    pub tally: Tally,
+}
+
+impl Director {
+    /// One that goes by this script.
+    pub fn new(script: Script) -> Director {
+        Director {
+            script,
+            origin_ns: None,
+            lines: HashMap::new(),
+            agenda: BinaryHeap::new(),
+            made: 0,
+            waiting_bytes: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// The script.
+    pub fn script(&self) -> &Script {
+        &self.script
+    }
+
+    /// A message has come at `now`; whether it is to be acknowledged. Probes,
+    /// end markers and what is no message of pubmark's meet no fault: they pass
+    /// at once, an end marker behind all that its publisher sent before it.
+    pub fn arrived(&mut self, topic: &[u8], payload: &[u8], qos: u8, now: Ns) -> bool {
+        let header = Header::read(payload);
+        if let Some(header) = header.filter(|header| header.sequence < MAX_SEQUENCE) {
+            return self.data(topic, payload, qos, &header, now);
+        }
+        let message = Message { topic: topic.into(), payload: payload.into(), qos, counted_ns: None };
+        let line = header.filter(|header| header.sequence != PROBE).map(|header| {
+            let line = self.lines.entry(header.publisher).or_default();
+            (line.last_ns, line.held.take())
+        });
+        let (last_ns, held) = line.unwrap_or_default();
+        if let Some(Held { at_ns, copies, message }) = held {
+            self.plan(at_ns.max(now), copies, message);
+        }
+        self.plan(last_ns.max(now), 1, Rc::new(message));
+        true
+    }
+
+    fn data(&mut self, topic: &[u8], payload: &[u8], qos: u8, header: &Header, now: Ns) -> bool {
+        let Header { intended_ns, publisher, sequence, .. } = *header;
+        if (publisher, sequence) == (0, 0) {
+            self.origin_ns = Some(intended_ns);
+        }
+        let since = self.origin_ns.and_then(|origin| intended_ns.checked_sub(origin));
+        let counted = self.script.counts(since);
+        let (script, counts) = (&self.script, &mut self.tally.counts);
+        let one = u64::from(counted);
+        counts.messages += one;
+        if script.lose.meet(publisher, sequence) {
+            counts.lost += one;
+            return false;
+        }
+        if script.swallow.meet(publisher, sequence) {
+            counts.swallowed += one;
+            return true;
+        }
+        let mut payload: Box<[u8]> = payload.into();
+        if script.corrupt.meets(publisher, sequence) {
+            script.corrupt.strike(&mut payload);
+            counts.corrupted += one;
+        }
+        let line = self.lines.entry(publisher).or_default();
+        let mut at_ns = script.delay.as_ref().map_or(now, |delay| intended_ns + delay.of(publisher, sequence));
+        if script.ordered {
+            at_ns = at_ns.max(line.last_ns);
+        }
+        let stalled_until = self
+            .origin_ns
+            .and_then(|origin| script.stalled_until(at_ns.checked_sub(origin)?).map(|until| origin + until));
+        counts.stalled += u64::from(stalled_until.is_some()) * one;
+        at_ns = stalled_until.unwrap_or(at_ns);
+        line.last_ns = line.last_ns.max(at_ns);
+        let twice = script.duplicate.meet(publisher, sequence);
+        counts.duplicated += u64::from(twice) * one;
+        let copies = 1 + u32::from(twice);
+        let message =
+            Rc::new(Message { topic: topic.into(), payload, qos, counted_ns: counted.then_some(intended_ns) });
+        if script.reorder.meet(publisher, sequence) && line.held.is_none() {
+            line.held = Some(Held { at_ns, copies, message });
+            return true;
+        }
+        let held = line.held.take();
+        if let Some(held) = &held {
+            counts.reordered += u64::from(held.message.counted_ns.is_some());
+            line.last_ns = line.last_ns.max(held.at_ns);
+        }
+        self.plan(at_ns, copies, message);
+        if let Some(held) = held {
+            self.plan(held.at_ns.max(at_ns), held.copies, held.message);
+        }
+        true
+    }
+
+    fn plan(&mut self, at_ns: Ns, copies: u32, message: Rc<Message>) {
+        for _ in 0..copies {
+            self.push(Planned { at_ns, made: 0, message: message.clone(), only: None });
+        }
+    }
+
+    fn push(&mut self, planned: Planned) {
+        self.made += 1;
+        self.waiting_bytes += planned.message.payload.len();
+        self.agenda.push(Reverse(Planned { made: self.made, ..planned }));
+    }
+
+    /// When the next message is due.
+    pub fn due_ns(&self) -> Option<Ns> {
+        self.agenda.peek().map(|Reverse(planned)| planned.at_ns)
+    }
+
+    /// The next message that is due at `now`.
+    pub fn next(&mut self, now: Ns) -> Option<Planned> {
+        if self.due_ns()? > now {
+            return None;
+        }
+        let Reverse(planned) = self.agenda.pop()?;
+        self.waiting_bytes -= planned.message.payload.len();
+        Some(planned)
+    }
+
+    /// Bytes of payload that wait for their time, each copy counted.
+    pub fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// Whether a message may go to the subscriber of this number, which is
+    /// played by `client`; if it stands still, the message waits until it moves.
+    pub fn may_go(&mut self, planned: &Planned, client: usize, subscriber: u32) -> bool {
+        let until = self.origin_ns.and_then(|origin| {
+            let until = self.script.subscriber_stalled_until(subscriber, planned.at_ns.checked_sub(origin)?);
+            until.map(|until| origin + until)
+        });
+        let Some(at_ns) = until else { return true };
+        self.tally.counts.stalled_copies += u64::from(planned.message.counted_ns.is_some());
+        self.push(Planned { at_ns, only: Some(client), ..planned.clone() });
+        false
+    }
+
+    /// Until when the whole server stands still at `now`, if it does.
+    pub fn stalled_until(&self, now: Ns) -> Option<Ns> {
+        let origin = self.origin_ns?;
+        Some(origin + self.script.stalled_until(now.checked_sub(origin)?)?)
+    }
+
+    /// A copy was written; `now` is the instant after.
+    pub fn written(&mut self, planned: &Planned, now: Ns) {
+        if let Some(intended_ns) = planned.message.counted_ns {
+            self.tally.written(planned.at_ns, intended_ns, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

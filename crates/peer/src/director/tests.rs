@@ -1,0 +1,173 @@
+use super::*;
+use crate::truth::{Due, truth, uniform};
+use pubmark_model::header::{END, pattern};
+
+const MS: Ns = 1_000_000;
+const SECOND: Ns = 1_000 * MS;
+/// The origin on the clock of these tests.
+const ORIGIN: Ns = 77 * SECOND;
+
+fn payload(publisher: u32, sequence: u32, intended_ns: Ns) -> Vec<u8> {
+    let mut payload = pattern(64);
+    assert!(Header { intended_ns, publisher, sequence, sent_ns: Some(intended_ns) }.write(&mut payload));
+    payload
+}
+
+/// A director, and what it has handed on: instant, publisher, sequence, payload.
+struct Play {
+    director: Director,
+    out: Vec<(Ns, u32, u32, Vec<u8>)>,
+}
+
+impl Play {
+    fn new(script: &str) -> Play {
+        Play { director: Director::new(Script::parse(script).unwrap()), out: Vec::new() }
+    }
+
+    fn release(&mut self, now: Ns) {
+        while let Some(planned) = self.director.next(now) {
+            if planned.only.is_none() && !self.director.may_go(&planned, 5, 0) {
+                continue;
+            }
+            let header = Header::read(&planned.message.payload).unwrap();
+            let at = planned.at_ns.saturating_sub(ORIGIN);
+            self.out.push((at, header.publisher, header.sequence, planned.message.payload.to_vec()));
+            self.director.written(&planned, planned.at_ns);
+        }
+    }
+
+    /// Each message comes `late_ns` after its time, in the order of time.
+    fn run(&mut self, schedule: impl IntoIterator<Item = Due>, late_ns: Ns) {
+        let mut all: Vec<Due> = schedule.into_iter().collect();
+        all.sort_by_key(|due| (due.at_ns, due.publisher));
+        for due in all {
+            let intended = ORIGIN + due.at_ns;
+            self.release(intended + late_ns);
+            self.director.arrived(b"t", &payload(due.publisher, due.sequence, intended), 0, intended + late_ns);
+        }
+        self.release(Ns::MAX);
+    }
+
+    fn sequences(&self) -> Vec<u32> {
+        self.out.iter().map(|(_, _, sequence, _)| *sequence).collect()
+    }
+}
+
+/// The peer does what the truth says, for each element and all together.
+#[test]
+fn the_truth_is_what_is_done() {
+    let delays = ["{ fixed = \"10ms\" }", "{ uniform = [\"1ms\", \"21ms\"] }", "{ exponential = \"3ms\" }"];
+    let faults = [
+        "",
+        "ordered = true",
+        "lose = { every = 7 }\nswallow = { every = 9 }",
+        "duplicate = { every = 11 }\ncorrupt = { every = 17, offset = 40 }",
+        "reorder = { every = 13 }",
+        "ordered = true\nreorder = { every = 13 }\nduplicate = { every = 26 }",
+        "ordered = true\n[[stall]]\nfrom = \"300ms\"\nfor = \"200ms\"",
+        "reorder = { every = 13 }\nlose = { every = 14 }\n[[stall]]\nfrom = \"300ms\"\nfor = \"200ms\"",
+    ];
+    for delay in delays {
+        for fault in faults {
+            let text = format!("delay = {delay}\ncount = {{ from = \"100ms\", for = \"500ms\" }}\n{fault}");
+            let mut play = Play::new(&text);
+            play.run(uniform(3, 500, 700 * MS), 200_000);
+            let script = Script::parse(&text).unwrap();
+            let wanted = truth(&script, uniform(3, 500, 700 * MS), 100 * MS, 600 * MS);
+            let counts = play.director.tally.counts;
+            assert_eq!(counts.messages, wanted.offered, "{text}");
+            assert_eq!(counts.lost + counts.swallowed, wanted.lost, "{text}");
+            assert_eq!(counts.swallowed, wanted.acked_lost, "{text}");
+            assert_eq!((counts.duplicated, counts.corrupted), (wanted.duplicated, wanted.corrupted), "{text}");
+            assert_eq!(counts.copies, wanted.offered - wanted.lost + wanted.duplicated, "{text}");
+            let mut seen = std::collections::BTreeSet::new();
+            let mut latencies: Vec<Ns> = Vec::new();
+            for (at, publisher, sequence, payload) in &play.out {
+                let due = Header::read(payload).unwrap().intended_ns - ORIGIN;
+                if (100 * MS..600 * MS).contains(&due) && seen.insert((*publisher, *sequence)) {
+                    latencies.push(at - due);
+                }
+            }
+            latencies.sort_unstable();
+            assert_eq!(latencies, wanted.latencies_ns, "{text}");
+        }
+    }
+}
+
+#[test]
+fn order_is_kept_within_a_publisher_where_that_is_asked_for() {
+    let delay = "delay = { uniform = [\"1ms\", \"21ms\"] }";
+    for (text, kept) in [(delay.to_owned(), false), (format!("{delay}\nordered = true"), true)] {
+        let mut play = Play::new(&text);
+        play.run(uniform(1, 1_000, SECOND), 0);
+        assert_eq!(play.sequences().is_sorted(), kept, "{text}");
+        assert_eq!(play.out.len(), 1_000);
+    }
+}
+
+#[test]
+fn a_reordered_message_comes_right_behind_the_next_one() {
+    let mut play = Play::new("delay = { fixed = \"1ms\" }\nreorder = { every = 3 }");
+    play.run(uniform(1, 1_000, 8 * MS), 0);
+    assert_eq!(play.sequences(), [0, 1, 3, 2, 4, 6, 5, 7]);
+    assert_eq!(play.director.tally.counts.reordered, 2);
+}
+
+#[test]
+fn without_a_delay_messages_pass_when_they_come() {
+    let mut play = Play::new("lose = { at = [[0, 1]] }");
+    play.run(uniform(1, 1_000, 3 * MS), 5_000);
+    let instants: Vec<(Ns, u32)> = play.out.iter().map(|(at, _, sequence, _)| (*at, *sequence)).collect();
+    assert_eq!(instants, [(5_000, 0), (2 * MS + 5_000, 2)]);
+}
+
+#[test]
+fn markers_meet_no_fault_and_an_end_marker_overtakes_nothing() {
+    let mut play = Play::new("delay = { fixed = \"500ms\" }\nlose = { every = 1 }");
+    let director = &mut play.director;
+    assert!(director.arrived(b"t", &payload(0, PROBE, ORIGIN), 1, ORIGIN));
+    assert!(!director.arrived(b"t", &payload(0, 0, ORIGIN), 1, ORIGIN));
+    assert!(director.arrived(b"t", b"short", 1, ORIGIN));
+    assert_eq!(director.due_ns(), Some(ORIGIN));
+    assert_eq!(director.next(ORIGIN).unwrap().message.payload.len(), 64);
+    assert_eq!(*director.next(ORIGIN).unwrap().message.payload, *b"short");
+    assert_eq!(director.due_ns(), None);
+
+    let mut play = Play::new("delay = { fixed = \"500ms\" }\nreorder = { every = 2 }");
+    let director = &mut play.director;
+    director.arrived(b"t", &payload(0, 0, ORIGIN), 0, ORIGIN);
+    director.arrived(b"t", &payload(0, 1, ORIGIN + MS), 0, ORIGIN + MS);
+    director.arrived(b"t", &payload(0, END, ORIGIN), 0, ORIGIN + 2 * MS);
+    play.release(Ns::MAX);
+    assert_eq!(play.sequences(), [0, 1, END], "what is held back precedes the end marker");
+    assert_eq!(play.out[2].0, 501 * MS);
+    assert_eq!(play.director.tally.counts.reordered, 0);
+    assert_eq!(play.director.waiting_bytes(), 0);
+}
+
+#[test]
+fn one_subscriber_stands_still_and_loses_nothing() {
+    let mut play =
+        Play::new("delay = { fixed = \"1ms\" }\n[[stall]]\nfrom = \"100ms\"\nfor = \"200ms\"\nsubscriber = 0");
+    play.run(uniform(1, 100, SECOND), 0);
+    assert_eq!(play.out.len(), 100);
+    assert_eq!(play.director.tally.counts.stalled_copies, 20, "due from 99 ms on, released from 100 ms on");
+    assert!(play.out.iter().all(|(at, ..)| !(100 * MS..300 * MS).contains(at)));
+    let mut director = Director::new(Script::parse("[[stall]]\nfrom = \"0s\"\nfor = \"1s\"\nsubscriber = 3").unwrap());
+    director.arrived(b"t", &payload(0, 0, ORIGIN), 0, ORIGIN);
+    let planned = director.next(ORIGIN).unwrap();
+    assert!(director.may_go(&planned, 9, 2) && !director.may_go(&planned, 9, 3));
+    let later = director.next(ORIGIN + SECOND).unwrap();
+    assert_eq!((later.at_ns, later.only), (ORIGIN + SECOND, Some(9)));
+}
+
+#[test]
+fn the_server_stands_still_from_the_origin_on() {
+    let mut director = Director::new(Script::parse("[[stall]]\nfrom = \"1s\"\nfor = \"1s\"").unwrap());
+    assert_eq!(director.stalled_until(ORIGIN + SECOND), None, "the origin is not known yet");
+    director.arrived(b"t", &payload(1, 0, ORIGIN - SECOND), 0, ORIGIN);
+    assert_eq!(director.stalled_until(ORIGIN + SECOND), None, "another publisher's message sets no origin");
+    director.arrived(b"t", &payload(0, 0, ORIGIN), 0, ORIGIN);
+    assert_eq!(director.stalled_until(ORIGIN + SECOND), Some(ORIGIN + 2 * SECOND));
+    assert_eq!(director.stalled_until(ORIGIN + 2 * SECOND), None);
+}

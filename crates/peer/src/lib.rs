@@ -1,0 +1,23 @@
+//! A reference peer: a small broker on loopback whose delays and faults are
+//! scripted, so that what a measurement should report is known beforehand.
+//!
+//! `script` says what is to happen, `truth` what must then be reported (a pure
+//! function), `director` decides about each message (told the time, without a
+//! socket), `routes` knows who listens to what, `speech` speaks the protocols,
+//! and `serve` is the event loop. Of the instrument that it calibrates it
+//! shares the codecs and the layout of the messages' header, nothing else.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod delay;
+pub mod director;
+pub mod routes;
+pub mod script;
+pub mod serve;
+pub mod speech;
+pub mod tally;
+pub mod truth;
+
+pub use script::Script;
+pub use serve::{Listen, ServeError, serve};
+pub use tally::{Summary, Tally};

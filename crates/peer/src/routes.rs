@@ -1,0 +1,91 @@
+//! Who listens to what.
+
+use std::collections::HashMap;
+
+/// What a subscription asks for: a topic, or all that begins so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filter<'a> {
+    /// This topic.
+    Exact(&'a [u8]),
+    /// All topics that begin with this, and are longer.
+    Below(&'a [u8]),
+}
+
+/// A subscription of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// The client.
+    pub client: usize,
+    /// What the client's own side of the conversation calls the subscription.
+    pub token: u32,
+}
+
+/// All subscriptions.
+#[derive(Debug, Default)]
+pub struct Routes {
+    exact: HashMap<Box<[u8]>, Vec<Listener>>,
+    below: Vec<(Box<[u8]>, Listener)>,
+}
+
+impl Routes {
+    /// Adds a subscription; one that is there already stays alone.
+    pub fn add(&mut self, filter: Filter<'_>, listener: Listener) {
+        self.remove(filter, listener);
+        match filter {
+            Filter::Exact(topic) => self.exact.entry(topic.into()).or_default().push(listener),
+            Filter::Below(prefix) => self.below.push((prefix.into(), listener)),
+        }
+    }
+
+    /// Ends a subscription.
+    pub fn remove(&mut self, filter: Filter<'_>, listener: Listener) {
+        match filter {
+            Filter::Exact(topic) => {
+                if let Some(listeners) = self.exact.get_mut(topic) {
+                    listeners.retain(|other| *other != listener);
+                }
+            }
+            Filter::Below(prefix) => {
+                self.below.retain(|(other, held)| **other != *prefix || *held != listener);
+            }
+        }
+    }
+
+    /// Ends all subscriptions of a client. Its cost grows with all there are.
+    pub fn forget(&mut self, client: usize) {
+        self.exact.retain(|_, listeners| {
+            listeners.retain(|listener| listener.client != client);
+            !listeners.is_empty()
+        });
+        self.below.retain(|(_, listener)| listener.client != client);
+    }
+
+    /// All that listen to a topic.
+    #[inline]
+    pub fn of(&self, topic: &[u8]) -> impl Iterator<Item = Listener> {
+        let below = self.below.iter().filter(|(prefix, _)| topic.len() > prefix.len() && topic.starts_with(prefix));
+        self.exact.get(topic).into_iter().flatten().copied().chain(below.map(|(_, listener)| *listener))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_find_their_listeners() {
+        let mut routes = Routes::default();
+        let listener = |client| Listener { client, token: 0 };
+        routes.add(Filter::Exact(b"a/b"), listener(1));
+        routes.add(Filter::Exact(b"a/b"), listener(1));
+        routes.add(Filter::Below(b"a/"), listener(2));
+        let of = |routes: &Routes, topic: &[u8]| routes.of(topic).map(|listener| listener.client).collect::<Vec<_>>();
+        assert_eq!(of(&routes, b"a/b"), [1, 2]);
+        assert_eq!(of(&routes, b"a/c"), [2]);
+        assert!(of(&routes, b"a/").is_empty() && of(&routes, b"b").is_empty());
+        routes.remove(Filter::Below(b"a/"), listener(2));
+        assert_eq!(of(&routes, b"a/b"), [1]);
+        routes.forget(1);
+        assert!(of(&routes, b"a/b").is_empty());
+    }
+}

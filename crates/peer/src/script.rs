@@ -1,0 +1,271 @@
+//! What the peer is to do: a small TOML file, strict.
+//!
+//! ```toml
+//! delay = { uniform = ["1ms", "21ms"] }   # or fixed, exponential, quantiles
+//! ordered = true
+//! lose = { every = 7 }                    # or { at = [[PUBLISHER, SEQUENCE], …] }
+//! corrupt = { every = 17, offset = 100 }
+//! [[stall]]
+//! from = "1s"
+//! for = "500ms"
+//! ```
+
+use crate::delay::Delay;
+use pubmark_model::units::{Ns, parse_time};
+use serde::Deserialize;
+
+/// A length of time, ns; written `"250ms"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Span(pub Ns);
+
+impl TryFrom<String> for Span {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Span, String> {
+        parse_time(&text).map(Span)
+    }
+}
+
+/// Which messages a fault meets. Both may be given; nothing is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Places {
+    /// Each publisher's every so-manieth message, counted from 1: 7 meets
+    /// sequences 6, 13 and so on. From 1.
+    pub every: Option<u32>,
+    /// These messages: publisher and sequence.
+    pub at: Vec<(u32, u32)>,
+}
+
+impl Places {
+    /// Whether this message is met.
+    pub fn meet(&self, publisher: u32, sequence: u32) -> bool {
+        let number = u64::from(sequence) + 1;
+        self.every.is_some_and(|every| number.is_multiple_of(u64::from(every)))
+            || self.at.contains(&(publisher, sequence))
+    }
+}
+
+/// Damage to payloads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Corruption {
+    /// As in [`Places`].
+    pub every: Option<u32>,
+    /// As in [`Places`].
+    pub at: Vec<(u32, u32)>,
+    /// The byte of the payload, from 0, whose bit 6 is turned; beyond the end,
+    /// and by default, the last one.
+    pub offset: Option<usize>,
+}
+
+impl Corruption {
+    /// Whether this message is met.
+    pub fn meets(&self, publisher: u32, sequence: u32) -> bool {
+        Places { every: self.every, at: Vec::new() }.meet(publisher, sequence)
+            || self.at.contains(&(publisher, sequence))
+    }
+
+    /// Damages a payload.
+    pub fn strike(&self, payload: &mut [u8]) {
+        let last = payload.len().saturating_sub(1);
+        if let Some(byte) = payload.get_mut(self.offset.unwrap_or(last).min(last)) {
+            *byte ^= 0x40;
+        }
+    }
+}
+
+/// A standstill. Times count from the origin: the intended time of message 0
+/// of publisher 0, which is the first of a schedule. Until it has come nothing
+/// stands still.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stall {
+    /// When it begins.
+    pub from: Span,
+    /// How long it lasts.
+    #[serde(rename = "for")]
+    pub length: Span,
+    /// Only this subscriber, by the order of subscriptions from 0, gets no
+    /// messages. By default the whole server stands still: no message, no
+    /// acknowledgement and no answer leaves it.
+    #[serde(default)]
+    pub subscriber: Option<u32>,
+}
+
+/// What happens to connections, which are numbered from 1 in the order in
+/// which they are accepted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Connect {
+    /// Nothing is said on a connection before it is so old.
+    pub answer_after: Span,
+    /// These are closed at once.
+    pub close: Vec<u64>,
+    /// These are refused in the protocol's own words, for a passing reason.
+    pub deny: Vec<u64>,
+}
+
+/// Which messages the peer's own account covers, by intended time from the
+/// origin (see [`Stall`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counted {
+    /// From here …
+    pub from: Span,
+    /// … for so long, the end not included.
+    #[serde(rename = "for")]
+    pub length: Span,
+}
+
+/// A script. The default is a plain relay.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Script {
+    /// From a message's intended time until it is handed on; at once if none.
+    pub delay: Option<Delay>,
+    /// No message before the one that its publisher sent before it.
+    pub ordered: bool,
+    /// Neither handed on nor acknowledged. At QoS 1 and 2 such a message stays
+    /// in its publisher's window for ever.
+    pub lose: Places,
+    /// Acknowledged and not handed on.
+    pub swallow: Places,
+    /// Handed on twice.
+    pub duplicate: Places,
+    /// Handed on right after its publisher's next message.
+    pub reorder: Places,
+    /// Handed on damaged.
+    pub corrupt: Corruption,
+    /// Standstills.
+    pub stall: Vec<Stall>,
+    /// Connections.
+    pub connect: Connect,
+    /// What is counted; all data messages by default.
+    pub count: Option<Counted>,
+}
+
+impl Script {
+    /// Reads a script. The error names line and column, or what cannot be.
+    pub fn parse(text: &str) -> Result<Script, String> {
+        let script: Script = toml::from_str(text).map_err(|error| error.to_string())?;
+        let everies = [&script.lose, &script.swallow, &script.duplicate, &script.reorder].map(|places| places.every);
+        if everies.contains(&Some(0)) || script.corrupt.every == Some(0) {
+            return Err("every = 0: messages are counted from 1".into());
+        }
+        if script.reorder.every == Some(1) {
+            return Err("reorder: every = 1: there would be nobody to overtake".into());
+        }
+        match script.delay.as_ref().and_then(Delay::problem) {
+            Some(problem) => Err(problem),
+            None => Ok(script),
+        }
+    }
+
+    /// Whether messages are handed on as they come.
+    pub fn is_plain(&self) -> bool {
+        *self == Script { connect: self.connect.clone(), ..Script::default() }
+    }
+
+    /// The end of the standstill of the whole server that this instant lies in,
+    /// both in ns from the origin. Standstills may adjoin or overlap.
+    pub fn stalled_until(&self, at_ns: Ns) -> Option<Ns> {
+        self.standstill(at_ns, None)
+    }
+
+    /// The same of one subscriber alone.
+    pub fn subscriber_stalled_until(&self, subscriber: u32, at_ns: Ns) -> Option<Ns> {
+        self.standstill(at_ns, Some(subscriber))
+    }
+
+    fn standstill(&self, at_ns: Ns, subscriber: Option<u32>) -> Option<Ns> {
+        let mut until = at_ns;
+        while let Some(stall) = self.stall.iter().find(|stall| {
+            stall.subscriber == subscriber && (stall.from.0..stall.from.0 + stall.length.0).contains(&until)
+        }) {
+            until = stall.from.0 + stall.length.0;
+        }
+        (until > at_ns).then_some(until)
+    }
+
+    /// Whether a message that is due so long after the origin is counted.
+    pub fn counts(&self, since_origin_ns: Option<Ns>) -> bool {
+        self.count.is_none_or(|count| {
+            since_origin_ns.is_some_and(|since| (count.from.0..count.from.0 + count.length.0).contains(&since))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_it_is_read() {
+        let text = r#"
+            delay = { quantiles = [[0.0, "1ms"], [1.0, "2ms"]] }
+            ordered = true
+            lose = { every = 7 }
+            swallow = { at = [[0, 12], [3, 4]] }
+            duplicate = { every = 11 }
+            reorder = { every = 13 }
+            corrupt = { every = 17, offset = 100 }
+            connect = { answer_after = "50ms", close = [1], deny = [2, 3] }
+            count = { from = "500ms", for = "2s" }
+            [[stall]]
+            from = "1s"
+            for = "1s"
+            [[stall]]
+            from = "1s"
+            for = "2s"
+            subscriber = 4
+        "#;
+        let script = Script::parse(text).unwrap();
+        assert!(!script.is_plain());
+        assert!(script.lose.meet(9, 6) && !script.lose.meet(9, 7));
+        assert!(script.swallow.meet(3, 4) && !script.swallow.meet(4, 3));
+        assert_eq!(script.connect.deny, [2, 3]);
+        assert_eq!(script.subscriber_stalled_until(4, 1_500_000_000), Some(3_000_000_000));
+        assert_eq!(script.subscriber_stalled_until(5, 1_500_000_000), None);
+        assert!(script.counts(Some(500_000_000)) && !script.counts(Some(2_500_000_000)) && !script.counts(None));
+    }
+
+    #[test]
+    fn what_is_not_known_is_an_error() {
+        for text in [
+            "loose = { every = 7 }",
+            "lose = { each = 7 }",
+            "lose = { every = 0 }",
+            "reorder = { every = 1 }",
+            "delay = { fixed = 10 }",
+            "delay = { fixed = \"10 parsec\" }",
+            "delay = { uniform = [\"2ms\", \"1ms\"] }",
+            "[[stall]]\nfrom = \"1s\"",
+            "[connect]\nslow = 1",
+        ] {
+            assert!(Script::parse(text).is_err(), "{text}");
+        }
+        assert!(Script::parse("").unwrap().is_plain());
+        assert!(Script::parse("[connect]\nclose = [1]").unwrap().is_plain());
+    }
+
+    #[test]
+    fn standstills_that_adjoin_are_one() {
+        let script =
+            Script::parse("[[stall]]\nfrom = \"1s\"\nfor = \"1s\"\n[[stall]]\nfrom = \"2s\"\nfor = \"1s\"").unwrap();
+        let second = 1_000_000_000;
+        assert_eq!(script.stalled_until(second - 1), None);
+        assert_eq!(script.stalled_until(second), Some(3 * second));
+        assert_eq!(script.stalled_until(3 * second), None);
+    }
+
+    #[test]
+    fn damage_is_one_bit_at_its_place() {
+        let mut payload = [0; 8];
+        Corruption { offset: Some(2), ..Corruption::default() }.strike(&mut payload);
+        Corruption { offset: Some(99), ..Corruption::default() }.strike(&mut payload);
+        assert_eq!(payload, [0, 0, 0x40, 0, 0, 0, 0, 0x40]);
+        Corruption::default().strike(&mut []);
+    }
+}

@@ -1,0 +1,489 @@
+//! The event loop: one thread, epoll, loopback. A plain relay goes the short
+//! way: what is read is written into its subscribers' buffers at once, and each
+//! of them is written once for a batch of reads. By a script, messages wait in
+//! the director's agenda, and the loop for them: asleep until 100 µs before,
+//! then with an eye on the clock.
+
+mod client;
+
+use crate::director::{Director, Planned};
+use crate::routes::{Listener, Routes};
+use crate::script::Script;
+use crate::speech::{Ask, Done, Mqtt, Nats, Resp, Speech};
+use crate::tally::Tally;
+use client::Client;
+use nix::time::{ClockId, clock_gettime};
+use pubmark_model::units::{Ns, SECOND};
+use rustix::event::{PollFd, PollFlags, epoll};
+use rustix::fs::Timespec;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+/// The clock is watched, not slept on, for so long before something is due.
+const WATCH: Ns = 100_000;
+/// How much is read at once.
+const READ_BYTES: usize = 256 << 10;
+/// Reads from one connection before others have their turn.
+const READS: usize = 4;
+/// Events taken at once.
+const EVENTS: usize = 512;
+/// Messages handed on between two writes.
+const RELEASES: usize = 256;
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 4096;
+/// Beyond so many bytes on their way nothing more is read.
+const HELD_BYTES_MAX: usize = 256 << 20;
+/// Numbers among the connections.
+const LISTENER: u64 = u64::MAX;
+const STOP: u64 = u64::MAX - 1;
+
+/// What to listen to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// MQTT 3.1.1 and 5.
+    Mqtt,
+    /// NATS core.
+    Nats,
+    /// RESP 2 and 3.
+    Redis,
+}
+
+/// Why a peer could not go on.
+#[derive(Debug, thiserror::Error)]
+#[error("the peer's {what}: {source}")]
+pub struct ServeError {
+    what: &'static str,
+    source: io::Error,
+}
+
+fn failed<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> ServeError {
+    move |error| ServeError { what, source: error.into() }
+}
+
+/// CLOCK_MONOTONIC now, ns.
+fn now() -> Ns {
+    clock_gettime(ClockId::CLOCK_MONOTONIC)
+        .map(|time| time.tv_sec() as Ns * SECOND + time.tv_nsec() as Ns)
+        .unwrap_or_default()
+}
+
+/// Serves on a loopback port (0: any that is free) until `stop` can be read to
+/// its end. `listening` is told the endpoint. Returns what was done.
+///
+/// # Errors
+/// Where it cannot listen, and where epoll fails. A connection that fails is
+/// only closed.
+pub fn serve(
+    protocol: Listen,
+    port: u16,
+    script: Script,
+    stop: BorrowedFd<'_>,
+    listening: impl FnOnce(&str),
+) -> Result<Tally, ServeError> {
+    match protocol {
+        Listen::Mqtt => Server::<Mqtt>::new(port, script, stop)?.run(listening),
+        Listen::Nats => Server::<Nats>::new(port, script, stop)?.run(listening),
+        Listen::Redis => Server::<Resp>::new(port, script, stop)?.run(listening),
+    }
+}
+
+struct Server<'a, S> {
+    plain: bool,
+    director: Director,
+    world: World<S>,
+    listener: TcpListener,
+    stop: BorrowedFd<'a>,
+    stopped: bool,
+    epoll: OwnedFd,
+    events: Vec<epoll::Event>,
+    buffer: Vec<u8>,
+    /// Connections that may have more to read.
+    again: Vec<usize>,
+    /// What has just been handed on, and how many copies of it.
+    released: Vec<(Planned, usize)>,
+    /// Connections that may speak again at an instant.
+    muted: BinaryHeap<Reverse<(Ns, usize)>>,
+}
+
+/// What messages reach: apart, because it changes while one client is heard.
+struct World<S> {
+    /// Numbers are never used again.
+    clients: Vec<Option<Box<Client<S>>>>,
+    routes: Routes,
+    subscribers: u32,
+    dirty: Vec<usize>,
+    /// Bytes that wait to be written.
+    pending: usize,
+    /// Messages for the client that is just being heard.
+    own: Vec<(Listener, Box<[u8]>, Box<[u8]>, u8)>,
+    relayed: u64,
+}
+
+impl<S: Speech> World<S> {
+    /// Puts a message where it will be written from.
+    #[inline]
+    fn deliver(&mut self, listener: Listener, topic: &[u8], payload: &[u8], qos: u8) {
+        match self.clients.get_mut(listener.client) {
+            Some(Some(client)) => {
+                let before = client.out.len();
+                client.speech.deliver(listener.token, topic, payload, qos, &mut client.out);
+                self.pending += client.out.len() - before;
+                if !std::mem::replace(&mut client.dirty, true) {
+                    self.dirty.push(listener.client);
+                }
+            }
+            _ => self.own.push((listener, topic.into(), payload.into(), qos)),
+        }
+    }
+
+    /// Hands a message to all that listen; how many they are.
+    #[inline]
+    fn relay(&mut self, topic: &[u8], payload: &[u8], qos: u8) -> usize {
+        // The routes stay as they are meanwhile.
+        let routes = std::mem::take(&mut self.routes);
+        let mut listeners = 0;
+        for listener in routes.of(topic) {
+            self.deliver(listener, topic, payload, qos);
+            listeners += 1;
+        }
+        self.routes = routes;
+        self.relayed += listeners as u64;
+        listeners
+    }
+}
+
+impl<'a, S: Speech> Server<'a, S> {
+    fn new(port: u16, script: Script, stop: BorrowedFd<'a>) -> Result<Self, ServeError> {
+        // The kernel's default lets itself 50 µs of slack. Where it cannot be had, the account shows it.
+        let _ = nix::sys::prctl::set_timerslack(1);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed("port"))?;
+        listener.set_nonblocking(true).map_err(failed("port"))?;
+        rustix::net::listen(&listener, BACKLOG).map_err(failed("port"))?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed("epoll"))?;
+        epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)
+            .map_err(failed("epoll"))?;
+        // A file has no events: its end is as good as here.
+        let waits = epoll::add(&epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN);
+        let stopped = match waits {
+            Ok(()) => false,
+            Err(rustix::io::Errno::PERM) => true,
+            Err(error) => return Err(failed("standard input")(error)),
+        };
+        Ok(Server {
+            plain: script.is_plain(),
+            director: Director::new(script),
+            world: World {
+                clients: Vec::new(),
+                routes: Routes::default(),
+                subscribers: 0,
+                dirty: Vec::new(),
+                pending: 0,
+                own: Vec::new(),
+                relayed: 0,
+            },
+            listener,
+            stop,
+            stopped,
+            epoll,
+            events: Vec::with_capacity(EVENTS),
+            buffer: vec![0; READ_BYTES],
+            again: Vec::new(),
+            released: Vec::new(),
+            muted: BinaryHeap::new(),
+        })
+    }
+
+    fn run(mut self, listening: impl FnOnce(&str)) -> Result<Tally, ServeError> {
+        let address = self.listener.local_addr().map_err(failed("port"))?;
+        listening(&format!("{}://{address}", S::SCHEME));
+        while !self.stopped {
+            self.release();
+            self.unmute();
+            self.flush_all();
+            self.wait()?;
+        }
+        let mut tally = self.director.tally;
+        tally.relayed = self.world.relayed;
+        Ok(tally)
+    }
+
+    /// Hands on what is due by the script: all of it, then one write for each
+    /// subscriber.
+    fn release(&mut self) {
+        if self.plain {
+            return;
+        }
+        let mut released = std::mem::take(&mut self.released);
+        while self.director.due_ns().is_some_and(|due| due <= now()) {
+            while released.len() < RELEASES
+                && let Some(planned) = self.director.next(now())
+            {
+                let copies = self.release_one(&planned);
+                released.push((planned, copies));
+            }
+            self.flush_all();
+            let written = now();
+            for (planned, copies) in released.drain(..) {
+                (0..copies).for_each(|_| self.director.written(&planned, written));
+            }
+        }
+        self.released = released;
+    }
+
+    /// The copies that went.
+    fn release_one(&mut self, planned: &Planned) -> usize {
+        let only = planned.only;
+        let routes = std::mem::take(&mut self.world.routes);
+        let message = &planned.message;
+        let mut copies = 0;
+        for listener in routes.of(&message.topic).filter(|listener| only.is_none_or(|only| only == listener.client)) {
+            let subscriber = self.world.clients[listener.client].as_ref().and_then(|client| client.subscriber);
+            if only.is_some() || subscriber.is_none_or(|number| self.director.may_go(planned, listener.client, number))
+            {
+                self.world.deliver(listener, &message.topic, &message.payload, message.qos);
+                copies += 1;
+            }
+        }
+        self.world.routes = routes;
+        copies
+    }
+
+    /// Connections whose silence is over have something to write.
+    fn unmute(&mut self) {
+        let now = now();
+        while let Some(Reverse((_, index))) = self.muted.peek().copied().filter(|Reverse((at, _))| *at <= now) {
+            self.muted.pop();
+            self.mark_dirty(index);
+        }
+    }
+
+    fn mark_dirty(&mut self, index: usize) {
+        if let Some(Some(client)) = self.world.clients.get_mut(index)
+            && !std::mem::replace(&mut client.dirty, true)
+        {
+            self.world.dirty.push(index);
+        }
+    }
+
+    /// Writes what can be written.
+    fn flush_all(&mut self) {
+        if self.world.dirty.is_empty() {
+            return;
+        }
+        let mut dirty = std::mem::take(&mut self.world.dirty);
+        let scripted = !self.plain || self.director.script().connect.answer_after.0 > 0;
+        let now = if scripted { now() } else { 0 };
+        let stalled_until = if scripted { self.director.stalled_until(now).unwrap_or(0) } else { 0 };
+        for index in dirty.drain(..) {
+            let Some(Some(client)) = self.world.clients.get_mut(index) else { continue };
+            client.dirty = false;
+            let silent_until = client.mute_until.max(stalled_until);
+            if silent_until > now {
+                self.muted.push(Reverse((silent_until, index)));
+                continue;
+            }
+            let before = client.pending();
+            let flushed = client.flush();
+            self.world.pending -= before - client.pending();
+            let over = client.closing && client.pending() == 0;
+            match flushed {
+                Err(_) => self.end(index),
+                // The client closes when it has read what was said.
+                Ok(()) if over => drop(client.stream.shutdown(std::net::Shutdown::Write)),
+                Ok(()) => {}
+            }
+        }
+        // Flushing makes nobody dirty: the list's memory can be kept.
+        self.world.dirty = dirty;
+    }
+
+    fn end(&mut self, index: usize) {
+        if let Some(client) = self.world.clients[index].take() {
+            self.world.pending -= client.pending();
+            if client.subscriber.is_some() {
+                self.world.routes.forget(index);
+            }
+        }
+    }
+
+    fn choked(&self) -> bool {
+        self.world.pending + self.director.waiting_bytes() > HELD_BYTES_MAX
+    }
+
+    /// Waits for something to happen or to be due, and sees to it.
+    fn wait(&mut self) -> Result<(), ServeError> {
+        let muted = self.muted.peek().map(|Reverse((at, _))| *at);
+        let due = [self.director.due_ns(), muted].into_iter().flatten().min();
+        let left = due.map(|due| due.saturating_sub(now()));
+        let hungry = !self.again.is_empty() && !self.choked();
+        let mut events = std::mem::take(&mut self.events);
+        events.clear();
+        let timeout = if hungry { Some(0) } else { left.map(|left| left.saturating_sub(WATCH)) };
+        match await_events(&self.epoll, timeout, &mut events) {
+            Ok(()) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(failed("epoll")(error)),
+        }
+        if !self.choked() {
+            for index in std::mem::take(&mut self.again) {
+                self.read(index, true);
+                self.release();
+            }
+        }
+        for event in &events {
+            match event.data.u64() {
+                LISTENER => self.accept()?,
+                STOP => self.stopped = !matches!(rustix::io::read(self.stop, &mut [0u8; 512]), Ok(1..)),
+                index => self.happened(index as usize, event.flags),
+            }
+            self.release();
+        }
+        let idle = events.is_empty() && self.again.is_empty();
+        self.events = events;
+        if let Some(due) = due.filter(|_| idle) {
+            while now().saturating_add(WATCH) > due && now() < due {
+                std::hint::spin_loop();
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) -> Result<(), ServeError> {
+        loop {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {
+                    continue;
+                }
+                Err(error) => return Err(failed("port")(error)),
+            };
+            let connections = &mut self.director.tally.connections;
+            connections.accepted += 1;
+            let number = connections.accepted;
+            let connect = &self.director.script().connect;
+            let (close, denied) = (connect.close.contains(&number), connect.deny.contains(&number));
+            let answer_after_ns = connect.answer_after.0;
+            if close {
+                self.director.tally.connections.closed += 1;
+                continue;
+            }
+            self.director.tally.connections.denied += u64::from(denied);
+            if stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).is_err() {
+                continue;
+            }
+            let mute_until = if answer_after_ns > 0 { now() + answer_after_ns } else { 0 };
+            let mut client = Box::new(Client::new(stream, S::new(denied), mute_until));
+            client.closing = client.speech.greet(&mut client.out);
+            use epoll::EventFlags as Flags;
+            let index = self.world.clients.len();
+            let data = epoll::EventData::new_u64(index as u64);
+            let flags = Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET;
+            epoll::add(&self.epoll, &client.stream, data, flags).map_err(failed("epoll"))?;
+            self.world.pending += client.pending();
+            self.world.clients.push(Some(client));
+            self.mark_dirty(index);
+        }
+    }
+
+    fn happened(&mut self, index: usize, flags: epoll::EventFlags) {
+        use epoll::EventFlags as Flags;
+        if flags.contains(Flags::OUT) && self.world.clients[index].as_ref().is_some_and(|client| client.pending() > 0) {
+            self.mark_dirty(index);
+        }
+        let over = flags.intersects(Flags::RDHUP | Flags::HUP | Flags::ERR);
+        if over || flags.contains(Flags::IN) {
+            self.read(index, over);
+        }
+    }
+
+    /// Reads what is there, some of it at a time. Where the connection is
+    /// `over`, its end is there too, and no further event will tell of it.
+    fn read(&mut self, index: usize, over: bool) {
+        for _ in 0..READS {
+            if self.choked() {
+                break;
+            }
+            let Some(mut client) = self.world.clients[index].take() else { return };
+            let got = client.read(&mut self.buffer);
+            let keep = match got {
+                Ok(None) => {
+                    self.world.clients[index] = Some(client);
+                    return;
+                }
+                Ok(Some(0)) | Err(_) => false,
+                Ok(Some(_)) if client.closing => true,
+                Ok(Some(count)) => self.hear(&mut client, index, count),
+            };
+            self.world.clients[index] = Some(client);
+            if !keep {
+                self.world.own.clear();
+                return self.end(index);
+            }
+            for (listener, topic, payload, qos) in std::mem::take(&mut self.world.own) {
+                self.world.deliver(listener, &topic, &payload, qos);
+            }
+            // Less than there was room for: there is no more, or an event will tell.
+            if !over && matches!(got, Ok(Some(count)) if count < READ_BYTES) {
+                return;
+            }
+        }
+        self.again.push(index);
+    }
+
+    /// Lets a client, who is out of the world meanwhile, be understood. False
+    /// if it breaks the protocol.
+    fn hear(&mut self, client: &mut Client<S>, index: usize, count: usize) -> bool {
+        let Server { plain, director, world, buffer, .. } = self;
+        let (mut closing, mut subscriber) = (client.closing, client.subscriber);
+        let before = client.out.len();
+        let mut hub = |ask: Ask<'_>| {
+            let mut done = Done { acknowledge: true, listeners: 0 };
+            match ask {
+                Ask::Publish { topic, payload, qos } if *plain => done.listeners = world.relay(topic, payload, qos),
+                Ask::Publish { topic, payload, qos } => {
+                    done.listeners = world.routes.of(topic).count();
+                    done.acknowledge = director.arrived(topic, payload, qos, now());
+                }
+                Ask::Subscribe(filter, token) => {
+                    world.routes.add(filter, Listener { client: index, token });
+                    subscriber.get_or_insert_with(|| {
+                        world.subscribers += 1;
+                        world.subscribers - 1
+                    });
+                }
+                Ask::Unsubscribe(filter, token) => world.routes.remove(filter, Listener { client: index, token }),
+                Ask::Close => closing = true,
+            }
+            done
+        };
+        let heard = client.hear(&buffer[..count], &mut hub);
+        (client.closing, client.subscriber) = (closing, subscriber);
+        world.pending += client.out.len() - before;
+        director.tally.connections.malformed += u64::from(heard.is_err());
+        if (client.pending() > 0 || client.closing) && !std::mem::replace(&mut client.dirty, true) {
+            world.dirty.push(index);
+        }
+        heard.is_ok()
+    }
+}
+
+/// Waits for events, to the nanosecond: epoll itself counts milliseconds.
+fn await_events(epoll: &OwnedFd, timeout: Option<Ns>, events: &mut Vec<epoll::Event>) -> rustix::io::Result<()> {
+    let timespec = |ns: Ns| Timespec { tv_sec: (ns / SECOND) as i64, tv_nsec: (ns % SECOND) as i64 };
+    let mut take =
+        |timeout: Option<&Timespec>| epoll::wait(epoll, rustix::buffer::spare_capacity(events), timeout).map(|_| ());
+    match timeout {
+        None => take(None),
+        Some(0) => take(Some(&timespec(0))),
+        Some(left) => {
+            let mut all = [PollFd::new(epoll, PollFlags::IN)];
+            match rustix::event::poll(&mut all, Some(&timespec(left)))? {
+                0 => Ok(()),
+                _ => take(Some(&timespec(0))),
+            }
+        }
+    }
+}

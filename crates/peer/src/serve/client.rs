@@ -1,0 +1,97 @@
+//! One connection of the peer's: socket, conversation, and the bytes between.
+
+use crate::speech::Speech;
+use pubmark_model::units::Ns;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+
+/// Buffers that have grown beyond this are given back when they are empty.
+const KEEP: usize = 64 << 10;
+
+/// One connection.
+pub struct Client<S> {
+    pub stream: TcpStream,
+    pub speech: S,
+    /// What was read and not understood yet.
+    pub partial: Vec<u8>,
+    /// What is to be written, and how much of it was.
+    pub out: Vec<u8>,
+    written: usize,
+    /// Nothing is written before, ns.
+    pub mute_until: Ns,
+    /// It is on the list of those that have something to write.
+    pub dirty: bool,
+    /// It ends when all is written; what it says is not looked at any more.
+    pub closing: bool,
+    /// Its place in the order of subscriptions, once it has one.
+    pub subscriber: Option<u32>,
+}
+
+impl<S: Speech> Client<S> {
+    pub fn new(stream: TcpStream, speech: S, mute_until: Ns) -> Client<S> {
+        Client {
+            stream,
+            speech,
+            partial: Vec::new(),
+            out: Vec::new(),
+            written: 0,
+            mute_until,
+            dirty: false,
+            closing: false,
+            subscriber: None,
+        }
+    }
+
+    /// Bytes that wait to be written.
+    pub fn pending(&self) -> usize {
+        self.out.len() - self.written
+    }
+
+    /// Writes what the kernel takes.
+    pub fn flush(&mut self) -> io::Result<()> {
+        while self.written < self.out.len() {
+            match self.stream.write(&self.out[self.written..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.written = 0;
+        if self.out.capacity() > KEEP {
+            self.out = Vec::new()
+        } else {
+            self.out.clear()
+        }
+        Ok(())
+    }
+
+    /// Reads once. None if nothing is there; 0 bytes at the end.
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        loop {
+            match self.stream.read(buffer) {
+                Ok(count) => return Ok(Some(count)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Hands bytes that have just come to the conversation.
+    pub fn hear(&mut self, bytes: &[u8], hub: &mut crate::speech::Hub<'_>) -> Result<(), pubmark_wire::Malformed> {
+        if self.partial.is_empty() {
+            let done = self.speech.input(bytes, &mut self.out, hub)?;
+            self.partial.extend_from_slice(&bytes[done..]);
+            return Ok(());
+        }
+        self.partial.extend_from_slice(bytes);
+        let done = self.speech.input(&self.partial, &mut self.out, hub)?;
+        self.partial.drain(..done);
+        if self.partial.is_empty() && self.partial.capacity() > KEEP {
+            self.partial = Vec::new();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,350 @@
+//! MQTT 3.1.1 and 5. Wills, retained messages and sessions that outlive their
+//! connection are not kept; filters are a topic, or end in `#`.
+
+use super::{Ask, Hub, Speech};
+use crate::routes::Filter;
+use pubmark_wire::Malformed;
+use pubmark_wire::mqtt::server::{self, Connect, Filters, Packet};
+use pubmark_wire::mqtt::{Ack, Connack, Publish, Qos, Version, encode, reason};
+use std::collections::VecDeque;
+
+/// Return code and reason code of a refusal that may pass: server unavailable.
+const UNAVAILABLE: [u8; 2] = [3, 0x88];
+/// Topic filter not valid; MQTT 3.1.1 knows one failure only.
+const NOT_VALID: u8 = 0x8F;
+
+/// A message that waits for room in its subscriber's window.
+struct Waiting {
+    qos: Qos,
+    topic: Box<[u8]>,
+    payload: Box<[u8]>,
+}
+
+/// One connection.
+pub struct Mqtt {
+    denied: bool,
+    /// None before CONNECT.
+    version: Option<Version>,
+    /// QoS 1 and 2 messages that the client takes unacknowledged.
+    window: u16,
+    unacknowledged: u16,
+    next_id: u16,
+    waiting: VecDeque<Waiting>,
+    /// Identifiers, in order, of QoS 2 messages whose PUBREL has not come.
+    unreleased: VecDeque<u16>,
+}
+
+impl Speech for Mqtt {
+    const SCHEME: &'static str = "mqtt";
+
+    fn new(denied: bool) -> Self {
+        Mqtt {
+            denied,
+            version: None,
+            window: u16::MAX,
+            unacknowledged: 0,
+            next_id: 1,
+            waiting: VecDeque::new(),
+            unreleased: VecDeque::new(),
+        }
+    }
+
+    fn greet(&mut self, _: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    fn input(&mut self, bytes: &[u8], out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<usize, Malformed> {
+        let mut done = 0;
+        let version = match self.version {
+            Some(version) => version,
+            None => {
+                let Some((version, connect, used)) = server::connect(bytes)? else { return Ok(0) };
+                self.connect(version, &connect, out, hub);
+                done = used;
+                version
+            }
+        };
+        while let Some((packet, used)) = server::decode(&bytes[done..], version)? {
+            self.packet(version, &packet, out, hub)?;
+            done += used;
+        }
+        Ok(done)
+    }
+
+    fn deliver(&mut self, token: u32, topic: &[u8], payload: &[u8], qos: u8, out: &mut Vec<u8>) {
+        let granted = Qos::from_number(token as u8).unwrap_or(Qos::AtMostOnce);
+        let qos = Qos::from_number(qos).unwrap_or(Qos::AtMostOnce).min(granted);
+        if qos > Qos::AtMostOnce && self.unacknowledged >= self.window {
+            self.waiting.push_back(Waiting { qos, topic: topic.into(), payload: payload.into() });
+            return;
+        }
+        self.say(qos, topic, payload, out);
+    }
+}
+
+impl Mqtt {
+    fn connect(&mut self, version: Version, connect: &Connect<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) {
+        let code = if self.denied { UNAVAILABLE[usize::from(version == Version::V5)] } else { 0 };
+        // Without a text it always fits.
+        let _ = encode::connack(out, version, &Connack::new(code));
+        self.version = Some(version);
+        self.window = connect.receive_maximum;
+        if self.denied {
+            hub(Ask::Close);
+        }
+    }
+
+    fn packet(
+        &mut self,
+        version: Version,
+        packet: &Packet<'_>,
+        out: &mut Vec<u8>,
+        hub: &mut Hub<'_>,
+    ) -> Result<(), Malformed> {
+        match *packet {
+            Packet::Publish(ref publish) => return self.publish(version, publish, out, hub),
+            Packet::Puback(_) | Packet::Pubcomp(_) => self.room(out),
+            Packet::Pubrec(Ack { id, reason }) if reason < reason::FAILURE => {
+                encode::pubrel(out, version, Ack { id, reason: 0 });
+            }
+            Packet::Pubrec(_) => self.room(out),
+            Packet::Pubrel(Ack { id, .. }) => {
+                let place = self.unreleased.iter().position(|other| *other == id);
+                let known = place.is_some_and(|place| self.unreleased.remove(place).is_some());
+                encode::pubcomp(out, version, Ack { id, reason: if known { 0 } else { reason::UNKNOWN_PACKET_ID } });
+            }
+            Packet::Subscribe { id, filters } => subscribe(version, id, filters, out, hub),
+            Packet::Unsubscribe { id, filters } => {
+                let codes: Vec<u8> = filters
+                    .map(|(filter, _)| {
+                        u8::from(!each(filter, |filter| {
+                            // Whatever was granted: a client has one subscription to a filter.
+                            for token in 0..=2 {
+                                hub(Ask::Unsubscribe(filter, token));
+                            }
+                        })) * NOT_VALID
+                    })
+                    .collect();
+                let _ = encode::unsuback(out, version, id, &codes);
+            }
+            Packet::Pingreq => encode::pingresp(out),
+            Packet::Disconnect { .. } => drop(hub(Ask::Close)),
+            Packet::Auth { .. } => return Err(Malformed::new("an AUTH that nobody asked for")),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn publish(
+        &mut self,
+        version: Version,
+        publish: &Publish<'_>,
+        out: &mut Vec<u8>,
+        hub: &mut Hub<'_>,
+    ) -> Result<(), Malformed> {
+        let Publish { qos, id, topic, payload, .. } = *publish;
+        if topic.is_empty() {
+            return Err(Malformed::new("a topic alias, which no CONNACK allowed"));
+        }
+        let known = qos == Qos::ExactlyOnce && self.unreleased.contains(&id);
+        let ask = Ask::Publish { topic: topic.as_bytes(), payload, qos: qos as u8 };
+        if !known && !hub(ask).acknowledge {
+            return Ok(());
+        }
+        match qos {
+            Qos::AtMostOnce => {}
+            Qos::AtLeastOnce => encode::puback(out, version, Ack { id, reason: 0 }),
+            Qos::ExactlyOnce => {
+                if !known {
+                    self.unreleased.push_back(id);
+                }
+                encode::pubrec(out, version, Ack { id, reason: 0 });
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, qos: Qos, topic: &[u8], payload: &[u8], out: &mut Vec<u8>) {
+        let (Some(version), Ok(topic)) = (self.version, std::str::from_utf8(topic)) else { return };
+        let mut id = 0;
+        if qos > Qos::AtMostOnce {
+            id = self.next_id;
+            // In a window below 65535 the oldest is done with before its identifier returns.
+            self.next_id = if id == u16::MAX { 1 } else { id + 1 };
+            self.unacknowledged += 1;
+        }
+        // What came in one packet fits into another.
+        let _ =
+            encode::publish(out, version, &Publish { dup: false, qos, retain: false, topic, id, alias: None, payload });
+    }
+
+    /// The client is done with a message.
+    fn room(&mut self, out: &mut Vec<u8>) {
+        self.unacknowledged = self.unacknowledged.saturating_sub(1);
+        if let Some(Waiting { qos, topic, payload }) = self.waiting.pop_front() {
+            self.say(qos, &topic, &payload, out);
+        }
+    }
+}
+
+fn subscribe(version: Version, id: u16, filters: Filters<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) {
+    let codes: Vec<u8> = filters
+        .map(|(filter, qos)| {
+            let known = each(filter, |filter| {
+                hub(Ask::Subscribe(filter, qos as u32));
+            });
+            match version {
+                _ if known => qos as u8,
+                Version::V5 => NOT_VALID,
+                Version::V3_1_1 => reason::FAILURE,
+            }
+        })
+        .collect();
+    let _ = encode::suback(out, version, id, &codes, None);
+}
+
+/// Hands on the routes of a filter: `a/#` is `a` and all below `a/` (4.7.1.2).
+/// False where it is none that the peer knows: `+`, and groups that share.
+fn each(filter: &str, mut with: impl FnMut(Filter<'_>)) -> bool {
+    if filter.contains('+') || filter.starts_with("$share/") {
+        return false;
+    }
+    match filter.strip_suffix('#') {
+        None => with(Filter::Exact(filter.as_bytes())),
+        Some(prefix) => {
+            with(Filter::Below(prefix.as_bytes()));
+            if let Some(parent) = prefix.strip_suffix('/') {
+                with(Filter::Exact(parent.as_bytes()));
+            }
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::speech::Done;
+    use pubmark_wire::mqtt::{self, decode};
+
+    const VERSIONS: [Version; 2] = [Version::V3_1_1, Version::V5];
+
+    fn connect(version: Version, receive_maximum: u16) -> Vec<u8> {
+        let mut out = Vec::new();
+        let connect = Connect {
+            client_id: "c",
+            clean_start: true,
+            keep_alive_s: 0,
+            user: None,
+            password: None,
+            will: None,
+            session_expiry_s: 0,
+            receive_maximum,
+        };
+        encode::connect(&mut out, version, &connect).unwrap();
+        out
+    }
+
+    /// Says something, and returns the answer; what was asked for goes to `asked`.
+    fn say(mqtt: &mut Mqtt, bytes: &[u8], acknowledge: bool, asked: &mut Vec<String>) -> Vec<u8> {
+        let mut out = Vec::new();
+        let hub = &mut |ask: Ask<'_>| {
+            asked.push(format!("{ask:?}"));
+            Done { acknowledge, listeners: 0 }
+        };
+        assert_eq!(mqtt.input(bytes, &mut out, hub).unwrap(), bytes.len());
+        out
+    }
+
+    fn connected(version: Version, receive_maximum: u16) -> Mqtt {
+        let mut mqtt = Mqtt::new(false);
+        let answer = say(&mut mqtt, &connect(version, receive_maximum), true, &mut Vec::new());
+        let (packet, _) = decode(&answer, version).unwrap().unwrap();
+        assert_eq!(packet, mqtt::Packet::Connack(Connack::new(0)));
+        mqtt
+    }
+
+    #[test]
+    fn messages_are_acknowledged_as_their_quality_demands_and_as_the_script_allows() {
+        for version in VERSIONS {
+            for (qos, wanted) in [(Qos::AtLeastOnce, 0x40), (Qos::ExactlyOnce, 0x50)] {
+                for acknowledge in [true, false] {
+                    let mut mqtt = connected(version, u16::MAX);
+                    let mut bytes = Vec::new();
+                    let publish =
+                        Publish { dup: false, qos, retain: false, topic: "t", id: 9, alias: None, payload: b"xyz" };
+                    encode::publish(&mut bytes, version, &publish).unwrap();
+                    let mut asked = Vec::new();
+                    let answer = say(&mut mqtt, &bytes, acknowledge, &mut asked);
+                    assert_eq!(asked.len(), 1);
+                    assert_eq!(answer.first().copied(), acknowledge.then_some(wanted));
+                    if qos == Qos::ExactlyOnce && acknowledge {
+                        assert!(!say(&mut mqtt, &bytes, true, &mut asked).is_empty());
+                        assert_eq!(asked.len(), 1, "a QoS 2 message that is repeated is handed on once");
+                        let mut release = Vec::new();
+                        encode::pubrel(&mut release, version, Ack { id: 9, reason: 0 });
+                        assert_eq!(say(&mut mqtt, &release, true, &mut asked), [0x70, 2, 0, 9]);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn filters_become_routes() {
+        for version in VERSIONS {
+            let mut mqtt = connected(version, u16::MAX);
+            let mut bytes = Vec::new();
+            let filters = [
+                ("a/b", Qos::AtMostOnce),
+                ("a/#", Qos::AtLeastOnce),
+                ("a/+", Qos::AtMostOnce),
+                ("$share/g/a", Qos::AtMostOnce),
+            ];
+            encode::subscribe(&mut bytes, version, 5, &filters).unwrap();
+            let mut asked = Vec::new();
+            let answer = say(&mut mqtt, &bytes, true, &mut asked);
+            let Some((mqtt::Packet::Suback { id: 5, codes, .. }, _)) = decode(&answer, version).unwrap() else {
+                panic!("{answer:?}")
+            };
+            let refused = if version == Version::V5 { NOT_VALID } else { 0x80 };
+            assert_eq!(codes, [0, 1, refused, refused]);
+            assert_eq!(asked.len(), 3, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_full_window_is_respected_and_nothing_is_forgotten() {
+        let version = Version::V5;
+        let mut mqtt = connected(version, 2);
+        let mut out = Vec::new();
+        for payload in [b"1", b"2", b"3"] {
+            mqtt.deliver(1, b"t", payload, 2, &mut out);
+        }
+        let mut payloads = Vec::new();
+        let mut done = 0;
+        while let Some((mqtt::Packet::Publish(publish), used)) = decode(&out[done..], version).unwrap() {
+            payloads.push((publish.id, publish.qos, publish.payload.to_vec()));
+            done += used;
+        }
+        assert_eq!(payloads, [(1, Qos::AtLeastOnce, b"1".to_vec()), (2, Qos::AtLeastOnce, b"2".to_vec())]);
+        let mut ack = Vec::new();
+        encode::puback(&mut ack, version, Ack { id: 1, reason: 0 });
+        let answer = say(&mut mqtt, &ack, true, &mut Vec::new());
+        let Some((mqtt::Packet::Publish(publish), _)) = decode(&answer, version).unwrap() else { panic!("{answer:?}") };
+        assert_eq!((publish.id, publish.payload), (3, &b"3"[..]));
+    }
+
+    #[test]
+    fn a_denied_connection_is_told_so() {
+        for (version, code) in VERSIONS.into_iter().zip(UNAVAILABLE) {
+            let mut mqtt = Mqtt::new(true);
+            let mut asked = Vec::new();
+            let answer = say(&mut mqtt, &connect(version, u16::MAX), true, &mut asked);
+            let Some((mqtt::Packet::Connack(connack), _)) = decode(&answer, version).unwrap() else { panic!() };
+            assert_eq!(connack.code, code);
+            assert!(reason::connack_is_temporary(code));
+            assert_eq!(asked, ["Close"]);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! NATS core. Headers are not handed on, queue groups are refused; a wildcard
+//! stands at the end (`a.>`).
+
+use super::{Ask, Hub, Speech};
+use crate::routes::Filter;
+use pubmark_wire::Malformed;
+use pubmark_wire::nats::{FromClient, FromServer};
+
+const INFO: &[u8] = br#"{"server_id":"PEER","server_name":"pubmark-peer","version":"0.0.0-peer","proto":1,"headers":false,"max_payload":67108864,"auth_required":false,"tls_required":false}"#;
+
+/// One connection.
+pub struct Nats {
+    denied: bool,
+    /// Subscriptions: the client's name and the subject of each; an ended one stays, empty.
+    subscriptions: Vec<(Box<[u8]>, Box<[u8]>)>,
+}
+
+impl Speech for Nats {
+    const SCHEME: &'static str = "nats";
+
+    fn new(denied: bool) -> Self {
+        Nats { denied, subscriptions: Vec::new() }
+    }
+
+    fn greet(&mut self, out: &mut Vec<u8>) -> bool {
+        if self.denied {
+            FromServer::Error(b"maximum connections exceeded").put(out);
+        } else {
+            FromServer::Info(INFO).put(out);
+        }
+        self.denied
+    }
+
+    fn input(&mut self, bytes: &[u8], out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<usize, Malformed> {
+        let mut done = 0;
+        while let Some((item, used)) = FromClient::decode(&bytes[done..])? {
+            match item {
+                FromClient::Publish { subject, payload, .. } => {
+                    hub(Ask::Publish { topic: subject, payload, qos: 0 });
+                }
+                FromClient::Subscribe { subject, group, subscription } => match (filter(subject), group) {
+                    (Some(filter), None) => {
+                        hub(Ask::Subscribe(filter, self.subscriptions.len() as u32));
+                        self.subscriptions.push((subscription.into(), subject.into()));
+                    }
+                    _ => FromServer::Error(b"Invalid Subject").put(out),
+                },
+                FromClient::Unsubscribe { subscription, .. } => self.unsubscribe(subscription, hub),
+                FromClient::Ping => FromServer::Pong.put(out),
+                FromClient::Pong | FromClient::Connect(_) => {}
+            }
+            done += used;
+        }
+        Ok(done)
+    }
+
+    fn deliver(&mut self, token: u32, topic: &[u8], payload: &[u8], _: u8, out: &mut Vec<u8>) {
+        if let Some((subscription, _)) = self.subscriptions.get(token as usize) {
+            FromServer::Message { subject: topic, subscription, reply: None, headers: &[], payload }.put(out);
+        }
+    }
+}
+
+impl Nats {
+    fn unsubscribe(&mut self, name: &[u8], hub: &mut Hub<'_>) {
+        for (token, (subscription, subject)) in self.subscriptions.iter_mut().enumerate() {
+            if **subscription == *name {
+                if let Some(filter) = filter(subject) {
+                    hub(Ask::Unsubscribe(filter, token as u32));
+                }
+                *subscription = Box::default();
+            }
+        }
+    }
+}
+
+fn filter(subject: &[u8]) -> Option<Filter<'_>> {
+    let (prefix, below) = match subject.strip_suffix(b">") {
+        Some(prefix) if prefix.is_empty() || prefix.ends_with(b".") => (prefix, true),
+        _ => (subject, false),
+    };
+    let plain = prefix.split(|byte| *byte == b'.').all(|token| token != b"*" && token != b">");
+    plain.then_some(if below { Filter::Below(prefix) } else { Filter::Exact(prefix) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::speech::Done;
+
+    fn say(nats: &mut Nats, bytes: &[u8]) -> (String, Vec<String>) {
+        let (mut out, mut asked) = (Vec::new(), Vec::new());
+        let hub = &mut |ask: Ask<'_>| {
+            asked.push(match ask {
+                Ask::Publish { topic, payload, .. } => format!("{} {}", topic.escape_ascii(), payload.escape_ascii()),
+                Ask::Subscribe(Filter::Below(prefix), token) => format!("below {} {token}", prefix.escape_ascii()),
+                Ask::Subscribe(Filter::Exact(topic), token) => format!("exact {} {token}", topic.escape_ascii()),
+                other => format!("{other:?}"),
+            });
+            Done { acknowledge: true, listeners: 0 }
+        };
+        assert_eq!(nats.input(bytes, &mut out, hub).unwrap(), bytes.len());
+        (String::from_utf8(out).unwrap(), asked)
+    }
+
+    #[test]
+    fn a_conversation() {
+        let mut nats = Nats::new(false);
+        let mut out = Vec::new();
+        assert!(!nats.greet(&mut out));
+        assert!(serde_json::from_slice::<serde_json::Value>(&out[5..]).unwrap()["max_payload"].is_u64());
+        let (answer, asked) = say(&mut nats, b"CONNECT {}\r\nPING\r\nSUB a.b 7\r\nSUB a.> 8\r\nPUB a.b 2\r\nhi\r\n");
+        assert_eq!(answer, "PONG\r\n");
+        assert_eq!(asked, ["exact a.b 0", "below a. 1", "a.b hi"]);
+        out.clear();
+        nats.deliver(1, b"a.c", b"hi", 0, &mut out);
+        assert_eq!(out, b"MSG a.c 8 2\r\nhi\r\n");
+        assert_eq!(say(&mut nats, b"UNSUB 7\r\n").1.len(), 1);
+    }
+
+    #[test]
+    fn what_it_does_not_know_it_refuses() {
+        let mut nats = Nats::new(false);
+        for line in ["SUB a.* 1\r\n", "SUB a group 1\r\n", "SUB *.> 1\r\n"] {
+            let (answer, asked) = say(&mut nats, line.as_bytes());
+            assert!(answer.starts_with("-ERR") && asked.is_empty(), "{line}");
+        }
+        let mut out = Vec::new();
+        assert!(Nats::new(true).greet(&mut out));
+        assert!(out.starts_with(b"-ERR"));
+    }
+}

@@ -1,0 +1,192 @@
+//! RESP 2 and 3: channels of Redis. A pattern is a text with `*` at its end.
+
+use super::{Ask, Hub, Speech};
+use crate::routes::Filter;
+use pubmark_wire::Malformed;
+use pubmark_wire::resp::{Command, Item, Values, put_bulk, put_front, put_integer, put_line};
+
+/// The token of channels; patterns have their place, from 1.
+const CHANNEL: u32 = 0;
+const VERSION: &[u8] = b"0.0.0-peer";
+
+/// One connection.
+pub struct Resp {
+    denied: bool,
+    three: bool,
+    /// Channels and patterns that it listens to.
+    subscriptions: i64,
+    patterns: Vec<Box<[u8]>>,
+}
+
+impl Speech for Resp {
+    const SCHEME: &'static str = "redis";
+
+    fn new(denied: bool) -> Self {
+        Resp { denied, three: false, subscriptions: 0, patterns: Vec::new() }
+    }
+
+    fn greet(&mut self, out: &mut Vec<u8>) -> bool {
+        if self.denied {
+            put_line(out, b'-', b"ERR max number of clients reached");
+        }
+        self.denied
+    }
+
+    fn input(&mut self, bytes: &[u8], out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<usize, Malformed> {
+        let mut done = 0;
+        while let Some((item, used)) = Item::decode(&bytes[done..])? {
+            match Command::of(&item)? {
+                Command::Publish(topic, payload) => {
+                    let listeners = hub(Ask::Publish { topic, payload, qos: 0 }).listeners;
+                    put_integer(out, listeners as i64);
+                }
+                Command::Hello(version, _) => self.hello(version, out),
+                Command::Auth(..) => put_line(out, b'+', b"OK"),
+                Command::Ping(text) => self.pong(text, out),
+                Command::Subscribe(channels) => self.subscribe(channels, out, hub),
+                Command::PatternSubscribe(patterns) => self.subscribe_patterns(patterns, out, hub),
+                Command::Quit => {
+                    put_line(out, b'+', b"OK");
+                    hub(Ask::Close);
+                }
+                Command::Other(name) if name.eq_ignore_ascii_case(b"INFO") => {
+                    put_bulk(out, &[b"redis_version:", VERSION, b"\r\n"].concat());
+                }
+                Command::Other(_) => put_line(out, b'-', b"ERR unknown command"),
+            }
+            done += used;
+        }
+        Ok(done)
+    }
+
+    fn deliver(&mut self, token: u32, topic: &[u8], payload: &[u8], _: u8, out: &mut Vec<u8>) {
+        let pattern = (token as usize).checked_sub(1).and_then(|place| self.patterns.get(place));
+        put_front(out, self.unasked(), 3 + usize::from(pattern.is_some()));
+        match pattern {
+            None => put_bulk(out, b"message"),
+            Some(pattern) => {
+                put_bulk(out, b"pmessage");
+                put_bulk(out, pattern);
+            }
+        }
+        put_bulk(out, topic);
+        put_bulk(out, payload);
+    }
+}
+
+impl Resp {
+    /// What begins a message that answers nothing.
+    fn unasked(&self) -> u8 {
+        if self.three { b'>' } else { b'*' }
+    }
+
+    fn hello(&mut self, version: Option<&[u8]>, out: &mut Vec<u8>) {
+        match version {
+            Some(b"2") => self.three = false,
+            Some(b"3") => self.three = true,
+            None => {}
+            Some(_) => return put_line(out, b'-', b"NOPROTO unsupported protocol version"),
+        }
+        let (kind, count) = if self.three { (b'%', 3) } else { (b'*', 6) };
+        put_front(out, kind, count);
+        for word in [&b"server"[..], b"pubmark-peer", b"version", VERSION, b"proto"] {
+            put_bulk(out, word);
+        }
+        put_integer(out, if self.three { 3 } else { 2 });
+    }
+
+    fn pong(&self, text: Option<&[u8]>, out: &mut Vec<u8>) {
+        if !self.three && self.subscriptions > 0 {
+            put_front(out, b'*', 2);
+            put_bulk(out, b"pong");
+            put_bulk(out, text.unwrap_or_default());
+        } else {
+            match text {
+                None => put_line(out, b'+', b"PONG"),
+                Some(text) => put_bulk(out, text),
+            }
+        }
+    }
+
+    fn subscribe(&mut self, channels: Values<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) {
+        for channel in channels {
+            let Some(channel) = channel.text() else { continue };
+            hub(Ask::Subscribe(Filter::Exact(channel), CHANNEL));
+            self.subscribed(b"subscribe", channel, out);
+        }
+    }
+
+    fn subscribe_patterns(&mut self, patterns: Values<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) {
+        for pattern in patterns {
+            let Some(pattern) = pattern.text() else { continue };
+            let known = pattern.strip_suffix(b"*").filter(|prefix| !prefix.iter().any(|byte| b"*?[\\".contains(byte)));
+            let Some(prefix) = known else {
+                put_line(out, b'-', b"ERR a pattern is a text with * at its end");
+                continue;
+            };
+            self.patterns.push(pattern.into());
+            hub(Ask::Subscribe(Filter::Below(prefix), self.patterns.len() as u32));
+            self.subscribed(b"psubscribe", pattern, out);
+        }
+    }
+
+    fn subscribed(&mut self, word: &[u8], what: &[u8], out: &mut Vec<u8>) {
+        self.subscriptions += 1;
+        put_front(out, self.unasked(), 3);
+        put_bulk(out, word);
+        put_bulk(out, what);
+        put_integer(out, self.subscriptions);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::speech::Done;
+    use pubmark_wire::resp::put_command;
+
+    fn say(resp: &mut Resp, words: &[&[u8]]) -> (String, Vec<String>) {
+        let (mut bytes, mut out, mut asked) = (Vec::new(), Vec::new(), Vec::new());
+        put_command(&mut bytes, words);
+        let hub = &mut |ask: Ask<'_>| {
+            asked.push(match ask {
+                Ask::Subscribe(Filter::Below(prefix), token) => format!("below {} {token}", prefix.escape_ascii()),
+                Ask::Subscribe(Filter::Exact(topic), token) => format!("exact {} {token}", topic.escape_ascii()),
+                Ask::Publish { topic, payload, .. } => format!("{} {}", topic.escape_ascii(), payload.escape_ascii()),
+                other => format!("{other:?}"),
+            });
+            Done { acknowledge: true, listeners: 4 }
+        };
+        assert_eq!(resp.input(&bytes, &mut out, hub).unwrap(), bytes.len());
+        (String::from_utf8(out).unwrap(), asked)
+    }
+
+    #[test]
+    fn both_versions_are_spoken() {
+        for (version, front) in [(b"2", '*'), (b"3", '>')] {
+            let mut resp = Resp::new(false);
+            assert!(say(&mut resp, &[b"HELLO", version, b"SETNAME", b"x"]).0.contains("pubmark-peer"));
+            assert_eq!(say(&mut resp, &[b"PING"]).0, "+PONG\r\n");
+            let (answer, asked) = say(&mut resp, &[b"SUBSCRIBE", b"a"]);
+            assert_eq!(answer, format!("{front}3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"));
+            assert_eq!(asked, ["exact a 0"]);
+            assert_eq!(say(&mut resp, &[b"PSUBSCRIBE", b"a.*"]).1, ["below a. 1"]);
+            let mut out = Vec::new();
+            resp.deliver(1, b"a.b", b"hi", 0, &mut out);
+            let wanted = format!("{front}4\r\n$8\r\npmessage\r\n$3\r\na.*\r\n$3\r\na.b\r\n$2\r\nhi\r\n");
+            assert_eq!(String::from_utf8(out).unwrap(), wanted);
+            assert_eq!(say(&mut resp, &[b"PUBLISH", b"a", b"hi"]), (":4\r\n".into(), vec!["a hi".into()]));
+            assert_eq!(say(&mut resp, &[b"QUIT"]), ("+OK\r\n".into(), vec!["Close".into()]));
+        }
+    }
+
+    #[test]
+    fn what_it_does_not_know_it_refuses() {
+        let mut resp = Resp::new(false);
+        assert!(say(&mut resp, &[b"PSUBSCRIBE", b"a?*"]).0.starts_with("-ERR"));
+        assert!(say(&mut resp, &[b"SELECT", b"1"]).0.starts_with("-ERR"));
+        assert!(say(&mut resp, &[b"HELLO", b"4"]).0.starts_with("-NOPROTO"));
+        let mut out = Vec::new();
+        assert!(Resp::new(true).greet(&mut out) && out.starts_with(b"-ERR max number"));
+    }
+}

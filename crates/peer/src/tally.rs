@@ -1,0 +1,116 @@
+//! What the peer really did.
+
+use pubmark_model::units::Ns;
+use pubmark_stats::Histogram;
+use serde::Serialize;
+
+/// Percentiles of one distribution, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Values.
+    pub count: u64,
+    /// Median.
+    pub p50: u64,
+    /// 90th percentile.
+    pub p90: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p999: u64,
+    /// Largest value.
+    pub max: u64,
+}
+
+impl Summary {
+    /// The percentiles of a histogram; none if it is empty.
+    pub fn of(histogram: &Histogram) -> Option<Summary> {
+        let pubmark_stats::Summary { count, p50, p90, p99, p999, max, .. } = histogram.summary()?;
+        Some(Summary { count, p50, p90, p99, p999, max })
+    }
+}
+
+/// Counts of what was done. Those of messages cover what the script counts
+/// (see [`crate::script::Counted`]), once for a message however many
+/// subscribers it has; a plain relay looks into no message and counts none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Data messages that came.
+    pub messages: u64,
+    /// Copies of them written to subscribers.
+    pub copies: u64,
+    /// Neither handed on nor acknowledged.
+    pub lost: u64,
+    /// Acknowledged and not handed on.
+    pub swallowed: u64,
+    /// Handed on twice.
+    pub duplicated: u64,
+    /// Handed on behind a later one.
+    pub reordered: u64,
+    /// Handed on damaged.
+    pub corrupted: u64,
+    /// Handed on later because the server stood still.
+    pub stalled: u64,
+    /// Copies written later because their subscriber stood still.
+    pub stalled_copies: u64,
+}
+
+/// What happened to connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Connections {
+    /// Taken from the kernel, those closed or denied included.
+    pub accepted: u64,
+    /// Closed at once, by script.
+    pub closed: u64,
+    /// Refused in the protocol's words, by script.
+    pub denied: u64,
+    /// Ended because the client broke the protocol.
+    pub malformed: u64,
+}
+
+/// The account of a whole life.
+#[derive(Debug)]
+pub struct Tally {
+    /// Counts of messages.
+    pub counts: Counts,
+    /// Connections.
+    pub connections: Connections,
+    /// Copies that a plain relay has written.
+    pub relayed: u64,
+    /// When the write of each copy returned, less when it was due, ns.
+    pub release_error: Histogram,
+    /// When the write of each copy returned, less the message's intended time, ns.
+    pub latency: Histogram,
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally {
+            counts: Counts::default(),
+            connections: Connections::default(),
+            relayed: 0,
+            release_error: Histogram::latency(),
+            latency: Histogram::latency(),
+        }
+    }
+}
+
+impl Tally {
+    /// A copy was written: due, intended, and the instant after.
+    pub fn written(&mut self, due_ns: Ns, intended_ns: Ns, now: Ns) {
+        self.counts.copies += 1;
+        self.release_error.record(now.saturating_sub(due_ns));
+        self.latency.record(now.saturating_sub(intended_ns));
+    }
+
+    /// As one line of JSON.
+    pub fn json(&self) -> String {
+        let summary = serde_json::json!({
+            "counts": self.counts,
+            "connections": self.connections,
+            "relayed": self.relayed,
+            "release_error_ns": Summary::of(&self.release_error),
+            "latency_ns": Summary::of(&self.latency),
+        });
+        summary.to_string()
+    }
+}

@@ -1,0 +1,150 @@
+//! What must be reported: a pure function of script and schedule, written
+//! without a look at how the peer does it.
+
+use crate::script::Script;
+use pubmark_model::units::Ns;
+use std::collections::BTreeMap;
+
+/// A message of the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Its publisher.
+    pub publisher: u32,
+    /// Its number.
+    pub sequence: u32,
+    /// When it is due, ns from the origin: the time of message 0 of publisher 0.
+    pub at_ns: Ns,
+}
+
+/// What a subscriber that hears all of it must find, copies counted once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Truth {
+    /// Messages of the window.
+    pub offered: u64,
+    /// Latencies from intended time of those that arrive, ascending, ns.
+    pub latencies_ns: Vec<Ns>,
+    /// Never handed on, acknowledged or not.
+    pub lost: u64,
+    /// Of these, acknowledged.
+    pub acked_lost: u64,
+    /// Handed on twice.
+    pub duplicated: u64,
+    /// Handed on damaged.
+    pub corrupted: u64,
+}
+
+impl Truth {
+    /// The smallest latency at or below which this share of them lies, ns.
+    pub fn quantile(&self, share: f64) -> Ns {
+        let count = self.latencies_ns.len();
+        let rank = (share * count as f64 - 1e-9).ceil().clamp(1.0, count.max(1) as f64) as usize;
+        self.latencies_ns.get(rank - 1).copied().unwrap_or_default()
+    }
+}
+
+/// What must be found of the messages that are due in the window `from_ns` to
+/// `to_ns` (not included). `schedule` holds all messages that precede them as
+/// well, in the order of each publisher. Standstills of single subscribers are
+/// not looked at, and `delay` must be set: without it latency has no lower
+/// bound that the script could know.
+pub fn truth(script: &Script, schedule: impl IntoIterator<Item = Due>, from_ns: Ns, to_ns: Ns) -> Truth {
+    let mut truth = Truth::default();
+    let mut last: BTreeMap<u32, Ns> = BTreeMap::new();
+    // What was held back: due, and its own release.
+    let mut held: BTreeMap<u32, (Ns, Ns)> = BTreeMap::new();
+    let inside = |at_ns: Ns| (from_ns..to_ns).contains(&at_ns);
+    let mut arrivals: Vec<(Ns, Ns)> = Vec::new();
+    for Due { publisher, sequence, at_ns } in schedule {
+        let one = u64::from(inside(at_ns));
+        truth.offered += one;
+        let swallowed = script.swallow.meet(publisher, sequence);
+        if script.lose.meet(publisher, sequence) || swallowed {
+            truth.lost += one;
+            truth.acked_lost += if script.lose.meet(publisher, sequence) { 0 } else { one };
+            continue;
+        }
+        truth.duplicated += if script.duplicate.meet(publisher, sequence) { one } else { 0 };
+        truth.corrupted += if script.corrupt.meets(publisher, sequence) { one } else { 0 };
+        let mut release = at_ns + script.delay.as_ref().map_or(0, |delay| delay.of(publisher, sequence));
+        if script.ordered {
+            release = release.max(last.get(&publisher).copied().unwrap_or_default());
+        }
+        release = script.stalled_until(release).unwrap_or(release);
+        let latest = last.entry(publisher).or_default();
+        *latest = (*latest).max(release);
+        if script.reorder.meet(publisher, sequence) && !held.contains_key(&publisher) {
+            held.insert(publisher, (at_ns, release));
+            continue;
+        }
+        arrivals.push((at_ns, release));
+        if let Some((due, own)) = held.remove(&publisher) {
+            arrivals.push((due, own.max(release)));
+        }
+    }
+    arrivals.extend(held.into_values());
+    let measured = arrivals.into_iter().filter(|(due, _)| inside(*due));
+    truth.latencies_ns = measured.map(|(due, release)| release - due).collect();
+    truth.latencies_ns.sort_unstable();
+    truth
+}
+
+/// Evenly spaced messages, as pubmark sends them by default: `publishers`
+/// share out one interval among them, `per_s` messages a second each.
+pub fn uniform(publishers: u32, per_s: u32, length_ns: Ns) -> impl Iterator<Item = Due> {
+    let per_s = u64::from(per_s.max(1));
+    let count = (length_ns * per_s).div_ceil(1_000_000_000) as u32;
+    (0..publishers).flat_map(move |publisher| {
+        let offset = 1_000_000_000 / per_s * u64::from(publisher) / u64::from(publishers);
+        let due = move |sequence| offset + u64::from(sequence) * 1_000_000_000 / per_s;
+        (0..count).map(move |sequence| Due { publisher, sequence, at_ns: due(sequence) })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Ns = 1_000_000;
+    const SECOND: Ns = 1_000 * MS;
+
+    fn script(text: &str) -> Script {
+        Script::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_stall_delays_what_falls_into_it_evenly() {
+        let script = script("delay = { fixed = \"1ms\" }\n[[stall]]\nfrom = \"1s\"\nfor = \"1s\"");
+        let truth = truth(&script, uniform(10, 100, 3 * SECOND), 0, 3 * SECOND);
+        assert_eq!(truth.latencies_ns.len(), 3_000);
+        let late: Vec<Ns> = truth.latencies_ns.iter().copied().filter(|latency| *latency > MS).collect();
+        // Due 999 ms to 1999 ms, a millisecond apart; the last of them is late by no time.
+        assert_eq!(late.len(), 1_000);
+        assert_eq!((late[0], late[999]), (2 * MS, 1_001 * MS));
+        // 2000 of 3000 are on time; rank 2970 is the 970th of the late ones.
+        assert_eq!(truth.quantile(0.99), 971 * MS);
+        assert_eq!(truth.quantile(0.5), MS);
+        assert_eq!(truth.quantile(1.0), 1_001 * MS);
+    }
+
+    #[test]
+    fn faults_are_counted_within_the_window_only() {
+        let script = script(
+            "delay = { fixed = \"1ms\" }\nlose = { every = 7 }\nswallow = { every = 5 }\nduplicate = { every = 11 }",
+        );
+        let truth = truth(&script, uniform(1, 1_000, 2 * SECOND), SECOND, 2 * SECOND);
+        let count = |keep: &dyn Fn(u64) -> bool| (1_001..=2_000u64).filter(|number| keep(*number)).count() as u64;
+        assert_eq!(truth.offered, 1_000);
+        assert_eq!(truth.lost, count(&|n| n.is_multiple_of(7) || n.is_multiple_of(5)));
+        assert_eq!(truth.acked_lost, count(&|n| !n.is_multiple_of(7) && n.is_multiple_of(5)));
+        let reached = |n: u64| !n.is_multiple_of(7) && !n.is_multiple_of(5);
+        assert_eq!(truth.duplicated, count(&|n| n.is_multiple_of(11) && reached(n)));
+        assert_eq!(truth.latencies_ns.len() as u64, 1_000 - truth.lost);
+    }
+
+    #[test]
+    fn what_is_reordered_comes_with_the_next_one() {
+        let script = script("delay = { fixed = \"1ms\" }\nreorder = { at = [[0, 3]] }");
+        let truth = truth(&script, uniform(1, 100, SECOND / 10), 0, SECOND);
+        assert_eq!(truth.latencies_ns, [vec![MS; 9], vec![11 * MS]].concat());
+    }
+}
