@@ -13,6 +13,8 @@ const SLOPE: u32 = 10_000;
 const SLOPE_QUICK: u32 = 2_000;
 const WINDOW: Ns = SECOND;
 const WARMUP: Ns = 100 * MILLISECOND;
+/// Publishers that have nothing to send wait it out, in case they still are to.
+const DRAIN: Ns = 200 * MILLISECOND;
 /// Idle: each publisher has one message in 1,000 s.
 const IDLE: Rate = Rate::PerKilosecond(1);
 
@@ -47,6 +49,7 @@ impl Calibrator<'_> {
             payload_bytes: 64,
             warmup_ns: self.time(WARMUP),
             window_ns: self.time(WINDOW),
+            drain_ns: DRAIN,
         };
         let record = self.play(&endpoint, &load)?;
         self.drained(sink)?;

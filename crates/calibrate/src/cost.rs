@@ -3,7 +3,7 @@
 use crate::bare::{All, Done, Go, Ready};
 use crate::calibrate::{Calibrator, PATIENCE};
 use crate::helper::Helper;
-use crate::ours::{Load, cpu_s, default_quantum_ns};
+use crate::ours::{DRAIN, Load, cpu_s, default_quantum_ns};
 use crate::sink::Listening;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::record::RunRecord;
@@ -22,8 +22,8 @@ const CONNECTIONS: u32 = 1_000;
 const RATES: [u64; 2] = [10, 50];
 /// Bytes of a message.
 const PAYLOAD_BYTES: u64 = 1_000;
-const WINDOW: Ns = 2 * SECOND;
-const WARMUP: Ns = 500 * MILLISECOND;
+const WINDOW: Ns = 1_600 * MILLISECOND;
+const WARMUP: Ns = 400 * MILLISECOND;
 /// From the word to the instant of the start.
 const LEAD: Ns = 100 * MILLISECOND;
 /// Runs of each kind at each rate.
@@ -97,6 +97,7 @@ impl Calibrator<'_> {
             payload_bytes: PAYLOAD_BYTES,
             warmup_ns: self.time(WARMUP),
             window_ns: self.time(WINDOW),
+            drain_ns: DRAIN,
         };
         let record: RunRecord = self.play(endpoint, &load)?;
         let counts = &record.counts;

@@ -28,7 +28,12 @@ pub struct Load {
     pub warmup_ns: Ns,
     /// The window, ns.
     pub window_ns: Ns,
+    /// How long after it the agents go on, where there is something to wait for, ns.
+    pub drain_ns: Ns,
 }
+
+/// Enough for whatever is still in a relay or a sink.
+pub const DRAIN: Ns = 5 * SECOND;
 
 impl Load {
     fn workload(&self) -> Result<Workload, RunError> {
@@ -42,7 +47,7 @@ impl Load {
             connect_rate: CONNECT_RATE,
             warmup_ns: self.warmup_ns,
             extent: Extent::TimeNs(self.window_ns),
-            drain_ns: 5 * SECOND,
+            drain_ns: self.drain_ns,
             ..defaults
         })
     }

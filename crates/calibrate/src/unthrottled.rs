@@ -3,7 +3,7 @@
 use crate::bare::{Done, Go, Ready};
 use crate::calibrate::{Calibrator, PATIENCE, per_s};
 use crate::cost::address;
-use crate::ours::Load;
+use crate::ours::{DRAIN, Load};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
@@ -112,6 +112,7 @@ impl Calibrator<'_> {
             payload_bytes,
             warmup_ns: self.time(WARMUP),
             window_ns: self.time(WINDOW),
+            drain_ns: DRAIN,
         };
         Ok(self.play(endpoint, &load)?.rates.sent_per_s)
     }
