@@ -23,7 +23,7 @@ impl Calibrator<'_> {
     pub(crate) fn wake(&mut self) -> Result<Wake, RunError> {
         let count = self.time(WINDOW) / STEP;
         (self.say)("wake-ups: clock_nanosleep");
-        let nanosleep = on_a_thread(move || Ok(sleep(count, |until| clock::sleep_until(until))))?;
+        let nanosleep = on_a_thread(move || Ok(sleep(count, clock::sleep_until)))?;
         (self.say)("wake-ups: ppoll");
         let ppoll = on_a_thread(move || Ok(sleep(count, poll_until)))?;
         (self.say)("wake-ups: a reader");
