@@ -4,7 +4,7 @@ use crate::helper::Helper;
 use crate::sink::{Listening, Taken};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_study::calibration::{Calibration, Identity, SCHEMA};
-use pubmark_study::machine;
+use pubmark_study::machine::{self, Ticks};
 use pubmark_study::run::{RunError, failed};
 use pubmark_study::scratch::Scratch;
 use std::sync::atomic::AtomicBool;
@@ -93,12 +93,14 @@ pub(crate) fn files_for_connections() -> usize {
 /// Measures everything: about a minute, a quarter of that where it is quick.
 pub fn calibrate(mut how: Calibrator<'_>) -> Result<Calibration, RunError> {
     let time = jiff::Timestamp::now().to_string();
+    let (ticks, at, own_cpu) = (Ticks::now(), machine::now(), machine::own_cpu());
     let wake = how.wake()?;
+    let load = Ticks::now().load_since(ticks, machine::now() - at, machine::own_cpu() - own_cpu);
     let (relay, cost) = how.cost()?;
     let unthrottled = how.unthrottled()?;
     let most = how.most()?;
     let (connections, bytes_per_connection) = how.connections()?;
-    Ok(Calibration {
+    let mut calibration = Calibration {
         schema: SCHEMA,
         machine: Identity::here(),
         time,
@@ -110,8 +112,18 @@ pub fn calibrate(mut how: Calibrator<'_>) -> Result<Calibration, RunError> {
         connections,
         bytes_per_connection,
         most,
+        load,
         remarks: how.remarks,
-    })
+    };
+    if !calibration.quiet() {
+        calibration.remarks.push(format!(
+            "others kept {:.2} of {} processors busy and the hypervisor took {:.1} %: these figures are of a disturbed machine",
+            load.foreign_cores,
+            load.cores,
+            load.steal * 100.0
+        ));
+    }
+    Ok(calibration)
 }
 
 /// A number of events over a time, a second.

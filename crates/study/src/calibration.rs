@@ -2,8 +2,9 @@
 //! file that it leaves, and what that file and a run's own processor time say
 //! of a generator at its end.
 
+use crate::verdict::{FOREIGN, STEAL};
 use crate::{install, machine};
-use pubmark_model::record::{AgentShare, RunRecord};
+use pubmark_model::record::{AgentShare, MachineLoad, RunRecord};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Pacing, Rate};
 use pubmark_stats::{Summary, median};
@@ -177,6 +178,8 @@ pub struct Calibration {
     pub time: String,
     /// Whether it was cut down.
     pub quick: bool,
+    /// What others did on the machine while it only waited for wake-ups.
+    pub load: MachineLoad,
     /// What was between senders and receivers.
     pub relay: String,
     /// Cost of a message, by rate.
@@ -197,6 +200,11 @@ pub struct Calibration {
 }
 
 impl Calibration {
+    /// Whether others left the machine alone, by the measure of a run's verdict.
+    pub fn quiet(&self) -> bool {
+        self.load.steal <= STEAL && self.load.foreign_cores <= FOREIGN * f64::from(self.load.cores.max(1))
+    }
+
     /// Writes it where later runs look for it; the path.
     pub fn save(&self) -> std::io::Result<PathBuf> {
         let path = path();
@@ -253,7 +261,9 @@ pub fn remark() -> Option<String> {
 /// broker is judged: a thread that watches the clock is busy by design, and
 /// what a library's threads do is the library's.
 pub fn saturated(record: &RunRecord) -> Option<String> {
-    busy(record).or_else(|| beyond(record, &of_this_machine()?.most))
+    // What a disturbed machine could not do, an undisturbed one may.
+    let most = || of_this_machine().filter(|calibration| calibration.quiet()).map(|calibration| &calibration.most);
+    busy(record).or_else(|| beyond(record, most()?))
 }
 
 fn shards(record: &RunRecord) -> f64 {
@@ -404,6 +414,17 @@ mod tests {
             let error = read(&path, &here).unwrap_err();
             assert!(error.contains("calibration.json"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_machine_that_others_use_is_not_quiet() {
+        let with = |steal, foreign_cores| Calibration {
+            load: MachineLoad { steal, foreign_cores, cores: 2 },
+            ..Calibration::default()
+        };
+        assert!(with(0.01, 0.19).quiet());
+        assert!(!with(0.03, 0.0).quiet());
+        assert!(!with(0.0, 0.21).quiet());
     }
 
     #[test]

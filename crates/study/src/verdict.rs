@@ -18,9 +18,9 @@ const TREND_CHANGE: f64 = 0.20;
 /// A backlog counts where it grows by more than this share of what was sent.
 const BACKLOG: f64 = 0.05;
 /// The share of processor time that the hypervisor may take.
-const STEAL: f64 = 0.02;
+pub const STEAL: f64 = 0.02;
 /// The share of the machine that others may use.
-const FOREIGN: f64 = 0.10;
+pub const FOREIGN: f64 = 0.10;
 
 /// A time with three digits and a fitting unit.
 fn words(ns: Ns) -> String {

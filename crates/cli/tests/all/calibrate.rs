@@ -193,6 +193,7 @@ fn assert_whole(calibration: &Value) {
         positive(&one["user_bytes"], "memory");
         positive(&one["per_s"], "connections a second");
     }
+    assert!(calibration["load"]["cores"].as_u64().unwrap() > 0, "{}", calibration["load"]);
     let most = &calibration["most"];
     let attempts = most["attempts"].as_array().unwrap();
     assert!(!attempts.is_empty());
