@@ -1,6 +1,7 @@
 //! Arguments as typed. What they mean is resolved elsewhere, against the files.
 
 use clap::{Args, Parser, Subcommand};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Measures messaging systems, brokers and brokerless libraries, by the same
@@ -47,6 +48,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Find what on this machine would spoil a measurement.
     Doctor(DoctorArgs),
+    /// Measure what this machine and pubmark's own generator can do.
+    Calibrate(CalibrateArgs),
     /// Play clients for a coordinator, on standard input and output.
     Agent,
     /// Lead any agent through a conformance conversation.
@@ -62,6 +65,12 @@ pub enum Command {
     /// Be a broker whose delays and faults are scripted, to check a measurement against.
     #[command(hide = true)]
     Peer(PeerArgs),
+    /// Take MQTT messages and throw them away.
+    #[command(hide = true)]
+    Sink(SinkArgs),
+    /// Send or receive MQTT messages with the least that it takes.
+    #[command(hide = true)]
+    Bare(BareArgs),
 }
 
 /// `pubmark run`
@@ -294,4 +303,80 @@ pub enum PeerProtocol {
     Nats,
     /// RESP 2 and 3.
     Redis,
+}
+
+/// `pubmark calibrate`
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  pubmark calibrate
+  pubmark calibrate --quick --json
+  pubmark calibrate --connections 100000
+  pubmark calibrate --relay mqtt://127.0.0.1:1883")]
+pub struct CalibrateArgs {
+    /// About a quarter of the time, and rougher figures; the result says so.
+    #[arg(long)]
+    pub quick: bool,
+    /// Idle connections to try, 10 to 1000000.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
+    pub connections: u32,
+    /// An MQTT broker that runs already, to relay messages instead of pubmark's own relay.
+    #[arg(long, value_name = "ENDPOINT")]
+    pub relay: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `pubmark sink`
+#[derive(Args)]
+pub struct SinkArgs {
+    /// Processes that share the port.
+    #[arg(long, default_value_t = 1)]
+    pub processes: u32,
+    /// The port; 0 is any that is free.
+    #[arg(long, default_value_t = 0)]
+    pub port: u16,
+}
+
+/// The bare loops.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum BareLoop {
+    /// By a schedule.
+    Send,
+    /// And throw away.
+    Receive,
+    /// As fast as it goes.
+    Flood,
+}
+
+/// `pubmark bare`
+#[derive(Args)]
+pub struct BareArgs {
+    /// Which loop.
+    pub what: BareLoop,
+    /// The server.
+    #[arg(long)]
+    pub to: SocketAddr,
+    /// The first part of the topics.
+    #[arg(long, default_value = "bare")]
+    pub run: String,
+    /// Connections.
+    #[arg(long)]
+    pub connections: u32,
+    /// Messages a second over all connections.
+    #[arg(long, default_value_t = 1)]
+    pub rate: u64,
+    /// Bytes of a message's payload.
+    #[arg(long)]
+    pub payload: usize,
+    /// Least time between two wake-ups, ns.
+    #[arg(long, default_value_t = 0)]
+    pub quantum_ns: u64,
+    /// From the start to the window, ns.
+    #[arg(long)]
+    pub warmup_ns: u64,
+    /// The window, ns.
+    #[arg(long)]
+    pub window_ns: u64,
 }

@@ -1,12 +1,15 @@
 //! One file a subcommand; what they share.
 
 mod agent;
+mod bare;
 mod bench;
+mod calibrate;
 mod doctor;
 mod keep;
 mod peer;
 mod report;
 mod run;
+mod sink;
 mod studies;
 mod systems;
 
@@ -26,11 +29,14 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         Command::Studies(args) => studies::studies(&args),
         Command::Report(args) => report::report(&args),
         Command::Doctor(args) => doctor::doctor(&args),
+        Command::Calibrate(args) => calibrate::calibrate(&args, voice),
         Command::Agent => agent::agent(),
         Command::AgentCheck(args) => agent::check(&args),
         Command::Keep => keep::keep(),
         Command::Launch(args) => keep::launch(args),
         Command::Peer(args) => peer::peer(&args),
+        Command::Sink(args) => sink::sink(&args),
+        Command::Bare(args) => bare::bare(&args),
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut Arguments::command(), "pubmark", &mut script);
@@ -49,11 +55,16 @@ pub struct Voice {
     pub verbose: bool,
 }
 
-/// The command that starts the built-in agent: this program.
-fn agent_command() -> Result<Vec<String>, Failure> {
+/// This program.
+fn program() -> Result<String, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::run(format!("this program's own path is unknown: {error}")))?;
-    Ok(vec![program.display().to_string(), "agent".into()])
+    Ok(program.display().to_string())
+}
+
+/// The command that starts the built-in agent.
+fn agent_command() -> Result<Vec<String>, Failure> {
+    Ok(vec![program()?, "agent".into()])
 }
 
 /// A flag that Ctrl-C (and SIGTERM, SIGHUP) sets; a second one ends at once.

@@ -76,7 +76,7 @@ pub fn count(value: f64) -> String {
 }
 
 /// Bytes as `12.3 MB`, powers of 1,000.
-pub(crate) fn bytes(value: f64) -> String {
+pub fn bytes(value: f64) -> String {
     scaled(value, BYTES, " ")
 }
 

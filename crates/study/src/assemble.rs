@@ -1,5 +1,6 @@
 //! From what the agents measured to a run record.
 
+use crate::calibration;
 use crate::deploy::ServerReport;
 use crate::run::Place;
 use crate::verdict;
@@ -121,6 +122,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
         }
         (record.deployment, record.server, obituary) = (Some(server.deployment), server.usage, server.obituary);
     }
+    remarks.extend(calibration::remark());
     record.remarks = remarks;
     record.verdict = verdict::judge(&record, system, ledger.negative, obituary);
     record

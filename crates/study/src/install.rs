@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-pub use cache::cache_folder;
+pub use cache::{base as cache_base, cache_folder};
 
 /// How long an agent may take to load a library.
 const ANSWER: Duration = Duration::from_secs(10);

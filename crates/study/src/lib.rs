@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod assemble;
+pub mod calibration;
 pub mod check;
 pub mod conduct;
 pub mod deploy;

@@ -91,7 +91,8 @@ pub fn line(path: &str) -> Option<String> {
     read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-fn processor() -> Option<String> {
+/// Model of the processor.
+pub fn processor() -> Option<String> {
     let info = read_to_string("/proc/cpuinfo").ok()?;
     let model = info.lines().find(|line| line.starts_with("model name") || line.starts_with("Model"))?;
     model.split_once(':').map(|(_, name)| name.trim().to_owned())
@@ -136,6 +137,7 @@ pub fn environment(quick: bool) -> Value {
         "open_files": files.map(|(soft, hard)| json!({"soft": soft, "hard": hard})),
         "load_average": line("/proc/loadavg"),
         "quick": quick,
+        "calibration": crate::calibration::of_this_machine(),
     })
 }
 

@@ -5,6 +5,7 @@ mod pauses;
 #[cfg(test)]
 mod tests;
 
+use crate::calibration;
 use pubmark_model::record::{Finding, Note, Part, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_size};
@@ -22,9 +23,9 @@ const TREND_CHANGE: f64 = 0.20;
 /// A backlog counts where it grows by more than this share of what was sent.
 const BACKLOG: f64 = 0.05;
 /// The share of processor time that the hypervisor may take.
-const STEAL: f64 = 0.02;
+pub const STEAL: f64 = 0.02;
 /// The share of the machine that others may use.
-const FOREIGN: f64 = 0.10;
+pub const FOREIGN: f64 = 0.10;
 
 /// A time with three digits and a fitting unit.
 fn words(ns: Ns) -> String {
@@ -79,7 +80,7 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
     let stood_still = !paused.is_empty();
     paused.into_iter().for_each(|evidence| judge.against(Reason::GeneratorSaturated, Some(evidence)));
     if !unlimited {
-        judge.against(Reason::GeneratorSaturated, saturated(record));
+        judge.against(Reason::GeneratorSaturated, saturated(record).or_else(|| calibration::saturated(record)));
         judge.result(Reason::OfferedRateMissed, missed(record));
     }
     pauses::befallen(record).into_iter().for_each(|evidence| judge.note(Part::Server, Some(evidence)));

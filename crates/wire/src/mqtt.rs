@@ -204,6 +204,14 @@ pub fn decode(bytes: &[u8], version: Version) -> Result<Option<(Packet<'_>, usiz
     Ok(Some((packet, total_bytes)))
 }
 
+/// How many bytes the packet at the start of `bytes` takes; none if its length
+/// is not all there. For those who throw packets away unread.
+#[inline]
+pub fn packet_bytes(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+    let Some((_, rest)) = bytes.split_first() else { return Ok(None) };
+    Ok(read::variable(rest)?.map(|(remaining, used)| 1 + used + remaining as usize))
+}
+
 /// Types of packets (2.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {

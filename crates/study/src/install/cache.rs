@@ -17,7 +17,8 @@ pub fn bin_folder() -> PathBuf {
     base().join("bin")
 }
 
-fn base() -> PathBuf {
+/// The folder below which everything is kept.
+pub fn base() -> PathBuf {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
     base.unwrap_or_else(std::env::temp_dir).join("pubmark")

@@ -1,0 +1,70 @@
+//! Sends as fast as the sockets take it: blocks of ready messages, one
+//! connection after another.
+
+use super::{Done, Edges, Message, Plan, open};
+use pubmark_load::clock;
+use pubmark_model::units::{MILLISECOND, Ns};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
+/// A block of messages is about so long, as the agents' is.
+const BLOCK_BYTES: usize = 64 << 10;
+/// The longest wait for room: the window's end is looked for this often.
+const TICK: Ns = 50 * MILLISECOND;
+
+/// Opens the connections, calls `begin` for the instant of the start, and sends.
+pub fn flood(plan: &Plan, begin: impl FnOnce() -> Result<Ns, String>) -> Result<Done, String> {
+    let message = Message::new(plan)?.bytes;
+    let block = message.repeat((BLOCK_BYTES / message.len()).max(1));
+    let (streams, handshakes) = open(plan, false)?;
+    for stream in &streams {
+        stream.set_nonblocking(true).map_err(|error| error.to_string())?;
+    }
+    // How far into the block each connection has come: it goes on there.
+    let mut places = vec![0; streams.len()];
+    let start_ns = begin()?;
+    clock::exact_timers();
+    while clock::now() < start_ns {
+        clock::sleep_until(start_ns);
+    }
+    let (from_ns, to_ns) = (start_ns + plan.warmup_ns, start_ns + plan.warmup_ns + plan.window_ns);
+    let timeout = Timespec { tv_sec: 0, tv_nsec: TICK as i64 };
+    let mut edges = Edges::default();
+    let (mut bytes, mut before) = (0u64, 0);
+    'window: loop {
+        let mut full = true;
+        for (index, (stream, place)) in streams.iter().zip(&mut places).enumerate() {
+            match rustix::io::write(stream, &block[*place..]) {
+                Ok(written) => {
+                    bytes += written as u64;
+                    *place = (*place + written) % block.len();
+                    full = false;
+                }
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(format!("connection {index}: {error}")),
+            }
+            let now = clock::now();
+            if edges.enter(now, from_ns) {
+                before = bytes;
+            }
+            if now >= to_ns {
+                break 'window;
+            }
+        }
+        if full {
+            let mut all: Vec<PollFd<'_>> = streams.iter().map(|stream| PollFd::new(stream, PollFlags::OUT)).collect();
+            match rustix::event::poll(&mut all, Some(&timeout)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(format!("ppoll: {error}")),
+            }
+        }
+    }
+    edges.leave();
+    let whole = |bytes: u64| bytes / message.len() as u64;
+    Ok(Done {
+        messages: whole(bytes - before),
+        total_messages: whole(bytes),
+        total_bytes: bytes + handshakes,
+        ..edges.done()
+    })
+}

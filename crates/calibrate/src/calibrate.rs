@@ -1,0 +1,132 @@
+//! All measurements, one after the other.
+
+use crate::helper::Helper;
+use crate::sink::{Listening, Taken};
+use pubmark_model::units::{Ns, SECOND};
+use pubmark_study::calibration::{Calibration, Identity, SCHEMA};
+use pubmark_study::machine::{self, Ticks};
+use pubmark_study::run::{RunError, failed};
+use pubmark_study::scratch::Scratch;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// How long a helper may take to be ready, or to say its last word.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Files that a process opens beside its connections.
+const OWN_FILES: usize = 200;
+/// The share of its files that a process of the sink is meant to use: which
+/// process a connection goes to is for the kernel's hash to say.
+const FILL: f64 = 0.9;
+
+/// Measures.
+pub struct Calibrator<'a> {
+    /// The `pubmark` program.
+    pub(crate) program: String,
+    /// A relay that runs already, instead of pubmark's own.
+    pub(crate) relay: Option<String>,
+    /// Idle connections that are tried.
+    pub(crate) connections: u32,
+    /// About a quarter of the time.
+    pub(crate) quick: bool,
+    /// Set when the user wants to stop.
+    pub(crate) interrupt: &'a AtomicBool,
+    /// Told what is being measured.
+    pub(crate) say: &'a mut dyn FnMut(&str),
+    pub(crate) scratch: Scratch,
+    pub(crate) position: u64,
+    pub(crate) remarks: Vec<String>,
+}
+
+impl<'a> Calibrator<'a> {
+    /// Prepares: `program` is pubmark itself, `connections` how many idle
+    /// connections are tried (10 at least).
+    pub fn new(
+        program: String,
+        relay: Option<String>,
+        connections: u32,
+        quick: bool,
+        interrupt: &'a AtomicBool,
+        say: &'a mut dyn FnMut(&str),
+    ) -> Result<Calibrator<'a>, RunError> {
+        let scratch = Scratch::create().map_err(|error| failed(format!("no folder for logs: {error}")))?;
+        let connections = connections.max(10);
+        Ok(Calibrator { program, relay, connections, quick, interrupt, say, scratch, position: 0, remarks: Vec::new() })
+    }
+
+    /// A time of a full calibration, or a quarter of it.
+    pub(crate) fn time(&self, full_ns: Ns) -> Ns {
+        if self.quick { full_ns / 4 } else { full_ns }
+    }
+
+    /// Starts a hidden command of pubmark's.
+    pub(crate) fn helper(&self, arguments: &[String]) -> Result<Helper, RunError> {
+        let mut command = vec![self.program.clone()];
+        command.extend_from_slice(arguments);
+        Helper::start(&command)
+    }
+
+    /// Starts a sink for so many connections; where it listens.
+    pub(crate) fn sink(&self, connections: u64) -> Result<(Helper, String), RunError> {
+        let each = (files_for_connections() as f64 * FILL).max(1.0);
+        let processes = (connections as f64 / each).ceil().max(1.0);
+        let mut sink = self.helper(&["sink".into(), "--processes".into(), processes.to_string()])?;
+        let listening: Listening = sink.hear(PATIENCE, self.interrupt)?;
+        Ok((sink, listening.endpoint))
+    }
+
+    /// Ends a sink, and remarks what it could not take.
+    pub(crate) fn drained(&mut self, sink: Helper) -> Result<Taken, RunError> {
+        let taken: Taken = sink.end(PATIENCE)?;
+        if taken.refused + taken.broken > 0 {
+            self.remarks
+                .push(format!("the sink could not take {} connections and ended {}", taken.refused, taken.broken));
+        }
+        Ok(taken)
+    }
+}
+
+/// Connections that one process may hold.
+pub(crate) fn files_for_connections() -> usize {
+    machine::open_files().saturating_sub(OWN_FILES).max(1)
+}
+
+/// Measures everything: about a minute, a quarter of that where it is quick.
+pub fn calibrate(mut how: Calibrator<'_>) -> Result<Calibration, RunError> {
+    let time = jiff::Timestamp::now().to_string();
+    let (ticks, at, own_cpu) = (Ticks::now(), machine::now(), machine::own_cpu());
+    let wake = how.wake()?;
+    let load = Ticks::now().load_since(ticks, machine::now() - at, machine::own_cpu() - own_cpu);
+    let (relay, cost) = how.cost()?;
+    let unthrottled = how.unthrottled()?;
+    let most = how.most()?;
+    let (connections, bytes_per_connection) = how.connections()?;
+    let mut calibration = Calibration {
+        schema: SCHEMA,
+        machine: Identity::here(),
+        time,
+        quick: how.quick,
+        relay,
+        cost,
+        unthrottled,
+        wake,
+        connections,
+        bytes_per_connection,
+        most,
+        load,
+        remarks: how.remarks,
+    };
+    if !calibration.quiet() {
+        calibration.remarks.push(format!(
+            "others kept {:.2} of {} processors busy and the hypervisor took {:.1} %: these figures are of a disturbed machine",
+            load.foreign_cores,
+            load.cores,
+            load.steal * 100.0
+        ));
+    }
+    Ok(calibration)
+}
+
+/// A number of events over a time, a second.
+pub(crate) fn per_s(count: u64, ns: Ns) -> f64 {
+    if ns == 0 { 0.0 } else { count as f64 * SECOND as f64 / ns as f64 }
+}

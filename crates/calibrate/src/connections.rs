@@ -1,0 +1,75 @@
+//! What idle connections cost, and how fast they are opened.
+
+use crate::calibrate::{Calibrator, files_for_connections};
+use crate::ours::Load;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::workload::Rate;
+use pubmark_study::calibration::Connected;
+use pubmark_study::run::RunError;
+
+/// The most that one agent is asked for where the slope is measured.
+const SLOPE: u32 = 10_000;
+/// The same, where it is quick.
+const SLOPE_QUICK: u32 = 2_000;
+const WINDOW: Ns = SECOND;
+const WARMUP: Ns = 100 * MILLISECOND;
+/// Publishers that have nothing to send wait it out, in case they still are to.
+const DRAIN: Ns = 200 * MILLISECOND;
+/// Idle: each publisher has one message in 1,000 s.
+const IDLE: Rate = Rate::PerKilosecond(1);
+
+impl Calibrator<'_> {
+    /// From few connections to many, and the memory that one more takes.
+    pub(crate) fn connections(&mut self) -> Result<(Vec<Connected>, f64), RunError> {
+        let files = u32::try_from(files_for_connections()).unwrap_or(u32::MAX);
+        let most = if self.quick { SLOPE_QUICK } else { SLOPE };
+        // Of one agent: between two agents and one lies more than connections.
+        let many = self.connections.min(most).min(files);
+        let mut sizes = vec![(many / 10).max(1), many];
+        if self.connections > many {
+            sizes.push(self.connections);
+        }
+        let mut all: Vec<Connected> = Vec::new();
+        for (place, wanted) in sizes.into_iter().enumerate() {
+            (self.say)(&format!("{wanted} idle connections"));
+            match self.connect(wanted) {
+                Ok(connected) => all.push(connected),
+                // What this machine cannot hold is a finding, and no reason to lose the others.
+                Err(RunError::Failed(error)) if place > 1 => {
+                    self.remarks.push(format!("{wanted} idle connections: {error}"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let (few, many) = (&all[0], &all[1]);
+        let more = many.opened.saturating_sub(few.opened);
+        let slope = if more > 0 { (many.user_bytes as f64 - few.user_bytes as f64) / more as f64 } else { 0.0 };
+        Ok((all, slope))
+    }
+
+    fn connect(&mut self, wanted: u32) -> Result<Connected, RunError> {
+        let (sink, endpoint) = self.sink(u64::from(wanted))?;
+        let load = Load {
+            publishers: wanted,
+            subscribers: 0,
+            rate: IDLE,
+            payload_bytes: 64,
+            warmup_ns: self.time(WARMUP),
+            window_ns: self.time(WINDOW),
+            drain_ns: DRAIN,
+        };
+        let record = self.play(&endpoint, &load)?;
+        self.drained(sink)?;
+        let connections = record.connections.unwrap_or_default();
+        self.remarks.extend(record.remarks);
+        let per_s = if connections.ramp_s > 0.0 { connections.opened as f64 / connections.ramp_s } else { 0.0 };
+        Ok(Connected {
+            wanted: connections.wanted,
+            opened: connections.opened,
+            agents: record.agents.len() as u32,
+            ramp_s: connections.ramp_s,
+            per_s,
+            user_bytes: record.generator.unwrap_or_default().uss_bytes_median,
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! A process of pubmark's own that helps to measure: the sink, a bare loop,
+//! the relay. It says a line of JSON when it is ready and another when it is
+//! done, and ends when its input does.
+
+use pubmark_study::run::{RunError, failed};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// How often a wait looks for an interrupt.
+const LOOK: Duration = Duration::from_millis(50);
+/// How much of what a helper complained about is repeated.
+const COMPLAINT: u64 = 1_000;
+
+/// A running helper. It is killed when dropped, if it has not ended by then.
+pub struct Helper {
+    what: String,
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Helper {
+    /// Starts a helper.
+    pub fn start(command: &[String]) -> Result<Helper, RunError> {
+        let what = command.iter().skip(1).take(2).cloned().collect::<Vec<_>>().join(" ");
+        let cannot = |error: std::io::Error| failed(format!("`{}` could not be started: {error}", command.join(" ")));
+        let (program, arguments) = command.split_first().ok_or_else(|| failed("a helper without a command"))?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(cannot)?;
+        let (outbox, lines) = channel();
+        if let Some(output) = child.stdout.take() {
+            std::thread::Builder::new()
+                .name(format!("helper {what}"))
+                .spawn(move || {
+                    let mut lines = BufReader::new(output).lines();
+                    while lines.next().and_then(Result::ok).is_some_and(|line| outbox.send(line).is_ok()) {}
+                })
+                .map_err(cannot)?;
+        }
+        Ok(Helper { what, input: child.stdin.take(), child, lines })
+    }
+
+    /// The next thing that it says.
+    pub fn hear<T: DeserializeOwned>(&mut self, within: Duration, interrupt: &AtomicBool) -> Result<T, RunError> {
+        let deadline = Instant::now() + within;
+        loop {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(RunError::Interrupted);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left.min(LOOK)) {
+                Ok(line) => {
+                    return serde_json::from_str(&line)
+                        .map_err(|error| failed(format!("`{}` said {line:?}: {error}", self.what)));
+                }
+                Err(RecvTimeoutError::Timeout) if left > Duration::ZERO => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(failed(format!("`{}` said nothing for {} s", self.what, within.as_secs())));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.obituary()),
+            }
+        }
+    }
+
+    /// Says something to it. One that has gone shows when it is to be heard.
+    pub fn tell(&mut self, words: &impl Serialize) {
+        if let (Some(input), Ok(text)) = (&mut self.input, serde_json::to_string(words)) {
+            let _ = writeln!(input, "{text}").and_then(|()| input.flush());
+        }
+    }
+
+    /// Ends it, and hears its last words.
+    pub fn end<T: DeserializeOwned>(mut self, within: Duration) -> Result<T, RunError> {
+        self.input = None;
+        // Whoever is interrupted here has all but finished.
+        self.hear(within, &AtomicBool::new(false))
+    }
+
+    fn obituary(&mut self) -> RunError {
+        // Its output is closed: it ends now, or is made to.
+        let _ = self.child.kill();
+        let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let mut said = String::new();
+        if let Some(stream) = self.child.stderr.take() {
+            let _ = stream.take(COMPLAINT).read_to_string(&mut said);
+        }
+        let said = said.trim().trim_start_matches("error: ");
+        failed(format!("`{}` ended ({status}): {said}", self.what))
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.input = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

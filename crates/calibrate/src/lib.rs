@@ -1,0 +1,23 @@
+//! What this machine and this generator can do: a null sink that takes
+//! everything and keeps nothing, bare loops that send and receive as a good C
+//! programmer would write them, and pubmark's own agents measured beside them.
+//!
+//! The agents that are measured are the real ones, started and driven by the
+//! coordinator; sink and loops are processes of their own, so that the
+//! kernel's accounts of them hold nothing else.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod bare;
+mod calibrate;
+mod connections;
+mod cost;
+mod helper;
+mod most;
+mod ours;
+pub mod sink;
+mod unthrottled;
+mod wake;
+
+pub use calibrate::{Calibrator, calibrate};
+pub use helper::Helper;

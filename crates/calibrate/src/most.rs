@@ -1,0 +1,95 @@
+//! The most that one agent can offer before it is late by its own doing.
+
+use crate::calibrate::Calibrator;
+use crate::ours::{DRAIN, Load};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::workload::Rate;
+use pubmark_study::calibration::{Attempt, Most};
+use pubmark_study::run::RunError;
+use serde_json::Value;
+
+const CONNECTIONS: u32 = 1_000;
+const PAYLOAD_BYTES: u64 = 64;
+/// Where the search begins, messages a second over all connections.
+const FIRST: u64 = 20_000;
+/// Where it ends, if nothing else ends it.
+const LAST: u64 = 100_000_000;
+/// Steps between the last rate that was kept and the first that was not.
+const STEPS: usize = 3;
+/// The generator's own p99 lag that is too late.
+const BOUND: Ns = MILLISECOND;
+/// Attempts at a rate until it counts as missed: others may have been busy.
+const ATTEMPTS: usize = 2;
+/// The share of what is due that must be sent.
+const SENT: f64 = 0.999;
+const WINDOW: Ns = SECOND;
+const WARMUP: Ns = 200 * MILLISECOND;
+
+impl Calibrator<'_> {
+    /// Doubles the rate until it is missed, and then halves the gap.
+    pub(crate) fn most(&mut self) -> Result<Most, RunError> {
+        let mut most = Most {
+            connections: CONNECTIONS,
+            payload_bytes: PAYLOAD_BYTES,
+            shards: 1,
+            bound_ns: BOUND,
+            ..Most::default()
+        };
+        let (mut kept, mut missed, mut rate) = (0, None, FIRST);
+        while missed.is_none() && rate <= LAST {
+            match self.keeps(rate, &mut most)? {
+                true => (kept, rate) = (rate, rate * 2),
+                false => missed = Some(rate),
+            }
+        }
+        for _ in 0..STEPS {
+            let Some(above) = missed else { break };
+            let middle = kept.midpoint(above);
+            match self.keeps(middle, &mut most)? {
+                true => kept = middle,
+                false => missed = Some(middle),
+            }
+        }
+        (most.per_s, most.missed_per_s) = (kept as f64, missed.map(|rate| rate as f64));
+        Ok(most)
+    }
+
+    /// Whether a rate is kept, at one attempt or another.
+    fn keeps(&mut self, per_s: u64, most: &mut Most) -> Result<bool, RunError> {
+        for _ in 0..ATTEMPTS {
+            if self.offer(per_s, most)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a rate is kept at this attempt.
+    fn offer(&mut self, per_s: u64, most: &mut Most) -> Result<bool, RunError> {
+        (self.say)(&format!("the most that can be offered: {per_s} messages/s?"));
+        let (sink, endpoint) = self.sink(u64::from(CONNECTIONS))?;
+        let load = Load {
+            publishers: CONNECTIONS,
+            subscribers: 0,
+            // So many a second over 1,000 connections is as many in 1,000 s on each.
+            rate: Rate::PerKilosecond(per_s * 1_000 / u64::from(CONNECTIONS)),
+            payload_bytes: PAYLOAD_BYTES,
+            warmup_ns: self.time(WARMUP),
+            window_ns: self.time(WINDOW),
+            drain_ns: DRAIN,
+        };
+        let record = self.play(&endpoint, &load)?;
+        self.drained(sink)?;
+        most.shards = record.applied.get("shards").and_then(Value::as_u64).unwrap_or(1) as u32;
+        let own_lag_p99_ns = record.own_lag_ns.as_ref().map(|lag| lag.p99);
+        let sent = record.counts.sent as f64 >= SENT * record.counts.offered as f64;
+        let kept = sent && own_lag_p99_ns.is_some_and(|late| late <= BOUND);
+        most.attempts.push(Attempt {
+            asked_per_s: per_s as f64,
+            sent_per_s: record.rates.sent_per_s,
+            own_lag_p99_ns,
+            kept,
+        });
+        Ok(kept)
+    }
+}

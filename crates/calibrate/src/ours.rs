@@ -1,0 +1,90 @@
+//! pubmark's own agents, driven by the coordinator as in any study.
+
+use crate::calibrate::Calibrator;
+use pubmark_model::cell::{Cell, Limits};
+use pubmark_model::options::Options;
+use pubmark_model::record::{AgentShare, RunRecord};
+use pubmark_model::setting::{Settings, with_defaults};
+use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::workload::{Extent, Rate, Workload};
+use pubmark_study::registry;
+use pubmark_study::run::{Place, RunError, Stage, failed, make};
+
+/// Connections a second: as fast as it goes.
+const CONNECT_RATE: u32 = 1_000_000;
+
+/// What the agents are to do, beside the defaults of every workload.
+#[derive(Clone, Copy)]
+pub struct Load {
+    /// Publishers.
+    pub publishers: u32,
+    /// Subscribers: as many, or none.
+    pub subscribers: u32,
+    /// Messages a second and publisher.
+    pub rate: Rate,
+    /// Bytes of a message.
+    pub payload_bytes: u64,
+    /// From the start to the window, ns.
+    pub warmup_ns: Ns,
+    /// The window, ns.
+    pub window_ns: Ns,
+    /// How long after it the agents go on, where there is something to wait for, ns.
+    pub drain_ns: Ns,
+}
+
+/// Enough for whatever is still in a relay or a sink.
+pub const DRAIN: Ns = 5 * SECOND;
+
+impl Load {
+    fn workload(&self) -> Result<Workload, RunError> {
+        let defaults = Workload::resolve(&with_defaults(Settings::new()));
+        let defaults = defaults.map_err(|errors| failed(errors.join("; ")))?;
+        Ok(Workload {
+            publishers: self.publishers,
+            subscribers: self.subscribers,
+            rate: self.rate,
+            payload_bytes: self.payload_bytes,
+            connect_rate: CONNECT_RATE,
+            warmup_ns: self.warmup_ns,
+            extent: Extent::TimeNs(self.window_ns),
+            drain_ns: self.drain_ns,
+            ..defaults
+        })
+    }
+}
+
+/// The quantum of every workload that does not say otherwise, ns.
+pub fn default_quantum_ns() -> Ns {
+    Workload::resolve(&with_defaults(Settings::new())).map_or(0, |workload| workload.pacing_quantum_ns)
+}
+
+impl Calibrator<'_> {
+    /// Makes a run against an MQTT endpoint.
+    pub(crate) fn play(&mut self, endpoint: &str, load: &Load) -> Result<RunRecord, RunError> {
+        let system = registry::find("mqtt").ok_or_else(|| failed("the system `mqtt` is not registered"))?;
+        let mut options: Options =
+            system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect();
+        options.insert("endpoint".into(), endpoint.into());
+        let cell = Cell {
+            axes: serde_json::Map::new(),
+            system: system.name.clone(),
+            workload: load.workload()?,
+            limits: Limits::default(),
+            faults: Default::default(),
+            options,
+            skipped: None,
+        };
+        let agent = [self.program.clone(), "agent".into()];
+        let place = Place { repeat: 1, position: self.position };
+        self.position += 1;
+        let mut stage =
+            Stage { agent: &agent, logs: self.scratch.path(), interrupt: self.interrupt, progress: &mut |_, _| {} };
+        make(&cell, system, place, &mut stage)
+    }
+}
+
+/// CPU time of the window of all agents of a side, s.
+pub fn cpu_s(record: &RunRecord, side: &str) -> f64 {
+    let of_side = |agent: &&AgentShare| agent.name.starts_with(side);
+    record.agents.iter().filter(of_side).map(|agent| agent.usage.cpu_s).sum()
+}

@@ -1,0 +1,226 @@
+//! The null sink: the server's side of MQTT, as little of it as clients ask
+//! for. Messages are thrown away; what has to be answered is answered.
+
+mod guest;
+
+use guest::Guest;
+use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, setsockopt, socket, sockopt};
+use pubmark_load::clock;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+/// How much is read at once.
+const READ_BYTES: usize = 256 << 10;
+/// Events taken at once.
+const EVENTS: usize = 512;
+/// Connections taken before others have their turn.
+const ACCEPTS: usize = 256;
+/// How long a client may leave its answers unread.
+const PATIENCE: Ns = 10 * SECOND;
+/// How long is read on after the input has ended, if clients go on sending.
+const LAST: Ns = SECOND;
+/// The pause after a connection could not be taken.
+const PAUSE: Ns = 10 * MILLISECOND;
+/// Numbers of what is no connection.
+const LISTENER: u64 = u64::MAX;
+const INPUT: u64 = u64::MAX - 1;
+
+/// What a sink says first.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Listening {
+    /// Where it listens: `mqtt://127.0.0.1:PORT`.
+    pub endpoint: String,
+}
+
+/// What a sink took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    /// Connections that were opened to it.
+    pub connections: u64,
+    /// Bytes, handshakes included.
+    pub bytes: u64,
+    /// Whole messages.
+    pub messages: u64,
+    /// Times that no connection could be taken for want of files or memory.
+    pub refused: u64,
+    /// Connections that were ended because their client broke the protocol, or
+    /// left its answers unread.
+    pub broken: u64,
+}
+
+impl Taken {
+    /// Adds what another process of the sink took.
+    pub fn add(&mut self, other: &Taken) {
+        self.connections += other.connections;
+        self.bytes += other.bytes;
+        self.messages += other.messages;
+        self.refused += other.refused;
+        self.broken += other.broken;
+    }
+}
+
+/// A socket on loopback that shares its port with others of its kind; port 0
+/// is any that is free. It does not listen yet.
+pub fn reserve(port: u16) -> io::Result<(OwnedFd, u16)> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
+    setsockopt(&socket, sockopt::ReusePort, &true)?;
+    bind(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, port))?;
+    let bound: SockaddrIn = nix::sys::socket::getsockname(socket.as_raw_fd())?;
+    Ok((socket, bound.port()))
+}
+
+/// Listens on a port of loopback.
+pub fn listen(port: u16) -> io::Result<TcpListener> {
+    let (socket, _) = reserve(port)?;
+    nix::sys::socket::listen(&socket, Backlog::MAXCONN)?;
+    Ok(TcpListener::from(socket))
+}
+
+/// The endpoint of a sink that listens there.
+pub fn endpoint(address: SocketAddr) -> String {
+    format!("mqtt://{address}")
+}
+
+struct Sink {
+    epoll: OwnedFd,
+    listener: TcpListener,
+    /// By number of their file.
+    guests: Vec<Option<Guest>>,
+    buffer: Vec<u8>,
+    answers: Vec<u8>,
+    taken: Taken,
+}
+
+/// Takes what comes until `input` ends; what had arrived by then is counted.
+pub fn serve(listener: TcpListener, input: impl AsFd) -> io::Result<Taken> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+    epoll::add(&epoll, &input, epoll::EventData::new_u64(INPUT), epoll::EventFlags::IN)?;
+    let mut sink = Sink {
+        epoll,
+        listener,
+        guests: Vec::new(),
+        buffer: vec![0; READ_BYTES],
+        answers: Vec::new(),
+        taken: Taken::default(),
+    };
+    let mut events: Vec<epoll::Event> = Vec::with_capacity(EVENTS);
+    loop {
+        events.clear();
+        // Without a deadline: the input ends with the process that wants the sink.
+        match epoll::wait(&sink.epoll, rustix::buffer::spare_capacity(&mut events), None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for event in &events {
+            match event.data.u64() {
+                LISTENER => sink.accept(),
+                INPUT if ended(&input) => return Ok(sink.finish()),
+                INPUT => {}
+                guest => {
+                    sink.read(guest as usize);
+                }
+            }
+        }
+    }
+}
+
+fn ended(input: &impl AsFd) -> bool {
+    !matches!(rustix::io::read(input, &mut [0u8; 64]), Ok(1..) | Err(Errno::INTR | Errno::AGAIN))
+}
+
+impl Sink {
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTS {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(_) => {
+                    // The kernel asks again at once: without a pause this would be a busy loop.
+                    self.taken.refused += 1;
+                    clock::sleep_until(clock::now() + PAUSE);
+                    return;
+                }
+            };
+            // Answers are small, and nobody should wait for them.
+            let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
+            let index = stream.as_raw_fd() as usize;
+            let data = epoll::EventData::new_u64(index as u64);
+            if ready.is_err() || epoll::add(&self.epoll, &stream, data, epoll::EventFlags::IN).is_err() {
+                self.taken.refused += 1;
+                continue;
+            }
+            if self.guests.len() <= index {
+                self.guests.resize_with(index + 1, || None);
+            }
+            self.guests[index] = Some(Guest::new(stream.into()));
+            self.taken.connections += 1;
+        }
+    }
+
+    /// Reads once from a connection. Whether there may be more.
+    fn read(&mut self, index: usize) -> bool {
+        let Some(guest) = self.guests.get_mut(index).and_then(Option::as_mut) else { return false };
+        let read = match rustix::io::read(guest.socket(), &mut *self.buffer) {
+            Ok(read @ 1..) => read,
+            Err(Errno::AGAIN) => return false,
+            Err(Errno::INTR) => return true,
+            Ok(0) | Err(_) => {
+                self.guests[index] = None;
+                return false;
+            }
+        };
+        self.taken.bytes += read as u64;
+        self.answers.clear();
+        let took = guest.take(&self.buffer[..read], &mut self.answers);
+        let answered = self.answers.is_empty() || answer(guest.socket(), &self.answers);
+        match took {
+            Ok(messages) => self.taken.messages += messages,
+            Err(_) => self.taken.broken += 1,
+        }
+        self.taken.broken += u64::from(!answered);
+        if took.is_err() || !answered || guest.over() {
+            self.guests[index] = None;
+            return false;
+        }
+        true
+    }
+
+    /// Reads what is there.
+    fn finish(mut self) -> Taken {
+        let until = clock::now() + LAST;
+        self.accept();
+        for index in 0..self.guests.len() {
+            while self.read(index) && clock::now() < until {}
+        }
+        self.taken
+    }
+}
+
+/// Writes an answer. False if the client does not read, or has gone.
+fn answer(socket: &OwnedFd, mut bytes: &[u8]) -> bool {
+    let deadline = clock::now() + PATIENCE;
+    while !bytes.is_empty() {
+        match rustix::io::write(socket, bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                let left = deadline.saturating_sub(clock::now());
+                let timeout = Timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 };
+                let waited = rustix::event::poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timeout));
+                if left == 0 || waited.is_err_and(|error| error != Errno::INTR) {
+                    return false;
+                }
+            }
+            Err(_) => return false,
+        }
+    }
+    true
+}

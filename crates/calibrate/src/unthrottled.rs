@@ -1,0 +1,136 @@
+//! How fast one sender sends when nothing holds it back but the kernel.
+
+use crate::bare::{Done, Go, Ready};
+use crate::calibrate::{Calibrator, PATIENCE, per_s};
+use crate::cost::address;
+use crate::ours::{DRAIN, Load};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::workload::Rate;
+use pubmark_study::calibration::{Compared, Unthrottled};
+use pubmark_study::machine;
+use pubmark_study::run::RunError;
+use std::time::Duration;
+
+/// Publishers: enough that one is writable while others are full.
+const CONNECTIONS: u32 = 10;
+/// Bytes of a message.
+const PAYLOADS: [u64; 2] = [64, 1_000];
+const WINDOW: Ns = SECOND;
+const WARMUP: Ns = 200 * MILLISECOND;
+/// From the word to the instant of the start.
+const LEAD: Ns = 100 * MILLISECOND;
+const REPEATS: usize = 2;
+
+/// Binds this thread, and what it starts, to a processor, as long as it lives.
+struct Bound(Option<CpuSet>);
+
+impl Bound {
+    fn to(cpu: Option<usize>) -> Bound {
+        let me = Pid::from_raw(0);
+        let before = sched_getaffinity(me).ok();
+        let bound = cpu.and_then(|cpu| {
+            let mut one = CpuSet::new();
+            one.set(cpu).and_then(|()| sched_setaffinity(me, &one)).ok()
+        });
+        Bound(bound.and(before))
+    }
+
+    fn holds(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = sched_setaffinity(Pid::from_raw(0), before);
+        }
+    }
+}
+
+impl Calibrator<'_> {
+    /// Agents and the bare loop, by size of the message.
+    pub(crate) fn unthrottled(&mut self) -> Result<Vec<Unthrottled>, RunError> {
+        let cpus = machine::usable_cpus();
+        let pair = (cpus.len() > 1).then(|| (cpus[0], cpus[cpus.len() - 1]));
+        let mut all = Vec::new();
+        for payload_bytes in PAYLOADS {
+            let repeats = if self.quick { 1 } else { REPEATS };
+            let (mut ours, mut bare) = (Vec::new(), Vec::new());
+            let mut pinned = true;
+            for repeat in 1..=repeats {
+                (self.say)(&format!("unthrottled, {payload_bytes} B, {repeat} of {repeats}"));
+                for (figures, agents) in [(&mut ours, true), (&mut bare, false)] {
+                    let (per_s, bound) = self.push(payload_bytes, pair, agents)?;
+                    figures.push(per_s);
+                    pinned &= bound;
+                }
+            }
+            let bytes = |figures: &[f64]| figures.iter().map(|per_s| per_s * payload_bytes as f64).collect();
+            all.push(Unthrottled {
+                connections: CONNECTIONS,
+                payload_bytes,
+                pinned,
+                bytes_per_s: Compared::of(bytes(&ours), bytes(&bare)),
+                messages_per_s: Compared::of(ours, bare),
+            });
+        }
+        Ok(all)
+    }
+
+    /// Messages a second into a sink of its own, and whether each had a
+    /// processor to itself.
+    fn push(
+        &mut self,
+        payload_bytes: u64,
+        pair: Option<(usize, usize)>,
+        agents: bool,
+    ) -> Result<(f64, bool), RunError> {
+        let there = Bound::to(pair.map(|pair| pair.1));
+        let (sink, endpoint) = self.sink(u64::from(CONNECTIONS))?;
+        let mut pinned = there.holds();
+        drop(there);
+        let here = Bound::to(pair.map(|pair| pair.0));
+        pinned &= here.holds();
+        let per_s = if agents {
+            self.push_agents(&endpoint, payload_bytes)?
+        } else {
+            self.push_bare(&endpoint, payload_bytes)?
+        };
+        drop(here);
+        self.drained(sink)?;
+        Ok((per_s, pinned))
+    }
+
+    fn push_agents(&mut self, endpoint: &str, payload_bytes: u64) -> Result<f64, RunError> {
+        let load = Load {
+            publishers: CONNECTIONS,
+            subscribers: 0,
+            rate: Rate::Max,
+            payload_bytes,
+            warmup_ns: self.time(WARMUP),
+            window_ns: self.time(WINDOW),
+            drain_ns: DRAIN,
+        };
+        Ok(self.play(endpoint, &load)?.rates.sent_per_s)
+    }
+
+    fn push_bare(&mut self, endpoint: &str, payload_bytes: u64) -> Result<f64, RunError> {
+        let mut arguments: Vec<String> = vec!["bare".into(), "flood".into(), "--to".into(), address(endpoint)?];
+        for (flag, value) in [
+            ("--connections", u64::from(CONNECTIONS)),
+            ("--payload", payload_bytes),
+            ("--warmup-ns", self.time(WARMUP)),
+            ("--window-ns", self.time(WINDOW)),
+        ] {
+            arguments.extend([flag.into(), value.to_string()]);
+        }
+        let mut sender = self.helper(&arguments)?;
+        let _: Ready = sender.hear(PATIENCE, self.interrupt)?;
+        sender.tell(&Go { start_ns: machine::now() + LEAD });
+        let done: Done = sender.hear(PATIENCE + Duration::from_nanos(WARMUP + WINDOW), self.interrupt)?;
+        Ok(per_s(done.messages, done.wall_ns))
+    }
+}

@@ -1,0 +1,107 @@
+//! How late sleepers wake up: what is in every lag and in every latency.
+
+use crate::calibrate::Calibrator;
+use pubmark_load::clock;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_stats::Histogram;
+use pubmark_study::calibration::Wake;
+use pubmark_study::run::{RunError, failed};
+use rustix::event::Timespec;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+/// Between two wake-ups.
+const STEP: Ns = MILLISECOND;
+const WINDOW: Ns = 2 * SECOND;
+/// How long a reader waits for what does not come.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Calibrator<'_> {
+    /// Measures three kinds of sleepers, one after the other.
+    pub(crate) fn wake(&mut self) -> Result<Wake, RunError> {
+        let count = self.time(WINDOW) / STEP;
+        (self.say)("wake-ups: clock_nanosleep");
+        let nanosleep = on_a_thread(move || Ok(sleep(count, clock::sleep_until)))?;
+        (self.say)("wake-ups: ppoll");
+        let ppoll = on_a_thread(move || Ok(sleep(count, poll_until)))?;
+        (self.say)("wake-ups: a reader");
+        let reader = on_a_thread(move || read(count))?;
+        Ok(Wake { nanosleep_ns: nanosleep.summary(), ppoll_ns: ppoll.summary(), reader_ns: reader.summary() })
+    }
+}
+
+/// On a thread of its own, because timer slack is a thread's.
+fn on_a_thread(work: impl FnOnce() -> io::Result<Histogram> + Send) -> Result<Histogram, RunError> {
+    let measured = thread::scope(|scope| scope.spawn(work).join());
+    let measured = measured.map_err(|_| failed("the thread that measures wake-ups ended"))?;
+    measured.map_err(|error| failed(format!("wake-ups: {error}")))
+}
+
+fn sleep(count: u64, until: impl Fn(Ns)) -> Histogram {
+    clock::exact_timers();
+    let mut late = Histogram::latency();
+    let mut due = clock::now() + STEP;
+    for _ in 0..count {
+        let mut now = clock::now();
+        while now < due {
+            until(due);
+            now = clock::now();
+        }
+        late.record(now - due);
+        // From now: one that comes late does not make the next one late.
+        due = now + STEP;
+    }
+    late
+}
+
+fn poll_until(due: Ns) {
+    let left = due.saturating_sub(clock::now());
+    // An early return is no harm: the caller looks at the clock.
+    let _ = rustix::event::poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: left as i64 }));
+}
+
+/// Time from just before the write until the reader has read, by reader.
+fn read(count: u64) -> io::Result<Histogram> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let mut writer = TcpStream::connect(listener.local_addr()?)?;
+    let (mut reader, _) = listener.accept()?;
+    writer.set_nodelay(true)?;
+    reader.set_read_timeout(Some(PATIENCE))?;
+    let mut late = Histogram::latency();
+    thread::scope(|scope| -> io::Result<()> {
+        let written = scope.spawn(move || -> io::Result<()> {
+            clock::exact_timers();
+            for _ in 0..count {
+                let due = clock::now() + STEP;
+                while clock::now() < due {
+                    clock::sleep_until(due);
+                }
+                writer.write_all(&clock::now().to_le_bytes())?;
+            }
+            Ok(())
+        });
+        for _ in 0..count {
+            let mut stamp = [0; 8];
+            reader.read_exact(&mut stamp)?;
+            late.record(clock::now().saturating_sub(Ns::from_le_bytes(stamp)));
+        }
+        written.join().unwrap_or(Err(io::ErrorKind::Other.into()))
+    })?;
+    Ok(late)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_wake_up_is_counted_and_none_is_early() {
+        assert_eq!(sleep(20, clock::sleep_until).count(), 20);
+        assert_eq!(sleep(20, poll_until).count(), 20);
+        let read = read(20).unwrap();
+        assert_eq!(read.count(), 20);
+        assert!(read.min() > 0, "a message takes time");
+    }
+}

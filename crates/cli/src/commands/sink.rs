@@ -1,0 +1,62 @@
+//! `pubmark sink`: takes everything and keeps nothing. Nobody types it.
+
+use super::raise_open_files;
+use crate::args::SinkArgs;
+use crate::failure::{Code, Failure};
+use crate::output::print;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use pubmark_calibrate::Helper;
+use pubmark_calibrate::sink::{Listening, Taken, endpoint, listen, reserve, serve};
+use pubmark_study::run::RunError;
+use serde::Serialize;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// How long a process of the sink may take to listen, or to count.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Takes what comes until the input ends.
+pub fn sink(args: &SinkArgs) -> Result<Code, Failure> {
+    // Not to outlive whoever wants it, even if the input stays open elsewhere.
+    let _ = set_pdeathsig(Signal::SIGKILL);
+    raise_open_files();
+    let taken = if args.processes > 1 { share(args)? } else { alone(args)? };
+    say(&taken);
+    Ok(Code::Done)
+}
+
+fn say(words: &impl Serialize) {
+    print(&serde_json::to_string(words).unwrap_or_default());
+}
+
+fn alone(args: &SinkArgs) -> Result<Taken, Failure> {
+    let listener = listen(args.port).map_err(|error| Failure::run(format!("cannot listen: {error}")))?;
+    let address = listener.local_addr().map_err(|error| Failure::run(format!("cannot listen: {error}")))?;
+    say(&Listening { endpoint: endpoint(address) });
+    serve(listener, std::io::stdin()).map_err(|error| Failure::run(format!("the sink: {error}")))
+}
+
+/// Several processes on one port, each with an open-file limit of its own.
+fn share(args: &SinkArgs) -> Result<Taken, Failure> {
+    let never = AtomicBool::new(false);
+    let cannot = |error: RunError| Failure::run(error);
+    // Bound and not listening: it keeps the port and takes no connection.
+    let (_held, port) = reserve(args.port).map_err(|error| Failure::run(format!("no free port: {error}")))?;
+    let program = super::program()?;
+    let command = [program, "sink".into(), "--port".into(), port.to_string()];
+    let mut all = Vec::new();
+    for _ in 0..args.processes {
+        let mut one = Helper::start(&command).map_err(cannot)?;
+        let _: Listening = one.hear(PATIENCE, &never).map_err(cannot)?;
+        all.push(one);
+    }
+    say(&Listening { endpoint: endpoint(SocketAddr::from((Ipv4Addr::LOCALHOST, port))) });
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    let mut taken = Taken::default();
+    for one in all {
+        taken.add(&one.end(PATIENCE).map_err(cannot)?);
+    }
+    Ok(taken)
+}
