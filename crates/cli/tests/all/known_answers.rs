@@ -191,8 +191,10 @@ fn compare(run: &Run, truth: &Truth) -> Vec<(Found, String)> {
         let of = |value: &Value| value[name].as_u64().unwrap();
         let (reported, release) = (of(&run.bench.record["latency_ns"]), of(&run.account["release_error_ns"]));
         let (scripted, wake) = (truth.quantile(share), run.wake.value_at(share));
-        let apart = (1.0 - share) / 100.0;
-        let (done, late_wake) = (histogram.value_at(share + apart), run.wake.value_at(1.0 - apart));
+        // Every s gives a bound. Delays that lie apart are bounded by a small one, wake-ups by a large one.
+        let bound = |apart: f64| (histogram.value_at(share + apart), run.wake.value_at(1.0 - apart));
+        let bounds = [0.1, 0.01].map(|part| bound((1.0 - share) * part));
+        let (done, late_wake) = bounds.into_iter().min_by_key(|(done, wake)| done + wake).unwrap();
         let tolerance = (scripted / 100).max(20_000);
         let allowed = (scripted + release + wake).max(done + late_wake) + tolerance;
         let found = match reported {
