@@ -102,6 +102,8 @@ struct Server<'a, S> {
     buffer: Vec<u8>,
     /// Connections that may have more to read.
     again: Vec<usize>,
+    /// Publishers that are not read from until there is room for what they say.
+    held: Vec<usize>,
     /// What has just been handed on, and how many copies of it.
     released: Vec<(Planned, usize)>,
     /// Connections that may speak again at an instant.
@@ -123,7 +125,7 @@ struct World<S> {
     routes: Routes,
     subscribers: u32,
     dirty: Vec<usize>,
-    /// Bytes that wait to be written.
+    /// Bytes that wait to be written, or for acknowledgements.
     pending: usize,
     /// Messages for the client that is just being heard.
     own: Vec<Own>,
@@ -136,9 +138,9 @@ impl<S: Speech> World<S> {
     fn deliver(&mut self, listener: Listener, topic: &[u8], payload: &[u8], qos: u8) {
         match self.clients.get_mut(listener.client) {
             Some(Some(client)) => {
-                let before = client.out.len();
+                let before = client.pending();
                 client.speech.deliver(listener.token, topic, payload, qos, &mut client.out);
-                self.pending += client.out.len() - before;
+                self.pending += client.pending() - before;
                 if !std::mem::replace(&mut client.dirty, true) {
                     self.dirty.push(listener.client);
                 }
@@ -199,6 +201,7 @@ impl<'a, S: Speech> Server<'a, S> {
             events: Vec::with_capacity(EVENTS),
             buffer: vec![0; READ_BYTES],
             again: Vec::new(),
+            held: Vec::new(),
             released: Vec::new(),
             muted: BinaryHeap::new(),
         })
@@ -296,7 +299,7 @@ impl<'a, S: Speech> Server<'a, S> {
             let before = client.pending();
             let flushed = client.flush();
             self.world.pending -= before - client.pending();
-            let over = client.closing && client.pending() == 0;
+            let over = client.closing && client.unwritten() == 0;
             match flushed {
                 Err(_) => self.end(index),
                 // The client closes when it has read what was said.
@@ -326,19 +329,19 @@ impl<'a, S: Speech> Server<'a, S> {
         let muted = self.muted.peek().map(|Reverse((at, _))| *at);
         let due = [self.director.due_ns(), muted].into_iter().flatten().min();
         let left = due.map(|due| due.saturating_sub(now()));
-        let hungry = !self.again.is_empty() && !self.choked();
+        if !self.choked() {
+            self.again.append(&mut self.held);
+        }
         let mut events = std::mem::take(&mut self.events);
         events.clear();
-        let timeout = if hungry { Some(0) } else { left.map(|left| left.saturating_sub(WATCH)) };
+        let timeout = if !self.again.is_empty() { Some(0) } else { left.map(|left| left.saturating_sub(WATCH)) };
         match await_events(&self.epoll, timeout, &mut events) {
             Ok(()) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(failed("epoll")(error)),
         }
-        if !self.choked() {
-            for index in std::mem::take(&mut self.again) {
-                self.read(index, true);
-                self.release();
-            }
+        for index in std::mem::take(&mut self.again) {
+            self.read(index, true);
+            self.release();
         }
         for event in &events {
             match event.data.u64() {
@@ -398,7 +401,8 @@ impl<'a, S: Speech> Server<'a, S> {
 
     fn happened(&mut self, index: usize, flags: epoll::EventFlags) {
         use epoll::EventFlags as Flags;
-        if flags.contains(Flags::OUT) && self.world.clients[index].as_ref().is_some_and(|client| client.pending() > 0) {
+        if flags.contains(Flags::OUT) && self.world.clients[index].as_ref().is_some_and(|client| client.unwritten() > 0)
+        {
             self.mark_dirty(index);
         }
         let over = flags.intersects(Flags::RDHUP | Flags::HUP | Flags::ERR);
@@ -411,10 +415,12 @@ impl<'a, S: Speech> Server<'a, S> {
     /// `over`, its end is there too, and no further event will tell of it.
     fn read(&mut self, index: usize, over: bool) {
         for _ in 0..READS {
-            if self.choked() {
-                break;
-            }
             let Some(mut client) = self.world.clients[index].take() else { return };
+            // Subscribers are always heard: what they acknowledge makes room.
+            if client.subscriber.is_none() && self.choked() {
+                self.world.clients[index] = Some(client);
+                return self.held.push(index);
+            }
             let got = client.read(&mut self.buffer);
             let keep = match got {
                 Ok(None) => {
@@ -446,7 +452,7 @@ impl<'a, S: Speech> Server<'a, S> {
     fn hear(&mut self, client: &mut Client<S>, index: usize, count: usize) -> bool {
         let Server { plain, director, world, buffer, .. } = self;
         let (mut closing, mut subscriber) = (client.closing, client.subscriber);
-        let before = client.out.len();
+        let before = client.pending();
         let mut hub = |ask: Ask<'_>| {
             let mut done = Done { acknowledge: true, listeners: 0 };
             match ask {
@@ -469,9 +475,9 @@ impl<'a, S: Speech> Server<'a, S> {
         };
         let heard = client.hear(&buffer[..count], &mut hub);
         (client.closing, client.subscriber) = (closing, subscriber);
-        world.pending += client.out.len() - before;
+        world.pending += client.pending() - before;
         director.tally.connections.malformed += u64::from(heard.is_err());
-        if (client.pending() > 0 || client.closing) && !std::mem::replace(&mut client.dirty, true) {
+        if (client.unwritten() > 0 || client.closing) && !std::mem::replace(&mut client.dirty, true) {
             world.dirty.push(index);
         }
         heard.is_ok()

@@ -63,4 +63,9 @@ pub trait Speech: Sized {
     /// said now, because the client takes no more unacknowledged, is kept and
     /// said with an acknowledgement's answer.
     fn deliver(&mut self, token: u32, topic: &[u8], payload: &[u8], qos: u8, out: &mut Vec<u8>);
+
+    /// Bytes of payload that are kept so.
+    fn kept_bytes(&self) -> usize {
+        0
+    }
 }

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use pubmark_peer::{Listen, Script, Tally, serve};
+use pubmark_wire::mqtt::server::Connect;
+use pubmark_wire::mqtt::{self, Ack, Publish, Qos, Version, encode};
 use pubmark_wire::nats::{FromClient, FromServer};
 use std::io::{PipeWriter, Read, Write, pipe};
 use std::net::TcpStream;
@@ -19,15 +21,15 @@ struct Peer {
 }
 
 impl Peer {
-    fn start(script: &str) -> Peer {
+    fn start(protocol: Listen, script: &str) -> Peer {
         let script = Script::parse(script).unwrap();
         let (reader, stop) = pipe().unwrap();
         let (say, listening) = channel();
         let thread = std::thread::spawn(move || {
-            serve(Listen::Nats, 0, script, reader.as_fd(), |endpoint| say.send(endpoint.to_owned()).unwrap()).unwrap()
+            serve(protocol, 0, script, reader.as_fd(), |endpoint| say.send(endpoint.to_owned()).unwrap()).unwrap()
         });
         let endpoint = listening.recv_timeout(PATIENCE).unwrap();
-        Peer { address: endpoint.strip_prefix("nats://").unwrap().into(), stop, thread }
+        Peer { address: endpoint.split_once("://").unwrap().1.into(), stop, thread }
     }
 
     fn connect(&self) -> TcpStream {
@@ -86,7 +88,7 @@ fn publish(stream: &mut TcpStream, payload: &[u8]) {
 fn a_slow_subscriber_holds_back_its_publisher() {
     // Twice what the peer holds, with room for the kernel's buffers.
     const MESSAGES: u32 = 2_500;
-    let peer = Peer::start("");
+    let peer = Peer::start(Listen::Nats, "");
     let mut subscriber = peer.subscribe();
     let mut stream = peer.connect();
     let (say, done) = channel();
@@ -114,7 +116,7 @@ fn a_slow_subscriber_holds_back_its_publisher() {
 
 #[test]
 fn who_publishes_to_itself_is_heard_and_who_breaks_the_protocol_is_let_go() {
-    let peer = Peer::start("");
+    let peer = Peer::start(Listen::Nats, "");
     let mut client = peer.subscribe();
     publish(&mut client.stream, b"echo");
     assert!(client.next(|item| matches!(item, FromServer::Message { payload: b"echo", .. })));
@@ -131,7 +133,7 @@ fn who_publishes_to_itself_is_heard_and_who_breaks_the_protocol_is_let_go() {
 
 #[test]
 fn a_subscriber_that_is_gone_gets_no_more() {
-    let peer = Peer::start("delay = { fixed = \"0s\" }");
+    let peer = Peer::start(Listen::Nats, "delay = { fixed = \"0s\" }");
     let mut stays = peer.subscribe();
     let goes = peer.subscribe();
     goes.stream.shutdown(std::net::Shutdown::Both).unwrap();
@@ -142,4 +144,68 @@ fn a_subscriber_that_is_gone_gets_no_more() {
     }
     let tally = peer.end();
     assert_eq!((tally.connections.accepted, tally.counts.messages), (3, 0));
+}
+
+/// What waits for acknowledgements fills the peer as well: these must still be heard.
+#[test]
+fn a_narrow_window_holds_back_its_publisher_and_ends_nowhere() {
+    const MESSAGES: u16 = 1_500;
+    const VERSION: Version = Version::V5;
+    let peer = Peer::start(Listen::Mqtt, "");
+    let connect = |receive_maximum| {
+        let mut bytes = Vec::new();
+        let connect = Connect {
+            client_id: "c",
+            clean_start: true,
+            keep_alive_s: 0,
+            user: None,
+            password: None,
+            will: None,
+            session_expiry_s: 0,
+            receive_maximum,
+        };
+        encode::connect(&mut bytes, VERSION, &connect).unwrap();
+        let mut stream = peer.connect();
+        stream.write_all(&bytes).unwrap();
+        stream
+    };
+    let mut subscriber = connect(1);
+    let mut bytes = Vec::new();
+    encode::subscribe(&mut bytes, VERSION, 1, &[("t", Qos::AtLeastOnce)]).unwrap();
+    subscriber.write_all(&bytes).unwrap();
+    let mut publisher = connect(u16::MAX);
+    let (say, go) = channel::<()>();
+    let publisher = std::thread::spawn(move || {
+        go.recv_timeout(PATIENCE).unwrap();
+        let payload = vec![7; 64 << 10];
+        for id in 1..=MESSAGES {
+            let (qos, payload) = (Qos::AtLeastOnce, payload.as_slice());
+            let mut bytes = Vec::new();
+            let publish = Publish { dup: false, qos, retain: false, topic: "t", id, alias: None, payload };
+            encode::publish(&mut bytes, VERSION, &publish).unwrap();
+            publisher.write_all(&bytes).unwrap();
+        }
+        publisher
+    });
+    let (mut bytes, mut buffer, mut heard) = (Vec::new(), vec![0; 256 << 10], 0);
+    while heard < MESSAGES {
+        let count = subscriber.read(&mut buffer).unwrap();
+        assert!(count > 0, "the peer closed the connection");
+        bytes.extend_from_slice(&buffer[..count]);
+        while let Some((packet, used)) = mqtt::decode(&bytes, VERSION).unwrap() {
+            let mut ack = Vec::new();
+            match packet {
+                mqtt::Packet::Suback { .. } => say.send(()).unwrap(),
+                mqtt::Packet::Publish(publish) => {
+                    heard += 1;
+                    encode::puback(&mut ack, VERSION, Ack { id: publish.id, reason: 0 });
+                }
+                _ => {}
+            }
+            bytes.drain(..used);
+            subscriber.write_all(&ack).unwrap();
+        }
+    }
+    drop(publisher.join().unwrap());
+    assert_eq!(peer.end().relayed, u64::from(MESSAGES));
 }

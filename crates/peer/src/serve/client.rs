@@ -42,9 +42,14 @@ impl<S: Speech> Client<S> {
         }
     }
 
-    /// Bytes that wait to be written.
-    pub fn pending(&self) -> usize {
+    /// Bytes that wait for the kernel to take them.
+    pub fn unwritten(&self) -> usize {
         self.out.len() - self.written
+    }
+
+    /// The same, and those that wait for the client's acknowledgements.
+    pub fn pending(&self) -> usize {
+        self.unwritten() + self.speech.kept_bytes()
     }
 
     /// Writes what the kernel takes.

@@ -30,6 +30,7 @@ pub struct Mqtt {
     unacknowledged: u16,
     next_id: u16,
     waiting: VecDeque<Waiting>,
+    waiting_bytes: usize,
     /// Identifiers, in order, of QoS 2 messages whose PUBREL has not come.
     unreleased: VecDeque<u16>,
 }
@@ -45,6 +46,7 @@ impl Speech for Mqtt {
             unacknowledged: 0,
             next_id: 1,
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
             unreleased: VecDeque::new(),
         }
     }
@@ -75,10 +77,15 @@ impl Speech for Mqtt {
         let granted = Qos::from_number(token as u8).unwrap_or(Qos::AtMostOnce);
         let qos = Qos::from_number(qos).unwrap_or(Qos::AtMostOnce).min(granted);
         if qos > Qos::AtMostOnce && self.unacknowledged >= self.window {
+            self.waiting_bytes += payload.len();
             self.waiting.push_back(Waiting { qos, topic: topic.into(), payload: payload.into() });
             return;
         }
         self.say(qos, topic, payload, out);
+    }
+
+    fn kept_bytes(&self) -> usize {
+        self.waiting_bytes
     }
 }
 
@@ -182,6 +189,7 @@ impl Mqtt {
     fn room(&mut self, out: &mut Vec<u8>) {
         self.unacknowledged = self.unacknowledged.saturating_sub(1);
         if let Some(Waiting { qos, topic, payload }) = self.waiting.pop_front() {
+            self.waiting_bytes -= payload.len();
             self.say(qos, &topic, &payload, out);
         }
     }
@@ -321,6 +329,7 @@ mod tests {
         for payload in [b"1", b"2", b"3"] {
             mqtt.deliver(1, b"t", payload, 2, &mut out);
         }
+        assert_eq!(mqtt.kept_bytes(), 1);
         let mut payloads = Vec::new();
         let mut done = 0;
         while let Some((mqtt::Packet::Publish(publish), used)) = decode(&out[done..], version).unwrap() {
@@ -333,6 +342,7 @@ mod tests {
         let answer = say(&mut mqtt, &ack, true, &mut Vec::new());
         let Some((mqtt::Packet::Publish(publish), _)) = decode(&answer, version).unwrap() else { panic!("{answer:?}") };
         assert_eq!((publish.id, publish.payload), (3, &b"3"[..]));
+        assert_eq!(mqtt.kept_bytes(), 0);
     }
 
     #[test]
