@@ -69,8 +69,9 @@ impl Judge {
 /// `obituary` says why the server ended before it was told to.
 pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Option<String>) -> Verdict {
     let unlimited = record.workload.rate == Rate::Max;
-    let broker = record.connections.is_some();
-    let part = if broker { Part::Server } else { Part::Library };
+    // Not every agent counts the connections to its server.
+    let served = record.connections.is_some() || record.deployment.is_some();
+    let part = if served { Part::Server } else { Part::Library };
     let mut judge = Judge { verdict: Verdict::default(), part, asked: !record.faults.is_empty() };
 
     judge.against(Reason::ServerDied, obituary);

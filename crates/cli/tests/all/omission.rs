@@ -71,21 +71,22 @@ impl Stall {
         assert!((0.97..1.10).contains(&(found / p99)), "p99 {found} s, {p99} s expected: {what}");
     }
 
-    /// Messages that may have been late for the machine's sake: those of slices
-    /// before the stall in which any was, and the same again after it.
+    /// Messages that may have been late for the machine's sake: all of slices
+    /// apart from the stall in which any was, and as many within its own slices.
     fn noise(&self) -> f64 {
-        let series = &self.bench.record["series"];
+        let (series, event) = (&self.bench.record["series"], &self.bench.record["fault_log"][0]);
         let slice_ns = series["slice_ns"].as_f64().unwrap();
-        let at_ns = self.bench.record["fault_log"][0]["at_ns"].as_f64().unwrap();
         let slices = |name: &str| -> Vec<f64> {
             series[name].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
         };
-        let before = (at_ns / slice_ns) as usize;
         let (delivered, longest) = (slices("delivered"), slices("latency_max_ns"));
-        let late = |slice: &usize| longest[*slice] > 0.010 * SECOND;
-        let early: f64 = (0..before).filter(late).map(|slice| delivered[slice]).sum();
-        let rest = (longest.len() - before) as f64 / before as f64;
-        early * (1.0 + rest)
+        let slice_of = |field: &str| (event[field].as_f64().unwrap() / slice_ns) as usize;
+        // What was held up is handed over in the slice after it, at the latest.
+        let stall = slice_of("at_ns")..=slice_of("until_ns") + 1;
+        let apart: Vec<usize> = (0..longest.len()).filter(|slice| !stall.contains(slice)).collect();
+        let late: f64 =
+            apart.iter().filter(|slice| longest[**slice] > 0.010 * SECOND).map(|slice| delivered[*slice]).sum();
+        late * longest.len() as f64 / apart.len() as f64
     }
 
     fn reasons(&self) -> Vec<&str> {

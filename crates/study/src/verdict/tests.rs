@@ -42,6 +42,14 @@ fn a_silence_is_the_servers_while_all_agents_ran() {
     assert_eq!(verdict.notes[0].part, Part::Server);
     let says = "the server delivered nothing to a subscriber for 1.000 s, from 5.000 s into the window, while all agents ran (3";
     assert!(verdict.notes[0].evidence.starts_with(says), "{:?}", verdict.notes);
+    let part = |served: bool| {
+        let verdict = judged("none", |record| {
+            (record.stalls, record.connections) = (SILENCE, None);
+            record.deployment = served.then(Default::default);
+        });
+        verdict.notes[0].part
+    };
+    assert_eq!((part(true), part(false)), (Part::Server, Part::Library));
 }
 
 #[test]
