@@ -4,7 +4,7 @@ use crate::calibrate::{Calibrator, files_for_connections};
 use crate::ours::Load;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
-use pubmark_study::calibration::Connected;
+use pubmark_study::calibration::{self, Connected};
 use pubmark_study::run::RunError;
 
 /// The most that one agent is asked for where the slope is measured.
@@ -61,7 +61,9 @@ impl Calibrator<'_> {
         let record = self.play(&endpoint, &load)?;
         self.drained(sink)?;
         let connections = record.connections.unwrap_or_default();
-        self.remarks.extend(record.remarks);
+        // That the calibration before this one cannot be read is no longer of interest.
+        let stale = calibration::remark();
+        self.remarks.extend(record.remarks.into_iter().filter(|remark| Some(remark) != stale.as_ref()));
         let per_s = if connections.ramp_s > 0.0 { connections.opened as f64 / connections.ramp_s } else { 0.0 };
         Ok(Connected {
             wanted: connections.wanted,
