@@ -23,8 +23,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long client threads may take to end after a stop.
+/// How long client threads may take to end after a stop …
 const JOIN: Duration = Duration::from_secs(5);
+/// … and each client to take leave of its server.
+const JOIN_EACH: Duration = Duration::from_micros(500);
 /// How long the agent may take to end after its coordinator is gone.
 const ORPHAN: Duration = Duration::from_secs(2);
 /// How often an orphaned agent tries to remove its scratch folder.
@@ -137,6 +139,7 @@ struct Troupe {
     sending: usize,
     undrained: usize,
     running: usize,
+    clients: u32,
     totals: Vec<PublisherTotal>,
     outcomes: Vec<Outcome>,
     sampler: Option<Sampler>,
@@ -258,6 +261,7 @@ impl<W: Write> Agent<W> {
             sending: 0,
             undrained: 0,
             running: jobs.len(),
+            clients: prepare.clients.len() as u32,
             totals: Vec::new(),
             outcomes: Vec::new(),
             sampler: None,
@@ -394,7 +398,9 @@ impl<W: Write> Agent<W> {
 
     /// Waits until every client thread has handed in what it measured.
     fn gather(&mut self) -> std::io::Result<()> {
-        let deadline = Instant::now() + JOIN;
+        let clients = if let Some(Cast::Threads(troupe)) = &self.troupe { troupe.clients } else { 0 };
+        let patience = JOIN + JOIN_EACH * clients;
+        let deadline = Instant::now() + patience;
         loop {
             let running = match &self.troupe {
                 Some(Cast::Threads(troupe)) => troupe.running,
@@ -410,7 +416,7 @@ impl<W: Write> Agent<W> {
                     return self.complain(
                         format!(
                             "{running} clients did not end within {} s of the stop: a library call hangs",
-                            JOIN.as_secs()
+                            patience.as_secs()
                         ),
                         true,
                     );

@@ -13,7 +13,8 @@ fn to_ns(time: TimeSpec) -> Ns {
 /// CLOCK_MONOTONIC now, ns.
 #[inline]
 pub fn now() -> Ns {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map(to_ns).unwrap_or_default()
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as Ns * SECOND + time.tv_nsec as Ns
 }
 
 /// CPU time of all threads of this process, ns.

@@ -245,14 +245,14 @@ impl<'a, S: Session> Shard<'a, S> {
     }
 
     fn run(&mut self) -> Result<Outcome, String> {
+        let mut now = clock::now();
         while !self.crew.control.stopped() {
-            let now = clock::now();
             let mut wake = (now + TICK).min(self.ramp(now)?).min(self.bring_back(now));
             if self.ramp.settled {
                 wake = wake.min(self.work(now)?);
             }
             self.keep_alive(now);
-            self.wait(wake)?;
+            now = self.wait(wake, now)?;
         }
         self.take_leave();
         Ok(self.outcome())
@@ -377,10 +377,12 @@ impl<'a, S: Session> Shard<'a, S> {
         }
     }
 
-    /// Waits for something to happen, until `wake` at the latest, and sees to it.
-    fn wait(&mut self, wake: Ns) -> Result<(), String> {
+    /// Waits for something to happen, until `wake` at the latest, and sees to
+    /// it. The time after it.
+    fn wait(&mut self, wake: Ns, now: Ns) -> Result<Ns, String> {
         let spinning = self.workload.pacing == Pacing::Spin && self.publishes() && self.window.is_some();
-        let now = clock::now();
+        // What was sent since then took its time.
+        let now = if self.publishes() { clock::now() } else { now };
         let left = if spinning || !self.again.is_empty() { 0 } else { wake.saturating_sub(now) };
         let mut events = std::mem::take(&mut self.events);
         events.clear();
@@ -389,8 +391,9 @@ impl<'a, S: Session> Shard<'a, S> {
             Ok(()) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(format!("epoll: {error}")),
         }
+        let woke = if self.publishes() { clock::now() } else { now };
         if left > 0 {
-            self.woke_ns = clock::now();
+            self.woke_ns = woke;
         }
         // What has come meanwhile may be the first that is due.
         if !self.publishes() && self.ramp.settled {
@@ -398,6 +401,7 @@ impl<'a, S: Session> Shard<'a, S> {
         }
         let spare = std::mem::take(&mut self.again_spare);
         let mut again = std::mem::replace(&mut self.again, spare);
+        let idle = again.is_empty() && events.is_empty();
         for index in again.drain(..) {
             self.read(index as usize, false)?;
         }
@@ -411,7 +415,7 @@ impl<'a, S: Session> Shard<'a, S> {
             }
         }
         self.events = events;
-        Ok(())
+        Ok(if idle && self.publishes() { woke } else { clock::now() })
     }
 
     /// Waits for events, for `left` ns at the most. epoll counts milliseconds
@@ -439,7 +443,11 @@ impl<'a, S: Session> Shard<'a, S> {
         if over || flags.contains(Flags::IN) {
             self.read(index, over)?;
         }
-        if flags.contains(Flags::OUT) {
+        // Edges are told together: with each arrival comes that there is room.
+        let connection = &self.connections[index];
+        if flags.contains(Flags::OUT)
+            && (connection.blocked || connection.has_pending() || connection.state == State::Resending)
+        {
             let flushed = self.connections[index].flush();
             if matches!(flushed, Ok(true)) {
                 match self.connections[index].state {

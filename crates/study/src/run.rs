@@ -26,6 +26,8 @@ use std::time::Duration;
 
 /// How long an agent may take to say hello, or to hand in its result.
 const ANSWER: Ns = 10 * SECOND;
+/// How long each client may take to take leave of a server.
+const LEAVE: Ns = MILLISECOND;
 /// From the word `start` to the instant of the start.
 const LEAD: Ns = 100 * MILLISECOND;
 /// How long a run whose end is a count may go without sending anything.
@@ -223,7 +225,8 @@ impl Play {
             matches!(event, Event::Drained {}).then_some(())
         })?;
         self.tell_all(&Command::Stop {});
-        let results = self.each("hand in its result", ANSWER, stage, |event| match event {
+        let clients = Ns::from(workload.publishers) + Ns::from(workload.subscribers);
+        let results = self.each("hand in its result", ANSWER + clients * LEAVE, stage, |event| match event {
             Event::Result(result) => Some(*result),
             _ => None,
         })?;

@@ -11,7 +11,8 @@ mod websocket;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
 };
-use std::io::{self, ErrorKind, Read, Write};
+use rustix::net::{RecvFlags, SendFlags};
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 pub use tls::TlsDial;
@@ -146,7 +147,11 @@ impl Wire {
     #[inline]
     fn read(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
         match self {
-            Wire::Plain(stream) => stream.read(into).map(|count| (count, count == into.len())),
+            // Not by the C library, whose calls are points of cancellation.
+            Wire::Plain(stream) => {
+                let count = rustix::net::recv(stream, &mut *into, RecvFlags::empty())?.0;
+                Ok((count, count == into.len()))
+            }
             Wire::Tls(tls) => tls.read(into),
         }
     }
@@ -154,7 +159,7 @@ impl Wire {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Wire::Plain(stream) => stream.write(bytes),
+            Wire::Plain(stream) => Ok(rustix::net::send(stream, bytes, SendFlags::NOSIGNAL)?),
             Wire::Tls(tls) => tls.write(bytes),
         }
     }

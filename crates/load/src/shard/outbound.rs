@@ -292,7 +292,8 @@ impl<S: Session> Shard<'_, S> {
         if let Some(recorder) = &mut outbound.recorder {
             client.accepted(recorder, began, ended);
         }
-        let due = client.due_ns(window);
+        // Behind the window nothing is due: who has sent all says so at its end.
+        let due = client.due_ns(window).min(window.to_ns.unwrap_or(Ns::MAX));
         self.settle(index, written);
         (ended, Some(due))
     }
