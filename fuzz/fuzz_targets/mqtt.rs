@@ -22,7 +22,8 @@ fn settings(flags: u8) -> <Mqtt as Session>::Settings {
     let mut options: Options = defaults.collect();
     options.insert("mqtt_version".into(), (if flags & 1 == 0 { "3.1.1" } else { "5" }).into());
     let endpoint = Endpoint::parse("mqtt://user:password@localhost").unwrap();
-    let terms = Terms { endpoint: &endpoint, qos: (flags >> 1 & 3).min(2), durable: flags & 8 != 0, options: &options };
+    let (qos, durable, reconnect) = ((flags >> 1 & 3).min(2), flags & 8 != 0, flags & 32 != 0);
+    let terms = Terms { endpoint: &endpoint, qos, durable, reconnect, options: &options };
     Mqtt::settings(&terms).unwrap()
 }
 

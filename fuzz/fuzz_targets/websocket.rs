@@ -18,10 +18,7 @@ fn play(well: bool, said: &[u8], piece_bytes: usize) -> (Vec<u8>, usize, bool) {
     let mut socket = WebSocket::new(&dial).unwrap();
     let request = std::str::from_utf8(socket.waiting()).unwrap();
     let key = request.split("Sec-WebSocket-Key: ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
-    let accept = digest(
-        &SHA1_FOR_LEGACY_USE_ONLY,
-        format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11").as_bytes(),
-    );
+    let accept = digest(&SHA1_FOR_LEGACY_USE_ONLY, format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11").as_bytes());
     let head = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Accept: {}\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n",

@@ -1,26 +1,29 @@
-//! Sends as fast as the sockets take it: blocks of ready messages, one
-//! connection after another.
+//! Sends as fast as the sockets take it: many ready messages with one vectored
+//! write, one connection after another.
 
 use super::{Done, Edges, Message, Plan, open};
 use pubmark_load::clock;
 use pubmark_model::units::{MILLISECOND, Ns};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use std::io::IoSlice;
 
-/// A block of messages is about so long, as the agents' is.
+/// About so much goes into one write, as the agents' messages do.
 const BLOCK_BYTES: usize = 64 << 10;
+/// The most parts that one write may have.
+const PARTS: usize = 1_024;
 /// The longest wait for room: the window's end is looked for this often.
 const TICK: Ns = 50 * MILLISECOND;
 
 /// Opens the connections, calls `begin` for the instant of the start, and sends.
 pub fn flood(plan: &Plan, begin: impl FnOnce() -> Result<Ns, String>) -> Result<Done, String> {
     let message = Message::new(plan)?.bytes;
-    let block = message.repeat((BLOCK_BYTES / message.len()).max(1));
+    let mut parts = vec![IoSlice::new(&message); (BLOCK_BYTES / message.len()).clamp(1, PARTS)];
     let (streams, handshakes) = open(plan, false)?;
     for stream in &streams {
         stream.set_nonblocking(true).map_err(|error| error.to_string())?;
     }
-    // How far into the block each connection has come: it goes on there.
+    // How far into a message each connection has come: it goes on there.
     let mut places = vec![0; streams.len()];
     let start_ns = begin()?;
     clock::exact_timers();
@@ -34,10 +37,11 @@ pub fn flood(plan: &Plan, begin: impl FnOnce() -> Result<Ns, String>) -> Result<
     'window: loop {
         let mut full = true;
         for (index, (stream, place)) in streams.iter().zip(&mut places).enumerate() {
-            match rustix::io::write(stream, &block[*place..]) {
+            parts[0] = IoSlice::new(&message[*place..]);
+            match rustix::io::writev(stream, &parts) {
                 Ok(written) => {
                     bytes += written as u64;
-                    *place = (*place + written) % block.len();
+                    *place = (*place + written) % message.len();
                     full = false;
                 }
                 Err(Errno::AGAIN | Errno::INTR) => {}
