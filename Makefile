@@ -83,6 +83,7 @@ deps-dev:
 
 bench: deps-dev deps-test
 	cargo bench --locked -p pubmark
+	cargo bench --locked -p pubmark-load --bench recording
 
 # What cargo-fuzz would do, by hand: the coverage that libFuzzer steers by, and
 # a stable compiler that is told to allow it.
