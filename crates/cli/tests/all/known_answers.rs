@@ -32,11 +32,11 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// A running peer. It ends with the value.
-struct Peer {
+pub struct Peer {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    endpoint: String,
+    pub endpoint: String,
 }
 
 impl Peer {
@@ -47,7 +47,7 @@ impl Peer {
         Peer::spawn(&mut command)
     }
 
-    fn spawn(command: &mut Command) -> Peer {
+    pub fn spawn(command: &mut Command) -> Peer {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (say, lines) = channel();

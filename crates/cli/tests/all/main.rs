@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod brokers;
+mod chaos;
 mod errors;
 mod faults;
 mod heavy;
