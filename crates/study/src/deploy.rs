@@ -171,6 +171,15 @@ impl Deployed {
         started.usage.as_ref().map_or(0, |usage| (usage.usage.cpu_s * SECOND as f64) as Ns)
     }
 
+    /// How late an edge of the window was looked at, at worst, ns; to be asked
+    /// when the watch has ended.
+    pub fn late_ns(&self) -> Ns {
+        match self {
+            Deployed::Started(started) => started.usage.as_ref().map_or(0, |usage| usage.late_ns),
+            _ => 0,
+        }
+    }
+
     /// Why it ended, if it has.
     pub fn obituary(&mut self) -> Option<String> {
         match self {

@@ -12,12 +12,14 @@ mod disturber;
 mod tree;
 
 use crate::known_answers::Peer;
-use crate::support::{Place, pubmark};
+use crate::support::{Place, bench_arguments, pubmark, wait_for};
 use checks::Attempt;
 use disturber::{Disturber, Phase, pass};
-use pubmark_model::record::RunRecord;
+use nix::sys::signal::Signal;
+use pubmark_model::record::{Reason, RunRecord};
 use pubmark_model::units::MILLISECOND;
 use pubmark_study::machine;
+use pubmark_study::server::processes;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::process::{Child, ExitStatus, Stdio};
@@ -174,6 +176,32 @@ fn no_record_is_wrong_whatever_befalls_it() {
     }
     chaos.complete(&mut disturber);
     tell(&disturber, &chaos.attempts);
+}
+
+#[test]
+fn a_coordinator_that_misses_the_windows_end_says_so() {
+    let place = Place::new();
+    let arguments = bench_arguments(&["kernel", "--transport", "tcp", "--duration", "2s"]);
+    let mut coordinator =
+        Coordinator(place.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let pid = coordinator.0.id() as i32;
+    let agents = wait_for("the window", || {
+        let members = tree::below(pid);
+        let on = members.iter().filter(|member| member.process.told_to_start().is_some()).count();
+        (on == 2).then_some(members)
+    });
+    processes::signal(pid, Signal::SIGSTOP);
+    wait_for("the window's end", || agents.iter().all(|agent| agent.process.told_to_start().is_none()).then_some(()));
+    // What follows is longer than a tenth of the window.
+    pass(machine::now() + 500 * MILLISECOND);
+    processes::signal(pid, Signal::SIGCONT);
+    wait_for("the coordinator's end", || coordinator.0.try_wait().unwrap());
+    let records = checks::records(&place.path("r").join("runs.jsonl"));
+    assert_eq!(records[0].error, None);
+    assert!(books::has(&records[0], Reason::NoisyMachine), "{:?}", records[0].verdict);
+    assert!(records[0].machine.late_ns >= 500 * MILLISECOND, "{:?}", records[0].machine);
+    checks::assert_books(&records);
+    place.assert_swept();
 }
 
 /// What was done, and when in a run.

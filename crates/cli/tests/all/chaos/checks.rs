@@ -142,7 +142,10 @@ impl Attempt {
             };
             match (event.act, event.role) {
                 (Act::Stop, Role::Agent) if stood_still(event, record) => told(0, Reason::GeneratorSaturated),
-                (Act::Stop, Role::Coordinator) if missed_an_edge(event, record) => told(1, Reason::NoisyMachine),
+                (Act::Stop, Role::Coordinator) if missed_an_edge(event, record) => {
+                    assert!(record.machine.late_ns > record.window_ns / 10, "{event:?}: {:?}", record.machine);
+                    told(1, Reason::NoisyMachine);
+                }
                 (Act::Kill, Role::Server) if event.noticed => told(2, Reason::ServerDied),
                 (Act::Kill, Role::Agent) if in_window(event, record) => {
                     panic!("its agent was killed, and yet it was made: {event:#?}")

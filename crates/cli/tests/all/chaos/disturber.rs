@@ -10,6 +10,8 @@ use std::time::Duration;
 /// How long a killed server's agents are watched: as long as one of them
 /// lives, the coordinator has not asked yet whether the server does.
 const SURVIVED: Ns = 200 * MILLISECOND;
+/// The longest that a moment is waited for.
+const LONGEST: Ns = 2_000 * MILLISECOND;
 /// How often it is looked whether something has changed.
 const LOOK: Ns = 5 * MILLISECOND;
 
@@ -79,6 +81,18 @@ pub struct Disturber {
     started: Option<u64>,
 }
 
+fn in_window(coordinator: Process) -> bool {
+    tree::below(coordinator.pid).iter().any(|member| member.process.told_to_start().is_some())
+}
+
+/// Waits while something holds and the coordinator lives, but not for long.
+fn linger(coordinator: Process, holds: impl Fn() -> bool) {
+    let give_up_ns = machine::now() + LONGEST;
+    while coordinator.lives() && machine::now() < give_up_ns && holds() {
+        pass(machine::now() + LOOK);
+    }
+}
+
 /// Lets time go by.
 pub fn pass(until_ns: Ns) {
     while machine::now() < until_ns {
@@ -94,20 +108,22 @@ impl Disturber {
     /// Waits for a random moment of a coordinator's life, and does something.
     pub fn disturb(&mut self, coordinator: Process) {
         let known: Vec<Process> = tree::below(coordinator.pid).iter().map(|member| member.process).collect();
-        if self.random.one_in(3) {
-            // Just when something is started or has ended.
-            let give_up_ns = machine::now() + 1_500 * MILLISECOND;
-            let same = || tree::below(coordinator.pid).iter().map(|member| member.process).eq(known.iter().copied());
-            while coordinator.lives() && machine::now() < give_up_ns && same() {
-                pass(machine::now() + LOOK);
+        let same = || tree::below(coordinator.pid).iter().map(|member| member.process).eq(known.iter().copied());
+        match self.random.between(0, 3) {
+            // Just when something is started or has ended,
+            0 => linger(coordinator, same),
+            // when a window ends,
+            1 => {
+                linger(coordinator, || !in_window(coordinator));
+                linger(coordinator, || in_window(coordinator));
             }
-            pass(machine::now() + self.random.between(0, 60) * MILLISECOND);
-        } else {
-            let until_ns = machine::now() + self.random.between(20, 2_000) * MILLISECOND;
-            while coordinator.lives() && machine::now() < until_ns {
-                pass(until_ns.min(machine::now() + 20 * MILLISECOND));
+            // or at any time.
+            _ => {
+                let until_ns = machine::now() + self.random.between(20, 1_500) * MILLISECOND;
+                linger(coordinator, || machine::now() < until_ns);
             }
         }
+        pass(machine::now() + self.random.between(0, 60) * MILLISECOND);
         if coordinator.lives() {
             self.act(coordinator, None);
         }
