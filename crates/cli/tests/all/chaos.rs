@@ -198,10 +198,37 @@ fn a_coordinator_that_misses_the_windows_end_says_so() {
     wait_for("the coordinator's end", || coordinator.0.try_wait().unwrap());
     let records = checks::records(&place.path("r").join("runs.jsonl"));
     assert_eq!(records[0].error, None);
+    assert_books_find_mistakes(&records[0]);
     assert!(books::has(&records[0], Reason::NoisyMachine), "{:?}", records[0].verdict);
     assert!(records[0].machine.late_ns >= 500 * MILLISECOND, "{:?}", records[0].machine);
     checks::assert_books(&records);
     place.assert_swept();
+}
+
+/// Books that are in order in a true record are not in a changed one.
+fn assert_books_find_mistakes(record: &RunRecord) {
+    type Change = fn(&mut RunRecord);
+    let changes: [Change; 14] = [
+        |record| record.counts.sent -= 1,
+        |record| record.counts.offered += 2,
+        |record| record.counts.delivered += 1,
+        |record| record.counts.lost += 1,
+        |record| record.counts.acked += 1,
+        |record| record.counts.late += 1,
+        |record| record.counts.corrupted += 1,
+        |record| record.rates.delivered_per_s *= 1.001,
+        |record| record.series.delivered[0] += 1,
+        |record| record.latency_ns.as_mut().unwrap().p99 += 1_000_000,
+        |record| record.histograms.latency = record.histograms.own_lag.clone(),
+        |record| record.agents[0].pauses.count = 1,
+        |record| record.verdict.valid = true,
+        |record| record.error = Some("no run".into()),
+    ];
+    for (index, change) in changes.iter().enumerate() {
+        let mut changed = record.clone();
+        change(&mut changed);
+        assert!(!books::adds_up(&changed).is_empty(), "change {index} is not found");
+    }
 }
 
 /// What was done, and when in a run.

@@ -120,13 +120,14 @@ impl Attempt {
     }
 
     /// Whether somebody was left to remove folders and control groups. Of a
-    /// coordinator that was killed together with its keeper or its agents, the
-    /// next one does.
+    /// coordinator that was killed, or interrupted twice, together with its
+    /// keeper or its agents, the next one does.
     pub fn tidies_up(&self) -> bool {
         let last = self.events.last().and_then(|event| event.position);
         let killed = |event: &Event| event.act == Act::Kill && event.position == last;
         let helpers = self.events.iter().any(|event| killed(event) && event.role != Role::Coordinator);
-        self.status.code().is_some() || !helpers
+        let asked = self.events.iter().filter(|event| matches!(event.act, Act::Interrupt(_))).count();
+        self.status.code().is_some() && asked < 2 || !helpers
     }
 
     /// The records of this attempt say what happened in it.

@@ -131,7 +131,8 @@ impl Disturber {
 
     /// One act; while a process is stopped there may be another, to others.
     fn act(&mut self, coordinator: Process, stopped: Option<Role>) {
-        let (act, role) = match self.random.between(0, 100) {
+        let (act, role) = match self.random.between(0, 102) {
+            100.. => return self.kill_all(coordinator),
             0..6 => (Act::Kill, Role::Coordinator),
             6..10 => (Act::Interrupt(Signal::SIGINT), Role::Coordinator),
             10..14 => (Act::Interrupt(Signal::SIGTERM), Role::Coordinator),
@@ -157,11 +158,34 @@ impl Disturber {
         let phase = self.phase(&members, position);
         match act {
             Act::Stop => self.stop(coordinator, target, role, position, phase),
-            Act::Kill => self.kill(&members, target, role, position, phase, stopped),
+            Act::Kill => {
+                self.kill(&members, target, role, position, phase, stopped);
+                if stopped.is_none() && self.random.one_in(5) {
+                    self.act(coordinator, Some(role));
+                }
+            }
             Act::Interrupt(signal) => {
                 send(target, signal);
                 self.note(act, role, position, phase, machine::now());
+                if self.random.one_in(3) {
+                    // Who asks twice wants no order.
+                    pass(machine::now() + self.random.between(0, 30) * MILLISECOND);
+                    send(target, signal);
+                    self.note(act, role, position, phase, machine::now());
+                }
             }
+        }
+    }
+
+    /// As where the machine runs out of memory: at one blow.
+    fn kill_all(&mut self, coordinator: Process) {
+        let members = tree::below(coordinator.pid);
+        let position = members.iter().find_map(|member| member.position);
+        let phase = self.phase(&members, position);
+        let all = members.iter().map(|member| (member.process, member.role));
+        for (process, role) in all.chain([(coordinator, Role::Coordinator)]) {
+            send(process, Signal::SIGKILL);
+            self.note(Act::Kill, role, position, phase, machine::now());
         }
     }
 
