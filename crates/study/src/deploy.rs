@@ -124,6 +124,11 @@ impl Deployed {
         Ok(Deployed::Started(Box::new(Started { server, deployment, version, sampler: None, usage: None })))
     }
 
+    /// Whether there is a keeper, which removes the run's folder at the end.
+    pub fn keeps(&self) -> bool {
+        matches!(self, Deployed::Started(_))
+    }
+
     /// Where clients connect to.
     pub fn endpoint(&self) -> Option<&str> {
         match self {

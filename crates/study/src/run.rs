@@ -86,14 +86,14 @@ pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -
     let mut deployed = match Deployed::begin(cell, system, place, stage, &scratch) {
         Ok(deployed) => deployed,
         Err(error) => {
-            play.end();
+            play.end(&scratch, false);
             return Err(error);
         }
     };
     let played = play.run(cell, system, &scratch, stage, &mut deployed);
     match played {
-        Err(RunError::Interrupted) => play.end(),
-        _ => play.agents.iter_mut().for_each(Agent::finish),
+        Ok(_) | Err(RunError::Interrupted) => play.end(&scratch, deployed.keeps()),
+        Err(RunError::Failed(_)) => play.agents.iter_mut().for_each(Agent::finish),
     }
     // Why the server went says more than what its clients made of it.
     let obituary = deployed.obituary();
@@ -230,13 +230,17 @@ impl Play {
         if let Some(total) = results.iter().flat_map(|result| &result.publishers).find(|total| !total.adds_up()) {
             return Err(failed(format!("an agent's result says what cannot be: {total:?}")));
         }
-        self.tell_all(&Command::Exit {});
         let names = self.agents.iter().map(|agent| agent.name.clone());
         Ok(names.zip(results).collect())
     }
 
-    /// Ends agents that have nothing to play.
-    fn end(&mut self) {
+    /// Ends agents that have nothing more to play. One that is told to exit
+    /// removes no folder: unless a keeper does, it is removed before, so that
+    /// there is no moment at which nobody would.
+    fn end(&mut self, scratch: &Scratch, kept: bool) {
+        if !kept {
+            scratch.remove();
+        }
         self.tell_all(&Command::Exit {});
         self.agents.iter_mut().for_each(Agent::finish);
     }

@@ -34,6 +34,11 @@ impl Scratch {
         std::fs::DirBuilder::new().mode(0o700).create(&self.0)
     }
 
+    /// Removes it, with all that is in it.
+    pub fn remove(&self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.0
@@ -42,7 +47,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.remove();
     }
 }
 

@@ -123,7 +123,7 @@ impl Attempt {
     /// coordinator that was killed, or interrupted twice, together with its
     /// keeper or its agents, the next one does.
     pub fn tidies_up(&self) -> bool {
-        let last = self.events.last().and_then(|event| event.position);
+        let last = self.events.iter().rev().find_map(|event| event.position);
         let killed = |event: &Event| event.act == Act::Kill && event.position == last;
         let helpers = self.events.iter().any(|event| killed(event) && event.role != Role::Coordinator);
         let asked = self.events.iter().filter(|event| matches!(event.act, Act::Interrupt(_))).count();
