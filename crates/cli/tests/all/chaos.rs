@@ -124,7 +124,7 @@ impl Chaos {
     /// What holds whenever a coordinator has ended.
     fn check(&self) {
         let attempt = self.attempts.last().unwrap();
-        eprintln!("{:?} after {:#?}", attempt.status, attempt.events.last());
+        eprintln!("{:?}: {:?}", attempt.status, attempt.events.last());
         checks::assert_nothing_lives(&self.place.tmp());
         if attempt.tidies_up() {
             checks::assert_swept(&self.place.tmp(), &self.coordinators);

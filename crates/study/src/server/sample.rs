@@ -255,6 +255,7 @@ mod tests {
         let group = |total_ns| Some(CpuTime { total_ns, user_ns: total_ns / 2, system_ns: total_ns - total_ns / 2 });
         let edge = |at, group, list: &[(i32, Counters)]| Edge {
             at,
+            done: at,
             group,
             throttled_ns: 0,
             counters: list.iter().copied().collect(),
