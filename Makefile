@@ -12,20 +12,22 @@ ZENOH     := agents/zenoh/target/release/pubmark-zenoh
 CACHE     := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pubmark
 SUDO      := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 FUZZ_SECONDS ?= 30
+CHAOS_SECONDS ?= 600
 HOST      := $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov-module \
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help quickstart build test test-all lint deps deps-test deps-fuzz deps-dev heavy bench fuzz sanitize deny docs zenoh test-zenoh clean
+.PHONY: help quickstart build test test-all lint deps deps-test deps-fuzz deps-dev heavy bench fuzz sanitize deny docs zenoh test-zenoh chaos clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
 	@echo "make build        the release build: $(PUBMARK)"
 	@echo "make test         every test (installs what they need)"
-	@echo "make test-all     the same, and Zenoh, brokers in Java, benches, fuzz targets and the licence check"
+	@echo "make test-all     the same, and Zenoh, brokers in Java, chaos, benches, fuzz targets and the licence check"
 	@echo "make heavy        whole runs of Zenoh, HiveMQ and Artemis (installs them)"
 	@echo "make bench        the message path beside plain C loops; the rates that are offered"
+	@echo "make chaos        kills and stops for CHAOS_SECONDS ($(CHAOS_SECONDS)), on ourselves: no record may be wrong by them"
 	@echo "make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make sanitize     the code that calls C, under AddressSanitizer"
 	@echo "make zenoh        the agent and router for Zenoh: built, and copied to $(CACHE)/bin"
@@ -45,13 +47,17 @@ test: deps-test lint
 	$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
-test-all: test heavy test-zenoh bench fuzz sanitize deny
+test-all: test chaos heavy test-zenoh bench fuzz sanitize deny
 
 # Whole runs against what takes minutes to install.
 heavy: deps-test zenoh
 	cargo build --locked -p pubmark
 	for system in hivemq artemis; do target/debug/pubmark systems $$system --install || exit 1; done
 	PUBMARK_TEST_HEAVY=1 cargo test --locked -p pubmark --test all heavy
+
+# Longer than within `make test`. Every seed that is printed can be set again.
+chaos: deps-test
+	PUBMARK_CHAOS_SECONDS=$(CHAOS_SECONDS) cargo test --locked -p pubmark --test all chaos:: -- --nocapture
 
 lint:
 	cargo fmt --all --check

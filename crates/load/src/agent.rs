@@ -13,7 +13,9 @@ use crate::usage::Sampler;
 use crate::window::Window;
 use cast::{Opened, Waker, open};
 use drivers::{Driver, Kind};
-use pubmark_model::protocol::{AgentHello, Command, Event, MAX_LINE, Prepare, Progress, PublisherTotal, Role, VERSION};
+use pubmark_model::protocol::{
+    AgentHello, Command, Event, MAX_LINE, Prepare, Progress, PublisherTotal, Role, SCRATCH, VERSION,
+};
 use pubmark_model::units::Ns;
 use serde_json::{Map, Value};
 use std::io::{BufRead, Read, Write};
@@ -76,7 +78,8 @@ pub fn serve(
     let (sender, receiver) = channel();
     let reader = sender.clone();
     thread::Builder::new().name("commands".into()).spawn(move || read_commands(input, &reader))?;
-    let mut agent = Agent { identity, output, sender, receiver, troupe: None, scratch: None, started: false };
+    let scratch = std::env::var(SCRATCH).ok();
+    let mut agent = Agent { identity, output, sender, receiver, troupe: None, scratch, started: false };
     // Whoever cannot be told anything has gone, like one who says nothing more.
     let farewell = agent.run().unwrap_or(Farewell::Orphaned);
     if farewell == Farewell::Orphaned

@@ -89,6 +89,8 @@ fn note_gap(pauses: &mut Stalls, window: &Window, before_ns: Ns, woke_ns: Ns) {
 
 fn sample(window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
     clock::exact_timers();
+    // Whoever looks from outside sees by it when the window is on.
+    let _ = nix::sys::prctl::set_name(c"window");
     let mut pauses = Stalls::default();
     let mut woke_ns = clock::now();
     let mut wait = |until: Ns| {

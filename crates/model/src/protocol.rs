@@ -173,6 +173,10 @@ pub struct AgentHello {
     pub clock_ns: Ns,
 }
 
+/// The environment variable that tells an agent from its first moment which
+/// folder its coordinator would leave behind: the later `scratch` of `prepare`.
+pub const SCRATCH: &str = "PUBMARK_SCRATCH";
+
 /// An endpoint that a client bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoundEndpoint {

@@ -301,6 +301,10 @@ pub struct MachineLoad {
     pub foreign_cores: f64,
     /// Processors of the machine.
     pub cores: u32,
+    /// How late the coordinator looked at one of the window's edges, ns: so far
+    /// the figures of machine and server may lie beside the window.
+    #[serde(default)]
+    pub late_ns: Ns,
 }
 
 /// Why a run may not be quoted.

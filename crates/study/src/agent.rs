@@ -2,7 +2,7 @@
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use pubmark_model::protocol::{Command, Event, MAX_LINE};
+use pubmark_model::protocol::{Command, Event, MAX_LINE, SCRATCH};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -37,11 +37,13 @@ pub struct Agent {
 
 impl Agent {
     /// Starts an agent. What it says goes to `inbox` under the number `index`;
-    /// its standard error to the file `log`.
+    /// its standard error to the file `log`. Should the coordinator die, the
+    /// agent removes the folder `scratch`.
     pub fn start(
         command: &[String],
         name: &str,
         log: &Path,
+        scratch: &Path,
         index: usize,
         inbox: Sender<(usize, Incoming)>,
     ) -> std::io::Result<Agent> {
@@ -50,6 +52,7 @@ impl Agent {
             .ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidInput, "the agent's command is empty"))?;
         let mut child = std::process::Command::new(program)
             .args(arguments)
+            .env(SCRATCH, scratch)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(log)?)

@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn a_machine_that_others_use_is_not_quiet() {
         let with = |steal, foreign_cores| Calibration {
-            load: MachineLoad { steal, foreign_cores, cores: 2 },
+            load: MachineLoad { steal, foreign_cores, cores: 2, ..MachineLoad::default() },
             ..Calibration::default()
         };
         assert!(with(0.01, 0.19).quiet());

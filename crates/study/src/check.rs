@@ -119,7 +119,7 @@ fn prepare(driver: &str, scratch: &Scratch) -> Result<Prepare, String> {
 pub fn check(command: &[String], driver: Option<&str>) -> std::io::Result<Vec<Step>> {
     let scratch = Scratch::create()?;
     let (outbox, inbox) = channel();
-    let agent = Agent::start(command, "checked", &scratch.path().join("agent.log"), 0, outbox)?;
+    let agent = Agent::start(command, "checked", &scratch.path().join("agent.log"), scratch.path(), 0, outbox)?;
     let mut talk = Talk { agent, inbox, steps: Vec::new() };
     converse(&mut talk, driver, &scratch);
     talk.agent.finish();

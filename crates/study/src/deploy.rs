@@ -124,6 +124,11 @@ impl Deployed {
         Ok(Deployed::Started(Box::new(Started { server, deployment, version, sampler: None, usage: None })))
     }
 
+    /// Whether there is a keeper, which removes the run's folder at the end.
+    pub fn keeps(&self) -> bool {
+        matches!(self, Deployed::Started(_))
+    }
+
     /// Where clients connect to.
     pub fn endpoint(&self) -> Option<&str> {
         match self {
@@ -169,6 +174,15 @@ impl Deployed {
         let Deployed::Started(started) = self else { return 0 };
         started.usage = started.sampler.take().map(Sampler::finish).or(started.usage.take());
         started.usage.as_ref().map_or(0, |usage| (usage.usage.cpu_s * SECOND as f64) as Ns)
+    }
+
+    /// How late an edge of the window was looked at, at worst, ns; to be asked
+    /// when the watch has ended.
+    pub fn late_ns(&self) -> Ns {
+        match self {
+            Deployed::Started(started) => started.usage.as_ref().map_or(0, |usage| usage.late_ns),
+            _ => 0,
+        }
     }
 
     /// Why it ended, if it has.

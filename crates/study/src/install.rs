@@ -50,7 +50,8 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
     let scratch = Scratch::create().map_err(|error| error.to_string())?;
     let (outbox, inbox) = channel();
     let log = scratch.path().join("agent.log");
-    let mut agent = Agent::start(command, "probe", &log, 0, outbox).map_err(|error| error.to_string())?;
+    let mut agent =
+        Agent::start(command, "probe", &log, scratch.path(), 0, outbox).map_err(|error| error.to_string())?;
     let mut settings: Settings = with_defaults(Settings::new());
     settings.insert("pattern".into(), Pattern::FanOut.word().into());
     if let Some(transport) = system.transports.first() {

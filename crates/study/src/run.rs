@@ -80,9 +80,23 @@ pub struct Place {
 /// Makes one run.
 pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -> Result<RunRecord, RunError> {
     let started = jiff::Timestamp::now().to_string();
-    let scratch = Scratch::create().map_err(|error| failed(format!("no folder for sockets: {error}")))?;
-    let mut deployed = Deployed::begin(cell, system, place, stage, &scratch)?;
-    let played = play(cell, system, place, stage, &scratch, &mut deployed);
+    let scratch = Scratch::planned();
+    // Before the folder is made and a server started: from now on there is
+    // somebody to remove it, whenever this process is killed.
+    let mut play = Play::open(cell, system, place, stage, &scratch)?;
+    scratch.make().map_err(|error| failed(format!("no folder for sockets: {error}")))?;
+    let mut deployed = match Deployed::begin(cell, system, place, stage, &scratch) {
+        Ok(deployed) => deployed,
+        Err(error) => {
+            play.end(&scratch, false);
+            return Err(error);
+        }
+    };
+    let played = play.run(cell, system, &scratch, stage, &mut deployed);
+    match played {
+        Ok(_) | Err(RunError::Interrupted) => play.end(&scratch, deployed.keeps()),
+        Err(RunError::Failed(_)) => play.agents.iter_mut().for_each(Agent::finish),
+    }
     // Why the server went says more than what its clients made of it.
     let obituary = deployed.obituary();
     let server = deployed.end();
@@ -99,23 +113,6 @@ pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -
     }
 }
 
-fn play(
-    cell: &Cell,
-    system: &System,
-    place: Place,
-    stage: &mut Stage<'_>,
-    scratch: &Scratch,
-    deployed: &mut Deployed,
-) -> Result<Measured, RunError> {
-    let mut play = Play::open(cell, system, place, stage, scratch)?;
-    let played = play.run(cell, system, scratch, stage, deployed);
-    if let Err(RunError::Interrupted) = played {
-        play.agents.iter_mut().for_each(|agent| agent.tell(&Command::Exit {}));
-    }
-    play.agents.iter_mut().for_each(Agent::finish);
-    played
-}
-
 /// The agents of a run, and what has been heard from them.
 struct Play {
     agents: Vec<Agent>,
@@ -123,6 +120,8 @@ struct Play {
     inbox: Receiver<(usize, Incoming)>,
     sent: Vec<u64>,
     received: Vec<u64>,
+    /// How late an edge of the window was looked at, at worst.
+    late_ns: Ns,
 }
 
 /// Processors for publishers and for subscribers.
@@ -149,14 +148,14 @@ impl Play {
         let mut agents = Vec::new();
         for (index, part) in parts.iter().enumerate() {
             let log = stage.logs.join(format!("run-{}-{}.log", place.position, part.name));
-            let agent = Agent::start(&command, &part.name, &log, index, outbox.clone());
+            let agent = Agent::start(&command, &part.name, &log, scratch.path(), index, outbox.clone());
             agents.push(
                 agent
                     .map_err(|error| failed(format!("agent `{}` could not be started: {error}", command.join(" "))))?,
             );
         }
         let count = agents.len();
-        Ok(Play { agents, parts, inbox, sent: vec![0; count], received: vec![0; count] })
+        Ok(Play { agents, parts, inbox, sent: vec![0; count], received: vec![0; count], late_ns: 0 })
     }
 
     fn run(
@@ -206,7 +205,8 @@ impl Play {
         let results = self.collect(workload, from_ns + window_ns.unwrap_or(0), totals, stage)?;
         let agents_cpu: Ns = results.iter().map(|(_, result)| result.usage.cpu_ns).sum();
         let ours = agents_cpu + deployed.cpu_ns() + after.own_cpu - before.own_cpu;
-        let machine = after.ticks.load_since(before.ticks, after.at - before.at, ours);
+        let late_ns = self.late_ns.max(deployed.late_ns());
+        let machine = MachineLoad { late_ns, ..after.ticks.load_since(before.ticks, after.at - before.at, ours) };
         Ok(Measured { results, from_ns, machine, server: None, fault_log: faults.log() })
     }
 
@@ -233,9 +233,19 @@ impl Play {
         if let Some(total) = results.iter().flat_map(|result| &result.publishers).find(|total| !total.adds_up()) {
             return Err(failed(format!("an agent's result says what cannot be: {total:?}")));
         }
-        self.tell_all(&Command::Exit {});
         let names = self.agents.iter().map(|agent| agent.name.clone());
         Ok(names.zip(results).collect())
+    }
+
+    /// Ends agents that have nothing more to play. One that is told to exit
+    /// removes no folder: unless a keeper does, it is removed before, so that
+    /// there is no moment at which nobody would.
+    fn end(&mut self, scratch: &Scratch, kept: bool) {
+        if !kept {
+            scratch.remove();
+        }
+        self.tell_all(&Command::Exit {});
+        self.agents.iter_mut().for_each(Agent::finish);
     }
 
     fn tell_all(&mut self, command: &Command) {
@@ -329,7 +339,10 @@ impl Play {
                 self.while_sending(from, event, totals)?;
             }
         }
-        Ok(Load::now())
+        let load = Load::now();
+        // After it: what stops a process may do so while it reads.
+        self.late_ns = self.late_ns.max(machine::now() - at_ns);
+        Ok(load)
     }
 
     fn while_sending(&mut self, from: usize, event: Event, totals: &mut Vec<PublisherTotal>) -> Result<(), RunError> {

@@ -12,15 +12,31 @@ const LONGEST: usize = 80;
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes a folder that only this user can enter, named after this process.
+    /// Makes a folder.
     pub fn create() -> std::io::Result<Scratch> {
+        let scratch = Scratch::planned();
+        scratch.make()?;
+        Ok(scratch)
+    }
+
+    /// A folder that is not there yet, named after this process: whoever is to
+    /// remove it after this process's death can know of it beforehand.
+    pub fn planned() -> Scratch {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let base =
             Some(std::env::temp_dir()).filter(|base| base.as_os_str().len() <= LONGEST - 24 && base.is_absolute());
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = base.unwrap_or_else(|| "/tmp".into()).join(format!("{PREFIX}{}-{number}", std::process::id()));
-        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Scratch(path))
+        Scratch(base.unwrap_or_else(|| "/tmp".into()).join(format!("{PREFIX}{}-{number}", std::process::id())))
+    }
+
+    /// Makes it; only this user can enter.
+    pub fn make(&self) -> std::io::Result<()> {
+        std::fs::DirBuilder::new().mode(0o700).create(&self.0)
+    }
+
+    /// Removes it, with all that is in it.
+    pub fn remove(&self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 
     /// The folder.
@@ -31,7 +47,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.remove();
     }
 }
 

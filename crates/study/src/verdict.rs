@@ -26,6 +26,10 @@ const BACKLOG: f64 = 0.05;
 pub const STEAL: f64 = 0.02;
 /// The share of the machine that others may use.
 pub const FOREIGN: f64 = 0.10;
+/// The share of the window by which its edges may be missed …
+const LATE: f64 = 0.10;
+/// … and what is never too late, because a busy machine makes it so.
+const LATE_NS: Ns = 50 * MILLISECOND;
 
 /// A time with three digits and a fitting unit.
 fn words(ns: Ns) -> String {
@@ -251,6 +255,14 @@ fn too_few(record: &RunRecord, unlimited: bool) -> Option<String> {
 
 fn noisy(record: &RunRecord) -> Option<String> {
     let machine = record.machine;
+    if machine.late_ns > LATE_NS.max((LATE * record.window_ns as f64) as Ns) {
+        return Some(format!(
+            "the coordinator looked at machine and server {} late at an edge of the window of {}: what they did in it \
+             is not known",
+            words(machine.late_ns),
+            words(record.window_ns)
+        ));
+    }
     if machine.steal > STEAL {
         return Some(format!("the hypervisor took {:.1} % of the processor time", machine.steal * 100.0));
     }

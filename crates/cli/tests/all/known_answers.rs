@@ -32,11 +32,11 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// A running peer. It ends with the value.
-struct Peer {
+pub struct Peer {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    endpoint: String,
+    pub endpoint: String,
 }
 
 impl Peer {
@@ -47,7 +47,7 @@ impl Peer {
         Peer::spawn(&mut command)
     }
 
-    fn spawn(command: &mut Command) -> Peer {
+    pub fn spawn(command: &mut Command) -> Peer {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (say, lines) = channel();
@@ -434,7 +434,13 @@ fn stall(protocol: &str, arguments: &[&str]) {
     // From a message of the last 10 ms before it.
     let (least, most) = (1_000 * MS - run.noise_ns(), 1_010 * MS + run.noise_ns());
     assert!((least..=most).contains(&longest), "{longest} ns, between {least} and {most}");
-    assert!(run.bench.evidence("not-steady").is_some(), "{}", run.bench.record["verdict"]);
+    let verdict = &run.bench.record["verdict"];
+    assert!(run.bench.evidence("not-steady").is_none(), "{verdict}");
+    let noted = |note: &Value| {
+        note["part"] == "server"
+            && note["evidence"].as_str().is_some_and(|words| words.contains("while all agents ran"))
+    };
+    assert!(verdict["notes"].as_array().unwrap().iter().any(noted), "{verdict}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Kills and interrupts leave nothing behind and lose nothing that was finished.
 
-use crate::support::{PATIENCE, Place, alive, children, stderr, stdout, wait_for};
+use crate::support::{PATIENCE, Place, alive, bench_arguments, children, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::os::unix::process::ExitStatusExt;
@@ -102,6 +102,19 @@ fn a_killed_coordinator_leaves_no_process_and_no_socket() {
     place.assert_swept();
     assert!(place.records("r").len() >= finished);
     resume(&place);
+}
+
+#[test]
+fn a_coordinator_killed_as_soon_as_there_is_a_folder_leaves_none() {
+    for target in [["kernel", "--transport", "ipc"].as_slice(), &["mosquitto"]] {
+        let place = Place::new();
+        let mut coordinator = start(&place, &bench_arguments(target));
+        let swept = || std::fs::read_dir(place.tmp()).unwrap().next().is_none();
+        wait_for("a folder", || (!swept()).then_some(()));
+        coordinator.kill().unwrap();
+        coordinator.wait().unwrap();
+        wait_for("its removal", || swept().then_some(()));
+    }
 }
 
 #[test]

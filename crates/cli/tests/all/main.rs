@@ -3,6 +3,7 @@
 
 mod brokers;
 mod calibrate;
+mod chaos;
 mod errors;
 mod faults;
 mod heavy;

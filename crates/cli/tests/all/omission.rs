@@ -10,6 +10,8 @@ use std::sync::{Mutex, PoisonError};
 /// Messages a second of all ten publishers.
 const RATE: f64 = 1_000.0;
 const SECOND: f64 = 1e9;
+/// Runs at most, on a machine that others use.
+const ATTEMPTS: u32 = 3;
 
 /// A window long enough for figures to quote, or short.
 fn window() -> (&'static str, f64, &'static str) {
@@ -29,7 +31,20 @@ struct Stall {
 }
 
 impl Stall {
+    /// A run that can tell: one that the machine disturbed, and whose late
+    /// messages may be the machine's doing, is repeated.
     fn of(part: &str, target: &[&str]) -> Stall {
+        let mut stall = Stall::once(part, target);
+        for _ in 1..ATTEMPTS {
+            if stall.is_explained() || stall.bench.evidence("noisy-machine").is_none() {
+                break;
+            }
+            stall = Stall::once(part, target);
+        }
+        stall
+    }
+
+    fn once(part: &str, target: &[&str]) -> Stall {
         /// Each would be the other's noise.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,14 +76,23 @@ impl Stall {
         let (what, bench) = (&self.what, &self.bench);
         assert_eq!(bench.count("offered") as f64, RATE * self.window_s, "{what}");
         assert_eq!(bench.count("lost") + bench.count("duplicated") + bench.count("not_sent"), 0, "{what}");
-        let expected = (self.length_s - 0.010) * RATE;
-        let (late, noise) = (bench.count("late") as f64, self.noise());
+        let (late, expected, noise) = (bench.count("late") as f64, self.expected_late(), self.noise());
         assert!(late >= 0.97 * expected, "{late} late, {expected} expected: {what}");
-        assert!(late <= 1.05 * expected + noise, "{late} late, {expected} expected, {noise} by the machine: {what}");
+        assert!(self.is_explained(), "{late} late, {expected} expected, {noise} by the machine: {what}");
         // One message in a hundred is RATE * window / 100 messages: they waited longest.
         let p99 = self.length_s - self.window_s / 100.0;
         let found = self.ns("latency_ns", "p99") / SECOND;
         assert!((0.97..1.10).contains(&(found / p99)), "p99 {found} s, {p99} s expected: {what}");
+    }
+
+    /// Messages that fell due in the stall, but for those of its last 10 ms.
+    fn expected_late(&self) -> f64 {
+        (self.length_s - 0.010) * RATE
+    }
+
+    /// Whether no more were late than the stall and the machine explain.
+    fn is_explained(&self) -> bool {
+        self.bench.count("late") as f64 <= 1.05 * self.expected_late() + self.noise()
     }
 
     /// Messages that may have been late for the machine's sake: all of slices

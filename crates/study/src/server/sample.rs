@@ -29,6 +29,8 @@ pub struct ServerUsage {
     pub processes: Vec<ProcessShare>,
     /// How long the limit of processors kept it waiting, summed over processors, s.
     pub throttled_s: f64,
+    /// How late one of the window's edges had been looked at, at worst, ns.
+    pub late_ns: Ns,
 }
 
 /// One process's part.
@@ -73,6 +75,8 @@ impl Watched {
 
 struct Edge {
     at: Ns,
+    /// When all of it had been read.
+    done: Ns,
     group: Option<CpuTime>,
     throttled_ns: Ns,
     counters: BTreeMap<i32, Counters>,
@@ -119,7 +123,7 @@ fn edge(watched: &Watched) -> Edge {
     let (at, group) = (machine::now(), watched.accounts.cpu_time());
     let throttled_ns = watched.accounts.throttled_ns();
     let counters = watched.counters();
-    Edge { at, group, throttled_ns, counters }
+    Edge { at, done: machine::now(), group, throttled_ns, counters }
 }
 
 fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, departed: &Departed) -> ServerUsage {
@@ -147,6 +151,8 @@ fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, 
         ended.counters.entry(pid).or_insert(counters);
     }
     let mut used = memory.usage();
+    // A run may end before its window does.
+    used.late_ns = (began.done.saturating_sub(from_ns)).max(ended.done.saturating_sub(to));
     used.throttled_s = ended.throttled_ns.saturating_sub(began.throttled_ns) as f64 / SECOND as f64;
     spent(&mut used.usage, &began, &ended);
     used
@@ -217,7 +223,7 @@ impl Memory {
             uss_bytes_median: uss_of(&sizes),
         };
         let processes = self.each.into_iter().map(share).collect();
-        ServerUsage { usage, cgroup_memory_bytes_max: self.group_max, processes, throttled_s: 0.0 }
+        ServerUsage { usage, cgroup_memory_bytes_max: self.group_max, processes, throttled_s: 0.0, late_ns: 0 }
     }
 }
 
@@ -249,6 +255,7 @@ mod tests {
         let group = |total_ns| Some(CpuTime { total_ns, user_ns: total_ns / 2, system_ns: total_ns - total_ns / 2 });
         let edge = |at, group, list: &[(i32, Counters)]| Edge {
             at,
+            done: at,
             group,
             throttled_ns: 0,
             counters: list.iter().copied().collect(),

@@ -97,6 +97,21 @@ fn an_agent_that_the_script_stopped_is_named_with_what_it_says_or_without() {
     assert!(verdict.reasons[0].evidence.ends_with("or the machine was"), "{:?}", verdict.reasons);
 }
 
+#[test]
+fn what_the_coordinator_looked_at_too_late_is_not_known() {
+    let late = |late_ns: Ns| {
+        judged("none", |record| {
+            record.window_ns = 10 * SECOND;
+            record.machine.late_ns = late_ns;
+        })
+    };
+    assert!(late(SECOND).valid);
+    let verdict = late(SECOND + 1);
+    assert_eq!(reasons(&verdict), [Reason::NoisyMachine]);
+    let says = "1.000 s late at an edge of the window of 10.000 s";
+    assert!(verdict.reasons[0].evidence.contains(says), "{:?}", verdict.reasons);
+}
+
 /// What a dying server does to a run.
 fn havoc(record: &mut RunRecord) {
     let counts = &mut record.counts;

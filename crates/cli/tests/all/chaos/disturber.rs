@@ -1,0 +1,267 @@
+//! What befalls a study: seeded, and written down as it happens.
+
+use super::tree::{self, Member, Process, Role};
+use nix::sys::signal::Signal;
+use pubmark_model::units::{MILLISECOND, Ns};
+use pubmark_study::machine;
+use pubmark_study::server::processes;
+use std::time::Duration;
+
+/// How long a killed server's agents are watched: as long as one of them
+/// lives, the coordinator has not asked yet whether the server does.
+const SURVIVED: Ns = 200 * MILLISECOND;
+/// The longest that a moment is waited for.
+const LONGEST: Ns = 2_000 * MILLISECOND;
+/// How often it is looked whether something has changed.
+const LOOK: Ns = 5 * MILLISECOND;
+
+/// SplitMix64 (Steele, Lea and Flood 2014).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// From `least` up to `most`, which is not among them.
+    pub fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.next() % (most - least)
+    }
+
+    pub fn one_in(&mut self, of: u64) -> bool {
+        self.next().is_multiple_of(of)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    Kill,
+    Stop,
+    Interrupt(Signal),
+}
+
+/// Where its run was when something befell it, by what could be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Nothing below the coordinator.
+    Between,
+    /// From the first process to the word `start`.
+    Setup,
+    /// Warm-up and window.
+    Window,
+    /// Drain, results, tear-down.
+    After,
+}
+
+/// What was done, to whom, when. Instants are of CLOCK_MONOTONIC, ns.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub act: Act,
+    pub role: Role,
+    pub position: Option<u64>,
+    pub phase: Phase,
+    /// From when at the latest …
+    pub at_ns: Ns,
+    /// … until when at least.
+    pub until_ns: Ns,
+    /// When the run was told to start, and how much later that may have been.
+    pub told_ns: Option<(Ns, Ns)>,
+    /// The coordinator cannot but have noticed.
+    pub noticed: bool,
+}
+
+pub struct Disturber {
+    pub random: Random,
+    pub log: Vec<Event>,
+    /// The run whose window was last seen to be on.
+    started: Option<u64>,
+}
+
+fn in_window(coordinator: Process) -> bool {
+    tree::below(coordinator.pid).iter().any(|member| member.process.told_to_start().is_some())
+}
+
+/// Waits while something holds and the coordinator lives, but not for long.
+fn linger(coordinator: Process, holds: impl Fn() -> bool) {
+    let give_up_ns = machine::now() + LONGEST;
+    while coordinator.lives() && machine::now() < give_up_ns && holds() {
+        pass(machine::now() + LOOK);
+    }
+}
+
+/// Lets time go by.
+pub fn pass(until_ns: Ns) {
+    while machine::now() < until_ns {
+        std::thread::park_timeout(Duration::from_nanos(until_ns.saturating_sub(machine::now())));
+    }
+}
+
+impl Disturber {
+    pub fn new(seed: u64) -> Disturber {
+        Disturber { random: Random(seed), log: Vec::new(), started: None }
+    }
+
+    /// Waits for a random moment of a coordinator's life, and does something.
+    pub fn disturb(&mut self, coordinator: Process) {
+        let known: Vec<Process> = tree::below(coordinator.pid).iter().map(|member| member.process).collect();
+        let same = || tree::below(coordinator.pid).iter().map(|member| member.process).eq(known.iter().copied());
+        match self.random.between(0, 3) {
+            // Just when something is started or has ended,
+            0 => linger(coordinator, same),
+            // when a window ends,
+            1 => {
+                linger(coordinator, || !in_window(coordinator));
+                linger(coordinator, || in_window(coordinator));
+            }
+            // or at any time.
+            _ => {
+                let until_ns = machine::now() + self.random.between(20, 1_500) * MILLISECOND;
+                linger(coordinator, || machine::now() < until_ns);
+            }
+        }
+        pass(machine::now() + self.random.between(0, 60) * MILLISECOND);
+        if coordinator.lives() {
+            self.act(coordinator, None);
+        }
+    }
+
+    /// One act; while a process is stopped there may be another, to others.
+    fn act(&mut self, coordinator: Process, stopped: Option<Role>) {
+        let (act, role) = match self.random.between(0, 102) {
+            100.. => return self.kill_all(coordinator),
+            0..6 => (Act::Kill, Role::Coordinator),
+            6..10 => (Act::Interrupt(Signal::SIGINT), Role::Coordinator),
+            10..14 => (Act::Interrupt(Signal::SIGTERM), Role::Coordinator),
+            14..28 => (Act::Kill, Role::Agent),
+            28..36 => (Act::Kill, Role::Keeper),
+            36..50 => (Act::Kill, Role::Server),
+            50..62 => (Act::Stop, Role::Coordinator),
+            62..83 => (Act::Stop, Role::Agent),
+            83..91 => (Act::Stop, Role::Server),
+            _ => (Act::Stop, Role::Keeper),
+        };
+        let members = tree::below(coordinator.pid);
+        let those: Vec<&Member> = members.iter().filter(|member| member.role == role).collect();
+        let target = match role {
+            Role::Coordinator => Some(coordinator),
+            _ if those.is_empty() => None,
+            _ => Some(those[self.random.between(0, those.len() as u64) as usize].process),
+        };
+        let Some(target) = target.filter(|_| stopped.is_none_or(|stopped| stopped != role && act != Act::Stop)) else {
+            return;
+        };
+        let position = members.iter().find_map(|member| member.position);
+        let phase = self.phase(&members, position);
+        match act {
+            Act::Stop => self.stop(coordinator, target, role, position, phase),
+            Act::Kill => {
+                self.kill(&members, target, role, position, phase, stopped);
+                if stopped.is_none() && self.random.one_in(5) {
+                    self.act(coordinator, Some(role));
+                }
+            }
+            Act::Interrupt(signal) => {
+                send(target, signal);
+                self.note(act, role, position, phase, machine::now());
+                if self.random.one_in(3) {
+                    // Who asks twice wants no order.
+                    pass(machine::now() + self.random.between(0, 30) * MILLISECOND);
+                    send(target, signal);
+                    self.note(act, role, position, phase, machine::now());
+                }
+            }
+        }
+    }
+
+    /// As where the machine runs out of memory: at one blow.
+    fn kill_all(&mut self, coordinator: Process) {
+        let members = tree::below(coordinator.pid);
+        let position = members.iter().find_map(|member| member.position);
+        let phase = self.phase(&members, position);
+        let all = members.iter().map(|member| (member.process, member.role));
+        for (process, role) in all.chain([(coordinator, Role::Coordinator)]) {
+            send(process, Signal::SIGKILL);
+            self.note(Act::Kill, role, position, phase, machine::now());
+        }
+    }
+
+    fn phase(&mut self, members: &[Member], position: Option<u64>) -> Phase {
+        if members.iter().any(|member| member.role == Role::Agent && member.process.told_to_start().is_some()) {
+            self.started = position;
+            return Phase::Window;
+        }
+        match position {
+            None => Phase::Between,
+            Some(_) if self.started == position => Phase::After,
+            Some(_) => Phase::Setup,
+        }
+    }
+
+    fn note(&mut self, act: Act, role: Role, position: Option<u64>, phase: Phase, at_ns: Ns) -> &mut Event {
+        let event = Event { act, role, position, phase, at_ns, until_ns: at_ns, told_ns: None, noticed: false };
+        self.log.push(event);
+        self.log.last_mut().unwrap()
+    }
+
+    fn stop(&mut self, coordinator: Process, target: Process, role: Role, position: Option<u64>, phase: Phase) {
+        send(target, Signal::SIGSTOP);
+        let give_up_ns = machine::now() + 1_000 * MILLISECOND;
+        while target.state().is_some_and(|state| !matches!(state, 'T' | 'Z' | 'X')) && machine::now() < give_up_ns {
+            pass(machine::now() + MILLISECOND);
+        }
+        let at_ns = machine::now();
+        let until_ns = at_ns + self.random.between(50, 1_500) * MILLISECOND;
+        // What stands still can be looked at.
+        let told_ns = match role {
+            Role::Coordinator => tree::below(target.pid).iter().find_map(|member| member.process.told_to_start()),
+            _ => target.told_to_start(),
+        };
+        self.note(Act::Stop, role, position, phase, at_ns).told_ns = told_ns;
+        let index = self.log.len() - 1;
+        if self.random.one_in(4) {
+            pass(at_ns + (until_ns - at_ns) / 2);
+            self.act(coordinator, Some(role));
+        }
+        pass(until_ns);
+        let stood = target.state() == Some('T');
+        self.log[index].until_ns = if stood { machine::now() } else { self.log[index].at_ns };
+        send(target, Signal::SIGCONT);
+    }
+
+    fn kill(
+        &mut self,
+        members: &[Member],
+        target: Process,
+        role: Role,
+        position: Option<u64>,
+        phase: Phase,
+        stopped: Option<Role>,
+    ) {
+        let (lived, told_ns) = (target.lives(), target.told_to_start());
+        send(target, Signal::SIGKILL);
+        let at_ns = machine::now();
+        self.note(Act::Kill, role, position, phase, at_ns).told_ns = told_ns;
+        if role != Role::Server || !lived || stopped == Some(Role::Keeper) {
+            return;
+        }
+        let last_ns = machine::now() + SURVIVED;
+        let agents = || members.iter().filter(|member| member.role == Role::Agent);
+        while machine::now() < last_ns && agents().any(|agent| agent.process.lives()) {
+            pass(machine::now() + LOOK);
+        }
+        // Its number may have been given to no other before the signal came.
+        let noticed = agents().any(|agent| agent.process.lives()) && !target.lives();
+        self.log.last_mut().unwrap().noticed = noticed;
+    }
+}
+
+/// A signal to this process, and not to one that has its number now.
+fn send(process: Process, signal: Signal) {
+    if process.lives() {
+        processes::signal(process.pid, signal);
+    }
+}
