@@ -6,9 +6,10 @@ mod parts;
 use crate::agent::{Agent, Incoming};
 use crate::assemble::{Measured, assemble};
 use crate::deploy::Deployed;
+use crate::link::Connection;
 use crate::machine::{self, Ticks};
 use crate::scratch::Scratch;
-use faults::Faults;
+use faults::{Faults, Reach};
 use parts::{Layout, Part, connect, parts};
 use pubmark_model::cell::Cell;
 use pubmark_model::options::{OptionValues, protocol_of};
@@ -105,19 +106,29 @@ fn play(
     scratch: &Scratch,
     deployed: &mut Deployed,
 ) -> Result<Measured, RunError> {
+    let link = match (&cell.link, deployed.endpoint()) {
+        (Some(link), Some(server)) => Some(Connection::open(link, server, place, stage, scratch)?),
+        _ => None,
+    };
     let mut play = Play::open(cell, system, place, stage, scratch)?;
-    let played = play.run(cell, system, scratch, stage, deployed);
+    play.link = link;
+    let played = play.run(cell, system, place, scratch, stage, deployed);
     if let Err(RunError::Interrupted) = played {
         play.agents.iter_mut().for_each(|agent| agent.tell(&Command::Exit {}));
     }
     play.agents.iter_mut().for_each(Agent::finish);
-    played
+    match (played, play.link.as_mut().and_then(Connection::obituary)) {
+        (Err(RunError::Failed(error)), Some(obituary)) => Err(failed(format!("{obituary}; meanwhile: {error}"))),
+        (played, _) => played,
+    }
 }
 
 /// The agents of a run, and what has been heard from them.
 struct Play {
     agents: Vec<Agent>,
     parts: Vec<Part>,
+    /// What stands between them and the server, if anything does.
+    link: Option<Connection>,
     inbox: Receiver<(usize, Incoming)>,
     sent: Vec<u64>,
     received: Vec<u64>,
@@ -154,13 +165,14 @@ impl Play {
             );
         }
         let count = agents.len();
-        Ok(Play { agents, parts, inbox, sent: vec![0; count], received: vec![0; count] })
+        Ok(Play { agents, parts, link: None, inbox, sent: vec![0; count], received: vec![0; count] })
     }
 
     fn run(
         &mut self,
         cell: &Cell,
         system: &System,
+        place: Place,
         scratch: &Scratch,
         stage: &mut Stage<'_>,
         deployed: &mut Deployed,
@@ -180,19 +192,21 @@ impl Play {
                 from_ns: start_ns,
                 machine: MachineLoad::default(),
                 server: None,
+                link: None,
                 fault_log: Vec::new(),
             });
         }
         let from_ns = start_ns + workload.warmup_ns;
         deployed.watch(from_ns, workload.window_ns());
-        let mut faults = Faults::new(&cell.faults, from_ns);
+        self.link.iter_mut().for_each(|link| link.watch(from_ns, workload.window_ns()));
+        let mut faults = Faults::new(&cell.script(place.repeat), from_ns);
         let before = self.load(from_ns, &mut totals, stage)?;
         let window_ns = workload.window_ns();
         let mut after = None;
         if let Some(window_ns) = window_ns {
             self.befall(&mut faults, from_ns + window_ns, deployed, &mut totals, stage)?;
             after = Some(self.load(from_ns + window_ns, &mut totals, stage)?);
-            faults.finish(&self.agents, deployed)?;
+            faults.finish(Reach { agents: &self.agents, server: deployed, link: self.link.as_ref() })?;
         }
         let after = match after {
             Some(after) => after,
@@ -203,9 +217,11 @@ impl Play {
         };
         let results = self.collect(workload, from_ns + window_ns.unwrap_or(0), totals, stage)?;
         let agents_cpu: Ns = results.iter().map(|(_, result)| result.usage.cpu_ns).sum();
-        let ours = agents_cpu + deployed.cpu_ns() + after.own_cpu - before.own_cpu;
+        let link_cpu = self.link.as_mut().map_or(0, Connection::cpu_ns);
+        let ours = agents_cpu + deployed.cpu_ns() + link_cpu + after.own_cpu - before.own_cpu;
         let machine = after.ticks.load_since(before.ticks, after.at - before.at, ours);
-        Ok(Measured { results, from_ns, machine, server: None, fault_log: faults.log() })
+        let link = self.link.as_mut().map(Connection::report);
+        Ok(Measured { results, from_ns, machine, server: None, link, fault_log: faults.log() })
     }
 
     /// From the end of the window to the results of all agents.
@@ -261,7 +277,8 @@ impl Play {
                 if deployed.endpoint().is_none() {
                     connect(part, &bound)?;
                 }
-                let server = deployed.endpoint().map(|endpoint| ServerAddress {
+                let reached = |server| self.link.as_ref().map_or(server, |link| link.endpoint_of(&part.name, server));
+                let server = deployed.endpoint().map(reached).map(|endpoint| ServerAddress {
                     endpoint: endpoint.to_owned(),
                     run: run.clone(),
                     sources: sources(cell, endpoint, *index),
@@ -311,7 +328,7 @@ impl Play {
         stage: &mut Stage<'_>,
     ) -> Result<(), RunError> {
         while machine::now() < until_ns {
-            faults.step(&self.agents, deployed);
+            faults.step(&mut Reach { agents: &self.agents, server: deployed, link: self.link.as_ref() })?;
             if let Some((from, event)) = self.poll(until_ns.min(faults.next_ns()), stage)? {
                 self.while_sending(from, event, totals)?;
             }
