@@ -93,7 +93,11 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
     let faults = Script::parse(script).map_err(Diagnostic::whole)?;
     let link = Link::resolve(&settings, &faults).map_err(Diagnostic::whole)?;
     workload.reconnect = faults.breaks_connections() || link.is_some_and(|link| link.mttf_ns.is_some());
-    let options = options(study, system, &axes)?;
+    let options = match options(study, system, &axes) {
+        // What is left out need not have the options of the others.
+        Err(_) if skip.is_some() => Options::new(),
+        options => options?,
+    };
     if skip.is_none() {
         fits(system, &workload)?;
         can_befall(&faults, system, &workload, &options)?;

@@ -93,7 +93,11 @@ impl Connection {
 
     fn set_up(&mut self, behind: &str, port: u16) -> Result<(), String> {
         let listen = format!("127.0.0.1:{port}");
-        self.api.post("/proxies", &json!({ "name": NAME, "listen": listen, "upstream": behind, "enabled": true }))?;
+        self.api.send(
+            "POST",
+            "/proxies",
+            &json!({ "name": NAME, "listen": listen, "upstream": behind, "enabled": true }),
+        )?;
         // It is never let loose. That it stands there makes the proxy reset the
         // connections that it closes when the link is cut: without it they end
         // as politely as if a program had closed them.
@@ -117,7 +121,7 @@ impl Connection {
     fn toxic(&self, name: &str, kind: &str, stream: &str, toxicity: f64, attributes: &Value) -> Result<(), String> {
         let toxic =
             json!({ "name": name, "type": kind, "stream": stream, "toxicity": toxicity, "attributes": attributes });
-        self.api.post(&format!("/proxies/{NAME}/toxics"), &toxic)
+        self.api.send("POST", &format!("/proxies/{NAME}/toxics"), &toxic)
     }
 
     /// Where the clients of an agent, known by its name, connect to: the link,
@@ -139,7 +143,7 @@ impl Connection {
 
     fn enable(&self, enabled: bool) -> Result<(), RunError> {
         let what = if enabled { "repaired" } else { "cut" };
-        let done = self.api.post(&format!("/proxies/{NAME}"), &json!({ "enabled": enabled }));
+        let done = self.api.send("PATCH", &format!("/proxies/{NAME}"), &json!({ "enabled": enabled }));
         done.map_err(|why| failed(format!("nobody knows whether the link was {what}: {why}")))
     }
 

@@ -18,23 +18,23 @@ pub struct Api {
 }
 
 impl Api {
-    /// Posts a document. An error says what the proxy made of it.
-    pub fn post(&self, path: &str, body: &Value) -> Result<(), String> {
-        let answer = self.exchange(path, &body.to_string()).map_err(|error| format!("its proxy: {error}"))?;
+    /// Sends a document, as POST or PATCH. An error says what the proxy made of it.
+    pub fn send(&self, method: &str, path: &str, body: &Value) -> Result<(), String> {
+        let answer = self.exchange(method, path, &body.to_string()).map_err(|error| format!("its proxy: {error}"))?;
         match status(&answer) {
             Some(200..=299) => Ok(()),
             _ => Err(format!("its proxy answers {path} with `{}`", answer.trim().replace("\r\n", " "))),
         }
     }
 
-    fn exchange(&self, path: &str, body: &str) -> std::io::Result<String> {
+    fn exchange(&self, method: &str, path: &str, body: &str) -> std::io::Result<String> {
         let deadline = Instant::now() + PATIENCE;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
              Connection: close\r\n\r\n{body}",
             body.len()
         );
@@ -84,7 +84,7 @@ mod tests {
             stream.write_all(answer.as_bytes()).unwrap();
             String::from_utf8(heard).unwrap()
         });
-        let result = Api { port }.post("/x", &serde_json::json!({ "a": 1 }));
+        let result = Api { port }.send("POST", "/x", &serde_json::json!({ "a": 1 }));
         (result, server.join().unwrap())
     }
 
@@ -103,6 +103,6 @@ mod tests {
     #[test]
     fn nobody_there_is_an_error() {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        assert!(Api { port }.post("/x", &Value::Null).is_err());
+        assert!(Api { port }.send("POST", "/x", &Value::Null).is_err());
     }
 }
