@@ -119,6 +119,8 @@ fn play(
     play.agents.iter_mut().for_each(Agent::finish);
     match (played, play.link.as_mut().and_then(Connection::obituary)) {
         (Err(RunError::Failed(error)), Some(obituary)) => Err(failed(format!("{obituary}; meanwhile: {error}"))),
+        // Without its proxy it was another link than the record says.
+        (Ok(_), Some(obituary)) => Err(failed(obituary)),
         (played, _) => played,
     }
 }
