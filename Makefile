@@ -6,6 +6,8 @@ LIBRARIES := libzmq5 libnanomsg5 libnng1
 SERVERS   := mosquitto redis-server nats-server rabbitmq-server
 # Installed by pubmark itself: a download, and a build of minutes.
 BY_PUBMARK := nats rumqttd
+# The same, where there is a Go that can build it: else tests of links are left out, and say so.
+BY_GO     := toxiproxy
 HEADERS   := libzmq3-dev
 PUBMARK   := target/release/pubmark
 ZENOH     := agents/zenoh/target/release/pubmark-zenoh
@@ -80,6 +82,7 @@ deps:
 deps-test:
 	$(call install,$(LIBRARIES) $(SERVERS))
 	for system in $(BY_PUBMARK); do cargo run --quiet --locked -p pubmark -- systems $$system --install >/dev/null || exit 1; done
+	for tool in $(BY_GO); do cargo run --quiet --locked -p pubmark -- systems $$tool --install >/dev/null || echo "goes on without $$tool"; done
 
 deps-fuzz:
 	$(call install,g++)

@@ -71,6 +71,7 @@ impl Calibrator<'_> {
             workload: load.workload()?,
             limits: Limits::default(),
             faults: Default::default(),
+            link: None,
             options,
             skipped: None,
         };

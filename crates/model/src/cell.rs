@@ -1,6 +1,7 @@
 //! One point of a study's matrix, with nothing left open.
 
 use crate::fault::Script;
+use crate::link::{self, Link};
 use crate::options::Options;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,8 @@ pub struct Cell {
     pub limits: Limits,
     /// What befalls its parts in the window.
     pub faults: Script,
+    /// What stands between clients and the server, if anything does.
+    pub link: Option<Link>,
     /// Options of the system, defaults filled in.
     pub options: Options,
     /// Why the study leaves it out, if it does.
@@ -35,6 +38,17 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// What befalls the parts of one of its runs: what the study says, and
+    /// where the link fails by chance, the failures of this repeat.
+    pub fn script(&self, repeat: u32) -> Script {
+        let seed = link::seed(self.workload.seed, repeat, &self.axes);
+        let drawn = self.link.zip(self.workload.window_ns()).map(|(link, window_ns)| link.failures(window_ns, seed));
+        let mut faults = self.faults.0.clone();
+        faults.extend(drawn.unwrap_or_default());
+        faults.sort_by_key(|fault| (fault.at_ns, fault.who));
+        Script(faults)
+    }
+
     /// A short name for logs and progress: `zeromq tcp 1KiB …`.
     pub fn label(&self) -> String {
         label(&self.axes)

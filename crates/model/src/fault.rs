@@ -1,4 +1,4 @@
-//! Scripted faults of a run: which part is stopped or killed, when, for how long.
+//! Scripted faults of a run: which part is stopped, killed or cut, when, for how long.
 
 use crate::diagnostic::suggestion;
 use crate::units::{Ns, format_time, parse_time};
@@ -9,7 +9,7 @@ use std::fmt;
 pub const NONE: &str = "none";
 
 /// The shape of a fault, for messages.
-const SHAPE: &str = "`stop server at 5s for 1s` or `kill server at 10s for 2s`";
+const SHAPE: &str = "`stop server at 5s for 1s`, `kill server at 10s for 2s` or `cut link at 5s for 2s`";
 
 /// What befalls a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub enum Act {
     /// SIGKILL, and started again when its time is over: the same command on
     /// the same port, in the same folder, under the same limits.
     Kill,
+    /// All connections are reset at once, and new ones are refused until its
+    /// time is over.
+    Cut,
 }
 
 impl Act {
@@ -28,6 +31,7 @@ impl Act {
         match self {
             Act::Stop => "stop",
             Act::Kill => "kill",
+            Act::Cut => "cut",
         }
     }
 }
@@ -42,15 +46,18 @@ pub enum Target {
     Publishers,
     /// The agents that play subscribers (or repliers).
     Subscribers,
+    /// What stands between clients and the server: see [`Link`](crate::link::Link).
+    Link,
 }
 
 impl Target {
-    /// The word for it: the agents' names begin with theirs.
+    /// The word for it: the agents' names begin with those of the sides.
     pub fn word(self) -> &'static str {
         match self {
             Target::Server => "server",
             Target::Publishers => "publishers",
             Target::Subscribers => "subscribers",
+            Target::Link => "link",
         }
     }
 }
@@ -76,7 +83,7 @@ impl Fault {
 
     /// Whether clients lose their connections by it.
     pub fn breaks_connections(&self) -> bool {
-        (self.what, self.who) == (Act::Kill, Target::Server)
+        matches!((self.what, self.who), (Act::Kill, Target::Server) | (Act::Cut, Target::Link))
     }
 
     fn parse(text: &str) -> Result<Fault, String> {
@@ -86,12 +93,19 @@ impl Fault {
         let what = match *what {
             "stop" => Act::Stop,
             "kill" => Act::Kill,
-            other => return Err(format!("`{text}`: `{other}` is no fault: {}", suggestion(other, ["stop", "kill"]))),
+            "cut" => Act::Cut,
+            other => {
+                let known = [Act::Stop, Act::Kill, Act::Cut].map(Act::word);
+                return Err(format!("`{text}`: `{other}` is no fault: {}", suggestion(other, known)));
+            }
         };
-        let targets = [Target::Server, Target::Publishers, Target::Subscribers];
+        let targets = [Target::Server, Target::Publishers, Target::Subscribers, Target::Link];
         let who = targets.into_iter().find(|target| target.word() == *who).ok_or_else(|| {
             format!("`{text}`: `{who}` is no part of a run: {}", suggestion(who, targets.map(Target::word)))
         })?;
+        if (what == Act::Cut) != (who == Target::Link) {
+            return Err(format!("`{text}`: a link is cut, and nothing else is: write `cut link at … for …`"));
+        }
         if what == Act::Kill && who != Target::Server {
             let (side, other) = (who.word(), Act::Stop.word());
             return Err(format!(
@@ -106,7 +120,7 @@ impl Fault {
         };
         let time = |word: &str| parse_time(word).map_err(|error| format!("`{text}`: {error}"));
         let fault = Fault { what, who, at_ns: time(at)?, for_ns: time(length)? };
-        if fault.for_ns == 0 && what == Act::Stop {
+        if fault.for_ns == 0 && what != Act::Kill {
             return Err(format!("`{text}` lasts no time: nothing would happen"));
         }
         Ok(fault)
@@ -206,6 +220,9 @@ mod tests {
             ("kill publishers at 5s", "dies with them"),
             ("kill subscribers at 5s for 1s", "`stop subscribers at … for …`"),
             ("stop server at 5s for 1s,", "is no fault"),
+            ("cut server at 5s for 1s", "`cut link at … for …`"),
+            ("kill link at 5s for 1s", "`cut link at … for …`"),
+            ("cut link at 5s for 0s", "no time"),
             ("stop server at 5s for 1s, stop server at 5500ms for 1s", "before `stop server at 5s for 1s` is over"),
         ] {
             let error = Script::parse(text).unwrap_err();

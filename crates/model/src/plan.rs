@@ -3,6 +3,7 @@
 use crate::cell::{Cell, Limits};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::fault::{self, Fault, Script, Target};
+use crate::link::Link;
 use crate::options::Options;
 use crate::setting::Settings;
 use crate::study::{Axis, Part, Study, Systems};
@@ -90,14 +91,23 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
     let mut workload = Workload::resolve(&settings).map_err(|errors| Diagnostic::whole(errors.join("; ")))?;
     let script = settings.get("fault").and_then(Value::as_str).unwrap_or(fault::NONE);
     let faults = Script::parse(script).map_err(Diagnostic::whole)?;
-    workload.reconnect = faults.breaks_connections();
-    let options = options(study, system, &axes)?;
+    let link = Link::resolve(&settings, &faults).map_err(Diagnostic::whole)?;
+    workload.reconnect = faults.breaks_connections() || link.is_some_and(|link| link.mttf_ns.is_some());
+    let options = match options(study, system, &axes) {
+        // What is left out need not have the options of the others.
+        Err(_) if skip.is_some() => Options::new(),
+        options => options?,
+    };
     if skip.is_none() {
         fits(system, &workload)?;
         can_befall(&faults, system, &workload, &options)?;
+        if let Some(link) = &link {
+            can_link(link, system, &workload)?;
+        }
     }
     Ok(Cell {
         faults,
+        link,
         options,
         limits: Limits {
             cpus: settings.get("cpus").and_then(Value::as_f64),
@@ -192,8 +202,31 @@ fn can_befall(faults: &Script, system: &System, workload: &Workload, options: &O
         }
     }
     let inproc = workload.transport == Some(Transport::Inproc);
-    if let Some(fault) = faults.0.iter().find(|fault| inproc && fault.who != Target::Server) {
+    if let Some(fault) =
+        faults.0.iter().find(|fault| inproc && matches!(fault.who, Target::Publishers | Target::Subscribers))
+    {
         return refuse(fault, "over `inproc` publishers and subscribers are one process", "choose another `transport`");
+    }
+    Ok(())
+}
+
+/// Whether clients can be made to go over a link.
+fn can_link(link: &Link, system: &System, workload: &Workload) -> Result<(), Diagnostic> {
+    let name = &system.name;
+    if !system.broker() {
+        return Err(Diagnostic::whole(format!("no link can be put before {name}: it is a library and has no server"))
+            .help("leave it out with a [[skip]] entry, or leave the keys of the link out"));
+    }
+    if link.mttf_ns.is_some() {
+        let Some(window_ns) = workload.window_ns() else {
+            return Err(Diagnostic::whole(
+                "a count of messages at `max` has no known end: nothing says when the link fails",
+            )
+            .help("set `duration` instead of `count`"));
+        };
+        if let Some(why) = link.fails_too_often(window_ns) {
+            return Err(Diagnostic::whole(why).help("a larger `mttf`, or a shorter `duration`"));
+        }
     }
     Ok(())
 }

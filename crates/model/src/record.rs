@@ -2,6 +2,7 @@
 
 use crate::cell::Limits;
 use crate::fault::{Act, Script, Target};
+use crate::link::Link;
 use crate::options::Options;
 use crate::protocol::Stalls;
 use crate::units::Ns;
@@ -69,6 +70,9 @@ pub struct RunRecord {
     /// What did, and when.
     #[serde(default)]
     pub fault_log: Vec<FaultEvent>,
+    /// What stood between clients and the server; none where nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkFigures>,
     /// What each agent used, by role.
     pub agents: Vec<AgentShare>,
     /// Silences of subscribers.
@@ -233,6 +237,16 @@ pub struct ConnectionFigures {
     pub reconnect_ns: Option<Summary>,
 }
 
+/// The link of a run: what was asked of it, and what it cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkFigures {
+    /// What was asked for.
+    #[serde(flatten)]
+    pub asked: Link,
+    /// What the proxy used that plays it; none before it has been measured.
+    pub usage: Option<Usage>,
+}
+
 /// A fault as it happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FaultEvent {
@@ -240,11 +254,13 @@ pub struct FaultEvent {
     pub what: Act,
     /// Whom.
     pub who: Target,
-    /// When the last of its processes had been sent the signal, ns from the
-    /// window's beginning; none where it never was.
+    /// When the last of its processes had been sent the signal, or all of the
+    /// link's connections had been reset, ns from the window's beginning; none
+    /// where it never was.
     pub at_ns: Option<Ns>,
-    /// When the first of them was sent the signal to go on, or the server was
-    /// started again, ns from the window's beginning; none where it never was.
+    /// When the first of them was sent the signal to go on, the server was
+    /// started again or the link began to be repaired, ns from the window's
+    /// beginning; none where it never was.
     pub until_ns: Option<Ns>,
     /// What else is to be known of it.
     pub note: Option<String>,
@@ -378,6 +394,8 @@ pub enum Part {
     Library,
     /// The agents that played its clients.
     Generator,
+    /// What stood between clients and the server.
+    Link,
 }
 
 impl Part {
@@ -387,6 +405,7 @@ impl Part {
             Part::Server => "server",
             Part::Library => "library",
             Part::Generator => "generator",
+            Part::Link => "link",
         }
     }
 }

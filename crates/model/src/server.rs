@@ -97,7 +97,9 @@ pub struct Places {
     pub cpus: u32,
     /// `{memory_mb}`: MB (2^20 bytes) that the server may use; without a limit, those of the machine.
     pub memory_mb: u64,
-    /// `{durable:A|B}`: A where subscriptions outlive the server, else B.
+    /// `{durable:A|B}`: A where subscriptions outlive the server, else B. They
+    /// do where the workload is durable, unless the option `persistence` of the
+    /// system is off.
     pub durable: bool,
     /// `{options.NAME}`.
     pub options: Options,
@@ -132,7 +134,8 @@ impl Places {
     fn value(&self, name: &str, choice: Option<&str>) -> Result<String, String> {
         if name == "durable" {
             let (yes, no) = choice.and_then(|choice| choice.split_once('|')).ok_or("write `{durable:A|B}`")?;
-            return Ok(if self.durable { yes } else { no }.to_owned());
+            let stored = self.options.get("persistence") != Some(&Value::Bool(false));
+            return Ok(if self.durable && stored { yes } else { no }.to_owned());
         }
         let port = |name: &str| self.ports.iter().find(|(known, _)| known == name).map(|(_, port)| port.to_string());
         let found = match (name, choice) {
@@ -185,6 +188,9 @@ mod tests {
         let text = "-kernel {127,0,0,1} {port} {port.admin} {dir}/a {cpus} {durable:yes|no} {options.max_queued} {}";
         assert_eq!(places.fill(text).unwrap(), "-kernel {127,0,0,1} 11000 11001 /tmp/x/a 2 yes 0 {}");
         assert_eq!(Places::ports_in(text), ["", "admin"]);
+        let mut forgetful = places.clone();
+        forgetful.options.insert("persistence".to_owned(), Value::from(false));
+        assert_eq!(forgetful.fill("{durable:yes|no}").unwrap(), "no");
         assert!(places.fill("{prot}").unwrap_err().contains("{prot}"));
         assert!(places.fill("{durable:a}").is_err());
     }

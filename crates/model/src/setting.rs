@@ -2,7 +2,8 @@
 
 use crate::diagnostic::suggestion;
 use crate::fault;
-use crate::units::{Rate, format_time, parse_size, parse_time};
+use crate::link::Side;
+use crate::units::{MILLISECOND, Ns, Rate, SECOND, format_time, parse_size, parse_time};
 use crate::workload::{Arrival, Pacing, Pattern, Pin, Transport, Verify};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -68,6 +69,33 @@ fn size(text: &str, least: u64, most: u64) -> Result<Value, String> {
 
 fn time(text: &str) -> Result<Value, String> {
     Ok(format_time(parse_time(text)?).into())
+}
+
+/// A mean time between failures, or to a repair: what can still be carried out.
+fn mean(text: &str, least: Ns) -> Result<Value, String> {
+    let ns = parse_time(text)?;
+    if ns < least {
+        return Err(format!("`{text}` is less than {}", format_time(least)));
+    }
+    Ok(format_time(ns).into())
+}
+
+/// What the proxy of a link can do: it counts in whole milliseconds.
+fn delay(text: &str) -> Result<Value, String> {
+    let ns = parse_time(text)?;
+    if ns % MILLISECOND != 0 || ns > 60 * SECOND {
+        return Err(format!("`{text}` is no delay of whole milliseconds, 60 s at most"));
+    }
+    Ok(format_time(ns).into())
+}
+
+/// What the proxy of a link can do: it counts in whole kilobytes.
+fn bandwidth(text: &str) -> Result<Value, String> {
+    let bytes = parse_size(text)?;
+    if bytes % 1_000 != 0 || !(1_000..=1_000_000_000_000).contains(&bytes) {
+        return Err(format!("`{text}` is no bandwidth in whole kB a second, 1 kB to 1 TB"));
+    }
+    Ok(bytes.into())
 }
 
 fn cpus(text: &str) -> Result<Value, String> {
@@ -259,6 +287,41 @@ pub const KEYS: &[Key] = &[
         default: Some(fault::NONE),
         doc: "what befalls which part, from the window's beginning: `stop server at 5s for 1s`, or several with commas",
         read: |text| fault::Script::parse(text).map(|script| script.to_string().into()),
+    },
+    Key {
+        name: "link",
+        section: Section::Faults,
+        default: None,
+        doc: "whose connections go over the link: subscribers (where nothing is said), publishers or both",
+        read: word!(Side),
+    },
+    Key {
+        name: "mttf",
+        section: Section::Faults,
+        default: None,
+        doc: "mean time to a failure of the link, exponential, from the window's beginning or a repair; 100ms at least",
+        read: |text| mean(text, 100 * MILLISECOND),
+    },
+    Key {
+        name: "mttr",
+        section: Section::Faults,
+        default: None,
+        doc: "mean time from a failure of the link to its repair, exponential; 10ms at least",
+        read: |text| mean(text, 10 * MILLISECOND),
+    },
+    Key {
+        name: "link_delay",
+        section: Section::Faults,
+        default: None,
+        doc: "what the link holds bytes back for, one way, in each direction: whole milliseconds",
+        read: delay,
+    },
+    Key {
+        name: "link_bandwidth",
+        section: Section::Faults,
+        default: None,
+        doc: "bytes a second that the link carries of each connection, in each direction: whole kB",
+        read: bandwidth,
     },
     Key {
         name: "repeats",

@@ -69,6 +69,8 @@ pub struct Install {
     pub pip: Vec<String>,
     /// Rust programs, `name@version`.
     pub cargo: Vec<String>,
+    /// Go programs, `path@version`.
+    pub go: Vec<String>,
     /// What to do by hand, where none of these has it.
     pub manual: String,
 }
@@ -76,7 +78,7 @@ pub struct Install {
 impl Install {
     /// Whether something goes into pubmark's own cache folder.
     pub fn cached(&self) -> bool {
-        !(self.maven.is_empty() && self.pip.is_empty() && self.cargo.is_empty())
+        !(self.maven.is_empty() && self.pip.is_empty() && self.cargo.is_empty() && self.go.is_empty())
     }
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn tells_two_stories(result: &CellResult) -> bool {
     let figure = |column| result.figures.get(column).map(|estimate| estimate.value);
     let pair = figure(Column::LatencyP99).zip(figure(Column::ServiceP99));
     let apart = |(latency, service): (f64, f64)| latency > APART.0 * service && latency > service + APART.1;
-    !result.cell.faults.is_empty() || pair.is_some_and(apart)
+    !result.cell.faults.is_empty() || result.cell.link.is_some() || pair.is_some_and(apart)
 }
 
 /// Columns for cells with a given rate.

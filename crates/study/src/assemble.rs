@@ -2,6 +2,7 @@
 
 use crate::calibration;
 use crate::deploy::ServerReport;
+use crate::link::LinkReport;
 use crate::run::Place;
 use crate::verdict;
 use base64::Engine;
@@ -9,8 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use pubmark_model::cell::Cell;
 use pubmark_model::protocol::{AgentResult, AgentUsage, Connections, LedgerCounts, PublisherTotal, Sequences, Stalls};
 use pubmark_model::record::{
-    AgentShare, ConnectionFigures, Counts, FaultEvent, Histograms, MachineLoad, Rates, RunRecord, SCHEMA, Series,
-    Usage, Verdict,
+    AgentShare, ConnectionFigures, Counts, FaultEvent, Histograms, LinkFigures, MachineLoad, Rates, RunRecord, SCHEMA,
+    Series, Usage, Verdict,
 };
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
@@ -29,6 +30,8 @@ pub struct Measured {
     pub machine: MachineLoad,
     /// The server, if there was one.
     pub server: Option<ServerReport>,
+    /// What stood before it, if anything did.
+    pub link: Option<LinkReport>,
     /// The faults as they happened.
     pub fault_log: Vec<FaultEvent>,
 }
@@ -58,8 +61,9 @@ pub fn blank(cell: &Cell, place: Place, started: String) -> RunRecord {
         deployment: None,
         connections: None,
         generator: None,
-        faults: cell.faults.clone(),
+        faults: cell.script(place.repeat),
         fault_log: Vec::new(),
+        link: cell.link.map(|asked| LinkFigures { asked, usage: None }),
         agents: Vec::new(),
         stalls: Stalls::default(),
         histograms: Histograms::default(),
@@ -121,6 +125,10 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
             record.versions.insert("server".into(), version.into());
         }
         (record.deployment, record.server, obituary) = (Some(server.deployment), server.usage, server.obituary);
+    }
+    if let (Some(report), Some(figures)) = (measured.link, &mut record.link) {
+        figures.usage = report.usage;
+        record.versions.extend(report.version.map(|version| ("toxiproxy".to_owned(), version.into())));
     }
     remarks.extend(calibration::remark());
     record.remarks = remarks;

@@ -337,6 +337,7 @@ mod tests {
             workload: Workload::resolve(&with_defaults(settings)).unwrap(),
             limits: Limits::default(),
             faults: Default::default(),
+            link: None,
             options: pubmark_model::options::Options::new(),
             skipped: None,
         };

@@ -1,9 +1,10 @@
 //! What of a study this machine can make: the rest is left out, with the
 //! reason that the report shows.
 
-use crate::machine;
+use crate::{install, machine};
 use pubmark_model::cell::Cell;
 use pubmark_model::claim::Condition;
+use pubmark_model::link::Side;
 use pubmark_model::options::OptionValues;
 use pubmark_model::plan::cells;
 use pubmark_model::study::{Skip, Study, Systems};
@@ -15,6 +16,9 @@ const SERVER_FILES: usize = 300;
 
 /// Axes that say how many connections there are, and under which limits.
 const SIZES: [&str; 7] = ["part", "pattern", "pairs", "publishers", "subscribers", "cpus", "memory"];
+
+/// Axes that say whether there is a link, beside the system.
+const LINK: [&str; 8] = ["part", "system", "fault", "link", "mttf", "mttr", "link_delay", "link_bandwidth"];
 
 /// Why a system cannot be used here, if it cannot: told by whoever knows what
 /// is installed.
@@ -31,6 +35,8 @@ pub fn leave_out(study: &mut Study, systems: Systems<'_>, missing: Missing<'_>) 
         let Some(system) = systems(&cell.system) else { continue };
         let (axes, why): (&[&str], String) = if let Some(why) = missing(system, cell) {
             (&["system"], why)
+        } else if let Some(why) = install::tool_of(cell).and_then(install::missing_tool) {
+            (&LINK, format!("its link needs a proxy: {why}"))
         } else if let Some(why) = too_large(system, cell) {
             (&SIZES, why)
         } else {
@@ -53,8 +59,20 @@ fn too_large(system: &System, cell: &Cell) -> Option<String> {
     if !system.broker() || cell.options.text("endpoint").is_some() {
         return None;
     }
-    let connections = cell.workload.publishers as usize + cell.workload.subscribers as usize;
+    let (publishers, subscribers) = (cell.workload.publishers as usize, cell.workload.subscribers as usize);
+    let connections = publishers + subscribers;
     let files = machine::open_files();
+    // Its proxy has two for each client.
+    let linked = cell.link.map_or(0, |link| match link.side {
+        Side::Publishers => publishers,
+        Side::Subscribers => subscribers,
+        Side::Both => connections,
+    });
+    if 2 * linked + SERVER_FILES > files {
+        return Some(format!(
+            "{linked} connections over a link need more than the {files} files that a process may open here: raise the limit (ulimit -Hn)"
+        ));
+    }
     if connections + SERVER_FILES > files {
         return Some(format!(
             "{connections} connections to one server need more than the {files} files that a process may open here: raise the limit (ulimit -Hn)"

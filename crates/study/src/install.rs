@@ -3,9 +3,11 @@
 mod cache;
 mod execute;
 mod plan;
+pub mod tools;
 
 use crate::agent::{Agent, Incoming};
 use crate::scratch::Scratch;
+use pubmark_model::cell::Cell;
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::{Client, Command, Event, Prepare, Role};
 use pubmark_model::server::Places;
@@ -134,6 +136,21 @@ pub fn missing(system: &System, options: &Options) -> Option<String> {
         .then(|| "`docker` is not found: install Docker, or set deployment = \"native\"".into())
 }
 
+/// The tool that a run of a cell needs beside its system.
+pub fn tool_of(cell: &Cell) -> Option<&'static System> {
+    cell.link.map(|_| tools::toxiproxy())
+}
+
+/// Why a tool cannot be used here, with the way out; none if it can.
+pub fn missing_tool(tool: &System) -> Option<String> {
+    absent(tool)
+}
+
+/// Finds out whether a tool is here, and which.
+pub fn probe_tool(tool: &System) -> Presence {
+    probe_server(tool)
+}
+
 /// Why a server's programs cannot be started natively.
 fn absent(system: &System) -> Option<String> {
     let server = system.server.as_ref()?;
@@ -176,7 +193,8 @@ pub fn version(system: &System) -> Option<String> {
         let install = &system.install;
         let maven = install.maven.first().and_then(|pin| pin.split(':').nth(2));
         let pinned = maven.or_else(|| install.pip.first().and_then(|pin| pin.split("==").nth(1)));
-        return pinned.or_else(|| install.cargo.first().and_then(|pin| pin.split('@').nth(1))).map(str::to_owned);
+        let built = install.cargo.first().or(install.go.first()).and_then(|pin| pin.split('@').nth(1));
+        return pinned.or(built).map(|version| version.trim_start_matches('v').to_owned());
     }
     let places = Places { cache: cache_folder(system).display().to_string(), ..Places::default() };
     let command: Vec<String> = server.version.iter().map(|word| places.fill(word)).collect::<Result<_, _>>().ok()?;
@@ -192,11 +210,12 @@ fn version_in(printed: &str, after: &str) -> Option<String> {
 }
 
 /// Finds a program: on the path, in the folders of system programs (which are
-/// on root's path alone), beside pubmark itself, or in the cache's `bin`.
+/// on root's path alone) and of Go's own archive, beside pubmark itself, or in
+/// the cache's `bin`.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mine = std::env::current_exe().ok().and_then(|program| program.parent().map(Path::to_owned));
-    let system = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    let system = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/go/bin"].map(PathBuf::from);
     find_in(name, std::env::split_paths(&path).chain(system).chain(mine).chain([cache::bin_folder()]))
 }
 
@@ -230,7 +249,7 @@ pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), String> {
             manual => format!("{} cannot be installed by pubmark: {manual}", system.name),
         });
     }
-    if system.broker() && absent(system).is_none() {
+    if (system.broker() || system.server.is_some()) && absent(system).is_none() {
         return Ok(());
     }
     if let Some(step) = packages(system) {
@@ -238,6 +257,12 @@ pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), String> {
         execute::run(&step.command, step.limit).map_err(|error| {
             format!("{error}: try again after `apt-get update`; on systems other than Debian's kin, use their own package manager")
         })?;
+    }
+    if !system.install.go.is_empty() && find_program("go").is_none() {
+        return Err(format!(
+            "{} is built by Go, which is not found: install Go 1.23 or later (https://go.dev/doc/install), and try again",
+            system.title
+        ));
     }
     if system.install.cached() && !cache::is_whole(system) {
         cache::gather(system, say)?;

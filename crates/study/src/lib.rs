@@ -1,5 +1,6 @@
 //! The coordinator: it plans a study, drives agents, judges runs and appends
-//! records. It opens no socket to a system and links no messaging library.
+//! records. It opens no socket to a system (the proxy of a link is none) and
+//! links no messaging library.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -12,6 +13,7 @@ pub mod deploy;
 pub mod doctor;
 pub mod fit;
 pub mod install;
+pub mod link;
 pub mod machine;
 pub mod registry;
 pub mod results;

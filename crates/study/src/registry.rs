@@ -40,6 +40,8 @@ pub struct Included {
 /// The studies, by name.
 pub const STUDIES: &[Included] = &[
     Included { name: "brokerless", text: include_str!("../../../studies/brokerless/study.toml") },
+    Included { name: "durability", text: include_str!("../../../studies/durability/study.toml") },
+    Included { name: "faults", text: include_str!("../../../studies/faults/study.toml") },
     Included { name: "iot-edge", text: include_str!("../../../studies/iot-edge/study.toml") },
     Included { name: "multi-publisher", text: include_str!("../../../studies/multi-publisher/study.toml") },
     Included { name: "quickstart", text: include_str!("../../../studies/quickstart/study.toml") },

@@ -6,9 +6,10 @@ mod parts;
 use crate::agent::{Agent, Incoming};
 use crate::assemble::{Measured, assemble};
 use crate::deploy::Deployed;
+use crate::link::Connection;
 use crate::machine::{self, Ticks};
 use crate::scratch::Scratch;
-use faults::Faults;
+use faults::{Faults, Reach};
 use parts::{Layout, Part, connect, parts};
 use pubmark_model::cell::Cell;
 use pubmark_model::options::{OptionValues, protocol_of};
@@ -92,11 +93,18 @@ pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -
             return Err(error);
         }
     };
-    let played = play.run(cell, system, &scratch, stage, &mut deployed);
+    let linked = play.link_up(cell, place, stage, &scratch, &deployed);
+    let played = linked.and_then(|()| play.run(cell, system, place, &scratch, stage, &mut deployed));
     match played {
         Ok(_) | Err(RunError::Interrupted) => play.end(&scratch, deployed.keeps()),
         Err(RunError::Failed(_)) => play.agents.iter_mut().for_each(Agent::finish),
     }
+    let played = match (played, play.link.take().and_then(|mut link| link.obituary())) {
+        (Err(RunError::Failed(error)), Some(obituary)) => Err(failed(format!("{obituary}; meanwhile: {error}"))),
+        // Without its proxy it was another link than the record says.
+        (Ok(_), Some(obituary)) => Err(failed(obituary)),
+        (played, _) => played,
+    };
     // Why the server went says more than what its clients made of it.
     let obituary = deployed.obituary();
     let server = deployed.end();
@@ -117,6 +125,8 @@ pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -
 struct Play {
     agents: Vec<Agent>,
     parts: Vec<Part>,
+    /// What stands between them and the server, if anything does.
+    link: Option<Connection>,
     inbox: Receiver<(usize, Incoming)>,
     sent: Vec<u64>,
     received: Vec<u64>,
@@ -135,6 +145,21 @@ fn pinning(workload: &Workload) -> (Vec<usize>, Vec<usize>) {
 }
 
 impl Play {
+    /// Puts the cell's link, if it has one, between clients and server.
+    fn link_up(
+        &mut self,
+        cell: &Cell,
+        place: Place,
+        stage: &mut Stage<'_>,
+        scratch: &Scratch,
+        deployed: &Deployed,
+    ) -> Result<(), RunError> {
+        if let (Some(link), Some(server)) = (&cell.link, deployed.endpoint()) {
+            self.link = Some(Connection::open(link, server, place, stage, scratch)?);
+        }
+        Ok(())
+    }
+
     fn open(
         cell: &Cell,
         system: &System,
@@ -155,13 +180,14 @@ impl Play {
             );
         }
         let count = agents.len();
-        Ok(Play { agents, parts, inbox, sent: vec![0; count], received: vec![0; count], late_ns: 0 })
+        Ok(Play { agents, parts, link: None, inbox, sent: vec![0; count], received: vec![0; count], late_ns: 0 })
     }
 
     fn run(
         &mut self,
         cell: &Cell,
         system: &System,
+        place: Place,
         scratch: &Scratch,
         stage: &mut Stage<'_>,
         deployed: &mut Deployed,
@@ -181,19 +207,21 @@ impl Play {
                 from_ns: start_ns,
                 machine: MachineLoad::default(),
                 server: None,
+                link: None,
                 fault_log: Vec::new(),
             });
         }
         let from_ns = start_ns + workload.warmup_ns;
         deployed.watch(from_ns, workload.window_ns());
-        let mut faults = Faults::new(&cell.faults, from_ns);
+        self.link.iter_mut().for_each(|link| link.watch(from_ns, workload.window_ns()));
+        let mut faults = Faults::new(&cell.script(place.repeat), from_ns);
         let before = self.load(from_ns, &mut totals, stage)?;
         let window_ns = workload.window_ns();
         let mut after = None;
         if let Some(window_ns) = window_ns {
             self.befall(&mut faults, from_ns + window_ns, deployed, &mut totals, stage)?;
             after = Some(self.load(from_ns + window_ns, &mut totals, stage)?);
-            faults.finish(&self.agents, deployed)?;
+            faults.finish(Reach { agents: &self.agents, server: deployed, link: self.link.as_ref() })?;
         }
         let after = match after {
             Some(after) => after,
@@ -204,10 +232,12 @@ impl Play {
         };
         let results = self.collect(workload, from_ns + window_ns.unwrap_or(0), totals, stage)?;
         let agents_cpu: Ns = results.iter().map(|(_, result)| result.usage.cpu_ns).sum();
-        let ours = agents_cpu + deployed.cpu_ns() + after.own_cpu - before.own_cpu;
+        let link_cpu = self.link.as_mut().map_or(0, Connection::cpu_ns);
+        let ours = agents_cpu + deployed.cpu_ns() + link_cpu + after.own_cpu - before.own_cpu;
         let late_ns = self.late_ns.max(deployed.late_ns());
         let machine = MachineLoad { late_ns, ..after.ticks.load_since(before.ticks, after.at - before.at, ours) };
-        Ok(Measured { results, from_ns, machine, server: None, fault_log: faults.log() })
+        let link = self.link.as_mut().map(Connection::report);
+        Ok(Measured { results, from_ns, machine, server: None, link, fault_log: faults.log() })
     }
 
     /// From the end of the window to the results of all agents.
@@ -274,7 +304,8 @@ impl Play {
                 if deployed.endpoint().is_none() {
                     connect(part, &bound)?;
                 }
-                let server = deployed.endpoint().map(|endpoint| ServerAddress {
+                let reached = |server| self.link.as_ref().map_or(server, |link| link.endpoint_of(&part.name, server));
+                let server = deployed.endpoint().map(reached).map(|endpoint| ServerAddress {
                     endpoint: endpoint.to_owned(),
                     run: run.clone(),
                     sources: sources(cell, endpoint, *index),
@@ -324,7 +355,7 @@ impl Play {
         stage: &mut Stage<'_>,
     ) -> Result<(), RunError> {
         while machine::now() < until_ns {
-            faults.step(&self.agents, deployed);
+            faults.step(&mut Reach { agents: &self.agents, server: deployed, link: self.link.as_ref() })?;
             if let Some((from, event)) = self.poll(until_ns.min(faults.next_ns()), stage)? {
                 self.while_sending(from, event, totals)?;
             }

@@ -196,7 +196,12 @@ impl Server {
 
     /// Whether it listens, as after a restart.
     pub fn is_listening(&self) -> bool {
-        self.port.is_some_and(|port| ports::listener(&self.watched().processes(), port) == Listener::Own)
+        self.port.is_some_and(|port| self.holds(port))
+    }
+
+    /// Whether it, and nobody else, listens on this port.
+    pub fn holds(&self, port: u16) -> bool {
+        ports::listener(&self.watched().processes(), port) == Listener::Own
     }
 
     fn watched(&self) -> Watched {

@@ -1,6 +1,7 @@
 //! Whether a run may be quoted, and if not, each reason why with its evidence.
 //! What is found of the system itself is noted, and speaks not against the run.
 
+mod cuts;
 mod pauses;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,8 @@ struct Judge {
     part: Part,
     /// Whether faults were asked for: what they bring about is the run's result.
     asked: bool,
+    /// The part to which they happened.
+    befallen: Part,
 }
 
 impl Judge {
@@ -59,7 +62,7 @@ impl Judge {
     /// This too, unless faults were asked for.
     fn result(&mut self, reason: Reason, evidence: Option<String>) {
         match self.asked {
-            true => self.note(self.part, evidence),
+            true => self.note(self.befallen, evidence),
             false => self.against(reason, evidence),
         }
     }
@@ -76,7 +79,8 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
     // Not every agent counts the connections to its server.
     let served = record.connections.is_some() || record.deployment.is_some();
     let part = if served { Part::Server } else { Part::Library };
-    let mut judge = Judge { verdict: Verdict::default(), part, asked: !record.faults.is_empty() };
+    let befallen = if cuts::only(record) { Part::Link } else { part };
+    let mut judge = Judge { verdict: Verdict::default(), part, asked: !record.faults.is_empty(), befallen };
 
     judge.against(Reason::ServerDied, obituary);
     judge.result(Reason::ServerDied, disconnected(record));
@@ -89,6 +93,7 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
         judge.result(Reason::OfferedRateMissed, missed(record));
     }
     pauses::befallen(record).into_iter().for_each(|evidence| judge.note(Part::Server, Some(evidence)));
+    judge.note(Part::Link, cuts::befallen(record));
     silences(&mut judge, record, stood_still);
     // A fault moves the figures, and is no trend.
     let trend = || if record.faults.is_empty() { trending(record, unlimited) } else { None };
@@ -151,10 +156,17 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
         1 => String::new(),
         count => format!(" ({count} such silences; this was the longest)"),
     };
+    let stalled = (stalls.longest_at_ns, stalls.longest_at_ns + stalls.longest_ns);
+    let cut = cuts::overlaps(record, stalled);
     let own_ns = record.own_lag_ns.as_ref().map_or(0, |own| own.max);
     if stood_still {
         let evidence = format!("a subscriber heard nothing for {length}, from {from} into the window{times}");
         judge.note(Part::Generator, Some(evidence));
+    } else if cut {
+        let evidence = format!(
+            "a subscriber heard nothing for {length}, from {from} into the window, when the link was cut{times}"
+        );
+        judge.note(Part::Link, Some(evidence));
     } else if own_ns >= stalls.longest_ns / 2 {
         let evidence = format!(
             "a subscriber heard nothing for {length}, from {from} into the window{times}; a publisher was up to {} \
@@ -184,7 +196,10 @@ fn disconnected(record: &RunRecord) -> Option<String> {
     let first = record.remarks.iter().find(|remark| remark.contains("lost its connection"));
     (connections.lost > 0).then(|| {
         let which = first.map_or(String::new(), |first| format!(": {first}"));
-        format!("the server ended {} of {} connections{which}", connections.lost, connections.opened)
+        match cuts::only(record) {
+            true => format!("{} connections were lost, of {} clients{which}", connections.lost, connections.opened),
+            false => format!("the server ended {} of {} connections{which}", connections.lost, connections.opened),
+        }
     })
 }
 

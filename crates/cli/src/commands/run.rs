@@ -63,11 +63,16 @@ pub fn missing(system: &System, cell: &Cell) -> Option<String> {
     install::missing(system, &cell.options)
 }
 
-/// Installs the systems of a study that can be installed and are not here.
+/// Installs the systems of a study that can be installed and are not here, and
+/// the tools that they need.
 fn install_missing(study: &Study) -> Result<(), Failure> {
     let planned = cells(study, &registry::find).unwrap_or_default();
     let mut seen: Vec<&str> = Vec::new();
     for cell in planned.iter().filter(|cell| cell.skipped.is_none()) {
+        if let Some(tool) = install::tool_of(cell).filter(|tool| install::missing_tool(tool).is_some()) {
+            note(&format!("installing {}", tool.name));
+            install::install(tool, &|line| note(line)).map_err(Failure::run)?;
+        }
         let Some(system) = registry::find(&cell.system).filter(|system| !seen.contains(&system.name.as_str())) else {
             continue;
         };

@@ -26,7 +26,8 @@ pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
         }
         return Ok(Code::Done);
     };
-    let system = registry::find(name).ok_or_else(|| {
+    let tool = install::tools::find(name);
+    let system = registry::find(name).or(tool).ok_or_else(|| {
         Failure::usage(format!(
             "there is no system `{name}`: {}",
             suggestion(name, registry::systems().iter().map(|system| system.name.as_str()))
@@ -35,7 +36,7 @@ pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
     if args.install {
         install::install(system, &|command| note(&format!("+ {command}"))).map_err(Failure::run)?;
     }
-    let presence = install::probe(system, &agent);
+    let presence = if tool.is_some() { install::probe_tool(system) } else { install::probe(system, &agent) };
     if args.json {
         print(&serde_json::to_string_pretty(&as_json(system, &presence)).unwrap_or_default());
     } else {
@@ -118,6 +119,9 @@ fn describe(system: &System, presence: &Presence) {
     }
     if !system.install.manual.is_empty() {
         line("by hand", &system.install.manual);
+    }
+    if system.driver.is_empty() {
+        return;
     }
     line(if system.broker() { "protocol" } else { "transports" }, &ways(system));
     line("qos", &join(system.qos.iter()));

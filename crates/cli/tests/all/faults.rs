@@ -1,13 +1,14 @@
 //! Faults as the keeper carries them out, and as a run records them.
 
 use crate::servers::{Keeper, mosquitto, start_plan, stopped};
-use crate::support::{Place, alive, bench_arguments, stderr, stdout, wait_for};
+use crate::support::{Benched, Place, alive, bench_arguments, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use pubmark_study::machine;
+use pubmark_model::link::{self, Link, Side};
 use pubmark_study::server::keeper::{Order, Word};
 use pubmark_study::server::limits::Limits;
 use pubmark_study::server::{Server, ports, processes};
+use pubmark_study::{install, machine};
 use serde_json::Value;
 use std::io::Write;
 use std::process::{Child, Stdio};
@@ -176,4 +177,189 @@ fn the_script_the_log_and_both_latencies_are_shown() {
         log.iter().flat_map(|event| [&event["at_ns"], &event["until_ns"]]).map(|at| at.as_u64().unwrap()).collect();
     assert!(times.is_sorted() && times[0] >= 500_000_000 && times[2] >= 1_000_000_000, "{times:?}");
     place.assert_swept();
+}
+
+/// Whether the proxy of a link is here; `make deps-test` builds it where there is Go.
+fn linked(test: &str) -> bool {
+    let missing = install::missing_tool(install::tools::toxiproxy());
+    missing.iter().for_each(|why| eprintln!("{test} is not played: {why}"));
+    missing.is_none()
+}
+
+/// The log of a run whose link alone fails: as many failures as were to be, none
+/// before its time, each with its repair.
+fn cuts(record: &Value) -> Vec<(u64, u64)> {
+    let (faults, log) = (record["faults"].as_array().unwrap(), record["fault_log"].as_array().unwrap());
+    assert_eq!(faults.len(), log.len());
+    let times = faults.iter().zip(log).map(|(fault, event)| {
+        assert_eq!((&event["what"], &event["who"]), (&Value::from("cut"), &Value::from("link")));
+        let (at, until) = (event["at_ns"].as_u64().unwrap(), event["until_ns"].as_u64().unwrap());
+        let due = fault["at_ns"].as_u64().unwrap();
+        assert!(at >= due && until >= due + fault["for_ns"].as_u64().unwrap() && until > at, "{fault} {event}");
+        (at, until)
+    });
+    let times: Vec<(u64, u64)> = times.collect();
+    assert!(times.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{times:?}");
+    times
+}
+
+#[test]
+fn a_link_that_fails_by_chance_fails_as_its_seed_says_and_qos_1_loses_nothing() {
+    if !linked("a link that fails by chance") {
+        return;
+    }
+    let place = Place::new();
+    let chance = ["--set", "mttf=700ms", "--set", "mttr=100ms", "--set", "seed=3"];
+    let load = ["mosquitto", "--pairs", "3", "--qos", "1", "--durable", "--duration", "3s"];
+    let bench = place.bench(&[&load[..], &chance].concat());
+    assert_eq!(bench.error(), "");
+    let axes = bench.record["cell"].as_object().unwrap();
+    let second = 1_000_000_000;
+    let link = Link {
+        side: Side::Subscribers,
+        delay_ns: 0,
+        bandwidth_bytes_per_s: None,
+        mttf_ns: Some(7 * second / 10),
+        mttr_ns: Some(second / 10),
+    };
+    let wanted = link.failures(3 * second, link::seed(3, 1, axes));
+    assert_eq!(bench.record["faults"], serde_json::to_value(&wanted).unwrap());
+    let cuts = cuts(&bench.record);
+    assert!(!cuts.is_empty(), "choose a seed with a failure");
+    let connections = &bench.record["connections"];
+    let (lost, back) = (connections["lost"].as_u64().unwrap(), connections["reconnected"].as_u64().unwrap());
+    assert!((3..=3 * cuts.len() as u64).contains(&lost) && lost == back, "{connections}");
+    let counted = ["offered", "expected", "delivered", "lost", "acked_lost"].map(|name| bench.count(name));
+    assert_eq!(counted, [1_800, 1_800, 1_800, 0, 0]);
+    for reason in ["duplicates", "reordered", "server-died", "not-steady"] {
+        assert_eq!(bench.evidence(reason), None);
+    }
+    let notes = bench.record["verdict"]["notes"].to_string();
+    assert!(notes.contains(&format!("the link was cut {}", if cuts.len() == 1 { "once" } else { "" })), "{notes}");
+    assert!(!notes.contains("\"server\""), "the server is not to blame: {notes}");
+    assert_eq!(bench.record["versions"]["toxiproxy"], "toxiproxy 2.12.0");
+    assert!(bench.record["link"]["usage"]["cpu_s"].as_f64().unwrap() > 0.0);
+    place.assert_swept();
+}
+
+#[test]
+fn qos_0_loses_what_the_cut_took_and_the_run_still_counts() {
+    if !linked("a link that is cut at QoS 0") {
+        return;
+    }
+    let place = Place::new();
+    // Clients wait up to 750 ms before they try again: all are back in time.
+    let cut = ["--pairs", "2", "--duration", "2s", "--fault", "cut link at 300ms for 400ms"];
+    let bench = place.bench(&[&["mosquitto"], &cut[..]].concat());
+    let cuts = cuts(&bench.record);
+    let lost = bench.count("lost");
+    // At 200 messages a second and pair: half of them, where the machine stutters.
+    let least = 2 * (cuts[0].1 - cuts[0].0) / 5_000_000 / 2;
+    assert!(lost >= least, "{lost} of at least {least}");
+    assert_eq!(lost, bench.count("expected") - bench.count("delivered"));
+    assert_eq!((bench.count("expected"), bench.count("duplicated")), (800, 0));
+    assert_eq!(bench.evidence("messages-lost"), None);
+    assert_eq!(bench.record["connections"]["lost"], 2);
+    assert_eq!(bench.record["connections"]["reconnected"], 2);
+    let notes = bench.record["verdict"]["notes"].as_array().unwrap();
+    let blamed = notes.iter().find(|note| note["evidence"].as_str().unwrap().contains("never arrived")).unwrap();
+    assert_eq!(blamed["part"], "link");
+}
+
+#[test]
+fn acknowledgements_that_a_cut_takes_make_duplicates_of_what_was_delayed() {
+    if !linked("a link with a delay") {
+        return;
+    }
+    let load = ["mosquitto", "--pairs", "2", "--qos", "1", "--durable", "--duration", "1500ms"];
+    let direct = Place::new().bench(&load);
+    // What subscribers acknowledge is 30 ms on its way back when the link is cut.
+    let delayed = ["--set", "link_delay=30ms", "--fault", "cut link at 700ms for 100ms"];
+    let bench = Place::new().bench(&[&load[..], &delayed].concat());
+    assert_eq!((bench.count("lost"), bench.count("expected")), (0, 600));
+    assert!(bench.count("duplicated") > 0, "{}", bench.record["counts"]);
+    let p50 = |bench: &Benched| bench.record["latency_ns"]["p50"].as_u64().unwrap();
+    let (plain, slow) = (p50(&direct), p50(&bench));
+    assert!(slow >= 30_000_000, "{slow}");
+    // Once in the direction of the messages, and the proxy's own cost is less than the delay.
+    assert!(slow < 2 * 30_000_000 + 2 * plain, "{slow} beside {plain}");
+    assert_eq!(direct.record.get("link"), None);
+}
+
+#[test]
+fn only_the_side_that_goes_over_the_link_loses_its_connections() {
+    if !linked("a link of publishers") {
+        return;
+    }
+    for (side, losses) in [("publishers", 2), ("both", 4)] {
+        let cut = ["--set", &format!("link={side}"), "--fault", "cut link at 300ms for 200ms"];
+        let load = ["mosquitto", "--pairs", "2", "--qos", "1", "--durable"];
+        let bench = Place::new().bench(&[&load[..], &cut].concat());
+        let connections = &bench.record["connections"];
+        assert_eq!(connections["lost"], losses, "{side}: {connections}");
+        assert_eq!(connections["reconnected"], losses, "{side}: {connections}");
+        assert_eq!([bench.count("expected"), bench.count("delivered"), bench.count("sent")], [400, 400, 400], "{side}");
+    }
+}
+
+#[test]
+fn what_a_killed_server_had_acknowledged_is_lost_where_it_stored_nothing() {
+    if !linked("a server that is killed while its subscribers are away") {
+        return;
+    }
+    let away = "cut link at 200ms for 1800ms, kill server at 1200ms for 300ms";
+    let load = ["mosquitto", "--pairs", "2", "--qos", "1", "--durable", "--duration", "2500ms"];
+    let run = |stored: &str| {
+        let option = format!("options.persistence={stored}");
+        Place::new().bench(&[&load[..], &["--set", &option, "--fault", away]].concat())
+    };
+    let (kept, forgotten) = (run("true"), run("false"));
+    for bench in [&kept, &forgotten] {
+        assert_eq!((bench.error(), bench.count("expected")), ("", 1_000));
+        assert_eq!(bench.evidence("messages-lost"), None);
+        assert_eq!(bench.evidence("server-died"), None);
+    }
+    // A second of 200 messages and two pairs waited in its memory; half of them, where the machine stutters.
+    assert!(forgotten.count("acked_lost") >= 200, "{}", forgotten.record["counts"]);
+    // Its store is written each second: what it has lost is what came since.
+    assert!(kept.count("acked_lost") <= forgotten.count("acked_lost"), "{}", kept.record["counts"]);
+}
+
+#[test]
+fn a_coordinator_that_is_killed_leaves_no_link() {
+    if !linked("a link whose coordinator is killed") {
+        return;
+    }
+    let place = Place::new();
+    let arguments = bench_arguments(&["mosquitto", "--duration", "60s", "--set", "link_delay=1ms"]);
+    let mut coordinator = place.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let proxy = wait_for("the proxy", || {
+        let below = processes::descendants(coordinator.id() as i32);
+        let command = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        below.into_iter().find(|pid| command(pid).contains("toxiproxy/bin/server"))
+    });
+    coordinator.kill().unwrap();
+    coordinator.wait().unwrap();
+    wait_for("its end", || (!alive(proxy)).then_some(()));
+    wait_for("the folders' removal", || std::fs::read_dir(place.tmp()).unwrap().next().is_none().then_some(()));
+}
+
+#[test]
+fn a_link_that_cannot_be_is_refused_with_the_way_out() {
+    let place = Place::new();
+    for (arguments, says) in [
+        (&["bench", "kernel", "--transport", "tcp", "--set", "link_delay=1ms"][..], "no link can be put before kernel"),
+        (&["bench", "mosquitto", "--set", "mttf=1s"], "set `mttr`"),
+        (&["bench", "mosquitto", "--set", "link=both"], "link_delay = \"0s\""),
+        (&["bench", "mosquitto", "--set", "link_delay=1500us"], "whole milliseconds"),
+        (&["bench", "mosquitto", "--set", "link_bandwidth=1500B"], "whole kB"),
+        (&["bench", "mosquitto", "--fault", "cut server at 1s for 1s"], "cut link"),
+    ] {
+        let output = place.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(says), "should say {says:?}: {}", stderr(&output));
+    }
+    let list = stdout(&place.run(&["systems"]));
+    assert!(!list.contains("toxiproxy"), "a tool is no system: {list}");
+    assert!(stdout(&place.run(&["systems", "toxiproxy"])).contains("go install"), "and can be asked for");
 }

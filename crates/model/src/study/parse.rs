@@ -103,9 +103,13 @@ impl Parser<'_> {
                 let axes = self.axes(table, "options.");
                 self.quick_axes.extend(axes);
             }
-            Some(("parts", name)) => {
-                let part = Part { name: name.to_owned(), axes: self.axes(table, "") };
-                self.study.parts.push(part);
+            Some(("parts", place)) => {
+                let (name, prefix) = place.strip_suffix(".options").map_or((place, ""), |name| (name, "options."));
+                let axes = self.axes(table, prefix);
+                match self.study.parts.iter_mut().find(|part| part.name == name) {
+                    Some(part) => part.axes.extend(axes),
+                    None => self.study.parts.push(Part { name: name.to_owned(), axes }),
+                }
             }
             Some(("quick", "parts")) => self.errors.extend(partless(table)),
             Some(("quick", place)) if place.starts_with("parts.") => {

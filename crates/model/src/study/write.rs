@@ -72,7 +72,8 @@ impl Study {
         for part in &self.parts {
             let _ = writeln!(out, "\n[parts.{}]", quoted(&part.name));
             for axis in &part.axes {
-                let _ = writeln!(out, "{} = {}", axis.name, list(&axis.values));
+                let name = axis.name.strip_prefix("options.").map(|name| format!("options.{}", quoted(name)));
+                let _ = writeln!(out, "{} = {}", name.as_deref().unwrap_or(&axis.name), list(&axis.values));
             }
         }
         for skip in &self.skips {

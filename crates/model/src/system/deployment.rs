@@ -61,8 +61,9 @@ impl Deployment {
                 "maven" => self.install.maven = pins(entry, maven, errors),
                 "pip" => self.install.pip = pins(entry, pip, errors),
                 "cargo" => self.install.cargo = pins(entry, cargo, errors),
+                "go" => self.install.go = pins(entry, cargo, errors),
                 "manual" => self.install.manual = entry.one(errors).map(|value| value.text.clone()).unwrap_or_default(),
-                _ => errors.push(entry.unknown("[install]", ["debian", "maven", "pip", "cargo", "manual"])),
+                _ => errors.push(entry.unknown("[install]", ["debian", "maven", "pip", "cargo", "go", "manual"])),
             }
         }
     }

@@ -413,3 +413,49 @@ fn what_a_part_cannot_be_is_said() {
     assert!(bad(&format!("{head}[parts]\npayload = 5\n")).contains("write [parts.NAME]"));
     assert!(bad(&format!("{head}[parts.a]\nqos = 0\n[quick.parts.b]\nqos = 0\n")).contains("there is no part `b`"));
 }
+
+#[test]
+fn a_part_may_set_options_and_what_is_left_out_need_not_have_them() {
+    let text = "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = [\"alpha\", \"beta\"]\n\
+                [parts.usual]\n[parts.deep]\nqos = 0\noptions.depth = [7, 9]\n\
+                [[skip]]\npart = \"deep\"\nsystem = \"beta\"\nwhy = \"it has no depth\"\n";
+    let cells = planned(text);
+    let depth = |cell: &Cell| cell.options.get("depth").and_then(serde_json::Value::as_u64);
+    let made: Vec<(Option<u64>, bool)> = cells.iter().map(|cell| (depth(cell), cell.skipped.is_some())).collect();
+    let (alpha, beta) = (|depth| (Some(depth), false), |skipped| (None, skipped));
+    assert_eq!(made, [alpha(5), beta(false), alpha(7), alpha(9), beta(true), beta(true)]);
+    let study = good(text);
+    assert_eq!(good(&study.to_toml()), study);
+    let error = cells_of(&text.replace("system = \"beta\"\n", "system = \"alpha\"\n")).unwrap_err();
+    assert!(error[0].message.contains("beta has no option `depth`"), "{error:?}");
+}
+
+fn cells_of(text: &str) -> Result<Vec<Cell>, Vec<pubmark_model::diagnostic::Diagnostic>> {
+    cells(&good(text), &find)
+}
+
+#[test]
+fn links_are_for_servers_and_clients_over_failing_ones_come_back() {
+    let file = |system: &str, workload: &str, faults: &str| {
+        format!("title = \"t\"\n[workload]\n{workload}\n[faults]\n{faults}\n[axes]\nsystem = \"{system}\"\n")
+    };
+    let chance = "mttf = \"2s\"\nmttr = \"1s\"";
+    let cell = planned(&file("broker", "duration = \"60s\"", chance)).remove(0);
+    assert!(cell.workload.reconnect && cell.faults.is_empty());
+    let [first, again, second] = [1, 1, 2].map(|repeat| cell.script(repeat));
+    assert!(first == again && first != second && !first.is_empty());
+    assert!(first.breaks_connections() && first.outlasts(60_000_000_000).is_none());
+    let delayed = planned(&file("broker", "duration = \"6s\"", "link_delay = \"5ms\"")).remove(0);
+    assert!(delayed.link.is_some() && !delayed.workload.reconnect && delayed.script(1).is_empty());
+    let cut = planned(&file("broker", "duration = \"6s\"", "fault = \"cut link at 1s for 1s\"")).remove(0);
+    assert!(cut.workload.reconnect && cut.script(3) == cut.faults);
+    for (system, workload, faults, says) in [
+        ("alpha", "transport = \"tcp\"", "link_delay = \"5ms\"", "no link can be put before alpha"),
+        ("broker", "rate = \"max\"\ncount = 5", chance, "no known end"),
+        ("broker", "duration = \"5000s\"", "mttf = \"100ms\"\nmttr = \"10ms\"", "more than 5000 of them"),
+        ("broker", "", "mttf = \"2s\"", "set `mttr`"),
+    ] {
+        let error = cells_of(&file(system, workload, faults)).unwrap_err();
+        assert!(error[0].message.contains(says), "{error:?}");
+    }
+}

@@ -111,6 +111,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         error: None,
         faults: Default::default(),
         fault_log: Vec::new(),
+        link: None,
         verdict: Verdict { valid: true, ..Verdict::default() },
     };
     run.counts.expected = 20_000;

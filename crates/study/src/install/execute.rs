@@ -50,10 +50,11 @@ pub fn output(command: &[String], limit: Duration) -> Result<String, String> {
 }
 
 fn start(command: &[String], out: Stdio, err: Stdio) -> Result<Child, String> {
-    let (program, arguments) = command.split_first().ok_or("an empty command")?;
+    let variables: Vec<(&str, &str)> = command.iter().map_while(|word| word.split_once('=')).collect();
+    let (program, arguments) = command[variables.len()..].split_first().ok_or("an empty command")?;
     let path = super::find_program(program).ok_or_else(|| format!("`{program}` is not found"))?;
     // In this program's process group: Ctrl-C reaches it, and sudo may ask for a password.
-    let child = Command::new(path).args(arguments).stdin(Stdio::null()).stdout(out).stderr(err).spawn();
+    let child = Command::new(path).args(arguments).envs(variables).stdin(Stdio::null()).stdout(out).stderr(err).spawn();
     child.map_err(|error| format!("`{program}` cannot be run: {error}"))
 }
 
@@ -94,6 +95,7 @@ mod tests {
         let script = ["sh".to_owned(), "-c".to_owned(), "echo out; echo err >&2".to_owned()];
         let seen = output(&script, Duration::from_secs(60)).unwrap();
         assert!(seen.contains("out") && seen.contains("err"), "{seen}");
+        assert_eq!(output(&words("A=b printenv A"), Duration::from_secs(60)).unwrap(), "b\n");
         assert!(output(&words("sleep 600"), Duration::from_millis(20)).unwrap_err().contains("did not end"));
     }
 }

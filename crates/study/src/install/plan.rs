@@ -16,7 +16,7 @@ const COMPILE: Duration = Duration::from_secs(90 * 60);
 /// A command, and how long it may take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Program and arguments.
+    /// Program and arguments; before them variables (`NAME=value`), as a shell has them.
     pub command: Vec<String>,
     /// The longest that it may take.
     pub limit: Duration,
@@ -32,7 +32,9 @@ pub const STAMP: &str = "installed";
 /// What stands in that file.
 pub fn stamp(install: &Install) -> String {
     let mut text = String::new();
-    for (from, pins) in [("maven", &install.maven), ("pip", &install.pip), ("cargo", &install.cargo)] {
+    for (from, pins) in
+        [("maven", &install.maven), ("pip", &install.pip), ("cargo", &install.cargo), ("go", &install.go)]
+    {
         for pin in pins {
             let _ = writeln!(text, "{from} {pin}");
         }
@@ -113,6 +115,9 @@ pub fn fetch(system: &System, folder: &Path) -> Vec<Step> {
         // Not --locked: the lock files of older programs name libraries that newer compilers refuse.
         steps.push(step(COMPILE, &["cargo", "install", "--root", &folder.to_string(), pin]));
     }
+    for pin in &install.go {
+        steps.push(step(COMPILE, &[&format!("GOBIN={folder}/bin"), "go", "install", pin]));
+    }
     steps
 }
 
@@ -188,14 +193,15 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_python_and_rust_stay_in_the_folder() {
-        let system = system("pip = [\"p==2\"]\ncargo = [\"r@3\"]");
+    fn programs_of_python_rust_and_go_stay_in_the_folder() {
+        let system = system("pip = [\"p==2\"]\ncargo = [\"r@3\"]\ngo = [\"g/h@v4\"]");
         let wanted = [
             "pip3 install --disable-pip-version-check --no-deps --target /c/python p==2",
             "cargo install --root /c r@3",
+            "GOBIN=/c/bin go install g/h@v4",
         ];
         assert_eq!(lines(&fetch(&system, Path::new("/c"))), wanted);
-        assert_eq!(stamp(&system.install), "pip p==2\ncargo r@3\n");
+        assert_eq!(stamp(&system.install), "pip p==2\ncargo r@3\ngo g/h@v4\n");
         assert!(fetch(&self::system("manual = \"ask\""), Path::new("/c")).is_empty());
     }
 }

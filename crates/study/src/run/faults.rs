@@ -3,6 +3,7 @@
 use super::{RunError, failed};
 use crate::agent::Agent;
 use crate::deploy::Deployed;
+use crate::link::Connection;
 use crate::machine;
 use crate::server::keeper::{Order, Word};
 use nix::sys::signal::Signal;
@@ -23,6 +24,16 @@ struct Step {
     at_ns: Ns,
     fault: usize,
     ends: bool,
+}
+
+/// The parts of a run that faults can befall.
+pub struct Reach<'a> {
+    /// Those that play clients.
+    pub agents: &'a [Agent],
+    /// The server, if there is one.
+    pub server: &'a mut Deployed,
+    /// What stands between them, if anything does.
+    pub link: Option<&'a Connection>,
 }
 
 /// A server that was started again.
@@ -66,34 +77,44 @@ impl Faults {
     }
 
     /// Does what is due, and hears what came of it.
-    pub fn step(&mut self, agents: &[Agent], server: &mut Deployed) {
+    ///
+    /// # Errors
+    /// Where a link neither fails nor is repaired as it should.
+    pub fn step(&mut self, reach: &mut Reach<'_>) -> Result<(), RunError> {
         while self.steps.front().is_some_and(|step| step.at_ns <= machine::now()) {
-            self.steps.pop_front().into_iter().for_each(|step| self.take(&step, agents, server));
+            self.steps.pop_front().map_or(Ok(()), |step| self.take(&step, reach))?;
         }
-        self.hear(server);
+        self.hear(reach.server);
+        Ok(())
     }
 
-    fn take(&mut self, step: &Step, agents: &[Agent], server: &mut Deployed) {
+    fn take(&mut self, step: &Step, reach: &mut Reach<'_>) -> Result<(), RunError> {
         let event = &mut self.log[step.fault];
         if event.who == Target::Server {
-            server.order(match (event.what, step.ends) {
-                (Act::Stop, false) => Order::Stop,
-                (Act::Stop, true) => Order::Continue,
-                (Act::Kill, false) => Order::Kill,
-                (Act::Kill, true) => Order::Start,
+            reach.server.order(match (event.what == Act::Kill, step.ends) {
+                (false, false) => Order::Stop,
+                (false, true) => Order::Continue,
+                (true, false) => Order::Kill,
+                (true, true) => Order::Start,
             });
             self.awaited.push_back((step.fault, step.ends));
-            return;
+            return Ok(());
         }
         let began_ns = machine::now();
-        let signal = if step.ends { Signal::SIGCONT } else { Signal::SIGSTOP };
-        let side = agents.iter().filter(|agent| agent.name.starts_with(event.who.word()));
-        side.for_each(|agent| agent.signal(signal));
+        match (event.who, reach.link) {
+            (Target::Link, Some(link)) => if step.ends { link.mend() } else { link.cut() }?,
+            _ => {
+                let signal = if step.ends { Signal::SIGCONT } else { Signal::SIGSTOP };
+                let side = reach.agents.iter().filter(|agent| agent.name.starts_with(event.who.word()));
+                side.for_each(|agent| agent.signal(signal));
+            }
+        }
         if step.ends {
             event.until_ns = Some(began_ns.saturating_sub(self.from_ns));
         } else {
             event.at_ns = Some(machine::now().saturating_sub(self.from_ns));
         }
+        Ok(())
     }
 
     /// A keeper answers each order by one word, in their order.
@@ -129,10 +150,11 @@ impl Faults {
     ///
     /// # Errors
     /// Where its keeper does not answer: then nobody knows what happened.
-    pub fn finish(&mut self, agents: &[Agent], server: &mut Deployed) -> Result<(), RunError> {
+    pub fn finish(&mut self, mut reach: Reach<'_>) -> Result<(), RunError> {
         for step in std::mem::take(&mut self.steps) {
-            self.take(&step, agents, server);
+            self.take(&step, &mut reach)?;
         }
+        let server = reach.server;
         let deadline = machine::now() + ANSWER;
         self.hear(server);
         while let (Some((fault, _)), None) = (self.awaited.front(), server.obituary()) {

@@ -41,11 +41,12 @@ pub fn befallen(record: &RunRecord) -> Vec<String> {
             let what = match event.what {
                 Act::Stop => "stopped",
                 Act::Kill => "killed",
+                Act::Cut => "cut",
             };
             let at = words(event.at_ns?);
             let until = match (event.until_ns, event.what) {
                 (None, _) => "and nothing after".into(),
-                (Some(until), Act::Stop) => format!("and let go on at {}", words(until)),
+                (Some(until), Act::Stop | Act::Cut) => format!("and let go on at {}", words(until)),
                 (Some(until), Act::Kill) => format!("and started again at {}", words(until)),
             };
             let note = event.note.as_ref().map_or(String::new(), |note| format!("; {note}"));

@@ -143,3 +143,39 @@ fn no_script_excuses_a_server_that_dies_by_itself_or_damage() {
     let verdict = judged("kill server at 5s for 1s", |record| record.counts.corrupted = 1);
     assert_eq!(reasons(&verdict), [Reason::Corrupted]);
 }
+
+#[test]
+fn what_a_cut_link_brings_about_is_the_links() {
+    let cut = |record: &mut RunRecord, at_ns: Ns| {
+        let event = FaultEvent {
+            what: Act::Cut,
+            who: Target::Link,
+            at_ns: Some(at_ns),
+            until_ns: Some(at_ns + SECOND),
+            note: None,
+        };
+        record.fault_log = vec![event];
+        record.window_ns = 10 * SECOND;
+        record.stalls = SILENCE;
+        (record.counts.delivered, record.counts.lost, record.counts.duplicated) = (9_990, 10, 3);
+        let connections = ConnectionFigures { opened: 2, lost: 2, reconnected: 2, ..ConnectionFigures::default() };
+        record.connections = Some(connections);
+    };
+    let verdict = judged("cut link at 5s for 1s", |record| cut(record, 5 * SECOND));
+    assert!(verdict.valid, "{verdict:?}");
+    assert!(verdict.notes.iter().all(|note| note.part == Part::Link), "{verdict:?}");
+    let told: Vec<&str> = verdict.notes.iter().map(|note| note.evidence.as_str()).collect();
+    for says in
+        ["2 connections were lost", "was cut once, for 1.000 s of", "when the link was cut", "10 of 10000 expected"]
+    {
+        assert!(told.iter().any(|told| told.contains(says)), "should say {says:?}: {told:?}");
+    }
+    // A silence at another time is the server's, whatever befell the link.
+    let verdict = judged("cut link at 1s for 1s", |record| cut(record, SECOND));
+    let silence = verdict.notes.iter().find(|note| note.evidence.contains("delivered nothing")).unwrap();
+    assert_eq!(silence.part, Part::Server);
+    // Where the server was killed as well, nobody knows whose losses they are.
+    let verdict = judged("cut link at 1s for 1s, kill server at 3s for 1s", |record| cut(record, SECOND));
+    let lost = verdict.notes.iter().find(|note| note.evidence.contains("never arrived")).unwrap();
+    assert_eq!(lost.part, Part::Server);
+}

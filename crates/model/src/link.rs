@@ -1,0 +1,200 @@
+//! The link between clients and their server: what it does to bytes, and when
+//! it fails.
+
+use crate::fault::{Act, Fault, Script, Target};
+use crate::plan::Random;
+use crate::setting::Settings;
+use crate::units::{MILLISECOND, Ns, format_time, parse_time};
+use crate::workload::words;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+
+/// A run has fewer failures of its link than this.
+pub const MAX_FAILURES: u64 = 10_000;
+
+words! {
+    /// The clients whose connections go over the link.
+    Side {
+        /// Subscribers, as where devices listen.
+        Subscribers = "subscribers",
+        /// Publishers, as where devices report.
+        Publishers = "publishers",
+        /// All clients.
+        Both = "both",
+    }
+}
+
+impl Side {
+    /// Whether the clients of an agent, known by its name, are meant.
+    pub fn holds(self, agent: &str) -> bool {
+        self == Side::Both || agent.starts_with(self.word())
+    }
+}
+
+/// A link, with nothing left open. Absent: clients reach the server directly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// Whose connections go over it.
+    pub side: Side,
+    /// What it holds all bytes back for, one way, in each direction, ns.
+    pub delay_ns: Ns,
+    /// Bytes a second of each connection, in each direction; none for no bound.
+    pub bandwidth_bytes_per_s: Option<u64>,
+    /// Mean time from the window's beginning or a repair to a failure, ns;
+    /// none where it fails by the script alone.
+    pub mttf_ns: Option<Ns>,
+    /// Mean time from a failure to its repair, ns.
+    pub mttr_ns: Option<Ns>,
+}
+
+impl Link {
+    /// The link that settings ask for: there is one where any of its keys is
+    /// set, or the script cuts it.
+    pub fn resolve(settings: &Settings, script: &Script) -> Result<Option<Link>, String> {
+        let text = |key: &str| settings.get(key).and_then(Value::as_str);
+        let time = |key: &str| text(key).map(|text| parse_time(text).map_err(|error| format!("{key}: {error}")));
+        let (mttf_ns, mttr_ns) = (time("mttf").transpose()?, time("mttr").transpose()?);
+        let delay_ns = time("link_delay").transpose()?;
+        let bandwidth = settings.get("link_bandwidth").and_then(Value::as_u64);
+        let cut = script.on(Target::Link).next().is_some();
+        match (mttf_ns, mttr_ns) {
+            (Some(_), None) => {
+                return Err("`mttf` says when the link fails, and nothing says for how long: set `mttr`".into());
+            }
+            (None, Some(_)) => {
+                return Err("`mttr` says how long the link fails, and nothing says how often: set `mttf`".into());
+            }
+            (Some(_), Some(_)) if cut => {
+                return Err("the script cuts the link, and `mttf` has it fail by chance: leave one of them out".into());
+            }
+            _ => {}
+        }
+        if mttf_ns.is_none() && delay_ns.is_none() && bandwidth.is_none() && !cut {
+            return match text("link") {
+                None => Ok(None),
+                Some(side) => Err(format!(
+                    "`link = \"{side}\"` says who goes over a link, and nothing says what it does: set `mttf` and \
+                     `mttr`, `link_delay` or `link_bandwidth` (`link_delay = \"0s\"` for the link alone)"
+                )),
+            };
+        }
+        Ok(Some(Link {
+            side: text("link").map_or(Ok(Side::Subscribers), Side::parse)?,
+            delay_ns: delay_ns.unwrap_or(0),
+            bandwidth_bytes_per_s: bandwidth,
+            mttf_ns,
+            mttr_ns,
+        }))
+    }
+
+    /// The failures of a window: times to failure and to repair are exponential
+    /// and drawn in turn. One that would outlast the window ends with it.
+    pub fn failures(&self, window_ns: Ns, seed: u64) -> Vec<Fault> {
+        let (Some(mttf_ns), Some(mttr_ns)) = (self.mttf_ns, self.mttr_ns) else { return Vec::new() };
+        let mut random = Random(seed);
+        let mut exponential = |mean: Ns| (-(1.0 - random.unit()).ln() * mean as f64).ceil() as Ns;
+        let mut found = Vec::new();
+        let mut at_ns = exponential(mttf_ns);
+        // Within the last millisecond it could not be carried out any more.
+        while at_ns + MILLISECOND < window_ns && (found.len() as u64) < MAX_FAILURES {
+            let for_ns = exponential(mttr_ns).max(MILLISECOND).min(window_ns - at_ns);
+            found.push(Fault { what: Act::Cut, who: Target::Link, at_ns, for_ns });
+            at_ns += for_ns + exponential(mttf_ns).max(1);
+        }
+        found
+    }
+
+    /// Whether the failures that are to be expected of a window are too many.
+    pub fn fails_too_often(&self, window_ns: Ns) -> Option<String> {
+        let (mttf_ns, mttr_ns) = (self.mttf_ns?, self.mttr_ns?);
+        // Half of the bound, so that chance does not reach it.
+        (window_ns / (mttf_ns + mttr_ns).max(1) > MAX_FAILURES / 2).then(|| {
+            let (window, mttf) = (format_time(window_ns), format_time(mttf_ns));
+            format!(
+                "a mean of {mttf} to a failure in a window of {window} makes more than {} of them",
+                MAX_FAILURES / 2
+            )
+        })
+    }
+}
+
+/// The seed of a run's failures: by study, repeat and place on the axes, but
+/// not by the system, so that those compared meet the same.
+pub fn seed(study: u64, repeat: u32, axes: &serde_json::Map<String, Value>) -> u64 {
+    let place = axes.iter().filter(|(name, _)| *name != "system").map(|(name, value)| format!("{name}={value}\n"));
+    // FNV-1a: the same in every build and on every machine.
+    let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let text = format!("{study}\n{repeat}\n{}", place.collect::<String>());
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setting::key;
+    use crate::units::SECOND;
+
+    fn resolve(pairs: &[(&str, &str)], script: &str) -> Result<Option<Link>, String> {
+        let read = |(name, text): &(&str, &str)| ((*name).to_owned(), key(name).unwrap().read(text).unwrap());
+        Link::resolve(&pairs.iter().map(read).collect(), &Script::parse(script).unwrap())
+    }
+
+    #[test]
+    fn there_is_a_link_where_something_is_said_of_it() {
+        assert_eq!(resolve(&[], "kill server at 1s for 1s"), Ok(None));
+        let link = resolve(&[("mttf", "30s"), ("mttr", "5s")], "none").unwrap().unwrap();
+        assert_eq!((link.side, link.delay_ns, link.mttf_ns), (Side::Subscribers, 0, Some(30 * SECOND)));
+        assert_eq!(resolve(&[], "cut link at 1s for 1s").unwrap().unwrap().mttf_ns, None);
+        assert_eq!(resolve(&[("link_delay", "0s"), ("link", "both")], "none").unwrap().unwrap().side, Side::Both);
+        let link = resolve(&[("link_bandwidth", "1MB")], "none").unwrap().unwrap();
+        assert_eq!(link.bandwidth_bytes_per_s, Some(1_000_000));
+        assert!(Side::Both.holds("publishers-2") && Side::Publishers.holds("publishers-2"));
+        assert!(!Side::Subscribers.holds("publishers"));
+    }
+
+    #[test]
+    fn half_a_link_is_refused_with_the_way_out() {
+        for (pairs, script, says) in [
+            (&[("mttf", "30s")][..], "none", "set `mttr`"),
+            (&[("mttr", "30s")], "none", "set `mttf`"),
+            (&[("mttf", "30s"), ("mttr", "1s")], "cut link at 1s for 1s", "leave one of them out"),
+            (&[("link", "both")], "none", "link_delay = \"0s\""),
+        ] {
+            let error = resolve(pairs, script).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn failures_have_the_means_that_were_asked_for_and_fit_the_window() {
+        let link = resolve(&[("mttf", "3s"), ("mttr", "1s")], "none").unwrap().unwrap();
+        let window_ns = 8_000 * SECOND;
+        let failures = link.failures(window_ns, 7);
+        assert_eq!(failures, link.failures(window_ns, 7));
+        assert_ne!(failures, link.failures(window_ns, 8));
+        assert_eq!(Script::parse(&Script(failures.clone()).to_string()), Ok(Script(failures.clone())), "none overlap");
+        assert_eq!(Script(failures.clone()).outlasts(window_ns), None);
+        // About 2,000 of each: the mean of so many is within 10 % nearly always, and the seed is fixed.
+        let mean = |sum: u64| sum as f64 / failures.len() as f64 / SECOND as f64;
+        let down: u64 = failures.iter().map(|fault| fault.for_ns).sum();
+        let up = failures.last().unwrap().at_ns - down + failures.last().unwrap().for_ns;
+        assert!((0.9..1.1).contains(&mean(down)) && (2.7..3.3).contains(&mean(up)), "{} {}", mean(down), mean(up));
+        // Of an exponential distribution a share of 1 − 1/e is below the mean.
+        let below = failures.iter().filter(|fault| fault.for_ns < SECOND).count() as f64 / failures.len() as f64;
+        assert!((0.59..0.67).contains(&below), "{below}");
+        assert!(link.fails_too_often(window_ns).is_none() && link.fails_too_often(100 * window_ns).is_some());
+    }
+
+    #[test]
+    fn every_repeat_and_place_has_its_own_failures_and_every_system_the_same() {
+        let axes = |system: &str, qos: u64| {
+            [("system".to_owned(), Value::from(system)), ("qos".to_owned(), qos.into())].into_iter().collect()
+        };
+        let base = seed(1, 1, &axes("mosquitto", 1));
+        assert_eq!(base, seed(1, 1, &axes("hivemq", 1)));
+        for other in [seed(2, 1, &axes("mosquitto", 1)), seed(1, 2, &axes("mosquitto", 1)), seed(1, 1, &axes("m", 2))] {
+            assert_ne!(base, other);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Programs that runs need beside a system. None is measured, and none shows
+//! among the systems.
+
+use pubmark_model::server::ServerSpec;
+use pubmark_model::system::{Install, System};
+use std::sync::OnceLock;
+
+/// The proxy that plays the link of a run.
+pub fn toxiproxy() -> &'static System {
+    static TOOL: OnceLock<System> = OnceLock::new();
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    TOOL.get_or_init(|| System {
+        name: "toxiproxy".into(),
+        title: "Toxiproxy".into(),
+        about: "TCP proxy that delays, narrows and cuts: the link of a run, a tool and no system".into(),
+        licence: "MIT".into(),
+        homepage: "https://github.com/Shopify/toxiproxy".into(),
+        driver: String::new(),
+        agent: String::new(),
+        transports: Vec::new(),
+        patterns: Vec::new(),
+        lossless: Vec::new(),
+        qos: Vec::new(),
+        durable: false,
+        server: Some(ServerSpec {
+            endpoint: "http://127.0.0.1:{port}".into(),
+            command: words(&["{cache}/bin/server", "-host", "127.0.0.1", "-port", "{port}"]),
+            // It would log some lines for each connection that comes or goes.
+            environment: vec![("LOG_LEVEL".into(), "error".into())],
+            ..ServerSpec::default()
+        }),
+        install: Install { go: words(&["github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0"]), ..Install::default() },
+        options: Vec::new(),
+        notes: Vec::new(),
+    })
+}
+
+/// The tool of this name.
+pub fn find(name: &str) -> Option<&'static System> {
+    Some(toxiproxy()).filter(|tool| tool.name == name)
+}
