@@ -4,13 +4,19 @@
 //! reordering is counted exactly, however they mix. Memory: an eighth of a
 //! byte a message, the first 8 million reserved at once.
 
+use smallvec::{SmallVec, smallvec};
+
 /// Words that are reserved at once: 1 MiB, which is 8 million messages.
 const AT_ONCE: u32 = 1 << 17;
+
+/// Words that need no memory of their own: thousands of streams are short, and
+/// each would be another place to fetch from.
+const INLINE: usize = 4;
 
 /// Which sequences have arrived.
 #[derive(Debug, Default)]
 pub struct Seen {
-    words: Vec<u64>,
+    words: SmallVec<[u64; INLINE]>,
     most_words: u32,
 }
 
@@ -18,7 +24,7 @@ impl Seen {
     /// Room for sequences 0 to `capacity` − 1, rounded up to 64.
     pub fn with_capacity(capacity: u64) -> Seen {
         let most_words = capacity.div_ceil(64).min(1 << 26) as u32;
-        Seen { words: vec![0; most_words.min(AT_ONCE) as usize], most_words }
+        Seen { words: smallvec![0; most_words.min(AT_ONCE) as usize], most_words }
     }
 
     /// Makes room for this word, if there may be; by doubling, so that it is

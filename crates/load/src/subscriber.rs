@@ -8,6 +8,7 @@ use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Stalls};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Arrival, Extent, Pattern, Rate, Verify, Workload};
 use pubmark_stats::Histogram;
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Fastest rate that a ledger makes room for where the schedule sets none,
@@ -243,7 +244,8 @@ impl ReceiveRecorder {
 /// What one subscriber has heard of whom: all that is kept for each of thousands.
 pub struct Incoming {
     hears: Range<u32>,
-    streams: Vec<Stream>,
+    /// Most subscribers hear one publisher: that one's stream lies here.
+    streams: SmallVec<[Stream; 1]>,
     unheard: u32,
     any_arrival_ns: Ns,
 }

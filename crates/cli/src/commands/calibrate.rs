@@ -113,6 +113,12 @@ fn cost(calibration: &Calibration, lines: &mut Vec<String>) {
                 "    {what:<8} agents {ours_median:>6.2}   bare {bare_median:>6.2}   ratio {ratio:.2}   (medians of {runs})"
             ));
         }
+        let (send, receive) = (&cost.send_cpu_s_per_million, &cost.receive_cpu_s_per_million);
+        let (ours, bare) = (send.ours_median + receive.ours_median, send.bare_median + receive.bare_median);
+        if bare > 0.0 {
+            let ratio = ours / bare;
+            lines.push(format!("    together agents {ours:>6.2}   bare {bare:>6.2}   ratio {ratio:.2}"));
+        }
         lines.push(format!("    send lag agents {}", lag(cost.ours_lag_ns.as_ref())));
         lines.push(format!("             bare   {}", lag(cost.bare_lag_ns.as_ref())));
     }
