@@ -17,8 +17,10 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 const PAUSE: Ns = 10 * MILLISECOND;
 /// The longest pause, before up to a half of it is added by the client's number.
 const LONGEST_PAUSE: Ns = 500 * MILLISECOND;
-/// How long an attempt may take until the server has accepted the client.
-const ATTEMPT: Ns = SECOND;
+/// How long an attempt may take until the server has accepted the client. One
+/// that has just been started takes seconds to answer those who were there
+/// first; who gives up too soon meets its own session when it comes again.
+const ATTEMPT: Ns = 5 * SECOND;
 /// Attempts that may be under way at once: servers' backlogs are short.
 const AT_ONCE: usize = 256;
 /// Attempts begun between two looks at what has arrived.
