@@ -215,7 +215,7 @@ impl<S: Session> Shard<'_, S> {
         while let Some((began_ns, index)) = self.away.begun.front().copied().filter(|(at, _)| at + ATTEMPT <= now) {
             self.away.begun.pop_front();
             if self.away.absent.get(&index).is_some_and(|absence| absence.began_ns == Some(began_ns)) {
-                self.try_later(index as usize, "the server did not accept a client that came back within 1 s");
+                self.try_later(index as usize, "the server did not accept a client that came back within 5 s");
             }
         }
         for _ in 0..DIALS {
