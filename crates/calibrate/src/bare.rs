@@ -116,16 +116,7 @@ fn greet(to: SocketAddr, name: &str, topic: Option<&str>) -> io::Result<(TcpStre
     let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    let connect = Connect {
-        client_id: name,
-        clean_start: true,
-        keep_alive_s: 0,
-        user: None,
-        password: None,
-        will: None,
-        session_expiry_s: 0,
-        receive_maximum: u16::MAX,
-    };
+    let connect = Connect::clean(name);
     let mut said = Vec::new();
     encode::connect(&mut said, Version::V3_1_1, &connect).map_err(io::Error::other)?;
     stream.write_all(&said)?;

@@ -12,8 +12,6 @@ use std::time::Duration;
 
 /// How long a helper may take to be ready, or to say its last word.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// Files that a process opens beside its connections.
-const OWN_FILES: usize = 200;
 /// The share of its files that a process of the sink is meant to use: which
 /// process a connection goes to is for the kernel's hash to say.
 const FILL: f64 = 0.9;
@@ -67,7 +65,7 @@ impl<'a> Calibrator<'a> {
 
     /// Starts a sink for so many connections; where it listens.
     pub(crate) fn sink(&self, connections: u64) -> Result<(Helper, String), RunError> {
-        let each = (files_for_connections() as f64 * FILL).max(1.0);
+        let each = (machine::files_for_connections() as f64 * FILL).max(1.0);
         let processes = (connections as f64 / each).ceil().max(1.0);
         let mut sink = self.helper(&["sink".into(), "--processes".into(), processes.to_string()])?;
         let listening: Listening = sink.hear(PATIENCE, self.interrupt)?;
@@ -83,11 +81,6 @@ impl<'a> Calibrator<'a> {
         }
         Ok(taken)
     }
-}
-
-/// Connections that one process may hold.
-pub(crate) fn files_for_connections() -> usize {
-    machine::open_files().saturating_sub(OWN_FILES).max(1)
 }
 
 /// Measures everything: about a minute, a quarter of that where it is quick.

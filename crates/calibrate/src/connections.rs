@@ -1,10 +1,11 @@
 //! What idle connections cost, and how fast they are opened.
 
-use crate::calibrate::{Calibrator, files_for_connections};
+use crate::calibrate::Calibrator;
 use crate::ours::Load;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
 use pubmark_study::calibration::{self, Connected};
+use pubmark_study::machine;
 use pubmark_study::run::RunError;
 
 /// The most that one agent is asked for where the slope is measured.
@@ -21,7 +22,7 @@ const IDLE: Rate = Rate::PerKilosecond(1);
 impl Calibrator<'_> {
     /// From few connections to many, and the memory that one more takes.
     pub(crate) fn connections(&mut self) -> Result<(Vec<Connected>, f64), RunError> {
-        let files = u32::try_from(files_for_connections()).unwrap_or(u32::MAX);
+        let files = u32::try_from(machine::files_for_connections()).unwrap_or(u32::MAX);
         let most = if self.quick { SLOPE_QUICK } else { SLOPE };
         // Of one agent: between two agents and one lies more than connections.
         let many = self.connections.min(most).min(files);

@@ -7,7 +7,7 @@ use guest::Guest;
 use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, setsockopt, socket, sockopt};
 use pubmark_load::clock;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use rustix::event::{PollFd, PollFlags, Timespec, epoll};
+use rustix::event::{PollFd, PollFlags, epoll};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -213,7 +213,7 @@ fn answer(socket: &OwnedFd, mut bytes: &[u8]) -> bool {
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
                 let left = deadline.saturating_sub(clock::now());
-                let timeout = Timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 };
+                let timeout = clock::timespec(left);
                 let waited = rustix::event::poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timeout));
                 if left == 0 || waited.is_err_and(|error| error != Errno::INTR) {
                     return false;

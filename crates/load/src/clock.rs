@@ -1,25 +1,30 @@
 //! The one clock of a host: CLOCK_MONOTONIC. Only event loops read it; what
 //! lies below them is told the time.
 
-use nix::sys::time::TimeSpec;
-use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use std::time::Duration;
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
-fn to_ns(time: TimeSpec) -> Ns {
-    time.tv_sec() as Ns * SECOND + time.tv_nsec() as Ns
+#[inline]
+fn read(clock: ClockId) -> Ns {
+    let time = clock_gettime(clock);
+    time.tv_sec as Ns * SECOND + time.tv_nsec as Ns
 }
 
 /// CLOCK_MONOTONIC now, ns.
 #[inline]
 pub fn now() -> Ns {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    time.tv_sec as Ns * SECOND + time.tv_nsec as Ns
+    read(ClockId::Monotonic)
 }
 
 /// CPU time of all threads of this process, ns.
 pub fn process_cpu() -> Ns {
-    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map(to_ns).unwrap_or_default()
+    read(ClockId::ProcessCPUTime)
+}
+
+/// A time as the kernel takes it.
+pub fn timespec(ns: Ns) -> Timespec {
+    Timespec { tv_sec: (ns / SECOND) as i64, tv_nsec: (ns % SECOND) as i64 }
 }
 
 /// The longest sleep before control comes back to look for a stop.
@@ -29,8 +34,7 @@ pub const NAP: Ns = 50 * MILLISECOND;
 /// end it early; callers look at the clock again in any case.
 pub fn sleep_until(at: Ns) {
     let until = at.min(now() + NAP);
-    let request = TimeSpec::from_duration(Duration::from_nanos(until));
-    let _ = clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &request);
+    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &timespec(until));
 }
 
 /// Lets timers of the calling thread fire when due: the kernel's default

@@ -76,7 +76,6 @@ impl InFlight {
 
 /// What the publishers of one thread write into.
 pub struct SendRecorder {
-    window: Window,
     slicer: Slicer,
     first_sent_ns: Option<Ns>,
     last_sent_ns: Ns,
@@ -91,7 +90,6 @@ impl SendRecorder {
     pub fn new(workload: &Workload, window: Window) -> SendRecorder {
         let lag = || (workload.rate != Rate::Max && measures_latency(workload)).then(Histogram::latency);
         SendRecorder {
-            window,
             slicer: Slicer::new(window),
             first_sent_ns: None,
             last_sent_ns: 0,
@@ -221,7 +219,7 @@ impl Outgoing {
     /// The message was accepted: offered at `began`, and the call returned at `ended`.
     #[inline]
     pub fn accepted(&mut self, recorder: &mut SendRecorder, began: Ns, ended: Ns) {
-        if self.intended_ns >= recorder.window.from_ns {
+        if self.intended_ns >= recorder.slicer.window().from_ns {
             self.first.get_or_insert(self.sequence);
             self.end = self.sequence + 1;
             self.offered += 1;

@@ -33,7 +33,6 @@ use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Pacing, Workload};
 use ramp::Ramp;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd};
-use rustix::fs::Timespec;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -141,8 +140,6 @@ struct Shard<'a, S: Session> {
     answers: Vec<u8>,
     /// Connections that have more to read than their turn allowed.
     again: Vec<u32>,
-    /// Takes turns with `again`, empty.
-    again_spare: Vec<u32>,
     ramp: Ramp,
     outbound: Outbound,
     inbound: Inbound,
@@ -221,7 +218,6 @@ impl<'a, S: Session> Shard<'a, S> {
             buffer: vec![0; READ_BYTES],
             answers: Vec::new(),
             again: Vec::new(),
-            again_spare: Vec::new(),
             ramp,
             inbound,
             window: None,
@@ -399,13 +395,13 @@ impl<'a, S: Session> Shard<'a, S> {
         if !self.publishes() && self.ramp.settled {
             self.begin();
         }
-        let spare = std::mem::take(&mut self.again_spare);
-        let mut again = std::mem::replace(&mut self.again, spare);
-        let idle = again.is_empty() && events.is_empty();
-        for index in again.drain(..) {
-            self.read(index as usize, false)?;
+        // What has still more to read goes to the end of the list.
+        let waiting = self.again.len();
+        let idle = waiting == 0 && events.is_empty();
+        for place in 0..waiting {
+            self.read(self.again[place] as usize, false)?;
         }
-        self.again_spare = again;
+        self.again.drain(..waiting);
         for event in &events {
             match event.data.u64() {
                 BELL => {
@@ -422,16 +418,15 @@ impl<'a, S: Session> Shard<'a, S> {
     /// (and the call that does not is younger than many kernels), so those who
     /// have a schedule to keep let ppoll wait for epoll, to the nanosecond.
     fn await_events(&self, left: Ns, events: &mut Vec<epoll::Event>) -> rustix::io::Result<()> {
-        let timeout = |ns: Ns| Timespec { tv_sec: (ns / SECOND) as i64, tv_nsec: (ns % SECOND) as i64 };
         let exact = self.publishes() && left > 0;
         if exact {
             let mut all = [PollFd::new(&self.epoll, PollFlags::IN)];
-            if rustix::event::poll(&mut all, Some(&timeout(left)))? == 0 {
+            if rustix::event::poll(&mut all, Some(&clock::timespec(left)))? == 0 {
                 return Ok(());
             }
         }
         let left = if exact { 0 } else { left };
-        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout(left))).map(|_| ())
+        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&clock::timespec(left))).map(|_| ())
     }
 
     fn happened(&mut self, index: usize, flags: epoll::EventFlags) -> Result<(), String> {

@@ -93,7 +93,6 @@ impl Totals {
 
 /// What the subscribers of one thread write into.
 pub struct ReceiveRecorder {
-    window: Option<Window>,
     slicer: Option<Slicer>,
     expect: Expectation,
     counts: LedgerCounts,
@@ -118,7 +117,6 @@ impl ReceiveRecorder {
         let body_crc = (workload.verify == Verify::Full && payload > SENT_LEN)
             .then(|| crc32c::crc32c(&pattern(payload)[SENT_LEN..]));
         ReceiveRecorder {
-            window: None,
             slicer: None,
             expect: Expectation {
                 payload,
@@ -142,6 +140,11 @@ impl ReceiveRecorder {
         }
     }
 
+    #[inline]
+    fn window(&self) -> Option<Window> {
+        self.slicer.as_ref().map(|slicer| *slicer.window())
+    }
+
     /// The run's window is known: messages count from now on.
     pub fn start(&mut self, window: Window) {
         self.slices = vec![0; window.slices];
@@ -150,7 +153,6 @@ impl ReceiveRecorder {
             self.slice_latency = (0..slices).map(|_| Histogram::coarse()).collect();
         }
         self.slicer = Some(Slicer::new(window));
-        self.window = Some(window);
     }
 
     #[inline]
@@ -190,7 +192,7 @@ impl ReceiveRecorder {
         if silence > self.expect.stall_ns {
             self.stalls.count += 1;
             if silence > self.stalls.longest_ns
-                && let Some(window) = &self.window
+                && let Some(window) = self.window()
             {
                 self.stalls.longest_ns = silence;
                 self.stalls.longest_at_ns = any_arrival_ns.saturating_sub(window.from_ns);
@@ -281,7 +283,7 @@ impl Incoming {
             }
             return;
         }
-        let Some(window) = recorder.window.filter(|window| plausible(window, header.intended_ns)) else {
+        let Some(window) = recorder.window().filter(|window| plausible(window, header.intended_ns)) else {
             recorder.damaged();
             return;
         };
@@ -362,7 +364,7 @@ impl Incoming {
 
     /// Closes the ledger: what was expected is known.
     pub fn close(&mut self, recorder: &mut ReceiveRecorder, totals: &Totals) {
-        let (Some(window), false) = (recorder.window, totals.0.is_empty()) else {
+        let (Some(window), false) = (recorder.window(), totals.0.is_empty()) else {
             return;
         };
         for (publisher, stream) in self.hears.clone().zip(&self.streams) {

@@ -66,6 +66,12 @@ impl Slicer {
         Slicer { window, index: 0, from_ns: 0, to_ns: 0 }
     }
 
+    /// Whose slices these are.
+    #[inline]
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
     /// The slice of an instant within the window, as [`Window::slice`] has it.
     #[inline]
     pub fn slice(&mut self, at_ns: Ns) -> Option<usize> {

@@ -154,16 +154,7 @@ fn a_narrow_window_holds_back_its_publisher_and_ends_nowhere() {
     let peer = Peer::start(Listen::Mqtt, "");
     let connect = |receive_maximum| {
         let mut bytes = Vec::new();
-        let connect = Connect {
-            client_id: "c",
-            clean_start: true,
-            keep_alive_s: 0,
-            user: None,
-            password: None,
-            will: None,
-            session_expiry_s: 0,
-            receive_maximum,
-        };
+        let connect = Connect { receive_maximum, ..Connect::clean("c") };
         encode::connect(&mut bytes, VERSION, &connect).unwrap();
         let mut stream = peer.connect();
         stream.write_all(&bytes).unwrap();

@@ -89,18 +89,16 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     record.counts.acked = results.iter().map(|result| result.acked).sum();
     record.counts.acked_lost = acked_lost(&results);
     record.rates = rates(&record, results.iter().map(|result| result.arrived).sum());
-    let merged =
-        |pick: fn(&AgentResult) -> &Option<String>, remarks: &mut Vec<String>| -> (Option<String>, Option<Summary>) {
-            let histogram = merge(results.iter().filter_map(|result| pick(result).as_deref()), remarks);
-            let summary = histogram.as_ref().and_then(Histogram::summary);
-            (summary.is_some().then(|| histogram.map(|histogram| histogram.encode())).flatten(), summary)
-        };
-    (record.histograms.latency, record.latency_ns) = merged(|result| &result.latency, &mut remarks);
-    record.counts.late = late(&record);
+    let merged = |pick: fn(&AgentResult) -> &Option<String>, remarks: &mut Vec<String>| {
+        merge(results.iter().filter_map(|result| pick(result).as_deref()), remarks)
+    };
+    let latency = merged(|result| &result.latency, &mut remarks);
+    record.counts.late = latency.as_ref().map_or(0, |latency| late(latency, cell.workload.late_after_ns));
+    (record.histograms.latency, record.latency_ns) = told(latency);
     (record.histograms.service_latency, record.service_latency_ns) =
-        merged(|result| &result.service_latency, &mut remarks);
-    (record.histograms.send_lag, record.send_lag_ns) = merged(|result| &result.send_lag, &mut remarks);
-    (record.histograms.own_lag, record.own_lag_ns) = merged(|result| &result.own_lag, &mut remarks);
+        told(merged(|result| &result.service_latency, &mut remarks));
+    (record.histograms.send_lag, record.send_lag_ns) = told(merged(|result| &result.send_lag, &mut remarks));
+    (record.histograms.own_lag, record.own_lag_ns) = told(merged(|result| &result.own_lag, &mut remarks));
     let pairs: u64 = results.iter().map(|result| result.jitter_pairs).sum();
     record.jitter_ns =
         (pairs > 0).then(|| results.iter().map(|result| result.jitter_sum_ns).sum::<f64>() / pairs as f64);
@@ -156,11 +154,14 @@ fn counts(totals: &[PublisherTotal], ledger: &LedgerCounts) -> Counts {
 
 /// Messages that were delivered too late, by the histogram: one that is within
 /// its 0.1 % of the bound counts as late.
-fn late(record: &RunRecord) -> u64 {
-    let encoded = record.histograms.latency.as_deref();
-    let histogram = encoded.and_then(|text| Histogram::decode(text).ok());
-    let bound = record.workload.late_after_ns;
-    histogram.map_or(0, |histogram| histogram.nonzero().filter(|(ns, _)| *ns > bound).map(|(_, count)| count).sum())
+fn late(latency: &Histogram, bound_ns: Ns) -> u64 {
+    latency.nonzero().filter(|(ns, _)| *ns > bound_ns).map(|(_, count)| count).sum()
+}
+
+/// A distribution as a record has it: whole, and its figures. None where it is empty.
+fn told(histogram: Option<Histogram>) -> (Option<String>, Option<Summary>) {
+    let summary = histogram.as_ref().and_then(Histogram::summary);
+    (histogram.filter(|histogram| !histogram.is_empty()).map(|histogram| histogram.encode()), summary)
 }
 
 /// Messages that the server acknowledged, and a subscriber never got.

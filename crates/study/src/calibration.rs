@@ -2,8 +2,7 @@
 //! file that it leaves, and what that file and a run's own processor time say
 //! of a generator at its end.
 
-use crate::verdict::{FOREIGN, STEAL};
-use crate::{install, machine};
+use crate::{install, machine, verdict};
 use pubmark_model::record::{AgentShare, MachineLoad, RunRecord};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Pacing, Rate};
@@ -202,7 +201,7 @@ pub struct Calibration {
 impl Calibration {
     /// Whether others left the machine alone, by the measure of a run's verdict.
     pub fn quiet(&self) -> bool {
-        self.load.steal <= STEAL && self.load.foreign_cores <= FOREIGN * f64::from(self.load.cores.max(1))
+        verdict::disturbed(&self.load).is_none()
     }
 
     /// Writes it where later runs look for it; the path.

@@ -67,6 +67,15 @@ pub fn open_files() -> usize {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(1_024, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX))
 }
 
+/// Files that a process of ours opens beside its connections: logs, event
+/// loops, libraries.
+const OWN_FILES: usize = 200;
+
+/// Connections that one process of ours may hold.
+pub fn files_for_connections() -> usize {
+    open_files().saturating_sub(OWN_FILES).max(1)
+}
+
 /// Processors of the machine.
 pub fn cores() -> u32 {
     let listed = read_to_string("/proc/stat").unwrap_or_default();

@@ -33,8 +33,6 @@ const LEAVE: Ns = MILLISECOND;
 const LEAD: Ns = 100 * MILLISECOND;
 /// How long a run whose end is a count may go without sending anything.
 const STANDSTILL: Ns = 30 * SECOND;
-/// Files that an agent opens beside its connections: logs, event loops, libraries.
-const OWN_FILES: usize = 200;
 /// Clients that may share a source address: the ephemeral ports of one are
 /// 28,232 by default, and some are still in TIME_WAIT.
 const CLIENTS_OF_ONE_ADDRESS: u32 = 10_000;
@@ -491,7 +489,7 @@ impl Play {
 
 fn layout(cell: &Cell, system: &System) -> Layout {
     if protocol_of(&system.driver).is_some() {
-        return Layout::Server { connections: machine::open_files().saturating_sub(OWN_FILES).max(1) };
+        return Layout::Server { connections: machine::files_for_connections() };
     }
     let inproc = cell.workload.transport.is_none_or(|transport| transport == Transport::Inproc);
     if inproc || system.driver == "mock" { Layout::One } else { Layout::Sides }

@@ -7,7 +7,7 @@ mod pauses;
 mod tests;
 
 use crate::calibration;
-use pubmark_model::record::{Finding, Note, Part, Reason, RunRecord, Verdict};
+use pubmark_model::record::{Finding, MachineLoad, Note, Part, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_size};
 use pubmark_model::workload::{Pattern, Rate};
@@ -24,9 +24,9 @@ const TREND_CHANGE: f64 = 0.20;
 /// A backlog counts where it grows by more than this share of what was sent.
 const BACKLOG: f64 = 0.05;
 /// The share of processor time that the hypervisor may take.
-pub const STEAL: f64 = 0.02;
+const STEAL: f64 = 0.02;
 /// The share of the machine that others may use.
-pub const FOREIGN: f64 = 0.10;
+const FOREIGN: f64 = 0.10;
 /// The share of the window by which its edges may be missed …
 const LATE: f64 = 0.10;
 /// … and what is never too late, because a busy machine makes it so.
@@ -278,6 +278,11 @@ fn noisy(record: &RunRecord) -> Option<String> {
             words(record.window_ns)
         ));
     }
+    disturbed(&machine)
+}
+
+/// What others did on the machine, where that spoils a measurement.
+pub fn disturbed(machine: &MachineLoad) -> Option<String> {
     if machine.steal > STEAL {
         return Some(format!("the hypervisor took {:.1} % of the processor time", machine.steal * 100.0));
     }

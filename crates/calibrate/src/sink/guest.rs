@@ -123,16 +123,7 @@ mod tests {
     fn conversation() -> (Vec<u8>, u64) {
         let version = Version::V3_1_1;
         let mut said = Vec::new();
-        let connect = Connect {
-            client_id: "c",
-            clean_start: true,
-            keep_alive_s: 60,
-            user: None,
-            password: None,
-            will: None,
-            session_expiry_s: 0,
-            receive_maximum: u16::MAX,
-        };
+        let connect = Connect { keep_alive_s: 60, ..Connect::clean("c") };
         encode::connect(&mut said, version, &connect).unwrap();
         encode::subscribe(&mut said, version, 7, &[("a/b", Qos::AtLeastOnce), ("c", Qos::AtMostOnce)]).unwrap();
         let payload = [0x5a; 300];

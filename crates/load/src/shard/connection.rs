@@ -20,7 +20,7 @@ thread_local! {
 /// Appends to a buffer; an empty one is exchanged for a spare one first.
 #[inline]
 fn keep(buffer: &mut Vec<u8>, bytes: &[u8]) {
-    if buffer.capacity() == 0 && !bytes.is_empty() {
+    if buffer.capacity() == 0 {
         *buffer = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
     }
     buffer.extend_from_slice(bytes);

@@ -9,7 +9,6 @@ use crate::clock;
 use crate::session::Session;
 use pubmark_model::units::{Ns, SECOND};
 use rustix::event::epoll;
-use rustix::fs::Timespec;
 
 /// How long servers may take to close their side, all of them together.
 const PATIENCE: Ns = SECOND;
@@ -47,7 +46,7 @@ impl<S: Session> Shard<'_, S> {
         let mut events = std::mem::take(&mut self.events);
         while open > 0 {
             let left = deadline_ns.saturating_sub(clock::now());
-            let timeout = Timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 };
+            let timeout = clock::timespec(left);
             events.clear();
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -118,7 +117,7 @@ impl<S: Session> Shard<'_, S> {
             if open == 0 || left == 0 {
                 return;
             }
-            let timeout = Timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 };
+            let timeout = clock::timespec(left);
             events.clear();
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}

@@ -45,8 +45,6 @@ pub struct Outbound {
     due: BinaryHeap<Reverse<(Ns, u32)>>,
     /// Publishers that can send, where there is none.
     able: Vec<u32>,
-    /// Takes turns with `able`, empty.
-    spare: Vec<u32>,
     sending: usize,
     said_sent: bool,
     said_drained: bool,
@@ -72,7 +70,6 @@ impl Outbound {
             stride: clock_stride(workload),
             due: BinaryHeap::new(),
             able: Vec::new(),
-            spare: Vec::new(),
             sending: 0,
             said_sent: false,
             said_drained: false,
@@ -303,12 +300,12 @@ impl<S: Session> Shard<'_, S> {
         if now < window.start_ns {
             return window.start_ns;
         }
-        let spare = std::mem::take(&mut self.outbound.spare);
-        let mut able = std::mem::replace(&mut self.outbound.able, spare);
-        for index in able.drain(..) {
-            now = self.fill(index as usize, now, window);
+        // Who can send still more goes to the end of the list.
+        let able = self.outbound.able.len();
+        for place in 0..able {
+            now = self.fill(self.outbound.able[place] as usize, now, window);
         }
-        self.outbound.spare = able;
+        self.outbound.able.drain(..able);
         self.counter.set(self.sent_so_far());
         if self.outbound.able.is_empty() { Ns::MAX } else { now }
     }

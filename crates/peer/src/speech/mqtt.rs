@@ -239,16 +239,7 @@ mod tests {
 
     fn connect(version: Version, receive_maximum: u16) -> Vec<u8> {
         let mut out = Vec::new();
-        let connect = Connect {
-            client_id: "c",
-            clean_start: true,
-            keep_alive_s: 0,
-            user: None,
-            password: None,
-            will: None,
-            session_expiry_s: 0,
-            receive_maximum,
-        };
+        let connect = Connect { receive_maximum, ..Connect::clean("c") };
         encode::connect(&mut out, version, &connect).unwrap();
         out
     }

@@ -27,6 +27,22 @@ pub struct Connect<'a> {
     pub receive_maximum: u16,
 }
 
+impl<'a> Connect<'a> {
+    /// A client that wants nothing remembered, and nothing but to connect.
+    pub fn clean(client_id: &'a str) -> Connect<'a> {
+        Connect {
+            client_id,
+            clean_start: true,
+            keep_alive_s: 0,
+            user: None,
+            password: None,
+            will: None,
+            session_expiry_s: 0,
+            receive_maximum: u16::MAX,
+        }
+    }
+}
+
 /// A message for the time after a client (3.1.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Will<'a> {

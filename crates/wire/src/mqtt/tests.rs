@@ -19,16 +19,7 @@ fn message<'a>(qos: Qos, id: u16, topic: &'a str, payload: &'a [u8]) -> Publish<
 }
 
 fn hello(client_id: &str) -> Connect<'_> {
-    Connect {
-        client_id,
-        clean_start: true,
-        keep_alive_s: 10,
-        user: None,
-        password: None,
-        will: None,
-        session_expiry_s: 0,
-        receive_maximum: u16::MAX,
-    }
+    Connect { keep_alive_s: 10, ..Connect::clean(client_id) }
 }
 
 fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
