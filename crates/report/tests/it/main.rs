@@ -4,5 +4,6 @@ mod analysis;
 mod claims;
 mod csv;
 mod lab;
+mod page;
 mod records;
 mod rendering;
