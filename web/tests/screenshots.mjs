@@ -22,6 +22,8 @@ try {
       await tab.goto(page);
       await tab.locator("h1").waitFor();
       await picture("00-first-screen");
+      // What stays at the top while one scrolls would lie over the pictures.
+      await tab.addStyleTag({ content: "nav { position: static !important }" });
       const sections = tab.locator("main > section");
       for (let at = 0; at < (await sections.count()); at += 1) {
         const section = sections.nth(at);
