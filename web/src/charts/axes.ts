@@ -1,8 +1,15 @@
+import { quantity } from "../format";
+import type { Unit } from "../model";
 import type { Option } from "./echarts";
 import type { Scale } from "./scale";
 import type { Theme } from "./theme";
 
 const FONT_SIZE = 11;
+
+/** A value at an axis, where zeros at the end say nothing: `10 ms`, not `10.0 ms`. */
+export function tick(value: number, unit: Unit): string {
+  return quantity(value, unit).replace(/(\.\d*?)0+(?!\d)/, "$1").replace(/\.(?!\d)/, "");
+}
 
 /** An axis of numbers, labelled where the scale has ticks or where it is told. */
 export function axis(

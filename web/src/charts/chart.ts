@@ -24,6 +24,9 @@ export interface Drawing {
   table: Table;
   /** Those in the legend; empty for none. */
   systems: string[];
+  /** Whether the chart itself names its systems: then the legend has only those
+   *  that are hidden, to bring them back. */
+  named?: boolean;
   caption: Child[];
   /** What is not in the chart, and why. */
   absent?: Child[];
@@ -166,7 +169,7 @@ class Chart {
   private show(drawing: Drawing, theme: Theme): void {
     this.drawing = drawing;
     this.data.element.hidden = false;
-    refill(this.legend, drawing.systems.length > 0 && legend(this.context, drawing.systems, theme));
+    refill(this.legend, legend(this.context, drawing.systems, theme, drawing.named ?? false));
     fill(this.absent, ...(drawing.absent ?? []));
     fill(this.caption, ...drawing.caption);
     if (this.instance === null) {

@@ -31,6 +31,10 @@ export function isLog(context: Context, id: string, automatic: boolean): boolean
   return chosen === "" ? automatic : chosen === "1";
 }
 
+export function logToggle(context: Context, id: string, automatic: boolean): HTMLElement {
+  return toggle(context, `log.${id}`, "Log axis", isLog(context, id, automatic));
+}
+
 /** Fills anew and gives the focus back to the control that had it. */
 export function refill(parent: HTMLElement, ...children: Child[]): void {
   const active = document.activeElement;

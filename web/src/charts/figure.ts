@@ -17,12 +17,15 @@ export interface Picture {
 }
 
 /** The systems of a chart as buttons that hide and show them, in all charts. */
-export function legend(context: Context, systems: string[], theme: Theme): HTMLElement {
+export function legend(context: Context, systems: string[], theme: Theme, onlyHidden: boolean): HTMLElement | null {
   const away = hidden(context);
+  const listed = systems.filter((system) => !onlyHidden || away.has(system));
+  if (listed.length === 0) return null;
   return h(
     "ul",
-    { class: "legend", "aria-label": "Systems shown" },
-    systems.map((system) => {
+    { class: "legend", "aria-label": onlyHidden ? "Systems hidden" : "Systems shown" },
+    onlyHidden && h("li", { class: "key" }, "Hidden:"),
+    listed.map((system) => {
       const shown = !away.has(system);
       const button = h(
         "button",

@@ -46,9 +46,9 @@ export interface Across {
 }
 
 const ABOVE = 34;
-const BELOW = 46;
+const BELOW = 42;
 const BETWEEN = 34;
-const SIZE = 8;
+const SIZE = 9;
 const FOREIGN_SIZE = 11;
 const RING_SIZE = 17;
 
@@ -153,7 +153,7 @@ export function whisker([x1, y1]: [number, number], [x2, y2]: [number, number], 
 
 function guideSeries(theme: Theme, x: Scale, panel: Panel, guide: NonNullable<Panel["guides"]>[number], index: number): Option {
   const at = ([across, up]: [number, number]) => [x.to(across), panel.scale.to(up)];
-  const end = { show: true, position: "insideTopRight", formatter: guide.text, color: theme.muted, fontSize: 11 };
+  const end = { show: true, formatter: guide.text, color: theme.muted, fontSize: 11 };
   return {
     type: "line",
     xAxisIndex: index,
@@ -162,7 +162,7 @@ function guideSeries(theme: Theme, x: Scale, panel: Panel, guide: NonNullable<Pa
     symbol: "none",
     z: 1,
     lineStyle: { color: theme.muted, width: 1, type: [4, 3] },
-    data: [{ value: at(guide.from) }, { value: at(guide.to), symbol: "circle", symbolSize: 0.01, label: { ...end, position: "left" } }],
+    data: [{ value: at(guide.from) }, { value: at(guide.to), symbol: "circle", symbolSize: 0.01, label: { ...end, position: "left", offset: [0, 16] } }],
     showSymbol: true,
   };
 }

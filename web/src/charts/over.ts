@@ -1,10 +1,10 @@
+import { tick } from "./axes";
 import { value, type Context } from "../context";
 import { h, type Child } from "../dom";
-import { quantity } from "../format";
 import type { Axis, Cell, Estimate, Unit } from "../model";
 import { label } from "./clean";
 import type { Across, Line, Spot } from "./lines";
-import { scale, spansDecades } from "./scale";
+import { scale, spansDecades, withMargin } from "./scale";
 import { labelOf, points } from "./slicing";
 import type { Entry } from "./table";
 import { absence, cellTip, entry, runs, verdict } from "./tip";
@@ -38,8 +38,8 @@ export function across(axis: Axis, cells: Cell[], log: boolean): Across {
   const all = places(axis, cells);
   const amounts = all.map(({ amount }) => amount);
   const ticks = all.length <= TICKS_MAX ? all.map(({ amount, label: text }) => ({ value: amount, text: label(text, 16) })) : undefined;
-  const found = scale(amounts, log, true);
-  return { name: label(axis.label), scale: found, text: (amount) => quantity(amount, "count"), ...(ticks ? { ticks } : {}) };
+  const found = withMargin(scale(amounts, log), Math.min(...amounts), Math.max(...amounts));
+  return { name: label(axis.label), scale: found, text: (amount) => tick(amount, "count"), ...(ticks ? { ticks } : {}) };
 }
 
 /** Whether an axis of the study is better logarithmic: its values span much. */

@@ -1,7 +1,7 @@
 import type { Context } from "../context";
 import { quantity } from "../format";
 import type { Cell } from "../model";
-import { axis, grid } from "./axes";
+import { axis, grid, tick } from "./axes";
 import { tooltip, type Drawing, type Frame } from "./chart";
 import { label } from "./clean";
 import { nines, ninesLabel, scale } from "./scale";
@@ -78,7 +78,7 @@ export function percentiles(context: Context, frame: Frame, shown: Curve[], floo
     option: {
       grid: grid(34, HEIGHT - 80),
       xAxis: { ...axis(x, theme, "share of messages", ninesLabel, { bottom: true }), axisPointer: { show: true } },
-      yAxis: axis(y, theme, floor ? "latency, multiple of the kernel floor" : "latency", text),
+      yAxis: axis(y, theme, floor ? "latency, multiple of the kernel floor" : "latency", (value) => tick(value, unit)),
       series,
       tooltip: tooltip(theme, "axis", tip),
     },

@@ -1,6 +1,6 @@
 import { quantity } from "../format";
 import type { Cell } from "../model";
-import { axis } from "./axes";
+import { axis, tick } from "./axes";
 import { tooltip, type Drawing, type Frame } from "./chart";
 import { label } from "./clean";
 import { scale } from "./scale";
@@ -54,7 +54,7 @@ export function ridges(frame: Frame, all: Ridge[], binsPerDecade: number): Pick<
     height,
     option: {
       grid: { left: names, right: 18, top: ABOVE, height: height - ABOVE - BELOW, containLabel: false },
-      xAxis: axis(x, theme, "latency", (value) => quantity(value, "ns"), { bottom: true }),
+      xAxis: axis(x, theme, "latency", (value) => tick(value, "ns"), { bottom: true }),
       yAxis: {
         type: "value", min: 0, max: systems.length - 1 + PEAK,
         axisLine: { show: false },

@@ -49,12 +49,13 @@ function logarithmic(values: number[]): Scale {
   const decades = Math.log10(high / low);
   const steps = decades <= 2.2 ? [1, 2, 5] : decades <= 3.5 ? [1, 3] : [1];
   const every = decades > 9 ? 2 : 1;
-  const all: number[] = [];
-  for (let power = Math.floor(Math.log10(low)) - 1; power <= Math.ceil(Math.log10(high)) + 1; power++) {
-    if (power % every === 0) all.push(...steps.map((step) => tidy(step * 10 ** power)));
-  }
-  const min = all.findLast((tick) => tick <= low * (1 + 1e-9)) ?? low;
-  const max = all.find((tick) => tick >= high * (1 - 1e-9) && tick > min) ?? high;
+  const powers = Array.from({ length: Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) + 3 }, (_, i) => Math.floor(Math.log10(low)) - 1 + i);
+  const at = (steps: number[], powers: number[]) => powers.flatMap((power) => steps.map((step) => tidy(step * 10 ** power)));
+  const all = at(steps, powers.filter((power) => power % every === 0));
+  // The ends are finer than the ticks, so that no chart is half empty.
+  const ends = at([1, 2, 5], powers);
+  const min = ends.findLast((tick) => tick <= low * (1 + 1e-9)) ?? low;
+  const max = ends.find((tick) => tick >= high * (1 - 1e-9) && tick > min) ?? high;
   return {
     log: true,
     min,
@@ -63,6 +64,14 @@ function logarithmic(values: number[]): Scale {
     to: (value) => Math.log10(value),
     from: (position) => 10 ** position,
   };
+}
+
+/** The same axis with a margin at its ends, a share of its length, for marks that
+ *  stand on the first and the last value. */
+export function withMargin(of: Scale, low: number, high: number, share = 0.03): Scale {
+  const [from, to] = [of.to(low), of.to(high)];
+  const room = (to - from || 1) * share;
+  return { ...of, min: of.from(from - room), max: of.from(to + room), ticks: of.ticks.filter((tick) => tick >= low && tick <= high) };
 }
 
 /** 1, 2 or 5 times a power of ten, at least `least`. */

@@ -81,7 +81,7 @@ function tableOf(context: Context): Table<Cell> {
         state.get("cells.sort") === "" ? null : h("div", { class: "small" }, place(cell)),
       ],
     },
-    { key: "verdict", label: "verdict", sort: (cell) => cell.status, cell: (cell) => [statusBadge(cell.status), h("div", { class: "small" }, why(cell))] },
+    { key: "verdict", label: "verdict", sort: (cell) => cell.status, cell: (cell) => [statusBadge(cell.status), h("div", { class: cell.status === "valid" ? "small" : "small narrow" }, why(cell))] },
     ...columnsOf(context).map((figure): Column<Cell> => ({
       key: figure.key,
       label: figure.key === "delivered_per_s" ? `${figure.label}, of expected` : figure.label,

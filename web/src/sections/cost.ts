@@ -1,3 +1,4 @@
+import { tick } from "../charts/axes";
 import { bars, type Bar } from "../charts/bars";
 import { chart, type ChartSpec } from "../charts/chart";
 import { isLog } from "../charts/controls";
@@ -75,8 +76,9 @@ function stacked(context: Context, now: () => Cut, { id, title, total, server, a
       });
       const axis = scale(rows.flatMap(({ parts, hi }) => [parts[0]! + parts[1]!, hi ?? NaN]), false);
       return {
-        ...bars(frame.theme, frame.width, rows, axis, label, (amount) => quantity(amount, unit)),
+        ...bars(frame.theme, frame.width, rows, axis, label, (amount) => tick(amount, unit)),
         systems: systemsOf(context, has),
+        named: true,
         table: tableOver(cells, null, [
           { name: label, unit, of: (cell) => cell.figures[total] ?? null },
           { name: context.figure(server).label, unit, of: (cell) => cell.figures[server] ?? null },
@@ -129,8 +131,9 @@ function thrift(context: Context, now: () => Cut): ChartSpec {
       });
       const axis = scale(rows.flatMap(({ parts, hi }) => [...parts, hi ?? NaN]), isLog(context, "thrift", spansDecades(rows.flatMap(({ parts }) => parts))));
       return {
-        ...bars(frame.theme, frame.width, rows, axis, THRIFT, (rate) => quantity(rate, "count")),
+        ...bars(frame.theme, frame.width, rows, axis, THRIFT, (rate) => tick(rate, "count")),
         systems: systemsOf(context, has),
+        named: true,
         table: tableOver(cells, null, [
           { name: THRIFT, unit: "count", of: perCpuSecond },
           { name: context.figure("cpu_ns_per_message").label, unit: "ns", of: (cell) => cell.figures["cpu_ns_per_message"] ?? null },
@@ -167,7 +170,7 @@ function overLoad(context: Context, cells: Cell[], use: (cell: Cell) => number):
         const stack = figures.map(({ name, unit, of }): Panel => {
           const lines = linesOver(context, cells, axis, of, tips).filter(({ system }) => !frame.hidden.has(system));
           const values = lines.flatMap(({ spots }) => spots.flatMap(({ y, hi }) => [y, hi ?? y]));
-          return { name, lines, scale: scale(values, spansDecades(values)), text: (amount) => quantity(amount, unit), height: 150 };
+          return { name, lines, scale: scale(values, spansDecades(values)), text: (amount) => tick(amount, unit), height: 150 };
         });
         return {
           ...panels(frame.theme, across(axis, cells, isWide(axis, cells)), stack),

@@ -77,6 +77,7 @@ function distributionChart(context: Context, now: () => Cut): HTMLElement {
         return {
           ...ridges(frame, all, context.page.bins_per_decade),
           systems: systemsOf(context, all.map(({ cell }) => cell)),
+          named: true,
           absent: absentList(cells, null, (cell) => cell.distribution !== undefined),
           caption: [
             `${at(cutWords(slices))}Share of messages by bin, ${context.page.bins_per_decade} bins a decade, all rows to the same scale. ${FROM_INTENDED}`,

@@ -1,6 +1,7 @@
+import { tick } from "../charts/axes";
 import { chart, type Drawing, type Frame } from "../charts/chart";
 import { label } from "../charts/clean";
-import { isLog, select, toggle } from "../charts/controls";
+import { isLog, logToggle, select } from "../charts/controls";
 import { knee, SUSTAINED_RATIO, BOUND_MULTIPLE, type Knee } from "../charts/knee";
 import { panels } from "../charts/lines";
 import { absentList, across, estimate, hollowWords, isWide, linesOver, systemsOf, tableOver } from "../charts/over";
@@ -24,13 +25,14 @@ const FIGURES: Record<string, string | null> = {
   latency_max_ns: null,
 };
 
-/** The axis that charts over load take, and where they are cut. */
-export function loadCut(context: Context, cells: Cell[], use: (cell: Cell) => number): { axis: Axis; axes: Axis[]; cut: Cut } | null {
+/** The axis that charts over load take, and where they are cut; `last` is taken
+ *  only where there is no other or where the reader chose it. */
+export function loadCut(context: Context, cells: Cell[], use: (cell: Cell) => number, last: string | null = null): { axis: Axis; axes: Axis[]; cut: Cut } | null {
   // The part is chosen first: axes differ between parts.
   const part = context.result.axes.filter(({ name }) => name === "part");
   const within = part.length === 0 ? cells : cut(context, cells, context.result.axes.map(({ name }) => name).filter((name) => name !== "part"), use).cells;
   const axes = loadAxes(within, context.result.axes.filter(({ name }) => name !== "system" && name !== "part"));
-  const axis = axes.find(({ name }) => name === context.state.get("x")) ?? axes[0];
+  const axis = axes.find(({ name }) => name === context.state.get("x")) ?? axes.find(({ name }) => name !== last) ?? axes[0];
   return axis === undefined ? null : { axis, axes, cut: cut(context, cells, [axis.name], use) };
 }
 
@@ -59,7 +61,7 @@ export function loadChart(context: Context, cells: Cell[]): HTMLElement | null {
           found !== null && raisesLoad(found.axis) && boundInput(context),
           serviceToggle(context),
           floorToggle(context),
-          toggle(context, `log.${ID}`, "Log axis", isLog(context, ID, found !== null && isTall(found.cut.cells, chosen()))),
+          logToggle(context, ID, found !== null && isTall(found.cut.cells, chosen())),
         ];
       },
       draw(frame) {
@@ -95,7 +97,7 @@ function draw(context: Context, frame: Frame, axis: Axis, { slices, cells }: Cut
   const log = isLog(context, ID, isTall(cells, chosen));
   const y = scale(lines.flatMap(({ spots }) => spots.flatMap((spot) => [spot.y, spot.lo ?? spot.y, spot.hi ?? spot.y])), log);
   const x = across(axis, cells, isWide(axis, cells));
-  const text = (value: number) => quantity(value, unit);
+  const text = (value: number) => tick(value, unit);
   return {
     ...panels(frame.theme, x, [{ name: floor ? `${name}, multiple of the kernel floor` : name, lines, scale: y, text, height: 280 }]),
     systems: systemsOf(context, has),
@@ -140,7 +142,7 @@ function kneeTable(axis: Axis, knees: Sustained[], bound: number | null): HTMLEl
       "table",
       null,
       h("caption", null, rule),
-      h("thead", null, h("tr", null, ["system", `sustains (${name})`, "with p99", "p99 bound", "what ends it"].map((head) => h("th", { scope: "col" }, head)))),
+      h("thead", null, h("tr", null, ["system", `sustains: ${name}`, "with p99", "p99 bound", "what ends it"].map((head) => h("th", { scope: "col" }, head)))),
       h("tbody", null, knees.map(({ system, knee: { load, p99, bound, stop } }) =>
         h(
           "tr",

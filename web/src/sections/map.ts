@@ -137,7 +137,7 @@ function keys(context: Context, { squares }: MapView): HTMLElement {
 
 function grid(context: Context, it: MapView, dialog: HTMLDialogElement): HTMLElement {
   const { x, y, columns, rows, squares } = it;
-  const corner = [y && `${label(y.label)} ↑`, x && `${label(x.label)} →`].filter(Boolean).join("  ");
+  const corner = [x && `${label(x.label, 20)} →`, x && y && h("br"), y && `${label(y.label, 20)} ↑`];
   const head = h("tr", null, y && h("th", { scope: "col", class: "corner" }, corner), columns.map((column) => h("th", { scope: "col" }, label(column, 16))));
   const body = rows.map((row, i) =>
     h(
@@ -146,7 +146,7 @@ function grid(context: Context, it: MapView, dialog: HTMLDialogElement): HTMLEle
       y && h("th", { scope: "row" }, label(row, 16)),
       columns.map((column, j) => h("td", null, button(context, it, squares[i]![j]!, [y && `${y.label} ${row}`, x && `${x.label} ${column}`].filter(Boolean).join(", "), dialog))),
     ));
-  const name = h("caption", { class: "map-caption" }, `${x ? label(x.label) : "All points"}${y ? ` across, ${label(y.label)} up` : ""}`);
+  const name = h("caption", { class: "unseen" }, `${x ? label(x.label) : "All points"}${y ? ` across, ${label(y.label)} up` : ""}`);
   return h("table", { class: "map-grid" }, name, x && h("thead", null, head), h("tbody", null, body));
 }
 

@@ -1,3 +1,4 @@
+import { tick } from "../charts/axes";
 import { chart, type Drawing, type Frame } from "../charts/chart";
 import { label } from "../charts/clean";
 import { select } from "../charts/controls";
@@ -9,7 +10,7 @@ import type { Entry } from "../charts/table";
 import { entry, verdict } from "../charts/tip";
 import type { Context, Section } from "../context";
 import { h } from "../dom";
-import { number, quantity } from "../format";
+import { number } from "../format";
 import type { Axis, Cell, Estimate, Reference } from "../model";
 import { at } from "./shared";
 import { axisSelect, loadCut } from "./load";
@@ -97,7 +98,7 @@ function draw(context: Context, frame: Frame, reference: Reference, { slices, ce
   const values = [...ours, ...published].flatMap(({ spots }) => spots.flatMap(({ y, hi }) => [y, hi ?? y]));
   return {
     ...panels(frame.theme, across(axis, cells, isWide(axis, cells)), [
-      { name, lines: [...ours, ...published], scale: scale(values, spansDecades(values)), text: (amount) => quantity(amount, unit), height: 280 },
+      { name, lines: [...ours, ...published], scale: scale(values, spansDecades(values)), text: (amount) => tick(amount, unit), height: 280 },
     ]),
     systems: systemsOf(context, cells.filter((cell) => own(cell) !== null || other(cell) !== null)),
     table: {

@@ -1,3 +1,4 @@
+import { tick } from "../charts/axes";
 import { bars, type Bar } from "../charts/bars";
 import type { Drawing, Frame } from "../charts/chart";
 import { isLog, toggle } from "../charts/controls";
@@ -36,10 +37,11 @@ export function drawBars(context: Context, frame: Frame, { slices, cells }: Cut,
   });
   const values = rows.flatMap(({ parts, lo, hi }) => [...parts, lo ?? NaN, hi ?? NaN]);
   const axis = scale(values, isLog(context, key, spansDecades(rows.flatMap(({ parts }) => parts))));
-  const text = (value: number) => quantity(value, unit);
+  const text = (value: number) => tick(value, unit);
   return {
     ...bars(frame.theme, frame.width, rows, axis, context.figure(key).label, text),
     systems: systemsOf(context, with_),
+    named: true,
     table: tableOver(cells, null, [{ name: context.figure(key).label, unit, of }]),
     absent: absentList(cells, null, (cell) => of(cell) !== null),
     caption: [`${at(cutWords(slices))}${about}${hollowWords(with_)} Lines: 95 % interval.`],

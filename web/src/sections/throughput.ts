@@ -1,6 +1,7 @@
+import { tick } from "../charts/axes";
 import { bars, type Bar } from "../charts/bars";
 import { chart, type Drawing, type Frame } from "../charts/chart";
-import { isLog, toggle } from "../charts/controls";
+import { isLog, logToggle, toggle } from "../charts/controls";
 import { panels, type Panel } from "../charts/lines";
 import { absentList, across, estimate, hollowWords, isWide, linesOver, systemsOf, tableOver } from "../charts/over";
 import { receivers } from "../charts/receivers";
@@ -67,8 +68,9 @@ function atCut(context: Context, now: () => Cut): HTMLElement {
         });
         const axis = scale(rows.flatMap(({ parts, hi }) => [...parts, hi ?? NaN]), isLog(context, "delivered", spansDecades(rows.flatMap(({ parts }) => parts))));
         return {
-          ...bars(frame.theme, frame.width, rows, axis, name, (amount) => quantity(amount, unit)),
+          ...bars(frame.theme, frame.width, rows, axis, name, (amount) => tick(amount, unit)),
           systems: systemsOf(context, has),
+          named: true,
           table: table(context, cells, key, unit, floor, name),
           absent: absentList(cells, null, (cell) => of(cell) !== null),
           caption: [`${at(cutWords(slices))}Behind each: delivered a second, and the share of the expected messages that arrived at all. Lines: 95 % interval.${hollowWords(has)}`],
@@ -88,14 +90,16 @@ function table(context: Context, cells: Cell[], key: string, unit: Unit, floor: 
 }
 
 function overLoad(context: Context, cells: Cell[], use: (cell: Cell) => number): HTMLElement | null {
-  const now = () => loadCut(context, cells, use);
+  // What a system carries at most, over anything but the rate, is what is asked
+  // for where messages are sent as fast as they go.
+  const now = () => loadCut(context, cells, use, cells.some(({ unthrottled }) => unthrottled) ? "rate" : null);
   if (now() === null) return null;
   return chart(
     {
       id: "delivered-over",
       title: "Delivered a second against load",
       keys: ["bytes"],
-      controls: () => [axisSelect(context, now()), bytesToggle(context), floorToggle(context)],
+      controls: () => [axisSelect(context, now()), bytesToggle(context), floorToggle(context), logToggle(context, "delivered-over", isTall(context, now()?.cut.cells ?? []))],
       draw(frame) {
         const found = now();
         return found === null ? "No axis of numbers varies here." : drawOver(context, frame, found);
@@ -103,6 +107,11 @@ function overLoad(context: Context, cells: Cell[], use: (cell: Cell) => number):
     },
     context,
   );
+}
+
+function isTall(context: Context, cells: Cell[]): boolean {
+  const { key } = shown(context);
+  return spansDecades(cells.flatMap((cell) => value(cell, key) ?? []));
 }
 
 function drawOver(context: Context, frame: Frame, { axis, cut: { slices, cells } }: NonNullable<ReturnType<typeof loadCut>>): Drawing | string {
@@ -116,9 +125,9 @@ function drawOver(context: Context, frame: Frame, { axis, cut: { slices, cells }
   const upper = linesOver(context, cells, axis, of, tips).filter(visible);
   const lower = linesOver(context, cells, axis, ratio, tips).filter(visible);
   const values = upper.flatMap(({ spots }) => spots.flatMap((spot) => [spot.y, spot.hi ?? spot.y]));
-  const log = isLog(context, "delivered-over", spansDecades(values));
+  const log = isLog(context, "delivered-over", isTall(context, cells));
   const stack: Panel[] = [
-    { name, lines: upper, scale: scale(values, log), text: (amount) => quantity(amount, unit), height: 240 },
+    { name, lines: upper, scale: scale(values, log), text: (amount) => tick(amount, unit), height: 240 },
     { name: "delivered of expected", lines: lower, scale: scale([0, 1], false), text: (share) => `${Math.round(share * 100)} %`, height: 90 },
   ];
   return {
@@ -158,7 +167,7 @@ function offered(context: Context, all: Cell[]): HTMLElement | null {
         const log = spansDecades(xs);
         const x = scale(both, log);
         const y = scale(both, log);
-        const text = (amount: number) => quantity(amount, "per_s");
+        const text = (amount: number) => tick(amount, "per_s");
         const diagonal = { from: [x.log ? x.min : 0, x.log ? x.min : 0], to: [x.max, x.max], text: "all that is due" } as const;
         return {
           ...panels(frame.theme, { name: "due at the subscribers", scale: x, text }, [

@@ -1,4 +1,4 @@
-import { axis, grid } from "../charts/axes";
+import { axis, grid, tick } from "../charts/axes";
 import { chart, tooltip, type Drawing, type Frame } from "../charts/chart";
 import { label } from "../charts/clean";
 import type { Option } from "../charts/echarts";
@@ -132,7 +132,7 @@ function draw(record: RunRecord, { theme }: Frame): Drawing | string {
     option: {
       grid: stack.map((_, index) => grid(top(index), PANEL_HEIGHT)),
       xAxis: stack.map((_, index) => axis(x, theme, index === stack.length - 1 ? "seconds from the window's beginning" : "", (at) => String(at), { grid: index, bottom: true, labels: index === stack.length - 1 })),
-      yAxis: stack.map((panel, index) => axis(panelScale(panel), theme, `${panel.name}: ${panel.traces.map(({ name, dash }) => `${name}${dash ? " (dashed)" : ""}`).join(", ")}`, (value) => quantity(value, panel.unit), { grid: index })),
+      yAxis: stack.map((panel, index) => axis(panelScale(panel), theme, `${panel.name}: ${panel.traces.map(({ name, dash }) => `${name}${dash ? " (dashed)" : ""}`).join(", ")}`, (value) => tick(value, panel.unit), { grid: index })),
       axisPointer: { link: [{ xAxisIndex: "all" }] },
       tooltip: tooltip(theme, "axis", tip),
       series,
