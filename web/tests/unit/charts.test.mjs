@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { load } from "./sources.mjs";
+import { source } from "./source.mjs";
 
-const { knee } = await load("charts/knee.ts");
-const { scale, spansDecades, withMargin, nines, ninesLabel } = await load("charts/scale.ts");
-const { slices, loadAxes, amount, points } = await load("charts/slicing.ts");
-const { csv, csvField } = await load("charts/table.ts");
-const { label } = await load("charts/clean.ts");
-const { square, mapAxes, squareWords, marginWords } = await load("charts/winners.ts");
-const { receivers } = await load("charts/receivers.ts");
-const { tick } = await load("charts/axes.ts");
-const { fileName } = await load("charts/export.ts");
+const { knee } = await source("charts/knee");
+const { scale, spansDecades, withMargin, nines, ninesLabel } = await source("charts/scale");
+const { slices, loadAxes, amount, points } = await source("charts/slicing");
+const { csv, csvField } = await source("charts/table");
+const { label } = await source("charts/clean");
+const { square, mapAxes, squareWords, marginWords } = await source("charts/winners");
+const { receivers } = await source("charts/receivers");
+const { tick } = await source("charts/axes");
+const { fileName } = await source("charts/export");
 
 const at = (load, more = {}) => ({ load, valid: true, ratio: 1, p99: 100, ...more });
 
