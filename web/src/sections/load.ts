@@ -130,18 +130,18 @@ function kneesOf(context: Context, cells: Cell[], axis: Axis, bound: number | nu
   });
 }
 
-function kneeTable(axis: Axis, knees: Sustained[], bound: number | null): HTMLElement {
+function kneeTable(axis: Axis, knees: Sustained[], bound: number | null): Child[] {
   const rule = `Sustained: the highest load up to which every point is valid, delivers at least ${SUSTAINED_RATIO * 100} % of what is expected and has its p99 within ${
     bound === null ? `${BOUND_MULTIPLE} times the p99 at the system's lowest load` : quantity(bound, "ns")}. Ringed in the chart.`;
   const name = label(axis.label);
   const words = (load: number) => label(axis.values.find(({ value }) => amount(value) === load)?.label ?? String(load));
-  return h(
+  return [h("p", null, rule), h(
     "div",
     { class: "knees", tabindex: "0", role: "region", "aria-label": "Load that is sustained" },
     h(
       "table",
       null,
-      h("caption", null, rule),
+      h("caption", { class: "unseen" }, "Load that is sustained"),
       h("thead", null, h("tr", null, ["system", `sustains: ${name}`, "with p99", "p99 bound", "what ends it"].map((head) => h("th", { scope: "col" }, head)))),
       h("tbody", null, knees.map(({ system, knee: { load, p99, bound, stop } }) =>
         h(
@@ -154,7 +154,7 @@ function kneeTable(axis: Axis, knees: Sustained[], bound: number | null): HTMLEl
           h("td", null, stop === null ? "nothing that was measured" : `${STOPS[stop.why]} at ${words(stop.load)}`),
         ))),
     ),
-  );
+  )];
 }
 
 const STOPS: Record<NonNullable<Knee["stop"]>["why"], string> = {
