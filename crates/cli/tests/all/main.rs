@@ -12,6 +12,7 @@ mod libraries;
 mod lifecycle;
 mod mock;
 mod omission;
+mod phases;
 mod refusals;
 mod screen;
 mod servers;
