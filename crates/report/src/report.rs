@@ -4,6 +4,7 @@ use crate::analysis::{CellResult, Status, analyse};
 use crate::claims::{ClaimResult, decide};
 use crate::points::{Point, points};
 use crate::records::{ReadError, Records, read_records};
+use crate::reference::Reference;
 use crate::{csv, document, json, markdown, terminal};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
@@ -85,6 +86,7 @@ pub struct Report {
     cells: Vec<CellResult>,
     points: Vec<Point>,
     claims: Vec<ClaimResult>,
+    reference: Option<Reference>,
     pub(crate) torn: bool,
     pub(crate) strays: usize,
 }
@@ -105,7 +107,9 @@ impl Report {
         let environment = environment(&dir.join("environment.json"))?;
         study.quick = environment["quick"] == true;
         let records = read_records(dir)?;
-        Self::analysed(study, cells, environment, &records)
+        let mut report = Self::analysed(study, cells, environment, &records)?;
+        report.reference = reference(dir, &report, systems)?;
+        Ok(report)
     }
 
     /// Analyses records that are in memory.
@@ -129,6 +133,7 @@ impl Report {
             cells: analysis.cells,
             study,
             environment,
+            reference: None,
             torn: records.torn,
             strays: analysis.strays,
         })
@@ -158,6 +163,12 @@ impl Report {
     /// What the records say of the study's claims.
     pub fn claims(&self) -> &[ClaimResult] {
         &self.claims
+    }
+
+    /// The published figures that the study names, held against its cells;
+    /// none where it names none, or the folder does not have them.
+    pub fn reference(&self) -> Option<&Reference> {
+        self.reference.as_ref()
     }
 
     /// How many runs there are.
@@ -221,6 +232,19 @@ fn read_text(path: &Path) -> io::Result<String> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(text)
+}
+
+fn reference(dir: &Path, report: &Report, systems: Systems<'_>) -> Result<Option<Reference>, ReportError> {
+    let Some(source) = &report.study.reference else { return Ok(None) };
+    let path = dir.join(pubmark_model::reference::FILE);
+    match read_text(&path) {
+        Ok(text) => {
+            let read = Reference::read(&path.display().to_string(), &text, source, systems, &report.cells);
+            Ok(Some(read.map_err(Box::new)?))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ReportError::Io { path, source }),
+    }
 }
 
 fn environment(path: &Path) -> Result<Value, ReportError> {

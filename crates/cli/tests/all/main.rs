@@ -13,6 +13,7 @@ mod lifecycle;
 mod mock;
 mod omission;
 mod phases;
+mod published;
 mod refusals;
 mod screen;
 mod servers;

@@ -5,4 +5,5 @@ mod claims;
 mod csv;
 mod lab;
 mod records;
+mod reference;
 mod rendering;
