@@ -12,6 +12,8 @@ mod libraries;
 mod lifecycle;
 mod mock;
 mod omission;
+mod phases;
+mod published;
 mod refusals;
 mod repeat;
 mod screen;

@@ -6,4 +6,5 @@ mod csv;
 mod html;
 mod lab;
 mod records;
+mod reference;
 mod rendering;
