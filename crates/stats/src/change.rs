@@ -19,6 +19,16 @@ pub enum Scale {
     Difference,
 }
 
+/// A figure's value in each run of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Runs<'a> {
+    /// The values, in the figure's unit.
+    pub values: &'a [f64],
+    /// The least difference that the measurement could have shown, in the same
+    /// unit; 0 or more.
+    pub step: f64,
+}
+
 /// What has become of a figure from group A to group B.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq)]
 pub struct Change {
@@ -51,8 +61,7 @@ pub struct Change {
 ///   smaller size would have; and 1 where a group has two runs (the bound of
 ///   Mickey and Brown). Without that, 2 runs against 10 find changes where
 ///   there are none seven times as often as they should.
-/// - The standard deviation of a group is taken to be at least `step`, the
-///   resolution of the measurement in the figure's unit. Two runs that fall in
+/// - The standard deviation of a group is taken to be at least `step`. Two runs that fall in
 ///   one bucket of a histogram have not therefore no noise.
 ///
 /// `None` where a group is empty or a value is not finite.
@@ -61,8 +70,8 @@ pub struct Change {
 /// different population variances are involved*, Biometrika 34, 1947; Mickey
 /// and Brown, *Bounds on the distribution functions of the Behrens-Fisher
 /// statistic*, Annals of Mathematical Statistics 37, 1966.
-pub fn change(a: &[f64], b: &[f64], step: f64) -> Option<Change> {
-    let (scale, group_a, group_b) = groups(a, b, step)?;
+pub fn change(a: Runs, b: Runs) -> Option<Change> {
+    let (scale, group_a, group_b) = groups(a, b)?;
     let difference = group_b.mean - group_a.mean;
     let back = |value: f64| match scale {
         Scale::Ratio => value.exp(),
@@ -90,14 +99,15 @@ pub fn change(a: &[f64], b: &[f64], step: f64) -> Option<Change> {
 
 /// The p of [`change`] without its intervals, which cost many times as much:
 /// for simulations. `None` where a group has fewer than two runs, too.
-pub fn change_p(a: &[f64], b: &[f64], step: f64) -> Option<f64> {
-    let (_, a, b) = groups(a, b, step)?;
+pub fn change_p(a: Runs, b: Runs) -> Option<f64> {
+    let (_, a, b) = groups(a, b)?;
     Some(Spread::joint(&a.spread?, &b.spread?).p(b.mean - a.mean))
 }
 
-fn groups(a: &[f64], b: &[f64], step: f64) -> Option<(Scale, Group, Group)> {
-    let scale = if a.iter().chain(b).all(|value| *value > 0.0) { Scale::Ratio } else { Scale::Difference };
-    Some((scale, Group::new(a, step, scale)?, Group::new(b, step, scale)?))
+fn groups(a: Runs, b: Runs) -> Option<(Scale, Group, Group)> {
+    let is_positive = a.values.iter().chain(b.values).all(|value| *value > 0.0);
+    let scale = if is_positive { Scale::Ratio } else { Scale::Difference };
+    Some((scale, Group::new(a, scale)?, Group::new(b, scale)?))
 }
 
 /// The adjusted p of each comparison of a family, in the order given: where
@@ -136,10 +146,10 @@ struct Spread {
 }
 
 impl Group {
-    fn new(values: &[f64], step: f64, scale: Scale) -> Option<Group> {
+    fn new(runs: Runs, scale: Scale) -> Option<Group> {
         let scaled: Vec<f64> = match scale {
-            Scale::Ratio => values.iter().map(|value| value.ln()).collect(),
-            Scale::Difference => values.to_vec(),
+            Scale::Ratio => runs.values.iter().map(|value| value.ln()).collect(),
+            Scale::Difference => runs.values.to_vec(),
         };
         if scaled.is_empty() || scaled.iter().any(|value| !value.is_finite()) {
             return None;
@@ -147,8 +157,8 @@ impl Group {
         let n = scaled.len() as f64;
         let mean = scaled.iter().sum::<f64>() / n;
         let step = match scale {
-            Scale::Ratio => step / mean.exp(),
-            Scale::Difference => step,
+            Scale::Ratio => runs.step / mean.exp(),
+            Scale::Difference => runs.step,
         };
         let spread = (scaled.len() > 1).then(|| {
             let degrees = n - 1.0;
