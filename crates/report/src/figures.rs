@@ -183,9 +183,8 @@ impl Figures {
 
     /// The figures over these runs, all of one cell.
     pub(crate) fn of(runs: &[&RunRecord], seed: u64) -> Result<Figures, HistogramError> {
-        let mut figures = Figures::default();
-        figures.each =
-            Column::ALL.iter().map(|column| runs.iter().filter_map(|run| reading(*column, run)).collect()).collect();
+        let each = |column: &Column| runs.iter().filter_map(|run| reading(*column, run)).collect();
+        let mut figures = Figures { each: Column::ALL.iter().map(each).collect(), ..Figures::default() };
         for column in Column::ALL.iter().copied() {
             let values: Vec<f64> = runs.iter().filter_map(|run| scalar(column, run)).collect();
             figures.set(column, bootstrap_median(&values, seed));

@@ -95,7 +95,7 @@ fn bad_usage_is_told_from_a_failed_gate() {
         (vec!["a", "other"], "no cell in common"),
         (vec!["a", "a", "--only", "payload=1KiB"], "no `1KiB` on the axis `payload`"),
         (vec!["a", "a", "--only", "paylod=64B"], "did you mean `payload`?"),
-        (vec!["a", "a", "--only", "payload"], "AXIS=VALUE"),
+        (vec!["a", "a", "--only", "payload"], "--only KEY=VALUE"),
         (vec!["a", "a", "--json", "--markdown"], "cannot be used with"),
         (vec!["a"], "required"),
     ] {

@@ -161,7 +161,7 @@ pub(super) fn closing(comparison: &Comparison) -> Vec<String> {
         (0, 0) => return lines,
         (0, all) => comparisons(all),
         (gated, 0) => format!("{} under gates", comparisons(gated)),
-        (gated, others) => format!("{} under gates, and in the {others} others", comparisons(gated)),
+        (gated, others) => format!("{} under gates, or in the {others} others,", comparisons(gated)),
     };
     lines.push(format!(
         "A run is one observation; A and B are geometric means over valid runs. A change is called one only where \
