@@ -15,6 +15,7 @@ mod analysis;
 mod claims;
 mod columns;
 mod command;
+pub mod compare;
 mod csv;
 mod document;
 mod figures;
@@ -31,7 +32,7 @@ pub mod text;
 
 pub use analysis::{CellResult, ReasonCount, Status};
 pub use claims::{ClaimResult, Outcome, PartResult};
-pub use figures::{Column, Figures};
+pub use figures::{Column, Figures, Reading};
 pub use points::{Point, REFERENCES};
 pub use records::{LINE_BYTES_MAX, ReadError, Records, read_records, read_records_from};
 pub use reference::{Reference, ReferenceRow};

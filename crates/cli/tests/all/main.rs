@@ -4,6 +4,7 @@
 mod brokers;
 mod calibrate;
 mod chaos;
+mod compare;
 mod errors;
 mod faults;
 mod heavy;

@@ -2,6 +2,7 @@
 
 mod analysis;
 mod claims;
+mod compare;
 mod csv;
 mod html;
 mod lab;
