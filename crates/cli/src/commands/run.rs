@@ -21,6 +21,9 @@ use std::path::{Path, PathBuf};
 /// draining, ns. Only the estimate of `--dry-run` uses it.
 const OVERHEAD: Ns = SECOND / 3;
 
+/// The page within a results folder.
+pub const PAGE: &str = "report.html";
+
 /// What starting and ending a server costs on top, ns.
 const SERVER: Ns = 5 * SECOND;
 
@@ -143,15 +146,22 @@ pub fn carry_out(study: &Study, folder: &Path, resume: bool, voice: Voice) -> Re
 }
 
 /// Reads the results again and writes `summary.csv`.
-pub fn finish(folder: &Path) -> Result<Report, Failure> {
+pub fn load(folder: &Path) -> Result<Report, Failure> {
     let report = Report::load(folder, &registry::find).map_err(Failure::run)?;
     report.write_csv(&folder.join("summary.csv")).map_err(Failure::run)?;
     Ok(report)
 }
 
+/// The same, and writes `report.html`.
+pub fn finish(folder: &Path) -> Result<Report, Failure> {
+    let report = load(folder)?;
+    Report::write_html(&[&report], &folder.join(PAGE)).map_err(Failure::run)?;
+    Ok(report)
+}
+
 /// Says where the results are, and how it went, by exit code.
 pub fn conclude(ending: &Ending, report: &Report, folder: &Path) -> Result<Code, Failure> {
-    note(&format!("results: {}", folder.display()));
+    note(&format!("report: {}", folder.join(PAGE).display()));
     if ending.interrupted {
         note(&format!(
             "interrupted: finished runs are kept; go on with the same command and --out {} --resume",

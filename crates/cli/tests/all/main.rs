@@ -14,6 +14,7 @@ mod lifecycle;
 mod mock;
 mod omission;
 mod refusals;
+mod repeat;
 mod screen;
 mod servers;
 mod support;
