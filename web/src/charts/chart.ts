@@ -89,8 +89,8 @@ class Chart {
       this.controls,
       this.legend,
       this.plot,
-      this.absent,
       this.caption,
+      this.absent,
       this.data.element,
     );
     follow(context, this.figure, [...SHARED, ...(spec.keys ?? [])], () => this.redraw());
@@ -171,7 +171,8 @@ class Chart {
     this.data.element.hidden = false;
     refill(this.legend, legend(this.context, drawing.systems, theme, drawing.named ?? false));
     fill(this.absent, ...(drawing.absent ?? []));
-    fill(this.caption, ...drawing.caption);
+    const words = drawing.caption.filter((child) => typeof child === "string").join("");
+    fill(this.caption, words !== "" && h("p", null, words), ...drawing.caption.filter((child) => typeof child !== "string"));
     if (this.instance === null) {
       fill(this.plot);
       this.plot.setAttribute("aria-hidden", "true");

@@ -76,6 +76,12 @@ export function squareWords({ kind, systems, margin, why }: Square): string {
 
 /** `12 %`; of what is more than twice as good `3.4×`. */
 export function marginWords(margin: number): string {
-  if (margin >= 1) return `${(margin + 1).toPrecision(2)}×`;
+  if (margin >= 0.995) return `${(margin + 1).toPrecision(2)}×`;
   return margin < 0.01 ? "<1 %" : `${Math.round(margin * 100)} %`;
+}
+
+/** The same where there is little room: `+12 %`. */
+export function marginShort(margin: number): string {
+  const words = marginWords(margin);
+  return words.endsWith("×") ? words : `+${words}`;
 }

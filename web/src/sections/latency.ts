@@ -46,11 +46,11 @@ function percentileChart(context: Context, now: () => Cut): HTMLElement {
         return {
           ...percentiles(context, frame, shown, floor),
           systems: systemsOf(context, [...with_]),
-          absent: absentList(cells, null, (cell) => with_.has(cell)),
+          absent: absentList(cells, null, (cell) => with_.has(cell), floor ? context : null),
           caption: [
             `${at(cutWords(slices))}${FROM_INTENDED} Runs merged; a curve ends where its samples do.`,
             service ? FROM_ACTUAL : "",
-            cells.some(({ status }) => status === "invalid") ? " Fine dots: not valid, not to be quoted." : "",
+            cells.some(({ status }) => status === "invalid") ? " Broken and pale: not valid, not to be quoted." : "",
           ],
         };
       },

@@ -105,7 +105,7 @@ function draw(context: Context, frame: Frame, axis: Axis, { slices, cells }: Cut
       { name, unit, of },
       { name: context.figure("delivered_ratio").label, unit: "share", of: (cell) => cell.figures["delivered_ratio"] ?? null },
     ]),
-    absent: absentList(cells, axis, (cell) => of(cell) !== null),
+    absent: absentList(cells, axis, (cell) => of(cell) !== null, floor ? context : null),
     caption: [
       h("p", null, `${at(cutWords(slices))}${service ? "Service latency, from the actual send time." : "Latency from the intended time of sending."} Lines up and down: 95 % interval.${hollowWords(has)}`),
       knees.length > 0 && kneeTable(axis, knees, bound),
@@ -131,7 +131,7 @@ function kneesOf(context: Context, cells: Cell[], axis: Axis, bound: number | nu
 }
 
 function kneeTable(axis: Axis, knees: Sustained[], bound: number | null): Child[] {
-  const rule = `Sustained: the highest load up to which every point is valid, delivers at least ${SUSTAINED_RATIO * 100} % of what is expected and has its p99 within ${
+  const rule = `Sustained: the highest load up to which every point is valid, delivers at least ${SUSTAINED_RATIO * 100} % of what is expected and has its p99, from the intended time, within ${
     bound === null ? `${BOUND_MULTIPLE} times the p99 at the system's lowest load` : quantity(bound, "ns")}. Ringed in the chart.`;
   const name = label(axis.label);
   const words = (load: number) => label(axis.values.find(({ value }) => amount(value) === load)?.label ?? String(load));

@@ -8,7 +8,7 @@ import { glyph } from "../charts/mark";
 import { present } from "../charts/slicing";
 import type { Table } from "../charts/table";
 import { theme as themeOf } from "../charts/theme";
-import { mapAxes, marginWords, square, squareWords, type Square } from "../charts/winners";
+import { mapAxes, marginShort, marginWords, square, squareWords, type Square } from "../charts/winners";
 import type { Context, Section } from "../context";
 import { fill, h, type Child } from "../dom";
 import type { Axis, Cell, Figure } from "../model";
@@ -151,7 +151,7 @@ function grid(context: Context, it: MapView, dialog: HTMLDialogElement): HTMLEle
 }
 
 const SHORT: Partial<Record<Square["kind"], string>> = {
-  undecided: "?", invalid: "invalid", failed: "failed", missing: "–", skipped: "skipped", none: "no figure", empty: "",
+  undecided: "undecided", invalid: "invalid", failed: "failed", missing: "–", skipped: "skipped", none: "no figure", empty: "",
 };
 
 function button(context: Context, it: MapView, square: Square, where: string, dialog: HTMLDialogElement): Child {
@@ -170,7 +170,7 @@ function button(context: Context, it: MapView, square: Square, where: string, di
       },
     },
     kind === "winner"
-      ? [h("span", { class: "who" }, glyph(looks[0]!), name[0]), margin !== null && h("span", { class: "margin" }, margin >= 1 ? marginWords(margin) : `+${marginWords(margin)}`)]
+      ? [h("span", { class: "who" }, glyph(looks[0]!), name[0]), margin !== null && h("span", { class: "margin" }, marginShort(margin))]
       : kind === "tie"
         ? [h("span", { class: "who" }, name.slice(0, 2).join(" = ")), h("span", { class: "margin" }, name.length > 2 ? `= ${name.length - 2} more` : "tie")]
         : h("span", { class: "who" }, SHORT[kind]),

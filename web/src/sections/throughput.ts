@@ -72,7 +72,7 @@ function atCut(context: Context, now: () => Cut): HTMLElement {
           systems: systemsOf(context, has),
           named: true,
           table: table(context, cells, key, unit, floor, name),
-          absent: absentList(cells, null, (cell) => of(cell) !== null),
+          absent: absentList(cells, null, (cell) => of(cell) !== null, floor ? context : null),
           caption: [`${at(cutWords(slices))}Behind each: delivered a second, and the share of the expected messages that arrived at all. Lines: 95 % interval.${hollowWords(has)}`],
         };
       },
@@ -134,7 +134,7 @@ function drawOver(context: Context, frame: Frame, { axis, cut: { slices, cells }
     ...panels(frame.theme, across(axis, cells, isWide(axis, cells)), stack),
     systems: systemsOf(context, has),
     table: table(context, cells, key, unit, floor, name, axis),
-    absent: absentList(cells, axis, (cell) => of(cell) !== null),
+    absent: absentList(cells, axis, (cell) => of(cell) !== null, floor ? context : null),
     caption: [`${at(cutWords(slices))}Below: the share of the expected messages that arrived. Lines up and down: 95 % interval.${hollowWords(has)}`],
   };
 }
