@@ -56,6 +56,9 @@ for (const [event, on] of [["beforeprint", true], ["afterprint", false]] as cons
   });
 }
 
+/** Width of a chart on paper, px: that of A4 within its margins. */
+const PAPER_WIDTH = 688;
+
 /** A chart is drawn when it is so near to what is seen, px. */
 const NEAR = 600;
 
@@ -140,7 +143,7 @@ class Chart {
 
   private redraw(): void {
     if (!this.seen || !this.figure.isConnected) return;
-    this.width = this.plot.clientWidth || this.figure.clientWidth;
+    this.width = printing ? PAPER_WIDTH : this.plot.clientWidth || this.figure.clientWidth;
     if (this.width === 0) return;
     const theme = themeOf(this.context, printing);
     const drawing = this.spec.draw({ theme, width: this.width, hidden: hidden(this.context) });
@@ -187,6 +190,10 @@ class Chart {
       });
     } else this.instance.resize(size);
     this.instance.setOption({ ...base(theme), ...drawing.option }, { notMerge: true });
+    // On paper the drawing takes the width that there is.
+    const drawn = this.plot.querySelector("svg");
+    if (printing) drawn?.setAttribute("viewBox", `0 0 ${size.width} ${size.height}`);
+    else drawn?.removeAttribute("viewBox");
   }
 
   private picture() {
