@@ -124,7 +124,8 @@ function kneesOf(context: Context, cells: Cell[], axis: Axis, bound: number | nu
     const loads = cells.filter((cell) => cell.system === system).flatMap((cell) => {
       const load = amount(cell.axes[axis.name]);
       if (load === null) return [];
-      return [{ load, valid: cell.status === "valid", ratio: value(cell, "delivered_ratio"), p99: value(cell, "latency_p99_ns") }];
+      // What was skipped or is missing was not measured; only what ran can be invalid.
+      return [{ load, valid: cell.status !== "invalid" && cell.status !== "failed", ratio: value(cell, "delivered_ratio"), p99: value(cell, "latency_p99_ns") }];
     });
     return { system, knee: knee(loads, bound) };
   });
