@@ -22,7 +22,7 @@ export const latency: Section = {
       sliceBar(context, now),
       percentileChart(context, now),
       loadChart(context, cells),
-      h("div", { class: "chart-grid" }, distributionChart(context, now), jitterChart(context, now)),
+      h("div", { class: "chart-grid" }, cells.some((cell) => cell.distribution) && distributionChart(context, now), cells.some((cell) => cell.figures["jitter_ns"]) && jitterChart(context, now)),
     );
   },
 };

@@ -99,7 +99,7 @@ function draw(context: Context, frame: Frame, axis: Axis, { slices, cells }: Cut
   const x = across(axis, cells, isWide(axis, cells));
   const text = (value: number) => tick(value, unit);
   return {
-    ...panels(frame.theme, x, [{ name: floor ? `${name}, multiple of the kernel floor` : name, lines, scale: y, text, height: 280 }]),
+    ...panels(frame, x, [{ name: floor ? `${name}, multiple of the kernel floor` : name, lines, scale: y, text, height: 280 }]),
     systems: systemsOf(context, has),
     table: tableOver(cells, axis, [
       { name, unit, of },

@@ -97,7 +97,7 @@ function draw(context: Context, frame: Frame, reference: Reference, { slices, ce
   }
   const values = [...ours, ...published].flatMap(({ spots }) => spots.flatMap(({ y, hi }) => [y, hi ?? y]));
   return {
-    ...panels(frame.theme, across(axis, cells, isWide(axis, cells)), [
+    ...panels(frame, across(axis, cells, isWide(axis, cells)), [
       { name, lines: [...ours, ...published], scale: scale(values, spansDecades(values)), text: (amount) => tick(amount, unit), height: 280 },
     ]),
     systems: systemsOf(context, cells.filter((cell) => own(cell) !== null || other(cell) !== null)),

@@ -131,7 +131,7 @@ function drawOver(context: Context, frame: Frame, { axis, cut: { slices, cells }
     { name: "delivered of expected", lines: lower, scale: scale([0, 1], false), text: (share) => `${Math.round(share * 100)} %`, height: 90 },
   ];
   return {
-    ...panels(frame.theme, across(axis, cells, isWide(axis, cells)), stack),
+    ...panels(frame, across(axis, cells, isWide(axis, cells)), stack),
     systems: systemsOf(context, has),
     table: table(context, cells, key, unit, floor, name, axis),
     absent: absentList(cells, axis, (cell) => of(cell) !== null, floor ? context : null),
@@ -170,7 +170,7 @@ function offered(context: Context, all: Cell[]): HTMLElement | null {
         const text = (amount: number) => tick(amount, "per_s");
         const diagonal = { from: [x.log ? x.min : 0, x.log ? x.min : 0], to: [x.max, x.max], text: "all that is due" } as const;
         return {
-          ...panels(frame.theme, { name: "due at the subscribers", scale: x, text }, [
+          ...panels(frame, { name: "due at the subscribers", scale: x, text }, [
             { name: "delivered", lines, scale: y, text, height: 260, guides: [{ from: [...diagonal.from], to: [...diagonal.to], text: diagonal.text }] },
           ]),
           systems: systemsOf(context, has),
