@@ -29,7 +29,7 @@ export function axis(
     min: scale.to(scale.min),
     max: scale.to(scale.max),
     ...named(theme, name, more.bottom ?? false),
-    axisLine: { show: more.bottom ?? false, lineStyle: { color: theme.muted } },
+    axisLine: { show: more.bottom ?? false, onZero: false, lineStyle: { color: theme.muted } },
     axisTick: { show: more.bottom ?? false, customValues: positions, lineStyle: { color: theme.muted } },
     axisLabel: {
       show: more.labels ?? true,

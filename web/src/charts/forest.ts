@@ -3,7 +3,7 @@ import type { Context } from "../context";
 import { h } from "../dom";
 import { NONE, number, withInterval } from "../format";
 import type { Change, Comparison, Estimate } from "../model";
-import { axis } from "./axes";
+import { axis, tick } from "./axes";
 import { chart, type Drawing, type Frame } from "./chart";
 import { label } from "./clean";
 import { whisker } from "./lines";
@@ -81,7 +81,7 @@ function draw(context: Context, { theme, width }: Frame, column: string, all: Ro
   const narrow = width < 520;
   const names = Math.min(narrow ? 120 : 360, 16 + 6.4 * Math.max(...rows.map((row) => label(row.label, 60).length)));
   const x = scale(rows.flatMap(({ ratio: [value, lo, hi] }) => [value, lo ?? value, hi ?? value, 1]), true);
-  const text = (ratio: number) => `${number(ratio)}×`;
+  const text = (ratio: number) => tick(ratio, "multiple");
   const height = rows.length * ROW_HEIGHT;
   const option = {
     grid: { left: names, right: narrow ? 92 : 150, top: ABOVE, height, containLabel: false },

@@ -17,6 +17,7 @@ export function cardOf(context: Context, point: number, figure: Figure, close: (
     return (figure.better === "higher" ? -found : found) + (result.cells[index]!.status === "valid" ? 0 : 1e18);
   };
   const cells = [...at.cells].sort((a, b) => worth(a) - worth(b) || a - b);
+  const isReference = (system: string) => result.systems.find(({ name }) => name === system)?.kind === "reference";
   const rank = at.ranks[figure.key];
   const rows = cells.map((index) => {
     const cell = result.cells[index]!;
@@ -28,7 +29,7 @@ export function cardOf(context: Context, point: number, figure: Figure, close: (
     return h(
       "tr",
       null,
-      h("th", { scope: "row" }, glyph(context.look(cell.system)), " ", label(cell.system)),
+      h("th", { scope: "row" }, glyph(context.look(cell.system)), " ", label(cell.system), isReference(cell.system) && h("small", null, " not ranked")),
       h("td", { class: "number" }, estimate ? withInterval(estimate, figure.unit) : NONE),
       h("td", null, estimate ? verdict(cell) : absence(cell)),
       h("td", { class: "number" }, runs(cell)),

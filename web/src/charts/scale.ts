@@ -92,7 +92,7 @@ function extreme(values: number[], of: (a: number, b: number) => number): number
 
 /** Where a quantile stands on an axis of nines: 0 at 0 %, 1 at 90 %, 2 at 99 %. */
 export function nines(quantile: number): number {
-  return -Math.log10(1 - quantile);
+  return Math.log10(1 / (1 - quantile));
 }
 
 /** `99.9 %`, of a position on the axis of nines. */

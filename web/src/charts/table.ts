@@ -1,3 +1,5 @@
+import type { Unit } from "../model";
+
 /** The numbers of a chart, for those who read rather than look. */
 export interface Table {
   columns: string[];
@@ -5,7 +7,11 @@ export interface Table {
   rows: Entry[][];
 }
 
-export type Entry = string | { text: string; value: number | null };
+export type Entry = string | { text: string; value: number | null; unit?: Unit };
+
+const UNITS: Record<Unit, string> = {
+  ns: "ns", per_s: "1/s", bytes_per_s: "B/s", bytes: "B", share: "share", count: "", cores: "cores", multiple: "multiple",
+};
 
 /** A field of a CSV file (RFC 4180) that no spreadsheet takes for a formula:
  *  an apostrophe is put before what would begin one. */
@@ -15,7 +21,12 @@ export function csvField(entry: Entry): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** A table as CSV. */
+/** A table as CSV; a column of figures says its unit, for the numbers no longer do. */
 export function csv(table: Table): string {
-  return [table.columns, ...table.rows].map((row) => row.map(csvField).join(",") + "\r\n").join("");
+  const heads = table.columns.map((column, i) => {
+    const unit = table.rows.map((row) => row[i]).find((entry) => typeof entry === "object" && entry.unit !== undefined);
+    const word = typeof unit === "object" && unit.unit ? UNITS[unit.unit] : "";
+    return word === "" || column.endsWith(`, ${word}`) ? column : `${column}, ${word}`;
+  });
+  return [heads, ...table.rows].map((row) => row.map(csvField).join(",") + "\r\n").join("");
 }

@@ -49,6 +49,6 @@ export function absence(cell: Cell): string {
 }
 
 /** An entry of a table: what is shown, and the number that is exported. */
-export function entry(value: number | null | undefined, unit: Unit): { text: string; value: number | null } {
-  return { text: value === null || value === undefined ? NONE : quantity(value, unit), value: value ?? null };
+export function entry(value: number | null | undefined, unit: Unit): { text: string; value: number | null; unit: Unit } {
+  return { unit, text: value === null || value === undefined ? NONE : quantity(value, unit), value: value ?? null };
 }

@@ -109,7 +109,7 @@ function draw(record: RunRecord, { theme }: Frame): Drawing | string {
         type: "line", name: trace.name, xAxisIndex: index, yAxisIndex: index, symbol: trace.points.length < 3 ? "circle" : "none", symbolSize: 4, connectNulls: false,
         lineStyle: { color: colour(trace), width: 1.3, type: trace.dash ?? "solid" }, itemStyle: { color: colour(trace) },
         data: trace.points.map(([at, value]) => [at, value === null || (y.log && value <= 0) ? null : y.to(value)]),
-        ...(i === 0 ? { markArea: areas(theme, marked, index === 0), markLine: instants(theme, marked) } : {}),
+        ...(i === 0 ? { markArea: areas(theme, marked, index === 0), markLine: instants(theme, marked, index === 0) } : {}),
       });
     });
   });
@@ -155,7 +155,7 @@ function areas(theme: Theme, marked: Span[], named: boolean): Option {
       {
         name, xAxis: from,
         itemStyle: { color: kind === "fault" ? theme.bad : theme.muted, opacity: kind === "fault" ? 0.18 : 0.1 },
-        label: { show: named, position: "top", color: kind === "fault" ? theme.bad : theme.muted, fontSize: 11, distance: 2, formatter: name },
+        label: { show: named, position: "insideTop", color: kind === "fault" ? theme.bad : theme.muted, fontSize: 11, formatter: name },
       },
       { xAxis: to },
     ]),
@@ -163,12 +163,12 @@ function areas(theme: Theme, marked: Span[], named: boolean): Option {
 }
 
 /** Faults that have an instant and no length. */
-function instants(theme: Theme, marked: Span[]): Option {
+function instants(theme: Theme, marked: Span[], named: boolean): Option {
   const short = marked.filter(({ from, to, kind }) => kind === "fault" && to <= from);
   return {
     silent: true, symbol: "none",
     lineStyle: { color: theme.bad, width: 1.5, type: "solid" },
-    data: short.map(({ name, from }) => ({ xAxis: from, label: { show: true, formatter: name, color: theme.bad, fontSize: 11, position: "end" } })),
+    data: short.map(({ name, from }) => ({ xAxis: from, label: { show: named, formatter: name, color: theme.bad, fontSize: 11, position: "end" } })),
   };
 }
 

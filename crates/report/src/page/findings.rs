@@ -167,15 +167,12 @@ impl Victory<'_> {
     fn words(&self, question: &Question) -> String {
         let (winner, next) = (self.winner.1, self.next.1);
         format!(
-            "{} {}, {} {} ({} times as much)",
+            "{} {} against {} {}, a factor of {}",
             name(self.winner.0),
             with_interval(question.column, winner),
             name(self.next.0),
             with_interval(question.column, next),
-            match question.better {
-                Better::Lower => number(self.factor),
-                Better::Higher => number(1.0 / self.factor),
-            }
+            number(self.factor)
         )
     }
 }
