@@ -56,6 +56,9 @@ for (const [event, on] of [["beforeprint", true], ["afterprint", false]] as cons
   });
 }
 
+/** Width of a chart on paper, px: that of A4 within its margins. */
+const PAPER_WIDTH = 688;
+
 /** A chart is drawn when it is so near to what is seen, px. */
 const NEAR = 600;
 
@@ -89,8 +92,8 @@ class Chart {
       this.controls,
       this.legend,
       this.plot,
-      this.absent,
       this.caption,
+      this.absent,
       this.data.element,
     );
     follow(context, this.figure, [...SHARED, ...(spec.keys ?? [])], () => this.redraw());
@@ -140,7 +143,7 @@ class Chart {
 
   private redraw(): void {
     if (!this.seen || !this.figure.isConnected) return;
-    this.width = this.plot.clientWidth || this.figure.clientWidth;
+    this.width = printing ? PAPER_WIDTH : this.plot.clientWidth || this.figure.clientWidth;
     if (this.width === 0) return;
     const theme = themeOf(this.context, printing);
     const drawing = this.spec.draw({ theme, width: this.width, hidden: hidden(this.context) });
@@ -171,7 +174,8 @@ class Chart {
     this.data.element.hidden = false;
     refill(this.legend, legend(this.context, drawing.systems, theme, drawing.named ?? false));
     fill(this.absent, ...(drawing.absent ?? []));
-    fill(this.caption, ...drawing.caption);
+    const words = drawing.caption.filter((child) => typeof child === "string").join("");
+    fill(this.caption, words !== "" && h("p", null, words), ...drawing.caption.filter((child) => typeof child !== "string"));
     if (this.instance === null) {
       fill(this.plot);
       this.plot.setAttribute("aria-hidden", "true");
@@ -186,6 +190,10 @@ class Chart {
       });
     } else this.instance.resize(size);
     this.instance.setOption({ ...base(theme), ...drawing.option }, { notMerge: true });
+    // On paper the drawing takes the width that there is.
+    const drawn = this.plot.querySelector("svg");
+    if (printing) drawn?.setAttribute("viewBox", `0 0 ${size.width} ${size.height}`);
+    else drawn?.removeAttribute("viewBox");
   }
 
   private picture() {

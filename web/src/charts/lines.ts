@@ -1,5 +1,6 @@
 import type { CustomSeriesRenderItemAPI, CustomSeriesRenderItemParams } from "echarts";
 import { axis, grid } from "./axes";
+import type { Frame } from "./chart";
 import type { Option } from "./echarts";
 import { symbol } from "./mark";
 import type { Scale } from "./scale";
@@ -45,6 +46,10 @@ export interface Across {
   ticks?: { value: number; text: string }[];
 }
 
+/** What a chart of lines leaves free at its sides, px. */
+const SIDES = 76;
+/** px */
+const DODGE = 3;
 const ABOVE = 34;
 const BELOW = 42;
 const BETWEEN = 34;
@@ -53,7 +58,8 @@ const FOREIGN_SIZE = 11;
 const RING_SIZE = 17;
 
 /** Panels above each other over one horizontal axis. */
-export function panels(theme: Theme, across: Across, stack: Panel[]): { option: Option; height: number } {
+export function panels({ theme, width }: Pick<Frame, "theme" | "width">, across: Across, stack: Panel[]): { option: Option; height: number } {
+  const unit = (across.scale.to(across.scale.max) - across.scale.to(across.scale.min)) / Math.max(1, width - SIDES);
   let top = ABOVE;
   const grids: Option[] = [];
   const xs: Option[] = [];
@@ -68,9 +74,23 @@ export function panels(theme: Theme, across: Across, stack: Panel[]): { option: 
     }));
     ys.push(axis(panel.scale, theme, panel.name, panel.text, { grid: index }));
     for (const guide of panel.guides ?? []) series.push(guideSeries(theme, across.scale, panel, guide, index));
-    for (const line of panel.lines) series.push(...lineSeries(theme, across.scale, panel.scale, line, index));
+    const apart = dodges(panel);
+    for (const line of panel.lines) {
+      const shift = (apart.get(line.system) ?? 0) * unit;
+      const shifted = { ...across.scale, to: (value: number) => across.scale.to(value) + shift };
+      series.push(...lineSeries(theme, shifted, panel.scale, line, index));
+    }
   });
   return { option: { grid: grids, xAxis: xs, yAxis: ys, series }, height: top };
+}
+
+/** How far each system is moved aside, px, so that intervals at the same place
+ *  can be told apart; not at all where there are none, or a diagonal to lie on. */
+function dodges({ lines, guides }: Panel): Map<string, number> {
+  const wide = lines.some(({ spots }) => spots.some(({ lo, hi }) => lo !== null && hi !== null && hi > lo));
+  if (!wide || guides !== undefined) return new Map();
+  const systems = [...new Set(lines.map(({ system }) => system))];
+  return new Map(systems.map((system, i) => [system, (i - (systems.length - 1) / 2) * DODGE]));
 }
 
 function lineSeries(theme: Theme, x: Scale, y: Scale, line: Line, index: number): Option[] {

@@ -2,7 +2,7 @@ import type { MapView } from "../sections/map";
 import { label } from "./clean";
 import { outline, svg } from "./mark";
 import type { Theme } from "./theme";
-import { marginWords, type Square } from "./winners";
+import { marginShort, type Square } from "./winners";
 
 const WIDTH = 104;
 const HEIGHT = 46;
@@ -40,7 +40,7 @@ function square({ kind, systems, margin }: Square, x: number, y: number, theme: 
       svg("rect", { ...box, fill: look.colour, "fill-opacity": 0.25, stroke: look.colour }),
       svg("path", { d: outline(look), transform: `translate(${x + 5} ${y + 5})`, fill: look.colour }),
       svg("text", { ...middle, y: y + 20, fill: theme.ink, "font-weight": 600 }, label(systems[0] ?? "", 13)),
-      svg("text", { ...middle, y: y + 35, fill: theme.muted }, margin === null ? "" : margin >= 1 ? marginWords(margin) : `+${marginWords(margin)}`),
+      svg("text", { ...middle, y: y + 35, fill: theme.muted }, margin === null ? "" : marginShort(margin)),
     ];
   }
   if (kind === "tie") {

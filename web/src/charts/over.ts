@@ -86,19 +86,34 @@ export function tableOver(cells: Cell[], axis: Axis | null, figures: { name: str
   return { columns: [...columns, ...heads], rows };
 }
 
-/** The cells that have nothing to show, with the reason, as a list. */
-export function absentList(cells: Cell[], axis: Axis | null, has: (cell: Cell) => boolean): Child[] {
-  const groups = new Map<string, { system: string; why: string; at: string[] }>();
+/** The cells that have nothing to show, with the reason, as a list: those with
+ *  the same reason at the same values together. `floor` is
+ *  given where multiples of the floor are shown. */
+export function absentList(cells: Cell[], axis: Axis | null, has: (cell: Cell) => boolean, floor: Context | null = null): Child[] {
+  const bySystem = new Map<string, { system: string; why: string; at: string[] }>();
   for (const cell of cells) {
     if (has(cell)) continue;
-    const why = absence(cell);
-    const group = groups.get(`${cell.system}\0${why}`) ?? { system: cell.system, why, at: [] };
+    const why = floor ? floorless(floor, cell) : absence(cell);
+    const key = `${cell.system}\0${why}`;
+    const group = bySystem.get(key) ?? { system: cell.system, why, at: [] };
     if (axis) group.at.push(labelOf(axis, cell.axes[axis.name]));
-    groups.set(`${cell.system}\0${why}`, group);
+    bySystem.set(key, group);
   }
-  if (groups.size === 0) return [];
-  return [h("p", null, "Not shown:"), h("ul", null, [...groups.values()].map(({ system, why, at }) =>
-    h("li", null, h("strong", null, label(system)), at.length > 0 && axis ? ` at ${label(axis.label)} ${label(at.join(", "), 80)}` : null, `: ${why}`)))];
+  const together = new Map<string, { systems: string[]; why: string; at: string }>();
+  for (const { system, why, at } of bySystem.values()) {
+    const where = at.length > 0 && axis ? ` at ${label(axis.label)} ${label(at.join(", "), 80)}` : "";
+    const group = together.get(`${why}\0${where}`) ?? { systems: [], why, at: where };
+    group.systems.push(label(system));
+    together.set(`${why}\0${where}`, group);
+  }
+  if (together.size === 0) return [];
+  return [h("p", null, "Not shown:"), h("ul", null, [...together.values()].map(({ systems, why, at }) => h("li", null, h("strong", null, systems.join(", ")), at, `: ${why}`)))];
+}
+
+/** Why a cell is no multiple of the floor: its own reason, or the floor's. */
+function floorless(context: Context, cell: Cell): string {
+  const measured = cell.status === "valid" || cell.status === "invalid";
+  return measured && (context.result.points[cell.point]?.floor ?? null) === null ? "no valid run of the kernel floor to be a multiple of" : absence(cell);
 }
 
 /** The systems of these cells in the study's order. */

@@ -57,7 +57,7 @@ export function percentiles(context: Context, frame: Frame, shown: Curve[], floo
       symbol: "none",
       triggerLineEvent: true,
       z: service ? 2 : 3,
-      lineStyle: { color: look.colour, width: service ? 1 : 1.8, type: service ? [1, 2] : weak ? [1, 5] : look.dash },
+      lineStyle: { color: look.colour, width: service ? 1 : 1.8, type: service ? [1, 2] : weak ? [9, 5] : look.dash, opacity: weak ? 0.6 : 1 },
       itemStyle: { color: look.colour },
       data: values.map((value, i) => ({ value: [nines(quantiles[i]!), y.to(value)], cell: index })),
     };

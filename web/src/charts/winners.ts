@@ -25,8 +25,12 @@ export function square(result: Result, index: number, figure: Figure): Square {
   const point = result.points[index]!;
   const base = { point: index, systems: [], margin: null, why: null };
   const rank = point.ranks[figure.key];
-  if (rank) return { ...base, kind: rank.kind, systems: rank.systems, why: rank.why, margin: rank.kind === "winner" ? margin(result, point, rank.systems[0], figure) : null };
   const cells = point.cells.map((cell) => result.cells[cell]!).filter((cell) => competes(result, cell));
+  const quotable = cells.some((cell) => cell.status === "valid" && cell.figures[figure.key]);
+  // Where nobody has a figure that may be quoted, it is said why rather than "undecided".
+  if (rank && (quotable || rank.kind !== "undecided")) {
+    return { ...base, kind: rank.kind, systems: rank.systems, why: rank.why, margin: rank.kind === "winner" ? margin(result, point, rank.systems[0], figure) : null };
+  }
   const kinds = ["invalid", "failed", "missing", "skipped"] as const;
   if (cells.some(({ status }) => status === "valid")) return { ...base, kind: "none", why: "no such figure here" };
   const kind = kinds.find((kind) => cells.some(({ status }) => status === kind));
@@ -76,6 +80,12 @@ export function squareWords({ kind, systems, margin, why }: Square): string {
 
 /** `12 %`; of what is more than twice as good `3.4×`. */
 export function marginWords(margin: number): string {
-  if (margin >= 1) return `${(margin + 1).toPrecision(2)}×`;
+  if (margin >= 0.995) return `${(margin + 1).toPrecision(2)}×`;
   return margin < 0.01 ? "<1 %" : `${Math.round(margin * 100)} %`;
+}
+
+/** The same where there is little room: `+12 %`. */
+export function marginShort(margin: number): string {
+  const words = marginWords(margin);
+  return words.endsWith("×") ? words : `+${words}`;
 }

@@ -39,7 +39,7 @@ export const cost: Section = {
           about: "Median unique set (USS) during the window.",
         }), context),
       ),
-      chart(thrift(context, now), context),
+      cells.some((cell) => perCpuSecond(cell) !== null) && chart(thrift(context, now), context),
       overLoad(context, cells, use),
     );
   },
@@ -63,11 +63,12 @@ function stacked(context: Context, now: () => Cut, { id, title, total, server, a
       const { unit, label } = context.figure(total);
       const has = cells.filter((cell) => cell.figures[total]);
       if (has.length === 0) return nothing(cells, false);
+      const served = has.some((cell) => cell.figures[server]);
       const rows = has.filter(({ system }) => !frame.hidden.has(system)).map((cell): Bar => {
         const [all, lo, hi] = cell.figures[total]!;
         const index = context.result.cells.indexOf(cell);
         const valid = cell.status === "valid";
-        const own = Math.min(value(cell, server) ?? 0, all);
+        const own = served ? Math.min(value(cell, server) ?? 0, all) : all;
         return {
           system: cell.system, cell: index, valid, parts: [own, all - own], lo, hi,
           text: `${quantity(all, unit)}${valid ? "" : " invalid"}`,
@@ -173,7 +174,7 @@ function overLoad(context: Context, cells: Cell[], use: (cell: Cell) => number):
           return { name, lines, scale: scale(values, spansDecades(values)), text: (amount) => tick(amount, unit), height: 150 };
         });
         return {
-          ...panels(frame.theme, across(axis, cells, isWide(axis, cells)), stack),
+          ...panels(frame, across(axis, cells, isWide(axis, cells)), stack),
           systems: systemsOf(context, has),
           table: tableOver(cells, axis, figures),
           absent: absentList(cells, axis, (cell) => has.includes(cell)),

@@ -22,7 +22,7 @@ export const latency: Section = {
       sliceBar(context, now),
       percentileChart(context, now),
       loadChart(context, cells),
-      h("div", { class: "chart-grid" }, distributionChart(context, now), jitterChart(context, now)),
+      h("div", { class: "chart-grid" }, cells.some((cell) => cell.distribution) && distributionChart(context, now), cells.some((cell) => cell.figures["jitter_ns"]) && jitterChart(context, now)),
     );
   },
 };
@@ -46,11 +46,11 @@ function percentileChart(context: Context, now: () => Cut): HTMLElement {
         return {
           ...percentiles(context, frame, shown, floor),
           systems: systemsOf(context, [...with_]),
-          absent: absentList(cells, null, (cell) => with_.has(cell)),
+          absent: absentList(cells, null, (cell) => with_.has(cell), floor ? context : null),
           caption: [
             `${at(cutWords(slices))}${FROM_INTENDED} Runs merged; a curve ends where its samples do.`,
             service ? FROM_ACTUAL : "",
-            cells.some(({ status }) => status === "invalid") ? " Fine dots: not valid, not to be quoted." : "",
+            cells.some(({ status }) => status === "invalid") ? " Broken and pale: not valid, not to be quoted." : "",
           ],
         };
       },

@@ -99,13 +99,13 @@ function draw(context: Context, frame: Frame, axis: Axis, { slices, cells }: Cut
   const x = across(axis, cells, isWide(axis, cells));
   const text = (value: number) => tick(value, unit);
   return {
-    ...panels(frame.theme, x, [{ name: floor ? `${name}, multiple of the kernel floor` : name, lines, scale: y, text, height: 280 }]),
+    ...panels(frame, x, [{ name: floor ? `${name}, multiple of the kernel floor` : name, lines, scale: y, text, height: 280 }]),
     systems: systemsOf(context, has),
     table: tableOver(cells, axis, [
       { name, unit, of },
       { name: context.figure("delivered_ratio").label, unit: "share", of: (cell) => cell.figures["delivered_ratio"] ?? null },
     ]),
-    absent: absentList(cells, axis, (cell) => of(cell) !== null),
+    absent: absentList(cells, axis, (cell) => of(cell) !== null, floor ? context : null),
     caption: [
       h("p", null, `${at(cutWords(slices))}${service ? "Service latency, from the actual send time." : "Latency from the intended time of sending."} Lines up and down: 95 % interval.${hollowWords(has)}`),
       knees.length > 0 && kneeTable(axis, knees, bound),
@@ -124,14 +124,15 @@ function kneesOf(context: Context, cells: Cell[], axis: Axis, bound: number | nu
     const loads = cells.filter((cell) => cell.system === system).flatMap((cell) => {
       const load = amount(cell.axes[axis.name]);
       if (load === null) return [];
-      return [{ load, valid: cell.status === "valid", ratio: value(cell, "delivered_ratio"), p99: value(cell, "latency_p99_ns") }];
+      // What was skipped or is missing was not measured; only what ran can be invalid.
+      return [{ load, valid: cell.status !== "invalid" && cell.status !== "failed", ratio: value(cell, "delivered_ratio"), p99: value(cell, "latency_p99_ns") }];
     });
     return { system, knee: knee(loads, bound) };
   });
 }
 
 function kneeTable(axis: Axis, knees: Sustained[], bound: number | null): Child[] {
-  const rule = `Sustained: the highest load up to which every point is valid, delivers at least ${SUSTAINED_RATIO * 100} % of what is expected and has its p99 within ${
+  const rule = `Sustained: the highest load up to which every point is valid, delivers at least ${SUSTAINED_RATIO * 100} % of what is expected and has its p99, from the intended time, within ${
     bound === null ? `${BOUND_MULTIPLE} times the p99 at the system's lowest load` : quantity(bound, "ns")}. Ringed in the chart.`;
   const name = label(axis.label);
   const words = (load: number) => label(axis.values.find(({ value }) => amount(value) === load)?.label ?? String(load));

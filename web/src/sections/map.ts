@@ -8,7 +8,7 @@ import { glyph } from "../charts/mark";
 import { present } from "../charts/slicing";
 import type { Table } from "../charts/table";
 import { theme as themeOf } from "../charts/theme";
-import { mapAxes, marginWords, square, squareWords, type Square } from "../charts/winners";
+import { mapAxes, marginShort, marginWords, square, squareWords, type Square } from "../charts/winners";
 import type { Context, Section } from "../context";
 import { fill, h, type Child } from "../dom";
 import type { Axis, Cell, Figure } from "../model";
@@ -76,7 +76,7 @@ function view(context: Context): MapView & { words: string; all: Axis[] } {
 
 function figure(context: Context): HTMLElement {
   const controls = h("div", { class: "controls" });
-  const box = h("div", { class: "map-box", tabindex: "0", role: "region", "aria-label": "Map of winners" });
+  const box = h("div", { class: "map-box", tabindex: "0", role: "region", "aria-label": "Squares of the map" });
   const legend = h("div", { class: "legend-box" });
   const caption = h("figcaption");
   const dialog = h("dialog", { class: "card", "aria-label": "Point of the map" });
@@ -151,7 +151,7 @@ function grid(context: Context, it: MapView, dialog: HTMLDialogElement): HTMLEle
 }
 
 const SHORT: Partial<Record<Square["kind"], string>> = {
-  undecided: "?", invalid: "invalid", failed: "failed", missing: "–", skipped: "skipped", none: "no figure", empty: "",
+  undecided: "undecided", invalid: "invalid", failed: "failed", missing: "–", skipped: "skipped", none: "no figure", empty: "",
 };
 
 function button(context: Context, it: MapView, square: Square, where: string, dialog: HTMLDialogElement): Child {
@@ -163,17 +163,17 @@ function button(context: Context, it: MapView, square: Square, where: string, di
     "button",
     {
       type: "button", class: `square ${kind}`, "data-control": `square.${point}`,
-      "aria-label": `${where ? `${label(where, 80)}: ` : ""}${label(squareWords(square), 200)}`,
       onclick: () => {
         fill(dialog, cardOf(context, point, it.figure, () => dialog.close()));
         dialog.showModal();
       },
     },
-    kind === "winner"
-      ? [h("span", { class: "who" }, glyph(looks[0]!), name[0]), margin !== null && h("span", { class: "margin" }, margin >= 1 ? marginWords(margin) : `+${marginWords(margin)}`)]
+    h("span", { class: "unseen" }, `${where ? `${label(where, 80)}: ` : ""}${label(squareWords(square), 200)}`),
+    h("span", { class: "seen", "aria-hidden": "true" }, kind === "winner"
+      ? [h("span", { class: "who" }, glyph(looks[0]!), name[0]), margin !== null && h("span", { class: "margin" }, marginShort(margin))]
       : kind === "tie"
         ? [h("span", { class: "who" }, name.slice(0, 2).join(" = ")), h("span", { class: "margin" }, name.length > 2 ? `= ${name.length - 2} more` : "tie")]
-        : h("span", { class: "who" }, SHORT[kind]),
+        : h("span", { class: "who" }, SHORT[kind])),
   );
   if (kind === "winner") element.style.setProperty("--own", looks[0]!.colour);
   if (kind === "tie") looks.slice(0, 4).forEach(({ colour }, i) => element.style.setProperty(`--tie-${i}`, colour));

@@ -97,7 +97,7 @@ function draw(context: Context, frame: Frame, reference: Reference, { slices, ce
   }
   const values = [...ours, ...published].flatMap(({ spots }) => spots.flatMap(({ y, hi }) => [y, hi ?? y]));
   return {
-    ...panels(frame.theme, across(axis, cells, isWide(axis, cells)), [
+    ...panels(frame, across(axis, cells, isWide(axis, cells)), [
       { name, lines: [...ours, ...published], scale: scale(values, spansDecades(values)), text: (amount) => tick(amount, unit), height: 280 },
     ]),
     systems: systemsOf(context, cells.filter((cell) => own(cell) !== null || other(cell) !== null)),
@@ -116,8 +116,24 @@ function draw(context: Context, frame: Frame, reference: Reference, { slices, ce
     absent: absentList(cells, axis, (cell) => own(cell) !== null),
     caption: [
       h("p", null, `${at(cutWords(slices))}Marks with a dot within: published, another machine: ${label(reference.machine, 160)}. Joined: measured here, with the 95 % interval.${hollowWords(cells)}`),
+      ratios(has, ratio),
       h("p", null, `Source: ${label(reference.source, 240)}.${reference.note ? ` ${label(reference.note, 400)}` : ""}${
         reference.unmatched > 0 ? ` ${reference.unmatched} published ${reference.unmatched === 1 ? "figure belongs" : "figures belong"} to no cell of this study.` : ""}`),
     ],
   };
+}
+
+/** How far ours are from theirs, by system, over all points that are shown. */
+function ratios(cells: Cell[], ratio: (cell: Cell) => number | null): HTMLElement | null {
+  const found = new Map<string, number[]>();
+  for (const cell of cells) {
+    const times = cell.status === "valid" ? ratio(cell) : null;
+    if (times !== null) found.set(cell.system, [...(found.get(cell.system) ?? []), times]);
+  }
+  if (found.size === 0) return null;
+  const words = [...found].map(([system, all]) => {
+    const [low, high] = [number(Math.min(...all)), number(Math.max(...all))];
+    return `${label(system)} ${low === high ? `${low}×` : `${low} to ${high}×`}`;
+  });
+  return h("p", null, `Here over published, valid cells: ${words.join("; ")}.`);
 }

@@ -72,7 +72,7 @@ function atCut(context: Context, now: () => Cut): HTMLElement {
           systems: systemsOf(context, has),
           named: true,
           table: table(context, cells, key, unit, floor, name),
-          absent: absentList(cells, null, (cell) => of(cell) !== null),
+          absent: absentList(cells, null, (cell) => of(cell) !== null, floor ? context : null),
           caption: [`${at(cutWords(slices))}Behind each: delivered a second, and the share of the expected messages that arrived at all. Lines: 95 % interval.${hollowWords(has)}`],
         };
       },
@@ -131,10 +131,10 @@ function drawOver(context: Context, frame: Frame, { axis, cut: { slices, cells }
     { name: "delivered of expected", lines: lower, scale: scale([0, 1], false), text: (share) => `${Math.round(share * 100)} %`, height: 90 },
   ];
   return {
-    ...panels(frame.theme, across(axis, cells, isWide(axis, cells)), stack),
+    ...panels(frame, across(axis, cells, isWide(axis, cells)), stack),
     systems: systemsOf(context, has),
     table: table(context, cells, key, unit, floor, name, axis),
-    absent: absentList(cells, axis, (cell) => of(cell) !== null),
+    absent: absentList(cells, axis, (cell) => of(cell) !== null, floor ? context : null),
     caption: [`${at(cutWords(slices))}Below: the share of the expected messages that arrived. Lines up and down: 95 % interval.${hollowWords(has)}`],
   };
 }
@@ -170,7 +170,7 @@ function offered(context: Context, all: Cell[]): HTMLElement | null {
         const text = (amount: number) => tick(amount, "per_s");
         const diagonal = { from: [x.log ? x.min : 0, x.log ? x.min : 0], to: [x.max, x.max], text: "all that is due" } as const;
         return {
-          ...panels(frame.theme, { name: "due at the subscribers", scale: x, text }, [
+          ...panels(frame, { name: "due at the subscribers", scale: x, text }, [
             { name: "delivered", lines, scale: y, text, height: 260, guides: [{ from: [...diagonal.from], to: [...diagonal.to], text: diagonal.text }] },
           ]),
           systems: systemsOf(context, has),

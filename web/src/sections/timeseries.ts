@@ -155,7 +155,7 @@ function areas(theme: Theme, marked: Span[], named: boolean): Option {
       {
         name, xAxis: from,
         itemStyle: { color: kind === "fault" ? theme.bad : theme.muted, opacity: kind === "fault" ? 0.18 : 0.1 },
-        label: { show: named, position: "top", color: kind === "fault" ? theme.bad : theme.muted, fontSize: 11, distance: 2, formatter: name },
+        label: { show: named, position: "insideTop", color: kind === "fault" ? theme.bad : theme.muted, fontSize: 11, formatter: name },
       },
       { xAxis: to },
     ]),

@@ -182,6 +182,13 @@ test("a square without a rank says why, and is never a winner", () => {
   assert.equal(none("valid").kind, "none");
 });
 
+test("undecided is said where somebody has a figure; where nobody has, the reason is", () => {
+  const ranks = { latency_p50_ns: { kind: "undecided", systems: [], why: "fewer than two" } };
+  const invalid = { ...valid("b", 150), status: "invalid" };
+  assert.equal(square(study([valid("a", 100), invalid], ranks), 0, figure).kind, "undecided");
+  assert.equal(square(study([{ ...invalid, system: "a" }, invalid, valid("kernel", 10)], ranks), 0, figure).kind, "invalid");
+});
+
 test("the map lies over payload and subscribers where both vary", () => {
   const axes = [axis("rate", [1, 2, 3]), axis("payload", ["1KiB", "2KiB"]), axis("subscribers", [1, 2])];
   const cells = [1, 2, 3].flatMap((rate) => ["1KiB", "2KiB"].flatMap((payload) => [1, 2].map((subscribers) => cell({ rate, payload, subscribers }))));

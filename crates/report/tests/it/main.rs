@@ -2,9 +2,11 @@
 
 mod analysis;
 mod claims;
+mod compare;
 mod csv;
 mod html;
 mod lab;
 mod page;
 mod records;
+mod reference;
 mod rendering;
