@@ -69,7 +69,7 @@ export const pageData = (tab) => tab.evaluate(() => JSON.parse(document.getEleme
 /** Opens a section by the navigation, so that it is drawn. */
 export async function section(tab, name) {
   await tab.getByRole("navigation", { name: "Sections" }).getByRole("link", { name, exact: true }).click();
-  const found = tab.getByRole("main").getByRole("region", { name, exact: true });
+  const found = tab.locator("main > section").filter({ has: tab.getByRole("heading", { level: 2, name, exact: true }) });
   await found.waitFor();
   return found;
 }

@@ -7,6 +7,10 @@ import { at, tally, verdict } from "./world.mjs";
 
 const ALL = ["large", "failures", "empty", "two", "hostile", "real", "server"];
 
+/** Pages that between them have everything a phone and paper may show. */
+const PHONES = ["large", "failures", "two", "hostile", "server"];
+const PAPER = ["large", "failures", "two"];
+
 /** Sections that a page has; those in between depend on what was measured. */
 const SECTIONS = {
   large: ["Answer", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "Claims", "All runs", "Downloads"],
@@ -60,7 +64,7 @@ for (const name of ALL) {
     });
   });
 
-  for (const colorScheme of ["light", "dark"]) {
+  for (const colorScheme of PHONES.includes(name) ? ["light", "dark"] : []) {
     test(`${name}, ${colorScheme}: a phone needs no sideways scroll, and nobody is shut out`, async () => {
       await at(name, { viewport: { width: 390, height: 844 }, colorScheme }, async (tab, { records }) => {
         await drawAll(tab);
@@ -85,7 +89,7 @@ for (const name of ALL) {
     });
   }
 
-  test(`${name}: on paper every chart is drawn, light, and no part is folded`, async () => {
+  if (PAPER.includes(name)) test(`${name}: on paper every chart is drawn, light, and no part is folded`, async () => {
     await at(name, { colorScheme: "dark" }, async (tab) => {
       await tab.evaluate(() =>
         addEventListener("beforeprint", () =>
