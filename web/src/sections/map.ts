@@ -183,7 +183,7 @@ function grid(context: Context, it: MapView, { name: at, columns, rows, squares 
   const name = h("caption", null, where, axes);
   const table = h("table", { class: "map-grid" }, name, x && h("thead", null, head), h("tbody", null, body));
   // Columns of equal width, and none too narrow for a name: then the box scrolls.
-  table.style.minWidth = `${(y ? 5.4 : 0) + 5.6 * columns.length}rem`;
+  table.style.minWidth = `${(y ? 6 : 0) + 6.8 * columns.length}rem`;
   return h("div", { class: "map-box", tabindex: "0", role: "region", "aria-label": `Squares of the map${where ? `, ${where}` : ""}` }, table);
 }
 
