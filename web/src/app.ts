@@ -13,15 +13,15 @@ import { isDark, onSystemTheme, wear } from "./theme";
 
 /** The page around its sections: head, navigation, and the one dialog. */
 export class App {
-  /** Above the title: what a program that is still at work says. */
+  /** At the foot of the window: what a program that is still at work says. */
   readonly strip = h("div", { class: "strip", hidden: true });
   private readonly shell = h("div", { class: "shell" });
   private readonly evidence = new Evidence();
   private slots: Slots | null = null;
 
   constructor(root: HTMLElement, private page: Page, readonly state: State) {
-    root.append(this.strip, this.shell, this.evidence.element);
-    onSystemTheme(state, () => this.mount());
+    root.append(this.shell, this.strip, this.evidence.element);
+    onSystemTheme(state, () => this.again());
     printable(state, () => this.slots?.all());
     this.mount();
     const at = state.get("at");
@@ -31,6 +31,11 @@ export class App {
   /** Another page, of the same study further on: the reader's place is kept. */
   replace(page: Page): void {
     this.page = page;
+    this.again();
+  }
+
+  /** Draws all anew that was drawn, the reader's place kept. */
+  private again(): void {
     const restore = kept(this.shell);
     const drawn = this.slots?.drawn() ?? [];
     this.mount();
@@ -84,7 +89,7 @@ export class App {
   /** Another of several results: what belonged to the old one is forgotten. */
   private other(): void {
     for (const key of ["cell", "run", "runs.page", "cells.page"]) this.state.set(key, "");
-    this.mount();
+    this.again();
   }
 
   private skip(): HTMLElement {

@@ -87,5 +87,5 @@ export function duration(seconds: number): string {
 function gone(strip: HTMLElement, last: Date | null): void {
   strip.classList.add("gone");
   const since = last === null ? "" : ` since ${last.toLocaleTimeString("en-GB")}`;
-  fill(strip, h("b", null, "The program does not answer"), h("span", null, `${since.trim() === "" ? "" : `${since.trim()}. `}What is shown is what it said last; everything here still works. It is asked again every two seconds.`));
+  fill(strip, h("b", null, `The program does not answer${since}`), h("span", null, "What is shown is what it said last; everything here still works. It is asked again every two seconds."));
 }

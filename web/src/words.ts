@@ -1,7 +1,8 @@
 /** Words and marks for verdicts and outcomes: the same everywhere, and never
  *  by colour alone. */
+import { looks } from "./context";
 import { h } from "./dom";
-import type { Cell, Change, Claim, Finding, Run } from "./model";
+import type { Cell, Change, Claim, Finding, Page, Run } from "./model";
 import { many } from "./text";
 
 export type Tone = "good" | "bad" | "warn" | "plain";
@@ -9,6 +10,12 @@ export type Tone = "good" | "bad" | "warn" | "plain";
 /** A word in a frame. */
 export function badge(word: string, tone: Tone, mark = ""): HTMLElement {
   return h("span", { class: `badge ${tone}` }, mark === "" ? null : h("span", { "aria-hidden": "true" }, mark), word);
+}
+
+/** A system's colour as a dot, in either theme. */
+export function dot(page: Page, system: string): HTMLElement {
+  const look = looks(page);
+  return h("i", { class: "dot", style: `--light:${look(system, false).colour};--dark:${look(system, true).colour}`, "aria-hidden": "true" });
 }
 
 const STATUS: Record<Cell["status"], [Tone, string]> = {

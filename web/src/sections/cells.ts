@@ -6,7 +6,7 @@ import type { Cell, Figure } from "../model";
 import { matcher } from "../order";
 import { Table, type Column } from "../table";
 import { clean, many } from "../text";
-import { statusBadge } from "../words";
+import { dot, statusBadge } from "../words";
 
 /** Figures that are shown unless the reader asks for all. */
 const MAIN = [
@@ -32,7 +32,7 @@ export const cells: Section = {
     let refilter = (): void => {};
     draw();
     state.subscribe((changed) => {
-      if (changed.has("cells.all") || changed.has("service") || changed.has("theme")) draw();
+      if (changed.has("cells.all") || changed.has("service")) draw();
       else if (changed.has("cells.text") || changed.has("cells.status")) refilter();
     });
     const statuses = [...new Set(result.cells.map((cell) => cell.status))];
@@ -77,11 +77,11 @@ function tableOf(context: Context): Table<Cell> {
       label: "system",
       sort: (cell) => cell.system,
       cell: (cell) => [
-        link([h("i", { class: "dot", style: `--dot:${context.look(cell.system).colour}`, "aria-hidden": "true" }), clean(cell.system, 40)], () => open(cell), { "data-cell": String(index.get(cell)), "aria-label": `Evidence: ${clean(cell.label)}` }),
+        link([dot(context.page, cell.system), clean(cell.system, 40)], () => open(cell), { "data-cell": String(index.get(cell)), "aria-label": `Evidence: ${clean(cell.label)}` }),
         state.get("cells.sort") === "" ? null : h("div", { class: "small" }, place(cell)),
       ],
     },
-    { key: "verdict", label: "verdict", sort: (cell) => cell.status, cell: (cell) => [statusBadge(cell.status), h("div", { class: "small" }, why(cell))] },
+    { key: "verdict", label: "verdict", sort: (cell) => cell.status, cell: (cell) => [statusBadge(cell.status), h("div", { class: cell.status === "valid" ? "small" : "small narrow" }, why(cell))] },
     ...columnsOf(context).map((figure): Column<Cell> => ({
       key: figure.key,
       label: figure.key === "delivered_per_s" ? `${figure.label}, of expected` : figure.label,

@@ -31,7 +31,7 @@ export const comparison: Section = {
   render(context) {
     const found = context.page.comparison;
     if (found === null) return null;
-    return h("div", null, environment(context, found), changes(context, found), lonely(context, found));
+    return h("div", { class: "comparison" }, environment(context, found), changes(context, found), lonely(context, found));
   },
 };
 

@@ -63,7 +63,7 @@ function figures(context: Context, cell: Cell): Child {
     .map((figure): Child[] => {
       const [value, lo, hi] = cell.figures[figure.key]!;
       const interval = lo === null || hi === null ? NONE : `${quantity(lo, figure.unit)} to ${quantity(hi, figure.unit)}`;
-      return [h("span", { title: figure.about }, figure.label), quantity(value, figure.unit), interval, rankWords(point?.ranks[figure.key], cell.system), h("span", { class: "muted" }, figure.about)];
+      return [h("span", { class: "unbroken" }, figure.label), quantity(value, figure.unit), interval, h("div", { class: "narrow" }, rankWords(point?.ranks[figure.key], cell.system)), h("div", { class: "wide muted" }, figure.about)];
     });
   if (rows.length === 0) return null;
   const of = cell.valid_runs > 0 ? many(cell.valid_runs, "valid run") : `${many(cell.invalid_runs, "invalid run")}: not for quoting`;

@@ -44,7 +44,7 @@ function parts(record: RunRecord, context: Context): HTMLElement[] {
   const all: [string, () => Child][] = [
     ["verdict", () => verdict(record, context)],
     ["figures", () => figures(record)],
-    ["time", () => [h("h3", null, "Over time"), timeSeries(record, context)]],
+    ["time", () => timeSeries(record, context)],
     ["faults", () => faults(record)],
     ["phases", () => phases(record)],
     ["usage", () => usage(record)],
@@ -97,7 +97,7 @@ function figures(record: RunRecord): Child {
   });
   return [
     h("h3", null, "Figures"),
-    rows.length === 0 ? null : plainTable("Latencies of the run", ["", number("count"), ...MARKS.map((mark) => number(mark === "p999" ? "p99.9" : mark))], rows),
+    rows.length === 0 ? null : plainTable("Latencies of the run", ["kind", number("count"), ...MARKS.map((mark) => number(mark === "p999" ? "p99.9" : mark))], rows),
     counted,
   ];
 }

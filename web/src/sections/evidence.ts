@@ -22,6 +22,10 @@ export class Evidence {
   private readonly body = h("div", { class: "evidence-body" });
   private context: Context | null = null;
   private shown = "";
+  /** What was shown before, so that a page that is drawn again keeps its place. */
+  private last = "";
+  /** When the run that is shown began. */
+  private started = "";
 
   constructor() {
     const close = h("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => this.element.close() }, "✕");
@@ -36,11 +40,18 @@ export class Evidence {
   /** Shows what the state asks for, of another result or page too. */
   follow(context: Context): void {
     this.context = context;
-    this.shown = "";
+    // A run that has ended does not change; a cell gains runs on a live page.
+    if (this.shown !== this.runShown(context)) this.shown = "";
     context.state.subscribe((changed) => {
       if (changed.has("cell") || changed.has("run")) this.draw();
     });
     this.draw();
+  }
+
+  /** What is shown, where the context has the same run at the same place. */
+  private runShown({ result, state }: Context): string | null {
+    const run = indexOf(state.get("run"), result.records.length);
+    return run !== null && result.records[run]!.started === this.started ? `run ${run}` : null;
   }
 
   private draw(): void {
@@ -59,6 +70,7 @@ export class Evidence {
     const again = this.element.open;
     if (run !== null) {
       const entry = result.records[run]!;
+      this.started = entry.started;
       this.title.replaceChildren(`${clean(result.cells[entry.cell]?.label ?? "Run", 200)}, run ${entry.repeat}`);
       const back = link("← all runs of this cell", () => this.toCell(entry.cell));
       this.body.replaceChildren(h("p", { class: "crumbs" }, back, this.neighbours(run)), runEvidence(context, run));
@@ -67,15 +79,10 @@ export class Evidence {
       this.body.replaceChildren(cellEvidence(context, cell!));
     }
     if (!again) this.element.showModal();
-    this.element.scrollTop = again && this.same(wanted) ? top : 0;
+    this.element.scrollTop = again && this.last === wanted ? top : 0;
     this.last = wanted;
-    this.title.focus({ preventScroll: true });
-  }
-
-  /** What was shown before, so that a live page that is drawn again keeps its place. */
-  private last = "";
-  private same(wanted: string): boolean {
-    return this.last === wanted;
+    // What had the focus may have gone with the old content.
+    if (!again || !this.element.contains(document.activeElement)) this.title.focus({ preventScroll: true });
   }
 
   private toCell(cell: number): void {
@@ -110,7 +117,8 @@ export class Evidence {
     state.set("run", "");
     state.set("cell", "");
     // The browser gives the focus back unless the opener has been drawn anew.
-    if (document.activeElement === document.body || document.activeElement === null) {
+    const active = document.activeElement;
+    if (active === document.body || active === null || this.element.contains(active)) {
       (opener("run", run) ?? opener("cell", cell))?.focus();
     }
   }

@@ -4,7 +4,7 @@ import { h, type Child } from "../dom";
 import type { Finding, Point, Result, System } from "../model";
 import { plainTable } from "../table";
 import { clean, many } from "../text";
-import { badge, findingBadge } from "../words";
+import { badge, dot, findingBadge } from "../words";
 import { machine } from "./machine";
 
 const ABOUT: Record<Finding["about"], string> = { latency: "Latency", throughput: "Throughput", cost: "Cost", validity: "Can it be quoted?" };
@@ -90,10 +90,11 @@ const QUESTIONS: { head: string; figure: string; asked: (point: Point) => boolea
 /** The systems, and at how many points each is best. */
 function standings(context: Context): HTMLElement {
   const { result } = context;
-  const questions = QUESTIONS.map((question) => ({ ...question, points: result.points.filter((point) => question.asked(point) && point.ranks[question.figure] !== undefined) })).filter((question) => question.points.length > 0);
+  const competing = result.systems.filter((system) => system.kind !== "reference");
+  const questions = competing.length < 2 ? [] : QUESTIONS.map((question) => ({ ...question, points: result.points.filter((point) => question.asked(point) && point.ranks[question.figure] !== undefined) })).filter((question) => question.points.length > 0);
   const rows = result.systems.map((system): Child[] => [
-    h("span", { class: "system" }, h("i", { class: "dot", style: `--dot:${context.look(system.name).colour}`, "aria-hidden": "true" }), clean(system.name, 60)),
-    [versions(system), system.kind === "reference" ? " (reference)" : ""],
+    h("span", { class: "system" }, dot(context.page, system.name), clean(system.name, 60), system.kind === "reference" ? h("span", { class: "small" }, " reference") : null),
+    versions(system),
     valid(result, system),
     ...questions.map(({ points, figure }) => (system.kind === "reference" ? "" : won(points, figure, system.name))),
   ]);

@@ -99,16 +99,16 @@ function tableOf(context: Context): Table<Run> {
     },
     ...axes,
     { key: "repeat", label: "run", numeric: true, sort: (run) => run.repeat, cell: (run) => String(run.repeat) },
-    { key: "verdict", label: "verdict", sort: verdictOf, cell: (run) => [statusBadge(verdictOf(run)), run.reasons.length === 0 ? null : h("div", { class: "small" }, clean(run.reasons.join(", "), 120))] },
+    { key: "verdict", label: "verdict", sort: verdictOf, cell: (run) => [statusBadge(verdictOf(run)), run.reasons.length === 0 ? null : h("div", { class: "small narrow" }, clean(run.reasons.join(", "), 120))] },
     figure("p50", "latency p50", "ns", (run) => run.p50),
     figure("p99", "latency p99", "ns", (run) => run.p99),
     figure("delivered", "delivered", "per_s", (run) => run.delivered_per_s),
     figure("ratio", "of expected", "share", (run) => run.delivered_ratio),
     { key: "lost", label: "lost", numeric: true, sort: (run) => run.lost, cell: (run) => run.lost.toLocaleString("en") },
     { key: "cpu", label: "CPU cores", numeric: true, sort: (run) => run.cpu_cores, cell: (run) => (run.cpu_cores === null ? NONE : number(run.cpu_cores)) },
-    { key: "started", label: "started (UTC)", sort: (run) => run.started, cell: (run) => clean(run.started.slice(0, 19).replace("T", " "), 40) },
+    { key: "started", label: "started (UTC)", sort: (run) => run.started, cell: (run) => h("span", { class: "unbroken" }, clean(run.started.slice(0, 19).replace("T", " "), 40)) },
   ];
-  return new Table({ id: "runs", caption: "All runs", columns, state, open, class: verdictOf });
+  return new Table({ id: "runs", caption: "Runs, a row each", columns, state, open, class: verdictOf });
 }
 
 /** An axis' values in the order of the axis. */
