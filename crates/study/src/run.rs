@@ -1,6 +1,7 @@
 //! One run: deploy, start agents, prepare, ready, start, drain, result.
 
 mod faults;
+pub mod live;
 mod parts;
 
 use crate::agent::{Agent, Incoming};
@@ -10,6 +11,7 @@ use crate::link::Connection;
 use crate::machine::{self, Ticks};
 use crate::scratch::Scratch;
 use faults::{Faults, Reach};
+use live::{Live, News, Phase};
 use parts::{Layout, Part, connect, parts};
 use pubmark_model::cell::Cell;
 use pubmark_model::options::{OptionValues, protocol_of};
@@ -63,8 +65,8 @@ pub struct Stage<'a> {
     pub logs: &'a Path,
     /// Set when the user wants to stop.
     pub interrupt: &'a AtomicBool,
-    /// Told the messages sent and received so far.
-    pub progress: &'a mut dyn FnMut(u64, u64),
+    /// Told what is new, on the coordinator's thread: it has to return at once.
+    pub news: &'a mut dyn FnMut(News),
 }
 
 /// Which run of the study it is.
@@ -91,6 +93,9 @@ pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -
             return Err(error);
         }
     };
+    if let Some(watch) = deployed.look() {
+        (stage.news)(News::Server(watch));
+    }
     let linked = play.link_up(cell, place, stage, &scratch, &deployed);
     let played = linked.and_then(|()| play.run(cell, system, place, &scratch, stage, &mut deployed));
     match played {
@@ -126,8 +131,7 @@ struct Play {
     /// What stands between them and the server, if anything does.
     link: Option<Connection>,
     inbox: Receiver<(usize, Incoming)>,
-    sent: Vec<u64>,
-    received: Vec<u64>,
+    live: Live,
     /// How late an edge of the window was looked at, at worst.
     late_ns: Ns,
 }
@@ -177,8 +181,8 @@ impl Play {
                     .map_err(|error| failed(format!("agent `{}` could not be started: {error}", command.join(" "))))?,
             );
         }
-        let count = agents.len();
-        Ok(Play { agents, parts, link: None, inbox, sent: vec![0; count], received: vec![0; count], late_ns: 0 })
+        let live = Live::new(agents.len());
+        Ok(Play { agents, parts, link: None, inbox, live, late_ns: 0 })
     }
 
     fn run(
@@ -197,6 +201,10 @@ impl Play {
 
         let start_ns = machine::now() + LEAD;
         self.tell_all(&Command::Start { at_ns: start_ns });
+        let from_ns = start_ns + workload.warmup_ns;
+        let to_ns = workload.window_ns().map(|window_ns| from_ns + window_ns);
+        self.live.start(start_ns);
+        (stage.news)(News::Phase(Phase::Load { start_ns, from_ns, to_ns }));
         let mut totals: Vec<PublisherTotal> = Vec::new();
         if system.driver == "mock" {
             // Virtual time: there is nothing to wait for.
@@ -209,7 +217,6 @@ impl Play {
                 fault_log: Vec::new(),
             });
         }
-        let from_ns = start_ns + workload.warmup_ns;
         deployed.watch(from_ns, workload.window_ns());
         self.link.iter_mut().for_each(|link| link.watch(from_ns, workload.window_ns()));
         let mut faults = Faults::new(&cell.script(place.repeat), from_ns);
@@ -247,6 +254,7 @@ impl Play {
         stage: &mut Stage<'_>,
     ) -> Result<Vec<(String, AgentResult)>, RunError> {
         self.await_sent(workload, end_ns, &mut totals, stage)?;
+        (stage.news)(News::Phase(Phase::Draining));
         let deadline_ns = machine::now() + workload.drain_ns;
         self.tell_all(&Command::Drain { publishers: totals, deadline_ns });
         self.each("drain", workload.drain_ns + ANSWER, stage, |event| {
@@ -398,7 +406,7 @@ impl Play {
         let mut deadline = end_ns + workload.drain_ns + ANSWER;
         let mut sent = 0;
         while (totals.len() as u64) < u64::from(workload.publishers) {
-            let so_far: u64 = self.sent.iter().sum();
+            let so_far = self.live.sent();
             if workload.window_ns().is_none() && so_far > sent {
                 (sent, deadline) = (so_far, machine::now() + STANDSTILL);
             }
@@ -477,8 +485,8 @@ impl Play {
                     Err(failed(format!("agent {}: {message}", self.agents[from].name)))
                 }
                 Event::Progress(progress) => {
-                    (self.sent[from], self.received[from]) = (progress.sent, progress.received);
-                    (stage.progress)(self.sent.iter().sum(), self.received.iter().sum());
+                    let figures = self.live.hear(from, progress, machine::now());
+                    (stage.news)(News::Figures(figures));
                     Ok(None)
                 }
                 event => Ok(Some((from, event))),

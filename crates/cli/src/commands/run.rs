@@ -4,7 +4,8 @@ use super::{Voice, agent_command, interrupt_flag, pairs, raise_open_files, studi
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, note, print, width};
-use crate::progress::Progress;
+use crate::progress::estimate::cost;
+use crate::progress::{Manner, Progress, Shared};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::plan::{cells, order};
@@ -16,13 +17,7 @@ use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
 use pubmark_study::fit::leave_out;
 use pubmark_study::{install, registry};
 use std::path::{Path, PathBuf};
-
-/// What a run costs beside its warm-up and window: starting, probing,
-/// draining, ns. Only the estimate of `--dry-run` uses it.
-const OVERHEAD: Ns = SECOND / 3;
-
-/// What starting and ending a server costs on top, ns.
-const SERVER: Ns = 5 * SECOND;
+use std::sync::Arc;
 
 /// Runs a study.
 pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
@@ -135,7 +130,9 @@ pub fn carry_out(study: &Study, folder: &Path, resume: bool, voice: Voice) -> Re
     let interrupt = interrupt_flag()?;
     raise_open_files();
     let agent = agent_command()?;
-    let mut progress = Progress::new(voice.quiet, voice.verbose);
+    let shared = Arc::new(Shared::default());
+    let manner = Manner { quiet: voice.quiet, verbose: voice.verbose };
+    let mut progress = Progress::new(manner, shared, interrupt.clone());
     let how = Conduct { folder, resume, agent: &agent, interrupt: &interrupt };
     let ending = conduct(study, &how, &mut progress);
     progress.finish();
@@ -171,15 +168,7 @@ pub fn conclude(ending: &Ending, report: &Report, folder: &Path) -> Result<Code,
 
 fn dry_run(study: &Study, planned: &[pubmark_model::cell::Cell]) -> Code {
     let runs = order(study, planned);
-    let mut ns: Ns = 0;
-    for run in &runs {
-        let workload = &planned[run.cell].workload;
-        ns += OVERHEAD + workload.warmup_ns + workload.window_ns().unwrap_or(SECOND);
-        if registry::find(&planned[run.cell].system).is_some_and(System::broker) {
-            let clients = u64::from(workload.publishers) + u64::from(workload.subscribers);
-            ns += SERVER + clients * SECOND / u64::from(workload.connect_rate.max(1));
-        }
-    }
+    let ns: Ns = runs.iter().map(|run| cost(&planned[run.cell])).sum();
     for cell in planned {
         match &cell.skipped {
             Some(why) => print(&format!("{}  (skipped: {why})", cell.label())),

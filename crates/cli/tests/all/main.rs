@@ -16,4 +16,5 @@ mod refusals;
 mod screen;
 mod servers;
 mod support;
+mod terminal;
 mod tls;
