@@ -44,7 +44,7 @@ pub enum Command {
     Systems(SystemsArgs),
     /// List the studies that come with pubmark.
     Studies(StudiesArgs),
-    /// Make the report of a results folder again.
+    /// Make the report of a results folder again, or one of several side by side.
     Report(ReportArgs),
     /// Find what on this machine would spoil a measurement.
     Doctor(DoctorArgs),
@@ -219,9 +219,17 @@ pub struct StudiesArgs {
 
 /// `pubmark report`
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  pubmark report results/quickstart-20260101-120000
+  pubmark report results/before results/after --out both.html")]
 pub struct ReportArgs {
-    /// A results folder.
-    pub folder: PathBuf,
+    /// Results folders; several are shown side by side on one page.
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// The page [default: report.html in the folder; of several, comparison.html in the first].
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
     /// Print Markdown.
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub markdown: bool,

@@ -67,6 +67,11 @@ pub struct CellResult {
 }
 
 impl CellResult {
+    /// Whether a run of this cell is among those that its figures are of.
+    pub(crate) fn counts(&self, run: &RunRecord) -> bool {
+        run.error.is_none() && run.verdict.valid == (self.status == Status::Valid)
+    }
+
     /// The figure, where it may be quoted.
     pub fn quotable(&self, column: Column) -> Option<Estimate> {
         (self.status == Status::Valid).then(|| self.figures.get(column)).flatten()
@@ -84,30 +89,27 @@ pub(crate) struct BadHistogram {
 pub(crate) struct Analysis {
     /// In the study's order.
     pub cells: Vec<CellResult>,
-    /// Records of no cell that the study measures.
-    pub strays: usize,
+    /// The cell of each record; none where the study measures no such cell.
+    pub cells_of_runs: Vec<Option<usize>>,
 }
 
 /// Groups the records by cell and computes the figures of each.
 pub(crate) fn analyse(cells: Vec<Cell>, repeats: u32, seed: u64, runs: &[RunRecord]) -> Result<Analysis, BadHistogram> {
-    let mut by_place: HashMap<String, Vec<&RunRecord>> = HashMap::new();
-    for run in runs {
-        by_place.entry(place(&run.cell)).or_default().push(run);
+    let measured = cells.iter().enumerate().filter(|(_, cell)| cell.skipped.is_none());
+    let places: HashMap<String, usize> = measured.map(|(index, cell)| (place(&cell.axes), index)).collect();
+    let cells_of_runs: Vec<Option<usize>> = runs.iter().map(|run| places.get(&place(&run.cell)).copied()).collect();
+    let mut runs_of: Vec<Vec<&RunRecord>> = vec![Vec::new(); cells.len()];
+    for (run, cell) in runs.iter().zip(&cells_of_runs) {
+        cell.iter().for_each(|cell| runs_of[*cell].push(run));
     }
     let mut results = Vec::with_capacity(cells.len());
-    let mut seen = 0;
-    for cell in cells {
-        let runs = match cell.skipped {
-            None => by_place.remove(&place(&cell.axes)).unwrap_or_default(),
-            Some(_) => Vec::new(),
-        };
-        seen += runs.len();
+    for (cell, runs) in cells.into_iter().zip(&runs_of) {
         let label = cell.label();
-        let result = result(cell, repeats, seed, &runs).map_err(|source| BadHistogram { cell: label, source })?;
+        let result = result(cell, repeats, seed, runs).map_err(|source| BadHistogram { cell: label, source })?;
         results.push(result);
     }
     relate_to_floor(&mut results);
-    Ok(Analysis { cells: results, strays: runs.len() - seen })
+    Ok(Analysis { cells: results, cells_of_runs })
 }
 
 fn result(cell: Cell, repeats: u32, seed: u64, runs: &[&RunRecord]) -> Result<CellResult, HistogramError> {

@@ -1,4 +1,4 @@
-//! From a results folder to terminal table, Markdown, CSV and JSON.
+//! From a results folder to an HTML page, terminal table, Markdown, CSV and JSON.
 //!
 //! A report is a function of the folder alone: run records are grouped by the
 //! study's cells, each figure gets its 95 % interval over the runs, systems are
@@ -15,12 +15,14 @@ mod analysis;
 mod bars;
 mod claims;
 mod columns;
+mod command;
 mod csv;
 mod document;
 mod figures;
 mod json;
 mod markdown;
 mod notes;
+pub mod page;
 mod points;
 mod records;
 mod report;

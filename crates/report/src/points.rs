@@ -55,22 +55,27 @@ fn point(cells: &[CellResult], members: Vec<usize>) -> Point {
     let unthrottled = first.workload.rate == Rate::Max;
     let (figure, better) =
         if unthrottled { (Column::Delivered, Better::Higher) } else { (Column::LatencyP50, Better::Lower) };
-    let ranked = |figure, better| {
-        let entries: Vec<(&str, Estimate)> = members
-            .iter()
-            .map(|index| &cells[*index])
-            .filter(|result| !is_reference(&result.cell.system))
-            .filter_map(|result| Some((result.cell.system.as_str(), result.quotable(figure)?)))
-            .collect();
-        rank(&entries, better)
-    };
     Point {
-        best: ranked(figure, better),
-        thriftiest: ranked(Column::CpuPerMessage, Better::Lower),
+        best: ranked(cells, &members, figure, better),
+        thriftiest: ranked(cells, &members, Column::CpuPerMessage, Better::Lower),
         axes,
         unthrottled,
         members,
     }
+}
+
+/// The competitors among these cells, and the figures that may be quoted.
+pub(crate) fn competing<'a>(cells: &'a [CellResult], members: &[usize], column: Column) -> Vec<(&'a str, Estimate)> {
+    let members = members.iter().map(|index| &cells[*index]);
+    members
+        .filter(|result| !is_reference(&result.cell.system))
+        .filter_map(|result| Some((result.cell.system.as_str(), result.quotable(column)?)))
+        .collect()
+}
+
+/// Who of these cells is best by a figure.
+pub(crate) fn ranked(cells: &[CellResult], members: &[usize], column: Column, better: Better) -> Ranking {
+    rank(&competing(cells, members, column), better)
 }
 
 impl Point {

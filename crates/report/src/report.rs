@@ -2,12 +2,14 @@
 
 use crate::analysis::{CellResult, Status, analyse};
 use crate::claims::{ClaimResult, decide};
-use crate::points::{Point, points};
+use crate::command::command;
+use crate::points::{Point, is_reference, points};
 use crate::records::{ReadError, Records, read_records};
-use crate::{csv, document, json, markdown, terminal};
+use crate::{csv, document, json, markdown, page, terminal};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
 use pubmark_model::plan;
+use pubmark_model::record::RunRecord;
 use pubmark_model::study::{Reading, Study, Systems};
 use pubmark_stats::HistogramError;
 use serde_json::Value;
@@ -54,7 +56,7 @@ pub enum ReportError {
         /// What is wrong with it.
         source: HistogramError,
     },
-    /// The summary cannot be written.
+    /// A file cannot be written.
     #[error("cannot write {path}: {source}", path = path.display())]
     Write {
         /// Where to.
@@ -85,6 +87,14 @@ pub struct Report {
     cells: Vec<CellResult>,
     points: Vec<Point>,
     claims: Vec<ClaimResult>,
+    /// The records of the study's cells, each with its cell.
+    runs: Vec<RunRecord>,
+    cells_of_runs: Vec<usize>,
+    /// The results folder as it was given; empty where the records came from memory.
+    folder: PathBuf,
+    name: String,
+    /// Systems that are brokers.
+    brokers: Vec<String>,
     pub(crate) torn: bool,
     pub(crate) strays: usize,
 }
@@ -105,7 +115,11 @@ impl Report {
         let environment = environment(&dir.join("environment.json"))?;
         study.quick = environment["quick"] == true;
         let records = read_records(dir)?;
-        Self::analysed(study, cells, environment, &records)
+        let mut report = Self::analysed(study, cells, environment, records, systems)?;
+        report.folder = dir.to_owned();
+        let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+        report.name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Ok(report)
     }
 
     /// Analyses records that are in memory.
@@ -116,21 +130,37 @@ impl Report {
         let cells = plan::cells(&study, systems).map_err(|errors: Vec<Diagnostic>| {
             Box::new(Diagnostics { file: study.title.clone(), text: String::new(), errors })
         })?;
-        Self::analysed(study, cells, Value::Null, records)
+        Self::analysed(study, cells, Value::Null, records.clone(), systems)
     }
 
-    fn analysed(study: Study, cells: Vec<Cell>, environment: Value, records: &Records) -> Result<Report, ReportError> {
+    fn analysed(
+        study: Study,
+        cells: Vec<Cell>,
+        environment: Value,
+        records: Records,
+        systems: Systems<'_>,
+    ) -> Result<Report, ReportError> {
         let analysis = analyse(cells, study.repeats(), study.seed(), &records.runs)
             .map_err(|bad| ReportError::Histogram { cell: bad.cell, source: bad.source })?;
         let points = points(&analysis.cells);
+        let mut brokers: Vec<String> = analysis.cells.iter().map(|result| result.cell.system.clone()).collect();
+        brokers.dedup();
+        brokers.retain(|name| systems(name).is_some_and(|system| system.broker()));
+        let known = records.runs.into_iter().zip(&analysis.cells_of_runs);
+        let (runs, cells_of_runs) = known.filter_map(|(run, cell)| Some((run, (*cell)?))).unzip();
         Ok(Report {
             claims: decide(&study.claims, &points, &analysis.cells),
             points,
+            strays: analysis.cells_of_runs.iter().filter(|cell| cell.is_none()).count(),
             cells: analysis.cells,
             study,
             environment,
+            runs,
+            cells_of_runs,
+            folder: PathBuf::new(),
+            name: String::new(),
+            brokers,
             torn: records.torn,
-            strays: analysis.strays,
         })
     }
 
@@ -158,6 +188,35 @@ impl Report {
     /// What the records say of the study's claims.
     pub fn claims(&self) -> &[ClaimResult] {
         &self.claims
+    }
+
+    /// The records of the study's cells, in the order in which the runs ended.
+    pub fn runs(&self) -> &[RunRecord] {
+        &self.runs
+    }
+
+    /// The cell of each of [`Report::runs`], as an index into [`Report::cells`].
+    pub fn cells_of_runs(&self) -> &[usize] {
+        &self.cells_of_runs
+    }
+
+    /// The name of the results folder; empty where there is none.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `broker`, `library` or `reference`.
+    pub(crate) fn kind(&self, system: &str) -> &'static str {
+        match system {
+            system if is_reference(system) => "reference",
+            system if self.brokers.iter().any(|broker| broker == system) => "broker",
+            _ => "library",
+        }
+    }
+
+    /// The command that makes one cell's runs again.
+    pub(crate) fn command(&self, cell: &Cell) -> String {
+        command(&self.folder, cell)
     }
 
     /// How many runs there are.
@@ -199,6 +258,19 @@ impl Report {
     pub fn write_csv(&self, path: &Path) -> Result<(), ReportError> {
         let written = self.csv().and_then(|text| std::fs::write(path, text));
         written.map_err(|source| ReportError::Write { path: path.to_owned(), source })
+    }
+
+    /// Writes the HTML page of these reports: whole, or not at all.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_html(reports: &[&Report], path: &Path) -> Result<(), ReportError> {
+        let beside = path.with_extension("html.new");
+        let written = std::fs::write(&beside, page::html(reports, false)).and_then(|()| std::fs::rename(&beside, path));
+        written.map_err(|source| {
+            let _ = std::fs::remove_file(&beside);
+            ReportError::Write { path: path.to_owned(), source }
+        })
     }
 
     /// The rows of `summary.csv` as an array of objects.

@@ -2,10 +2,12 @@
 
 use crate::machine;
 use nix::sys::resource::{Resource, getrlimit};
+use serde::Serialize;
 use std::fs::read_to_string;
 
 /// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// As it should be.
     Good,
@@ -16,7 +18,7 @@ pub enum Severity {
 }
 
 /// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Checkup {
     /// What was looked at.
     pub what: &'static str,

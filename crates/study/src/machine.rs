@@ -147,6 +147,7 @@ pub fn environment(quick: bool) -> Value {
         "open_files": files.map(|(soft, hard)| json!({"soft": soft, "hard": hard})),
         "load_average": line("/proc/loadavg"),
         "quick": quick,
+        "doctor": crate::doctor::examine(),
         "calibration": crate::calibration::of_this_machine(),
     })
 }

@@ -4,25 +4,13 @@ use crate::args::DoctorArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, print};
 use pubmark_study::doctor::{Severity, examine};
-use serde_json::{Value, json};
 
 /// Prints what was found, and what mends it. Exit code 1 if something is bad.
 pub fn doctor(args: &DoctorArgs) -> Result<Code, Failure> {
     let checkups = examine();
     let bad = checkups.iter().any(|checkup| checkup.severity == Severity::Bad);
     if args.json {
-        let all: Vec<Value> = checkups
-            .iter()
-            .map(|checkup| {
-                json!({
-                    "what": checkup.what,
-                    "severity": match checkup.severity { Severity::Good => "good", Severity::Note => "note", Severity::Bad => "bad" },
-                    "found": checkup.found,
-                    "mend": checkup.mend,
-                })
-            })
-            .collect();
-        print(&serde_json::to_string_pretty(&all).unwrap_or_default());
+        print(&serde_json::to_string_pretty(&checkups).unwrap_or_default());
     } else {
         for checkup in &checkups {
             let (word, paint) = match checkup.severity {

@@ -1,24 +1,39 @@
 //! `pubmark report`
 
-use super::run::finish;
+use super::run::{PAGE, load};
 use crate::args::ReportArgs;
 use crate::failure::{Code, Failure};
-use crate::output::{colour, print, width};
+use crate::output::{colour, note, print, width};
+use pubmark_report::Report;
 
-/// Makes the report of a folder again.
+/// Makes the report of a folder again, or one of several.
 pub fn report(args: &ReportArgs) -> Result<Code, Failure> {
-    if !args.folder.join("runs.jsonl").exists() {
-        return Err(Failure::usage(format!("{} is no results folder: it has no runs.jsonl", args.folder.display())));
+    if args.folders.len() > 1 && (args.csv || args.json) {
+        return Err(Failure::usage("--csv and --json are of one results folder: give them one at a time"));
     }
-    let report = finish(&args.folder)?;
-    if args.json {
-        print(&serde_json::to_string_pretty(&report.summary_json()).unwrap_or_default());
-    } else if args.csv {
-        print(&report.csv().map_err(Failure::run)?);
-    } else if args.markdown {
-        print(&report.markdown());
-    } else {
-        print(&report.terminal(width(), colour()));
+    if let Some(folder) = args.folders.iter().find(|folder| !folder.join("runs.jsonl").exists()) {
+        return Err(Failure::usage(format!("{} is no results folder: it has no runs.jsonl", folder.display())));
     }
+    let reports = args.folders.iter().map(|folder| load(folder)).collect::<Result<Vec<Report>, Failure>>()?;
+    for report in &reports {
+        print(&shown(report, args)?);
+    }
+    let name = if reports.len() > 1 { "comparison.html" } else { PAGE };
+    let path = args.out.clone().unwrap_or_else(|| args.folders[0].join(name));
+    let all: Vec<&Report> = reports.iter().collect();
+    Report::write_html(&all, &path).map_err(Failure::run)?;
+    note(&format!("report: {}", path.display()));
     Ok(Code::Done)
+}
+
+fn shown(report: &Report, args: &ReportArgs) -> Result<String, Failure> {
+    Ok(if args.json {
+        serde_json::to_string_pretty(&report.summary_json()).unwrap_or_default()
+    } else if args.csv {
+        report.csv().map_err(Failure::run)?
+    } else if args.markdown {
+        report.markdown()
+    } else {
+        report.terminal(width(), colour())
+    })
 }

@@ -19,6 +19,9 @@ use pubmark_study::{install, registry};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The page within a results folder.
+pub const PAGE: &str = "report.html";
+
 /// Runs a study.
 pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
@@ -140,15 +143,22 @@ pub fn carry_out(study: &Study, folder: &Path, resume: bool, voice: Voice) -> Re
 }
 
 /// Reads the results again and writes `summary.csv`.
-pub fn finish(folder: &Path) -> Result<Report, Failure> {
+pub fn load(folder: &Path) -> Result<Report, Failure> {
     let report = Report::load(folder, &registry::find).map_err(Failure::run)?;
     report.write_csv(&folder.join("summary.csv")).map_err(Failure::run)?;
     Ok(report)
 }
 
+/// The same, and writes `report.html`.
+pub fn finish(folder: &Path) -> Result<Report, Failure> {
+    let report = load(folder)?;
+    Report::write_html(&[&report], &folder.join(PAGE)).map_err(Failure::run)?;
+    Ok(report)
+}
+
 /// Says where the results are, and how it went, by exit code.
 pub fn conclude(ending: &Ending, report: &Report, folder: &Path) -> Result<Code, Failure> {
-    note(&format!("results: {}", folder.display()));
+    note(&format!("report: {}", folder.join(PAGE).display()));
     if ending.interrupted {
         note(&format!(
             "interrupted: finished runs are kept; go on with the same command and --out {} --resume",

@@ -13,6 +13,7 @@ mod lifecycle;
 mod mock;
 mod omission;
 mod refusals;
+mod repeat;
 mod screen;
 mod servers;
 mod support;

@@ -242,11 +242,14 @@ impl Parser<'_> {
     }
 
     fn only(&mut self, name: &str, text: &str) -> Result<(), Diagnostic> {
-        let mut wanted = Vec::new();
-        for part in text.split(',') {
-            let scalar = Scalar { text: part.trim().into(), at: 0 };
-            wanted.push(self.axis_value(name, &scalar)?);
-        }
+        let read = |text: &str| self.axis_value(name, &Scalar { text: text.trim().into(), at: 0 });
+        let axes = self.study.axes.iter().chain(self.study.parts.iter().flat_map(|part| &part.axes));
+        let mut values = axes.filter(|axis| axis.name == name).flat_map(|axis| &axis.values);
+        // A value may have commas of its own, as a script of faults has.
+        let wanted = match read(text) {
+            Ok(whole) if values.any(|value| *value == whole) => vec![whole],
+            _ => text.split(',').map(read).collect::<Result<Vec<Value>, Diagnostic>>()?,
+        };
         if self.study.axis(name).is_none() && self.study.varies_by_part(name) {
             // Each part keeps what it has of the wanted values.
             for part in &mut self.study.parts {
@@ -264,7 +267,8 @@ impl Parser<'_> {
             if left.is_empty() {
                 return Err(Diagnostic::whole("no part has such a point"));
             }
-            self.study.axes.iter_mut().filter(|axis| axis.name == PART).for_each(|axis| axis.values = left.clone());
+            let parts = self.study.axes.iter_mut().filter(|axis| axis.name == PART);
+            parts.for_each(|axis| axis.values.retain(|part| left.contains(part)));
             return Ok(());
         }
         let names: Vec<String> = self.study.axis_names().into_iter().map(str::to_owned).collect();

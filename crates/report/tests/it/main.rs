@@ -3,6 +3,7 @@
 mod analysis;
 mod claims;
 mod csv;
+mod html;
 mod lab;
 mod records;
 mod rendering;

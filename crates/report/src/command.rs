@@ -1,0 +1,46 @@
+//! The command that repeats a cell.
+
+use crate::document::axis_value;
+use pubmark_model::cell::Cell;
+use serde_json::Value;
+use std::path::Path;
+
+/// `pubmark run results/NAME/study.toml --only system=… …`, to be pasted into a
+/// shell: the study as resolved, narrowed to the cell.
+pub(crate) fn command(folder: &Path, cell: &Cell) -> String {
+    let study = folder.join("study.toml");
+    let mut words = vec!["pubmark run".to_owned(), quoted(&study.display().to_string())];
+    for (axis, value) in &cell.axes {
+        words.push("--only".into());
+        words.push(quoted(&format!("{axis}={}", typed(axis, value))));
+    }
+    words.join(" ")
+}
+
+/// As it is typed, whole.
+fn typed(axis: &str, value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => axis_value(axis, other),
+    }
+}
+
+/// A word for a POSIX shell.
+fn quoted(word: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
+    match !word.is_empty() && word.chars().all(safe) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_a_shell_would_read_is_quoted() {
+        let words = ["a=b", "", "a b", "it's", "$(reboot)", "x;y"].map(quoted);
+        assert_eq!(words, ["a=b", "''", "'a b'", "'it'\\''s'", "'$(reboot)'", "'x;y'"]);
+    }
+}

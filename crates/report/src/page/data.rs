@@ -1,0 +1,423 @@
+//! What the page shows at once, as JSON. `web/src/model.ts` is the other end of
+//! this contract: the names are the same.
+
+use super::curves::{self, Distribution, curves};
+use super::explain::{self, Explanation, Figure};
+use super::findings::{self, Finding, findings};
+use crate::analysis::{CellResult, Status};
+use crate::document::{axis_name, axis_value};
+use crate::figures::Column;
+use crate::notes;
+use crate::points::{Point, ranked};
+use crate::report::Report;
+use crate::text::clean;
+use pubmark_model::claim;
+use pubmark_model::record::RunRecord;
+use pubmark_stats::{Better, Estimate, Ranking};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Longest title, question or remark that is shown, characters.
+const PROSE_CHARS: usize = 2_000;
+/// Longest name, characters.
+const NAME_CHARS: usize = 120;
+/// Version of this layout.
+const FORMAT: u32 = 1;
+
+/// Everything.
+#[derive(Serialize)]
+pub struct Page<'a> {
+    format: u32,
+    pubmark: &'static str,
+    quantiles: Vec<f64>,
+    bins_per_decade: u32,
+    figures: Vec<Figure>,
+    reasons: BTreeMap<String, Explanation>,
+    results: Vec<Results<'a>>,
+    comparison: Option<()>,
+    live: bool,
+}
+
+/// A results folder.
+#[derive(Serialize)]
+struct Results<'a> {
+    name: String,
+    title: String,
+    question: String,
+    constants: String,
+    quick: bool,
+    runs: Runs,
+    findings: Vec<Finding>,
+    notes: Vec<String>,
+    systems: Vec<System>,
+    axes: Vec<Axis<'a>>,
+    cells: Vec<Cell<'a>>,
+    points: Vec<PointView<'a>>,
+    claims: Vec<ClaimView>,
+    reference: Option<()>,
+    machine: Vec<Fact>,
+    doctor: &'a Value,
+    records: Vec<Run>,
+    summary_csv: String,
+}
+
+#[derive(Serialize)]
+struct Runs {
+    valid: usize,
+    invalid: usize,
+    failed: usize,
+    missing: usize,
+}
+
+#[derive(Serialize)]
+struct System {
+    name: String,
+    kind: &'static str,
+    versions: BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+struct Axis<'a> {
+    name: &'a str,
+    label: String,
+    values: Vec<AxisValue<'a>>,
+    numeric: bool,
+}
+
+#[derive(Serialize)]
+struct AxisValue<'a> {
+    value: &'a Value,
+    label: String,
+}
+
+/// A value with the ends of its interval.
+type Triple = (f64, Option<f64>, Option<f64>);
+
+#[derive(Serialize)]
+struct Cell<'a> {
+    label: String,
+    system: &'a str,
+    axes: &'a Map<String, Value>,
+    point: usize,
+    unthrottled: bool,
+    pattern: String,
+    status: &'static str,
+    runs: usize,
+    valid_runs: usize,
+    invalid_runs: usize,
+    failed_runs: usize,
+    missing_runs: usize,
+    reasons: Vec<Against>,
+    notes: Vec<String>,
+    error: Option<String>,
+    skipped: Option<String>,
+    figures: BTreeMap<&'static str, Triple>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency: Option<Vec<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<Vec<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distribution: Option<Distribution>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_distribution: Option<Distribution>,
+    command: String,
+}
+
+#[derive(Serialize)]
+struct Against {
+    reason: String,
+    runs: usize,
+    evidence: String,
+}
+
+#[derive(Serialize)]
+struct PointView<'a> {
+    axes: &'a Map<String, Value>,
+    label: String,
+    unthrottled: bool,
+    cells: &'a [usize],
+    floor: Option<usize>,
+    ranks: BTreeMap<&'static str, Rank>,
+}
+
+#[derive(Serialize)]
+struct Rank {
+    kind: &'static str,
+    systems: Vec<String>,
+    why: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ClaimView {
+    id: String,
+    says: String,
+    outcome: String,
+    evidence: String,
+}
+
+#[derive(Serialize)]
+struct Fact {
+    label: &'static str,
+    value: String,
+}
+
+#[derive(Serialize)]
+struct Run {
+    cell: usize,
+    repeat: u32,
+    started: String,
+    valid: bool,
+    failed: bool,
+    reasons: Vec<String>,
+    notes: usize,
+    p50: Option<u64>,
+    p99: Option<u64>,
+    delivered_per_s: f64,
+    delivered_ratio: Option<f64>,
+    lost: u64,
+    cpu_cores: Option<f64>,
+}
+
+impl<'a> Page<'a> {
+    pub fn of(reports: &[&'a Report], live: bool) -> Page<'a> {
+        Page {
+            format: FORMAT,
+            pubmark: env!("CARGO_PKG_VERSION"),
+            quantiles: curves::quantiles(),
+            bins_per_decade: curves::BINS_PER_DECADE,
+            figures: explain::figures(),
+            reasons: explain::REASONS.map(|reason| (reason.to_string(), explain::reason(reason))).into(),
+            results: reports.iter().map(|report| results(report)).collect(),
+            comparison: None,
+            live,
+        }
+    }
+}
+
+fn results(report: &Report) -> Results<'_> {
+    let counts = report.counts();
+    let mut point_of = vec![0; report.cells().len()];
+    for (number, point) in report.points().iter().enumerate() {
+        point.members.iter().for_each(|cell| point_of[*cell] = number);
+    }
+    let mut runs_of: Vec<Vec<&RunRecord>> = vec![Vec::new(); report.cells().len()];
+    for (run, cell) in report.runs().iter().zip(report.cells_of_runs()) {
+        runs_of[*cell].push(run);
+    }
+    let cells = report.cells().iter().zip(&runs_of).zip(&point_of);
+    Results {
+        name: clean(report.name(), NAME_CHARS),
+        title: clean(&report.study().title, PROSE_CHARS),
+        question: clean(&report.study().question, PROSE_CHARS),
+        constants: notes::constants(report.study()),
+        quick: report.study().quick,
+        runs: Runs { valid: counts.valid, invalid: counts.invalid, failed: counts.failed, missing: counts.missing },
+        findings: findings(report),
+        notes: notes::closing(report),
+        systems: systems(report),
+        axes: axes(report.cells()),
+        cells: cells.map(|((cell, runs), point)| self::cell(report, cell, runs, *point)).collect(),
+        points: report.points().iter().map(|point| point_view(point, report.cells())).collect(),
+        claims: report.claims().iter().map(claim_view).collect(),
+        reference: None,
+        machine: machine(report.environment()),
+        doctor: match &report.environment()["doctor"] {
+            Value::Null => const { &Value::Array(Vec::new()) },
+            doctor => doctor,
+        },
+        records: report.runs().iter().zip(report.cells_of_runs()).map(|(run, cell)| self::run(run, *cell)).collect(),
+        summary_csv: report.csv().unwrap_or_default(),
+    }
+}
+
+/// The systems in the study's order, each with the versions of its first run.
+fn systems(report: &Report) -> Vec<System> {
+    let mut systems: Vec<System> = Vec::new();
+    for result in report.cells() {
+        let name = &result.cell.system;
+        if systems.iter().any(|system| system.name == *name) {
+            continue;
+        }
+        let made = report.runs().iter().find(|run| run.system == *name && !run.versions.is_empty());
+        let versions = made.iter().flat_map(|run| &run.versions);
+        systems.push(System {
+            name: name.clone(),
+            kind: report.kind(name),
+            versions: versions.map(|(what, version)| (clean(what, NAME_CHARS), plain(version))).collect(),
+        });
+    }
+    systems
+}
+
+/// A value as text.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => clean(text, PROSE_CHARS),
+        other => clean(&other.to_string(), PROSE_CHARS),
+    }
+}
+
+fn axes(cells: &[CellResult]) -> Vec<Axis<'_>> {
+    let mut axes: Vec<Axis<'_>> = Vec::new();
+    for (name, value) in cells.iter().flat_map(|result| &result.cell.axes) {
+        let at = axes.iter().position(|axis| axis.name == name).unwrap_or_else(|| {
+            axes.push(Axis { name, label: axis_name(name), values: Vec::new(), numeric: true });
+            axes.len() - 1
+        });
+        let axis = &mut axes[at];
+        if axis.values.iter().all(|known| known.value != value) {
+            axis.numeric &= value.is_number() || value == "max";
+            axis.values.push(AxisValue { value, label: axis_value(name, value) });
+        }
+    }
+    for axis in axes.iter_mut().filter(|axis| axis.numeric) {
+        axis.values.sort_by(|one, other| {
+            let number = |value: &AxisValue<'_>| value.value.as_f64().unwrap_or(f64::INFINITY);
+            number(one).total_cmp(&number(other))
+        });
+    }
+    axes
+}
+
+fn cell<'a>(report: &Report, result: &'a CellResult, runs: &[&RunRecord], point: usize) -> Cell<'a> {
+    let counted: Vec<&RunRecord> = runs.iter().copied().filter(|run| result.counts(run)).collect();
+    let latency = curves(&counted, |histograms| histograms.latency.as_deref());
+    let service = curves(&counted, |histograms| histograms.service_latency.as_deref());
+    let figures = Column::ALL.iter().filter_map(|column| Some((column.word(), triple(result.figures.get(*column)?))));
+    Cell {
+        label: clean(&result.cell.label(), NAME_CHARS),
+        system: &result.cell.system,
+        axes: &result.cell.axes,
+        point,
+        unthrottled: result.cell.workload.rate == pubmark_model::units::Rate::Max,
+        pattern: result.cell.workload.pattern.to_string(),
+        status: match result.status {
+            Status::Valid => "valid",
+            Status::Invalid => "invalid",
+            Status::Failed => "failed",
+            Status::Missing => "missing",
+            Status::Skipped => "skipped",
+        },
+        runs: result.runs,
+        valid_runs: result.valid_runs,
+        invalid_runs: result.invalid_runs,
+        failed_runs: result.failed_runs,
+        missing_runs: result.missing_runs,
+        reasons: result.reasons.iter().map(against).collect(),
+        notes: result.notes.iter().map(|note| clean(&note.evidence, PROSE_CHARS)).collect(),
+        error: result.error.as_ref().map(|error| clean(error, PROSE_CHARS)),
+        skipped: result.cell.skipped.as_ref().map(|why| clean(why, PROSE_CHARS)),
+        figures: figures.collect(),
+        latency: latency.values_ns,
+        distribution: latency.distribution,
+        service: service.values_ns,
+        service_distribution: service.distribution,
+        command: report.command(&result.cell),
+    }
+}
+
+fn triple(estimate: Estimate) -> Triple {
+    let interval = estimate.interval;
+    (estimate.value, interval.map(|interval| interval.lo), interval.map(|interval| interval.hi))
+}
+
+fn against(count: &crate::analysis::ReasonCount) -> Against {
+    Against { reason: count.reason.to_string(), runs: count.runs, evidence: clean(&count.evidence, PROSE_CHARS) }
+}
+
+fn point_view<'a>(point: &'a Point, cells: &[CellResult]) -> PointView<'a> {
+    let floor = point.members.iter().copied();
+    let mut floor = floor.filter(|cell| cells[*cell].cell.system == crate::points::FLOOR);
+    let ranks = claim::Figure::ALL.into_iter().filter_map(|figure| {
+        let column = Column::from(figure);
+        let known = point.members.iter().any(|cell| cells[*cell].figures.get(column).is_some());
+        let better = if figure.higher_is_better() { Better::Higher } else { Better::Lower };
+        known.then(|| (column.word(), rank(ranked(cells, &point.members, column, better))))
+    });
+    PointView {
+        axes: &point.axes,
+        label: clean(&pubmark_model::cell::label(&point.axes), NAME_CHARS),
+        unthrottled: point.unthrottled,
+        cells: &point.members,
+        floor: floor.find(|cell| cells[*cell].status == Status::Valid),
+        ranks: ranks.collect(),
+    }
+}
+
+fn rank(ranking: Ranking) -> Rank {
+    use pubmark_stats::Undecided::{NoInterval, TooFew, Unusable};
+    match ranking {
+        Ranking::Winner(system) => Rank { kind: "winner", systems: vec![system], why: None },
+        Ranking::Tie(systems) => Rank { kind: "tie", systems, why: None },
+        Ranking::Undecided(undecided) => Rank {
+            kind: "undecided",
+            why: Some(findings::why(&undecided)),
+            systems: match undecided {
+                TooFew => Vec::new(),
+                NoInterval(systems) | Unusable(systems) => systems,
+            },
+        },
+    }
+}
+
+fn claim_view(claim: &crate::claims::ClaimResult) -> ClaimView {
+    ClaimView {
+        id: clean(&claim.id, NAME_CHARS),
+        says: clean(&claim.says, PROSE_CHARS),
+        outcome: claim.outcome.to_string(),
+        evidence: claim.evidence(),
+    }
+}
+
+/// What `environment.json` tells, in words.
+fn machine(environment: &Value) -> Vec<Fact> {
+    const FACTS: [(&str, &str); 14] = [
+        ("pubmark", "pubmark"),
+        ("time", "measured"),
+        ("processor", "processor"),
+        ("cores", "processors"),
+        ("virtual", "virtual machine"),
+        ("memory_bytes", "memory"),
+        ("kernel", "kernel"),
+        ("governor", "frequency governor"),
+        ("clocksource", "clock source"),
+        ("congestion_control", "TCP congestion control"),
+        ("transparent_hugepage", "huge pages"),
+        ("open_files", "open files"),
+        ("load_average", "load average"),
+        ("usable_cpus", "usable processors"),
+    ];
+    let fact = |(key, label)| {
+        let value = match (key, &environment[key]) {
+            (_, Value::Null) => return None,
+            ("memory_bytes", value) => value.as_f64().map_or_else(|| plain(value), crate::text::bytes),
+            ("virtual", value) => if value == true { "yes" } else { "no" }.into(),
+            (_, value) => plain(value),
+        };
+        Some(Fact { label, value })
+    };
+    FACTS.into_iter().filter_map(fact).collect()
+}
+
+fn run(run: &RunRecord, cell: usize) -> Run {
+    let counts = &run.counts;
+    Run {
+        cell,
+        repeat: run.repeat,
+        started: clean(&run.started, NAME_CHARS),
+        valid: run.verdict.valid,
+        failed: run.error.is_some(),
+        reasons: run.verdict.reasons.iter().map(|finding| finding.reason.to_string()).collect(),
+        notes: run.verdict.notes.len(),
+        p50: run.latency_ns.as_ref().map(|latency| latency.p50),
+        p99: run.latency_ns.as_ref().map(|latency| latency.p99),
+        delivered_per_s: run.rates.delivered_per_s,
+        delivered_ratio: (counts.expected > 0).then(|| counts.delivered as f64 / counts.expected as f64),
+        lost: counts.lost,
+        cpu_cores: run
+            .generator
+            .as_ref()
+            .map(|usage| usage.cpu_cores + run.server.as_ref().map_or(0.0, |server| server.cpu_cores)),
+    }
+}

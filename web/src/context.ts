@@ -1,0 +1,41 @@
+import { look, referenceLook, type Look } from "./colour";
+import type { Cell, Figure, Page, Result } from "./model";
+import type { State } from "./state";
+
+/** What every section is given. */
+export interface Context {
+  page: Page;
+  /** The result that is shown, and its index. */
+  result: Result;
+  index: number;
+  state: State;
+  /** Whether the page is dark just now. */
+  dark(): boolean;
+  /** How a system looks, the same in every chart. */
+  look(system: string): Look;
+  figure(key: string): Figure;
+  /** Opens the evidence of a cell. */
+  evidence(cell: number): void;
+}
+
+/** A part of the page. It draws itself into its element and answers changes of
+ *  the state by itself, through `context.state.subscribe`. */
+export interface Section {
+  id: string;
+  title: string;
+  /** Null where the result has nothing for it. */
+  render(context: Context): HTMLElement | null;
+}
+
+export function looks(page: Page): (system: string, dark: boolean) => Look {
+  const names = [...new Set(page.results.flatMap((result) => result.systems.filter((s) => s.kind !== "reference").map((s) => s.name)))];
+  return (system, dark) => {
+    const index = names.indexOf(system);
+    return index < 0 ? referenceLook(dark) : look(index, dark);
+  };
+}
+
+/** A figure of a cell that may be quoted or, marked by the caller, shown. */
+export function value(cell: Cell, key: string): number | null {
+  return cell.figures[key]?.[0] ?? null;
+}

@@ -1,0 +1,296 @@
+/** The page's data, as the program writes it. Every time is in nanoseconds,
+ *  every rate per second, every share 0 to 1, whatever is shown. Strings come
+ *  from records and from servers' logs: they are shown as text, never as HTML. */
+export interface Page {
+  /** Version of this layout. */
+  format: 1;
+  /** Version of the program that made the page. */
+  pubmark: string;
+  /** Quantiles at which percentile curves are given, ascending: 1 − 10^(−k/10). */
+  quantiles: number[];
+  /** Bins of a distribution per decade: bin k covers [10^(k/n), 10^((k+1)/n)) ns. */
+  bins_per_decade: number;
+  /** The figures that a cell may have, in the order of the summary. */
+  figures: Figure[];
+  /** What each reason of a verdict means, and what to do about it. */
+  reasons: Record<string, { meaning: string; advice: string }>;
+  /** One, or several to be seen side by side. */
+  results: Result[];
+  /** The first two compared; null where there is one. */
+  comparison: Comparison | null;
+  /** Whether the page is served by a program that is still at work. */
+  live: boolean;
+}
+
+export type Unit = "ns" | "per_s" | "bytes_per_s" | "bytes" | "share" | "count" | "cores" | "multiple";
+
+export interface Figure {
+  /** Column of summary.csv, e.g. `latency_p50_ns`. */
+  key: string;
+  /** For people, e.g. `latency p50`. */
+  label: string;
+  unit: Unit;
+  better: "lower" | "higher" | null;
+  /** What it is, in a sentence. */
+  about: string;
+}
+
+/** Median over runs (or percentile of the merged histogram), and its 95 % interval. */
+export type Estimate = [value: number, lo: number | null, hi: number | null];
+
+export interface Result {
+  /** The folder's name. */
+  name: string;
+  title: string;
+  question: string;
+  /** What is the same in all cells, in words. */
+  constants: string;
+  /** Whether the study was cut down. */
+  quick: boolean;
+  runs: { valid: number; invalid: number; failed: number; missing: number };
+  /** What the records support, in sentences. */
+  findings: Finding[];
+  /** Remarks on the whole. */
+  notes: string[];
+  systems: System[];
+  /** In the study's order; `system` among them. */
+  axes: Axis[];
+  cells: Cell[];
+  /** Cells that differ in the system only. */
+  points: Point[];
+  claims: Claim[];
+  reference: Reference | null;
+  machine: { label: string; value: string }[];
+  /** What `pubmark doctor` said before the study began. */
+  doctor: { what: string; severity: "good" | "note" | "bad"; found: string; mend: string | null }[];
+  /** A row a run; the whole record is in the page's details, by the same index. */
+  records: Run[];
+  /** summary.csv, as the program writes it. */
+  summary_csv: string;
+}
+
+export interface Finding {
+  about: "latency" | "throughput" | "cost" | "validity";
+  outcome: "winner" | "tie" | "undecided" | "note";
+  text: string;
+}
+
+export interface System {
+  name: string;
+  kind: "broker" | "library" | "reference";
+  /** Version by what has it, e.g. `server`: `2.0.11`. */
+  versions: Record<string, string>;
+}
+
+export interface Axis {
+  /** As in the study file. */
+  name: string;
+  label: string;
+  /** In the study's order, or ascending where all are numbers. */
+  values: AxisValue[];
+  /** Whether all values are numbers, `max` aside. */
+  numeric: boolean;
+}
+
+export interface AxisValue {
+  /** As in a cell's axes. */
+  value: string | number | boolean;
+  /** As it would be typed. */
+  label: string;
+}
+
+export type CellStatus = "valid" | "invalid" | "failed" | "missing" | "skipped";
+
+export interface Cell {
+  label: string;
+  system: string;
+  axes: Record<string, string | number | boolean>;
+  /** The point that it belongs to, by index. */
+  point: number;
+  /** Whether messages are sent as fast as they go. */
+  unthrottled: boolean;
+  pattern: string;
+  status: CellStatus;
+  runs: number;
+  valid_runs: number;
+  invalid_runs: number;
+  failed_runs: number;
+  missing_runs: number;
+  reasons: { reason: string; runs: number; evidence: string }[];
+  notes: string[];
+  error: string | null;
+  skipped: string | null;
+  /** By key; of the valid runs or, where there are none, of the invalid ones. */
+  figures: Record<string, Estimate>;
+  /** Latency at `Page.quantiles`, ns, of the runs merged; shorter where samples
+   *  are too few for the highest; absent at `max`. */
+  latency?: number[];
+  service?: number[];
+  /** Shares of all messages by bin, the first bin's number first. */
+  distribution?: { first: number; shares: number[] };
+  service_distribution?: { first: number; shares: number[] };
+  /** The command that makes this cell's runs again. */
+  command: string;
+}
+
+export interface Point {
+  axes: Record<string, string | number | boolean>;
+  label: string;
+  unthrottled: boolean;
+  /** Cells, by index, in the study's order of systems. */
+  cells: number[];
+  /** The cell of the kernel floor, by index; null where there is none that is valid. */
+  floor: number | null;
+  /** Who is best by each figure that can be ranked. */
+  ranks: Record<string, Rank>;
+}
+
+export interface Rank {
+  kind: "winner" | "tie" | "undecided";
+  /** The winner, those in the tie (best value first), or those that stand in the way. */
+  systems: string[];
+  /** Why nothing may be said. */
+  why: string | null;
+}
+
+export interface Claim {
+  id: string;
+  says: string;
+  outcome: "holds" | "fails" | "undecided";
+  evidence: string;
+}
+
+/** Published figures of another machine. */
+export interface Reference {
+  source: string;
+  machine: string;
+  note: string | null;
+  values: { cell: number; figure: string; value: number; note: string | null }[];
+  /** Rows that belong to no cell of this study. */
+  unmatched: number;
+}
+
+/** A run in short. */
+export interface Run {
+  cell: number;
+  repeat: number;
+  started: string;
+  valid: boolean;
+  failed: boolean;
+  reasons: string[];
+  notes: number;
+  p50: number | null;
+  p99: number | null;
+  delivered_per_s: number;
+  delivered_ratio: number | null;
+  lost: number;
+  /** Generator, library and server together. */
+  cpu_cores: number | null;
+}
+
+/** A run record, as in runs.jsonl without its histograms: what the page uses of it. */
+export interface RunRecord {
+  cell: Record<string, unknown>;
+  repeat: number;
+  system: string;
+  started: string;
+  versions: Record<string, unknown>;
+  options: Record<string, unknown>;
+  applied: Record<string, unknown>;
+  workload: Record<string, unknown>;
+  window_ns: number;
+  counts: Record<string, number>;
+  rates: Record<string, number>;
+  latency_ns: Summary | null;
+  service_latency_ns: Summary | null;
+  send_lag_ns: Summary | null;
+  own_lag_ns: Summary | null;
+  jitter_ns: number | null;
+  server: Usage | null;
+  generator: Usage | null;
+  deployment: Record<string, unknown> | null;
+  connections: Record<string, unknown> | null;
+  fault_log: { what: string; who: string; at_ns: number | null; until_ns: number | null; note: string | null }[];
+  series: {
+    slice_ns: number;
+    sent: number[];
+    delivered: number[];
+    latency_p50_ns: number[];
+    latency_p99_ns: number[];
+    latency_max_ns: number[];
+  };
+  /** Absent in records of older versions. */
+  usage_series?: UsageSeries | null;
+  phases?: { warmup_ns: number; window_ns: number; drain_ns: number } | null;
+  machine: { steal: number; foreign_cores: number; cores: number };
+  remarks: string[];
+  error: string | null;
+  verdict: {
+    valid: boolean;
+    reasons: { reason: string; evidence: string }[];
+    notes: { part: string; evidence: string }[];
+  };
+  [key: string]: unknown;
+}
+
+export interface Summary {
+  count: number;
+  min: number;
+  mean: number;
+  stddev: number;
+  p50: number;
+  p90: number;
+  p95: number;
+  p99: number;
+  p999: number;
+  max: number;
+}
+
+export interface Usage {
+  cpu_s: number;
+  cpu_cores: number;
+  rss_bytes_median: number;
+  rss_bytes_max: number;
+  uss_bytes_median: number;
+  [key: string]: number;
+}
+
+export interface UsageSeries {
+  /** From the window's beginning; negative within the warm-up. */
+  start_ns: number;
+  slice_ns: number;
+  server: UsageLine | null;
+  generator: UsageLine | null;
+}
+
+export interface UsageLine {
+  cpu_cores: number[];
+  rss_bytes: number[];
+}
+
+/** Two results folders, the first the baseline. */
+export interface Comparison {
+  same: CellChange[];
+  /** Labels of cells that only one of them has. */
+  only_a: string[];
+  only_b: string[];
+  environment: { what: string; a: string; b: string }[];
+}
+
+export interface CellChange {
+  label: string;
+  axes: Record<string, string | number | boolean>;
+  /** By figure. */
+  changes: Change[];
+}
+
+export interface Change {
+  /** Key of the figure. */
+  column: string;
+  a: Estimate | null;
+  b: Estimate | null;
+  /** b over a. */
+  ratio: Estimate | null;
+  outcome: "better" | "worse" | "no difference" | "undecided" | "changed";
+  why: string | null;
+}
