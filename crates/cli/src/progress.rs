@@ -50,7 +50,6 @@ pub struct Progress {
     screen: Option<Screen>,
     runs: usize,
     label: String,
-    /// Called when a record is on the disk, before the next run begins.
     between: Box<dyn FnMut()>,
 }
 
@@ -71,7 +70,7 @@ impl Progress {
     }
 
     /// Has something done between runs, where it takes nothing from a
-    /// measurement: when a record is on the disk, before the next run begins.
+    /// measurement: before the first one, and whenever a record is on the disk.
     pub fn between_runs(&mut self, act: impl FnMut() + 'static) {
         self.between = Box::new(act);
     }
@@ -120,6 +119,7 @@ impl Observer for Progress {
         if done > 0 {
             self.say(&format!("{done} of {} runs are done already", self.runs));
         }
+        (self.between)();
     }
 
     fn run_begins(&mut self, cell: &Cell, repeat: u32, number: usize) {

@@ -6,18 +6,23 @@ use crate::failure::{Code, Failure};
 use crate::output::{colour, note, print, width};
 use crate::progress::estimate::cost;
 use crate::progress::{Manner, Progress, Shared};
+use crate::serve::live::{Live, Pages, linger};
+use crate::serve::{Server, metrics};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::plan::{cells, order};
 use pubmark_model::study::{Reading, Study};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_report::{Outcome, Report};
+use pubmark_report::{Outcome, Report, page};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
 use pubmark_study::fit::leave_out;
 use pubmark_study::{install, registry};
+use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The page within a results folder.
 pub const PAGE: &str = "report.html";
@@ -43,7 +48,8 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
         return Ok(dry_run(&study, &planned));
     }
     let folder = folder(args, &name)?;
-    let ending = carry_out(&study, &folder, args.resume, voice)?;
+    let outlets = Outlets { metrics: args.serving.metrics, watch: args.watch };
+    let Carried { ending, watched, interrupt } = carry_out(&study, &folder, args.resume, voice, outlets)?;
     let report = finish(&folder)?;
     let shown = if args.json {
         serde_json::to_string_pretty(&report.summary_json()).unwrap_or_default()
@@ -53,7 +59,12 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
         report.terminal(width(), colour())
     };
     print(&shown);
-    conclude(&ending, &report, &folder)
+    let code = conclude(&ending, &report, &folder);
+    if let Some((live, server)) = watched.filter(|_| !ending.interrupted && std::io::stderr().is_terminal()) {
+        live.refresh_for_good();
+        linger(&server, &interrupt);
+    }
+    code
 }
 
 /// Why a system cannot be used here.
@@ -128,18 +139,61 @@ pub fn new_folder(name: &str) -> PathBuf {
     Path::new("results").join(format!("{name}-{}", jiff::Zoned::now().strftime("%Y%m%d-%H%M%S")))
 }
 
+/// What else shows a study that goes on.
+#[derive(Clone, Copy, Default)]
+pub struct Outlets {
+    /// Where metrics are to be had.
+    pub metrics: Option<SocketAddr>,
+    /// The port of the live report.
+    pub watch: Option<u16>,
+}
+
+/// A study that is over.
+pub struct Carried {
+    /// How it ended.
+    pub ending: Ending,
+    /// Its live report, which is still served.
+    pub watched: Option<(Arc<Live>, Server)>,
+    /// Set when the user wants to stop.
+    pub interrupt: Arc<AtomicBool>,
+}
+
 /// Conducts a study with a progress display.
-pub fn carry_out(study: &Study, folder: &Path, resume: bool, voice: Voice) -> Result<Ending, Failure> {
+pub fn carry_out(
+    study: &Study,
+    folder: &Path,
+    resume: bool,
+    voice: Voice,
+    outlets: Outlets,
+) -> Result<Carried, Failure> {
     let interrupt = interrupt_flag()?;
     raise_open_files();
     let agent = agent_command()?;
     let shared = Arc::new(Shared::default());
     let manner = Manner { quiet: voice.quiet, verbose: voice.verbose };
+    let _metrics = outlets.metrics.map(|address| metrics::serve(shared.clone(), address)).transpose()?;
+    let mut watched = None;
+    if let Some(port) = outlets.watch {
+        let live = Live::new(shared.clone(), folder, Box::new(pages));
+        let server = live.serve(port)?;
+        watched = Some((live, server));
+    }
     let mut progress = Progress::new(manner, shared, interrupt.clone());
+    if let Some((live, _)) = &watched {
+        let live = live.clone();
+        progress.between_runs(move || live.refresh());
+    }
     let how = Conduct { folder, resume, agent: &agent, interrupt: &interrupt };
     let ending = conduct(study, &how, &mut progress);
     progress.finish();
-    ending.map_err(|error: ConductError| error.into())
+    let ending = ending.map_err(|error: ConductError| Failure::from(error))?;
+    Ok(Carried { ending, watched, interrupt })
+}
+
+/// The live report of what is in a results folder so far.
+fn pages(folder: &Path) -> Result<Pages, String> {
+    let report = Report::load(folder, &registry::find).map_err(|error| error.to_string())?;
+    Ok(Pages { html: page::html(&[&report], true), data: page::data_json(&[&report]) })
 }
 
 /// Reads the results again and writes `summary.csv`.

@@ -48,7 +48,7 @@ impl Tally {
     }
 }
 
-/// Messages of windows, summed over the finished runs of this program.
+/// Messages of windows, summed over the runs that are on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Due.
@@ -59,6 +59,15 @@ pub struct Sums {
     pub delivered: u64,
     /// Lost.
     pub lost: u64,
+}
+
+impl Sums {
+    fn count(&mut self, record: &RunRecord) {
+        self.offered += record.counts.offered;
+        self.sent += record.counts.sent;
+        self.delivered += record.counts.delivered;
+        self.lost += record.counts.lost;
+    }
 }
 
 /// A finished run's figures that are shown beyond its end.
@@ -73,7 +82,7 @@ pub struct Finished {
 }
 
 /// A cell that is not skipped.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct CellState {
     /// Its place on the axes, in words, fit for a screen.
     pub label: String,
@@ -129,7 +138,7 @@ pub struct Board {
     pub current: Option<Current>,
     /// The last one that ended, in a line.
     pub last: Option<String>,
-    /// What the windows of the runs of this program had.
+    /// What the windows of the runs on the disk had.
     pub sums: Sums,
     /// Whether the study is over.
     pub ended: bool,
@@ -173,6 +182,7 @@ impl Board {
         for record in course.records.iter().filter(|record| record.error.is_none()) {
             let place = by_axes.get(&key(&record.cell)).map(|index| self.places[*index]);
             if let Some(cell) = place.and_then(|place| self.cells.get_mut(place)) {
+                self.sums.count(record);
                 cell.tally.count(record);
                 cell.last = Some(finished(record));
             }
@@ -202,10 +212,7 @@ impl Board {
     /// The run has ended, and its record is on the disk.
     pub fn run_ends(&mut self, record: &RunRecord, line: &str, now_ns: Ns) {
         self.records += 1;
-        self.sums.offered += record.counts.offered;
-        self.sums.sent += record.counts.sent;
-        self.sums.delivered += record.counts.delivered;
-        self.sums.lost += record.counts.lost;
+        self.sums.count(record);
         let Some(current) = self.current.take() else { return };
         let cell = &mut self.cells[current.cell];
         cell.tally.count(record);

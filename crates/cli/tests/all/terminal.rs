@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
 /// A terminal, and a program on it.
-struct Terminal {
+pub struct Terminal {
     child: Child,
     master: File,
     screen: Arc<(Mutex<Seen>, Condvar)>,
@@ -30,7 +30,7 @@ fn size(columns: u16, rows: u16) -> Winsize {
 }
 
 impl Terminal {
-    fn start(place: &Place, columns: u16, rows: u16, arguments: &[&str], variables: &[(&str, &str)]) -> Terminal {
+    pub fn start(place: &Place, columns: u16, rows: u16, arguments: &[&str], variables: &[(&str, &str)]) -> Terminal {
         let pty = openpty(Some(&size(columns, rows)), None).unwrap();
         let mut command = place.command(arguments);
         command.stdout(Stdio::from(pty.slave.try_clone().unwrap())).stderr(Stdio::from(pty.slave)).env("TERM", "xterm");
@@ -59,18 +59,31 @@ impl Terminal {
         Terminal { child, master, screen }
     }
 
-    /// The screen's lines, once they are such that something is found in them.
-    fn wait<T>(&self, what: &str, mut look: impl FnMut(&[String]) -> Option<T>) -> T {
+    /// What is found in the screen's lines, once it is there. Pictures that
+    /// are only half drawn are not looked at.
+    pub fn wait<T>(&self, what: &str, mut look: impl FnMut(&[String]) -> Option<T>) -> T {
+        self.wait_raw(what, |seen| Some(lines(seen)).filter(|_| is_whole(&seen.raw)).and_then(|lines| look(&lines)))
+    }
+
+    /// What is found in a line, once one begins so.
+    pub fn wait_for_line(&self, start: &str) -> String {
+        self.wait_raw(start, |seen| lines(seen).into_iter().find(|line| line.starts_with(start)))
+    }
+
+    fn wait_raw<T>(&self, what: &str, mut look: impl FnMut(&Seen) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
         let mut seen = self.screen.0.lock().unwrap();
         loop {
-            let lines = lines(&seen);
-            if let Some(found) = Some(&lines).filter(|_| is_whole(&seen.raw)).and_then(|lines| look(lines)) {
+            if let Some(found) = look(&seen) {
                 return found;
             }
-            assert!(!seen.over && Instant::now() < deadline, "waited in vain for {what}: {lines:#?}");
+            assert!(!seen.over && Instant::now() < deadline, "waited in vain for {what}: {:#?}", lines(&seen));
             seen = self.screen.1.wait_timeout(seen, PATIENCE).unwrap().0;
         }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }
 
     fn resize(&self, columns: u16, rows: u16) {
@@ -79,7 +92,7 @@ impl Terminal {
     }
 
     /// Waits for the end: the exit code, the last screen and all that was written.
-    fn end(mut self) -> (i32, Vec<String>, String) {
+    pub fn end(mut self) -> (i32, Vec<String>, String) {
         let deadline = Instant::now() + PATIENCE;
         let mut seen = self.screen.0.lock().unwrap();
         while !seen.over {
@@ -223,7 +236,7 @@ fn a_smaller_and_a_larger_screen_are_drawn_anew() {
             (titles.len() == 1 && titles[0].chars().count() == usize::from(columns) - 1).then_some(())
         });
     }
-    kill(Pid::from_raw(terminal.child.id() as i32), Signal::SIGINT).unwrap();
+    terminal.signal(Signal::SIGINT);
     terminal.end();
 }
 
@@ -233,7 +246,7 @@ fn an_interrupt_leaves_the_records_and_no_table() {
     many_cells(&place, 8);
     let terminal = Terminal::start(&place, 80, 24, &["run", "study.toml", "--out", "r"], &[]);
     terminal.wait("some runs", |lines| whole(lines).filter(|figures| figures[0] != "0").map(|_| ()));
-    kill(Pid::from_raw(terminal.child.id() as i32), Signal::SIGINT).unwrap();
+    terminal.signal(Signal::SIGINT);
     let (code, last, _) = terminal.end();
     let text = last.join("\n");
     assert_eq!(code, 3, "{text}");
