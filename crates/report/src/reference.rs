@@ -27,14 +27,11 @@ pub struct Reference {
     pub source: Source,
     /// All of them, in the order of the file.
     pub rows: Vec<ReferenceRow>,
-    /// Those that are about a cell: its index in the report, the figure, and
-    /// the published value. In the order of the cells; a row that is about
-    /// several cells is there several times.
-    pub matched: Vec<(usize, Column, f64)>,
+    /// Which row is about which cell: the cell's index in the report, then the
+    /// row's. In the order of the cells.
+    pub matched: Vec<(usize, usize)>,
     /// The rows that are about no cell, as where a study was cut down.
     pub unmatched: Vec<usize>,
-    /// The row of each match.
-    matched_rows: Vec<usize>,
 }
 
 impl Reference {
@@ -51,9 +48,8 @@ impl Reference {
         let mut used = vec![false; reference.rows.len()];
         for (index, result) in cells.iter().enumerate() {
             // Cells times rows: 960 times 2,000 for the largest of the studies.
-            for (number, row) in reference.rows.iter().enumerate().filter(|(_, row)| row.is_about(&result.cell.axes)) {
-                reference.matched.push((index, row.figure, row.value));
-                reference.matched_rows.push(number);
+            for (number, _) in reference.rows.iter().enumerate().filter(|(_, row)| row.is_about(&result.cell.axes)) {
+                reference.matched.push((index, number));
                 used[number] = true;
             }
         }
@@ -75,16 +71,9 @@ impl Reference {
         rows(file, text, systems, Some(study))
     }
 
-    /// What is published of this figure of this cell; the first row, if there
-    /// are several.
-    pub fn of(&self, cell: usize, figure: Column) -> Option<&ReferenceRow> {
-        let first = self.matched.partition_point(|(index, ..)| *index < cell);
-        let mut matches = self.matched.iter().zip(&self.matched_rows).skip(first);
-        let found = matches
-            .by_ref()
-            .take_while(|((index, ..), _)| *index == cell)
-            .find(|((_, column, _), _)| *column == figure);
-        found.and_then(|(_, row)| self.rows.get(*row))
+    /// Each row that is about a cell, with the cell's index in the report.
+    pub fn matches(&self) -> impl Iterator<Item = (usize, &ReferenceRow)> {
+        self.matched.iter().map(|(cell, row)| (*cell, &self.rows[*row]))
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 
 /// What is of the moment, and always differs.
-const MOMENTARY: [&str; 3] = ["time", "load_average", "calibration"];
+const MOMENTARY: [&str; 4] = ["time", "load_average", "calibration", "doctor"];
 /// Longest key or value that is kept, characters.
 const CHARS: usize = 100;
 /// Most differences that are kept.

@@ -9,6 +9,7 @@
 //! the lock that the server's own threads want.
 
 use crate::machine;
+use crate::server::processes;
 use crate::server::sample::Watched;
 use nix::sys::prctl::set_timerslack;
 use nix::time::{clock_getcpuclockid, clock_gettime};
@@ -74,11 +75,19 @@ impl Group {
     }
 
     fn list(&mut self, now: Ns) {
-        let of = |watched: &Watched| match watched.accounts.processes() {
-            none if none.is_empty() => watched.processes(),
-            of_group => of_group,
-        };
-        self.pids = self.watched.iter().flat_map(of).collect();
+        self.pids.clear();
+        let mut roots = Vec::new();
+        for watched in &self.watched {
+            let of_group = watched.accounts.processes();
+            if of_group.is_empty() {
+                roots.push(watched.root);
+                self.pids.extend((!watched.below_only && processes::lives(watched.root)).then_some(watched.root));
+            }
+            self.pids.extend(of_group);
+        }
+        if !roots.is_empty() {
+            self.pids.extend(processes::descendants_of(&roots));
+        }
         self.pids.sort_unstable();
         self.pids.dedup();
         self.listed_ns = now;
