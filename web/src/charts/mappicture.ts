@@ -65,8 +65,10 @@ function square({ kind, systems, margin }: Square, x: number, y: number, theme: 
       svg("text", { ...middle, y: y + 35, fill: theme.muted }, systems.length > 2 ? `= ${systems.length - 2} more` : "tie"),
     ];
   }
+  if (kind === "empty") return [];
+  const paint = kind === "undecided" ? theme.warn : kind === "invalid" || kind === "failed" ? theme.bad : theme.muted;
   return [
-    svg("rect", { ...box, fill: "none", stroke: theme.line, "stroke-dasharray": kind === "empty" ? "none" : "2 2" }),
-    svg("text", { ...middle, y: y + 27, fill: theme.muted }, WORDS[kind] ?? ""),
+    svg("rect", { ...box, fill: "none", stroke: paint, "stroke-dasharray": "3 2" }),
+    svg("text", { ...middle, y: y + 27, fill: paint }, WORDS[kind] ?? ""),
   ];
 }
