@@ -35,7 +35,7 @@ test("the map names whom summary.csv has as the lowest, and a tie where interval
   await at("large", {}, async (tab, { folders }) => {
     await drawAll(tab);
     const map = tab.locator('figure[data-chart="map"]');
-    const rate = await section(tab, "Map of winners").then((found) => found.getByLabel("rate").inputValue());
+    const rate = await section(tab, "Map of winners").then((found) => found.locator('select[data-control="slice.rate"]').inputValue());
     const rows = summary(folders[0]).filter((row) => row.rate === rate && row.system !== "kernel" && Number(row.valid_runs) > 0);
     const sizes = { "64B": "64", "256B": "256", "1KiB": "1024", "2KiB": "2048", "4KiB": "4096" };
     const columns = (await map.locator("thead th").allTextContents()).slice(1);

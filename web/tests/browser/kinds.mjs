@@ -39,18 +39,19 @@ test("two folders: what else was different, then the changes, the largest first"
     await drawAll(tab);
     const kernel = comparison.getByRole("row").filter({ hasText: "6.1.0-before" });
     assert.ok((await kernel.textContent()).includes("6.1.0-after"));
-    await comparison.getByText("1 cell only in before").waitFor();
     const { comparison: { same } } = await pageData(tab);
-    assert.equal(same.length, 15);
+    assert.equal(same.length, 16);
     const changes = same.flatMap(({ axes, changes }) => changes.filter(({ column }) => column === "latency_p50_ns").map((change) => ({ axes, change })));
     for (const { axes, change } of changes) {
+      // The second folder has no run of one cell: nothing can be said there.
+      const gone = axes.system === "nanomsg" && axes.payload === 1024 && axes.subscribers === 2;
+      assert.equal(change.outcome === "undecided", gone, JSON.stringify(axes));
       if (axes.system !== "nng") continue;
       assert.equal(change.outcome, "worse");
       assert.ok(Math.abs(change.ratio[0] - 1.5) < 0.05, `half as long again: ${change.ratio}`);
     }
     const table = comparison.getByRole("table", { name: "Changes by size" });
-    const first = table.getByRole("row").nth(1);
-    assert.match(await first.textContent(), /^nng .*worse.*1\.[45]\d×/);
+    assert.match(await table.getByRole("row").nth(1).textContent(), /^nng .*worse.*1\.[45]\d×/);
     await comparison.getByLabel("only differences").check();
     await until(tab, () => !document.querySelector("#comparison table[aria-labelledby] tbody").textContent.includes("no difference"));
     assert.ok((await comparison.locator('figure[data-chart="forest"] svg path, figure[data-chart="forest"] svg line').count()) > 3);
