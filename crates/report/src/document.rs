@@ -14,6 +14,8 @@ use crate::text::{NO_SPREAD, NONE, clean};
 use pubmark_model::units::format_size;
 use serde_json::Value;
 
+/// The file that has all columns of a report.
+const SUMMARY: &str = "summary.csv";
 /// Longest title, question or statement that is shown, characters.
 const PROSE_CHARS: usize = 500;
 
@@ -46,6 +48,8 @@ pub(crate) struct Table {
     pub notes: Vec<Note>,
     /// Whether the last column is prose, to be wrapped.
     pub ends_in_prose: bool,
+    /// Where to find the columns for which there is no room.
+    pub whole: &'static str,
     /// Bars that may stand beside a column, and which.
     pub bars: Option<(Scale, usize)>,
 }
@@ -210,6 +214,7 @@ fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: 
         heads,
         groups,
         ends_in_prose: false,
+        whole: SUMMARY,
     })
 }
 
@@ -322,6 +327,7 @@ fn claims(claims: &[ClaimResult]) -> Option<Table> {
         groups: vec![claims.iter().map(row).collect()],
         notes: Vec::new(),
         ends_in_prose: true,
+        whole: SUMMARY,
         bars: None,
     })
 }

@@ -25,7 +25,7 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     let name = format!("bench-{system}");
     let folder = args.out.clone().unwrap_or_else(|| new_folder(&name));
     let outlets = Outlets { metrics: args.serving.metrics, watch: None };
-    let ending = carry_out(&study, &folder, false, voice, outlets)?.ending;
+    let ending = carry_out(&study, None, &folder, false, voice, outlets)?.ending;
     let report = finish(&folder)?;
     if args.json {
         let records = read_records(&folder).map_err(Failure::run)?;

@@ -4,6 +4,7 @@
 mod brokers;
 mod calibrate;
 mod chaos;
+mod compare;
 mod errors;
 mod faults;
 mod heavy;
@@ -12,6 +13,8 @@ mod libraries;
 mod lifecycle;
 mod mock;
 mod omission;
+mod phases;
+mod published;
 mod refusals;
 mod repeat;
 mod screen;
