@@ -183,7 +183,8 @@ function grid(context: Context, it: MapView, { name: at, columns, rows, squares 
   const name = h("caption", null, where, axes);
   const table = h("table", { class: "map-grid" }, name, x && h("thead", null, head), h("tbody", null, body));
   // Columns of equal width, and none too narrow for a name: then the box scrolls.
-  table.style.minWidth = `${(y ? 6 : 0) + 6.8 * columns.length}rem`;
+  const longest = Math.max(...context.result.systems.filter((system) => system.kind !== "reference").map((system) => system.name.length), 8);
+  table.style.minWidth = `${(y ? 6 : 0) + Math.min(1.9 + 0.45 * longest, 8) * columns.length}rem`;
   return h("div", { class: "map-box", tabindex: "0", role: "region", "aria-label": `Squares of the map${where ? `, ${where}` : ""}` }, table);
 }
 
