@@ -141,6 +141,14 @@ fn losses(result: &AgentResult) -> (u64, u64, u64) {
     (connections.lost, connections.reconnected, times)
 }
 
+/// Connections of a subscriber that the server cut. One that is cut before its
+/// client has subscribed again, as on a busy machine, is an attempt that failed.
+fn cuts(result: &AgentResult) -> u64 {
+    let (lost, reconnected, times) = losses(result);
+    assert!(lost >= 1 && lost == reconnected && lost == times, "{lost} {reconnected} {times}");
+    lost + result.connections.unwrap().refused
+}
+
 #[test]
 fn at_qos_1_what_was_not_acknowledged_comes_twice() {
     for (version, forgets) in [("3.1.1", false), ("5", false), ("5", true)] {
@@ -169,7 +177,7 @@ fn at_qos_2_nothing_comes_twice() {
         let (publisher, subscriber, broker) = run(Qos::ExactlyOnce, version, script);
         let world = broker.world();
         assert_whole(&publisher, &subscriber, &world);
-        assert_eq!((losses(&publisher), losses(&subscriber)), ((4, 4, 4), (2, 2, 2)));
+        assert_eq!((losses(&publisher), cuts(&subscriber)), ((4, 4, 4), 2));
         assert!(world.written >= COUNT + 2, "the server did send some of them again");
         assert_eq!(subscriber.ledger.duplicated, 0);
     }
@@ -193,7 +201,7 @@ fn a_subscriber_that_was_away_gets_what_was_kept_for_it() {
     let (publisher, subscriber, broker) = run(Qos::AtLeastOnce, "5", script);
     let world = broker.world();
     assert_whole(&publisher, &subscriber, &world);
-    assert_eq!((losses(&publisher), losses(&subscriber)), ((0, 0, 0), (3, 3, 3)));
+    assert_eq!((losses(&publisher), cuts(&subscriber)), ((0, 0, 0), 3));
     assert_eq!(subscriber.ledger.duplicated, world.written - COUNT);
     assert!(subscriber.ledger.duplicated >= 3);
 }
