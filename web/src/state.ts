@@ -34,6 +34,11 @@ export class State {
     return () => this.listeners.delete(listener);
   }
 
+  /** Ends all subscriptions: what had them is drawn anew. */
+  release(): void {
+    this.listeners.clear();
+  }
+
   private read(): void {
     const before = this.values;
     this.values = new Map(new URLSearchParams(location.hash.slice(1)));

@@ -46,6 +46,8 @@ pub enum Command {
     Studies(StudiesArgs),
     /// Make the report of a results folder again, or one of several side by side.
     Report(ReportArgs),
+    /// Compare two results: what has changed, and what is only noise.
+    Compare(CompareArgs),
     /// Find what on this machine would spoil a measurement.
     Doctor(DoctorArgs),
     /// Measure what this machine and pubmark's own generator can do.
@@ -236,6 +238,37 @@ pub struct ReportArgs {
     /// Print summary.csv.
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `pubmark compare`
+#[derive(Args)]
+#[command(after_help = "\
+Exit codes: 0 no gate failed; 1 a gate failed; 2 bad usage; 3 none failed, and of a comparison
+under a gate nothing can be said (a single run, no valid run).
+
+Examples:
+  pubmark compare results/before results/after
+  pubmark compare results/main results/branch --fail-on 'p99 > +5%, delivered < -2%' --markdown
+  pubmark compare results/before results/after --only payload=1KiB --fail-on 'lost > 0'")]
+pub struct CompareArgs {
+    /// The baseline: a results folder.
+    pub a: PathBuf,
+    /// The results that are to be judged by it.
+    pub b: PathBuf,
+    /// What makes the comparison fail, where it is beyond the noise: FIGURE > +PERCENT% or
+    /// FIGURE < -PERCENT%, without the % an amount. Figures are the columns of summary.csv, or
+    /// p50, p90, p99, p999, delivered, cpu. Several with commas.
+    #[arg(long, value_name = "FIGURE>CHANGE")]
+    pub fail_on: Vec<String>,
+    /// Compare only these points of an axis.
+    #[arg(long, value_name = "AXIS=VALUE[,VALUE]")]
+    pub only: Vec<String>,
+    /// Print Markdown, for a pull request.
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -4,6 +4,7 @@ mod agent;
 mod bare;
 mod bench;
 mod calibrate;
+mod compare;
 mod doctor;
 mod keep;
 mod peer;
@@ -28,6 +29,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         Command::Systems(args) => systems::systems(&args),
         Command::Studies(args) => studies::studies(&args),
         Command::Report(args) => report::report(&args),
+        Command::Compare(args) => compare::compare(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args, voice),
         Command::Agent => agent::agent(),

@@ -1,10 +1,7 @@
 //! The measured window, and its slices.
 
-use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::{Pattern, Rate, Workload};
-
-/// Most slices of a series.
-pub const MAX_SLICES: u64 = 3_600;
+use pubmark_model::units::Ns;
+use pubmark_model::workload::{MAX_SLICES, Pattern, Rate, Workload};
 
 /// The measured window on the agent's clock.
 #[derive(Clone, Copy, Debug)]
@@ -25,10 +22,7 @@ impl Window {
     /// The window of a workload that starts at `start_ns`.
     pub fn new(workload: &Workload, start_ns: Ns) -> Window {
         let length = workload.window_ns();
-        let slice_ns = match length {
-            Some(length) => (length / 20).clamp(10 * MILLISECOND, SECOND).max(length.div_ceil(MAX_SLICES)),
-            None => SECOND,
-        };
+        let slice_ns = workload.slice_ns();
         let slices = length.map_or(MAX_SLICES, |length| length.div_ceil(slice_ns)).max(1) as usize;
         let from_ns = start_ns + workload.warmup_ns;
         Window { start_ns, from_ns, to_ns: length.map(|length| from_ns + length), slice_ns, slices }

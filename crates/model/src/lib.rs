@@ -14,6 +14,7 @@ pub mod options;
 pub mod plan;
 pub mod protocol;
 pub mod record;
+pub mod reference;
 pub mod server;
 pub mod setting;
 pub mod study;

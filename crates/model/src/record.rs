@@ -81,6 +81,13 @@ pub struct RunRecord {
     pub histograms: Histograms,
     /// Figures by time slice.
     pub series: Series,
+    /// What server and generator used, by time slice; none in records of
+    /// versions that did not look, and for the mock system, which uses nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_series: Option<UsageSeries>,
+    /// How long each phase took; none as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phases: Option<Phases>,
     /// The machine during the window.
     pub machine: MachineLoad,
     /// Remarks of the agents.
@@ -306,6 +313,48 @@ pub struct Series {
     pub latency_p99_ns: Vec<u64>,
     /// Their maximum.
     pub latency_max_ns: Vec<u64>,
+}
+
+/// Processors and memory by time slice, from the start of the schedule to the
+/// end of the drain. A slice of the warm-up's beginning and of the drain's end
+/// may have been seen in part: its figures are of that part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UsageSeries {
+    /// Beginning of the first slice, ns from the window's beginning: negative,
+    /// because the warm-up comes before it. The window begins with a slice.
+    pub start_ns: i64,
+    /// Length of a slice, ns. It is not that of [`Series`].
+    pub slice_ns: Ns,
+    /// The server, all its processes; none for libraries, and where the
+    /// processes are elsewhere or a container's.
+    pub server: Option<UsageOverTime>,
+    /// All agents, the libraries in them included.
+    pub generator: Option<UsageOverTime>,
+}
+
+/// A part's use, slice by slice.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UsageOverTime {
+    /// Processors that were busy, mean over the slice. CPU time of a process
+    /// that lives between two looks only is missing where no control group
+    /// counts it.
+    pub cpu_cores: Vec<f64>,
+    /// Resident set size at the slice's end, bytes, as the kernel keeps count
+    /// of it: it may be some hundred kilobytes beside the figures of [`Usage`],
+    /// for which the pages are walked.
+    pub rss_bytes: Vec<u64>,
+}
+
+/// How long the phases of a run took, one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Phases {
+    /// From the start of the schedule to the window, ns.
+    pub warmup_ns: Ns,
+    /// The window, ns.
+    pub window_ns: Ns,
+    /// From the window's end until all that was to come had come, or nobody
+    /// waited any more, ns.
+    pub drain_ns: Ns,
 }
 
 /// The machine during the window.

@@ -6,9 +6,13 @@ mod resolve;
 mod write;
 
 use crate::claim::{Claim, Condition};
+use crate::reference::Source;
 use crate::setting::Settings;
 use crate::system::System;
 use serde_json::Value;
+
+pub(crate) use parse::{axis_value, known_axis, no_axis};
+pub use write::without_reference;
 
 /// One axis: a key and the values that it takes, in the file's order.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +72,8 @@ pub struct Study {
     pub options: Vec<OptionSetting>,
     /// Published statements that the records decide.
     pub claims: Vec<Claim>,
+    /// Where the published figures beside it come from, if there are any.
+    pub reference: Option<Source>,
     /// Whether it was cut down to a coffee break.
     pub quick: bool,
 }

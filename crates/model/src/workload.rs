@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
+/// Most slices of a record's series.
+pub const MAX_SLICES: u64 = 3_600;
+
 /// An enumeration of words, as files and flags write them.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
@@ -355,6 +358,14 @@ impl Workload {
             late_after_ns: time("late_after"),
             seed: number("seed").unwrap_or(1),
         })
+    }
+
+    /// Length of a slice of the record's series, ns: a twentieth of the window
+    /// from 10 ms to a second, longer where there would be too many; a second
+    /// where the window's end is not known beforehand.
+    pub fn slice_ns(&self) -> Ns {
+        let of = |window: Ns| (window / 20).clamp(10 * MILLISECOND, SECOND).max(window.div_ceil(MAX_SLICES));
+        self.window_ns().map_or(SECOND, of)
     }
 
     /// The window's length, ns, where the schedule decides it; none for a

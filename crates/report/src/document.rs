@@ -11,6 +11,8 @@ use crate::text::{NO_SPREAD, NONE, clean};
 use pubmark_model::units::format_size;
 use serde_json::Value;
 
+/// The file that has all columns of a report.
+const SUMMARY: &str = "summary.csv";
 /// Longest title, question or statement that is shown, characters.
 const PROSE_CHARS: usize = 500;
 
@@ -43,6 +45,8 @@ pub(crate) struct Table {
     pub notes: Vec<Note>,
     /// Whether the last column is prose, to be wrapped.
     pub ends_in_prose: bool,
+    /// Where to find the columns for which there is no room.
+    pub whole: &'static str,
 }
 
 /// A remark beneath a table.
@@ -201,6 +205,7 @@ fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: 
         heads,
         groups,
         ends_in_prose: false,
+        whole: SUMMARY,
     })
 }
 
@@ -302,6 +307,7 @@ fn claims(claims: &[ClaimResult]) -> Option<Table> {
         groups: vec![claims.iter().map(row).collect()],
         notes: Vec::new(),
         ends_in_prose: true,
+        whole: SUMMARY,
     })
 }
 

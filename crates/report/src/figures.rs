@@ -2,12 +2,16 @@
 
 use pubmark_model::claim::Figure;
 use pubmark_model::record::{Histograms, RunRecord, Usage};
-use pubmark_stats::{Estimate, Histogram, HistogramError, bootstrap_median, bootstrap_quantile};
+use pubmark_stats::{Estimate, Histogram, HistogramError, Summary, bootstrap_median, bootstrap_quantile};
+use serde::{Serialize, Serializer};
 
 /// Fewest latencies over all runs of which a 99th percentile is given.
 const P99_SAMPLES_MIN: u64 = 1_000;
 /// Fewest latencies over all runs of which a 99.9th percentile is given.
 const P999_SAMPLES_MIN: u64 = 10_000;
+/// The width of a histogram's buckets as a share of the value. No figure is
+/// taken to be measured better.
+const RESOLUTION: f64 = 1.0 / 1_024.0;
 /// A quantile so small that it is the lowest value.
 const LOWEST: f64 = f64::MIN_POSITIVE;
 
@@ -137,16 +141,39 @@ impl From<Figure> for Column {
     }
 }
 
+impl Serialize for Column {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
 /// The figures of one cell; those that could not be measured are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     values: Vec<Option<Estimate>>,
+    each: Vec<Vec<Reading>>,
+}
+
+/// What one run says of a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// The figure, in its own unit.
+    pub value: f64,
+    /// The least difference that the measurement can tell, in the same unit.
+    pub step: f64,
 }
 
 impl Figures {
     /// The figure with its interval, if it was measured.
     pub fn get(&self, column: Column) -> Option<Estimate> {
         self.values.get(column as usize).copied().flatten()
+    }
+
+    /// What each of the runs says of the figure, those that say nothing left
+    /// out; a percentile is the run's own, of at least as many samples as the
+    /// cell's. Empty for figures that are no single run's.
+    pub fn each(&self, column: Column) -> &[Reading] {
+        self.each.get(column as usize).map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn set(&mut self, column: Column, estimate: Option<Estimate>) {
@@ -156,7 +183,8 @@ impl Figures {
 
     /// The figures over these runs, all of one cell.
     pub(crate) fn of(runs: &[&RunRecord], seed: u64) -> Result<Figures, HistogramError> {
-        let mut figures = Figures::default();
+        let each = |column: &Column| runs.iter().filter_map(|run| reading(*column, run)).collect();
+        let mut figures = Figures { each: Column::ALL.iter().map(each).collect(), ..Figures::default() };
         for column in Column::ALL.iter().copied() {
             let values: Vec<f64> = runs.iter().filter_map(|run| scalar(column, run)).collect();
             figures.set(column, bootstrap_median(&values, seed));
@@ -245,6 +273,49 @@ fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
         }
         _ => return None,
     })
+}
+
+/// What one run says of any figure that a run has.
+fn reading(column: Column, run: &RunRecord) -> Option<Reading> {
+    let value = scalar(column, run).or_else(|| percentile(column, run).map(|ns| ns as f64))?;
+    Some(Reading { value, step: step(column, run).max(value.abs() * RESOLUTION) })
+}
+
+/// A run's own percentile, ns.
+fn percentile(column: Column, run: &RunRecord) -> Option<u64> {
+    let of = |summary: &Option<Summary>, samples_min: u64, pick: fn(&Summary) -> u64| {
+        summary.as_ref().filter(|summary| summary.count >= samples_min).map(pick)
+    };
+    match column {
+        Column::LatencyMin => of(&run.latency_ns, 1, |summary| summary.min),
+        Column::LatencyP50 => of(&run.latency_ns, 1, |summary| summary.p50),
+        Column::LatencyP90 => of(&run.latency_ns, 1, |summary| summary.p90),
+        Column::LatencyP95 => of(&run.latency_ns, 1, |summary| summary.p95),
+        Column::LatencyP99 => of(&run.latency_ns, P99_SAMPLES_MIN, |summary| summary.p99),
+        Column::LatencyP999 => of(&run.latency_ns, P999_SAMPLES_MIN, |summary| summary.p999),
+        Column::LatencyMax => of(&run.latency_ns, 1, |summary| summary.max),
+        Column::ServiceP50 => of(&run.service_latency_ns, 1, |summary| summary.p50),
+        Column::ServiceP99 => of(&run.service_latency_ns, P99_SAMPLES_MIN, |summary| summary.p99),
+        Column::SendLagP50 => of(&run.send_lag_ns, 1, |summary| summary.p50),
+        Column::SendLagP99 => of(&run.send_lag_ns, P99_SAMPLES_MIN, |summary| summary.p99),
+        _ => None,
+    }
+}
+
+/// The least difference in a figure that a run could have shown: a message,
+/// a page of memory, a nanosecond.
+fn step(column: Column, run: &RunRecord) -> f64 {
+    /// Bytes; smaller pages there are none.
+    const PAGE: f64 = 4_096.0;
+    let a_second = 1e9 / run.window_ns.max(1) as f64;
+    match column {
+        Column::Offered | Column::Sent | Column::Delivered => a_second,
+        Column::DeliveredBytes => a_second * run.workload.payload_bytes as f64,
+        Column::DeliveredRatio => 1.0 / run.counts.expected.max(1) as f64,
+        Column::RssMax | Column::Uss | Column::ServerRss | Column::ServerRssMax | Column::ServerUss => PAGE,
+        Column::CpuCores | Column::ServerCores | Column::SwitchesPerMessage => 0.0,
+        _ => 1.0,
+    }
 }
 
 /// Generator (with the library in it) and server: the cost of the system as a

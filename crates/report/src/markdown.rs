@@ -21,7 +21,7 @@ pub(crate) fn render(document: &Document) -> String {
     out
 }
 
-fn push_table(out: &mut String, table: &Table) {
+pub(crate) fn push_table(out: &mut String, table: &Table) {
     out.push_str(&format!("## {}\n\n", escape(&table.title)));
     let heads = table.heads.iter().map(|head| escape(&head.name));
     push_row(out, heads);
@@ -59,7 +59,7 @@ fn push_row(out: &mut String, entries: impl Iterator<Item = String>) {
 }
 
 /// Takes the meaning from every character that Markdown or HTML gives one to.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -5,6 +5,7 @@
 //! compressed one by one, and the page unpacks those that are asked for. Their
 //! histograms stay in `runs.jsonl`: the curves made of them are in the data.
 
+mod beside;
 mod curves;
 mod data;
 mod explain;

@@ -5,6 +5,7 @@ use crate::claims::{ClaimResult, decide};
 use crate::command::command;
 use crate::points::{Point, is_reference, points};
 use crate::records::{ReadError, Records, read_records};
+use crate::reference::Reference;
 use crate::{csv, document, json, markdown, page, terminal};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
@@ -95,6 +96,7 @@ pub struct Report {
     name: String,
     /// Systems that are brokers.
     brokers: Vec<String>,
+    reference: Option<Reference>,
     pub(crate) torn: bool,
     pub(crate) strays: usize,
 }
@@ -119,6 +121,7 @@ impl Report {
         report.folder = dir.to_owned();
         let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         report.name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        report.reference = reference(dir, &report, systems)?;
         Ok(report)
     }
 
@@ -160,6 +163,7 @@ impl Report {
             folder: PathBuf::new(),
             name: String::new(),
             brokers,
+            reference: None,
             torn: records.torn,
         })
     }
@@ -217,6 +221,12 @@ impl Report {
     /// The command that makes one cell's runs again.
     pub(crate) fn command(&self, cell: &Cell) -> String {
         command(&self.folder, cell)
+    }
+
+    /// The published figures that the study names, held against its cells;
+    /// none where it names none, or the folder does not have them.
+    pub fn reference(&self) -> Option<&Reference> {
+        self.reference.as_ref()
     }
 
     /// How many runs there are.
@@ -293,6 +303,19 @@ fn read_text(path: &Path) -> io::Result<String> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(text)
+}
+
+fn reference(dir: &Path, report: &Report, systems: Systems<'_>) -> Result<Option<Reference>, ReportError> {
+    let Some(source) = &report.study.reference else { return Ok(None) };
+    let path = dir.join(pubmark_model::reference::FILE);
+    match read_text(&path) {
+        Ok(text) => {
+            let read = Reference::read(&path.display().to_string(), &text, source, systems, &report.cells);
+            Ok(Some(read.map_err(Box::new)?))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ReportError::Io { path, source }),
+    }
 }
 
 fn environment(path: &Path) -> Result<Value, ReportError> {

@@ -156,7 +156,7 @@ impl Layout {
         }
         (!names.is_empty()).then(|| {
             let names = names.join(", ");
-            format!("left out at {width} columns: {names}; summary.csv has all")
+            format!("left out at {width} columns: {names}; {} has all", table.whole)
         })
     }
 }

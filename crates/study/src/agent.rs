@@ -68,6 +68,11 @@ impl Agent {
         Ok(agent)
     }
 
+    /// Its process.
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
     /// Says something to the agent. An agent that has gone shows by its closed output.
     pub fn tell(&mut self, command: &Command) {
         let Some(input) = &mut self.input else { return };

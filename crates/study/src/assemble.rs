@@ -10,8 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use pubmark_model::cell::Cell;
 use pubmark_model::protocol::{AgentResult, AgentUsage, Connections, LedgerCounts, PublisherTotal, Sequences, Stalls};
 use pubmark_model::record::{
-    AgentShare, ConnectionFigures, Counts, FaultEvent, Histograms, LinkFigures, MachineLoad, Rates, RunRecord, SCHEMA,
-    Series, Usage, Verdict,
+    AgentShare, ConnectionFigures, Counts, FaultEvent, Histograms, LinkFigures, MachineLoad, Phases, Rates, RunRecord,
+    SCHEMA, Series, Usage, UsageSeries, Verdict,
 };
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
@@ -34,6 +34,10 @@ pub struct Measured {
     pub link: Option<LinkReport>,
     /// The faults as they happened.
     pub fault_log: Vec<FaultEvent>,
+    /// What server and generator used, by time.
+    pub used: Option<UsageSeries>,
+    /// When the drain was over, ns; none where time is virtual.
+    pub drained_ns: Option<Ns>,
 }
 
 /// An empty record of a run: what is known before anything is measured.
@@ -68,6 +72,8 @@ pub fn blank(cell: &Cell, place: Place, started: String) -> RunRecord {
         stalls: Stalls::default(),
         histograms: Histograms::default(),
         series: Series::default(),
+        usage_series: None,
+        phases: None,
         machine: MachineLoad::default(),
         remarks: Vec::new(),
         error: None,
@@ -103,6 +109,12 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     record.jitter_ns =
         (pairs > 0).then(|| results.iter().map(|result| result.jitter_sum_ns).sum::<f64>() / pairs as f64);
     record.series = series(&results, &mut remarks);
+    record.usage_series = measured.used;
+    record.phases = measured.drained_ns.map(|drained_ns| Phases {
+        warmup_ns: cell.workload.warmup_ns,
+        window_ns: record.window_ns,
+        drain_ns: drained_ns.saturating_sub(measured.from_ns + record.window_ns),
+    });
     record.stalls = stalls(&results);
     record.agents = measured
         .results

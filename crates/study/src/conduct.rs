@@ -51,6 +51,8 @@ pub struct Conduct<'a> {
     pub folder: &'a Path,
     /// Whether to go on with what is there.
     pub resume: bool,
+    /// The study's `reference.csv`, if it has one.
+    pub reference: Option<&'a str>,
     /// How to start an agent.
     pub agent: &'a [String],
     /// Set when the user wants to stop.
@@ -86,7 +88,9 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
     let (mut results, records) = if how.resume {
         Results::resume(how.folder, &text)?
     } else {
-        (Results::create(how.folder, &text, &machine::environment(study.quick))?, Vec::new())
+        let results = Results::create(how.folder, &text, &machine::environment(study.quick))?;
+        how.reference.map_or(Ok(()), |text| results.note_reference(text))?;
+        (results, Vec::new())
     };
     let done = finished(&records, &cells);
     let mut ending = Ending::default();

@@ -1,9 +1,10 @@
 //! The server of a run: attached to, or started for it.
 
+use crate::run::usage::Looker;
 use crate::run::{Place, RunError, Stage, failed};
 use crate::scratch::Scratch;
 use crate::server::keeper::{Order, Word};
-use crate::server::sample::{Sampler, ServerUsage};
+use crate::server::sample::{Sampler, ServerUsage, Watched};
 use crate::server::{GRACE_MS, Server, StartPlan, limits};
 use crate::{install, machine};
 use pubmark_model::cell::{Cell, Limits};
@@ -46,6 +47,7 @@ pub struct Started {
     deployment: Deployment,
     version: Option<String>,
     sampler: Option<Sampler>,
+    looker: Option<Looker>,
     usage: Option<ServerUsage>,
 }
 
@@ -121,7 +123,14 @@ impl Deployed {
             ..Deployment::default()
         };
         let version = install::version(system).map(|version| format!("{} {version}", system.name));
-        Ok(Deployed::Started(Box::new(Started { server, deployment, version, sampler: None, usage: None })))
+        Ok(Deployed::Started(Box::new(Started {
+            server,
+            deployment,
+            version,
+            sampler: None,
+            looker: None,
+            usage: None,
+        })))
     }
 
     /// Whether there is a keeper, which removes the run's folder at the end.
@@ -138,9 +147,19 @@ impl Deployed {
         }
     }
 
-    /// Watches what it uses, from the window's beginning to its end.
-    pub fn watch(&mut self, from_ns: Ns, window_ns: Option<Ns>) {
+    /// Its processes, if it was started here and not in a container.
+    pub fn watched(&self) -> Option<Watched> {
+        match self {
+            Deployed::Started(started) => started.server.own_processes(),
+            _ => None,
+        }
+    }
+
+    /// Watches what it uses, from the window's beginning to its end. The looker
+    /// is told before it is killed.
+    pub fn watch(&mut self, from_ns: Ns, window_ns: Option<Ns>, looker: Looker) {
         if let Deployed::Started(started) = self {
+            started.looker = Some(looker);
             started.sampler = Some(started.server.sample(from_ns, window_ns.map(|window| from_ns + window)));
         }
     }
@@ -149,8 +168,9 @@ impl Deployed {
     /// started again.
     pub fn order(&mut self, order: Order) {
         if let Deployed::Started(started) = self {
-            if let (Order::Kill, Some(sampler)) = (order, &started.sampler) {
-                sampler.before_kill();
+            if order == Order::Kill {
+                started.sampler.iter().for_each(Sampler::before_kill);
+                started.looker.iter().for_each(Looker::look);
             }
             started.server.order(order);
         }

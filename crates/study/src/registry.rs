@@ -35,16 +35,34 @@ pub struct Included {
     pub name: &'static str,
     /// Its `study.toml`.
     pub text: &'static str,
+    /// Its `reference.csv`, if it names published figures.
+    pub reference: Option<&'static str>,
 }
 
 /// The studies, by name.
 pub const STUDIES: &[Included] = &[
-    Included { name: "brokerless", text: include_str!("../../../studies/brokerless/study.toml") },
-    Included { name: "durability", text: include_str!("../../../studies/durability/study.toml") },
-    Included { name: "faults", text: include_str!("../../../studies/faults/study.toml") },
-    Included { name: "iot-edge", text: include_str!("../../../studies/iot-edge/study.toml") },
-    Included { name: "multi-publisher", text: include_str!("../../../studies/multi-publisher/study.toml") },
-    Included { name: "quickstart", text: include_str!("../../../studies/quickstart/study.toml") },
+    Included {
+        name: "brokerless",
+        text: include_str!("../../../studies/brokerless/study.toml"),
+        reference: Some(include_str!("../../../studies/brokerless/reference.csv")),
+    },
+    Included { name: "durability", text: include_str!("../../../studies/durability/study.toml"), reference: None },
+    Included {
+        name: "faults",
+        text: include_str!("../../../studies/faults/study.toml"),
+        reference: Some(include_str!("../../../studies/faults/reference.csv")),
+    },
+    Included {
+        name: "iot-edge",
+        text: include_str!("../../../studies/iot-edge/study.toml"),
+        reference: Some(include_str!("../../../studies/iot-edge/reference.csv")),
+    },
+    Included {
+        name: "multi-publisher",
+        text: include_str!("../../../studies/multi-publisher/study.toml"),
+        reference: Some(include_str!("../../../studies/multi-publisher/reference.csv")),
+    },
+    Included { name: "quickstart", text: include_str!("../../../studies/quickstart/study.toml"), reference: None },
 ];
 
 /// All systems, or what is wrong with their files.

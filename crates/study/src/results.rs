@@ -1,6 +1,8 @@
 //! The results folder: records are appended and synced as soon as a run ends.
 
 use pubmark_model::record::RunRecord;
+use pubmark_model::reference;
+use pubmark_model::study::without_reference;
 use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -87,7 +89,9 @@ impl Results {
             return Err(ResultsError::Nothing(folder.to_owned()));
         }
         let study_path = folder.join("study.toml");
-        if std::fs::read_to_string(&study_path).map_err(io(&study_path))? != study {
+        let before = std::fs::read_to_string(&study_path).map_err(io(&study_path))?;
+        // What it is compared with changes nothing that is measured.
+        if without_reference(&before) != without_reference(study) {
             return Err(ResultsError::OtherStudy(folder.to_owned()));
         }
         let logs = folder.join("logs");
@@ -109,6 +113,12 @@ impl Results {
             records.push(record);
         }
         Ok((Results { folder: folder.to_owned(), runs, runs_path }, records))
+    }
+
+    /// Puts the published figures into the folder.
+    pub fn note_reference(&self, text: &str) -> Result<(), ResultsError> {
+        let path = self.folder.join(reference::FILE);
+        std::fs::write(&path, text).map_err(io(&path))
     }
 
     /// Appends a record and waits until it is on the disk.

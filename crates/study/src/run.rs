@@ -2,6 +2,7 @@
 
 mod faults;
 mod parts;
+pub mod usage;
 
 use crate::agent::{Agent, Incoming};
 use crate::assemble::{Measured, assemble};
@@ -16,7 +17,7 @@ use pubmark_model::options::{OptionValues, protocol_of};
 use pubmark_model::protocol::{
     AgentResult, BoundEndpoint, Command, Event, Prepare, PublisherTotal, ServerAddress, VERSION,
 };
-use pubmark_model::record::{MachineLoad, RunRecord};
+use pubmark_model::record::{MachineLoad, RunRecord, UsageSeries};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Pin, Transport, Workload};
@@ -24,6 +25,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
+use usage::UsageWatch;
 
 /// How long an agent may take to say hello, or to hand in its result.
 const ANSWER: Ns = 10 * SECOND;
@@ -130,6 +132,12 @@ struct Play {
     received: Vec<u64>,
     /// How late an edge of the window was looked at, at worst.
     late_ns: Ns,
+    /// Watches what agents and server use, until the drain is over.
+    usage: Option<UsageWatch>,
+    /// What it has seen.
+    used: Option<UsageSeries>,
+    /// When the drain was over.
+    drained_ns: Option<Ns>,
 }
 
 /// Processors for publishers and for subscribers.
@@ -178,7 +186,10 @@ impl Play {
             );
         }
         let count = agents.len();
-        Ok(Play { agents, parts, link: None, inbox, sent: vec![0; count], received: vec![0; count], late_ns: 0 })
+        let (sent, received) = (vec![0; count], vec![0; count]);
+        let nothing_yet = (None, None, None, None);
+        let (link, usage, used, drained_ns) = nothing_yet;
+        Ok(Play { agents, parts, link, inbox, sent, received, late_ns: 0, usage, used, drained_ns })
     }
 
     fn run(
@@ -207,10 +218,14 @@ impl Play {
                 server: None,
                 link: None,
                 fault_log: Vec::new(),
+                used: None,
+                drained_ns: None,
             });
         }
         let from_ns = start_ns + workload.warmup_ns;
-        deployed.watch(from_ns, workload.window_ns());
+        let usage = UsageWatch::start(deployed.watched(), self.agents.iter().map(Agent::pid), workload, start_ns);
+        deployed.watch(from_ns, workload.window_ns(), usage.looker());
+        self.usage = Some(usage);
         self.link.iter_mut().for_each(|link| link.watch(from_ns, workload.window_ns()));
         let mut faults = Faults::new(&cell.script(place.repeat), from_ns);
         let before = self.load(from_ns, &mut totals, stage)?;
@@ -235,7 +250,8 @@ impl Play {
         let late_ns = self.late_ns.max(deployed.late_ns());
         let machine = MachineLoad { late_ns, ..after.ticks.load_since(before.ticks, after.at - before.at, ours) };
         let link = self.link.as_mut().map(Connection::report);
-        Ok(Measured { results, from_ns, machine, server: None, link, fault_log: faults.log() })
+        let (used, drained_ns) = (self.used.take(), self.drained_ns);
+        Ok(Measured { results, from_ns, machine, server: None, link, fault_log: faults.log(), used, drained_ns })
     }
 
     /// From the end of the window to the results of all agents.
@@ -252,6 +268,8 @@ impl Play {
         self.each("drain", workload.drain_ns + ANSWER, stage, |event| {
             matches!(event, Event::Drained {}).then_some(())
         })?;
+        self.drained_ns = Some(machine::now());
+        self.used = self.usage.take().and_then(UsageWatch::finish);
         self.tell_all(&Command::Stop {});
         let clients = Ns::from(workload.publishers) + Ns::from(workload.subscribers);
         let results = self.each("hand in its result", ANSWER + clients * LEAVE, stage, |event| match event {

@@ -181,6 +181,11 @@ impl Server {
         Sampler::start(self.watched(), from_ns, to_ns)
     }
 
+    /// Its processes, to be looked at while it runs; none for a container's.
+    pub fn own_processes(&self) -> Option<Watched> {
+        self.container.is_none().then(|| self.watched())
+    }
+
     /// Has all its processes stopped, continued or killed, or it started again
     /// after a kill. What came of it is heard by [`happened`](Server::happened).
     /// Of a container's processes these are not the ones.

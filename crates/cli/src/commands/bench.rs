@@ -24,7 +24,7 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let name = format!("bench-{system}");
     let folder = args.out.clone().unwrap_or_else(|| new_folder(&name));
-    let ending = carry_out(&study, &folder, false, voice)?;
+    let ending = carry_out(&study, None, &folder, false, voice)?;
     let report = finish(&folder)?;
     if args.json {
         let records = read_records(&folder).map_err(Failure::run)?;

@@ -8,10 +8,11 @@ use crate::progress::Progress;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::plan::{cells, order};
+use pubmark_model::reference;
 use pubmark_model::study::{Reading, Study};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_report::{Outcome, Report};
+use pubmark_report::{Outcome, Reference, Report};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
 use pubmark_study::fit::leave_out;
 use pubmark_study::{install, registry};
@@ -30,12 +31,13 @@ const SERVER: Ns = 5 * SECOND;
 /// Runs a study.
 pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
-    let (name, file, text) = find(&args.study)?;
+    let Found { name, file, text, reference } = find(&args.study)?;
     let mut set = pairs(&args.set, "--set")?;
     set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
     let only = pairs(&args.only, "--only")?;
     let reading = Reading { quick: args.quick, set: &set, only: &only };
     let mut study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
+    let reference = published(&file, &text, reference)?;
     raise_open_files();
     if args.install {
         install_missing(&study)?;
@@ -48,7 +50,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
         return Ok(dry_run(&study, &planned));
     }
     let folder = folder(args, &name)?;
-    let ending = carry_out(&study, &folder, args.resume, voice)?;
+    let ending = carry_out(&study, reference.as_deref(), &folder, args.resume, voice)?;
     let report = finish(&folder)?;
     let shown = if args.json {
         serde_json::to_string_pretty(&report.summary_json()).unwrap_or_default()
@@ -88,10 +90,53 @@ fn install_missing(study: &Study) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The study's name, the file to blame in errors, and its text.
-fn find(study: &str) -> Result<(String, String, String), Failure> {
+/// A study that was asked for.
+struct Found {
+    name: String,
+    /// What errors name.
+    file: String,
+    text: String,
+    /// Its published figures: their text, or where they would be.
+    reference: Beside,
+}
+
+enum Beside {
+    Text(Option<&'static str>),
+    At(PathBuf),
+}
+
+/// The published figures of a study that names some, checked against the whole
+/// of it, before anything is cut down or left out.
+fn published(file: &str, text: &str, beside: Beside) -> Result<Option<String>, Failure> {
+    let study = Study::parse(file, text, &registry::find, &Reading::default()).map_err(Failure::usage)?;
+    if study.reference.is_none() {
+        return Ok(None);
+    }
+    let (file, read) = match beside {
+        Beside::Text(text) => (format!("{file}: {}", reference::FILE), text.map(str::to_owned)),
+        Beside::At(path) => match std::fs::read_to_string(&path) {
+            Ok(text) => (path.display().to_string(), Some(text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                note(&format!("no published figures in the report: there is no {}", path.display()));
+                return Ok(None);
+            }
+            Err(error) => return Err(Failure::usage(format!("{}: {error}", path.display()))),
+        },
+    };
+    let check = |text: &String| Reference::check(&file, text, &registry::find, &study).map(drop);
+    read.as_ref().map_or(Ok(()), check).map_err(Failure::usage)?;
+    Ok(read)
+}
+
+/// Finds a study: one that comes with pubmark, or a file.
+fn find(study: &str) -> Result<Found, Failure> {
     if let Some(included) = registry::STUDIES.iter().find(|included| included.name == study) {
-        return Ok((included.name.to_owned(), format!("studies/{study}/study.toml"), included.text.to_owned()));
+        return Ok(Found {
+            name: included.name.to_owned(),
+            file: format!("studies/{study}/study.toml"),
+            text: included.text.to_owned(),
+            reference: Beside::Text(included.reference),
+        });
     }
     let given = Path::new(study);
     let path = if given.is_dir() { given.join("study.toml") } else { given.to_owned() };
@@ -106,7 +151,8 @@ fn find(study: &str) -> Result<(String, String, String), Failure> {
         path.file_stem()
     };
     let name = stem.and_then(|stem| stem.to_str()).filter(|stem| !stem.is_empty()).unwrap_or("study");
-    Ok((name.to_owned(), path.display().to_string(), text))
+    let reference = Beside::At(path.with_file_name(reference::FILE));
+    Ok(Found { name: name.to_owned(), file: path.display().to_string(), text, reference })
 }
 
 /// The results folder: as given, the newest of the study, or a new one.
@@ -134,12 +180,18 @@ pub fn new_folder(name: &str) -> PathBuf {
 }
 
 /// Conducts a study with a progress display.
-pub fn carry_out(study: &Study, folder: &Path, resume: bool, voice: Voice) -> Result<Ending, Failure> {
+pub fn carry_out(
+    study: &Study,
+    reference: Option<&str>,
+    folder: &Path,
+    resume: bool,
+    voice: Voice,
+) -> Result<Ending, Failure> {
     let interrupt = interrupt_flag()?;
     raise_open_files();
     let agent = agent_command()?;
     let mut progress = Progress::new(voice.quiet, voice.verbose);
-    let how = Conduct { folder, resume, agent: &agent, interrupt: &interrupt };
+    let how = Conduct { folder, resume, reference, agent: &agent, interrupt: &interrupt };
     let ending = conduct(study, &how, &mut progress);
     progress.finish();
     ending.map_err(|error: ConductError| error.into())

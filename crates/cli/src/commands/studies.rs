@@ -4,15 +4,20 @@ use crate::args::StudiesArgs;
 use crate::failure::{Code, Failure};
 use crate::output::print;
 use pubmark_model::diagnostic::nearest;
+use pubmark_model::reference;
 use pubmark_model::study::{Reading, Study};
+use pubmark_report::Reference;
 use pubmark_study::conduct::runs;
-use pubmark_study::registry::{self, STUDIES};
+use pubmark_study::registry::{self, Included, STUDIES};
 
 /// Lists the studies, or prints one's file.
 pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
     if let Some(name) = &args.name {
         let included = STUDIES.iter().find(|study| study.name == name).ok_or_else(|| unknown(name))?;
         print(included.text);
+        if let Some(published) = published(included)? {
+            print(&format!("# {published}: studies/{name}/{}", reference::FILE));
+        }
         return Ok(Code::Done);
     }
     for included in STUDIES {
@@ -28,9 +33,22 @@ pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
             runs(&whole)?,
             runs(&quick)?
         ));
+        if let Some(published) = published(included)? {
+            print(&format!("  {published}\n"));
+        }
     }
     print("`pubmark run NAME` runs one; `pubmark studies NAME` prints its file, to start your own from.");
     Ok(Code::Done)
+}
+
+/// What is published of a study's systems, in a few words.
+fn published(included: &Included) -> Result<Option<String>, Failure> {
+    let Some(text) = included.reference else { return Ok(None) };
+    let study = Study::parse(included.name, included.text, &registry::find, &Reading::default());
+    let study = study.map_err(Failure::usage)?;
+    let Some(source) = &study.reference else { return Ok(None) };
+    let rows = Reference::check(reference::FILE, text, &registry::find, &study).map_err(Failure::usage)?;
+    Ok(Some(format!("compared with {} published figures: {}", rows.len(), source.source)))
 }
 
 /// There is no study of this name.

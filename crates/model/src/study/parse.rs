@@ -4,14 +4,15 @@ use super::{Axis, OptionSetting, Part, Reading, Skip, Study, Systems};
 use crate::claim::{Claim, Condition, Figure};
 use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
 use crate::document::{Document, Entry, Scalar, Table};
+use crate::reference::Source;
 use crate::setting::{KEYS, Section, Settings, key};
 use serde_json::Value;
 
 /// Most values of one axis.
 const MAX_AXIS: usize = 1_000;
 
-const TABLES: [&str; 10] =
-    ["workload", "limits", "faults", "run", "axes", "parts", "skip", "options", "claims", "quick"];
+const TABLES: [&str; 11] =
+    ["workload", "limits", "faults", "run", "axes", "parts", "skip", "options", "claims", "reference", "quick"];
 
 pub(super) struct Parser<'a> {
     pub errors: Vec<Diagnostic>,
@@ -39,6 +40,7 @@ impl Study {
             skips: Vec::new(),
             options: Vec::new(),
             claims: Vec::new(),
+            reference: None,
             quick: reading.quick,
         };
         let mut parser = Parser {
@@ -83,6 +85,7 @@ impl Parser<'_> {
                 "skip" => self.skip(table),
                 "options" => self.options(table, None),
                 "claims" => self.claim(table),
+                "reference" => self.reference(table),
                 "quick" => self.quick(table),
                 "parts" => self.errors.extend(partless(table)),
                 name => {
@@ -243,20 +246,7 @@ impl Parser<'_> {
 
     /// A value on an axis, canonical.
     pub fn axis_value(&self, axis: &str, scalar: &Scalar) -> Result<Value, Diagnostic> {
-        if axis == "system" {
-            return match (self.systems)(&scalar.text) {
-                Some(_) => Ok(scalar.text.clone().into()),
-                None => Err(Diagnostic::at(scalar.at, format!("unknown system `{}`", scalar.text))
-                    .help("`pubmark systems` lists them")),
-            };
-        }
-        if axis.starts_with("options.") || axis == PART {
-            return Ok(plain(&scalar.text));
-        }
-        match key(axis).filter(|key| key.name == axis && key.section != Section::Run) {
-            Some(key) => key.read(&scalar.text).map_err(|error| Diagnostic::at(scalar.at, error)),
-            None => Err(no_axis(axis, scalar.at)),
-        }
+        axis_value(axis, scalar, self.systems)
     }
 
     /// The conditions of a table.
@@ -329,6 +319,27 @@ impl Parser<'_> {
         }
     }
 
+    fn reference(&mut self, table: &Table) {
+        const KNOWN: [&str; 3] = ["source", "machine", "note"];
+        let mut reference = Source::default();
+        for entry in &table.entries {
+            let text = match entry.key.as_str() {
+                "source" => &mut reference.source,
+                "machine" => &mut reference.machine,
+                "note" => reference.note.get_or_insert_default(),
+                _ => {
+                    self.errors.push(entry.unknown("[reference]", KNOWN));
+                    continue;
+                }
+            };
+            *text = entry.one(&mut self.errors).map(|value| value.text.clone()).unwrap_or_default();
+        }
+        if reference.source.is_empty() || reference.machine.is_empty() {
+            self.errors.push(Diagnostic::at(table.at, "[reference] needs `source` and `machine`"));
+        }
+        self.study.reference = Some(reference);
+    }
+
     fn claim(&mut self, table: &Table) {
         const KNOWN: [&str; 6] = ["id", "says", "figure", "best", "among", "share"];
         let mut claim = Claim {
@@ -385,6 +396,24 @@ impl Parser<'_> {
     }
 }
 
+/// A value on an axis, canonical.
+pub(crate) fn axis_value(axis: &str, scalar: &Scalar, systems: Systems<'_>) -> Result<Value, Diagnostic> {
+    if axis == "system" {
+        return match systems(&scalar.text) {
+            Some(_) => Ok(scalar.text.clone().into()),
+            None => Err(Diagnostic::at(scalar.at, format!("unknown system `{}`", scalar.text))
+                .help("`pubmark systems` lists them")),
+        };
+    }
+    if axis.starts_with("options.") || axis == PART {
+        return Ok(plain(&scalar.text));
+    }
+    match key(axis).filter(|key| key.name == axis && key.section != Section::Run) {
+        Some(key) => key.read(&scalar.text).map_err(|error| Diagnostic::at(scalar.at, error)),
+        None => Err(no_axis(axis, scalar.at)),
+    }
+}
+
 /// Keys that stand in no part.
 fn partless(table: &Table) -> Vec<Diagnostic> {
     let keys = table.entries.iter();
@@ -410,7 +439,7 @@ pub(super) fn axis_names() -> impl Iterator<Item = &'static str> {
     KEYS.iter().filter(|key| key.section != Section::Run).map(|key| key.name).chain(["system"])
 }
 
-fn no_axis(name: &str, at: usize) -> Diagnostic {
+pub(crate) fn no_axis(name: &str, at: usize) -> Diagnostic {
     let names: Vec<&str> = axis_names().collect();
     Diagnostic::at(at, format!("`{name}` cannot be an axis")).help(suggestion(name, names))
 }
@@ -418,6 +447,6 @@ fn no_axis(name: &str, at: usize) -> Diagnostic {
 /// The axis whose values are the names of a study's parts.
 pub(super) const PART: &str = "part";
 
-fn known_axis(name: &str) -> bool {
+pub(crate) fn known_axis(name: &str) -> bool {
     name.starts_with("options.") || name == PART || axis_names().any(|known| known == name)
 }

@@ -47,6 +47,16 @@ fn condition(name: &str, condition: &Condition) -> String {
     }
 }
 
+/// Where the table of the published figures begins. No text in the file can
+/// look like it: line ends are escaped in all of them.
+const REFERENCE: &str = "\n[reference]\n";
+
+/// A study as [`Study::to_toml`] writes it, without what it is compared with:
+/// the part that decides what is measured.
+pub fn without_reference(text: &str) -> &str {
+    text.split_once(REFERENCE).map_or(text, |(study, _)| study)
+}
+
 impl Study {
     /// The study as a file that reads back to the same study.
     pub fn to_toml(&self) -> String {
@@ -115,6 +125,15 @@ impl Study {
             }
             for (name, wanted) in &claim.conditions {
                 out.push_str(&condition(name, wanted));
+            }
+        }
+        // The last table: what is before it is the study, for `--resume`.
+        if let Some(reference) = &self.reference {
+            out.push_str(REFERENCE);
+            let note = reference.note.as_ref().map(|note| ("note", note));
+            for (key, text) in [("source", &reference.source), ("machine", &reference.machine)].into_iter().chain(note)
+            {
+                let _ = writeln!(out, "{key} = {}", quoted(text));
             }
         }
         out

@@ -3,4 +3,5 @@
 mod overrides;
 mod planning;
 mod reading;
+mod reference;
 mod support;

@@ -1,6 +1,7 @@
 //! What the page shows at once, as JSON. `web/src/model.ts` is the other end of
 //! this contract: the names are the same.
 
+use super::beside::{ComparisonView, ReferenceView, Triple, comparison, reference, triple};
 use super::curves::{self, Distribution, curves};
 use super::explain::{self, Explanation, Figure};
 use super::findings::{self, Finding, findings};
@@ -13,7 +14,7 @@ use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::claim;
 use pubmark_model::record::RunRecord;
-use pubmark_stats::{Better, Estimate, Ranking};
+use pubmark_stats::{Better, Ranking};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -35,7 +36,7 @@ pub struct Page<'a> {
     figures: Vec<Figure>,
     reasons: BTreeMap<String, Explanation>,
     results: Vec<Results<'a>>,
-    comparison: Option<()>,
+    comparison: Option<ComparisonView>,
     live: bool,
 }
 
@@ -55,7 +56,7 @@ struct Results<'a> {
     cells: Vec<Cell<'a>>,
     points: Vec<PointView<'a>>,
     claims: Vec<ClaimView>,
-    reference: Option<()>,
+    reference: Option<ReferenceView>,
     machine: Vec<Fact>,
     doctor: &'a Value,
     records: Vec<Run>,
@@ -90,9 +91,6 @@ struct AxisValue<'a> {
     value: &'a Value,
     label: String,
 }
-
-/// A value with the ends of its interval.
-type Triple = (f64, Option<f64>, Option<f64>);
 
 #[derive(Serialize)]
 struct Cell<'a> {
@@ -189,7 +187,7 @@ impl<'a> Page<'a> {
             figures: explain::figures(),
             reasons: explain::REASONS.map(|reason| (reason.to_string(), explain::reason(reason))).into(),
             results: reports.iter().map(|report| results(report)).collect(),
-            comparison: None,
+            comparison: comparison(reports),
             live,
         }
     }
@@ -220,7 +218,7 @@ fn results(report: &Report) -> Results<'_> {
         cells: cells.map(|((cell, runs), point)| self::cell(report, cell, runs, *point)).collect(),
         points: report.points().iter().map(|point| point_view(point, report.cells())).collect(),
         claims: report.claims().iter().map(claim_view).collect(),
-        reference: None,
+        reference: reference(report),
         machine: machine(report.environment()),
         doctor: match &report.environment()["doctor"] {
             Value::Null => const { &Value::Array(Vec::new()) },
@@ -315,11 +313,6 @@ fn cell<'a>(report: &Report, result: &'a CellResult, runs: &[&RunRecord], point:
         service_distribution: service.distribution,
         command: report.command(&result.cell),
     }
-}
-
-fn triple(estimate: Estimate) -> Triple {
-    let interval = estimate.interval;
-    (estimate.value, interval.map(|interval| interval.lo), interval.map(|interval| interval.hi))
 }
 
 fn against(count: &crate::analysis::ReasonCount) -> Against {

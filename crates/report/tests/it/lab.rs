@@ -106,6 +106,8 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         stalls: Default::default(),
         histograms: Default::default(),
         series: Default::default(),
+        usage_series: None,
+        phases: None,
         machine: Default::default(),
         remarks: Vec::new(),
         error: None,

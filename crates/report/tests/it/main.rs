@@ -2,8 +2,10 @@
 
 mod analysis;
 mod claims;
+mod compare;
 mod csv;
 mod html;
 mod lab;
 mod records;
+mod reference;
 mod rendering;

@@ -2,9 +2,11 @@
 //! against properties that must hold for any input.
 
 mod bootstrap;
+mod change;
 mod codec;
 mod histogram;
 mod normal;
 mod rank;
+mod student;
 mod trend;
 mod vectors;

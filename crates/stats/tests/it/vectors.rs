@@ -5,6 +5,9 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 pub struct Vectors {
     pub normal: Normal,
+    pub student: Student,
+    pub holm: Vec<HolmCase>,
+    pub changes: Vec<ChangeCase>,
     pub trends: Vec<TrendCase>,
     pub medians: Vec<MedianCase>,
     pub quantiles: Vec<QuantileCase>,
@@ -17,6 +20,28 @@ pub struct Vectors {
 pub struct Normal {
     pub cdf: Vec<(f64, f64)>,
     pub erfc: Vec<(f64, f64)>,
+}
+
+#[derive(Deserialize)]
+pub struct Student {
+    pub p: Vec<(f64, f64, f64)>,
+    pub t: Vec<(f64, f64, f64)>,
+}
+
+#[derive(Deserialize)]
+pub struct HolmCase {
+    pub p: Vec<f64>,
+    pub adjusted: Vec<f64>,
+}
+
+#[derive(Deserialize)]
+pub struct ChangeCase {
+    pub a: Vec<f64>,
+    pub b: Vec<f64>,
+    pub p: f64,
+    pub ratio: f64,
+    pub lo: f64,
+    pub hi: f64,
 }
 
 #[derive(Deserialize)]

@@ -36,6 +36,56 @@ def normal():
     }
 
 
+def student():
+    """Two-sided tails, and the t of given tails, by degrees of freedom."""
+    degrees = [1.0, 1.37, 2.0, 2.5, 4.0, 7.9, 8.0, 18.0, 60.5, 200.0, 1000.0]
+    ts = [-2.0, 1e-6, 0.1, 0.7, 1.0, 1.96, 2.5, 4.3, 12.7, 63.0, 1e3, 1e6]
+    tails = [0.9, 0.5, 0.05, 0.01, 1e-3, 1e-5, 1e-8]
+    return {
+        "p": [[t, df, float(2 * stats.t.sf(abs(t), df))] for df in degrees for t in ts],
+        "t": [[p, df, float(stats.t.isf(p / 2, df))] for df in degrees for p in tails],
+    }
+
+
+def holm():
+    """From the definition: the smallest level at which each is rejected."""
+    families = [
+        [0.01],
+        [0.04, 0.01, 0.03],
+        [0.001, 0.9, 0.02, 0.02, 1.0],
+        [0.5, 0.5, 0.5],
+        [1e-9, 0.012, 0.013, 0.05, 0.2, 1e-9],
+    ]
+    out = []
+    for family in families:
+        ordered = sorted(family)
+        running, at = [], {}
+        for place, p in enumerate(ordered):
+            running.append(min(1.0, (len(family) - place) * p))
+            at[p] = max(running) if p not in at else at[p]
+        out.append({"p": family, "adjusted": [at[p] for p in family]})
+    return out
+
+
+def changes():
+    """Welch's test where its degrees of freedom stand: equal groups of three or more."""
+    groups = [
+        ([10.0, 10.5, 9.8], [11.0, 12.0, 11.4]),
+        ([100.0, 104.0, 99.0, 101.0, 250.0], [140.0, 150.0, 144.0, 139.0, 141.0]),
+        ([1e9, 1.1e9, 0.9e9, 1e9], [5e8, 2e9, 1e9, 7e8]),
+    ]
+    out = []
+    for a, b in groups:
+        test = stats.ttest_ind(np.log(b), np.log(a), equal_var=False)
+        interval = test.confidence_interval(0.95)
+        out.append({
+            "a": a, "b": b, "p": float(test.pvalue),
+            "ratio": float(stats.gmean(b) / stats.gmean(a)),
+            "lo": float(np.exp(interval.low)), "hi": float(np.exp(interval.high)),
+        })
+    return out
+
+
 def trends():
     rng = np.random.default_rng(20260101)
     series = {
@@ -282,6 +332,9 @@ def cut_number():
 
 VECTORS = {
     "normal": normal(),
+    "student": student(),
+    "holm": holm(),
+    "changes": changes(),
     "trends": trends(),
     "medians": medians(),
     "quantiles": quantiles(),

@@ -81,10 +81,15 @@ pub fn name(pid: i32) -> String {
 
 /// All living processes below one, without itself.
 pub fn descendants(root: i32) -> Vec<i32> {
+    descendants_of(&[root])
+}
+
+/// The same below several, for the cost of one look at all processes.
+pub fn descendants_of(roots: &[i32]) -> Vec<i32> {
     let stats: Vec<(i32, Stat)> = all().into_iter().filter_map(|pid| Some((pid, stat(pid)?))).collect();
     let links: Vec<(i32, i32)> = stats.iter().map(|(pid, stat)| (*pid, stat.parent)).collect();
     let ended: HashSet<i32> = stats.iter().filter(|(_, stat)| stat.state == 'Z').map(|(pid, _)| *pid).collect();
-    let mut found = below(root, &links);
+    let mut found: Vec<i32> = roots.iter().flat_map(|root| below(*root, &links)).collect();
     found.retain(|pid| !ended.contains(pid));
     found
 }

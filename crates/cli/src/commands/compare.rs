@@ -1,0 +1,68 @@
+//! `pubmark compare`
+
+use super::pairs;
+use crate::args::CompareArgs;
+use crate::failure::{Code, Failure};
+use crate::output::{colour, print, width};
+use pubmark_report::Report;
+use pubmark_report::compare::{Comparison, Gate, GateOutcome, Only, Selection, compare_with};
+use pubmark_study::registry;
+use serde::Serialize;
+use std::path::Path;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Compared<'a> {
+    a: &'a str,
+    b: &'a str,
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+}
+
+/// Compares two results folders, and decides the gates.
+pub fn compare(args: &CompareArgs) -> Result<Code, Failure> {
+    let selection = selection(args)?;
+    let (a, b) = (load(&args.a)?, load(&args.b)?);
+    let comparison = compare_with(&a, &b, &selection).map_err(|error| Failure::usage(format!("--only: {error}")))?;
+    let names = [args.a.display().to_string(), args.b.display().to_string()];
+    let [name_a, name_b] = [names[0].as_str(), names[1].as_str()];
+    if comparison.same.is_empty() {
+        return Err(Failure::usage(format!(
+            "{name_a} and {name_b} have no cell in common ({} only in the first, {} only in the second): \
+             compare results of one study, or narrow neither with --only",
+            comparison.only_a.len(),
+            comparison.only_b.len()
+        )));
+    }
+    if args.json {
+        let compared = Compared { a: name_a, b: name_b, comparison: &comparison };
+        print(&serde_json::to_string_pretty(&compared).unwrap_or_default());
+    } else if args.markdown {
+        print(&comparison.markdown([name_a, name_b]));
+    } else {
+        print(&comparison.terminal([name_a, name_b], width(), colour()));
+    }
+    Ok(match comparison.gates_say() {
+        GateOutcome::Passed => Code::Done,
+        GateOutcome::Failed => Code::Gate,
+        GateOutcome::Undecided => Code::Run,
+    })
+}
+
+fn selection(args: &CompareArgs) -> Result<Selection, Failure> {
+    let bad = |error: String| Failure::usage(format!("--fail-on {error}"));
+    let gates: Result<Vec<Vec<Gate>>, Failure> =
+        args.fail_on.iter().map(|text| Gate::parse_all(text).map_err(bad)).collect();
+    let only = pairs(&args.only, "--only")?;
+    Ok(Selection {
+        gates: gates?.into_iter().flatten().collect(),
+        only: only.iter().map(|(axis, values)| Only::new(axis, values)).collect(),
+    })
+}
+
+fn load(folder: &Path) -> Result<Report, Failure> {
+    if !folder.join("runs.jsonl").exists() {
+        return Err(Failure::usage(format!("{} is no results folder: it has no runs.jsonl", folder.display())));
+    }
+    Report::load(folder, &registry::find).map_err(Failure::usage)
+}

@@ -1,0 +1,196 @@
+//! From two reports to what has changed.
+
+use super::difference::differences;
+use super::figure::{HEADLINES, better};
+use super::{CellChange, Change, Comparison, Outcome, Selection, Tally};
+use crate::analysis::{CellResult, Status};
+use crate::figures::{Column, Reading};
+use crate::records::place;
+use crate::report::Report;
+use crate::text::clean;
+use pubmark_model::units::Rate;
+use pubmark_stats::{Better, FALSE_ALARM, Runs, Scale, holm};
+use std::collections::HashMap;
+
+/// Longest name of a cell, characters.
+const LABEL_CHARS: usize = 120;
+/// Longest reason, characters.
+const WHY_CHARS: usize = 200;
+
+/// Percentiles that a run of few samples does not have.
+const MANY_SAMPLES: [Column; 4] = [Column::LatencyP99, Column::LatencyP999, Column::ServiceP99, Column::SendLagP99];
+
+/// Compares all cells that both have, A being the baseline.
+pub fn compare(a: &Report, b: &Report) -> Comparison {
+    compared(a, b, &Selection::default())
+}
+
+/// Compares some cells, and decides gates.
+///
+/// # Errors
+/// Where the selection names an axis or value that neither has.
+pub fn compare_with(a: &Report, b: &Report, selection: &Selection) -> Result<Comparison, String> {
+    selection.only.iter().try_for_each(|only| only.check(a, b))?;
+    Ok(compared(a, b, selection))
+}
+
+fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
+    let chosen = |report: &'_ Report| -> Vec<usize> {
+        let cells = report.cells().iter().enumerate();
+        cells.filter(|(_, cell)| selection.only.iter().all(|only| only.holds(cell))).map(|(index, _)| index).collect()
+    };
+    let (in_a, in_b) = (chosen(a), chosen(b));
+    let mut places: HashMap<String, &CellResult> =
+        in_b.iter().map(|index| &b.cells()[*index]).map(|cell| (place(&cell.cell.axes), cell)).collect();
+    let (mut pairs, mut only_a) = (Vec::new(), Vec::new());
+    for cell in in_a.iter().map(|index| &a.cells()[*index]) {
+        match places.remove(&place(&cell.cell.axes)) {
+            Some(other) if cell.status == Status::Skipped && other.status == Status::Skipped => {}
+            Some(other) => pairs.push((cell, other)),
+            None if cell.status == Status::Skipped => {}
+            None => only_a.push(label(cell)),
+        }
+    }
+    let only_b = in_b.iter().map(|index| &b.cells()[*index]);
+    let only_b = only_b.filter(|cell| cell.status != Status::Skipped && places.contains_key(&place(&cell.cell.axes)));
+    let gated: Vec<Column> = selection.gates.iter().map(|gate| gate.column).collect();
+    let mut comparison = Comparison {
+        tally: Tally::default(),
+        same: pairs.iter().map(|(a, b)| cell_change(a, b, &gated)).collect(),
+        only_a,
+        only_b: only_b.map(label).collect(),
+        environment: differences(a, b, &pairs),
+        gates: Vec::new(),
+    };
+    for family in [true, false] {
+        let members = comparison.same.iter_mut().flat_map(|cell| {
+            let unthrottled = cell.unthrottled;
+            cell.changes.iter_mut().map(move |change| (change, unthrottled))
+        });
+        settle(members.filter(|(change, _)| change.gated == family).collect());
+    }
+    comparison.tally = tally(&comparison);
+    comparison.gates = selection.gates.iter().map(|gate| gate.result(&comparison)).collect();
+    comparison
+}
+
+fn label(cell: &CellResult) -> String {
+    clean(&cell.cell.label(), LABEL_CHARS)
+}
+
+fn tally(comparison: &Comparison) -> Tally {
+    let mut tally = Tally::default();
+    for change in comparison.same.iter().flat_map(|cell| &cell.changes) {
+        *match change.outcome {
+            Outcome::Worse => &mut tally.worse,
+            Outcome::Better => &mut tally.better,
+            Outcome::Differs => &mut tally.differ,
+            Outcome::NoDifference => &mut tally.no_difference,
+            Outcome::Undecided => &mut tally.undecided,
+        } += 1;
+    }
+    tally
+}
+
+/// Adjusts the p of a family's comparisons, and says what each may be called.
+fn settle(mut family: Vec<(&mut Change, bool)>) {
+    family.retain(|(change, _)| change.p.is_some());
+    let p: Vec<f64> = family.iter().filter_map(|(change, _)| change.p).collect();
+    for ((change, unthrottled), p) in family.into_iter().zip(holm(&p)) {
+        change.p = Some(p);
+        let rises = change.a.zip(change.b).is_some_and(|(a, b)| b.value > a.value);
+        change.outcome = match better(change.column, unthrottled) {
+            _ if p > FALSE_ALARM => Outcome::NoDifference,
+            None => Outcome::Differs,
+            Some(Better::Higher) if rises => Outcome::Better,
+            Some(Better::Lower) if !rises => Outcome::Better,
+            Some(_) => Outcome::Worse,
+        };
+    }
+}
+
+fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column]) -> CellChange {
+    let mut columns: Vec<Column> = HEADLINES.into();
+    for column in gated {
+        if !columns.contains(column) {
+            columns.push(*column);
+        }
+    }
+    let unthrottled = a.cell.workload.rate == Rate::Max;
+    // Of a cell without any figure at least this one tells that there is none.
+    let leading = if unthrottled { Column::Delivered } else { Column::LatencyP50 };
+    let changes = columns.into_iter().filter_map(|column| {
+        let is_gated = gated.contains(&column);
+        let mut change = figure_change(a, b, column, is_gated || column == leading)?;
+        change.gated = is_gated;
+        Some(change)
+    });
+    CellChange { label: label(a), unthrottled, changes: changes.collect(), axes: a.cell.axes.clone() }
+}
+
+/// What became of one figure; p is not adjusted yet, nor the outcome settled.
+/// `None` where neither has the figure and nobody asks for it.
+fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool) -> Option<Change> {
+    let (of_a, of_b) = (readings(a, column), readings(b, column));
+    let is_measured = a.status == Status::Valid && b.status == Status::Valid;
+    let too_few = |cell: &CellResult| MANY_SAMPLES.contains(&column) && !readings(cell, Column::LatencyP50).is_empty();
+    if of_a.is_empty() && of_b.is_empty() && !(is_asked && (!is_measured || too_few(a) || too_few(b))) {
+        return None;
+    }
+    let problem = |cell: &CellResult, readings: &[Reading]| match readings.len() {
+        _ if cell.status != Status::Valid => Some(unusable(cell)),
+        0 if too_few(cell) => Some("no run has enough samples for it".into()),
+        0 => Some("no run has it".into()),
+        1 => Some("one valid run, and nothing to tell its noise by".into()),
+        _ => None,
+    };
+    let mut why = match (problem(a, of_a), problem(b, of_b)) {
+        (Some(a), Some(b)) if a == b => format!("A and B: {a}"),
+        (Some(a), Some(b)) => format!("A: {a}; B: {b}"),
+        (Some(a), None) => format!("A: {a}"),
+        (None, Some(b)) => format!("B: {b}"),
+        (None, None) => String::new(),
+    };
+    let values = |readings: &[Reading]| readings.iter().map(|reading| reading.value).collect::<Vec<f64>>();
+    let step = |readings: &[Reading]| readings.iter().map(|reading| reading.step).fold(0.0, f64::max);
+    let (values_a, values_b) = (values(of_a), values(of_b));
+    let (runs_a, runs_b) = (Runs { values: &values_a, step: step(of_a) }, Runs { values: &values_b, step: step(of_b) });
+    let alone = |runs| pubmark_stats::change(runs, runs).map(|found| found.a);
+    let found = pubmark_stats::change(runs_a, runs_b);
+    if found.is_none() && why.is_empty() {
+        why = "its values are no numbers to compare".into();
+    }
+    let on = |scale: Scale| found.filter(|found| found.scale == scale).map(|found| found.change);
+    Some(Change {
+        column,
+        a: found.map(|found| found.a).or_else(|| alone(runs_a)),
+        b: found.map(|found| found.b).or_else(|| alone(runs_b)),
+        runs_a: of_a.len(),
+        runs_b: of_b.len(),
+        ratio: on(Scale::Ratio),
+        difference: on(Scale::Difference),
+        p: found.and_then(|found| found.p),
+        gated: false,
+        outcome: Outcome::Undecided,
+        why: clean(&why, WHY_CHARS),
+    })
+}
+
+/// What the cell's valid runs say of the figure.
+fn readings(cell: &CellResult, column: Column) -> &[Reading] {
+    if cell.status == Status::Valid { cell.figures.each(column) } else { &[] }
+}
+
+/// Why a cell has no figure that may be used.
+fn unusable(cell: &CellResult) -> String {
+    match cell.status {
+        Status::Valid => String::new(),
+        Status::Invalid => {
+            let reasons: Vec<String> = cell.reasons.iter().map(|count| count.reason.to_string()).collect();
+            format!("no valid run ({})", reasons.join(", "))
+        }
+        Status::Failed => format!("no run could be made ({})", clean(cell.error.as_deref().unwrap_or_default(), 80)),
+        Status::Missing => "no run yet".into(),
+        Status::Skipped => format!("left out ({})", clean(cell.cell.skipped.as_deref().unwrap_or_default(), 80)),
+    }
+}

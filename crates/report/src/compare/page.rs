@@ -1,0 +1,219 @@
+//! A comparison as tables of harmless text.
+
+use super::figure::{short_name, shown, sign, signed_percent};
+use super::{CellChange, Change, Comparison, GateOutcome, Outcome};
+use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
+use crate::text::clean;
+use pubmark_stats::{Interval, Scale};
+
+/// Longest name of a results folder that is shown, characters.
+const NAME_CHARS: usize = 200;
+/// Most differences beside the figures that are shown.
+const DIFFERENCES_MAX: usize = 40;
+/// Most cells that are named where only one side has them.
+const NAMES_MAX: usize = 10;
+/// Most reasons that are told of one gate.
+const REASONS_MAX: usize = 3;
+
+/// The whole comparison; every change first, so that it ends with the gates.
+pub(super) fn document(comparison: &Comparison, names: [&str; 2]) -> Document {
+    let [a, b] = names.map(|name| clean(name, NAME_CHARS));
+    Document {
+        title: format!("A: {a}"),
+        question: format!("B: {b}"),
+        constants: comparison.tally.to_string(),
+        tables: [environment(comparison), changed(comparison), undecided(comparison), alike(comparison)]
+            .into_iter()
+            .flatten()
+            .collect(),
+        claims: gates(comparison),
+        closing: closing(comparison),
+    }
+}
+
+/// What is not the same beside the figures.
+pub(super) fn environment(comparison: &Comparison) -> Option<Table> {
+    let all = &comparison.environment;
+    let text = |value: &Option<String>| value.clone().map_or_else(Entry::none, Entry::plain);
+    let rows: Vec<Row> = all
+        .iter()
+        .take(DIFFERENCES_MAX)
+        .map(|difference| plain_row([Entry::plain(difference.what.clone()), text(&difference.a), text(&difference.b)]))
+        .collect();
+    let mut notes = vec!["where these differ, a change may be their doing".to_owned()];
+    if all.len() > DIFFERENCES_MAX {
+        notes.push(format!("… and {} more; --json has them all", all.len() - DIFFERENCES_MAX));
+    }
+    let heads = [text_head("not the same"), text_head("A"), text_head("B")];
+    (!rows.is_empty()).then(|| table("Not the same in A and B", heads.into(), vec![rows], notes, true))
+}
+
+/// What has changed, the cells that became worse first.
+pub(super) fn changed(comparison: &Comparison) -> Option<Table> {
+    let is_changed = |change: &Change| matches!(change.outcome, Outcome::Worse | Outcome::Better | Outcome::Differs);
+    figures(comparison, "Changed", is_changed)
+}
+
+/// What is within the noise.
+pub(super) fn alike(comparison: &Comparison) -> Option<Table> {
+    figures(comparison, "No difference", |change| change.outcome == Outcome::NoDifference)
+}
+
+fn figures(comparison: &Comparison, title: &str, is_shown: impl Fn(&Change) -> bool) -> Option<Table> {
+    let group = |cell: &CellChange| -> Vec<Row> {
+        cell.changes.iter().filter(|change| is_shown(change)).map(|change| figure_row(cell, change)).collect()
+    };
+    let mut cells: Vec<&CellChange> = comparison.same.iter().collect();
+    cells.sort_by_key(|cell| !cell.changes.iter().any(|change| change.outcome == Outcome::Worse));
+    let groups: Vec<Vec<Row>> = cells.into_iter().map(group).filter(|group| !group.is_empty()).collect();
+    let heads = vec![
+        Head { name: "cell".into(), is_figure: false, is_axis: true, expendable: 0 },
+        text_head("figure"),
+        figure_head("A", 0),
+        figure_head("B", 0),
+        figure_head("change", 0),
+        figure_head("95 % interval", 1),
+        figure_head("runs", 2),
+        text_head("outcome"),
+    ];
+    (!groups.is_empty()).then(|| table(title, heads, groups, Vec::new(), false))
+}
+
+fn figure_row(cell: &CellChange, change: &Change) -> Row {
+    let value = |estimate: Option<pubmark_stats::Estimate>| {
+        estimate.map_or_else(Entry::none, |estimate| Entry::plain(shown(change.column, estimate.value)))
+    };
+    let interval = change.ratio.or(change.difference).and_then(|found| found.interval);
+    Row {
+        entries: vec![
+            Entry::plain(cell.label.clone()),
+            Entry::plain(short_name(change.column).into()),
+            value(change.a),
+            value(change.b),
+            change.percent().map_or_else(Entry::none, |percent| Entry::plain(signed_percent(percent))),
+            interval.map_or_else(Entry::none, |interval| Entry::plain(range(change, interval))),
+            Entry::plain(format!("{}, {}", change.runs_a, change.runs_b)),
+            Entry::plain(change.outcome.to_string()),
+        ],
+        mark: match change.outcome {
+            Outcome::Better => Mark::Good,
+            Outcome::Worse => Mark::Bad,
+            _ => Mark::Plain,
+        },
+    }
+}
+
+/// Of what nothing can be said, and why.
+pub(super) fn undecided(comparison: &Comparison) -> Option<Table> {
+    let mut rows: Vec<Row> = Vec::new();
+    for cell in &comparison.same {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for change in cell.changes.iter().filter(|change| change.outcome == Outcome::Undecided) {
+            match reasons.iter_mut().find(|(why, _)| *why == change.why) {
+                Some((_, figures)) => figures.push(short_name(change.column)),
+                None => reasons.push((&change.why, vec![short_name(change.column)])),
+            }
+        }
+        rows.extend(reasons.into_iter().map(|(why, figures)| {
+            plain_row([&cell.label, &figures.join(", "), why].map(|text| Entry::plain(text.to_owned())))
+        }));
+    }
+    let heads = vec![text_head("cell"), text_head("figures"), text_head("why")];
+    (!rows.is_empty()).then(|| table("Undecided", heads, vec![rows], Vec::new(), true))
+}
+
+/// What became of the gates.
+pub(super) fn gates(comparison: &Comparison) -> Option<Table> {
+    let rows: Vec<Row> = comparison
+        .gates
+        .iter()
+        .map(|gate| {
+            let (mark, word, told) = match gate.outcome {
+                GateOutcome::Passed => (Mark::Good, "passed", &gate.failed),
+                GateOutcome::Undecided => (Mark::Plain, "undecided", &gate.undecided),
+                GateOutcome::Failed => (Mark::Bad, "failed", &gate.failed),
+            };
+            let told = match told.as_slice() {
+                [] => format!("{} looked at", comparisons(gate.comparisons)),
+                all => few(all, REASONS_MAX),
+            };
+            Row { entries: [gate.gate.clone(), word.into(), told].map(Entry::plain).into(), mark }
+        })
+        .collect();
+    let heads = vec![text_head("gate"), text_head("outcome"), text_head("where")];
+    (!rows.is_empty()).then(|| table("Gates", heads, vec![rows], Vec::new(), true))
+}
+
+/// Cells that are not in both, and how the outcomes came about.
+pub(super) fn closing(comparison: &Comparison) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (side, cells) in [("A", &comparison.only_a), ("B", &comparison.only_b)] {
+        if !cells.is_empty() {
+            let noun = if cells.len() == 1 { "cell" } else { "cells" };
+            lines.push(format!("Only in {side}, {} {noun}: {}.", cells.len(), few(cells, NAMES_MAX)));
+        }
+    }
+    let decided = |gated: bool| {
+        let changes = comparison.same.iter().flat_map(|cell| &cell.changes);
+        changes.filter(|change| change.p.is_some() && change.gated == gated).count()
+    };
+    let family = match (decided(true), decided(false)) {
+        (0, 0) => return lines,
+        (0, all) => comparisons(all),
+        (gated, 0) => format!("{} under gates", comparisons(gated)),
+        (gated, others) => format!("{} under gates, or in the {others} others,", comparisons(gated)),
+    };
+    lines.push(format!(
+        "A run is one observation; A and B are geometric means over valid runs. A change is called one only where \
+         it is beyond the noise between runs: where nothing has changed, any is found in the {family} with at \
+         most 5 % probability. An interval is of its comparison alone."
+    ));
+    lines
+}
+
+fn comparisons(count: usize) -> String {
+    if count == 1 { "1 comparison".into() } else { format!("{count} comparisons") }
+}
+
+/// The first few, and how many more there are.
+fn few(all: &[String], most: usize) -> String {
+    let shown = all.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
+    if all.len() > most { format!("{shown}; … and {} more", all.len() - most) } else { shown }
+}
+
+/// The ends of a change's interval; where it is a difference, in per cent of A
+/// if that is above 0.
+fn range(change: &Change, interval: Interval) -> String {
+    let percent = |value: f64| match (change.scale(), change.a) {
+        (Some(Scale::Ratio), _) => Some((value - 1.0) * 100.0),
+        (_, Some(a)) if a.value > 0.0 => Some(value / a.value * 100.0),
+        _ => None,
+    };
+    match percent(interval.lo).zip(percent(interval.hi)) {
+        Some((lo, hi)) => format!("{} … {}", signed_percent(lo), signed_percent(hi)),
+        None => {
+            let amount = |value: f64| match shown(change.column, value.abs()) {
+                nothing if value == 0.0 => nothing,
+                size => format!("{}{size}", sign(value)),
+            };
+            format!("{} … {}", amount(interval.lo), amount(interval.hi))
+        }
+    }
+}
+
+fn text_head(name: &str) -> Head {
+    Head { name: name.into(), is_figure: false, is_axis: false, expendable: 0 }
+}
+
+fn figure_head(name: &str, expendable: u8) -> Head {
+    Head { name: name.into(), is_figure: true, is_axis: false, expendable }
+}
+
+fn plain_row<const N: usize>(entries: [Entry; N]) -> Row {
+    Row { entries: entries.into(), mark: Mark::Plain }
+}
+
+fn table(title: &str, heads: Vec<Head>, groups: Vec<Vec<Row>>, notes: Vec<String>, ends_in_prose: bool) -> Table {
+    let notes = notes.into_iter().map(|text| Note { text, about: About::Rows }).collect();
+    Table { title: title.into(), heads, groups, notes, ends_in_prose, whole: "--json" }
+}

@@ -1,0 +1,81 @@
+//! What is compared: some cells, some figures beside those of every cell.
+
+use super::Gate;
+use crate::analysis::CellResult;
+use crate::document::axis_value;
+use crate::report::Report;
+use crate::text::clean;
+use pubmark_model::diagnostic::suggestion;
+use pubmark_model::setting;
+use serde_json::Value;
+
+/// What to compare; all cells and no gate where it is empty.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// All of these hold for a cell.
+    pub only: Vec<Only>,
+    /// What makes the comparison fail.
+    pub gates: Vec<Gate>,
+}
+
+/// A narrowed axis: a cell has one of these values on it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Only {
+    /// The axis.
+    pub axis: String,
+    /// Its values as typed.
+    pub values: Vec<String>,
+}
+
+impl Only {
+    /// Narrows `axis` to `values`, which commas separate.
+    pub fn new(axis: &str, values: &str) -> Only {
+        Only { axis: axis.to_owned(), values: values.split(',').map(|value| value.trim().to_owned()).collect() }
+    }
+
+    pub(super) fn holds(&self, cell: &CellResult) -> bool {
+        cell.cell
+            .axes
+            .get(&self.axis)
+            .is_some_and(|value| self.values.iter().any(|typed| means(&self.axis, typed, value)))
+    }
+
+    /// Whether there is such a cell in either.
+    ///
+    /// # Errors
+    /// Where there is no such axis or value: which there are.
+    pub(super) fn check(&self, a: &Report, b: &Report) -> Result<(), String> {
+        let cells = || a.cells().iter().chain(b.cells());
+        let shown = clean(&self.axis, 60);
+        let mut axes: Vec<&str> = cells().flat_map(|cell| cell.cell.axes.keys()).map(String::as_str).collect();
+        axes.sort_unstable();
+        axes.dedup();
+        if !axes.contains(&self.axis.as_str()) {
+            let axes: Vec<String> = axes.iter().map(|axis| clean(axis, 60)).collect();
+            return Err(format!("no axis `{shown}`: {}", suggestion(&shown, axes.iter().map(String::as_str))));
+        }
+        let mut values: Vec<&Value> = Vec::new();
+        for value in cells().filter_map(|cell| cell.cell.axes.get(&self.axis)) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        for typed in &self.values {
+            if !values.iter().any(|value| means(&self.axis, typed, value)) {
+                let known: Vec<String> = values.iter().map(|value| axis_value(&self.axis, value)).collect();
+                let typed = clean(typed, 60);
+                let help = suggestion(&typed, known.iter().map(String::as_str));
+                return Err(format!("no `{typed}` on the axis `{shown}`: {help}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a value on an axis is what was typed: as it is shown, as it stands
+/// in JSON, or in another unit.
+fn means(axis: &str, typed: &str, value: &Value) -> bool {
+    axis_value(axis, value) == typed
+        || value.as_str().map_or_else(|| value.to_string(), str::to_owned) == typed
+        || setting::key(axis).and_then(|key| key.read(typed).ok()).is_some_and(|read| read == *value)
+}

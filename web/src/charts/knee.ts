@@ -1,0 +1,50 @@
+/** A system at one load. */
+export interface Load {
+  load: number;
+  /** Whether its figures may be quoted. */
+  valid: boolean;
+  /** Delivered over expected; null where it was not measured. */
+  ratio: number | null;
+  /** ns; null where it was not measured. */
+  p99: number | null;
+}
+
+export interface Knee {
+  /** The highest load that is sustained; null where not even the lowest is. */
+  load: number | null;
+  p99: number | null;
+  /** The bound that was applied, ns. */
+  bound: number | null;
+  /** The first load that is not sustained, and why; null where all that were
+   *  measured are, and the knee lies beyond. */
+  stop: { load: number; why: "not valid" | "lossy" | "late" | "not measured" } | null;
+}
+
+/** Least share delivered of a load that is sustained. */
+export const SUSTAINED_RATIO = 0.999;
+/** The bound on p99 where none is given, as a multiple of p99 at the lowest load. */
+export const BOUND_MULTIPLE = 10;
+
+/** The highest load up to which every point is valid, delivers
+ *  `SUSTAINED_RATIO` and has its p99 within the bound (ns; null for
+ *  `BOUND_MULTIPLE` times the p99 at the lowest load). */
+export function knee(points: Load[], given: number | null): Knee {
+  const ascending = [...points].sort((a, b) => a.load - b.load);
+  const lowest = ascending[0]?.p99 ?? null;
+  const bound = given ?? (lowest === null ? null : BOUND_MULTIPLE * lowest);
+  const found: Knee = { load: null, p99: null, bound, stop: null };
+  for (const point of ascending) {
+    const why = failing(point, bound);
+    if (why !== null) return { ...found, stop: { load: point.load, why } };
+    found.load = point.load;
+    found.p99 = point.p99;
+  }
+  return found;
+}
+
+function failing(point: Load, bound: number | null): NonNullable<Knee["stop"]>["why"] | null {
+  if (point.p99 === null || point.ratio === null || bound === null) return point.valid ? "not measured" : "not valid";
+  if (!point.valid) return "not valid";
+  if (point.ratio < SUSTAINED_RATIO) return "lossy";
+  return point.p99 > bound ? "late" : null;
+}

@@ -1,0 +1,94 @@
+import type { Context } from "../context";
+import { copyable, link } from "../controls";
+import { h, type Child } from "../dom";
+import { NONE, quantity } from "../format";
+import type { Cell, Page, Rank } from "../model";
+import { plainTable } from "../table";
+import { clean, cleanLines, many } from "../text";
+import { runsOf, statusBadge, verdictOf } from "../words";
+
+/** What the figures of a cell rest on. */
+export function cellEvidence(context: Context, index: number): HTMLElement {
+  const cell = context.result.cells[index]!;
+  const system = context.result.systems.find((system) => system.name === cell.system);
+  const versions = Object.entries(system?.versions ?? {}).map(([what, version]) => `${clean(what, 30)} ${clean(String(version), 60)}`);
+  return h(
+    "div",
+    null,
+    h("p", { class: "summary" }, statusBadge(cell.status), ` ${runsOf(cell)}`, versions.length === 0 ? null : h("span", { class: "muted" }, ` · ${versions.join(", ")}`)),
+    cell.skipped === null ? null : h("p", null, "Left out: ", clean(cell.skipped, 600)),
+    cell.error === null ? null : h("p", { class: "error" }, cleanLines(cell.error, 2_000)),
+    whyNot(context.page, cell.reasons.map(({ reason, runs, evidence }) => ({ reason, evidence, runs: many(runs, "run") }))),
+    cell.notes.length === 0 ? null : [h("h3", null, "Notes"), h("ul", null, cell.notes.map((note) => h("li", null, clean(note, 600))))],
+    h("h3", null, "Make these runs again"),
+    copyable(cleanLines(cell.command, 2_000)),
+    figures(context, cell),
+    runsOfCell(context, index),
+  );
+}
+
+/** Each reason of a verdict: what it is, what was seen, what to do. */
+export function whyNot(page: Page, reasons: { reason: string; evidence: string; runs?: string }[]): Child {
+  if (reasons.length === 0) return null;
+  return [
+    h("h3", null, "Why it may not be quoted"),
+    h(
+      "ul",
+      { class: "why" },
+      reasons.map(({ reason, evidence, runs }) => {
+        const words = Object.hasOwn(page.reasons, reason) ? page.reasons[reason] : undefined;
+        return h(
+          "li",
+          null,
+          h("p", null, h("strong", null, clean(reason, 60)), runs === undefined ? null : h("span", { class: "muted" }, ` ${runs}`), `: ${clean(evidence, 800)}`),
+          words === undefined ? null : h("p", { class: "muted" }, words.meaning, " ", h("em", null, words.advice)),
+        );
+      }),
+    ),
+  ];
+}
+
+function rankWords(rank: Rank | undefined, system: string): string {
+  if (rank === undefined) return "";
+  const names = rank.systems.map((name) => clean(name, 40)).join(", ");
+  if (rank.kind === "undecided") return clean(`undecided: ${rank.why ?? names}`, 160);
+  if (rank.systems.includes(system)) return rank.kind === "winner" ? "best" : `tie: ${names}`;
+  return rank.kind === "winner" ? `best is ${names}` : `best are ${names} (tie)`;
+}
+
+function figures(context: Context, cell: Cell): Child {
+  const point = context.result.points[cell.point];
+  const rows = context.page.figures
+    .filter((figure) => cell.figures[figure.key] !== undefined)
+    .map((figure): Child[] => {
+      const [value, lo, hi] = cell.figures[figure.key]!;
+      const interval = lo === null || hi === null ? NONE : `${quantity(lo, figure.unit)} to ${quantity(hi, figure.unit)}`;
+      return [h("span", { class: "unbroken" }, figure.label), quantity(value, figure.unit), interval, h("div", { class: "narrow" }, rankWords(point?.ranks[figure.key], cell.system)), h("div", { class: "wide muted" }, figure.about)];
+    });
+  if (rows.length === 0) return null;
+  const of = cell.valid_runs > 0 ? many(cell.valid_runs, "valid run") : `${many(cell.invalid_runs, "invalid run")}: not for quoting`;
+  return [
+    h("h3", null, "Figures of ", of),
+    plainTable("Figures of the cell", ["figure", { label: "value", numeric: true }, { label: "95 % interval", numeric: true }, "rank at this point", "what it is"], rows),
+  ];
+}
+
+function runsOfCell(context: Context, index: number): Child {
+  const mine = context.result.records.map((run, at) => ({ run, at })).filter(({ run }) => run.cell === index);
+  if (mine.length === 0) return null;
+  const rows = mine.map(({ run, at }): Child[] => [
+    link(`run ${run.repeat}`, () => context.state.set("run", String(at))),
+    statusBadge(verdictOf(run)),
+    run.p50 === null ? NONE : quantity(run.p50, "ns"),
+    run.p99 === null ? NONE : quantity(run.p99, "ns"),
+    quantity(run.delivered_per_s, "per_s"),
+    run.delivered_ratio === null ? NONE : quantity(run.delivered_ratio, "share"),
+    run.lost.toLocaleString("en"),
+    clean(run.started.slice(0, 19).replace("T", " "), 40),
+  ]);
+  const number = (label: string) => ({ label, numeric: true as const });
+  return [
+    h("h3", null, "Runs"),
+    plainTable("Runs of the cell", ["run", "verdict", number("latency p50"), number("latency p99"), number("delivered"), number("of expected"), number("lost"), "started (UTC)"], rows),
+  ];
+}

@@ -1,0 +1,132 @@
+import type { Context, Section } from "../context";
+import { link } from "../controls";
+import { h, type Child } from "../dom";
+import type { Finding, Point, Result, System } from "../model";
+import { plainTable } from "../table";
+import { clean, many } from "../text";
+import { badge, dot, findingBadge } from "../words";
+import { machine } from "./machine";
+
+const ABOUT: Record<Finding["about"], string> = { latency: "Latency", throughput: "Throughput", cost: "Cost", validity: "Can it be quoted?" };
+
+/** Question, answer, what was measured, and whether it is real. */
+export const opening: Section = {
+  id: "answer",
+  title: "Answer",
+  render(context) {
+    const { result } = context;
+    return h(
+      "div",
+      { class: "opening" },
+      result.quick ? quick() : null,
+      h("div", { class: "lead" }, h("p", { class: "question" }, clean(result.question, 600)), findings(result)),
+      h("div", { class: "aside" }, verdicts(context), machine(result)),
+      h(
+        "div",
+        { class: "measured" },
+        h("h3", null, "What was measured"),
+        result.constants === "" ? null : h("p", null, clean(result.constants, 800)),
+        standings(context),
+        notes(result),
+      ),
+    );
+  },
+};
+
+function quick(): HTMLElement {
+  return h(
+    "p",
+    { class: "warning", role: "note" },
+    badge("quick", "warn", "!"),
+    h("span", null, "This study was cut down (", h("code", null, "--quick"), "): fewer repeats or shorter windows than it asks for. It shows that everything works; its figures are not for quoting."),
+  );
+}
+
+function findings(result: Result): HTMLElement {
+  if (result.findings.length === 0) return h("p", { class: "muted" }, "The records support no statement yet.");
+  return h(
+    "dl",
+    { class: "findings" },
+    result.findings.map((finding) => h("div", null, h("dt", null, ABOUT[finding.about], findingBadge(finding.outcome)), h("dd", null, clean(finding.text, 800)))),
+  );
+}
+
+/** How many runs may be quoted, and why the others may not. */
+function verdicts(context: Context): HTMLElement {
+  const { result, state } = context;
+  const { valid, invalid, failed, missing } = result.runs;
+  const counts: [string, number][] = [["valid", valid], ["invalid", invalid], ["failed", failed], ["missing", missing]];
+  const there = counts.filter(([, count]) => count > 0);
+  const show = (key: string, value: string) => (): void => {
+    for (const filter of ["text", "system", "verdict", "reason"]) state.set(`runs.${filter}`, "");
+    state.set(key, value);
+    state.set("at", "");
+    state.set("at", "runs");
+  };
+  const reasons = new Map<string, number>();
+  for (const run of result.records) for (const reason of run.reasons) reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+  const ordered = [...reasons].sort((a, b) => b[1] - a[1]);
+  return h(
+    "div",
+    { class: "verdicts" },
+    h("h3", null, "Runs"),
+    h("div", { class: "bar", "aria-hidden": "true" }, there.map(([word, count]) => h("span", { class: word, style: `flex-grow:${count}` }))),
+    h(
+      "p",
+      { class: "counts" },
+      there.map(([word, count]) => h("span", { class: word }, word === "missing" ? `${count.toLocaleString("en")} ${word}` : link(`${count.toLocaleString("en")} ${word}`, show("runs.verdict", word)))),
+    ),
+    ordered.length === 0 ? null : h("ul", { class: "reasons" }, ordered.map(([reason, count]) => h("li", null, link(clean(reason), show("runs.reason", reason)), ` ${many(count, "run")}`))),
+  );
+}
+
+/** A question that points are ranked by. */
+const QUESTIONS: { head: string; figure: string; asked: (point: Point) => boolean }[] = [
+  { head: "lowest latency p50", figure: "latency_p50_ns", asked: (point) => !point.unthrottled },
+  { head: "most delivered at max", figure: "delivered_per_s", asked: (point) => point.unthrottled },
+  { head: "least CPU per message", figure: "cpu_ns_per_message", asked: () => true },
+];
+
+/** The systems, and at how many points each is best. */
+function standings(context: Context): HTMLElement {
+  const { result } = context;
+  const competing = result.systems.filter((system) => system.kind !== "reference");
+  const questions = competing.length < 2 ? [] : QUESTIONS.map((question) => ({ ...question, points: result.points.filter((point) => question.asked(point) && point.ranks[question.figure] !== undefined) })).filter((question) => question.points.length > 0);
+  const rows = result.systems.map((system): Child[] => [
+    h("span", { class: "system" }, dot(context.page, system.name), clean(system.name, 60), system.kind === "reference" ? h("span", { class: "small" }, " reference") : null),
+    versions(system),
+    valid(result, system),
+    ...questions.map(({ points, figure }) => (system.kind === "reference" ? "" : won(points, figure, system.name))),
+  ]);
+  const heads = ["system", "version", { label: "valid cells", numeric: true as const }, ...questions.map(({ head }) => head)];
+  return plainTable("Systems, and at how many points each is best", heads, rows);
+}
+
+function versions(system: System): string {
+  const parts = Object.entries(system.versions).filter(([what]) => what !== "pubmark");
+  return parts.length === 0 ? "–" : parts.map(([what, version]) => `${clean(what, 30)} ${clean(String(version), 40)}`).join(", ");
+}
+
+function valid(result: Result, system: System): string {
+  const cells = result.cells.filter((cell) => cell.system === system.name && cell.status !== "skipped");
+  return `${cells.filter((cell) => cell.status === "valid").length} of ${cells.length}`;
+}
+
+function won(points: Point[], figure: string, system: string): Child {
+  let wins = 0;
+  let ties = 0;
+  for (const point of points) {
+    const rank = point.ranks[figure];
+    if (!rank?.systems.includes(system)) continue;
+    if (rank.kind === "winner") wins += 1;
+    if (rank.kind === "tie") ties += 1;
+  }
+  const of = ` of ${points.length}`;
+  if (wins === 0 && ties === 0) return h("span", { class: "muted" }, `0${of}`);
+  return [h("strong", null, String(wins)), of, ties === 0 ? "" : h("span", { class: "muted" }, `, ${ties} tied`)];
+}
+
+function notes(result: Result): Child {
+  if (result.notes.length === 0) return null;
+  return h("ul", { class: "notes", "aria-label": "Notes" }, result.notes.map((note) => h("li", null, clean(note, 600))));
+}

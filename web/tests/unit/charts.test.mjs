@@ -1,0 +1,214 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { source } from "./source.mjs";
+
+const { knee } = await source("charts/knee");
+const { scale, spansDecades, withMargin, nines, ninesLabel } = await source("charts/scale");
+const { slices, loadAxes, amount, points } = await source("charts/slicing");
+const { csv, csvField } = await source("charts/table");
+const { label } = await source("charts/clean");
+const { square, mapAxes, squareWords, marginWords } = await source("charts/winners");
+const { receivers } = await source("charts/receivers");
+const { tick } = await source("charts/axes");
+const { fileName } = await source("charts/export");
+
+const at = (load, more = {}) => ({ load, valid: true, ratio: 1, p99: 100, ...more });
+
+test("the knee is the highest load before the first that fails, not the highest that holds", () => {
+  const found = knee([at(4000), at(1000), at(2000, { p99: 5000 }), at(500)], null);
+  assert.equal(found.load, 1000);
+  assert.equal(found.bound, 1000);
+  assert.deepEqual(found.stop, { load: 2000, why: "late" });
+});
+
+test("each way to miss the knee has its word", () => {
+  assert.equal(knee([at(1), at(2, { valid: false })], null).stop.why, "not valid");
+  assert.equal(knee([at(1), at(2, { ratio: 0.9989 })], null).stop.why, "lossy");
+  assert.equal(knee([at(1), at(2, { p99: null })], null).stop.why, "not measured");
+  assert.equal(knee([at(1), at(2, { ratio: 0.999, p99: 1000 })], null).stop, null);
+});
+
+test("a bound that is given counts for the lowest load too", () => {
+  const found = knee([at(1), at(2)], 99);
+  assert.equal(found.load, null);
+  assert.deepEqual(found.stop, { load: 1, why: "late" });
+});
+
+test("without a p99 at the lowest load nothing is said to be sustained", () => {
+  assert.equal(knee([at(1, { p99: null }), at(2)], null).load, null);
+  assert.equal(knee([], null).load, null);
+});
+
+test("an axis holds all its values, and its ticks are where its ends are", () => {
+  for (const values of [[1, 9], [0.003, 7000], [5, 5], [0], [], [1e-9, 1e9], [999.9999, 1000.0001]]) {
+    for (const log of [false, true]) {
+      const axis = scale(values, log);
+      assert.ok(axis.max > axis.min, `${values} ${log}`);
+      for (const value of values.filter((value) => !log || value > 0)) {
+        assert.ok(value >= axis.min * (1 - 1e-9) && value <= axis.max * (1 + 1e-9), `${value} in ${axis.min} to ${axis.max}`);
+      }
+      assert.ok(axis.ticks.length <= 24, `${axis.ticks.length} ticks`);
+      for (const tick of axis.ticks) assert.ok(tick >= axis.min && tick <= axis.max);
+    }
+  }
+});
+
+test("a linear axis begins at zero and has round ticks", () => {
+  assert.deepEqual(scale([130, 470], false).ticks, [0, 100, 200, 300, 400, 500]);
+  assert.deepEqual(scale([0.1, 0.3], false).ticks, [0, 0.1, 0.2, 0.3]);
+});
+
+test("a logarithmic axis of two decades is labelled at 1, 2 and 5", () => {
+  assert.deepEqual(scale([12, 480], true).ticks, [10, 20, 50, 100, 200, 500]);
+});
+
+test("zero and less have no place on a logarithmic axis and do not stretch it", () => {
+  const axis = scale([0, -5, 20, 40], true);
+  assert.equal(axis.min, 20);
+});
+
+test("values that span a decade and a half ask for a logarithmic axis", () => {
+  assert.equal(spansDecades([1, 31]), false);
+  assert.equal(spansDecades([1, 32]), true);
+  assert.equal(spansDecades([0, 5]), false);
+});
+
+test("a margin makes room at both ends, on either kind of axis", () => {
+  const axis = withMargin(scale([10, 1000], true), 10, 1000);
+  assert.ok(axis.min < 10 && axis.max > 1000);
+  const single = withMargin(scale([5], false), 5, 5);
+  assert.ok(single.min < 5 && single.max > 5);
+});
+
+test("nines have the same room each", () => {
+  assert.equal(nines(0), 0);
+  assert.ok(Math.abs(nines(0.999) - 3) < 1e-9);
+  assert.deepEqual([0, nines(0.5), 1, 2, 3, 5].map(ninesLabel), ["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.999 %"]);
+});
+
+const axis = (name, values, numeric = true) => ({ name, label: name, numeric, values: values.map((value) => ({ value, label: String(value) })) });
+const cell = (axes, more = {}) => ({ axes, system: axes.system ?? "a", status: "valid", figures: {}, pattern: "pairs", point: 0, ...more });
+const chosen = (state) => (name) => state[name] ?? "";
+
+test("a slice takes the value with the most to show, the middle one of several", () => {
+  const axes = [axis("payload", [1, 2, 3])];
+  const cells = [1, 2, 3].map((payload) => cell({ payload }));
+  assert.equal(slices(cells, axes, new Set(), chosen({}), () => 1).slices[0].chosen, "2");
+  const use = ({ axes }) => (axes.payload === 3 ? 2 : 1);
+  assert.equal(slices(cells, axes, new Set(), chosen({}), use).slices[0].chosen, "3");
+});
+
+test("what was chosen counts, unless it is not there", () => {
+  const axes = [axis("payload", [1, 2])];
+  const cells = [1, 2].map((payload) => cell({ payload }));
+  assert.equal(slices(cells, axes, new Set(), chosen({ payload: "1" }), () => 1).cells.length, 1);
+  assert.equal(slices(cells, axes, new Set(), chosen({ payload: "77" }), () => 1).slices[0].chosen, "1");
+});
+
+test("the part is chosen first, and only the axes of that part are asked for", () => {
+  const axes = [axis("pairs", [10, 20]), axis("subscribers", [1, 2]), axis("part", ["x", "y"], false)];
+  const cells = [cell({ part: "x", pairs: 10 }), cell({ part: "x", pairs: 20 }), cell({ part: "y", subscribers: 1 }), cell({ part: "y", subscribers: 2 })];
+  const found = slices(cells, axes, new Set(), chosen({ part: "y" }), () => 1);
+  assert.deepEqual(found.slices.map(({ axis }) => axis.name), ["part", "subscribers"]);
+  assert.equal(found.cells.length, 1);
+});
+
+test("an axis that the chart uses is not cut", () => {
+  const axes = [axis("payload", [1, 2])];
+  const cells = [1, 2].map((payload) => cell({ payload }));
+  assert.equal(slices(cells, axes, new Set(["payload"]), chosen({}), () => 1).cells.length, 2);
+});
+
+test("the horizontal axis is the one that raises the load; `max` is no number", () => {
+  const axes = [axis("payload", ["1KiB", "2KiB"]), axis("pairs", [1, 2]), axis("rate", [1000, "max"])];
+  const cells = ["1KiB", "2KiB"].flatMap((payload) => [1, 2].flatMap((pairs) => [1000, "max"].map((rate) => cell({ payload, pairs, rate }))));
+  assert.deepEqual(loadAxes(cells, axes).map(({ name }) => name), ["pairs", "payload"]);
+  assert.deepEqual(points(axes[0], cells).map(({ amount }) => amount), [1024, 2048]);
+});
+
+test("sizes and times come to numbers, other words to nothing", () => {
+  assert.equal(amount("32KiB"), 32768);
+  assert.equal(amount("1KB"), 1000);
+  assert.equal(amount("5ms"), 5e6);
+  assert.equal(amount("1.5 s"), 1.5e9);
+  for (const word of ["max", "", "5 constructor", "-3", "1e400x", true, undefined]) assert.equal(amount(word), null, String(word));
+});
+
+test("a table as CSV keeps its shape and runs no formula", () => {
+  assert.equal(csvField('=HYPERLINK("x")'), '"\'=HYPERLINK(""x"")"');
+  for (const start of ["+", "-", "@", "\t"]) assert.match(csvField(`${start}1`), /^'/);
+  const text = csv({ columns: ["a", "b"], rows: [["x,\ny", { text: "5 µs", value: 5000, unit: "ns" }], ["z", { text: "–", value: null, unit: "ns" }]] });
+  assert.equal(text, 'a,"b, ns"\r\n"x,\ny",5000\r\nz,\r\n');
+});
+
+test("a label shows no control and no turning characters, and is cut", () => {
+  assert.equal(label("a\u202eb\u0000c"), "a\ufffdb\ufffdc");
+  assert.equal([...label("😀".repeat(1e6))].length, 40);
+  assert.equal(label("</script>"), "</script>");
+});
+
+test("file names are letters, digits and hyphens, never empty", () => {
+  assert.equal(fileName("../../etc/passwd", "load"), "etc-passwd-load");
+  assert.equal(fileName("\u0000", "…"), "chart");
+});
+
+test("ticks carry no idle zeros and lose no others", () => {
+  assert.deepEqual([1e7, 2.5e7, 1e9, 100].map((ns) => tick(ns, "ns")), ["10 ms", "25 ms", "1 s", "100 ns"]);
+  assert.equal(tick(0.05, "cores"), "0.05");
+  assert.equal(tick(200_000, "per_s"), "200k/s");
+});
+
+const figure = { key: "latency_p50_ns", label: "latency p50", unit: "ns", better: "lower", about: "" };
+const valid = (system, value) => cell({ system }, { figures: { latency_p50_ns: [value, null, null] } });
+const study = (cells, ranks) => ({
+  systems: [{ name: "a", kind: "broker" }, { name: "b", kind: "broker" }, { name: "kernel", kind: "reference" }],
+  cells, points: [{ axes: {}, label: "", cells: cells.map((_, i) => i), floor: null, ranks }],
+});
+
+test("a winner's margin is to the best valid competitor, not to the floor", () => {
+  const ranks = { latency_p50_ns: { kind: "winner", systems: ["a"], why: null } };
+  const found = square(study([valid("a", 100), valid("b", 150), valid("kernel", 10)], ranks), 0, figure);
+  assert.equal(found.margin, 0.5);
+  const alone = square(study([valid("a", 100), { ...valid("b", 150), status: "invalid" }], ranks), 0, figure);
+  assert.equal(alone.margin, null);
+});
+
+test("a square without a rank says why, and is never a winner", () => {
+  const none = (status, more = {}) => square(study([cell({ system: "a" }, { status, ...more }), valid("kernel", 1)], {}), 0, figure);
+  assert.equal(none("invalid").kind, "invalid");
+  assert.equal(none("failed").kind, "failed");
+  assert.equal(none("missing").kind, "missing");
+  assert.match(squareWords(none("skipped", { skipped: "too large" })), /skipped: too large/);
+  assert.equal(none("valid").kind, "none");
+});
+
+test("undecided is said where somebody has a figure; where nobody has, the reason is", () => {
+  const ranks = { latency_p50_ns: { kind: "undecided", systems: [], why: "fewer than two" } };
+  const invalid = { ...valid("b", 150), status: "invalid" };
+  assert.equal(square(study([valid("a", 100), invalid], ranks), 0, figure).kind, "undecided");
+  assert.equal(square(study([{ ...invalid, system: "a" }, invalid, valid("kernel", 10)], ranks), 0, figure).kind, "invalid");
+});
+
+test("the map lies over payload and subscribers where both vary", () => {
+  const axes = [axis("rate", [1, 2, 3]), axis("payload", ["1KiB", "2KiB"]), axis("subscribers", [1, 2])];
+  const cells = [1, 2, 3].flatMap((rate) => ["1KiB", "2KiB"].flatMap((payload) => [1, 2].map((subscribers) => cell({ rate, payload, subscribers }))));
+  const names = ({ x, y }) => [x?.name, y?.name];
+  assert.deepEqual(names(mapAxes(cells, axes, "", "")), ["payload", "subscribers"]);
+  assert.deepEqual(names(mapAxes(cells, axes, "rate", "")), ["rate", "payload"]);
+  assert.deepEqual(names(mapAxes(cells, axes, "", "payload")), ["subscribers", "payload"]);
+  assert.deepEqual(names(mapAxes(cells, axes, "rate", "rate")), ["rate", "payload"]);
+  assert.deepEqual(names(mapAxes(cells.slice(0, 1), axes, "", "")), [undefined, undefined]);
+});
+
+test("margins never round to nothing", () => {
+  assert.deepEqual([0.001, 0.12, 1, 2.44].map(marginWords), ["<1 %", "12 %", "2.0×", "3.4×"]);
+});
+
+test("receivers of a message: by pattern, by axis, else by what arrived", () => {
+  const fan = cell({ subscribers: 8 }, { pattern: "fan-out" });
+  assert.equal(receivers(cell({}, { pattern: "fan-in" }), []), 1);
+  assert.equal(receivers(fan, []), 8);
+  const seen = (delivered, ratio) => cell({}, { pattern: "tree", figures: { delivered_per_s: [delivered], delivered_ratio: [ratio], sent_per_s: [100] } });
+  assert.equal(receivers(seen(10, 0.1), [seen(10, 0.1), seen(395, 1)]), 4);
+  assert.equal(receivers(cell({}, { pattern: "tree" }), []), null);
+});
