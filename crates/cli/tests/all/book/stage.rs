@@ -24,6 +24,8 @@ pub enum Instead {
     Show,
     /// Its arguments are read: `--help` behind them.
     Read,
+    /// It is run, with these words more.
+    Part(&'static [&'static str]),
 }
 
 /// A kind of command that is not run, and why.
@@ -41,6 +43,11 @@ pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["run", "multi-publisher"], instead: Instead::Plan, why: "a day; brokers in Java" },
     Exception { words: &["run", "faults"], instead: Instead::Plan, why: "hours; needs the proxy that Go builds" },
     Exception { words: &["run", "durability"], instead: Instead::Plan, why: "hours; needs the proxy that Go builds" },
+    Exception {
+        words: &["run", "quickstart"],
+        instead: Instead::Part(&["--only", "system=kernel,zeromq", "--only", "transport=inproc,tcp"]),
+        why: "72 runs; other tests make them",
+    },
     Exception { words: &["systems", "--install"], instead: Instead::Show, why: "changes the machine; downloads" },
     Exception { words: &["calibrate"], instead: Instead::Read, why: "a minute; tests of its own run it" },
     Exception { words: &["agent-check", "node"], instead: Instead::Read, why: "the reader's own agent" },
@@ -104,15 +111,19 @@ impl Stage {
         let words = &typed.words[1..];
         let known = help_flags(words.first().map_or("", String::as_str));
         let exception = EXCEPTIONS.iter().position(|one| one.words.iter().all(|word| words.iter().any(|w| w == word)));
+        let mut words = words.to_vec();
         if let Some(index) = exception {
             self.used[index].fetch_add(1, Ordering::Relaxed);
-            return instead(place, words, EXCEPTIONS[index].instead);
+            match EXCEPTIONS[index].instead {
+                Instead::Part(more) => words.extend(more.iter().map(|word| (*word).to_owned())),
+                other => return instead(place, &words, other),
+            }
         }
-        let subcommand = words.first().map_or("", String::as_str);
+        let subcommand = typed.words.get(1).map_or("", String::as_str);
         let (words, peer) = match subcommand {
-            "bench" => attached(place, shortened(words)),
-            "run" => (shortened(words), None),
-            _ => (words.to_vec(), None),
+            "bench" => attached(place, shortened(&words)),
+            "run" => (shortened(&words), None),
+            _ => (words, None),
         };
         if subcommand == "bench" && !words.iter().any(|word| word == "--out") {
             let new = self.done.lock().unwrap().insert(words.clone());
@@ -183,7 +194,7 @@ fn instead(place: &Place, words: &[String], what: Instead) -> Result<(), String>
             words.retain(|word| *word != "--install" && *word != "--resume");
             words.push("--dry-run");
         }
-        Instead::Show => words.retain(|word| *word != "--install"),
+        Instead::Show | Instead::Part(_) => words.retain(|word| *word != "--install"),
         // Behind the command of an agent all words are the agent's own.
         Instead::Read => words.insert(if words[0] == "agent-check" { 1 } else { words.len() }, "--help"),
     }
@@ -195,7 +206,7 @@ fn instead(place: &Place, words: &[String], what: Instead) -> Result<(), String>
 fn attached(place: &Place, mut words: Vec<String>) -> (Vec<String>, Option<Peer>) {
     let target = words.get(1).cloned().unwrap_or_default();
     let Some((scheme, _)) = target.split_once("://") else { return (words, None) };
-    assert!(target.parse::<Endpoint>().is_ok(), "{target} is no endpoint");
+    assert!(Endpoint::parse(&target).is_ok(), "{target} is no endpoint");
     if !["mqtt", "nats", "redis"].contains(&scheme) {
         words.push("--help".into());
         return (words, None);
