@@ -79,7 +79,7 @@ impl Calibrator<'_> {
         let place = Place { repeat: 1, position: self.position };
         self.position += 1;
         let mut stage =
-            Stage { agent: &agent, logs: self.scratch.path(), interrupt: self.interrupt, progress: &mut |_, _| {} };
+            Stage { agent: &agent, logs: self.scratch.path(), interrupt: self.interrupt, news: &mut |_| {} };
         make(&cell, system, place, &mut stage)
     }
 }

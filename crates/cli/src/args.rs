@@ -82,7 +82,8 @@ Examples:
   pubmark run quickstart
   pubmark run brokerless --quick
   pubmark run my/study.toml --only system=zeromq,nng --set payload=64B --repeats 5
-  pubmark run brokerless --out results/overnight --resume")]
+  pubmark run brokerless --out results/overnight --resume
+  pubmark run brokerless --watch --metrics 9464")]
 pub struct RunArgs {
     /// A study's name (see `pubmark studies`), a study file, or a folder with a study.toml.
     pub study: String,
@@ -116,6 +117,32 @@ pub struct RunArgs {
     /// Plan only: print the cells and how long they will take.
     #[arg(long)]
     pub dry_run: bool,
+    /// Serve the report live on 127.0.0.1, at any free port unless one is given. What it shows
+    /// is made between runs, so that it takes nothing from a measurement; with a terminal it
+    /// stays after the last run, until Ctrl-C.
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
+    pub watch: Option<u16>,
+    /// Who may look on.
+    #[command(flatten)]
+    pub serving: ServingArgs,
+}
+
+/// What `run` and `bench` serve while they run.
+#[derive(Args)]
+pub struct ServingArgs {
+    /// Serve metrics for Prometheus at http://ADDR/metrics while it runs: a port of 127.0.0.1
+    /// (0 for any that is free), or ADDRESS:PORT. There is no password: at an address that is not
+    /// loopback, whoever reaches it reads them.
+    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
+    pub metrics: Option<SocketAddr>,
+}
+
+/// `9464` or `127.0.0.1:9464`.
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+    text.parse().map_err(|_| "write PORT or ADDRESS:PORT, such as 9464 or 127.0.0.1:9464".into())
 }
 
 /// `pubmark bench`
@@ -197,6 +224,9 @@ pub struct BenchArgs {
     /// Print one JSON object: cell, runs, summary.
     #[arg(long)]
     pub json: bool,
+    /// Who may look on.
+    #[command(flatten)]
+    pub serving: ServingArgs,
 }
 
 /// `pubmark systems`

@@ -6,6 +6,7 @@ mod commands;
 mod failure;
 mod output;
 mod progress;
+mod serve;
 
 use clap::Parser;
 use std::process::ExitCode;

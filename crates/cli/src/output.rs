@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 /// Whether colours are wanted there: a terminal, and no NO_COLOR.
-fn colours(terminal: bool) -> bool {
+pub fn colours(terminal: bool) -> bool {
     terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 

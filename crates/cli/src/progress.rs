@@ -1,57 +1,91 @@
-//! What is happening, on standard error: a live line on a terminal, a plain
-//! line a run elsewhere.
+//! What is happening, on standard error: a live table on a terminal, a plain
+//! line a run elsewhere. What it knows is shared with the metrics and the live
+//! report.
+
+pub mod board;
+pub mod estimate;
+mod screen;
+pub mod table;
 
 use crate::output::note;
-use indicatif::{ProgressBar, ProgressStyle};
+use board::Board;
 use pubmark_model::cell::Cell;
 use pubmark_model::record::RunRecord;
 use pubmark_report::text::{clean, count, time};
-use pubmark_study::conduct::Observer;
+use pubmark_study::conduct::{Course, Observer};
+use pubmark_study::machine;
+use pubmark_study::run::live::News;
+use screen::Screen;
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How the study stands, for every thread that shows it. The coordinator
+/// writes it a few times a second; who reads it must not keep it.
+#[derive(Default)]
+pub struct Shared(Mutex<Board>);
+
+impl Shared {
+    /// The board.
+    pub fn lock(&self) -> MutexGuard<'_, Board> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How much is said.
+#[derive(Clone, Copy)]
+pub struct Manner {
+    /// Nothing.
+    pub quiet: bool,
+    /// Each run, with each reason against it.
+    pub verbose: bool,
+}
 
 /// Shows a study as it goes by.
 pub struct Progress {
-    bar: Option<ProgressBar>,
-    quiet: bool,
-    verbose: bool,
+    shared: Arc<Shared>,
+    interrupt: Arc<AtomicBool>,
+    manner: Manner,
+    live: bool,
+    screen: Option<Screen>,
     runs: usize,
     label: String,
-    invalid: usize,
+    between: Box<dyn FnMut()>,
 }
 
 impl Progress {
     /// A display that suits standard error.
-    pub fn new(quiet: bool, verbose: bool) -> Progress {
-        let live = !quiet && std::io::stderr().is_terminal();
-        let bar = live.then(|| {
-            let bar = ProgressBar::new(0);
-            // A bar without a template that parses is still a bar.
-            let style = ProgressStyle::with_template("{bar:24} {pos}/{len} runs, {eta} left  {wide_msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar.enable_steady_tick(Duration::from_millis(250));
-            bar
-        });
-        Progress { bar, quiet, verbose, runs: 0, label: String::new(), invalid: 0 }
-    }
-
-    /// Takes the display off the screen.
-    pub fn finish(&self) {
-        self.bar.iter().for_each(ProgressBar::finish_and_clear);
-    }
-
-    fn say(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(line),
-            None if self.quiet => {}
-            None => note(line),
+    pub fn new(manner: Manner, shared: Arc<Shared>, interrupt: Arc<AtomicBool>) -> Progress {
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Progress {
+            shared,
+            interrupt,
+            manner,
+            live: !manner.quiet && !dumb && std::io::stderr().is_terminal(),
+            screen: None,
+            runs: 0,
+            label: String::new(),
+            between: Box::new(|| {}),
         }
     }
 
-    fn show(&self, rest: &str) {
-        let invalid = if self.invalid > 0 { format!("  [{} not valid]", self.invalid) } else { String::new() };
-        if let Some(bar) = &self.bar {
-            bar.set_message(format!("{}{rest}{invalid}", self.label));
+    /// Has something done between runs, where it takes nothing from a
+    /// measurement: before the first one, and whenever a record is on the disk.
+    pub fn between_runs(&mut self, act: impl FnMut() + 'static) {
+        self.between = Box::new(act);
+    }
+
+    /// Takes the display off the screen.
+    pub fn finish(&mut self) {
+        self.screen = None;
+        self.shared.lock().end();
+    }
+
+    fn say(&self, line: &str) {
+        match &self.screen {
+            Some(screen) => screen.say(line),
+            None if self.manner.quiet => {}
+            None => note(line),
         }
     }
 }
@@ -75,40 +109,41 @@ pub fn line(record: &RunRecord) -> String {
 }
 
 impl Observer for Progress {
-    fn begin(&mut self, runs: usize, done: usize) {
-        self.runs = runs;
-        if let Some(bar) = &self.bar {
-            bar.set_length(runs as u64);
-            bar.set_position(done as u64);
-            bar.reset_eta();
+    fn begin(&mut self, course: &Course<'_>) {
+        self.runs = course.order.len();
+        self.shared.lock().begin(course);
+        if self.live {
+            self.screen = Screen::start(self.shared.clone(), self.interrupt.clone());
         }
+        let done = course.order.iter().filter(|run| course.done.contains(run)).count();
         if done > 0 {
-            self.say(&format!("{done} of {runs} runs are done already"));
+            self.say(&format!("{done} of {} runs are done already", self.runs));
         }
+        (self.between)();
     }
 
     fn run_begins(&mut self, cell: &Cell, repeat: u32, number: usize) {
         self.label = format!("{} #{repeat}", cell.label());
-        let _ = number;
-        self.show("");
+        self.shared.lock().run_begins(number, repeat, machine::now());
     }
 
-    fn progress(&mut self, sent: u64, received: u64) {
-        self.show(&format!("  {} sent, {} received", count(sent as f64), count(received as f64)));
+    fn news(&mut self, news: News) {
+        self.shared.lock().news(news);
     }
 
     fn run_ends(&mut self, record: &RunRecord) {
-        self.invalid += usize::from(!record.verdict.valid);
+        let said = line(record);
+        self.shared.lock().run_ends(record, &said, machine::now());
         let number = record.position + 1;
-        if self.bar.is_none() || self.verbose || record.error.is_some() {
+        if self.screen.is_none() || self.manner.verbose || record.error.is_some() {
             let width = self.runs.to_string().len();
-            self.say(&format!("[{number:>width$}/{}] {}: {}", self.runs, self.label, line(record)));
+            self.say(&format!("[{number:>width$}/{}] {}: {said}", self.runs, self.label));
         }
-        if self.verbose {
+        if self.manner.verbose {
             for finding in &record.verdict.reasons {
                 self.say(&format!("    {}: {}", finding.reason, finding.evidence));
             }
         }
-        self.bar.iter().for_each(|bar| bar.inc(1));
+        (self.between)();
     }
 }

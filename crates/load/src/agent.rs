@@ -435,7 +435,10 @@ impl<W: Write> Agent<W> {
         let mut progress = Progress::default();
         for (role, counter) in &troupe.counters {
             match role {
-                Role::Publisher | Role::Requester => progress.sent += counter.get(),
+                Role::Publisher | Role::Requester => {
+                    progress.sent += counter.get();
+                    progress.own_lag_max_ns = progress.own_lag_max_ns.max(counter.take_lag());
+                }
                 Role::Subscriber | Role::Replier => progress.received += counter.get(),
             }
         }

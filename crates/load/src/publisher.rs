@@ -83,6 +83,10 @@ pub struct SendRecorder {
     sent_slices: Vec<u64>,
     send_lag: Option<Histogram>,
     own_lag: Option<Histogram>,
+    /// Messages sent, warm-up included.
+    sent: u64,
+    /// The greatest own lag since it was taken, ns.
+    own_lag_max_ns: Option<Ns>,
 }
 
 impl SendRecorder {
@@ -97,7 +101,20 @@ impl SendRecorder {
             sent_slices: vec![0; window.slices],
             send_lag: lag(),
             own_lag: lag(),
+            sent: 0,
+            own_lag_max_ns: None,
         }
+    }
+
+    /// Messages sent, warm-up included.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// The greatest part of a send's lag that the generator itself caused
+    /// since this was asked last, ns. The display has no other use for it.
+    pub fn take_own_lag_max(&mut self) -> Option<Ns> {
+        self.own_lag_max_ns.take()
     }
 
     /// First and last send within the window, ns.
@@ -219,6 +236,11 @@ impl Outgoing {
     /// The message was accepted: offered at `began`, and the call returned at `ended`.
     #[inline]
     pub fn accepted(&mut self, recorder: &mut SendRecorder, began: Ns, ended: Ns) {
+        recorder.sent += 1;
+        let own_lag_ns = began.saturating_sub(self.intended_ns.max(self.free_ns));
+        if recorder.own_lag.is_some() {
+            recorder.own_lag_max_ns = recorder.own_lag_max_ns.max(Some(own_lag_ns));
+        }
         if self.intended_ns >= recorder.slicer.window().from_ns {
             self.first.get_or_insert(self.sequence);
             self.end = self.sequence + 1;
@@ -231,7 +253,7 @@ impl Outgoing {
                 lag.record(began.saturating_sub(self.intended_ns));
             }
             if let Some(lag) = &mut recorder.own_lag {
-                lag.record(began.saturating_sub(self.intended_ns.max(self.free_ns)));
+                lag.record(own_lag_ns);
             }
         }
         if let Some(slice) = recorder.slicer.slice(began) {
@@ -414,6 +436,12 @@ impl Publisher {
     #[inline]
     pub fn sent(&self) -> u64 {
         self.outgoing.sent()
+    }
+
+    /// See [`SendRecorder::take_own_lag_max`].
+    #[inline]
+    pub fn take_own_lag_max(&mut self) -> Option<Ns> {
+        self.recorder.take_own_lag_max()
     }
 
     /// How far it has come, and what was recorded on the way.

@@ -91,21 +91,41 @@ pub enum Report {
     Failed(String),
 }
 
-/// A counter for the live display, written by one thread.
+/// What the live display is told, written by one thread. Neither side waits
+/// for the other: a lag that is told while the last one is taken may be lost
+/// to the display, which is no record.
 #[derive(Default)]
 #[repr(align(64))]
-pub struct Counter(AtomicU64);
+pub struct Counter {
+    count: AtomicU64,
+    /// One more than the greatest lag since it was taken, ns; 0 where there was none.
+    lag: AtomicU64,
+}
 
 impl Counter {
     /// The count so far.
     pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.count.load(Ordering::Relaxed)
     }
 
     /// Sets it.
     #[inline]
     pub fn set(&self, value: u64) {
-        self.0.store(value, Ordering::Relaxed);
+        self.count.store(value, Ordering::Relaxed);
+    }
+
+    /// Tells a lag, ns, if there is one.
+    #[inline]
+    pub fn lag(&self, lag_ns: Option<Ns>) {
+        let Some(lag_ns) = lag_ns else { return };
+        if lag_ns >= self.lag.load(Ordering::Relaxed) {
+            self.lag.store(lag_ns.saturating_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// The greatest lag that was told since this was asked last, ns.
+    pub fn take_lag(&self) -> Option<Ns> {
+        self.lag.swap(0, Ordering::Relaxed).checked_sub(1)
     }
 }
 
@@ -190,6 +210,7 @@ impl Player {
                             since_clock = 0;
                             now = clock::now();
                             self.counter.set(publisher.sent());
+                            self.counter.lag(publisher.take_own_lag_max());
                         }
                         publisher.accepted(began, now);
                     }
@@ -202,6 +223,7 @@ impl Player {
         }
         publisher.abandon();
         self.counter.set(publisher.sent());
+        self.counter.lag(publisher.take_own_lag_max());
         let _ = reports.send(Report::Sent(vec![publisher.total()]));
         while !control.stopped() {
             for _ in 0..copies {
@@ -314,6 +336,7 @@ impl Player {
                         publisher.accepted(now, now);
                         now = self.await_reply(&mut subscriber, control, now + workload.drain_ns)?;
                         self.counter.set(publisher.sent());
+                        self.counter.lag(publisher.take_own_lag_max());
                     }
                 },
             }

@@ -195,6 +195,11 @@ pub struct Progress {
     pub sent: u64,
     /// Messages received.
     pub received: u64,
+    /// The greatest part of a send's lag that the generator itself caused,
+    /// over the messages sent since the last `progress`, ns. None where
+    /// nothing was sent, or nothing was due (`max`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_lag_max_ns: Option<Ns>,
 }
 
 /// What one publisher sent.

@@ -57,6 +57,17 @@ pub(crate) const THRIFT: &str = "CPU/msg";
 /// The name of the column that shows half of a round trip.
 pub(crate) const HALF: &str = "½ p50";
 
+/// The name of the column that ranks systems at given rates.
+pub(crate) const MEDIAN: &str = "p50";
+/// The name of the column that ranks systems where there is no rate.
+pub(crate) const RATE: &str = "msg/s";
+
+/// The figure that ranks systems: the median latency at given rates, the
+/// delivered rate where there is none.
+pub(crate) fn headline(unthrottled: bool) -> Column {
+    if unthrottled { Column::Delivered } else { Column::LatencyP50 }
+}
+
 /// The name of the column with the latency from actual send time.
 pub(crate) const SERVICE: &str = "service p99";
 
@@ -75,7 +86,7 @@ pub(crate) fn tells_two_stories(result: &CellResult) -> bool {
 /// Columns for cells with a given rate.
 pub(crate) const LATENCY: &[Spec] = &[
     spec("system", Show::System, 0),
-    spec("p50", Show::Time(Column::LatencyP50), 0),
+    spec(MEDIAN, Show::Time(Column::LatencyP50), 0),
     spec(HALF, Show::HalfTime(Column::LatencyP50), 1),
     spec("p99", Show::Time(Column::LatencyP99), 0),
     spec(SERVICE, Show::Beside(Column::ServiceP99), 1),
@@ -102,7 +113,7 @@ pub(crate) const LATENCY: &[Spec] = &[
 /// Columns for cells with `rate = "max"`.
 pub(crate) const THROUGHPUT: &[Spec] = &[
     spec("system", Show::System, 0),
-    spec("msg/s", Show::Count(Column::Delivered), 0),
+    spec(RATE, Show::Count(Column::Delivered), 0),
     spec("delivered", Show::Percent(Column::DeliveredRatio), 0),
     spec("MB/s", Show::Megabytes(Column::DeliveredBytes), 1),
     spec("× floor", Show::Number(Column::FloorDelivered), 2),
@@ -196,9 +207,8 @@ pub(crate) fn verdict(result: &CellResult, point: &Point) -> (Mark, String) {
 
 fn rank(result: &CellResult, point: &Point) -> (Mark, &'static str) {
     let system = &result.cell.system;
-    let figure = if point.unthrottled { Column::Delivered } else { Column::LatencyP50 };
     match &point.best {
-        _ if result.quotable(figure).is_none() => (Mark::Plain, "undecided"),
+        _ if result.quotable(headline(point.unthrottled)).is_none() => (Mark::Plain, "undecided"),
         Ranking::Winner(name) if name == system => (Mark::Good, "winner"),
         Ranking::Tie(names) if names.contains(system) => (Mark::Plain, "tie"),
         Ranking::Undecided(Undecided::TooFew) => (Mark::Plain, "valid"),

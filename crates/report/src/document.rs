@@ -2,8 +2,11 @@
 //! of them shows.
 
 use crate::analysis::{CellResult, Status};
+use crate::bars::{self, Scale};
 use crate::claims::{ClaimResult, Outcome};
-use crate::columns::{HALF, LATENCY, NAME_CHARS, SERVICE, Spec, THRIFT, THROUGHPUT, tells_two_stories, verdict};
+use crate::columns::{
+    HALF, LATENCY, MEDIAN, NAME_CHARS, RATE, SERVICE, Spec, THRIFT, THROUGHPUT, headline, tells_two_stories, verdict,
+};
 use crate::notes;
 use crate::points::Point;
 use crate::report::Report;
@@ -47,6 +50,8 @@ pub(crate) struct Table {
     pub ends_in_prose: bool,
     /// Where to find the columns for which there is no room.
     pub whole: &'static str,
+    /// Bars that may stand beside a column, and which.
+    pub bars: Option<(Scale, usize)>,
 }
 
 /// A remark beneath a table.
@@ -86,6 +91,8 @@ pub(crate) struct Row {
     pub entries: Vec<Entry>,
     /// How it stands out.
     pub mark: Mark,
+    /// The value of its bar; a row that may not be quoted has none.
+    pub bar: Option<f64>,
 }
 
 /// An entry of a table.
@@ -196,7 +203,9 @@ fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: 
         expendable: spec.expendable,
     }));
     drop_empty(&mut heads, &mut groups);
+    let bars = bars(first.unthrottled, &heads, &groups);
     Some(Table {
+        bars,
         title: titled(report, title, first, varies),
         notes: legend(&heads, &groups)
             .into_iter()
@@ -218,7 +227,17 @@ fn row(result: &CellResult, point: &Point, axes: &[&String], specs: &[&Spec]) ->
         (show, Status::Missing | Status::Skipped | Status::Failed) if !show.is_text() => Entry::none(),
         (show, _) => show.entry(result, point),
     });
-    Row { entries: place.chain(shown).collect(), mark: verdict(result, point).0 }
+    let value = || result.figures.get(headline(point.unthrottled)).map(|estimate| estimate.value);
+    let bar = (result.status == Status::Valid).then(value).flatten();
+    Row { entries: place.chain(shown).collect(), mark: verdict(result, point).0, bar }
+}
+
+/// Bars of the figure that ranks the rows.
+fn bars(unthrottled: bool, heads: &[Head], groups: &[Vec<Row>]) -> Option<(Scale, usize)> {
+    let values = groups.iter().flatten().filter_map(|row| row.bar);
+    let scale = if unthrottled { bars::of_counts(RATE, values) } else { bars::of_times(MEDIAN, values) }?;
+    let beside = heads.iter().position(|head| head.name == scale.name)?;
+    Some((scale, beside))
 }
 
 /// A title with the axes that vary in the study and not in this table. That
@@ -300,6 +319,7 @@ fn claims(claims: &[ClaimResult]) -> Option<Table> {
             Outcome::Fails => Mark::Bad,
             Outcome::Undecided => Mark::Plain,
         },
+        bar: None,
     };
     Some(Table {
         title: "Claims".into(),
@@ -308,6 +328,7 @@ fn claims(claims: &[ClaimResult]) -> Option<Table> {
         notes: Vec::new(),
         ends_in_prose: true,
         whole: SUMMARY,
+        bars: None,
     })
 }
 

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod bars;
 mod claims;
 mod columns;
 mod command;

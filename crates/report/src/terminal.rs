@@ -1,5 +1,6 @@
 //! The report as tables for a terminal.
 
+use crate::bars::{self, Scale};
 use crate::document::{About, Document, Mark, Row, Table};
 use crate::text::wrap;
 use comfy_table::{CellAlignment, Table as Grid};
@@ -8,6 +9,9 @@ use comfy_table::{CellAlignment, Table as Grid};
 const GAP: usize = 2;
 /// The least width of a column of prose.
 const PROSE_WIDTH_MIN: usize = 20;
+
+/// Columns that are at least as expendable go before the bars.
+const BARS_EXPENDABLE: u8 = 6;
 
 const BOLD: &str = "1";
 const GREEN: &str = "32";
@@ -105,12 +109,15 @@ struct Layout {
     spreads: bool,
     /// Width of the last column, where it is prose.
     prose: Option<usize>,
+    /// Width of the bars, where there is room for them.
+    bar: Option<usize>,
 }
 
 impl Layout {
-    /// Drops columns, the most expendable first, then the spreads.
+    /// Drops columns, the most expendable first, then the spreads. Bars go
+    /// before a column that matters.
     fn of(table: &Table, width: usize) -> Layout {
-        let mut layout = Layout { columns: (0..table.heads.len()).collect(), spreads: true, prose: None };
+        let mut layout = Layout { columns: (0..table.heads.len()).collect(), spreads: true, prose: None, bar: None };
         let mut widths = widths(table, true);
         if table.ends_in_prose {
             widths.pop();
@@ -122,9 +129,14 @@ impl Layout {
             let content: usize = columns.iter().map(|column| widths[*column]).sum();
             content + GAP * columns.len().saturating_sub(1)
         };
-        while total(&layout.columns, &widths) > width {
+        let least = |(scale, _): &(Scale, usize)| bars::WIDTH_MIN.max(scale.head().chars().count());
+        layout.bar = table.bars.as_ref().map(least);
+        while total(&layout.columns, &widths) + layout.bar.map_or(0, |bar| bar + GAP) > width {
             let expendable = |column: &&usize| table.heads[**column].expendable;
             match layout.columns.iter().max_by_key(expendable).copied() {
+                Some(column) if layout.bar.is_some() && table.heads[column].expendable < BARS_EXPENDABLE => {
+                    layout.bar = None;
+                }
                 Some(column) if table.heads[column].expendable > 0 => {
                     layout.columns.retain(|other| *other != column);
                 }
@@ -135,7 +147,16 @@ impl Layout {
                 _ => break,
             }
         }
+        let left = width.saturating_sub(total(&layout.columns, &widths) + GAP);
+        layout.bar = layout.bar.map(|least| left.min(bars::WIDTH_MAX).max(least));
         layout
+    }
+
+    /// Where among the columns the bars stand.
+    fn bar_place(&self, table: &Table) -> Option<(usize, usize)> {
+        let (_, beside) = table.bars.as_ref()?;
+        let place = self.columns.iter().position(|column| column == beside)?;
+        Some((place + 1, self.bar?))
     }
 
     fn shows(&self, about: About) -> bool {
@@ -186,8 +207,16 @@ fn grid(table: &Table, layout: &Layout) -> (Grid, Vec<(Mark, bool)>) {
             .header_separator(LineStyle::none().fill('─'))
             .content_lines(ContentLineStyle::none()),
     );
-    let heads = layout.columns.iter().map(|column| &table.heads[*column]);
-    grid.set_header(heads.clone().map(|head| head.name.as_str()));
+    let mut heads: Vec<(String, bool)> = layout
+        .columns
+        .iter()
+        .map(|column| &table.heads[*column])
+        .map(|head| (head.name.clone(), head.is_figure))
+        .collect();
+    if let (Some((place, _)), Some((scale, _))) = (layout.bar_place(table), &table.bars) {
+        heads.insert(place, (scale.head(), false));
+    }
+    grid.set_header(heads.iter().map(|(name, _)| name.as_str()));
     let mut marks = Vec::new();
     for (index, group) in table.groups.iter().enumerate() {
         for (place, row) in group.iter().enumerate() {
@@ -197,10 +226,10 @@ fn grid(table: &Table, layout: &Layout) -> (Grid, Vec<(Mark, bool)>) {
             }
         }
     }
-    let last = layout.columns.len().saturating_sub(1);
-    for (index, (head, column)) in heads.zip(grid.column_iter_mut()).enumerate() {
+    let last = heads.len().saturating_sub(1);
+    for (index, ((_, is_figure), column)) in heads.iter().zip(grid.column_iter_mut()).enumerate() {
         column.set_padding((0, if index == last { 0 } else { GAP as u16 }));
-        if head.is_figure {
+        if *is_figure {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
@@ -219,6 +248,9 @@ fn texts(table: &Table, layout: &Layout, row: &Row, opens: bool) -> Vec<Vec<Stri
             entry => entry.text.clone(),
         })
         .collect();
+    if let (Some((place, width)), Some((scale, _))) = (layout.bar_place(table), &table.bars) {
+        texts.insert(place, row.bar.map(|value| scale.bar(value, width)).unwrap_or_default());
+    }
     let Some(width) = layout.prose else {
         return vec![texts];
     };

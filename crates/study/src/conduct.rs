@@ -3,6 +3,7 @@
 use crate::assemble::blank;
 use crate::machine;
 use crate::results::{Results, ResultsError};
+use crate::run::live::News;
 use crate::run::{Place, RunError, Stage, make};
 use crate::{registry, scratch, verdict};
 use pubmark_model::cell::Cell;
@@ -33,14 +34,28 @@ fn show(diagnostic: &Diagnostic) -> String {
     }
 }
 
-/// Watches a study go by.
+/// What lies before and behind a study that begins.
+pub struct Course<'a> {
+    /// Its title.
+    pub title: &'a str,
+    /// Its cells, those that are skipped among them.
+    pub cells: &'a [Cell],
+    /// Its runs, in their order.
+    pub order: &'a [Planned],
+    /// Those that need not be made again.
+    pub done: &'a HashSet<Planned>,
+    /// What is on the disk already.
+    pub records: &'a [RunRecord],
+}
+
+/// Watches a study go by, on the coordinator's thread: nothing here may wait.
 pub trait Observer {
-    /// The study begins: so many runs in all, so many of them done already.
-    fn begin(&mut self, runs: usize, done: usize);
+    /// The study begins.
+    fn begin(&mut self, course: &Course<'_>);
     /// A run begins.
     fn run_begins(&mut self, cell: &Cell, repeat: u32, number: usize);
-    /// Messages sent and received so far in the present run.
-    fn progress(&mut self, sent: u64, received: u64);
+    /// Something is new of the present run.
+    fn news(&mut self, news: News);
     /// A run has ended and its record is on the disk.
     fn run_ends(&mut self, record: &RunRecord);
 }
@@ -102,7 +117,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
     };
     records.iter().for_each(&mut meet);
     records.iter().filter(|record| record.error.is_none()).for_each(|record| ending.count(record));
-    observer.begin(order.len(), order.iter().filter(|planned| done.contains(planned)).count());
+    observer.begin(&Course { title: &study.title, cells: &cells, order: &order, done: &done, records: &records });
     let logs = results.logs();
     for (position, planned) in order.iter().enumerate().filter(|(_, planned)| !done.contains(planned)) {
         if how.interrupt.load(Ordering::Relaxed) {
@@ -115,12 +130,8 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
         };
         let place = Place { repeat: planned.repeat, position: position as u64 };
         observer.run_begins(cell, planned.repeat, position);
-        let mut stage = Stage {
-            agent: how.agent,
-            logs: &logs,
-            interrupt: how.interrupt,
-            progress: &mut |sent, received| observer.progress(sent, received),
-        };
+        let mut stage =
+            Stage { agent: how.agent, logs: &logs, interrupt: how.interrupt, news: &mut |news| observer.news(news) };
         let record = match make(cell, system, place, &mut stage) {
             Ok(record) => record,
             Err(RunError::Interrupted) => {

@@ -5,6 +5,7 @@ use crate::run::{Place, RunError, Stage, failed};
 use crate::scratch::Scratch;
 use crate::server::keeper::{Order, Word};
 use crate::server::sample::{Sampler, ServerUsage, Watched};
+use crate::server::watch::ServerWatch;
 use crate::server::{GRACE_MS, Server, StartPlan, limits};
 use crate::{install, machine};
 use pubmark_model::cell::{Cell, Limits};
@@ -136,6 +137,14 @@ impl Deployed {
     /// Whether there is a keeper, which removes the run's folder at the end.
     pub fn keeps(&self) -> bool {
         matches!(self, Deployed::Started(_))
+    }
+
+    /// A look at what the server uses, if it was started for the run.
+    pub fn look(&self) -> Option<ServerWatch> {
+        match self {
+            Deployed::Started(started) => Some(started.server.watch()),
+            Deployed::Nothing | Deployed::External { .. } => None,
+        }
     }
 
     /// Where clients connect to.

@@ -1,6 +1,7 @@
 //! One run: deploy, start agents, prepare, ready, start, drain, result.
 
 mod faults;
+pub mod live;
 mod parts;
 pub mod usage;
 
@@ -11,6 +12,7 @@ use crate::link::Connection;
 use crate::machine::{self, Ticks};
 use crate::scratch::Scratch;
 use faults::{Faults, Reach};
+use live::{Live, News, Phase};
 use parts::{Layout, Part, connect, parts};
 use pubmark_model::cell::Cell;
 use pubmark_model::options::{OptionValues, protocol_of};
@@ -65,8 +67,8 @@ pub struct Stage<'a> {
     pub logs: &'a Path,
     /// Set when the user wants to stop.
     pub interrupt: &'a AtomicBool,
-    /// Told the messages sent and received so far.
-    pub progress: &'a mut dyn FnMut(u64, u64),
+    /// Told what is new, on the coordinator's thread: it has to return at once.
+    pub news: &'a mut dyn FnMut(News),
 }
 
 /// Which run of the study it is.
@@ -93,6 +95,9 @@ pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -
             return Err(error);
         }
     };
+    if let Some(watch) = deployed.look() {
+        (stage.news)(News::Server(watch));
+    }
     let linked = play.link_up(cell, place, stage, &scratch, &deployed);
     let played = linked.and_then(|()| play.run(cell, system, place, &scratch, stage, &mut deployed));
     match played {
@@ -128,8 +133,7 @@ struct Play {
     /// What stands between them and the server, if anything does.
     link: Option<Connection>,
     inbox: Receiver<(usize, Incoming)>,
-    sent: Vec<u64>,
-    received: Vec<u64>,
+    live: Live,
     /// How late an edge of the window was looked at, at worst.
     late_ns: Ns,
     /// Watches what agents and server use, until the drain is over.
@@ -185,11 +189,8 @@ impl Play {
                     .map_err(|error| failed(format!("agent `{}` could not be started: {error}", command.join(" "))))?,
             );
         }
-        let count = agents.len();
-        let (sent, received) = (vec![0; count], vec![0; count]);
-        let nothing_yet = (None, None, None, None);
-        let (link, usage, used, drained_ns) = nothing_yet;
-        Ok(Play { agents, parts, link, inbox, sent, received, late_ns: 0, usage, used, drained_ns })
+        let live = Live::new(agents.len());
+        Ok(Play { agents, parts, link: None, inbox, live, late_ns: 0, usage: None, used: None, drained_ns: None })
     }
 
     fn run(
@@ -208,6 +209,10 @@ impl Play {
 
         let start_ns = machine::now() + LEAD;
         self.tell_all(&Command::Start { at_ns: start_ns });
+        let from_ns = start_ns + workload.warmup_ns;
+        let to_ns = workload.window_ns().map(|window_ns| from_ns + window_ns);
+        self.live.start(start_ns);
+        (stage.news)(News::Phase(Phase::Load { start_ns, from_ns, to_ns }));
         let mut totals: Vec<PublisherTotal> = Vec::new();
         if system.driver == "mock" {
             // Virtual time: there is nothing to wait for.
@@ -263,6 +268,7 @@ impl Play {
         stage: &mut Stage<'_>,
     ) -> Result<Vec<(String, AgentResult)>, RunError> {
         self.await_sent(workload, end_ns, &mut totals, stage)?;
+        (stage.news)(News::Phase(Phase::Draining));
         let deadline_ns = machine::now() + workload.drain_ns;
         self.tell_all(&Command::Drain { publishers: totals, deadline_ns });
         self.each("drain", workload.drain_ns + ANSWER, stage, |event| {
@@ -416,7 +422,7 @@ impl Play {
         let mut deadline = end_ns + workload.drain_ns + ANSWER;
         let mut sent = 0;
         while (totals.len() as u64) < u64::from(workload.publishers) {
-            let so_far: u64 = self.sent.iter().sum();
+            let so_far = self.live.sent();
             if workload.window_ns().is_none() && so_far > sent {
                 (sent, deadline) = (so_far, machine::now() + STANDSTILL);
             }
@@ -495,8 +501,8 @@ impl Play {
                     Err(failed(format!("agent {}: {message}", self.agents[from].name)))
                 }
                 Event::Progress(progress) => {
-                    (self.sent[from], self.received[from]) = (progress.sent, progress.received);
-                    (stage.progress)(self.sent.iter().sum(), self.received.iter().sum());
+                    let figures = self.live.hear(from, progress, machine::now());
+                    (stage.news)(News::Figures(figures));
                     Ok(None)
                 }
                 event => Ok(Some((from, event))),

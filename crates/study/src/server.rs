@@ -13,6 +13,7 @@ pub mod limits;
 pub mod ports;
 pub mod processes;
 pub mod sample;
+pub mod watch;
 
 use crate::install;
 use accounts::Accounts;
@@ -28,6 +29,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use watch::ServerWatch;
 
 /// From SIGTERM to SIGKILL, ms, where nothing else is wanted.
 pub const GRACE_MS: u64 = 5_000;
@@ -207,6 +209,11 @@ impl Server {
     /// Whether it, and nobody else, listens on this port.
     pub fn holds(&self, port: u16) -> bool {
         ports::listener(&self.watched().processes(), port) == Listener::Own
+    }
+
+    /// A look at what it uses, from any thread, as long as it runs.
+    pub fn watch(&self) -> ServerWatch {
+        ServerWatch::new(self.watched())
     }
 
     fn watched(&self) -> Watched {

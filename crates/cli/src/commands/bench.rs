@@ -1,6 +1,6 @@
 //! `pubmark bench`: one cell without a file.
 
-use super::run::{carry_out, conclude, finish, missing, new_folder};
+use super::run::{Outlets, carry_out, conclude, finish, missing, new_folder};
 use super::{Voice, pairs, raise_open_files};
 use crate::args::BenchArgs;
 use crate::failure::{Code, Failure};
@@ -24,7 +24,8 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let name = format!("bench-{system}");
     let folder = args.out.clone().unwrap_or_else(|| new_folder(&name));
-    let ending = carry_out(&study, None, &folder, false, voice)?;
+    let outlets = Outlets { metrics: args.serving.metrics, watch: None };
+    let ending = carry_out(&study, None, &folder, false, voice, outlets)?.ending;
     let report = finish(&folder)?;
     if args.json {
         let records = read_records(&folder).map_err(Failure::run)?;

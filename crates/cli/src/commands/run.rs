@@ -4,7 +4,10 @@ use super::{Voice, agent_command, interrupt_flag, pairs, raise_open_files, studi
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, note, print, width};
-use crate::progress::Progress;
+use crate::progress::estimate::cost;
+use crate::progress::{Manner, Progress, Shared};
+use crate::serve::live::{Live, Pages, linger};
+use crate::serve::{Server, metrics};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::plan::{cells, order};
@@ -12,21 +15,18 @@ use pubmark_model::reference;
 use pubmark_model::study::{Reading, Study};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_report::{Outcome, Reference, Report};
+use pubmark_report::{Outcome, Reference, Report, page};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
 use pubmark_study::fit::leave_out;
 use pubmark_study::{install, registry};
+use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-
-/// What a run costs beside its warm-up and window: starting, probing,
-/// draining, ns. Only the estimate of `--dry-run` uses it.
-const OVERHEAD: Ns = SECOND / 3;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The page within a results folder.
 pub const PAGE: &str = "report.html";
-
-/// What starting and ending a server costs on top, ns.
-const SERVER: Ns = 5 * SECOND;
 
 /// Runs a study.
 pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
@@ -50,7 +50,9 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
         return Ok(dry_run(&study, &planned));
     }
     let folder = folder(args, &name)?;
-    let ending = carry_out(&study, reference.as_deref(), &folder, args.resume, voice)?;
+    let outlets = Outlets { metrics: args.serving.metrics, watch: args.watch };
+    let Carried { ending, watched, interrupt } =
+        carry_out(&study, reference.as_deref(), &folder, args.resume, voice, outlets)?;
     let report = finish(&folder)?;
     let shown = if args.json {
         serde_json::to_string_pretty(&report.summary_json()).unwrap_or_default()
@@ -60,7 +62,12 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
         report.terminal(width(), colour())
     };
     print(&shown);
-    conclude(&ending, &report, &folder)
+    let code = conclude(&ending, &report, &folder);
+    if let Some((live, server)) = watched.filter(|_| !ending.interrupted && std::io::stderr().is_terminal()) {
+        live.refresh_for_good();
+        linger(&server, &interrupt);
+    }
+    code
 }
 
 /// Why a system cannot be used here.
@@ -179,6 +186,25 @@ pub fn new_folder(name: &str) -> PathBuf {
     Path::new("results").join(format!("{name}-{}", jiff::Zoned::now().strftime("%Y%m%d-%H%M%S")))
 }
 
+/// What else shows a study that goes on.
+#[derive(Clone, Copy, Default)]
+pub struct Outlets {
+    /// Where metrics are to be had.
+    pub metrics: Option<SocketAddr>,
+    /// The port of the live report.
+    pub watch: Option<u16>,
+}
+
+/// A study that is over.
+pub struct Carried {
+    /// How it ended.
+    pub ending: Ending,
+    /// Its live report, which is still served.
+    pub watched: Option<(Arc<Live>, Server)>,
+    /// Set when the user wants to stop.
+    pub interrupt: Arc<AtomicBool>,
+}
+
 /// Conducts a study with a progress display.
 pub fn carry_out(
     study: &Study,
@@ -186,15 +212,36 @@ pub fn carry_out(
     folder: &Path,
     resume: bool,
     voice: Voice,
-) -> Result<Ending, Failure> {
+    outlets: Outlets,
+) -> Result<Carried, Failure> {
     let interrupt = interrupt_flag()?;
     raise_open_files();
     let agent = agent_command()?;
-    let mut progress = Progress::new(voice.quiet, voice.verbose);
+    let shared = Arc::new(Shared::default());
+    let manner = Manner { quiet: voice.quiet, verbose: voice.verbose };
+    let _metrics = outlets.metrics.map(|address| metrics::serve(shared.clone(), address)).transpose()?;
+    let mut watched = None;
+    if let Some(port) = outlets.watch {
+        let live = Live::new(shared.clone(), folder, Box::new(pages));
+        let server = live.serve(port)?;
+        watched = Some((live, server));
+    }
+    let mut progress = Progress::new(manner, shared, interrupt.clone());
+    if let Some((live, _)) = &watched {
+        let live = live.clone();
+        progress.between_runs(move || live.refresh());
+    }
     let how = Conduct { folder, resume, reference, agent: &agent, interrupt: &interrupt };
     let ending = conduct(study, &how, &mut progress);
     progress.finish();
-    ending.map_err(|error: ConductError| error.into())
+    let ending = ending.map_err(|error: ConductError| Failure::from(error))?;
+    Ok(Carried { ending, watched, interrupt })
+}
+
+/// The live report of what is in a results folder so far.
+fn pages(folder: &Path) -> Result<Pages, String> {
+    let report = Report::load(folder, &registry::find).map_err(|error| error.to_string())?;
+    Ok(Pages { html: page::html(&[&report], true), data: page::data_json(&[&report]) })
 }
 
 /// Reads the results again and writes `summary.csv`.
@@ -233,15 +280,7 @@ pub fn conclude(ending: &Ending, report: &Report, folder: &Path) -> Result<Code,
 
 fn dry_run(study: &Study, planned: &[pubmark_model::cell::Cell]) -> Code {
     let runs = order(study, planned);
-    let mut ns: Ns = 0;
-    for run in &runs {
-        let workload = &planned[run.cell].workload;
-        ns += OVERHEAD + workload.warmup_ns + workload.window_ns().unwrap_or(SECOND);
-        if registry::find(&planned[run.cell].system).is_some_and(System::broker) {
-            let clients = u64::from(workload.publishers) + u64::from(workload.subscribers);
-            ns += SERVER + clients * SECOND / u64::from(workload.connect_rate.max(1));
-        }
-    }
+    let ns: Ns = runs.iter().map(|run| cost(&planned[run.cell])).sum();
     for cell in planned {
         match &cell.skipped {
             Some(why) => print(&format!("{}  (skipped: {why})", cell.label())),

@@ -20,5 +20,7 @@ mod refusals;
 mod repeat;
 mod screen;
 mod servers;
+mod serving;
 mod support;
+mod terminal;
 mod tls;

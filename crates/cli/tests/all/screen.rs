@@ -55,7 +55,7 @@ fn a_terminal_of_80_or_200_columns_is_filled_and_never_overrun() {
     for columns in [80, 200] {
         let out = format!("r{columns}");
         let seen = on_terminal(&place, columns, &["run", "study.toml", "--out", &out]);
-        assert!(seen.contains("\x1b["), "colours and a live line");
+        assert!(seen.contains("\x1b["), "colours and a live table");
         let table = plain(seen.rsplit("A title").next().unwrap());
         for line in table.split(['\n', '\r']) {
             assert!(line.chars().count() <= usize::from(columns), "{columns} columns: {line:?}");
@@ -63,7 +63,7 @@ fn a_terminal_of_80_or_200_columns_is_filled_and_never_overrun() {
         for word in ["mock", "p50", "p99", "delivered", "verdict"] {
             assert!(table.contains(word), "{columns}: {word} in {table}");
         }
-        assert!(seen.contains("runs, "), "a progress line with the time left: {seen:?}");
+        assert!(seen.contains("runs, "), "a progress with the time left: {seen:?}");
     }
 }
 

@@ -168,11 +168,13 @@ impl<S: Session> Shard<'_, S> {
             } else if self.workload.rate == Rate::Max {
                 return self.flood(now, &window);
             } else {
-                return self.send_due(now, &window);
+                let next = self.send_due(now, &window);
+                self.tell();
+                return next;
             }
         }
         if !std::mem::replace(&mut self.outbound.said_sent, true) {
-            self.counter.set(self.sent_so_far());
+            self.tell();
             let totals = self.outbound.clients.iter().map(Outgoing::total).collect();
             let _ = self.reports.send(Report::Sent(totals));
         }
@@ -194,8 +196,12 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    fn sent_so_far(&self) -> u64 {
-        self.outbound.clients.iter().map(Outgoing::sent).sum()
+    /// Tells the display how far it has come: once a turn, not once a message.
+    fn tell(&mut self) {
+        if let Some(recorder) = &mut self.outbound.recorder {
+            self.counter.set(recorder.sent());
+            self.counter.lag(recorder.take_own_lag_max());
+        }
     }
 
     /// Sends markers, some of each round at a time.
@@ -306,7 +312,7 @@ impl<S: Session> Shard<'_, S> {
             now = self.fill(self.outbound.able[place] as usize, now, window);
         }
         self.outbound.able.drain(..able);
-        self.counter.set(self.sent_so_far());
+        self.tell();
         if self.outbound.able.is_empty() { Ns::MAX } else { now }
     }
 

@@ -100,6 +100,7 @@ fn figure_row(cell: &CellChange, change: &Change) -> Row {
             Outcome::Worse => Mark::Bad,
             _ => Mark::Plain,
         },
+        bar: None,
     }
 }
 
@@ -137,7 +138,7 @@ pub(super) fn gates(comparison: &Comparison) -> Option<Table> {
                 [] => format!("{} looked at", comparisons(gate.comparisons)),
                 all => few(all, REASONS_MAX),
             };
-            Row { entries: [gate.gate.clone(), word.into(), told].map(Entry::plain).into(), mark }
+            Row { entries: [gate.gate.clone(), word.into(), told].map(Entry::plain).into(), mark, bar: None }
         })
         .collect();
     let heads = vec![text_head("gate"), text_head("outcome"), text_head("where")];
@@ -210,10 +211,10 @@ fn figure_head(name: &str, expendable: u8) -> Head {
 }
 
 fn plain_row<const N: usize>(entries: [Entry; N]) -> Row {
-    Row { entries: entries.into(), mark: Mark::Plain }
+    Row { entries: entries.into(), mark: Mark::Plain, bar: None }
 }
 
 fn table(title: &str, heads: Vec<Head>, groups: Vec<Vec<Row>>, notes: Vec<String>, ends_in_prose: bool) -> Table {
     let notes = notes.into_iter().map(|text| Note { text, about: About::Rows }).collect();
-    Table { title: title.into(), heads, groups, notes, ends_in_prose, whole: "--json" }
+    Table { title: title.into(), heads, groups, notes, ends_in_prose, whole: "--json", bars: None }
 }

@@ -107,10 +107,10 @@ fn given_rates_and_max_have_tables_of_their_own() {
     let expected = "alpha 40.0 µs ±0% 20.0 µs 40.0 µs ±0% 20.0k ±0% 100 % winner";
     assert_eq!(row(rated, "alpha").join(" "), expected);
     assert!(rated.contains("full round trip; ½ p50 is half"), "{rated}");
-    assert_eq!(row(max, "system")[..3], ["system", "msg/s", "delivered"]);
+    assert_eq!(row(max, "system")[..4], ["system", "msg/s", "0…2.50M", "delivered"], "bars, where there is room");
     assert!(!row(max, "system").contains(&"p50".to_owned()), "{max}");
     let line = row(max, "beta").join(" ");
-    assert!(line.starts_with("beta 2.50M ±0% 100 %"), "{line}");
+    assert!(line.starts_with("beta 2.50M ±0% ██████") && line.contains("█ 100 %"), "{line}");
     assert!(line.ends_with("winner"), "{line}");
 }
 

@@ -165,8 +165,13 @@ pub fn memory(pid: i32) -> Option<(u64, u64)> {
     if rss > 0 {
         return Some((rss, uss));
     }
+    Some((resident(pid)?, 0))
+}
+
+/// Resident memory of a process, bytes, from the kernel's running sum.
+pub fn resident(pid: i32) -> Option<u64> {
     let status = read_to_string(format!("/proc/{pid}/status")).ok()?;
-    Some((field(&status, "VmRSS:")? * 1_024, 0))
+    Some(field(&status, "VmRSS:")? * 1_024)
 }
 
 fn parse_smaps(text: &str) -> (u64, u64) {

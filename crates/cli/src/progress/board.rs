@@ -1,0 +1,274 @@
+//! How a study stands: what the live table, the metrics and the live report
+//! show. It is told what happens and when; it has no clock and no screen.
+
+use super::estimate::{Estimate, cost};
+use pubmark_model::record::RunRecord;
+use pubmark_model::units::Ns;
+use pubmark_model::workload::{Rate, Workload};
+use pubmark_report::text::clean;
+use pubmark_stats::Summary;
+use pubmark_study::conduct::Course;
+use pubmark_study::run::live::{Figures, News, Phase};
+use pubmark_study::server::watch::ServerWatch;
+use std::collections::HashMap;
+
+/// Longest label of a cell that is kept, characters.
+const LABEL_CHARS: usize = 200;
+
+/// Runs by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Valid ones.
+    pub valid: usize,
+    /// Those that may not be quoted.
+    pub invalid: usize,
+    /// Those that could not be made.
+    pub failed: usize,
+}
+
+impl Tally {
+    /// All of them.
+    pub fn runs(&self) -> usize {
+        self.valid + self.invalid + self.failed
+    }
+
+    fn count(&mut self, record: &RunRecord) {
+        match (&record.error, record.verdict.valid) {
+            (Some(_), _) => self.failed += 1,
+            (None, true) => self.valid += 1,
+            (None, false) => self.invalid += 1,
+        }
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &Tally) {
+        self.valid += other.valid;
+        self.invalid += other.invalid;
+        self.failed += other.failed;
+    }
+}
+
+/// Messages of windows, summed over the runs that are on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Due.
+    pub offered: u64,
+    /// Sent.
+    pub sent: u64,
+    /// Delivered, each counted once.
+    pub delivered: u64,
+    /// Lost.
+    pub lost: u64,
+}
+
+impl Sums {
+    fn count(&mut self, record: &RunRecord) {
+        self.offered += record.counts.offered;
+        self.sent += record.counts.sent;
+        self.delivered += record.counts.delivered;
+        self.lost += record.counts.lost;
+    }
+}
+
+/// A finished run's figures that are shown beyond its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    /// Latency from intended time, where it was measured.
+    pub latency_ns: Option<Summary>,
+    /// Delivered of expected; none where nothing was expected.
+    pub delivered_ratio: Option<f64>,
+    /// Arrivals within the window a second.
+    pub delivered_per_s: f64,
+}
+
+/// A cell that is not skipped.
+#[derive(Clone, Debug, Default)]
+pub struct CellState {
+    /// Its place on the axes, in words, fit for a screen.
+    pub label: String,
+    /// Its system.
+    pub system: String,
+    /// Runs that it is to have.
+    pub planned: usize,
+    /// Those that it has.
+    pub tally: Tally,
+    /// The last one that was made.
+    pub last: Option<Finished>,
+    cost_ns: Ns,
+    /// Messages a second that all its publishers owe; none at `max`.
+    due_per_s: Option<f64>,
+}
+
+impl CellState {
+    /// Whether it has all its runs.
+    pub fn is_done(&self) -> bool {
+        self.tally.runs() >= self.planned
+    }
+}
+
+/// The run that is on.
+#[derive(Clone, Debug)]
+pub struct Current {
+    /// Its cell.
+    pub cell: usize,
+    /// Which repetition, from 1.
+    pub repeat: u32,
+    /// When it began, ns.
+    pub began_ns: Ns,
+    /// What it has come to.
+    pub phase: Phase,
+    /// The load so far; none before the first word of an agent.
+    pub figures: Option<Figures>,
+    /// Its server, if one was started for it.
+    pub server: Option<ServerWatch>,
+}
+
+/// A study, as far as it has come.
+#[derive(Default)]
+pub struct Board {
+    /// Its title, fit for a screen.
+    pub title: String,
+    /// Its cells.
+    pub cells: Vec<CellState>,
+    /// Cells that are left out.
+    pub skipped: usize,
+    /// Runs in all.
+    pub runs: usize,
+    /// The run that is on.
+    pub current: Option<Current>,
+    /// The last one that ended, in a line.
+    pub last: Option<String>,
+    /// What the windows of the runs on the disk had.
+    pub sums: Sums,
+    /// Whether the study is over.
+    pub ended: bool,
+    /// Grows whenever a record is on the disk.
+    pub records: u64,
+    estimate: Estimate,
+    /// From a cell of the plan to one of the list.
+    places: Vec<usize>,
+    /// From a run's place in the order to a cell of the plan.
+    order: Vec<usize>,
+}
+
+impl Board {
+    /// The study begins.
+    pub fn begin(&mut self, course: &Course<'_>) {
+        let mut planned = vec![0; course.cells.len()];
+        for run in course.order {
+            planned[run.cell] += 1;
+        }
+        *self = Board { title: clean(course.title, LABEL_CHARS), runs: course.order.len(), ..Board::default() };
+        for (cell, planned) in course.cells.iter().zip(planned) {
+            self.places.push(self.cells.len());
+            if cell.skipped.is_some() {
+                self.skipped += 1;
+                continue;
+            }
+            self.cells.push(CellState {
+                label: clean(&cell.label(), LABEL_CHARS),
+                system: clean(&cell.system, LABEL_CHARS),
+                planned,
+                tally: Tally::default(),
+                last: None,
+                cost_ns: cost(cell),
+                due_per_s: due_per_s(&cell.workload),
+            });
+        }
+        self.order = course.order.iter().map(|run| run.cell).collect();
+        let key = |axes| serde_json::to_string(axes).unwrap_or_default();
+        let by_axes: HashMap<String, usize> =
+            course.cells.iter().enumerate().map(|(index, cell)| (key(&cell.axes), index)).collect();
+        for record in course.records.iter().filter(|record| record.error.is_none()) {
+            let place = by_axes.get(&key(&record.cell)).map(|index| self.places[*index]);
+            if let Some(cell) = place.and_then(|place| self.cells.get_mut(place)) {
+                self.sums.count(record);
+                cell.tally.count(record);
+                cell.last = Some(finished(record));
+            }
+        }
+        let left = course.order.iter().filter(|run| !course.done.contains(run));
+        self.estimate = Estimate::new(left.map(|run| cost(&course.cells[run.cell])).sum());
+    }
+
+    /// A run begins: the one at this place in the order.
+    pub fn run_begins(&mut self, number: usize, repeat: u32, now_ns: Ns) {
+        let place = self.order.get(number).and_then(|cell| self.places.get(*cell)).copied();
+        let Some(cell) = place.filter(|place| *place < self.cells.len()) else { return };
+        self.current =
+            Some(Current { cell, repeat, began_ns: now_ns, phase: Phase::Starting, figures: None, server: None });
+    }
+
+    /// Something is new of the run.
+    pub fn news(&mut self, news: News) {
+        let Some(current) = &mut self.current else { return };
+        match news {
+            News::Phase(phase) => current.phase = phase,
+            News::Figures(figures) => current.figures = Some(figures),
+            News::Server(server) => current.server = Some(server),
+        }
+    }
+
+    /// The run has ended, and its record is on the disk.
+    pub fn run_ends(&mut self, record: &RunRecord, line: &str, now_ns: Ns) {
+        self.records += 1;
+        self.sums.count(record);
+        let Some(current) = self.current.take() else { return };
+        let cell = &mut self.cells[current.cell];
+        cell.tally.count(record);
+        if record.error.is_none() {
+            cell.last = Some(finished(record));
+        }
+        self.estimate.done(cell.cost_ns, now_ns.saturating_sub(current.began_ns));
+        self.last = Some(format!("{} #{}: {}", cell.label, current.repeat, clean(line, LABEL_CHARS)));
+    }
+
+    /// The study is over, or cannot go on.
+    pub fn end(&mut self) {
+        (self.current, self.ended) = (None, true);
+    }
+
+    /// All runs that there are, by what became of them.
+    pub fn tally(&self) -> Tally {
+        let mut all = Tally::default();
+        self.cells.iter().for_each(|cell| all.add(&cell.tally));
+        all
+    }
+
+    /// How long it will go on, ns, by what it cost so far.
+    pub fn left_ns(&self, now_ns: Ns) -> Ns {
+        let current = self.current.as_ref();
+        let current = current.map(|run| (self.cells[run.cell].cost_ns, now_ns.saturating_sub(run.began_ns)));
+        self.estimate.left_ns(current)
+    }
+
+    /// Messages that the schedule of the present run has had due so far; as
+    /// many as were sent where there is none.
+    pub fn offered(&self, now_ns: Ns) -> Option<u64> {
+        let current = self.current.as_ref()?;
+        let sent = current.figures.map_or(0, |figures| figures.sent);
+        let (Phase::Load { start_ns, to_ns, .. }, Some(due_per_s)) =
+            (current.phase, self.cells[current.cell].due_per_s)
+        else {
+            return Some(sent);
+        };
+        let until_ns = to_ns.map_or(now_ns, |to_ns| to_ns.min(now_ns));
+        Some((until_ns.saturating_sub(start_ns) as f64 / 1e9 * due_per_s) as u64)
+    }
+}
+
+fn due_per_s(workload: &Workload) -> Option<f64> {
+    match workload.rate {
+        Rate::PerKilosecond(rate) => Some(rate as f64 / 1e3 * f64::from(workload.publishers)),
+        Rate::Max => None,
+    }
+}
+
+fn finished(record: &RunRecord) -> Finished {
+    let counts = &record.counts;
+    Finished {
+        latency_ns: record.latency_ns.clone(),
+        delivered_ratio: (counts.expected > 0).then(|| counts.delivered as f64 / counts.expected as f64),
+        delivered_per_s: record.rates.delivered_per_s,
+    }
+}

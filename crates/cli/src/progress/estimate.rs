@@ -1,0 +1,78 @@
+//! How long runs take: by the plan, and corrected by those that were made.
+
+use pubmark_model::cell::Cell;
+use pubmark_model::system::System;
+use pubmark_model::units::{Ns, SECOND};
+use pubmark_study::registry;
+
+/// What a run costs beside its warm-up and window: starting, probing,
+/// draining, ns.
+const OVERHEAD: Ns = SECOND / 3;
+
+/// What starting and ending a server costs on top, ns.
+const SERVER: Ns = 5 * SECOND;
+
+/// What a run of a cell takes by the plan, ns. A count at `max` is taken for a
+/// second.
+pub fn cost(cell: &Cell) -> Ns {
+    let workload = &cell.workload;
+    let mut ns = OVERHEAD + workload.warmup_ns + workload.window_ns().unwrap_or(SECOND);
+    if registry::find(&cell.system).is_some_and(System::broker) {
+        let clients = u64::from(workload.publishers) + u64::from(workload.subscribers);
+        ns += SERVER + clients * SECOND / u64::from(workload.connect_rate.max(1));
+    }
+    ns
+}
+
+/// The time that is left, as the runs so far suggest.
+#[derive(Default)]
+pub struct Estimate {
+    /// By the plan, of runs that are not over, ns.
+    left_ns: Ns,
+    /// By the plan, of runs that are, ns.
+    planned_ns: Ns,
+    /// What they took, ns.
+    taken_ns: Ns,
+}
+
+impl Estimate {
+    /// Of runs that take so long by the plan, ns.
+    pub fn new(left_ns: Ns) -> Estimate {
+        Estimate { left_ns, ..Estimate::default() }
+    }
+
+    /// A run is over that should have taken `cost_ns` and took `taken_ns`.
+    pub fn done(&mut self, cost_ns: Ns, taken_ns: Ns) {
+        self.left_ns = self.left_ns.saturating_sub(cost_ns);
+        self.planned_ns += cost_ns;
+        self.taken_ns += taken_ns;
+    }
+
+    /// The time that is left, ns, where a run of some cost is on since some time, ns.
+    pub fn left_ns(&self, current: Option<(Ns, Ns)>) -> Ns {
+        let ratio = if self.planned_ns == 0 { 1.0 } else { self.taken_ns as f64 / self.planned_ns as f64 };
+        let scaled = |ns: Ns| (ns as f64 * ratio) as Ns;
+        match current {
+            // A run that takes longer than it should takes nothing off the others.
+            Some((cost_ns, elapsed_ns)) => {
+                scaled(self.left_ns.saturating_sub(cost_ns)) + scaled(cost_ns).saturating_sub(elapsed_ns)
+            }
+            None => scaled(self.left_ns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_took_corrects_what_they_should_take() {
+        let mut estimate = Estimate::new(100 * SECOND);
+        assert_eq!(estimate.left_ns(None), 100 * SECOND);
+        assert_eq!(estimate.left_ns(Some((10 * SECOND, 4 * SECOND))), 96 * SECOND);
+        estimate.done(10 * SECOND, 20 * SECOND);
+        assert_eq!(estimate.left_ns(None), 180 * SECOND);
+        assert_eq!(estimate.left_ns(Some((10 * SECOND, 500 * SECOND))), 160 * SECOND, "an overrun costs no other run");
+    }
+}

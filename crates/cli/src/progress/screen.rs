@@ -1,0 +1,132 @@
+//! A block of lines at the bottom of a terminal, drawn again in place.
+//!
+//! The cursor rests at the block's first column and line: whatever happens to
+//! the terminal's size, erasing from there to the end takes the block away and
+//! nothing else. It is never hidden, so that it needs no restoring.
+
+use super::Shared;
+use super::table::{Line, Tone, lines};
+use crate::output::colours;
+use pubmark_study::machine;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Two pictures a second are enough for an eye, and cost nothing.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Erases from the cursor to the end of the screen.
+const ERASE: &str = "\r\x1b[J";
+
+/// The size where the terminal does not tell: that of the oldest.
+const SIZE: (usize, usize) = (80, 24);
+
+/// The live display.
+pub struct Screen {
+    thread: Option<JoinHandle<()>>,
+    canvas: Arc<Canvas>,
+}
+
+struct Canvas {
+    shared: Arc<Shared>,
+    interrupt: Arc<AtomicBool>,
+    colour: bool,
+    /// Whether it is over; also the lock that orders what goes to the terminal.
+    over: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Screen {
+    /// Begins to show how a study stands. None where there can be no thread.
+    pub fn start(shared: Arc<Shared>, interrupt: Arc<AtomicBool>) -> Option<Screen> {
+        let canvas = Canvas { shared, interrupt, colour: colours(true), over: Mutex::new(false), wake: Condvar::new() };
+        let canvas = Arc::new(canvas);
+        let mine = canvas.clone();
+        let thread = thread::Builder::new().name("screen".into()).spawn(move || mine.keep_drawing()).ok()?;
+        Some(Screen { thread: Some(thread), canvas })
+    }
+
+    /// Leaves a line above the block for good.
+    pub fn say(&self, text: &str) {
+        let over = self.canvas.over.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut picture = format!("{ERASE}{}\r\n", text.replace('\n', "\r\n"));
+        if !*over {
+            picture.push_str(&self.canvas.picture());
+        }
+        show(&picture);
+    }
+
+    /// Takes the block off the screen. What was above it is as it was.
+    pub fn finish(&mut self) {
+        *self.canvas.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.canvas.wake.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Canvas {
+    fn keep_drawing(&self) {
+        let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*over {
+            show(&self.picture());
+            over = self.wake.wait_timeout(over, EVERY).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        show(ERASE);
+    }
+
+    /// The block, over the one before, and the cursor back at its beginning.
+    fn picture(&self) -> String {
+        let size = terminal_size::terminal_size_of(std::io::stderr());
+        let (columns, rows) = size.map_or(SIZE, |(columns, rows)| (columns.0.into(), rows.0.into()));
+        let lines = if self.interrupt.load(Ordering::Relaxed) {
+            let text =
+                super::table::fit("interrupted: ending in order (Ctrl-C again: at once)", columns.saturating_sub(1));
+            vec![Line { text, tone: Tone::Bad }]
+        } else {
+            lines(&self.shared.lock(), machine::now(), columns, rows)
+        };
+        let mut out = String::from("\r");
+        for (index, line) in lines.iter().enumerate() {
+            if index > 0 {
+                out.push_str("\r\n");
+            }
+            match code(line.tone).filter(|_| self.colour) {
+                Some(code) => out.push_str(&format!("\x1b[{code}m{}\x1b[0m\x1b[K", line.text)),
+                None => out.push_str(&format!("{}\x1b[K", line.text)),
+            }
+        }
+        // What the block before had beyond this one.
+        out.push_str("\x1b[J\r");
+        if lines.len() > 1 {
+            out.push_str(&format!("\x1b[{}A", lines.len() - 1));
+        }
+        out
+    }
+}
+
+fn code(tone: Tone) -> Option<&'static str> {
+    match tone {
+        Tone::Plain => None,
+        Tone::Bold => Some("1"),
+        Tone::Dim => Some("2"),
+        Tone::Live => Some("36"),
+        Tone::Bad => Some("33"),
+    }
+}
+
+/// In one piece, so that no half of a picture is seen. A terminal that is gone
+/// is no error.
+fn show(text: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+}

@@ -1,0 +1,252 @@
+//! The live table: a pure function of how the study stands, the time and the
+//! size of the screen.
+
+use super::board::{Board, CellState, Current, Tally};
+use pubmark_model::units::{Ns, SECOND};
+use pubmark_report::text::{count, time};
+use pubmark_study::run::live::Phase;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Studies of more cells are shown by system.
+const CELLS_MAX: usize = 12;
+/// Lines beside the rows: title, heads, the run that is on, the last one.
+const FIXED: usize = 5;
+/// Least and greatest width of the column of names.
+const NAME: (usize, usize) = (12, 60);
+
+/// How a line stands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Not.
+    Plain,
+    /// The title.
+    Bold,
+    /// Headings, and what lies ahead.
+    Dim,
+    /// Where the run is.
+    Live,
+    /// Runs that do not count.
+    Bad,
+}
+
+/// A line of the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its text, no wider than the screen.
+    pub text: String,
+    /// How it stands out.
+    pub tone: Tone,
+}
+
+/// The display of a screen with so many columns and rows. It leaves the last
+/// column and the last row free, so that no terminal wraps or scrolls.
+pub fn lines(board: &Board, now_ns: Ns, columns: usize, rows: usize) -> Vec<Line> {
+    let (width, height) = (columns.saturating_sub(1), rows.saturating_sub(1).max(1));
+    let mut lines = vec![line(title(board, now_ns, width), Tone::Bold)];
+    let room = height.saturating_sub(FIXED);
+    let groups = if board.cells.len() <= CELLS_MAX.min(room) { by_cell(board) } else { by_system(board) };
+    if room > 0 {
+        lines.extend(table(&groups, width, room));
+    }
+    lines.extend(present(board, now_ns));
+    let last = board.last.as_ref().map(|last| line(format!("last  {last}"), Tone::Dim));
+    lines.extend(last);
+    lines.truncate(height);
+    lines.iter_mut().for_each(|line| line.text = fit(&line.text, width));
+    lines
+}
+
+fn line(text: String, tone: Tone) -> Line {
+    Line { text, tone }
+}
+
+/// The study's name, and on the right how much of it is done and left.
+fn title(board: &Board, now_ns: Ns, width: usize) -> String {
+    let left = duration(board.left_ns(now_ns));
+    let right = format!("{}/{} runs, {left} left", board.tally().runs(), board.runs);
+    let title = fit(&board.title, width.saturating_sub(right.width() + 2));
+    let gap = width.saturating_sub(title.width() + right.width());
+    format!("{title}{}{right}", " ".repeat(gap))
+}
+
+/// A row of the table: a cell, or all cells of a system.
+struct Group {
+    name: String,
+    cells: usize,
+    done: usize,
+    running: usize,
+    planned: usize,
+    tally: Tally,
+}
+
+impl Group {
+    fn new(name: &str) -> Group {
+        Group { name: name.to_owned(), cells: 0, done: 0, running: 0, planned: 0, tally: Tally::default() }
+    }
+
+    fn add(&mut self, cell: &CellState, is_running: bool) {
+        self.cells += 1;
+        self.running += usize::from(is_running);
+        self.done += usize::from(!is_running && cell.is_done());
+        self.planned += cell.planned;
+        self.tally.add(&cell.tally);
+    }
+
+    fn left(&self) -> usize {
+        self.cells - self.done - self.running
+    }
+
+    fn tone(&self) -> Tone {
+        match self {
+            group if group.running > 0 => Tone::Live,
+            group if group.tally.invalid + group.tally.failed > 0 => Tone::Bad,
+            group if group.tally.runs() == 0 => Tone::Dim,
+            _ => Tone::Plain,
+        }
+    }
+}
+
+fn is_running(board: &Board, index: usize) -> bool {
+    board.current.as_ref().is_some_and(|current| current.cell == index)
+}
+
+fn by_cell(board: &Board) -> Vec<Group> {
+    let group = |(index, cell): (usize, &CellState)| {
+        let mut group = Group::new(&cell.label);
+        group.add(cell, is_running(board, index));
+        group
+    };
+    board.cells.iter().enumerate().map(group).collect()
+}
+
+fn by_system(board: &Board) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (index, cell) in board.cells.iter().enumerate() {
+        let at = groups.iter().position(|group| group.name == cell.system).unwrap_or_else(|| {
+            groups.push(Group::new(&cell.system));
+            groups.len() - 1
+        });
+        groups[at].add(cell, is_running(board, index));
+    }
+    groups
+}
+
+/// Heads and rows, as many as there is room for: those that are on and those
+/// that lie ahead go before those that are done.
+fn table(groups: &[Group], width: usize, room: usize) -> Vec<Line> {
+    let widest = groups.iter().map(|group| group.name.width()).max().unwrap_or(0);
+    let figures = row("", ["done", "running", "left", "runs", "valid", "not valid", "failed"], 0).width();
+    let name = widest.clamp(NAME.0, NAME.1).min(width.saturating_sub(figures).max(NAME.0));
+    let heads = row("cells", ["done", "running", "left", "runs", "valid", "not valid", "failed"], name);
+    let mut lines = vec![line(heads, Tone::Dim)];
+    let mut shown: Vec<usize> = (0..groups.len()).collect();
+    let mut hidden = Vec::new();
+    if groups.len() > room {
+        shown.sort_by_key(|index| match &groups[*index] {
+            group if group.running > 0 => 0,
+            group if group.left() > 0 => 1,
+            _ => 2,
+        });
+        hidden = shown.split_off(room - 1);
+        shown.sort_unstable();
+    }
+    for index in shown {
+        let group = &groups[index];
+        let texts = [
+            group.done.to_string(),
+            group.running.to_string(),
+            group.left().to_string(),
+            format!("{}/{}", group.tally.runs(), group.planned),
+            group.tally.valid.to_string(),
+            group.tally.invalid.to_string(),
+            group.tally.failed.to_string(),
+        ];
+        lines.push(line(row(&group.name, texts.each_ref().map(String::as_str), name), group.tone()));
+    }
+    if !hidden.is_empty() {
+        let (mut done, mut left) = (0, 0);
+        hidden.iter().for_each(|index| {
+            done += groups[*index].done;
+            left += groups[*index].left() + groups[*index].running;
+        });
+        let text = format!("… {} more rows: {done} cells done, {left} left", hidden.len());
+        lines.push(line(text, Tone::Dim));
+    }
+    lines
+}
+
+fn row(name: &str, figures: [&str; 7], width: usize) -> String {
+    let name = fit(name, width);
+    let pad = " ".repeat(width.saturating_sub(name.width()));
+    let [done, running, left, runs, valid, invalid, failed] = figures;
+    format!("{name}{pad}  {done:>5}  {running:>7}  {left:>5}  {runs:>9}  {valid:>5}  {invalid:>9}  {failed:>6}")
+}
+
+/// The run that is on, in two lines.
+fn present(board: &Board, now_ns: Ns) -> Vec<Line> {
+    let Some(current) = &board.current else { return Vec::new() };
+    let label = &board.cells[current.cell].label;
+    let head = format!("now   {label} #{}: {}", current.repeat, phase(current, now_ns));
+    let Some(figures) = &current.figures else {
+        return vec![line(head, Tone::Live)];
+    };
+    let mut text = format!(
+        "      sent {} ({}/s)  received {} ({}/s)",
+        count(figures.sent as f64),
+        count(figures.sent_per_s),
+        count(figures.received as f64),
+        count(figures.received_per_s)
+    );
+    if let Some(lag_ns) = figures.own_lag_max_ns {
+        text.push_str(&format!("  own lag ≤ {}", time(lag_ns as f64)));
+    }
+    vec![line(head, Tone::Live), line(text, Tone::Plain)]
+}
+
+/// What a run has come to, in words.
+pub fn phase(current: &Current, now_ns: Ns) -> String {
+    let s = |ns: Ns| format!("{:.1}", ns as f64 / SECOND as f64);
+    match current.phase {
+        Phase::Starting => format!("starting, {} s", s(now_ns.saturating_sub(current.began_ns))),
+        Phase::Load { start_ns, from_ns, .. } if now_ns < from_ns => {
+            format!("warm-up {} of {} s", s(now_ns.saturating_sub(start_ns)), s(from_ns.saturating_sub(start_ns)))
+        }
+        Phase::Load { from_ns, to_ns: None, .. } => format!("window, {} s", s(now_ns - from_ns)),
+        Phase::Load { from_ns, to_ns: Some(to_ns), .. } if now_ns < to_ns => {
+            format!("window {} of {} s", s(now_ns - from_ns), s(to_ns - from_ns))
+        }
+        Phase::Load { .. } | Phase::Draining => "draining".into(),
+    }
+}
+
+/// A time as a person would say it.
+pub fn duration(ns: Ns) -> String {
+    let s = ns.div_ceil(SECOND);
+    match (s / 3_600, s / 60 % 60, s % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, minutes, s) => format!("{minutes} min {s:02} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes:02} min"),
+    }
+}
+
+/// A text cut to so many columns of a terminal.
+pub fn fit(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let (mut out, mut used) = (String::new(), 1);
+    for c in text.chars() {
+        used += c.width().unwrap_or(1);
+        if used > width {
+            break;
+        }
+        out.push(c);
+    }
+    if width > 0 {
+        out.push('…');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

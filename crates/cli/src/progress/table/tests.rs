@@ -1,0 +1,142 @@
+use super::*;
+use pubmark_model::plan::{cells, order};
+use pubmark_model::record::{Finding, Reason, RunRecord, Verdict};
+use pubmark_model::study::{Reading, Study};
+use pubmark_study::assemble::blank;
+use pubmark_study::conduct::Course;
+use pubmark_study::registry;
+use pubmark_study::run::Place;
+use pubmark_study::run::live::{Figures, News};
+use std::collections::HashSet;
+
+/// A board of a study of two systems whose axis `payload` has so many values.
+fn board(payloads: usize, repeats: u32, title: &str) -> Board {
+    let study = study(payloads, repeats, title);
+    let cells = cells(&study, &registry::find).unwrap();
+    let order = order(&study, &cells);
+    let mut board = Board::default();
+    let course = Course { title: &study.title, cells: &cells, order: &order, done: &HashSet::new(), records: &[] };
+    board.begin(&course);
+    board
+}
+
+fn study(payloads: usize, repeats: u32, title: &str) -> Study {
+    registry::load().unwrap();
+    let values: Vec<String> = (1..=payloads).map(|size| format!("\"{}B\"", 16 + size)).collect();
+    let text = format!(
+        "title = \"x\"\nquestion = \"\"\n[workload]\ntransport = \"tcp\"\nrate = 1000\nwarmup = \"1s\"\nduration = \"10s\"\n[axes]\n\
+         system = [\"nng\", \"kernel\"]\npayload = [{}]\n[run]\nrepeats = {repeats}\n",
+        values.join(", ")
+    );
+    let reading = Reading { quick: false, set: &[], only: &[] };
+    let mut study = Study::parse("x", &text, &registry::find, &reading).unwrap();
+    study.title = title.into();
+    study
+}
+
+fn record(valid: bool, error: Option<&str>) -> RunRecord {
+    let reasons = if valid { Vec::new() } else { vec![Finding { reason: Reason::MessagesLost, evidence: "x".into() }] };
+    let cell = &cells(&study(1, 1, "x"), &registry::find).unwrap()[0];
+    let mut record = blank(cell, Place { repeat: 1, position: 0 }, String::new());
+    record.verdict = Verdict { valid, reasons, ..Verdict::default() };
+    record.error = error.map(str::to_owned);
+    record
+}
+
+/// Makes the first runs of the order.
+fn make(board: &mut Board, runs: &[(bool, Option<&str>)]) {
+    for (number, (valid, error)) in runs.iter().enumerate() {
+        board.run_begins(number, 1, 0);
+        board.run_ends(&record(*valid, *error), "said", SECOND);
+    }
+}
+
+fn text(board: &Board, now_ns: Ns, columns: usize, rows: usize) -> String {
+    lines(board, now_ns, columns, rows).iter().map(|line| format!("{}\n", line.text)).collect()
+}
+
+/// The figures of a row.
+fn figures(text: &str, name: &str) -> Vec<String> {
+    let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name} in {text}"));
+    line[name.len()..].split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn systems_are_counted_where_there_are_many_cells() {
+    let mut board = board(20, 1, "A title");
+    make(&mut board, &[(true, None), (false, None), (false, Some("no"))]);
+    board.run_begins(3, 1, SECOND);
+    let text = text(&board, SECOND, 80, 24);
+    assert!(text.starts_with("A title ") && text.contains(" 3/40 runs, "), "{text}");
+    let both: Vec<Vec<String>> = ["nng", "kernel"].iter().map(|name| figures(&text, name)).collect();
+    let sum = |column: usize| both.iter().map(|row| row[column].parse::<usize>().unwrap()).sum::<usize>();
+    assert_eq!((sum(0), sum(1), sum(2)), (3, 1, 36), "done, running, left: {text}");
+    assert_eq!((sum(4), sum(5), sum(6)), (1, 1, 1), "valid, not valid, failed: {text}");
+    assert!(text.contains("last  ") && text.contains(": said"), "{text}");
+}
+
+#[test]
+fn few_cells_have_a_row_each_as_far_as_there_is_height() {
+    let mut board = board(3, 2, "A title");
+    make(&mut board, &[(true, None)]);
+    let tall = text(&board, 0, 80, 24);
+    assert_eq!(tall.lines().filter(|line| line.starts_with("nng ") || line.starts_with("kernel ")).count(), 6);
+    let done: Vec<&str> = tall.lines().filter(|line| line.contains(" 1/2 ")).collect();
+    assert_eq!(done.len(), 1, "{tall}");
+    let short = text(&board, 0, 80, 9);
+    assert_eq!(short.lines().filter(|line| line.starts_with("nng ") || line.starts_with("kernel ")).count(), 2);
+    for rows in 1..12 {
+        assert!(lines(&board, 0, 80, rows).len() <= rows.saturating_sub(1).max(1), "{rows}");
+    }
+}
+
+#[test]
+fn the_run_that_is_on_says_its_phase_and_its_rates() {
+    let mut board = board(1, 1, "A title");
+    board.run_begins(0, 1, SECOND);
+    assert!(text(&board, 3 * SECOND, 80, 24).contains("starting, 2.0 s"));
+    board.news(News::Phase(Phase::Load { start_ns: 2 * SECOND, from_ns: 3 * SECOND, to_ns: Some(13 * SECOND) }));
+    assert!(text(&board, 2 * SECOND + SECOND / 2, 80, 24).contains("warm-up 0.5 of 1.0 s"));
+    board.news(News::Figures(Figures {
+        sent: 4_000,
+        received: 3_990,
+        sent_per_s: 1_000.0,
+        received_per_s: 998.0,
+        own_lag_max_ns: Some(45_000),
+    }));
+    let window = text(&board, 7 * SECOND, 80, 24);
+    assert!(window.contains("window 4.0 of 10.0 s"), "{window}");
+    assert!(window.contains("sent 4.00k (1.00k/s)  received 3.99k (998/s)  own lag ≤ 45.0 µs"), "{window}");
+    assert_eq!(board.offered(7 * SECOND), Some(5_000), "what was due since the start");
+    assert_eq!(board.offered(99 * SECOND), Some(11_000), "and no more beyond the window");
+    assert!(text(&board, 14 * SECOND, 80, 24).contains("draining"));
+}
+
+#[test]
+fn no_line_is_wider_than_the_screen_whatever_is_in_it() {
+    let nasty = format!("漢字🎈\u{1b}[31m</script>\u{202e}{}", "x".repeat(100_000));
+    let mut board = board(20, 1, &nasty);
+    board.run_begins(1, 1, 0);
+    board.run_ends(&record(true, None), &nasty, SECOND);
+    board.run_begins(0, 1, 0);
+    for columns in [1, 2, 10, 40, 80, 200] {
+        for line in lines(&board, 0, columns, 24) {
+            assert!(line.text.width() < columns.max(2), "{columns}: {:?}", line.text);
+        }
+    }
+    assert!(
+        [Some(&board.title), board.last.as_ref()]
+            .into_iter()
+            .flatten()
+            .all(|text| !text.contains(['\u{1b}', '\u{202e}']))
+    );
+    assert_eq!(fit("漢字漢字", 4), "漢…", "a wide character is not cut in two");
+}
+
+#[test]
+fn times_are_said_as_a_person_would() {
+    assert_eq!(duration(0), "0 s");
+    assert_eq!(duration(SECOND / 2), "1 s");
+    assert_eq!(duration(61 * SECOND), "1 min 01 s");
+    assert_eq!(duration(3_725 * SECOND), "1 h 02 min");
+}

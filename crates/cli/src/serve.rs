@@ -1,0 +1,287 @@
+//! What a program that watches a study may ask for over HTTP, while it runs.
+//!
+//! GET and HEAD only, one request a connection, nothing read from the disk. A
+//! client can neither hold up the study nor fill memory: heads are short,
+//! connections few, and each has a deadline. While nobody asks, the one thread
+//! waits in `accept`.
+
+pub mod live;
+pub mod metrics;
+
+use crate::failure::Failure;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The longest head of a request, bytes.
+const HEAD_MAX: usize = 8 << 10;
+/// How many headers it may have.
+const HEADERS_MAX: usize = 64;
+/// How long a client may take to say what it wants …
+const ASK: Duration = Duration::from_secs(2);
+/// … and to take the answer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// Connections at a time; those beyond it are closed unheard.
+const CONNECTIONS_MAX: usize = 16;
+/// Written at once, so that a deadline is noticed.
+const PIECE: usize = 64 << 10;
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Request {
+    /// The path, without a query.
+    pub path: String,
+    /// The version that the client has.
+    pub if_none_match: Option<String>,
+    /// The name by which the client reached this machine.
+    pub host: Option<String>,
+}
+
+/// What is said.
+pub struct Response {
+    /// The status.
+    pub status: u16,
+    /// The type of the body.
+    pub content_type: &'static str,
+    /// The version of the body, in quotes.
+    pub etag: Option<String>,
+    /// The body.
+    pub body: Arc<[u8]>,
+}
+
+impl Response {
+    /// A body with status 200.
+    pub fn ok(content_type: &'static str, body: impl Into<Arc<[u8]>>) -> Response {
+        Response { status: 200, content_type, etag: None, body: body.into() }
+    }
+
+    /// A status, in words.
+    pub fn status(status: u16) -> Response {
+        let text = format!("{}\n", reason(status));
+        Response { status, ..Response::ok("text/plain; charset=utf-8", text.into_bytes()) }
+    }
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        304 => "Not Modified",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        431 => "Request Header Fields Too Large",
+        503 => "Service Unavailable",
+        _ => "Bad Request",
+    }
+}
+
+/// Answers a request. It is called on threads of the server's own.
+pub type Answer = dyn Fn(&Request) -> Response + Send + Sync;
+
+/// A server that ends with its value.
+pub struct Server {
+    /// Where it listens.
+    pub address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens at an address, its port 0 for any that is free.
+    pub fn start(flag: &str, address: SocketAddr, answer: Arc<Answer>) -> Result<Server, Failure> {
+        let refused = |error: std::io::Error| {
+            let advice = match error.kind() {
+                ErrorKind::AddrInUse => ": choose another port, or 0 for any that is free",
+                ErrorKind::AddrNotAvailable => ": no interface of this machine has this address",
+                ErrorKind::PermissionDenied => ": ports below 1024 need rights",
+                _ => "",
+            };
+            Failure::usage(format!("{flag}: cannot listen at {address}: {error}{advice}"))
+        };
+        let listener = TcpListener::bind(address).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
+        let thread = thread::Builder::new().name("http".into()).spawn(move || accept(&listener, &told, &answer));
+        Ok(Server { address, stop, thread: Some(thread.map_err(refused)?) })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // Who waits in `accept` is woken by a connection.
+        let mut knock = self.address;
+        if knock.ip().is_unspecified() {
+            knock.set_ip(if knock.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() });
+        }
+        let knocked = TcpStream::connect_timeout(&knock, ASK).is_ok();
+        if let Some(thread) = self.thread.take().filter(|_| knocked) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, stop: &AtomicBool, answer: &Arc<Answer>) {
+    let open = Arc::new(AtomicUsize::new(0));
+    while !stop.load(Ordering::Relaxed) {
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            // No descriptors are left, or the connection is gone again.
+            Err(_) => {
+                thread::park_timeout(Duration::from_millis(100));
+                continue;
+            }
+        };
+        if stop.load(Ordering::Relaxed) || open.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
+            continue;
+        }
+        open.fetch_add(1, Ordering::Relaxed);
+        let (answer, count) = (answer.clone(), Occupied(open.clone()));
+        let _ = thread::Builder::new().name("http client".into()).spawn(move || {
+            let _count = count;
+            // A client that has gone is no error.
+            let _ = serve(stream, &*answer);
+        });
+    }
+}
+
+/// A connection that counts.
+struct Occupied(Arc<AtomicUsize>);
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn serve(mut stream: TcpStream, answer: &Answer) -> std::io::Result<()> {
+    let (response, with_body) = match read_head(&mut stream, Instant::now() + ASK)? {
+        Head::Get(request) => (answer(&request), true),
+        Head::Head(request) => (answer(&request), false),
+        Head::Refused(status) => (Response::status(status), true),
+    };
+    let body: &[u8] = if with_body && response.status != 304 { &response.body } else { &[] };
+    let etag = response.etag.map(|etag| format!("ETag: {etag}\r\n")).unwrap_or_default();
+    let head = format!(
+        "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{etag}Cache-Control: no-cache\r\n\
+         X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
+        response.status,
+        reason(response.status),
+        response.content_type,
+        if response.status == 304 { 0 } else { response.body.len() },
+    );
+    let deadline = Instant::now() + ANSWER;
+    for piece in std::iter::once(head.as_bytes()).chain(body.chunks(PIECE)) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left))?;
+        stream.write_all(piece)?;
+    }
+    stream.shutdown(std::net::Shutdown::Write)?;
+    // Closing with bytes unread would throw away what the client has not read.
+    stream.set_read_timeout(Some(Duration::from_millis(200)))?;
+    let _ = stream.read(&mut [0; 1024]);
+    Ok(())
+}
+
+/// What a client said.
+enum Head {
+    Get(Request),
+    Head(Request),
+    Refused(u16),
+}
+
+fn read_head(stream: &mut TcpStream, deadline: Instant) -> std::io::Result<Head> {
+    let mut bytes = vec![0; HEAD_MAX];
+    let mut len = 0;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(Head::Refused(408));
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut bytes[len..]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(read) => len += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return Ok(Head::Refused(408));
+            }
+            Err(error) => return Err(error),
+        }
+        if let Some(head) = parse(&bytes[..len]) {
+            return Ok(head);
+        }
+        if len == bytes.len() {
+            return Ok(Head::Refused(431));
+        }
+    }
+}
+
+/// A head, if it is whole.
+fn parse(bytes: &[u8]) -> Option<Head> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut headers);
+    match request.parse(bytes) {
+        Ok(httparse::Status::Partial) => return None,
+        Ok(httparse::Status::Complete(_)) => {}
+        Err(httparse::Error::TooManyHeaders) => return Some(Head::Refused(431)),
+        Err(_) => return Some(Head::Refused(400)),
+    }
+    let header = |name: &str| {
+        let mut found = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
+        let value = found.next().and_then(|header| std::str::from_utf8(header.value).ok());
+        // Said twice, it says nothing.
+        value.filter(|_| found.next().is_none()).map(|value| value.trim().to_owned())
+    };
+    let path = request.path.unwrap_or_default().split('?').next().unwrap_or_default().to_owned();
+    let asked = Request { path, if_none_match: header("if-none-match"), host: header("host") };
+    Some(match request.method {
+        Some("GET") => Head::Get(asked),
+        Some("HEAD") => Head::Head(asked),
+        _ => Head::Refused(405),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(bytes: &[u8]) -> Option<u16> {
+        match parse(bytes) {
+            Some(Head::Refused(status)) => Some(status),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_head_is_read_when_it_is_whole() {
+        let whole = b"GET /a?b=c HTTP/1.1\r\nHOST:  localhost:9 \r\nIf-None-Match: \"1\"\r\n\r\n";
+        for cut in 0..whole.len() {
+            assert!(parse(&whole[..cut]).is_none(), "{cut}");
+        }
+        let Some(Head::Get(request)) = parse(whole) else { panic!("no request") };
+        assert_eq!((request.path.as_str(), request.host.as_deref()), ("/a", Some("localhost:9")));
+        assert_eq!(request.if_none_match.as_deref(), Some("\"1\""));
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        assert_eq!(refusal(b"POST / HTTP/1.1\r\n\r\n"), Some(405));
+        assert_eq!(refusal(b"\x16\x03\x01\x02\x00\x01\x00"), Some(400));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS_MAX + 1));
+        assert_eq!(refusal(many.as_bytes()), Some(431));
+        let Some(Head::Get(twice)) = parse(b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n") else {
+            panic!("no request")
+        };
+        assert_eq!(twice.host, None, "two names are none");
+    }
+}

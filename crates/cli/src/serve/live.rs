@@ -1,0 +1,215 @@
+//! `--watch`: the report of a study that goes on, in a browser of this machine.
+//!
+//! What is shown is made between runs, on the coordinator's thread, and only
+//! if somebody has asked since: an analysis within a window would take
+//! processor time from the measurement. Within a run a request costs a copy.
+
+use super::{Request, Response, Server};
+use crate::failure::Failure;
+use crate::output::note;
+use crate::progress::{Shared, table};
+use pubmark_model::units::{Ns, SECOND};
+use pubmark_study::machine;
+use serde::Serialize;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How often the wait for the end looks for it.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Makes the page and its data from a results folder.
+pub type Make = dyn Fn(&Path) -> Result<Pages, String> + Send + Sync;
+
+/// What a browser gets.
+pub struct Pages {
+    /// The page.
+    pub html: String,
+    /// What it asks for when there is more.
+    pub data: String,
+}
+
+/// A study that can be watched.
+pub struct Live {
+    shared: Arc<Shared>,
+    folder: PathBuf,
+    make: Box<Make>,
+    /// Whether anybody has asked since the page was made.
+    asked: AtomicBool,
+    made: Mutex<Option<Made>>,
+}
+
+#[derive(Clone)]
+struct Made {
+    html: Arc<[u8]>,
+    data: Arc<[u8]>,
+    etag: String,
+}
+
+/// How the present run stands.
+#[derive(Serialize)]
+struct Status {
+    running: bool,
+    label: String,
+    phase: String,
+    sent: u64,
+    received: u64,
+    sent_per_s: f64,
+    received_per_s: f64,
+    lag_ns: Option<Ns>,
+    done: usize,
+    runs: usize,
+    eta_s: u64,
+}
+
+impl Live {
+    /// For the results in a folder.
+    pub fn new(shared: Arc<Shared>, folder: &Path, make: Box<Make>) -> Arc<Live> {
+        // The first page is made unasked.
+        let asked = AtomicBool::new(true);
+        Arc::new(Live { shared, folder: folder.to_owned(), make, asked, made: Mutex::new(None) })
+    }
+
+    /// Serves it on the loopback interface, and says where.
+    pub fn serve(self: &Arc<Live>, port: u16) -> Result<Server, Failure> {
+        let live = self.clone();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let server = Server::start("--watch", address, Arc::new(move |request: &Request| live.answer(request)))?;
+        note(&format!("live report: http://{}/", server.address));
+        Ok(server)
+    }
+
+    /// Makes the page anew, if somebody wants to see it. To be called between runs.
+    pub fn refresh(&self) {
+        if !self.asked.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let number = self.shared.lock().records;
+        match (self.make)(&self.folder) {
+            Ok(pages) => {
+                // The process is in it, because a browser may outlive one.
+                let etag = format!("\"{}-{number}\"", std::process::id());
+                let made = Made { html: pages.html.into_bytes().into(), data: pages.data.into_bytes().into(), etag };
+                *self.lock() = Some(made);
+            }
+            // The study is not to suffer: the next run tries again.
+            Err(_) => self.asked.store(true, Ordering::Relaxed),
+        }
+    }
+
+    /// Makes the page anew whoever has asked: no run will come that would.
+    pub fn refresh_for_good(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+        self.refresh();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Made>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, request: &Request) -> Response {
+        // A foreign page may have a name of its own lead here: it must not read.
+        if !request.host.as_deref().is_some_and(is_loopback) {
+            return Response::status(403);
+        }
+        match request.path.as_str() {
+            "/" | "/index.html" => self.page(request, "text/html; charset=utf-8", |made| made.html),
+            "/data.json" => self.page(request, "application/json", |made| made.data),
+            "/status.json" => Response::ok("application/json", serde_json::to_vec(&self.status()).unwrap_or_default()),
+            _ => Response::status(404),
+        }
+    }
+
+    fn page(&self, request: &Request, content_type: &'static str, body: impl FnOnce(Made) -> Arc<[u8]>) -> Response {
+        self.asked.store(true, Ordering::Relaxed);
+        let Some(made) = self.lock().clone() else {
+            return Response::status(503);
+        };
+        let etag = made.etag.clone();
+        let known = request.if_none_match.as_deref() == Some(etag.as_str());
+        let response = Response { etag: Some(etag), ..Response::ok(content_type, body(made)) };
+        if known { Response { status: 304, ..response } } else { response }
+    }
+
+    fn status(&self) -> Status {
+        let now_ns = machine::now();
+        let board = self.shared.lock();
+        let current = board.current.as_ref();
+        let figures = current.and_then(|current| current.figures).unwrap_or_default();
+        Status {
+            running: !board.ended,
+            label: current.map_or_else(String::new, |run| format!("{} #{}", board.cells[run.cell].label, run.repeat)),
+            phase: current.map_or_else(String::new, |run| table::phase(run, now_ns)),
+            sent: figures.sent,
+            received: figures.received,
+            sent_per_s: figures.sent_per_s,
+            received_per_s: figures.received_per_s,
+            lag_ns: figures.own_lag_max_ns,
+            done: board.tally().runs(),
+            runs: board.runs,
+            eta_s: if board.ended { 0 } else { board.left_ns(now_ns).div_ceil(SECOND) },
+        }
+    }
+}
+
+/// Whether a Host header names this machine's loopback interface.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => name,
+        _ => host,
+    };
+    ["127.0.0.1", "[::1]"].contains(&name) || name.eq_ignore_ascii_case("localhost")
+}
+
+/// Goes on serving until the user has seen enough.
+pub fn linger(server: &Server, interrupt: &AtomicBool) {
+    note(&format!("the report stays at http://{}/ until Ctrl-C", server.address));
+    while !interrupt.load(Ordering::Relaxed) {
+        thread::park_timeout(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_answered() {
+        for host in ["127.0.0.1", "127.0.0.1:80", "localhost", "LocalHost:8080", "[::1]", "[::1]:9"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in
+            ["evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil:1", "", ":80", "a@127.0.0.1"]
+        {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_made_when_somebody_has_asked_and_told_apart_by_its_records() {
+        let make = |_: &Path| Ok(Pages { html: "<p>".into(), data: "{}".into() });
+        let shared = Arc::new(Shared::default());
+        let live = Live::new(shared.clone(), Path::new("x"), Box::new(make));
+        let ask = |path: &str, etag: Option<String>| {
+            live.answer(&Request { path: path.into(), if_none_match: etag, host: Some("localhost".into()) })
+        };
+        assert_eq!(ask("/", None).status, 503, "nothing has been made");
+        live.refresh();
+        let first = ask("/data.json", None);
+        assert_eq!((first.status, &*first.body), (200, &b"{}"[..]));
+        assert_eq!(ask("/data.json", first.etag.clone()).status, 304);
+        shared.lock().records += 1;
+        assert_eq!(ask("/data.json", first.etag.clone()).status, 304, "not before it is made anew");
+        live.refresh();
+        let second = ask("/", first.etag.clone());
+        assert_eq!(second.status, 200);
+        live.refresh();
+        shared.lock().records += 1;
+        live.refresh();
+        assert_eq!(ask("/", None).etag, second.etag, "nobody had asked");
+        assert_eq!(ask("/../etc/passwd", None).status, 404);
+    }
+}

@@ -1,0 +1,276 @@
+//! What a study serves while it runs, asked by real TCP clients.
+
+use crate::support::{PATIENCE, Place, count, stderr, wait_for};
+use crate::terminal::Terminal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+
+/// A program that runs, and the addresses that it said it serves at.
+struct Serving {
+    child: Child,
+    said: BufReader<std::process::ChildStderr>,
+}
+
+impl Serving {
+    fn start(place: &Place, arguments: &[&str]) -> Serving {
+        let mut command = place.command(arguments);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap());
+        Serving { child, said }
+    }
+
+    /// `127.0.0.1:PORT` from the line that begins so.
+    fn address(&mut self, start: &str) -> String {
+        let mut line = String::new();
+        while !line.starts_with(start) {
+            line.clear();
+            assert!(self.said.read_line(&mut line).unwrap() > 0, "it never says {start:?}");
+        }
+        line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned()
+    }
+
+    fn end(mut self) -> i32 {
+        // Read to the end, so that it is not held up.
+        std::io::copy(&mut self.said, &mut std::io::sink()).unwrap();
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+struct Reply {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Reply {
+    fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+/// Says something to a server, and hears it out. None once it is gone.
+fn say(address: &str, text: &str) -> Option<Reply> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(text.as_bytes()).ok()?;
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes) {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+        Err(error) => panic!("{error}"),
+    }
+    let text = String::from_utf8(bytes).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    Some(Reply { status, head: head.into(), body: body.into() })
+}
+
+fn get(address: &str, path: &str, more: &str) -> Option<Reply> {
+    say(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{more}\r\n"))
+}
+
+/// A scrape, strictly read: name with labels to value.
+fn scrape(address: &str) -> Option<BTreeMap<String, f64>> {
+    let reply = get(address, "/metrics", "")?;
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    assert_eq!(reply.header("content-type"), Some("application/openmetrics-text; version=1.0.0; charset=utf-8"));
+    assert_eq!(reply.header("content-length"), Some(reply.body.len().to_string().as_str()));
+    let text = reply.body.strip_suffix("# EOF\n").expect("the end is said");
+    let mut samples = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.starts_with("# ")) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        assert!(name.starts_with("pubmark_"), "{line}");
+        let twice = samples.insert(name.to_owned(), value.parse::<f64>().unwrap());
+        assert_eq!(twice, None, "a series is there once: {line}");
+    }
+    Some(samples)
+}
+
+fn study(place: &Place, repeats: usize) {
+    place.study(&format!(
+        "title = \"Served\"\n[workload]\nrate = 1000\nduration = \"2s\"\n[axes]\nsystem = [\"mock\"]\npayload = [\"64B\", \"1KiB\"]\n[options.mock]\nlose_every = 7\n[run]\nrepeats = {repeats}\n"
+    ));
+}
+
+#[test]
+fn a_scrape_says_what_the_records_say() {
+    let place = Place::new();
+    study(&place, 150);
+    let mut serving = Serving::start(&place, &["run", "study.toml", "--out", "r", "--metrics", "0"]);
+    let address = serving.address("metrics: ");
+    let (samples, over) = wait_for("some runs", || {
+        let samples = scrape(&address).expect("it serves while it runs");
+        let over = samples["pubmark_runs_total{verdict=\"invalid\"}"] as usize;
+        (over >= 5).then_some((samples, over))
+    });
+    // A record is on the disk before it is counted.
+    let records = place.records("r");
+    let sum = |name: &str| records[..over].iter().map(|record| count(record, name)).sum::<u64>() as f64;
+    for name in ["offered", "sent", "delivered", "lost"] {
+        assert_eq!(samples[&format!("pubmark_window_messages_total{{count=\"{name}\"}}")], sum(name), "{name}");
+    }
+    assert_eq!(samples["pubmark_runs_planned"], 300.0);
+    assert_eq!(samples["pubmark_runs_total{verdict=\"valid\"}"], 0.0, "each run loses messages");
+    for (number, payload) in [(1, 64), (2, 1024)] {
+        let last = records[..over].iter().rfind(|record| record["cell"]["payload"] == payload).unwrap();
+        let (label, expected) = (if payload == 64 { "mock 64B" } else { "mock 1KiB" }, count(last, "expected") as f64);
+        let labels = format!("cell=\"{number}\",system=\"mock\",label=\"{label}\"");
+        let ratio = samples[&format!("pubmark_cell_delivered_ratio{{{labels}}}")];
+        assert!((ratio - count(last, "delivered") as f64 / expected).abs() < 1e-9, "{ratio}");
+        let p99 = samples[&format!("pubmark_cell_latency_seconds{{{labels},quantile=\"0.99\"}}")];
+        assert!((p99 * 1e9 - last["latency_ns"]["p99"].as_f64().unwrap()).abs() < 1.0, "{p99}");
+    }
+    assert_eq!(get(&address, "/", "").unwrap().status, 404);
+    kill(Pid::from_raw(serving.child.id() as i32), Signal::SIGINT).unwrap();
+    assert_eq!(serving.end(), 3);
+    assert!(TcpStream::connect(&address).is_err(), "it is gone with the study");
+}
+
+#[test]
+fn a_run_and_its_server_can_be_scraped_while_it_is_on() {
+    let place = Place::new();
+    let arguments = [
+        "bench",
+        "mosquitto",
+        "--pairs",
+        "2",
+        "--rate",
+        "200",
+        "--warmup",
+        "1s",
+        "--duration",
+        "6s",
+        "--repeats",
+        "1",
+        "--out",
+        "r",
+        "--metrics",
+        "127.0.0.1:0",
+    ];
+    let mut serving = Serving::start(&place, &arguments);
+    let address = serving.address("metrics: ");
+    let mut seen = BTreeMap::new();
+    wait_for("the window with its figures", || {
+        seen = scrape(&address).expect("it serves while it runs");
+        let window = seen.keys().any(|name| name.starts_with("pubmark_run_info{") && name.contains("phase=\"window\""));
+        (window
+            && seen.contains_key("pubmark_run_own_lag_max_seconds")
+            && seen["pubmark_run_messages{count=\"received\"}"] > 0.0)
+            .then_some(())
+    });
+    let messages = |name: &str| seen[&format!("pubmark_run_messages{{count=\"{name}\"}}")];
+    assert!(messages("sent") > 0.0 && messages("offered") >= messages("sent") / 2.0, "{seen:?}");
+    assert!(messages("offered") <= 2.0 * 200.0 * 7.0, "{seen:?}");
+    assert!(seen["pubmark_server_cpu_seconds_total{system=\"mosquitto\"}"] > 0.0);
+    assert!(seen["pubmark_server_resident_memory_bytes{system=\"mosquitto\"}"] > 1e6);
+    assert!((0.0..10.0).contains(&seen["pubmark_run_own_lag_max_seconds"]));
+    serving.end();
+    assert_eq!(place.records("r").len(), 1);
+    place.assert_swept();
+}
+
+#[test]
+fn a_busy_port_and_a_bad_address_end_it_before_it_begins() {
+    let place = Place::new();
+    study(&place, 1);
+    let busy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = busy.local_addr().unwrap().port().to_string();
+    for flag in [format!("--metrics={port}"), format!("--watch={port}")] {
+        let output = place.run(&["run", "study.toml", "--out", "r", &flag]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(&port) && said.contains("choose another port"), "{said}");
+    }
+    for bad in ["--metrics=here", "--metrics=127.0.0.1", "--metrics=70000", "--watch=x"] {
+        assert_eq!(place.run(&["run", "study.toml", "--out", "r", bad]).status.code(), Some(2), "{bad}");
+    }
+    assert!(!place.path("r").exists(), "nothing was begun");
+}
+
+fn json(reply: &Reply) -> Value {
+    serde_json::from_str(&reply.body).unwrap()
+}
+
+#[test]
+fn the_live_report_grows_with_the_records_and_tells_what_is_new() {
+    let place = Place::new();
+    study(&place, 150);
+    let mut serving = Serving::start(&place, &["run", "study.toml", "--out", "r", "--watch"]);
+    let address = serving.address("live report: ");
+    let page = wait_for("the page", || get(&address, "/", "").filter(|reply| reply.status == 200));
+    assert!(page.header("content-type").unwrap().starts_with("text/html"));
+    assert!(page.body.contains("<html") && page.body.contains("Served"), "{}", &page.body[..500]);
+    let first = get(&address, "/data.json", "").unwrap();
+    let etag = first.header("etag").unwrap().to_owned();
+    json(&first);
+    let newer = wait_for("more data", || {
+        let reply = get(&address, "/data.json", &format!("If-None-Match: {etag}\r\n")).unwrap();
+        match reply.status {
+            304 => {
+                assert!(reply.body.is_empty());
+                None
+            }
+            status => Some((status, reply)),
+        }
+    });
+    assert_eq!(newer.0, 200);
+    assert_ne!(newer.1.header("etag"), Some(etag.as_str()));
+    assert_ne!(newer.1.body, first.body);
+    let status = json(&get(&address, "/status.json", "").unwrap());
+    assert_eq!(status["running"], true);
+    assert_eq!(status["runs"], 300);
+    assert!(status["done"].as_u64().unwrap() > 0, "{status}");
+    for key in ["label", "phase", "sent", "received", "sent_per_s", "received_per_s", "lag_ns", "eta_s"] {
+        assert!(status.get(key).is_some(), "{key} in {status}");
+    }
+    kill(Pid::from_raw(serving.child.id() as i32), Signal::SIGINT).unwrap();
+    assert_eq!(serving.end(), 3, "no terminal: it ends with the study");
+}
+
+#[test]
+fn hostile_clients_get_nothing_and_hold_up_nobody() {
+    let place = Place::new();
+    study(&place, 60);
+    let mut serving = Serving::start(&place, &["run", "study.toml", "--out", "r", "--watch=0"]);
+    let address = serving.address("live report: ");
+    wait_for("the page", || get(&address, "/", "").filter(|reply| reply.status == 200));
+    let status = |text: &str| say(&address, text).map(|reply| reply.status);
+    assert_eq!(status("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"), Some(403), "a name that was made to lead here");
+    assert_eq!(status("GET / HTTP/1.1\r\n\r\n"), Some(403));
+    for path in ["/../study.toml", "/r/runs.jsonl", "//etc/passwd", "/%2e%2e/study.toml", "/logs"] {
+        assert_eq!(get(&address, path, "").unwrap().status, 404, "{path}");
+    }
+    assert_eq!(status("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n"), Some(405));
+    assert_eq!(status("\u{1}\u{2}\u{3}\r\n\r\n"), Some(400));
+    // What is too long is cut off, perhaps before the answer is read.
+    let huge = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
+    assert!(matches!(status(&huge), Some(431) | None));
+    // More silent clients than there are places, and they stay.
+    let silent: Vec<TcpStream> = (0..40).filter_map(|_| TcpStream::connect(&address).ok()).collect();
+    assert!(!silent.is_empty());
+    assert_eq!(serving.end(), 3, "each run loses messages, and the study ends");
+    drop(silent);
+    assert_eq!(place.records("r").len(), 120);
+}
+
+#[test]
+fn on_a_terminal_the_report_stays_until_ctrl_c() {
+    let place = Place::new();
+    study(&place, 3);
+    let terminal = Terminal::start(&place, 120, 40, &["run", "study.toml", "--out", "r", "--watch"], &[]);
+    let line = terminal.wait_for_line("the report stays at http://");
+    let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    let status = json(&get(&address, "/status.json", "").unwrap());
+    assert_eq!((&status["running"], &status["done"]), (&Value::Bool(false), &Value::from(6)));
+    assert!(get(&address, "/", "").unwrap().body.contains("Served"));
+    terminal.signal(Signal::SIGINT);
+    let (code, last, _) = terminal.end();
+    assert_eq!(code, 3, "as the study ended: {last:#?}");
+    assert!(TcpStream::connect(&address).is_err());
+}
