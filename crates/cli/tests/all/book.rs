@@ -95,6 +95,10 @@ fn parse(page: &Page, block: &Block) -> Result<(), String> {
     whole.push_str(text);
     if !has("[axes]") {
         whole.push_str("\n[axes]\nsystem = [\"zeromq\", \"nanomsg\", \"nng\"]\n");
+        if has("[[") {
+            // Conditions are about axes.
+            whole.push_str("payload = [\"1KB\", \"1MB\"]\ntransport = [\"ipc\", \"tcp\"]\n");
+        }
     }
     let study = Study::parse("block", &whole, &registry::find, &Reading::default());
     study.map(drop).map_err(|errors| errors.to_string())
@@ -141,6 +145,32 @@ fn commands_within_sentences_name_what_exists() {
         }
     }
     assert_none(&wrong);
+}
+
+/// The text of all source files, without what breaks long texts in them.
+fn sources(folder: &Path, all: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, all);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap().replace("\\\"", "\"");
+            all.extend(text.split("\\\n").map(str::trim_start));
+        }
+    }
+}
+
+#[test]
+fn errors_that_are_quoted_are_those_of_the_program() {
+    let mut all = String::new();
+    for entry in std::fs::read_dir(root().join("crates")).unwrap().flatten() {
+        sources(&entry.path().join("src"), &mut all);
+    }
+    let page = Page::read(Path::new("docs/troubleshooting.md"));
+    assert!(page.quoted.len() > 10, "the page quotes errors in its headings");
+    let pieces = page.quoted.iter().flat_map(|(line, text)| text.split('…').map(move |piece| (line, piece.trim())));
+    let wrong = pieces.filter(|(_, piece)| !all.contains(*piece));
+    assert_none(&wrong.map(|(line, piece)| format!("{}: nothing says {piece:?}", page.at(*line))).collect::<Vec<_>>());
 }
 
 /// docs/command-line.md, as it should be.

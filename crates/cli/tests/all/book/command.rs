@@ -119,6 +119,7 @@ pub fn shortened(words: &[String]) -> Vec<String> {
             ("--duration", _) => "500ms".into(),
             ("--warmup", _) => "100ms".into(),
             ("--metrics", _) => "0".into(),
+            _ if value.starts_with("--watch=") => "--watch".into(),
             ("--set", _) if value.starts_with("duration=") => "duration=300ms".into(),
             ("--set", _) if value.starts_with("drain=") => "drain=3s".into(),
             _ => value,
@@ -166,7 +167,8 @@ fn lines_become_commands() {
 #[test]
 fn what_takes_long_is_shortened_and_the_rest_stays() {
     let words = |text: &str| shlex::split(text).unwrap();
-    let short = shortened(&words("bench mosquitto --pairs 1000 --rate 10 --duration 20s --fault 'stop server at 5s for 1s'"));
+    let short =
+        shortened(&words("bench mosquitto --pairs 1000 --rate 10 --duration 20s --fault 'stop server at 5s for 1s'"));
     let wanted = "bench mosquitto --pairs 20 --rate 10 --duration 2000ms --fault 'stop server at 500ms for 100ms' --warmup 100ms --repeats 1";
     assert_eq!(short, words(wanted));
     assert_eq!(shortened(&words("bench nng --rate max"))[..4], words("bench nng --rate max"));

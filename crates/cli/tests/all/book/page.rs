@@ -17,6 +17,8 @@ pub struct Page {
     pub title: String,
     /// What `#…` may name.
     pub anchors: BTreeSet<String>,
+    /// Line and text of each piece of code in a heading.
+    pub quoted: Vec<(usize, String)>,
     /// Line and target of each link and picture.
     pub links: Vec<(usize, String)>,
     /// Line and text of each piece of code within a sentence.
@@ -49,6 +51,7 @@ impl Page {
             path: path.to_owned(),
             title: String::new(),
             anchors: BTreeSet::new(),
+            quoted: Vec::new(),
             links: Vec::new(),
             spans: Vec::new(),
             blocks: Vec::new(),
@@ -81,6 +84,7 @@ impl Page {
                 Event::Code(code) => {
                     if let Some(heading) = &mut heading {
                         heading.push_str(&code);
+                        page.quoted.push((line, code.to_string()));
                     }
                     if code.contains('.') && !code.contains(' ') {
                         file = Some(code.to_string());

@@ -35,6 +35,9 @@ fn cargo(arguments: &[String]) -> Result<(), String> {
     if let Some(manifest) = value(&["--manifest-path"]) {
         return if root().join(manifest).exists() { Ok(()) } else { Err(format!("no {manifest}")) };
     }
+    if let Some(path) = value(&["--path"]) {
+        return if root().join(path).join("Cargo.toml").exists() { Ok(()) } else { Err(format!("no package {path}")) };
+    }
     let Some(package) = value(&["-p", "--package"]) else { return Ok(()) };
     let folder = package_folder(package).ok_or_else(|| format!("there is no package {package}"))?;
     if let Some(bench) = value(&["--bench"])
