@@ -173,6 +173,19 @@ fn errors_that_are_quoted_are_those_of_the_program() {
     assert_none(&wrong.map(|(line, piece)| format!("{}: nothing says {piece:?}", page.at(*line))).collect::<Vec<_>>());
 }
 
+#[test]
+fn every_reason_of_a_verdict_is_explained() {
+    let data: serde_json::Value = serde_json::from_str(&pubmark_report::page::data_json(&[])).unwrap();
+    let reasons = data["page"]["reasons"].as_object().unwrap();
+    assert!(reasons.len() > 10);
+    for path in ["docs/measurement.md", "docs/troubleshooting.md"] {
+        let page = Page::read(Path::new(path));
+        let missing: Vec<_> =
+            reasons.keys().filter(|reason| page.spans.iter().all(|(_, span)| span != *reason)).collect();
+        assert!(missing.is_empty(), "{path} says nothing of {missing:?}");
+    }
+}
+
 /// docs/command-line.md, as it should be.
 fn command_line() -> String {
     let mut page = String::from(
