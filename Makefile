@@ -9,6 +9,10 @@ BY_PUBMARK := nats rumqttd
 # The same, where there is a Go that can build it: else tests of links are left out, and say so.
 BY_GO     := toxiproxy
 HEADERS   := libzmq3-dev
+# The report page is tested in a real browser. Debian's Node serves where there
+# is none; a newer one is needed to build the page, not to test it.
+BROWSER   := chromium
+NODE      := $(if $(shell command -v npm),,nodejs npm)
 PUBMARK   := target/release/pubmark
 ZENOH     := agents/zenoh/target/release/pubmark-zenoh
 CACHE     := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pubmark
@@ -20,7 +24,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help quickstart build test test-all lint deps deps-test deps-fuzz deps-dev heavy bench fuzz sanitize deny docs zenoh test-zenoh chaos book clean
+.PHONY: help quickstart build test test-all lint deps deps-test deps-web deps-fuzz deps-dev web web-check web-screenshots heavy bench fuzz sanitize deny docs zenoh test-zenoh chaos book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -28,6 +32,9 @@ help:
 	@echo "make test         every test (installs what they need)"
 	@echo "make test-all     the same, and Zenoh, brokers in Java, chaos, benches, fuzz targets and the licence check"
 	@echo "make heavy        whole runs of Zenoh, HiveMQ and Artemis (installs them)"
+	@echo "make web          the report's page, built again: web/report.html (needs Node 20.19 or newer)"
+	@echo "make web-check    the page in a real browser, and whether it is what its sources build"
+	@echo "make web-screenshots REPORT=DIR OUT=DIR   pictures of a report, for people to look at"
 	@echo "make bench        the message path beside plain C loops; the rates that are offered"
 	@echo "make chaos        kills and stops for CHAOS_SECONDS ($(CHAOS_SECONDS)), on ourselves: no record may be wrong by them"
 	@echo "make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
@@ -47,6 +54,7 @@ build:
 
 test: deps-test lint
 	cargo test --workspace --locked
+	$(MAKE) --no-print-directory web-check
 	$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
@@ -81,15 +89,38 @@ deps:
 	$(call install,$(LIBRARIES))
 
 deps-test:
-	$(call install,$(LIBRARIES) $(SERVERS))
+	$(call install,$(LIBRARIES) $(SERVERS) $(BROWSER) $(NODE))
 	for system in $(BY_PUBMARK); do cargo run --quiet --locked -p pubmark -- systems $$system --install >/dev/null || exit 1; done
 	for tool in $(BY_GO); do cargo run --quiet --locked -p pubmark -- systems $$tool --install >/dev/null || echo "goes on without $$tool"; done
+
+deps-web:
+	$(call install,$(LIBRARIES) mosquitto $(BROWSER) $(NODE))
 
 deps-fuzz:
 	$(call install,g++)
 
 deps-dev:
 	$(call install,$(LIBRARIES) $(HEADERS))
+
+# The tools of the page, as the lock file has them.
+web/node_modules/.package-lock.json: web/package-lock.json
+	@command -v npm >/dev/null || { echo "the page's tools need Node and npm, Node 20.19 or newer to build it"; exit 1; }
+	cd web && npm ci --no-audit --no-fund --loglevel error
+	@touch $@
+
+web: web/node_modules/.package-lock.json
+	@node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' || \
+	  { echo "building the page needs Node 20.19 or newer, this is $$(node --version): install one and run this again"; exit 1; }
+	cd web && npm run --silent build
+
+web-check: deps-web web/node_modules/.package-lock.json
+	cargo test --quiet --locked -p pubmark-report --test it page::
+	node web/build/check.mjs
+	cargo build --quiet --locked -p pubmark
+	cd web && node --test tests/browser.test.mjs
+
+web-screenshots: deps-web web/node_modules/.package-lock.json
+	node web/tests/screenshots.mjs $(REPORT) $(OUT)
 
 bench: deps-dev deps-test
 	cargo bench --locked -p pubmark

@@ -1,27 +1,34 @@
-// Seals the built page: only the scripts that it was built with may run, by
-// their hash, and a stamp says of which sources it was made.
+// Seals the built page: only the script that it was built with may run, by its
+// hash, and a stamp says of which sources it was made.
+//
+//     node build/seal.mjs [BUILT [SEALED]]
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 
-const root = new URL("..", import.meta.url).pathname;
-const file = join(root, "dist/index.html");
-let html = readFileSync(file, "utf8");
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const built = process.argv[2] ?? join(root, "dist/index.html");
+const sealed = process.argv[3] ?? join(root, "report.html");
 
-const hash = (text) => createHash("sha256").update(text).digest("base64");
-const scripts = [...html.matchAll(/<script type="module"[^>]*>([\s\S]*?)<\/script>/g)].map((match) => `'sha256-${hash(match[1])}'`);
-if (scripts.length !== 1) throw new Error(`one script expected, ${scripts.length} found`);
-html = html.replace("script-src 'unsafe-inline'", `script-src ${scripts.join(" ")}`);
+/** Files beside `src` on which the built page depends. */
+const BESIDE = ["index.html", "package.json", "package-lock.json", "vite.config.mjs", "tsconfig.json", "build/seal.mjs"];
 
-/** All that the built page depends on, in a fixed order. */
-export function sources() {
-  const files = readdirSync(join(root, "src"), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath ?? entry.path, entry.name).slice(root.length));
-  return [...files, "index.html", "package.json", "package-lock.json", "vite.config.mjs", "build/seal.mjs"].sort();
+/** All that the built page depends on, relative to `web`, in a fixed order. */
+function sources() {
+  const within = (folder) => readdirSync(join(root, folder), { withFileTypes: true })
+    .flatMap((entry) => (entry.isDirectory() ? within(`${folder}/${entry.name}`) : [`${folder}/${entry.name}`]));
+  return [...within("src"), ...BESIDE].sort();
 }
+
+let html = readFileSync(built, "utf8");
+const scripts = [...html.matchAll(/<script type="module"[^>]*>([\s\S]*?)<\/script>/g)];
+if (scripts.length !== 1) throw new Error(`one script expected, ${scripts.length} found`);
+const hash = createHash("sha256").update(scripts[0][1]).digest("base64");
+if (!html.includes("script-src 'unsafe-inline'")) throw new Error("the page has no policy that could be sealed");
+html = html.replace("script-src 'unsafe-inline'", () => `script-src 'sha256-${hash}'`);
 
 const all = createHash("sha256");
 for (const path of sources()) all.update(path).update("\0").update(readFileSync(join(root, path))).update("\0");
-html = html.replace("<head>", `<head>\n<!-- sources ${all.digest("hex")} -->`);
-writeFileSync(join(root, "report.html"), html);
+html = html.replace("<head>", () => `<head>\n<!-- sources ${all.digest("hex")} -->`);
+writeFileSync(sealed, html);

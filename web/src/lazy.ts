@@ -2,6 +2,7 @@
  *  the reader goes to them; so a large page answers at once. */
 import type { Context, Section } from "./context";
 import { h } from "./dom";
+import { hold } from "./preserve";
 import { clean } from "./text";
 
 /** Distance below the window at which a section is drawn, px. */
@@ -123,6 +124,7 @@ export class Slots {
     for (const slot of this.slots.slice(0, at + 1)) this.paint(slot);
     const { element } = this.slots[at]!;
     element.scrollIntoView();
+    hold(element, element.getBoundingClientRect().top);
     element.querySelector<HTMLElement>("h2")?.focus({ preventScroll: true });
     this.context.state.set("at", id);
   }

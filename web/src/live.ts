@@ -17,6 +17,9 @@ interface Data {
   records: string[][];
 }
 
+/** Questions after the end, for what the last run left. */
+const LAST_TURNS = 5;
+
 /** Asks until the program says that it is done, and goes on asking when it is
  *  gone: it may come back. */
 export function follow(app: App): void {
@@ -24,37 +27,36 @@ export function follow(app: App): void {
   strip.hidden = false;
   strip.setAttribute("role", "status");
   strip.setAttribute("aria-live", "off");
-  // The page came with the records of its moment: as many runs were done then.
-  let done = app.records();
   let etag: string | null = null;
   let last: Date | null = null;
+  let turns = LAST_TURNS;
 
-  const renew = async (now: number): Promise<void> => {
+  const renew = async (): Promise<void> => {
     const answer = await fetch("/data.json", { cache: "no-store", headers: etag === null ? {} : { "If-None-Match": etag }, signal: AbortSignal.timeout(3 * ANSWER_MS) });
-    if (answer.status !== 304) {
-      if (!answer.ok) throw new Error(`the program answered ${answer.status}`);
-      const data = (await answer.json()) as Data;
-      etag = answer.headers.get("ETag");
-      adopt(data.records);
-      app.replace(data.page);
-    }
-    done = now;
+    // Nothing newer, or nothing at all yet: a later turn asks again.
+    if (answer.status === 304 || answer.status === 503) return;
+    if (!answer.ok) throw new Error(`the program answered ${answer.status}`);
+    const data = (await answer.json()) as Data;
+    etag = answer.headers.get("ETag");
+    adopt(data.records);
+    app.replace(data.page);
   };
 
   const turn = async (): Promise<void> => {
-    let running = true;
     try {
       const answer = await fetch("/status.json", { cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS) });
       if (!answer.ok) throw new Error(`the program answered ${answer.status}`);
       const status = (await answer.json()) as Status;
       last = new Date();
       draw(strip, status);
-      if (status.done !== done) await renew(status.done);
-      running = status.running;
+      // The data is made anew between runs, a moment after the count has risen.
+      if (status.done !== app.records()) await renew();
+      turns = status.running ? LAST_TURNS : turns - 1;
+      if (turns === 0 || (!status.running && status.done === app.records())) return;
     } catch {
       gone(strip, last);
     }
-    if (running) window.setTimeout(() => void turn(), POLL_MS);
+    window.setTimeout(() => void turn(), POLL_MS);
   };
   void turn();
 }

@@ -42,29 +42,35 @@ export function kept(root: HTMLElement): () => void {
   };
 }
 
-/** The section at the top of the window stays where it is, whatever grows above
- *  it, until all has its height or the reader moves. */
+/** An element stays where it is in the window, whatever grows above it, until
+ *  all has its height or the reader moves. */
+export function hold(element: HTMLElement, offset: number): void {
+  const main = element.closest("main");
+  if (main === null) return;
+  main.style.minHeight = `${element.offsetTop - main.offsetTop + window.innerHeight + Math.max(0, -offset)}px`;
+  const place = (): void => window.scrollBy(0, element.getBoundingClientRect().top - offset);
+  const growing = new ResizeObserver(place);
+  const moves = ["wheel", "touchstart", "keydown", "pointerdown"] as const;
+  const end = (): void => {
+    growing.disconnect();
+    window.clearTimeout(waiting);
+    for (const move of moves) window.removeEventListener(move, end);
+    main.style.minHeight = "";
+  };
+  const waiting = window.setTimeout(end, SETTLE_MS);
+  for (const move of moves) window.addEventListener(move, end, { passive: true });
+  for (const one of main.children) growing.observe(one);
+  place();
+}
+
+/** The section at the top of the window. */
 function viewOf(root: HTMLElement): () => void {
   const at = window.scrollY;
   const top = [...root.querySelectorAll("main > section")].findLast((section) => section.getBoundingClientRect().top <= 100);
   const offset = top?.getBoundingClientRect().top ?? 0;
   return () => {
     const section = at === 0 || top === undefined ? null : document.getElementById(top.id);
-    if (section === null) return;
-    root.style.minHeight = `${section.offsetTop + window.innerHeight - offset}px`;
-    const hold = (): void => window.scrollBy(0, section.getBoundingClientRect().top - offset);
-    const growing = new ResizeObserver(hold);
-    const moves = ["wheel", "touchstart", "keydown", "pointerdown"] as const;
-    const end = (): void => {
-      growing.disconnect();
-      window.clearTimeout(waiting);
-      for (const move of moves) window.removeEventListener(move, end);
-      root.style.minHeight = "";
-    };
-    const waiting = window.setTimeout(end, SETTLE_MS);
-    for (const move of moves) window.addEventListener(move, end, { passive: true });
-    for (const one of root.querySelectorAll("main > section")) growing.observe(one);
-    hold();
+    if (section !== null) hold(section, offset);
   };
 }
 

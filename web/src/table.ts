@@ -42,7 +42,15 @@ export class Table<T> {
 
   constructor(private readonly options: TableOptions<T>) {
     this.table = h("table", { class: "grid", "aria-labelledby": this.captionId }, h("caption", { id: this.captionId, class: "unseen" }, options.caption), this.head);
-    this.element = h("div", { class: "tablebox" }, scroller(options.caption, this.table), this.pager);
+    const box = scroller(options.caption, this.table);
+    this.element = h("div", { class: "tablebox" }, box, this.pager);
+    // Heads can stay in view only where the box need not scroll sideways.
+    new ResizeObserver(() => {
+      const fits = this.table.offsetWidth <= box.clientWidth;
+      box.classList.toggle("fits", fits);
+      if (fits) box.removeAttribute("tabindex");
+      else box.tabIndex = 0;
+    }).observe(this.table);
     options.state.subscribe((changed) => {
       if (changed.has(`${options.id}.sort`) || changed.has(`${options.id}.page`)) this.draw();
     });

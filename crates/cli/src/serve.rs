@@ -162,9 +162,9 @@ impl Drop for Occupied {
 
 fn serve(mut stream: TcpStream, answer: &Answer) -> std::io::Result<()> {
     let (response, with_body) = match read_head(&mut stream, Instant::now() + ASK)? {
-        Head::Get(request) => (answer(&request), true),
-        Head::Head(request) => (answer(&request), false),
-        Head::Refused(status) => (Response::status(status), true),
+        Asked::Get(request) => (answer(&request), true),
+        Asked::Head(request) => (answer(&request), false),
+        Asked::Refused(status) => (Response::status(status), true),
     };
     let body: &[u8] = if with_body && response.status != 304 { &response.body } else { &[] };
     let etag = response.etag.map(|etag| format!("ETag: {etag}\r\n")).unwrap_or_default();
@@ -193,19 +193,19 @@ fn serve(mut stream: TcpStream, answer: &Answer) -> std::io::Result<()> {
 }
 
 /// What a client said.
-enum Head {
+enum Asked {
     Get(Request),
     Head(Request),
     Refused(u16),
 }
 
-fn read_head(stream: &mut TcpStream, deadline: Instant) -> std::io::Result<Head> {
+fn read_head(stream: &mut TcpStream, deadline: Instant) -> std::io::Result<Asked> {
     let mut bytes = vec![0; HEAD_MAX];
     let mut len = 0;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Ok(Head::Refused(408));
+            return Ok(Asked::Refused(408));
         }
         stream.set_read_timeout(Some(left))?;
         match stream.read(&mut bytes[len..]) {
@@ -213,7 +213,7 @@ fn read_head(stream: &mut TcpStream, deadline: Instant) -> std::io::Result<Head>
             Ok(read) => len += read,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                return Ok(Head::Refused(408));
+                return Ok(Asked::Refused(408));
             }
             Err(error) => return Err(error),
         }
@@ -221,20 +221,20 @@ fn read_head(stream: &mut TcpStream, deadline: Instant) -> std::io::Result<Head>
             return Ok(head);
         }
         if len == bytes.len() {
-            return Ok(Head::Refused(431));
+            return Ok(Asked::Refused(431));
         }
     }
 }
 
 /// A head, if it is whole.
-fn parse(bytes: &[u8]) -> Option<Head> {
+fn parse(bytes: &[u8]) -> Option<Asked> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
         Ok(httparse::Status::Partial) => return None,
         Ok(httparse::Status::Complete(_)) => {}
-        Err(httparse::Error::TooManyHeaders) => return Some(Head::Refused(431)),
-        Err(_) => return Some(Head::Refused(400)),
+        Err(httparse::Error::TooManyHeaders) => return Some(Asked::Refused(431)),
+        Err(_) => return Some(Asked::Refused(400)),
     }
     let header = |name: &str| {
         let mut found = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
@@ -245,9 +245,9 @@ fn parse(bytes: &[u8]) -> Option<Head> {
     let path = request.path.unwrap_or_default().split('?').next().unwrap_or_default().to_owned();
     let asked = Request { path, if_none_match: header("if-none-match"), host: header("host") };
     Some(match request.method {
-        Some("GET") => Head::Get(asked),
-        Some("HEAD") => Head::Head(asked),
-        _ => Head::Refused(405),
+        Some("GET") => Asked::Get(asked),
+        Some("HEAD") => Asked::Head(asked),
+        _ => Asked::Refused(405),
     })
 }
 
@@ -257,7 +257,7 @@ mod tests {
 
     fn refusal(bytes: &[u8]) -> Option<u16> {
         match parse(bytes) {
-            Some(Head::Refused(status)) => Some(status),
+            Some(Asked::Refused(status)) => Some(status),
             _ => None,
         }
     }
@@ -268,7 +268,7 @@ mod tests {
         for cut in 0..whole.len() {
             assert!(parse(&whole[..cut]).is_none(), "{cut}");
         }
-        let Some(Head::Get(request)) = parse(whole) else { panic!("no request") };
+        let Some(Asked::Get(request)) = parse(whole) else { panic!("no request") };
         assert_eq!((request.path.as_str(), request.host.as_deref()), ("/a", Some("localhost:9")));
         assert_eq!(request.if_none_match.as_deref(), Some("\"1\""));
     }
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(refusal(b"\x16\x03\x01\x02\x00\x01\x00"), Some(400));
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS_MAX + 1));
         assert_eq!(refusal(many.as_bytes()), Some(431));
-        let Some(Head::Get(twice)) = parse(b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n") else {
+        let Some(Asked::Get(twice)) = parse(b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n") else {
             panic!("no request")
         };
         assert_eq!(twice.host, None, "two names are none");

@@ -166,7 +166,7 @@ pub(crate) fn document(report: &Report) -> Document {
         constants: notes::constants(report.study()),
         tables: tables.collect(),
         claims: claims(report.claims()),
-        closing: notes::closing(report),
+        closing: std::iter::once(notes::counted(report)).chain(notes::closing(report)).collect(),
     }
 }
 

@@ -159,14 +159,18 @@ fn skipped(cells: &[CellResult]) -> Vec<String> {
     lines.take(CELLS_MAX).collect()
 }
 
-/// How many runs there are of each kind, and what is to be known of the whole.
-pub(crate) fn closing(report: &Report) -> Vec<String> {
+/// How many runs there are of each kind.
+pub(crate) fn counted(report: &Report) -> String {
     let counts = report.counts();
-    let mut lines = vec![format!(
+    format!(
         "Runs: {} valid, {} invalid, {} failed, {} missing.",
         counts.valid, counts.invalid, counts.failed, counts.missing
-    )];
-    lines.extend(skipped(report.cells()));
+    )
+}
+
+/// What is to be known of the whole.
+pub(crate) fn closing(report: &Report) -> Vec<String> {
+    let mut lines = skipped(report.cells());
     if report.torn {
         lines.push(
             "The last record breaks off and was left out; \

@@ -33,9 +33,9 @@ const GLYPH = 7;
  *  at, a symbol instead of a bar. */
 export function bars(theme: Theme, width: number, rows: Bar[], scale: Scale, name: string, text: (value: number) => string): { option: Option; height: number } {
   const narrow = width < 520;
-  const names = Math.min(narrow ? 96 : 150, 24 + 7 * Math.max(...rows.map(({ system }) => label(system).length)));
-  const texts = Math.min(narrow ? 110 : 210, 14 + GLYPH * Math.max(...rows.map(({ text }) => text.length)));
-  const height = rows.length * ROW_HEIGHT;
+  const names = Math.min(narrow ? 96 : 150, 24 + 7 * Math.max(0, ...rows.map(({ system }) => label(system).length)));
+  const texts = Math.min(narrow ? 110 : 210, 14 + GLYPH * Math.max(0, ...rows.map(({ text }) => text.length)));
+  const height = Math.max(1, rows.length) * ROW_HEIGHT;
   const items = rows.map((row, index) => ({ value: [scale.to(total(row)), index], cell: row.cell, tip: row.tip }));
   return {
     height: ABOVE + height + BELOW,

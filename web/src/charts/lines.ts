@@ -50,6 +50,8 @@ export interface Across {
 const SIDES = 76;
 /** px */
 const DODGE = 3;
+/** What the outermost are apart at most, as a share of the width. */
+const DODGED_MAX = 0.04;
 const ABOVE = 34;
 const BELOW = 42;
 const BETWEEN = 34;
@@ -74,7 +76,7 @@ export function panels({ theme, width }: Pick<Frame, "theme" | "width">, across:
     }));
     ys.push(axis(panel.scale, theme, panel.name, panel.text, { grid: index }));
     for (const guide of panel.guides ?? []) series.push(guideSeries(theme, across.scale, panel, guide, index));
-    const apart = dodges(panel);
+    const apart = dodges(panel, width - SIDES);
     for (const line of panel.lines) {
       const shift = (apart.get(line.system) ?? 0) * unit;
       const shifted = { ...across.scale, to: (value: number) => across.scale.to(value) + shift };
@@ -86,11 +88,12 @@ export function panels({ theme, width }: Pick<Frame, "theme" | "width">, across:
 
 /** How far each system is moved aside, px, so that intervals at the same place
  *  can be told apart; not at all where there are none, or a diagonal to lie on. */
-function dodges({ lines, guides }: Panel): Map<string, number> {
+function dodges({ lines, guides }: Panel, room: number): Map<string, number> {
   const wide = lines.some(({ spots }) => spots.some(({ lo, hi }) => lo !== null && hi !== null && hi > lo));
   if (!wide || guides !== undefined) return new Map();
   const systems = [...new Set(lines.map(({ system }) => system))];
-  return new Map(systems.map((system, i) => [system, (i - (systems.length - 1) / 2) * DODGE]));
+  const step = Math.min(DODGE, (DODGED_MAX * room) / Math.max(1, systems.length - 1));
+  return new Map(systems.map((system, i) => [system, (i - (systems.length - 1) / 2) * step]));
 }
 
 function lineSeries(theme: Theme, x: Scale, y: Scale, line: Line, index: number): Option[] {

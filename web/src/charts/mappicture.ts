@@ -1,4 +1,4 @@
-import type { MapView } from "../sections/map";
+import type { MapPanel, MapView } from "../sections/map";
 import { label } from "./clean";
 import { outline, svg } from "./mark";
 import type { Theme } from "./theme";
@@ -8,23 +8,36 @@ const WIDTH = 104;
 const HEIGHT = 46;
 const LEFT = 90;
 const ABOVE = 44;
+const BELOW = 14;
 const GAP = 2;
 
-/** The map as a drawing, for those who take it elsewhere. */
+/** The maps as a drawing, one below the other, for those who take it elsewhere. */
 export function mapPicture(view: MapView, theme: Theme): { drawing: SVGElement; width: number; height: number } {
-  const width = LEFT + view.columns.length * WIDTH;
-  const height = ABOVE + view.rows.length * HEIGHT + 8;
+  const width = LEFT + Math.max(...view.panels.map(({ columns }) => columns.length)) * WIDTH;
+  const tall = ({ rows }: MapPanel) => ABOVE + rows.length * HEIGHT + BELOW;
+  const height = view.panels.reduce((sum, panel) => sum + tall(panel), 0);
   const drawing = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` });
-  const text = (x: number, y: number, words: string, more: Record<string, string | number> = {}) =>
-    drawing.append(svg("text", { x, y, fill: theme.ink, "font-size": 12, ...more }, words));
-  if (view.x) text(LEFT, 14, `${label(view.x.label)} →`, { fill: theme.muted });
-  if (view.y) text(0, ABOVE - 8, `${label(view.y.label, 12)} ↑`, { fill: theme.muted });
-  view.columns.forEach((column, j) => text(LEFT + (j + 0.5) * WIDTH, ABOVE - 8, label(column, 14), { "text-anchor": "middle", fill: theme.muted }));
-  view.rows.forEach((row, i) => {
-    text(LEFT - 8, ABOVE + (i + 0.5) * HEIGHT + 4, label(row, 12), { "text-anchor": "end", fill: theme.muted });
-    view.columns.forEach((_, j) => drawing.append(...square(view.squares[i]![j]!, LEFT + j * WIDTH, ABOVE + i * HEIGHT, theme)));
-  });
+  let top = 0;
+  for (const panel of view.panels) {
+    drawing.append(...drawPanel(view, panel, top, theme));
+    top += tall(panel);
+  }
   return { drawing, width, height };
+}
+
+function drawPanel({ x, y, by }: MapView, { name, columns, rows, squares }: MapPanel, top: number, theme: Theme): SVGElement[] {
+  const text = (x: number, y: number, words: string, more: Record<string, string | number> = {}) =>
+    svg("text", { x, y: top + y, fill: theme.muted, "font-size": 12, ...more }, words);
+  return [
+    ...(by ? [text(0, 14, `${label(by.label, 14)} ${label(name, 14)}`, { fill: theme.ink, "font-weight": 600 })] : []),
+    ...(x ? [text(LEFT + (by ? 80 : 0), 14, `${label(x.label)} →`)] : []),
+    ...(y ? [text(0, ABOVE - 8, `${label(y.label, 12)} ↑`)] : []),
+    ...columns.map((column, j) => text(LEFT + (j + 0.5) * WIDTH, ABOVE - 8, label(column, 14), { "text-anchor": "middle" })),
+    ...rows.flatMap((row, i) => [
+      text(LEFT - 8, ABOVE + (i + 0.5) * HEIGHT + 4, label(row, 12), { "text-anchor": "end" }),
+      ...columns.flatMap((_, j) => square(squares[i]![j]!, LEFT + j * WIDTH, top + ABOVE + i * HEIGHT, theme)),
+    ]),
+  ];
 }
 
 const WORDS: Partial<Record<Square["kind"], string>> = {
@@ -52,8 +65,10 @@ function square({ kind, systems, margin }: Square, x: number, y: number, theme: 
       svg("text", { ...middle, y: y + 35, fill: theme.muted }, systems.length > 2 ? `= ${systems.length - 2} more` : "tie"),
     ];
   }
+  if (kind === "empty") return [];
+  const paint = kind === "undecided" ? theme.warn : kind === "invalid" || kind === "failed" ? theme.bad : theme.muted;
   return [
-    svg("rect", { ...box, fill: "none", stroke: theme.line, "stroke-dasharray": kind === "empty" ? "none" : "2 2" }),
-    svg("text", { ...middle, y: y + 27, fill: theme.muted }, WORDS[kind] ?? ""),
+    svg("rect", { ...box, fill: "none", stroke: paint, "stroke-dasharray": "3 2" }),
+    svg("text", { ...middle, y: y + 27, fill: paint }, WORDS[kind] ?? ""),
   ];
 }

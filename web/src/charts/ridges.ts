@@ -29,7 +29,7 @@ export function ridges(frame: Frame, all: Ridge[], binsPerDecade: number): Pick<
   const highest = Math.max(1e-9, ...shown.flatMap(({ distribution }) => distribution.shares));
   const narrow = width < 520;
   const names = Math.min(narrow ? 96 : 150, 24 + 7 * Math.max(0, ...systems.map((system) => label(system).length)));
-  const height = ABOVE + systems.length * ROW_HEIGHT + BELOW;
+  const height = ABOVE + Math.max(1, systems.length) * ROW_HEIGHT + BELOW;
   const series = shown.map(({ cell, index, service, distribution }) => {
     const base = systems.length - 1 - systems.indexOf(cell.system);
     const look = theme.look(cell.system);
@@ -56,7 +56,7 @@ export function ridges(frame: Frame, all: Ridge[], binsPerDecade: number): Pick<
       grid: { left: names, right: 18, top: ABOVE, height: height - ABOVE - BELOW, containLabel: false },
       xAxis: axis(x, theme, "latency", (value) => tick(value, "ns"), { bottom: true }),
       yAxis: {
-        type: "value", min: 0, max: systems.length - 1 + PEAK,
+        type: "value", min: 0, max: Math.max(1, systems.length) - 1 + PEAK,
         axisLine: { show: false },
         axisTick: { show: false, customValues: systems.map((_, i) => i) },
         splitLine: { show: true, lineStyle: { color: theme.line } },

@@ -44,7 +44,9 @@ export function absence(cell: Cell): string {
     case "skipped": return `skipped${cell.skipped ? `: ${label(cell.skipped, 160)}` : ""}`;
     case "failed": return `failed${cell.error ? `: ${label(cell.error, 160)}` : ""}`;
     case "missing": return "not run yet";
-    default: return cell.unthrottled ? "no such figure: messages are sent as fast as they go" : "no such figure was measured";
+    default:
+      if (cell.reasons.some(({ reason }) => reason === "too-few-samples")) return "too few samples for it";
+      return cell.unthrottled ? "no such figure: messages are sent as fast as they go" : "no such figure was measured";
   }
 }
 

@@ -9,10 +9,7 @@ import { clean, many } from "../text";
 import { dot, statusBadge } from "../words";
 
 /** Figures that are shown unless the reader asks for all. */
-const MAIN = [
-  "latency_p50_ns", "latency_p99_ns", "latency_p999_ns", "delivered_per_s",
-  "cpu_cores", "cpu_ns_per_message", "server_cpu_cores", "server_rss_bytes_max", "rss_bytes_max",
-];
+const MAIN = ["latency_p50_ns", "latency_p99_ns", "latency_p999_ns", "delivered_per_s", "cpu_cores", "cpu_ns_per_message", "rss_bytes_max"];
 
 /** Every cell with its figures, by point. */
 export const cells: Section = {

@@ -75,6 +75,8 @@ function changes(context: Context, comparison: Comparison): Child {
   const draw = (): void => {
     const figure = chosen();
     const fits = matcher(state.get("compare.text"));
+    // The chart is of one figure.
+    plot.hidden = figure === "all";
     const rows = all.filter(({ cell, change }) => (figure === "all" || change.column === figure) && fits(clean(cell.label)));
     counts.replaceChildren(...OUTCOMES.map((outcome) => ({ outcome, count: rows.filter((row) => row.change.outcome === outcome).length })).filter(({ count }) => count > 0).map(({ outcome, count }) => h("span", null, `${count.toLocaleString("en")} `, changeBadge(outcome))));
     const different = state.is("compare.different") ? rows.filter(({ change }) => change.outcome !== "no difference") : rows;

@@ -29,13 +29,20 @@ export function plain(value: string): string {
 const facts = (all: Result["machine"]): HTMLElement =>
   h("dl", { class: "facts" }, all.map((fact) => [h("dt", null, clean(fact.label)), h("dd", null, plain(fact.value))]));
 
+/** What a shell would take: to be copied. All else is advice, to be read. */
+const COMMAND = /^(sudo|echo|sysctl|ulimit|pubmark|apt(-get)?|systemctl|cpupower|modprobe|swapoff|docker|export) /;
+
+function mending(mend: string): HTMLElement {
+  return COMMAND.test(mend) ? copyable(clean(mend, 400)) : h("div", { class: "muted" }, clean(mend, 400));
+}
+
 function check(one: Check): HTMLElement {
   const [tone, mark] = TONE[one.severity];
   return h(
     "li",
     null,
     badge(one.severity, tone, mark),
-    h("div", null, h("strong", null, clean(one.what)), " ", clean(one.found, 400), one.mend === null ? null : copyable(clean(one.mend, 400))),
+    h("div", null, h("strong", null, clean(one.what)), " ", clean(one.found, 400), one.mend === null ? null : mending(one.mend)),
   );
 }
 

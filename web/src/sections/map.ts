@@ -6,7 +6,7 @@ import { cardOf } from "../charts/mapcard";
 import { mapPicture } from "../charts/mappicture";
 import { glyph } from "../charts/mark";
 import { present } from "../charts/slicing";
-import type { Table } from "../charts/table";
+import type { Entry, Table } from "../charts/table";
 import { theme as themeOf } from "../charts/theme";
 import { mapAxes, marginShort, marginWords, square, squareWords, type Square } from "../charts/winners";
 import type { Context, Section } from "../context";
@@ -27,15 +27,28 @@ export const map: Section = {
   },
 };
 
-/** A map as it is at the moment: squares by row and column. */
+/** The maps as they are at the moment: one, or one for each value of an axis. */
 export interface MapView {
   x: Axis | null;
   y: Axis | null;
+  by: Axis | null;
+  panels: MapPanel[];
+  figure: Figure;
+}
+
+/** Squares by row and column. */
+export interface MapPanel {
+  /** The value of the axis that tells the maps apart; empty where there is one. */
+  name: string;
   columns: string[];
   rows: string[];
   squares: Square[][];
-  figure: Figure;
 }
+
+/** Most maps side by side. */
+const PANELS_MAX = 6;
+/** The reader wants one map. */
+const ONE = "-";
 
 /** Figures by which somebody is ranked somewhere. */
 function figures(context: Context): Figure[] {
@@ -56,27 +69,45 @@ function shown(context: Context) {
   const others = result.axes.map(({ name }) => name).filter((name) => name !== "part");
   const within = cut(context, result.cells, others, use).cells;
   const axes = mapAxes(within, result.axes, state.get("mapx"), state.get("mapy"));
-  const used = [axes.x, axes.y].flatMap((axis) => (axis ? [axis.name] : []));
-  return { figure, axes, cut: cut(context, result.cells, used, use) };
+  const asked = state.get("mapby");
+  // Side by side are the values of an axis at which somebody is ranked.
+  const facets = axes.all
+    .filter((axis) => axis !== axes.x && axis !== axes.y)
+    .map((axis) => ({ axis, labels: present(axis, within.filter((cell) => use(cell) > 0)) }))
+    .filter(({ labels }) => labels.length > 1 && labels.length <= PANELS_MAX);
+  const by = asked === ONE ? undefined : (facets.find(({ axis }) => axis.name === asked) ?? facets[0]);
+  const used = [axes.x, axes.y, by?.axis].flatMap((axis) => (axis ? [axis.name] : []));
+  return { figure, axes, facets, by, cut: cut(context, result.cells, used, use) };
 }
 
-function view(context: Context): MapView & { words: string; all: Axis[] } {
-  const { figure, axes: { x, y, all }, cut: { slices, cells } } = shown(context);
-  const columns = x ? present(x, cells) : [""];
-  // The largest stands at the top, as on the axis of a chart.
-  const rows = y ? present(y, cells).reverse() : [""];
+type Shown = MapView & { words: string; all: Axis[]; facets: Axis[] };
+
+function view(context: Context): Shown {
+  const { figure, axes: { x, y, all }, facets, by, cut: { slices, cells } } = shown(context);
   const has = (axis: Axis | null, text: string, cell: Cell) =>
     axis === null || axis.values.some(({ value, label }) => label === text && cell.axes[axis.name] === value);
-  const squares = rows.map((row) => columns.map((column): Square => {
-    const cell = cells.find((cell) => has(x, column, cell) && has(y, row, cell));
-    return cell ? square(context.result, cell.point, figure) : { kind: "empty", point: null, systems: [], margin: null, why: null };
-  }));
-  return { x, y, all, columns, rows, squares, figure, words: cutWords(slices) };
+  const panels = (by?.labels ?? [""]).map((name): MapPanel => {
+    const own = by ? cells.filter((cell) => has(by.axis, name, cell)) : cells;
+    const columns = x ? present(x, own) : [""];
+    // The largest stands at the top, as on the axis of a chart.
+    const rows = y ? present(y, own).reverse() : [""];
+    const squares = rows.map((row) => columns.map((column): Square => {
+      const cell = own.find((cell) => has(x, column, cell) && has(y, row, cell));
+      return cell ? square(context.result, cell.point, figure) : { kind: "empty", point: null, systems: [], margin: null, why: null };
+    }));
+    return { name, columns, rows, squares };
+  });
+  return { x, y, by: by?.axis ?? null, all, facets: facets.map(({ axis }) => axis), panels, figure, words: cutWords(slices) };
+}
+
+/** All squares of all maps. */
+function squaresOf({ panels }: MapView): Square[] {
+  return panels.flatMap(({ squares }) => squares.flat());
 }
 
 function figure(context: Context): HTMLElement {
   const controls = h("div", { class: "controls" });
-  const box = h("div", { class: "map-box", tabindex: "0", role: "region", "aria-label": "Squares of the map" });
+  const box = h("div", { class: "maps" });
   const legend = h("div", { class: "legend-box" });
   const caption = h("figcaption");
   const dialog = h("dialog", { class: "card", "aria-label": "Point of the map" });
@@ -85,7 +116,7 @@ function figure(context: Context): HTMLElement {
   const picture = () => {
     const theme = themeOf(context, false);
     const it = view(context);
-    const systems = [...new Set(it.squares.flat().flatMap(({ systems }) => systems))];
+    const systems = [...new Set(squaresOf(it).flatMap(({ systems }) => systems))];
     return { ...mapPicture(it, theme), systems, theme };
   };
   const numbersBelow = data(title, table);
@@ -99,22 +130,23 @@ function figure(context: Context): HTMLElement {
     const it = view(context);
     refill(controls, ...choices(context, it));
     fill(legend, keys(context, it));
-    refill(box, grid(context, it, dialog));
+    refill(box, it.panels.map((panel) => grid(context, it, panel, dialog)));
     fill(caption, `${at(it.words)}By ${it.figure.label}: ${it.figure.better === "higher" ? "more" : "less"} is better. Each square names the winner and how far it is ahead of the second. Where intervals overlap it is a tie, and all in it are named. Press a square for all systems there.`);
     numbersBelow.renew();
   };
   redraw();
-  follow(context, figure, [...SHARED, "mapx", "mapy"], redraw);
+  follow(context, figure, [...SHARED, "mapx", "mapy", "mapby"], redraw);
   return figure;
 }
 
-function choices(context: Context, { x, y, all, figure }: ReturnType<typeof view>): Child[] {
+function choices(context: Context, { x, y, by, all, facets, figure }: Shown): Child[] {
   const axes = (key: string, name: string, own: Axis | null, other: Axis | null) =>
     own && all.length > 2 && select(context, key, name, all.filter((axis) => axis !== other).map(({ name, label }) => [name, label]), own.name);
   return [
     select(context, "figure", "best by", figures(context).map(({ key, label }) => [key, label]), figure.key),
     axes("mapx", "across", x, y),
     axes("mapy", "up", y, x),
+    facets.length > 0 && select(context, "mapby", "side by side", [[ONE, "one map"], ...facets.map(({ name, label }): [string, string] => [name, label])], by?.name ?? ONE),
   ];
 }
 
@@ -123,8 +155,8 @@ const KINDS: Partial<Record<Square["kind"], string>> = {
 };
 
 /** Who and what is on the map. */
-function keys(context: Context, { squares }: MapView): HTMLElement {
-  const all = squares.flat();
+function keys(context: Context, it: MapView): HTMLElement {
+  const all = squaresOf(it);
   const systems = [...new Set(all.flatMap(({ kind, systems }) => (kind === "winner" || kind === "tie" ? systems : [])))];
   const kinds = (Object.keys(KINDS) as Square["kind"][]).filter((kind) => all.some((square) => square.kind === kind));
   return h(
@@ -135,8 +167,9 @@ function keys(context: Context, { squares }: MapView): HTMLElement {
   );
 }
 
-function grid(context: Context, it: MapView, dialog: HTMLDialogElement): HTMLElement {
-  const { x, y, columns, rows, squares } = it;
+function grid(context: Context, it: MapView, { name: at, columns, rows, squares }: MapPanel, dialog: HTMLDialogElement): HTMLElement {
+  const { x, y, by } = it;
+  const where = by ? `${label(by.label)} ${label(at)}` : "";
   const corner = [x && `${label(x.label, 20)} →`, x && y && h("br"), y && `${label(y.label, 20)} ↑`];
   const head = h("tr", null, y && h("th", { scope: "col", class: "corner" }, corner), columns.map((column) => h("th", { scope: "col" }, label(column, 16))));
   const body = rows.map((row, i) =>
@@ -144,10 +177,15 @@ function grid(context: Context, it: MapView, dialog: HTMLDialogElement): HTMLEle
       "tr",
       null,
       y && h("th", { scope: "row" }, label(row, 16)),
-      columns.map((column, j) => h("td", null, button(context, it, squares[i]![j]!, [y && `${y.label} ${row}`, x && `${x.label} ${column}`].filter(Boolean).join(", "), dialog))),
+      columns.map((column, j) => h("td", null, button(context, it, squares[i]![j]!, [where, y && `${y.label} ${row}`, x && `${x.label} ${column}`].filter(Boolean).join(", "), dialog))),
     ));
-  const name = h("caption", { class: "unseen" }, `${x ? label(x.label) : "All points"}${y ? ` across, ${label(y.label)} up` : ""}`);
-  return h("table", { class: "map-grid" }, name, x && h("thead", null, head), h("tbody", null, body));
+  const axes = h("span", { class: "unseen" }, `${x ? label(x.label) : "All points"}${y ? ` across, ${label(y.label)} up` : ""}`);
+  const name = h("caption", null, where, axes);
+  const table = h("table", { class: "map-grid" }, name, x && h("thead", null, head), h("tbody", null, body));
+  // Columns of equal width, and none too narrow for a name: then the box scrolls.
+  const longest = Math.max(...context.result.systems.filter((system) => system.kind !== "reference").map((system) => system.name.length), 8);
+  table.style.minWidth = `${(y ? 6 : 0) + Math.min(1.9 + 0.45 * longest, 8) * columns.length}rem`;
+  return h("div", { class: "map-box", tabindex: "0", role: "region", "aria-label": `Squares of the map${where ? `, ${where}` : ""}` }, table);
 }
 
 const SHORT: Partial<Record<Square["kind"], string>> = {
@@ -181,13 +219,14 @@ function button(context: Context, it: MapView, square: Square, where: string, di
   return element;
 }
 
-function numbers({ x, y, columns, rows, squares, figure }: MapView): Table {
-  return {
-    columns: [y?.label ?? "", x?.label ?? "", `best by ${figure.label}`, "systems", "ahead of the second"],
-    rows: rows.flatMap((row, i) => columns.map((column, j) => {
-      const square = squares[i]![j]!;
-      const ahead = square.margin;
-      return [label(row), label(column), square.kind === "winner" || square.kind === "tie" ? square.kind : squareWords(square), square.systems.map((system) => label(system)).join(", "), { text: ahead === null ? "–" : marginWords(ahead), value: ahead }];
-    })),
-  };
+function numbers({ x, y, by, panels, figure }: MapView): Table {
+  const columns = [...(by ? [by.label] : []), ...(y ? [y.label] : []), x?.label ?? "", `best by ${figure.label}`, "systems", "ahead of the second"];
+  const rows = panels.flatMap(({ name, columns, rows, squares }) => rows.flatMap((row, i) => columns.map((column, j): Entry[] => {
+    const square = squares[i]![j]!;
+    const { kind, margin } = square;
+    const where = [...(by ? [label(name)] : []), ...(y ? [label(row)] : []), label(column)];
+    const outcome = kind === "winner" || kind === "tie" ? kind : squareWords(square);
+    return [...where, outcome, square.systems.map((system) => label(system)).join(", "), { text: margin === null ? "–" : marginWords(margin), value: margin }];
+  })));
+  return { columns, rows };
 }

@@ -94,22 +94,38 @@ function standings(context: Context): HTMLElement {
   const questions = competing.length < 2 ? [] : QUESTIONS.map((question) => ({ ...question, points: result.points.filter((point) => question.asked(point) && point.ranks[question.figure] !== undefined) })).filter((question) => question.points.length > 0);
   const rows = result.systems.map((system): Child[] => [
     h("span", { class: "system" }, dot(context.page, system.name), clean(system.name, 60), system.kind === "reference" ? h("span", { class: "small" }, " reference") : null),
-    versions(system),
+    h("span", { class: "unbroken" }, versions(system)),
     valid(result, system),
     ...questions.map(({ points, figure }) => (system.kind === "reference" ? "" : won(points, figure, system.name))),
   ]);
   const heads = ["system", "version", { label: "valid cells", numeric: true as const }, ...questions.map(({ head }) => head)];
-  return plainTable("Systems, and at how many points each is best", heads, rows);
+  const open = questions.map(({ head, points, figure }) => undecided(head, points, figure)).filter((text) => text !== "");
+  return h(
+    "div",
+    null,
+    plainTable("Systems, and at how many points each is best", heads, rows),
+    open.length === 0 ? null : h("p", { class: "small" }, `Undecided: ${open.join("; ")}.`),
+  );
 }
 
-function versions(system: System): string {
-  const parts = Object.entries(system.versions).filter(([what]) => what !== "pubmark");
-  return parts.length === 0 ? "–" : parts.map(([what, version]) => `${clean(what, 30)} ${clean(String(version), 40)}`).join(", ");
+/** The versions that tell systems apart: `libzmq 4.3.4`, `server 2.0.11`. The
+ *  paths of libraries are in the evidence of each run. */
+function versions({ versions }: System): string {
+  const { library, version, pubmark: _, path: __, ...others } = versions;
+  const own = [library, version].filter((part) => part !== undefined).map((part) => clean(String(part), 40)).join(" ");
+  const parts = Object.entries(others).map(([what, version]) => `${clean(what, 30)} ${clean(String(version), 40)}`);
+  return [own, ...parts].filter((part) => part !== "").join(", ") || "–";
 }
 
 function valid(result: Result, system: System): string {
   const cells = result.cells.filter((cell) => cell.system === system.name && cell.status !== "skipped");
   return `${cells.filter((cell) => cell.status === "valid").length} of ${cells.length}`;
+}
+
+/** At how many points nobody can be said to be best. */
+function undecided(head: string, points: Point[], figure: string): string {
+  const count = points.filter((point) => point.ranks[figure]?.kind === "undecided").length;
+  return count === 0 ? "" : `${head} at ${count} of ${many(points.length, "point")}`;
 }
 
 function won(points: Point[], figure: string, system: string): Child {
@@ -121,6 +137,7 @@ function won(points: Point[], figure: string, system: string): Child {
     if (rank.kind === "winner") wins += 1;
     if (rank.kind === "tie") ties += 1;
   }
+  if (points.every((point) => point.ranks[figure]?.kind === "undecided")) return h("span", { class: "muted" }, "undecided");
   const of = ` of ${points.length}`;
   if (wins === 0 && ties === 0) return h("span", { class: "muted" }, `0${of}`);
   return [h("strong", null, String(wins)), of, ties === 0 ? "" : h("span", { class: "muted" }, `, ${ties} tied`)];

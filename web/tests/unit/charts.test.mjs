@@ -10,6 +10,7 @@ const { label } = await source("charts/clean");
 const { square, mapAxes, squareWords, marginWords } = await source("charts/winners");
 const { receivers } = await source("charts/receivers");
 const { tick } = await source("charts/axes");
+const { timePanels, spans } = await source("charts/timepanels");
 const { fileName } = await source("charts/export");
 
 const at = (load, more = {}) => ({ load, valid: true, ratio: 1, p99: 100, ...more });
@@ -211,4 +212,31 @@ test("receivers of a message: by pattern, by axis, else by what arrived", () => 
   const seen = (delivered, ratio) => cell({}, { pattern: "tree", figures: { delivered_per_s: [delivered], delivered_ratio: [ratio], sent_per_s: [100] } });
   assert.equal(receivers(seen(10, 0.1), [seen(10, 0.1), seen(395, 1)]), 4);
   assert.equal(receivers(cell({}, { pattern: "tree" }), []), null);
+});
+
+const run = (more = {}) => ({
+  window_ns: 2e9, fault_log: [], phases: { warmup_ns: 1e9, window_ns: 2e9, drain_ns: 0 }, usage_series: null,
+  series: { slice_ns: 5e8, sent: [50, 50], delivered: [50, 0], latency_p50_ns: [100, 0], latency_p99_ns: [200, 0], latency_max_ns: [300, 0] },
+  ...more,
+});
+
+test("a slice without an arrival has a rate of nothing and no latency", () => {
+  const [messages, latency] = timePanels(run());
+  assert.deepEqual(messages.traces[1].points, [[0.25, 100], [0.75, 0]]);
+  assert.deepEqual(latency.traces[0].points, [[0.25, 100], [0.75, null]]);
+});
+
+test("panels without data are left out, for old records and for libraries", () => {
+  assert.deepEqual(timePanels(run()).map(({ name }) => name), ["messages", "latency"]);
+  const usage_series = { start_ns: -1e9, slice_ns: 1e9, server: null, generator: { cpu_cores: [0.5, 0.6], rss_bytes: [1, 2] } };
+  const panels = timePanels(run({ usage_series }));
+  assert.deepEqual(panels.map(({ traces }) => traces.map(({ name }) => name).join()), ["sent,delivered", "p50,p99,max", "generator", "generator"]);
+  assert.equal(panels[2].traces[0].points[0][0], -0.5);
+});
+
+test("faults that never happened are not drawn; one that never ended is an instant", () => {
+  const fault = { what: "kill", who: "server", note: null };
+  const found = spans(run({ fault_log: [{ ...fault, at_ns: null, until_ns: null }, { ...fault, at_ns: 1e9, until_ns: null }] }));
+  assert.deepEqual(found, [{ name: "warm-up", from: -1, to: 0, kind: "phase" }, { name: "kill server", from: 1, to: 1, kind: "fault" }]);
+  assert.deepEqual(spans(run({ phases: null })), []);
 });

@@ -161,7 +161,8 @@ fn a_run_and_its_server_can_be_scraped_while_it_is_on() {
         let window = seen.keys().any(|name| name.starts_with("pubmark_run_info{") && name.contains("phase=\"window\""));
         (window
             && seen.contains_key("pubmark_run_own_lag_max_seconds")
-            && seen["pubmark_run_messages{count=\"received\"}"] > 0.0)
+            && seen["pubmark_run_messages{count=\"received\"}"] > 0.0
+            && seen["pubmark_run_messages{count=\"sent\"}"] > 0.0)
             .then_some(())
     });
     let messages = |name: &str| seen[&format!("pubmark_run_messages{{count=\"{name}\"}}")];

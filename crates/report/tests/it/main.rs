@@ -6,6 +6,7 @@ mod compare;
 mod csv;
 mod html;
 mod lab;
+mod page;
 mod records;
 mod reference;
 mod rendering;

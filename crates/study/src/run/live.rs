@@ -59,8 +59,10 @@ pub struct Live(Vec<Heard>);
 #[derive(Clone, Copy, Default)]
 struct Heard {
     progress: Progress,
-    /// When, ns; 0 before the first time.
-    at_ns: Ns,
+    /// From where the next rates count.
+    base: Progress,
+    /// When that was, ns.
+    base_ns: Ns,
     sent_per_s: f64,
     received_per_s: f64,
 }
@@ -73,7 +75,7 @@ impl Live {
 
     /// The load starts: rates count from here.
     pub fn start(&mut self, start_ns: Ns) {
-        self.0.iter_mut().for_each(|heard| heard.at_ns = start_ns);
+        self.0.iter_mut().for_each(|heard| heard.base_ns = start_ns);
     }
 
     /// Messages sent so far.
@@ -83,16 +85,14 @@ impl Live {
 
     /// An agent says how far it has come.
     pub fn hear(&mut self, agent: usize, progress: Progress, now_ns: Ns) -> Figures {
-        let span_ns = now_ns.saturating_sub(self.0[agent].at_ns);
         let heard = &mut self.0[agent];
+        let span_ns = now_ns.saturating_sub(heard.base_ns);
+        heard.progress = progress;
         if span_ns >= SPAN_MIN {
             let per_s = |now: u64, then: u64| now.saturating_sub(then) as f64 * SECOND as f64 / span_ns as f64;
-            heard.sent_per_s = per_s(progress.sent, heard.progress.sent);
-            heard.received_per_s = per_s(progress.received, heard.progress.received);
-            heard.at_ns = now_ns;
-            heard.progress = progress;
-        } else {
-            heard.progress.own_lag_max_ns = heard.progress.own_lag_max_ns.max(progress.own_lag_max_ns);
+            heard.sent_per_s = per_s(progress.sent, heard.base.sent);
+            heard.received_per_s = per_s(progress.received, heard.base.received);
+            (heard.base, heard.base_ns) = (progress, now_ns);
         }
         Figures {
             sent: self.sent(),
@@ -131,7 +131,7 @@ mod tests {
         live.start(SECOND);
         live.hear(0, said(100, 0, None), 2 * SECOND);
         let soon = live.hear(0, said(150, 0, Some(9)), 2 * SECOND + MILLISECOND);
-        assert_eq!((soon.sent_per_s, soon.own_lag_max_ns), (100.0, Some(9)));
+        assert_eq!((soon.sent, soon.sent_per_s, soon.own_lag_max_ns), (150, 100.0, Some(9)));
         let later = live.hear(0, said(300, 0, None), 3 * SECOND);
         assert_eq!((later.sent, later.sent_per_s), (300, 200.0));
     }

@@ -1,0 +1,118 @@
+// What holds of every page, whatever is in it.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { DEADLINE_MS, drawAll, pageData, section, source, until } from "./browser.mjs";
+import { at, tally, verdict } from "./world.mjs";
+
+const ALL = ["large", "failures", "empty", "two", "hostile", "real", "server"];
+
+/** Pages that between them have everything a phone and paper may show. */
+const PHONES = ["large", "failures", "two", "hostile", "server"];
+const PAPER = ["large", "failures", "two"];
+
+/** Sections that a page has; those in between depend on what was measured. */
+const SECTIONS = {
+  large: ["Answer", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "Claims", "All runs", "Downloads"],
+  failures: ["Answer", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "All runs", "Downloads"],
+  empty: ["Answer", "All cells", "Downloads"],
+  two: ["Answer", "Comparison", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "All runs", "Downloads"],
+  hostile: ["Answer", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "Claims", "All runs", "Downloads"],
+  real: ["Answer", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "All runs", "Downloads"],
+  server: ["Answer", "Latency", "Throughput", "Cost", "All cells", "All runs", "Downloads"],
+};
+
+/** The number in `12 rows` or `1 to 100 of 2,360 rows`. */
+const rowsOf = (status) => Number(/([\d,]+) rows?$/.exec(status)[1].replaceAll(",", ""));
+
+const links = (tab) => tab.getByRole("navigation", { name: "Sections" }).getByRole("link").allTextContents();
+
+for (const name of ALL) {
+  test(`${name}: the page has its sections, draws its charts and says nothing to the console`, async () => {
+    await at(name, {}, async (tab, { records }) => {
+      const charts = await drawAll(tab);
+      assert.deepEqual(await links(tab), SECTIONS[name]);
+      const { results } = await pageData(tab);
+      if (name !== "hostile") assert.equal(await tab.title(), `${results[0].title} · pubmark`);
+      assert.equal(await tab.locator(".error").count(), 0, "a part could not be drawn");
+      if (records.length > 0) assert.ok(charts.includes("percentiles") && charts.includes("delivered") && charts.includes("cpu"), charts.join());
+      for (const chart of charts.filter((chart) => chart !== "map")) {
+        const figure = tab.locator(`figure[data-chart="${chart}"]`).first();
+        if (name !== "failures") assert.ok((await figure.locator(".plot svg path").count()) > 3, `${chart} has no marks`);
+        assert.notEqual((await figure.locator("figcaption").textContent()).trim(), "", `${chart} has no caption`);
+      }
+      const cells = await section(tab, "All cells");
+      assert.equal(rowsOf(await cells.getByRole("status").last().textContent()), results[0].cells.length);
+      if (records.length === 0) return;
+      const runs = await section(tab, "All runs");
+      assert.equal(rowsOf(await runs.getByRole("status").last().textContent()), records.length);
+    });
+  });
+
+  test(`${name}: the opening counts what the records hold`, async () => {
+    await at(name, {}, async (tab, { records }) => {
+      const answer = await section(tab, "Answer");
+      const counts = tally(records.map(verdict));
+      for (const word of ["valid", "invalid", "failed"]) {
+        const button = answer.getByRole("button", { name: new RegExp(`^[\\d,]+ ${word}$`) });
+        const shown = (await button.count()) === 0 ? 0 : Number((await button.textContent()).replace(/\D/g, ""));
+        assert.equal(shown, counts[word] ?? 0, word);
+      }
+      const reasons = tally(records.flatMap((record) => [...new Set(record.verdict.reasons.map(({ reason }) => reason))]));
+      const listed = await answer.locator("ul.reasons > li").allTextContents();
+      assert.deepEqual(Object.fromEntries(listed.map((text) => [text.split(" ")[0], parseInt(text.split(" ")[1].replaceAll(",", ""), 10)])), reasons);
+    });
+  });
+
+  for (const colorScheme of PHONES.includes(name) ? ["light", "dark"] : []) {
+    test(`${name}, ${colorScheme}: a phone needs no sideways scroll, and nobody is shut out`, async () => {
+      await at(name, { viewport: { width: 390, height: 844 }, colorScheme }, async (tab, { records }) => {
+        await drawAll(tab);
+        const fits = async (where) => {
+          const [wide, inner] = await tab.evaluate(() => [document.scrollingElement.scrollWidth, innerWidth]);
+          assert.ok(wide <= inner, `${where}: ${wide} px in ${inner} px`);
+        };
+        await fits("the page");
+        await tab.evaluate(readFileSync(source("axe-core"), "utf8"));
+        await accessible(tab, "the page");
+        for (const hash of records.length === 0 ? ["cell=0"] : ["cell=0", `run=${records.length - 1}`]) {
+          await tab.evaluate((hash) => (location.hash = hash), hash);
+          const dialog = tab.getByRole("dialog");
+          await dialog.waitFor();
+          await until(tab, () => document.querySelector("dialog[open] [aria-busy]") === null);
+          await fits(hash);
+          await accessible(tab, hash);
+          await dialog.getByRole("button", { name: "Close" }).first().click();
+          await dialog.waitFor({ state: "hidden" });
+        }
+      });
+    });
+  }
+
+  if (PAPER.includes(name)) test(`${name}: on paper every chart is drawn, light, and no part is folded`, async () => {
+    await at(name, { colorScheme: "dark" }, async (tab) => {
+      await tab.evaluate(() =>
+        addEventListener("beforeprint", () =>
+          queueMicrotask(() => {
+            const figures = [...document.querySelectorAll("main figure[data-chart]")];
+            window.printed = { theme: document.documentElement.dataset.theme, charts: figures.length, drawn: figures.filter((figure) => figure.dataset.drawn === "1").length, waiting: document.querySelectorAll("main > section.waiting").length };
+          })));
+      const pdf = await tab.pdf();
+      assert.equal(pdf.subarray(0, 5).toString(), "%PDF-");
+      const { theme, charts, drawn, waiting } = await tab.evaluate(() => window.printed);
+      assert.deepEqual([theme, drawn, waiting], ["light", charts, 0]);
+      await until(tab, () => document.documentElement.dataset.theme !== "light");
+      await tab.emulateMedia({ media: "print" });
+      assert.equal(await tab.getByRole("navigation", { name: "Sections" }).isVisible(), false, "controls are not printed");
+    });
+  });
+}
+
+/** No finding of axe against WCAG 2 A and AA. */
+async function accessible(tab, where) {
+  const found = await tab.evaluate(async () => {
+    const { violations } = await window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 200)} (${failureSummary})`).join("; ")}`);
+  });
+  assert.deepEqual(found, [], `${where}, within ${DEADLINE_MS} ms`);
+}

@@ -1,0 +1,78 @@
+// The figures that are shown are those that the program has computed.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { drawAll, section } from "./browser.mjs";
+import { at, csv } from "./world.mjs";
+
+/** Microseconds with three digits, for times from 1 µs to 1 ms. */
+const micros = (ns) => {
+  assert.ok(ns >= 1e3 && ns < 999_500, `${ns} ns`);
+  return `${Number(ns / 1e3).toPrecision(3)} µs`;
+};
+
+const summary = (folder) => csv(readFileSync(join(folder, "summary.csv"), "utf8"));
+
+test("a cell's figures and intervals are those of summary.csv", async () => {
+  await at("large", {}, async (tab, { folders }) => {
+    const row = summary(folders[0]).find((row) => row.system === "nanomsg" && row.payload === "1024" && row.subscribers === "2" && row.rate === "2000");
+    const cells = await section(tab, "All cells");
+    await cells.getByLabel("Find").fill("nanomsg 1KiB subscribers=2 rate=2000");
+    await cells.getByText("1 row", { exact: true }).waitFor();
+    await cells.getByRole("button", { name: /^Evidence: nanomsg 1KiB/ }).click();
+    const dialog = tab.getByRole("dialog");
+    for (const [label, key] of [["latency p50", "latency_p50_ns"], ["latency p99", "latency_p99_ns"], ["service latency p99", "service_latency_p99_ns"]]) {
+      const cells = await dialog.getByRole("row").filter({ has: tab.getByRole("rowheader", { name: label, exact: true }) }).first().getByRole("cell").allTextContents();
+      assert.equal(cells[0], micros(Number(row[key])), key);
+      assert.equal(cells[1], `${micros(Number(row[`${key}_lo`]))} to ${micros(Number(row[`${key}_hi`]))}`, key);
+    }
+    assert.equal(await dialog.locator("[data-run], button.link").filter({ hasText: /^run \d+$/ }).count(), Number(row.runs));
+  });
+});
+
+test("the map names whom summary.csv has as the lowest, and a tie where intervals overlap", async () => {
+  await at("large", {}, async (tab, { folders }) => {
+    await drawAll(tab);
+    const map = tab.locator('figure[data-chart="map"]');
+    const rate = await section(tab, "Map of winners").then((found) => found.locator('select[data-control="slice.rate"]').inputValue());
+    const rows = summary(folders[0]).filter((row) => row.rate === rate && row.system !== "kernel" && Number(row.valid_runs) > 0);
+    const sizes = { "64B": "64", "256B": "256", "1KiB": "1024", "2KiB": "2048", "4KiB": "4096" };
+    const columns = (await map.locator("thead th").allTextContents()).slice(1);
+    assert.deepEqual(columns, Object.keys(sizes));
+    let winners = 0;
+    let ties = 0;
+    for (const line of await map.locator("tbody tr").all()) {
+      const subscribers = await line.getByRole("rowheader").textContent();
+      const squares = await line.getByRole("button").all();
+      assert.equal(squares.length, columns.length);
+      for (const [index, square] of squares.entries()) {
+        const there = rows.filter((row) => row.payload === sizes[columns[index]] && row.subscribers === subscribers)
+          .sort((a, b) => Number(a.latency_p50_ns) - Number(b.latency_p50_ns));
+        const name = await square.textContent();
+        const kind = /square (\w+)/.exec(await square.getAttribute("class"))[1];
+        const best = there[0];
+        const overlap = there.slice(1).filter((row) => Number(row.latency_p50_ns_lo) <= Number(best.latency_p50_ns_hi));
+        if (kind === "winner") {
+          winners += 1;
+          assert.ok(name.includes(best.system), `${name}: lowest is ${best.system}`);
+          assert.deepEqual(overlap, [], name);
+        }
+        if (kind === "tie") {
+          ties += 1;
+          assert.ok(name.includes(best.system) && overlap.some((row) => name.includes(row.system)), name);
+        }
+      }
+    }
+    assert.ok(winners >= 3 && ties >= 3, `${winners} winners, ${ties} ties`);
+  });
+});
+
+test("claims stand with their outcome", async () => {
+  await at("large", {}, async (tab) => {
+    const claims = await section(tab, "Claims");
+    const outcome = async (says) => (await claims.getByRole("row").filter({ hasText: says }).getByRole("cell").first().textContent()).replace(/[^a-z]/g, "");
+    assert.equal(await outcome("nanomsg has the lowest latency with large payloads"), "holds");
+    assert.equal(await outcome("nanomsg delivers most"), "fails");
+  });
+});
