@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Pages that are played at a time: most of it is waiting.
-const PLAYERS: usize = 3;
+const PLAYERS: usize = 2;
 
 fn assert_none(wrong: &[String]) {
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n\n"));
@@ -43,6 +43,24 @@ fn every_command_works() {
     let mut wrong = wrong.into_inner().unwrap();
     wrong.extend(stage.unused());
     assert_none(&wrong);
+}
+
+#[test]
+fn a_page_that_is_wrong_is_found_out() {
+    let lines = [
+        "```sh",
+        "pubmark bench mock --no-such-flag",
+        "pubmark run gone.toml",
+        "pubmark studies   # exit code 3",
+        "make nothing-like-this",
+        "pubmark bench mock   # fine",
+        "pubmark bench zeromq --set options.library=/no/such.so",
+        "```",
+    ];
+    let wrong = Stage::new().play(&Page::parse(Path::new("docs/wrong.md"), &lines.join("\n")));
+    let places: Vec<&str> = wrong.iter().filter_map(|why| why.split(": ").next()).collect();
+    let expected = ["docs/wrong.md:2", "docs/wrong.md:3", "docs/wrong.md:4", "docs/wrong.md:5", "docs/wrong.md"];
+    assert_eq!(places, expected, "{wrong:#?}");
 }
 
 #[test]

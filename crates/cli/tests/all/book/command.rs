@@ -152,7 +152,7 @@ fn tenth(text: &str) -> String {
         Some(seconds) => format!("{}ms", seconds * 100),
         None => word.to_owned(),
     };
-    text.split(' ').map(|one| word(one)).collect::<Vec<_>>().join(" ")
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
 #[test]

@@ -46,7 +46,8 @@ impl Page {
         Page::parse(path, &text)
     }
 
-    fn parse(path: &Path, text: &str) -> Page {
+    /// The page at `path`, with this text.
+    pub fn parse(path: &Path, text: &str) -> Page {
         let mut page = Page {
             path: path.to_owned(),
             title: String::new(),
