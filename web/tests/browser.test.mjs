@@ -9,4 +9,5 @@ import "./browser/files.mjs";
 import "./browser/hostile.mjs";
 import "./browser/kinds.mjs";
 import "./browser/keyboard.mjs";
+import "./browser/live.mjs";
 import "./browser/speed.mjs";

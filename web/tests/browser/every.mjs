@@ -69,8 +69,13 @@ for (const name of ALL) {
       await at(name, { viewport: { width: 390, height: 844 }, colorScheme }, async (tab, { records }) => {
         await drawAll(tab);
         const fits = async (where) => {
-          const [wide, inner] = await tab.evaluate(() => [document.scrollingElement.scrollWidth, innerWidth]);
-          assert.ok(wide <= inner, `${where}: ${wide} px in ${inner} px`);
+          const [wide, inner, who] = await tab.evaluate(() => {
+            // Named are those that stick out and are not within a box that scrolls.
+            const scrolls = (element) => element !== null && (["auto", "scroll", "hidden"].includes(getComputedStyle(element).overflowX) || scrolls(element.parentElement));
+            const out = [...document.querySelectorAll("main *")].filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && !scrolls(element.parentElement));
+            return [document.scrollingElement.scrollWidth, innerWidth, out.slice(-3).map((element) => element.outerHTML.slice(0, 200))];
+          });
+          assert.ok(wide <= inner, `${where}: ${wide} px in ${inner} px, by ${who.join(" and ")}`);
         };
         await fits("the page");
         await tab.evaluate(readFileSync(source("axe-core"), "utf8"));

@@ -1,0 +1,76 @@
+// A study that is watched while it runs.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { PUBMARK } from "../fixtures/program.mjs";
+import { DEADLINE_MS, until } from "./browser.mjs";
+import { browser } from "./world.mjs";
+
+const RUNS = 8;
+const STUDY = `title = "Watched"
+question = "Does the page follow?"
+[workload]
+pattern = "pairs"
+transport = "inproc"
+rate = 100
+payload = "64B"
+warmup = "0s"
+duration = "2s"
+[axes]
+system = ["kernel"]
+[run]
+repeats = ${RUNS}
+`;
+
+/** The address that the program says it serves. */
+async function address(program) {
+  for await (const line of createInterface({ input: program.stderr })) {
+    const found = /http:\/\/127\.0\.0\.1:\d+\//.exec(line);
+    if (found) return found[0];
+  }
+  throw new Error("the program ended without an address");
+}
+
+/** Runs that the page's head counts. */
+const counted = () => Number(/([\d,]+) runs?/.exec(document.querySelector("header").textContent)?.[1]?.replaceAll(",", "") ?? 0);
+
+test("the page follows a study, and stays usable when the program has gone", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "pubmark-live-"));
+  writeFileSync(join(folder, "study.toml"), STUDY);
+  const results = join(folder, "results");
+  const program = spawn(PUBMARK, ["run", join(folder, "study.toml"), "--watch", "--out", results], { stdio: ["ignore", "ignore", "pipe"] });
+  const ended = new Promise((resolve) => program.on("exit", resolve));
+  const context = await (await browser()).newContext();
+  context.setDefaultTimeout(DEADLINE_MS);
+  try {
+    const url = await address(program);
+    program.stderr.resume();
+    const tab = await context.newPage();
+    const errors = [];
+    tab.on("pageerror", (error) => errors.push(error.message));
+    await tab.goto(url);
+    const strip = tab.getByRole("status");
+    await strip.getByText("running").waitFor();
+    await strip.getByText(`of ${RUNS} runs`).waitFor();
+    await until(tab, `(${counted})() >= 1`);
+    const before = await tab.evaluate(counted);
+    await until(tab, `(${counted})() > ${before}`);
+    assert.ok((await tab.evaluate(counted)) <= RUNS);
+    await ended;
+    await strip.getByText("does not answer").waitFor();
+    // What it was sent is all there.
+    await tab.evaluate(() => (location.hash = "#run=0"));
+    await tab.getByRole("dialog").getByText("latency from intended time").waitFor();
+    assert.deepEqual(errors, []);
+    assert.equal(readFileSync(join(results, "runs.jsonl"), "utf8").trim().split("\n").length, RUNS);
+  } finally {
+    program.kill("SIGINT");
+    await ended;
+    await context.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
