@@ -24,7 +24,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help quickstart build test test-all lint deps deps-test deps-web deps-fuzz deps-dev web web-check web-screenshots heavy bench fuzz sanitize deny docs zenoh test-zenoh chaos clean
+.PHONY: help quickstart build test test-all lint deps deps-test deps-web deps-fuzz deps-dev web web-check web-screenshots heavy bench fuzz sanitize deny docs zenoh test-zenoh chaos book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -41,6 +41,7 @@ help:
 	@echo "make sanitize     the code that calls C, under AddressSanitizer"
 	@echo "make zenoh        the agent and router for Zenoh: built, and copied to $(CACHE)/bin"
 	@echo "make test-zenoh   its lints and tests (a build of some 250 crates)"
+	@echo "make book         the pages in docs/ as a book: target/book/index.html (installs mdbook)"
 	@echo "make deny         licences, sources and duplicates of the dependencies"
 
 # Exit code 3 says that a run is not valid (on a busy machine, say): the table
@@ -160,6 +161,11 @@ test-zenoh:
 	cargo test --release --locked --manifest-path agents/zenoh/Cargo.toml
 	cargo build --release --locked --manifest-path agents/zenoh/Cargo.toml
 	cargo run --quiet --locked -p pubmark -- agent-check $(ZENOH) agent
+
+# Its pages and commands are tested by `make test`, which needs no mdbook.
+book:
+	@command -v mdbook >/dev/null || cargo install --locked mdbook
+	mdbook build docs
 
 docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

@@ -319,7 +319,7 @@ Examples:
   pubmark agent-check pubmark agent
   pubmark agent-check --driver zeromq node agents/zeromq-js/agent.js")]
 pub struct AgentCheckArgs {
-    /// The driver to try [default: the first that the agent names].
+    /// The driver to try [default: the first that the agent names and that needs no server].
     #[arg(long)]
     pub driver: Option<String>,
     /// The agent's command.

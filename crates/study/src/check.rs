@@ -114,8 +114,13 @@ fn prepare(driver: &str, scratch: &Scratch) -> Result<Prepare, String> {
     })
 }
 
+/// Whether the systems that are known by a driver are servers.
+fn needs_server(driver: &str) -> bool {
+    registry::systems().iter().any(|system| system.driver == driver && system.broker())
+}
+
 /// Leads an agent through a whole conversation. `driver` names the driver to
-/// try; without it, the first that the agent says it has.
+/// try; without it, the first that the agent says it has and that needs no server.
 pub fn check(command: &[String], driver: Option<&str>) -> std::io::Result<Vec<Step>> {
     let scratch = Scratch::create()?;
     let (outbox, inbox) = channel();
@@ -143,7 +148,9 @@ fn converse(talk: &mut Talk, driver: Option<&str>, scratch: &Scratch) -> Option<
     });
     let good = talk.step("answers hello with its version, drivers and clock", checked);
     let hello = hello.ok().filter(|_| good)?;
-    let driver = driver.map(str::to_owned).or_else(|| hello.drivers.first().cloned())?;
+    // There is no server in this conversation: a driver that can do without comes first.
+    let alone = hello.drivers.iter().find(|name| !needs_server(name));
+    let driver = driver.map(str::to_owned).or_else(|| alone.or(hello.drivers.first()).cloned())?;
     match prepare(&driver, scratch) {
         Ok(prepare) => talk.agent.tell(&Command::Prepare(Box::new(prepare))),
         Err(error) => {

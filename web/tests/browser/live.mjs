@@ -35,8 +35,11 @@ async function address(program) {
   throw new Error("the program ended without an address");
 }
 
-/** Runs that the page's head counts. */
-const counted = () => Number(/([\d,]+) runs?/.exec(document.querySelector("header").textContent)?.[1]?.replaceAll(",", "") ?? 0);
+/** Waits until the page's head counts so many runs, and returns how many it does. */
+async function counts(tab, least) {
+  await until(tab, (least) => Number(/(\d+) runs?/.exec(document.querySelector("header").textContent)?.[1] ?? 0) >= least, least);
+  return Number(/(\d+) runs?/.exec(await tab.locator("header").first().textContent())[1]);
+}
 
 test("the page follows a study, and stays usable when the program has gone", async () => {
   const folder = mkdtempSync(join(tmpdir(), "pubmark-live-"));
@@ -56,10 +59,8 @@ test("the page follows a study, and stays usable when the program has gone", asy
     const strip = tab.getByRole("status");
     await strip.getByText("running").waitFor();
     await strip.getByText(`of ${RUNS} runs`).waitFor();
-    await until(tab, `(${counted})() >= 1`);
-    const before = await tab.evaluate(counted);
-    await until(tab, `(${counted})() > ${before}`);
-    assert.ok((await tab.evaluate(counted)) <= RUNS);
+    const before = await counts(tab, 1);
+    assert.ok((await counts(tab, before + 1)) <= RUNS);
     await ended;
     await strip.getByText("does not answer").waitFor();
     // What it was sent is all there.

@@ -1,6 +1,7 @@
 //! Whole-program tests: the real binary, real libraries, real sockets.
 #![allow(clippy::unwrap_used)]
 
+mod book;
 mod brokers;
 mod calibrate;
 mod chaos;

@@ -1,0 +1,237 @@
+//! The docs are true: their links lead somewhere, their files parse, and their
+//! commands are run, with shorter windows.
+
+mod command;
+mod page;
+mod stage;
+mod tools;
+
+use page::{Block, Page, root};
+use pubmark_model::study::{Reading, Study};
+use pubmark_model::system::System;
+use pubmark_peer::Script;
+use pubmark_study::registry;
+use stage::{Stage, file_of, help, help_flags, pages};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// Pages that are played at a time: most of it is waiting.
+const PLAYERS: usize = 2;
+
+fn assert_none(wrong: &[String]) {
+    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n\n"));
+}
+
+#[test]
+fn every_command_works() {
+    let stage = Stage::new();
+    let queue = Mutex::new(pages());
+    let wrong = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..PLAYERS {
+            scope.spawn(|| {
+                loop {
+                    let next = queue.lock().unwrap().pop();
+                    let Some(page) = next else { break };
+                    let found = stage.play(&page);
+                    wrong.lock().unwrap().extend(found);
+                }
+            });
+        }
+    });
+    let mut wrong = wrong.into_inner().unwrap();
+    wrong.extend(stage.unused());
+    assert_none(&wrong);
+}
+
+#[test]
+fn a_page_that_is_wrong_is_found_out() {
+    let lines = [
+        "```sh",
+        "pubmark bench mock --no-such-flag",
+        "pubmark run gone.toml",
+        "pubmark studies   # exit code 3",
+        "make nothing-like-this",
+        "pubmark bench mock   # fine",
+        "pubmark bench zeromq --set options.library=/no/such.so",
+        "```",
+    ];
+    let wrong = Stage::new().play(&Page::parse(Path::new("docs/wrong.md"), &lines.join("\n")));
+    let places: Vec<&str> = wrong.iter().filter_map(|why| why.split(": ").next()).collect();
+    let expected = ["docs/wrong.md:2", "docs/wrong.md:3", "docs/wrong.md:4", "docs/wrong.md:5", "docs/wrong.md"];
+    assert_eq!(places, expected, "{wrong:#?}");
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let pages = pages();
+    let mut wrong = Vec::new();
+    for page in &pages {
+        for (line, link) in page.links.iter().filter(|(_, link)| !link.contains("://")) {
+            let (target, place) = page.target(link);
+            if !root().join(&target).exists() {
+                wrong.push(format!("{}: {link}: there is no {}", page.at(*line), target.display()));
+            } else if let Some(place) = place
+                && !pages.iter().any(|other| other.path == target && other.anchors.contains(&place))
+            {
+                wrong.push(format!("{}: {link}: there is no such heading", page.at(*line)));
+            }
+        }
+    }
+    assert_none(&wrong);
+}
+
+#[test]
+fn the_table_of_contents_is_complete() {
+    let summary = Page::read(Path::new("docs/SUMMARY.md"));
+    let listed: Vec<PathBuf> = summary.links.iter().map(|(_, link)| summary.target(link).0).collect();
+    let distinct: BTreeSet<&PathBuf> = listed.iter().collect();
+    assert_eq!(listed.len(), distinct.len(), "a page is listed twice");
+    let there = pages();
+    let is_page = |page: &&Page| page.path.starts_with("docs") && page.path != summary.path;
+    let there: BTreeSet<&PathBuf> = there.iter().filter(is_page).map(|page| &page.path).collect();
+    assert_eq!(distinct, there, "docs/SUMMARY.md (left) and the pages in docs/ (right)");
+}
+
+/// What is in a block of TOML, told by its keys.
+fn parse(page: &Page, block: &Block) -> Result<(), String> {
+    let text = &block.text;
+    let has = |key: &str| text.lines().any(|line| line.starts_with(key));
+    if has("driver =") {
+        let name = page.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        return System::parse(name, "block", text).map(drop).map_err(|error| error.to_string());
+    }
+    if has("delay =") {
+        return Script::parse(text).map(drop);
+    }
+    // A part of a study is read as part of the smallest study.
+    let mut whole = String::new();
+    if !has("title =") {
+        whole.push_str("title = \"t\"\n");
+    }
+    whole.push_str(text);
+    if !has("[axes]") {
+        whole.push_str("\n[axes]\nsystem = [\"zeromq\", \"nanomsg\", \"nng\"]\n");
+        if has("[[") {
+            // Conditions are about axes.
+            whole.push_str("payload = [\"1KB\", \"1MB\"]\ntransport = [\"ipc\", \"tcp\"]\n");
+        }
+    }
+    let study = Study::parse("block", &whole, &registry::find, &Reading::default());
+    study.map(drop).map_err(|errors| errors.to_string())
+}
+
+#[test]
+fn every_file_that_is_shown_is_sound() {
+    registry::load().unwrap();
+    let mut wrong = Vec::new();
+    for page in pages() {
+        for block in &page.blocks {
+            let at = page.at(block.line);
+            match block.language.as_deref() {
+                None => wrong.push(format!("{at}: a block without a fence says not what it is")),
+                Some("") => wrong.push(format!("{at}: say what the block is: sh, console, toml, text …")),
+                Some("toml") => wrong.extend(parse(&page, block).err().map(|why| format!("{at}: {why}"))),
+                Some(_) => {}
+            }
+            assert!(file_of(block).is_none_or(|file| !file.starts_with('/') && !file.contains("..")), "{at}");
+        }
+    }
+    assert_none(&wrong);
+}
+
+#[test]
+fn commands_within_sentences_name_what_exists() {
+    let mut wrong = Vec::new();
+    for page in pages() {
+        for (line, span) in &page.spans {
+            let Some(words) = shlex::split(span).filter(|words| words.len() > 1) else { continue };
+            let placeholder = words.iter().any(|word| word.contains('…') || word.contains('*'));
+            match words[0].as_str() {
+                "make" | "cargo" if !placeholder => {
+                    wrong.extend(tools::check(&words).err().map(|why| format!("{}: {span}: {why}", page.at(*line))));
+                }
+                "pubmark" if words[1].chars().all(|c| c.is_ascii_lowercase() || c == '-') => {
+                    let known = help_flags(&words[1]);
+                    let flags = words[2..].iter().filter(|word| word.starts_with("--") && word.len() > 2);
+                    let strange = flags.filter(|flag| !known.contains_key(flag.split('=').next().unwrap_or_default()));
+                    wrong.extend(strange.map(|flag| format!("{}: {span}: there is no {flag}", page.at(*line))));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert_none(&wrong);
+}
+
+/// The text of all source files, without what breaks long texts in them.
+fn sources(folder: &Path, all: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, all);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap().replace("\\\"", "\"");
+            all.extend(text.split("\\\n").map(str::trim_start));
+        }
+    }
+}
+
+#[test]
+fn errors_that_are_quoted_are_those_of_the_program() {
+    let mut all = String::new();
+    for entry in std::fs::read_dir(root().join("crates")).unwrap().flatten() {
+        sources(&entry.path().join("src"), &mut all);
+    }
+    let page = Page::read(Path::new("docs/troubleshooting.md"));
+    assert!(page.quoted.len() > 10, "the page quotes errors in its headings");
+    let pieces = page.quoted.iter().flat_map(|(line, text)| text.split('…').map(move |piece| (line, piece.trim())));
+    let wrong = pieces.filter(|(_, piece)| !all.contains(*piece));
+    assert_none(&wrong.map(|(line, piece)| format!("{}: nothing says {piece:?}", page.at(*line))).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_reason_of_a_verdict_is_explained() {
+    let data: serde_json::Value = serde_json::from_str(&pubmark_report::page::data_json(&[])).unwrap();
+    let reasons = data["page"]["reasons"].as_object().unwrap();
+    assert!(reasons.len() > 10);
+    for path in ["docs/measurement.md", "docs/troubleshooting.md"] {
+        let page = Page::read(Path::new(path));
+        let missing: Vec<_> =
+            reasons.keys().filter(|reason| page.spans.iter().all(|(_, span)| span != *reason)).collect();
+        assert!(missing.is_empty(), "{path} says nothing of {missing:?}");
+    }
+}
+
+/// docs/command-line.md, as it should be.
+fn command_line() -> String {
+    let mut page = String::from(
+        "# The command line\n\n\
+         What `pubmark --help` prints for itself and for each of its commands. A test compares this page with the \
+         program; `PUBMARK_WRITE_DOCS=1 cargo test -p pubmark --test all book::the_command_line` writes it anew.\n\n\
+         See also [exit codes](exit-codes.md) and [what is in a results folder](results-folder.md).\n",
+    );
+    let top = help("");
+    let commands = top.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
+    for name in std::iter::once("").chain(names) {
+        let text = help(name);
+        let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
+        let heading = format!("pubmark {name}");
+        page.push_str(&format!("\n## {}\n\n```text\n{}\n```\n", heading.trim_end(), lines.join("\n")));
+    }
+    page
+}
+
+#[test]
+fn the_command_line_is_that_of_the_program() {
+    let path = root().join("docs/command-line.md");
+    let wanted = command_line();
+    if std::env::var_os("PUBMARK_WRITE_DOCS").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(there == wanted, "docs/command-line.md is not what --help says: write it anew with PUBMARK_WRITE_DOCS=1");
+}
