@@ -47,7 +47,6 @@ export function kept(root: HTMLElement): () => void {
 export function hold(element: HTMLElement, offset: number): void {
   const main = element.closest("main");
   if (main === null) return;
-  main.style.minHeight = `${element.offsetTop - main.offsetTop + window.innerHeight + Math.max(0, -offset)}px`;
   const place = (): void => window.scrollBy(0, element.getBoundingClientRect().top - offset);
   const growing = new ResizeObserver(place);
   const moves = ["wheel", "touchstart", "keydown", "pointerdown"] as const;
@@ -55,12 +54,21 @@ export function hold(element: HTMLElement, offset: number): void {
     growing.disconnect();
     window.clearTimeout(waiting);
     for (const move of moves) window.removeEventListener(move, end);
-    main.style.minHeight = "";
   };
   const waiting = window.setTimeout(end, SETTLE_MS);
   for (const move of moves) window.addEventListener(move, end, { passive: true });
   for (const one of main.children) growing.observe(one);
   place();
+}
+
+/** Keeps the page long enough for a section to stay where it was while charts
+ *  take their height. Not until the reader moves: a press would miss what it
+ *  was meant for if the page grew shorter under it. */
+function reserve(section: HTMLElement, offset: number): void {
+  const main = section.closest("main");
+  if (main === null) return;
+  main.style.minHeight = `${section.offsetTop - main.offsetTop + window.innerHeight + Math.max(0, -offset)}px`;
+  window.setTimeout(() => (main.style.minHeight = ""), SETTLE_MS);
 }
 
 /** The section at the top of the window. */
@@ -70,7 +78,10 @@ function viewOf(root: HTMLElement): () => void {
   const offset = top?.getBoundingClientRect().top ?? 0;
   return () => {
     const section = at === 0 || top === undefined ? null : document.getElementById(top.id);
-    if (section !== null) hold(section, offset);
+    if (section !== null) {
+      reserve(section, offset);
+      hold(section, offset);
+    }
   };
 }
 
