@@ -224,6 +224,9 @@ pub struct BenchArgs {
     /// Print one JSON object: cell, runs, summary.
     #[arg(long)]
     pub json: bool,
+    /// Print the table as Markdown.
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
     /// Who may look on.
     #[command(flatten)]
     pub serving: ServingArgs,

@@ -81,3 +81,19 @@ test("claims stand with their outcome", async () => {
     assert.equal(await outcome("nanomsg delivers most"), "fails");
   });
 });
+
+test("published figures stand beside ours, named as another machine's", async () => {
+  await at("large", { hash: "#slice.payload=1KiB&slice.subscribers=1&slice.rate=1000" }, async (tab, { folders }) => {
+    const found = await section(tab, "Against published figures");
+    const figure = found.locator("figure[data-chart]").first();
+    await figure.scrollIntoViewIfNeeded();
+    await figure.and(tab.locator('[data-drawn="1"]')).waitFor();
+    const caption = await figure.locator("figcaption").textContent();
+    for (const words of ["another machine: a Xeon of 2020", "Somebody et al., 2020", "1 published figure belongs to no cell"]) assert.ok(caption.includes(words), caption);
+    await figure.locator("summary").filter({ hasText: "Data" }).click();
+    const row = figure.locator("table").getByRole("row").filter({ hasText: "one way" });
+    const ours = summary(folders[0]).find((row) => row.system === "zeromq" && row.payload === "1024" && row.subscribers === "1" && row.rate === "1000");
+    const said = await row.textContent();
+    for (const words of [micros(Number(ours.latency_p50_ns)), "22.0 µs", `${(Number(ours.latency_p50_ns) / 22_000).toPrecision(3)}×`]) assert.ok(said.includes(words), said);
+  });
+});

@@ -8,7 +8,7 @@ use crate::output::{colour, print, width};
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::study::{Reading, Study};
-use pubmark_report::read_records;
+
 use pubmark_study::fit::leave_out;
 use pubmark_study::registry;
 use serde_json::{Value, json};
@@ -28,13 +28,14 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     let ending = carry_out(&study, None, &folder, false, voice, outlets)?.ending;
     let report = finish(&folder)?;
     if args.json {
-        let records = read_records(&folder).map_err(Failure::run)?;
-        let runs: Vec<Value> = records.runs.iter().filter_map(|record| serde_json::to_value(record).ok()).collect();
-        let cell = records.runs.first().map(|record| record.cell.clone()).unwrap_or_default();
+        let runs: Vec<Value> = report.runs().iter().filter_map(|record| serde_json::to_value(record).ok()).collect();
+        let cell = report.runs().first().map(|record| record.cell.clone()).unwrap_or_default();
         let summary = report.summary_json().as_array().and_then(|rows| rows.first().cloned()).unwrap_or_default();
         print(
             &serde_json::to_string_pretty(&json!({"cell": cell, "runs": runs, "summary": summary})).unwrap_or_default(),
         );
+    } else if args.markdown {
+        print(&report.markdown());
     } else {
         print(&report.terminal(width(), colour()));
     }
