@@ -30,5 +30,9 @@ html = html.replace("script-src 'unsafe-inline'", () => `script-src 'sha256-${ha
 
 const all = createHash("sha256");
 for (const path of sources()) all.update(path).update("\0").update(readFileSync(join(root, path))).update("\0");
-html = html.replace("<head>", () => `<head>\n<!-- sources ${all.digest("hex")} -->`);
+// Whoever passes a report on passes these libraries on as well.
+const NOTICES = ["echarts/NOTICE", "echarts/licenses/LICENSE-d3", "zrender/LICENSE", "tslib/LICENSE.txt"];
+const texts = NOTICES.map((path) => readFileSync(join(root, "node_modules", path), "utf8").trim().replace(/--+/g, "-"));
+const notices = `This page holds Apache ECharts, under the Apache License 2.0 (https://www.apache.org/licenses/LICENSE-2.0), and:\n\n${texts.join("\n\n")}`;
+html = html.replace("<head>", () => `<head>\n<!-- sources ${all.digest("hex")} -->\n<!-- ${notices}\n-->`);
 writeFileSync(sealed, html);
