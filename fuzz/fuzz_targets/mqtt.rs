@@ -8,7 +8,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pubmark_load::drivers::mqtt::Mqtt;
-use pubmark_load::session::{Fault, Heard, Part, Session, Terms};
+use pubmark_load::session::{Fault, Part, Session, Terms};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::{Options, of_driver};
 use pubmark_model::protocol::Role;

@@ -1,7 +1,7 @@
 //! The report as one HTML file that needs nothing else: the front end (`web/`,
 //! built into one file and embedded here) with the data in it.
 //!
-//! What is shown at once is plain JSON ([`data`]); the records themselves are
+//! What is shown at once is plain JSON (`page/data.rs`); the records themselves are
 //! compressed one by one, and the page unpacks those that are asked for. Their
 //! histograms stay in `runs.jsonl`: the curves made of them are in the data.
 
