@@ -13,7 +13,7 @@ const PAPER = ["large", "failures", "two"];
 
 /** Sections that a page has; those in between depend on what was measured. */
 const SECTIONS = {
-  large: ["Answer", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "Claims", "All runs", "Downloads"],
+  large: ["Answer", "Latency", "Throughput", "Map of winners", "Cost", "Against published figures", "All cells", "Claims", "All runs", "Downloads"],
   failures: ["Answer", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "All runs", "Downloads"],
   empty: ["Answer", "All cells", "Downloads"],
   two: ["Answer", "Comparison", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "All runs", "Downloads"],
