@@ -17,6 +17,7 @@ mod systems;
 use crate::args::{Arguments, Command};
 use crate::failure::{Code, Failure};
 use clap::CommandFactory;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -87,6 +88,14 @@ fn raise_open_files() {
         && soft < hard
     {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+/// Refuses a folder that holds no results.
+fn has_results(folder: &Path) -> Result<(), Failure> {
+    match folder.join("runs.jsonl").exists() {
+        true => Ok(()),
+        false => Err(Failure::usage(format!("{} is no results folder: it has no runs.jsonl", folder.display()))),
     }
 }
 

@@ -7,6 +7,7 @@ pub mod estimate;
 mod screen;
 pub mod table;
 
+use crate::commands::Voice;
 use crate::output::note;
 use board::Board;
 use pubmark_model::cell::Cell;
@@ -32,20 +33,11 @@ impl Shared {
     }
 }
 
-/// How much is said.
-#[derive(Clone, Copy)]
-pub struct Manner {
-    /// Nothing.
-    pub quiet: bool,
-    /// Each run, with each reason against it.
-    pub verbose: bool,
-}
-
 /// Shows a study as it goes by.
 pub struct Progress {
     shared: Arc<Shared>,
     interrupt: Arc<AtomicBool>,
-    manner: Manner,
+    voice: Voice,
     live: bool,
     screen: Option<Screen>,
     runs: usize,
@@ -55,13 +47,13 @@ pub struct Progress {
 
 impl Progress {
     /// A display that suits standard error.
-    pub fn new(manner: Manner, shared: Arc<Shared>, interrupt: Arc<AtomicBool>) -> Progress {
+    pub fn new(voice: Voice, shared: Arc<Shared>, interrupt: Arc<AtomicBool>) -> Progress {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Progress {
             shared,
             interrupt,
-            manner,
-            live: !manner.quiet && !dumb && std::io::stderr().is_terminal(),
+            voice,
+            live: !voice.quiet && !dumb && std::io::stderr().is_terminal(),
             screen: None,
             runs: 0,
             label: String::new(),
@@ -84,7 +76,7 @@ impl Progress {
     fn say(&self, line: &str) {
         match &self.screen {
             Some(screen) => screen.say(line),
-            None if self.manner.quiet => {}
+            None if self.voice.quiet => {}
             None => note(line),
         }
     }
@@ -135,11 +127,11 @@ impl Observer for Progress {
         let said = line(record);
         self.shared.lock().run_ends(record, &said, machine::now());
         let number = record.position + 1;
-        if self.screen.is_none() || self.manner.verbose || record.error.is_some() {
+        if self.screen.is_none() || self.voice.verbose || record.error.is_some() {
             let width = self.runs.to_string().len();
             self.say(&format!("[{number:>width$}/{}] {}: {said}", self.runs, self.label));
         }
-        if self.manner.verbose {
+        if self.voice.verbose {
             for finding in &record.verdict.reasons {
                 self.say(&format!("    {}: {}", finding.reason, finding.evidence));
             }

@@ -131,6 +131,13 @@ pub struct Counts {
     pub late: u64,
 }
 
+impl Counts {
+    /// Delivered over expected, 0 to 1; none where nothing was expected.
+    pub fn delivered_ratio(&self) -> Option<f64> {
+        (self.expected > 0).then(|| self.delivered as f64 / self.expected as f64)
+    }
+}
+
 /// Rates over the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rates {

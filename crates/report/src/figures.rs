@@ -245,7 +245,7 @@ fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
         Column::Sent => run.rates.sent_per_s,
         Column::Delivered => run.rates.delivered_per_s,
         Column::DeliveredBytes => run.rates.delivered_bytes_per_s,
-        Column::DeliveredRatio if counts.expected > 0 => counts.delivered as f64 / counts.expected as f64,
+        Column::DeliveredRatio => counts.delivered_ratio()?,
         Column::Lost => counts.lost as f64,
         Column::Duplicated => counts.duplicated as f64,
         Column::Reordered => counts.reordered as f64,

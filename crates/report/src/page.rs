@@ -23,42 +23,65 @@ const PLACE: &str = "<!--pubmark:data-->";
 /// Columns of the tables that a browser without scripts shows.
 const PLAIN_WIDTH: usize = 120;
 
-/// The page for these reports, side by side where there are several. A `live`
-/// page asks the server that it came from for what is new; another never asks
-/// anybody for anything.
-pub fn html(reports: &[&Report], live: bool) -> String {
-    let (before, after) = FRONT_END.split_once(PLACE).unwrap_or((FRONT_END, ""));
-    let page = Page::of(reports, live);
-    let records: Vec<Vec<String>> = reports.iter().map(|report| records::packed(report)).collect();
-    let plain: String = reports.iter().map(|report| escaped(&report.terminal(PLAIN_WIDTH, false))).collect();
-    [
-        before,
-        "<noscript><p>Charts need scripts; these tables do not.</p><pre>",
-        &plain,
-        "</pre></noscript>\n",
-        &island("pubmark-page", &page),
-        &island("pubmark-records", &records),
-        after,
-    ]
-    .concat()
+/// What a page holds, made once for each form in which it is wanted.
+pub struct Content {
+    /// What is shown at once, JSON.
+    page: String,
+    /// The records, packed, JSON.
+    records: String,
+    /// What a browser without scripts shows, text.
+    plain: String,
 }
 
-/// What a live page asks for: the data and the records, `{page, records}`.
-pub fn data_json(reports: &[&Report]) -> String {
-    #[derive(Serialize)]
-    struct Fresh<'a> {
-        page: Page<'a>,
-        records: Vec<Vec<String>>,
+impl Content {
+    /// Of these reports, side by side where there are several. A `live` page
+    /// asks the server that it came from for what is new; another never asks
+    /// anybody for anything.
+    pub fn of(reports: &[&Report], live: bool) -> Content {
+        let records: Vec<Vec<String>> = reports.iter().map(|report| records::packed(report)).collect();
+        Content {
+            page: json(&Page::of(reports, live)),
+            records: json(&records),
+            plain: reports.iter().map(|report| report.terminal(PLAIN_WIDTH, false)).collect(),
+        }
     }
-    let records = reports.iter().map(|report| records::packed(report)).collect();
-    json(&Fresh { page: Page::of(reports, true), records })
+
+    /// The page.
+    pub fn html(&self) -> String {
+        let (before, after) = FRONT_END.split_once(PLACE).unwrap_or((FRONT_END, ""));
+        [
+            before,
+            "<noscript><p>Charts need scripts; these tables do not.</p><pre>",
+            &escaped(&self.plain),
+            "</pre></noscript>\n",
+            &island("pubmark-page", &self.page),
+            &island("pubmark-records", &self.records),
+            after,
+        ]
+        .concat()
+    }
+
+    /// What a live page asks for: the data and the records, `{page, records}`.
+    pub fn data_json(&self) -> String {
+        format!("{{\"page\":{},\"records\":{}}}", self.page, self.records)
+    }
 }
 
-/// A block of data that no browser runs.
-fn island(id: &str, value: &impl Serialize) -> String {
+/// The page for these reports.
+pub fn html(reports: &[&Report], live: bool) -> String {
+    Content::of(reports, live).html()
+}
+
+/// What the live page of these reports asks for.
+pub fn data_json(reports: &[&Report]) -> String {
+    Content::of(reports, true).data_json()
+}
+
+/// A block of JSON that no browser runs.
+fn island(id: &str, json: &str) -> String {
     // Within JSON these stand in strings only, where they may be escaped; so
     // nothing in the data can end the block or begin another.
-    let text = json(value).replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
+    let text = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
     format!("<script type=\"application/json\" id=\"{id}\">{text}</script>\n")
 }
 

@@ -74,15 +74,45 @@ pub struct Conduct<'a> {
     pub interrupt: &'a AtomicBool,
 }
 
+/// Runs by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Valid ones.
+    pub valid: usize,
+    /// Those that may not be quoted.
+    pub invalid: usize,
+    /// Those that could not be made.
+    pub failed: usize,
+}
+
+impl Tally {
+    /// All of them.
+    pub fn runs(&self) -> usize {
+        self.valid + self.invalid + self.failed
+    }
+
+    /// Adds a run.
+    pub fn count(&mut self, record: &RunRecord) {
+        match (&record.error, record.verdict.valid) {
+            (Some(_), _) => self.failed += 1,
+            (None, true) => self.valid += 1,
+            (None, false) => self.invalid += 1,
+        }
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &Tally) {
+        self.valid += other.valid;
+        self.invalid += other.invalid;
+        self.failed += other.failed;
+    }
+}
+
 /// How a study ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ending {
-    /// Runs that are on the disk and valid.
-    pub valid: usize,
-    /// Runs that are invalid.
-    pub invalid: usize,
-    /// Runs that could not be made.
-    pub failed: usize,
+    /// The runs that are on the disk.
+    pub runs: Tally,
     /// Whether the user stopped it.
     pub interrupted: bool,
 }
@@ -116,7 +146,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
         }
     };
     records.iter().for_each(&mut meet);
-    records.iter().filter(|record| record.error.is_none()).for_each(|record| ending.count(record));
+    records.iter().filter(|record| record.error.is_none()).for_each(|record| ending.runs.count(record));
     observer.begin(&Course { title: &study.title, cells: &cells, order: &order, done: &done, records: &records });
     let logs = results.logs();
     for (position, planned) in order.iter().enumerate().filter(|(_, planned)| !done.contains(planned)) {
@@ -146,7 +176,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
             }
         };
         results.append(&record)?;
-        ending.count(&record);
+        ending.runs.count(&record);
         meet(&record);
         observer.run_ends(&record);
     }
@@ -154,16 +184,6 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
     // An empty folder of logs says that there was nothing to log.
     let _ = std::fs::remove_dir(&logs);
     Ok(ending)
-}
-
-impl Ending {
-    fn count(&mut self, record: &RunRecord) {
-        match (&record.error, record.verdict.valid) {
-            (Some(_), _) => self.failed += 1,
-            (None, true) => self.valid += 1,
-            (None, false) => self.invalid += 1,
-        }
-    }
 }
 
 /// The runs that need not be made again: those with a record. A run that

@@ -8,7 +8,6 @@ use crate::output::{colour, print, width};
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::study::{Reading, Study};
-
 use pubmark_study::fit::leave_out;
 use pubmark_study::registry;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! `pubmark compare`
 
-use super::pairs;
+use super::{has_results, pairs};
 use crate::args::CompareArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, print, width};
@@ -61,8 +61,6 @@ fn selection(args: &CompareArgs) -> Result<Selection, Failure> {
 }
 
 fn load(folder: &Path) -> Result<Report, Failure> {
-    if !folder.join("runs.jsonl").exists() {
-        return Err(Failure::usage(format!("{} is no results folder: it has no runs.jsonl", folder.display())));
-    }
+    has_results(folder)?;
     Report::load(folder, &registry::find).map_err(Failure::usage)
 }

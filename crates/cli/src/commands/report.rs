@@ -1,5 +1,6 @@
 //! `pubmark report`
 
+use super::has_results;
 use super::run::{PAGE, load};
 use crate::args::ReportArgs;
 use crate::failure::{Code, Failure};
@@ -11,9 +12,7 @@ pub fn report(args: &ReportArgs) -> Result<Code, Failure> {
     if args.folders.len() > 1 && (args.csv || args.json) {
         return Err(Failure::usage("--csv and --json are of one results folder: give them one at a time"));
     }
-    if let Some(folder) = args.folders.iter().find(|folder| !folder.join("runs.jsonl").exists()) {
-        return Err(Failure::usage(format!("{} is no results folder: it has no runs.jsonl", folder.display())));
-    }
+    args.folders.iter().try_for_each(|folder| has_results(folder))?;
     let reports = args.folders.iter().map(|folder| load(folder)).collect::<Result<Vec<Report>, Failure>>()?;
     for report in &reports {
         print(&shown(report, args)?);

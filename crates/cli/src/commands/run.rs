@@ -5,7 +5,7 @@ use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, note, print, width};
 use crate::progress::estimate::cost;
-use crate::progress::{Manner, Progress, Shared};
+use crate::progress::{Progress, Shared};
 use crate::serve::live::{Live, Pages, linger};
 use crate::serve::{Server, metrics};
 use pubmark_model::cell::Cell;
@@ -15,7 +15,8 @@ use pubmark_model::reference;
 use pubmark_model::study::{Reading, Study};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_report::{Outcome, Reference, Report, page};
+use pubmark_report::page::Content;
+use pubmark_report::{Outcome, Reference, Report};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
 use pubmark_study::fit::leave_out;
 use pubmark_study::{install, registry};
@@ -218,7 +219,6 @@ pub fn carry_out(
     raise_open_files();
     let agent = agent_command()?;
     let shared = Arc::new(Shared::default());
-    let manner = Manner { quiet: voice.quiet, verbose: voice.verbose };
     let _metrics = outlets.metrics.map(|address| metrics::serve(shared.clone(), address)).transpose()?;
     let mut watched = None;
     if let Some(port) = outlets.watch {
@@ -226,7 +226,7 @@ pub fn carry_out(
         let server = live.serve(port)?;
         watched = Some((live, server));
     }
-    let mut progress = Progress::new(manner, shared, interrupt.clone());
+    let mut progress = Progress::new(voice, shared, interrupt.clone());
     if let Some((live, _)) = &watched {
         let live = live.clone();
         progress.between_runs(move || live.refresh());
@@ -241,7 +241,8 @@ pub fn carry_out(
 /// The live report of what is in a results folder so far.
 fn pages(folder: &Path) -> Result<Pages, String> {
     let report = Report::load(folder, &registry::find).map_err(|error| error.to_string())?;
-    Ok(Pages { html: page::html(&[&report], true), data: page::data_json(&[&report]) })
+    let content = Content::of(&[&report], true);
+    Ok(Pages { html: content.html(), data: content.data_json() })
 }
 
 /// Reads the results again and writes `summary.csv`.
@@ -268,10 +269,10 @@ pub fn conclude(ending: &Ending, report: &Report, folder: &Path) -> Result<Code,
         ));
         return Ok(Code::Run);
     }
-    if ending.failed > 0 {
+    if ending.runs.failed > 0 {
         note("some runs could not be made: --resume tries them again");
     }
-    if ending.failed + ending.invalid > 0 {
+    if ending.runs.failed + ending.runs.invalid > 0 {
         return Ok(Code::Run);
     }
     let refuted = report.claims().iter().any(|claim| claim.outcome == Outcome::Fails);

@@ -7,46 +7,13 @@ use pubmark_model::units::Ns;
 use pubmark_model::workload::{Rate, Workload};
 use pubmark_report::text::clean;
 use pubmark_stats::Summary;
-use pubmark_study::conduct::Course;
+use pubmark_study::conduct::{Course, Tally};
 use pubmark_study::run::live::{Figures, News, Phase};
 use pubmark_study::server::watch::ServerWatch;
 use std::collections::HashMap;
 
 /// Longest label of a cell that is kept, characters.
 const LABEL_CHARS: usize = 200;
-
-/// Runs by what became of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Valid ones.
-    pub valid: usize,
-    /// Those that may not be quoted.
-    pub invalid: usize,
-    /// Those that could not be made.
-    pub failed: usize,
-}
-
-impl Tally {
-    /// All of them.
-    pub fn runs(&self) -> usize {
-        self.valid + self.invalid + self.failed
-    }
-
-    fn count(&mut self, record: &RunRecord) {
-        match (&record.error, record.verdict.valid) {
-            (Some(_), _) => self.failed += 1,
-            (None, true) => self.valid += 1,
-            (None, false) => self.invalid += 1,
-        }
-    }
-
-    /// Adds others.
-    pub fn add(&mut self, other: &Tally) {
-        self.valid += other.valid;
-        self.invalid += other.invalid;
-        self.failed += other.failed;
-    }
-}
 
 /// Messages of windows, summed over the runs that are on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -265,10 +232,9 @@ fn due_per_s(workload: &Workload) -> Option<f64> {
 }
 
 fn finished(record: &RunRecord) -> Finished {
-    let counts = &record.counts;
     Finished {
         latency_ns: record.latency_ns.clone(),
-        delivered_ratio: (counts.expected > 0).then(|| counts.delivered as f64 / counts.expected as f64),
+        delivered_ratio: record.counts.delivered_ratio(),
         delivered_per_s: record.rates.delivered_per_s,
     }
 }

@@ -1,9 +1,10 @@
 //! The live table: a pure function of how the study stands, the time and the
 //! size of the screen.
 
-use super::board::{Board, CellState, Current, Tally};
+use super::board::{Board, CellState, Current};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::text::{count, time};
+use pubmark_study::conduct::Tally;
 use pubmark_study::run::live::Phase;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

@@ -406,7 +406,7 @@ fn run(run: &RunRecord, cell: usize) -> Run {
         p50: run.latency_ns.as_ref().map(|latency| latency.p50),
         p99: run.latency_ns.as_ref().map(|latency| latency.p99),
         delivered_per_s: run.rates.delivered_per_s,
-        delivered_ratio: (counts.expected > 0).then(|| counts.delivered as f64 / counts.expected as f64),
+        delivered_ratio: counts.delivered_ratio(),
         lost: counts.lost,
         cpu_cores: run
             .generator
