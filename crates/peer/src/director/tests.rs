@@ -9,7 +9,8 @@ const ORIGIN: Ns = 77 * SECOND;
 
 fn payload(publisher: u32, sequence: u32, intended_ns: Ns) -> Vec<u8> {
     let mut payload = pattern(64);
-    assert!(Header { intended_ns, publisher, sequence, sent_ns: Some(intended_ns) }.write(&mut payload));
+    let (sent_ns, free_ns) = (Some(intended_ns), Some(intended_ns));
+    assert!(Header { intended_ns, publisher, sequence, sent_ns, free_ns }.write(&mut payload));
     payload
 }
 
