@@ -1,0 +1,42 @@
+//! What others did on the machine, and what could not be seen of it.
+
+use super::bounds::{Bounds, FOREIGN, LATE, LATE_NS, STEAL, touched};
+use super::{Found, words};
+use pubmark_model::record::{FigureGroup, MachineLoad, RunRecord};
+use pubmark_model::units::Ns;
+
+/// Each way in which the machine was not the run's own.
+pub fn noisy(record: &RunRecord) -> Vec<Found> {
+    late(record).into_iter().chain(disturbed(&record.machine)).collect()
+}
+
+fn late(record: &RunRecord) -> Option<Found> {
+    let late_ns = record.machine.late_ns;
+    let evidence = || {
+        format!(
+            "the coordinator looked at machine and server {} late at an edge of the window of {}: what they did in it \
+             is not known",
+            words(late_ns),
+            words(record.window_ns)
+        )
+    };
+    let too_late = late_ns > LATE_NS.max((LATE * record.window_ns as f64) as Ns);
+    too_late.then(|| Found::of(&[FigureGroup::Cost], evidence()))
+}
+
+/// What others did, where that spoils a measurement.
+pub fn disturbed(machine: &MachineLoad) -> Vec<Found> {
+    let cores = f64::from(machine.cores.max(1));
+    let found = |bounds: Bounds, share: f64, evidence: String| Found::if_any(touched(bounds, share), evidence);
+    let steal = found(
+        STEAL,
+        machine.steal,
+        format!("the hypervisor took {:.1} % of the processor time", machine.steal * 100.0),
+    );
+    let foreign = found(
+        FOREIGN,
+        machine.foreign_cores / cores,
+        format!("other processes kept {:.2} of {} processors busy", machine.foreign_cores, machine.cores),
+    );
+    steal.into_iter().chain(foreign).collect()
+}
