@@ -61,9 +61,9 @@ pub const BACKLOG_GREW: f64 = 0.05;
 pub const BACKLOG_LEFT: f64 = 0.01;
 /// … or where it rose to so much within the window, and fell.
 pub const BACKLOG_ROSE: f64 = 0.05;
-/// The median of all arrivals over the median of the slices' medians: what a
-/// backlog must do to it to count against it.
-pub const BACKLOG_P50: f64 = 1.10;
+/// The median of all arrivals over the median of the quarter of slices that
+/// were best: what a backlog must do to it to count against it.
+pub const BACKLOG_P50: f64 = 1.25;
 
 /// Fewer samples than this say nothing of the 99th percentile.
 pub const P99_SAMPLES: u64 = 1_000;

@@ -134,13 +134,12 @@ fn slices(record: &RunRecord) -> Vec<f64> {
     record.series.latency_p50_ns.iter().filter(|ns| **ns > 0).map(|ns| *ns as f64).collect()
 }
 
-/// Whether the median of all is far from what it is in most slices.
+/// Whether the median of all is far above what it is in the better slices.
 fn moved_median(record: &RunRecord) -> bool {
-    let usual = median(&slices(record)).unwrap_or_default();
-    record.latency_ns.as_ref().is_some_and(|latency| {
-        let ratio = latency.p50 as f64 / usual.max(1.0);
-        usual > 0.0 && !(1.0 / BACKLOG_P50..=BACKLOG_P50).contains(&ratio)
-    })
+    let mut sorted = slices(record);
+    sorted.sort_by(f64::total_cmp);
+    let better = sorted.get(sorted.len() / 4).copied().unwrap_or_default();
+    record.latency_ns.as_ref().is_some_and(|latency| better > 0.0 && latency.p50 as f64 > BACKLOG_P50 * better)
 }
 
 /// A figure that rose or fell over the window, by more than chance, and by so
