@@ -194,7 +194,7 @@ pub struct Calibration {
 impl Calibration {
     /// Whether others left the machine alone, by the measure of a run's verdict.
     pub fn quiet(&self) -> bool {
-        !verdict::disturbed(&self.load).iter().any(|found| found.touches(FigureGroup::LatencyP50))
+        !verdict::disturbed(&self.load, true).iter().any(|found| found.touches(FigureGroup::LatencyP50))
     }
 
     /// Writes it where later runs look for it; the path.

@@ -15,7 +15,7 @@ mod tests;
 pub use bounds::P99_SAMPLES;
 pub use machine::disturbed;
 
-use bounds::{OWN_LAG_P50, PAUSED, RECEIVE, touched};
+use bounds::{AWAKE, OWN_LAG_P50, RECEIVE, touched};
 use pubmark_model::record::{FigureGroup, Finding, Note, Part, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_size};
@@ -116,6 +116,7 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
     } else {
         judge.against(Reason::GeneratorSaturated, late(record));
         judge.against(Reason::GeneratorSaturated, received_late(record));
+        judge.against(Reason::GeneratorSaturated, awake(record));
         judge.against(Reason::GeneratorSaturated, loops::saturated(record));
         judge.result(Reason::OfferedRateMissed, promises::missed(record));
     }
@@ -183,7 +184,7 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
             words(own_ns)
         );
         let share = stalls.longest_ns as f64 / record.window_ns.max(1) as f64;
-        judge.against(Reason::GeneratorSaturated, Found::if_any(touched(PAUSED, share), evidence));
+        judge.against(Reason::GeneratorSaturated, Found::if_any(pauses::figures(share, record), evidence));
     } else {
         let part = judge.part.word();
         let evidence = format!(
@@ -240,6 +241,15 @@ fn late(record: &RunRecord) -> Option<Found> {
         words(own.max)
     );
     Found::if_any(figures, evidence)
+}
+
+/// Publishers that took the processors from what is measured, by watching the
+/// clock on them.
+fn awake(record: &RunRecord) -> Option<Found> {
+    let cores = f64::from(record.machine.cores.max(1));
+    let spent = record.pacing?.spent_cores;
+    let evidence = format!("publishers kept {spent:.2} of {cores} processors awake, waiting for due times");
+    Found::if_any(touched(AWAKE, spent / cores), evidence)
 }
 
 /// Messages that may have waited for the receiving loop, which was busy with

@@ -1,13 +1,14 @@
 //! What others did on the machine, and what could not be seen of it.
 
-use super::bounds::{Bounds, FOREIGN, LATE, LATE_NS, STEAL, touched};
+use super::bounds::{Bounds, FOREIGN, FOREIGN_AT_MAX, LATE, LATE_NS, STEAL, STEAL_AT_MAX, touched};
 use super::{Found, words};
 use pubmark_model::record::{FigureGroup, MachineLoad, RunRecord};
 use pubmark_model::units::Ns;
+use pubmark_model::workload::Rate;
 
 /// Each way in which the machine was not the run's own.
 pub fn noisy(record: &RunRecord) -> Vec<Found> {
-    late(record).into_iter().chain(disturbed(&record.machine)).collect()
+    late(record).into_iter().chain(disturbed(&record.machine, record.workload.rate == Rate::Max)).collect()
 }
 
 fn late(record: &RunRecord) -> Option<Found> {
@@ -24,17 +25,19 @@ fn late(record: &RunRecord) -> Option<Found> {
     too_late.then(|| Found::of(&[FigureGroup::Cost], evidence()))
 }
 
-/// What others did, where that spoils a measurement.
-pub fn disturbed(machine: &MachineLoad) -> Vec<Found> {
+/// What others did, where that spoils a measurement: of messages that are sent
+/// by a schedule, or (`unlimited`) as fast as they are taken.
+pub fn disturbed(machine: &MachineLoad, unlimited: bool) -> Vec<Found> {
+    let (steal, foreign) = if unlimited { (STEAL_AT_MAX, FOREIGN_AT_MAX) } else { (STEAL, FOREIGN) };
     let cores = f64::from(machine.cores.max(1));
     let found = |bounds: Bounds, share: f64, evidence: String| Found::if_any(touched(bounds, share), evidence);
     let steal = found(
-        STEAL,
+        steal,
         machine.steal,
         format!("the hypervisor took {:.1} % of the processor time", machine.steal * 100.0),
     );
     let foreign = found(
-        FOREIGN,
+        foreign,
         machine.foreign_cores / cores,
         format!("other processes kept {:.2} of {} processors busy", machine.foreign_cores, machine.cores),
     );

@@ -1,12 +1,12 @@
 //! Parts that stood still: agents by their own account or by the script, the
 //! server by the script.
 
-use super::bounds::{PAUSED, touched};
+use super::bounds::{PAUSED, PAUSED_AT_MAX, PAUSED_RATES, touched};
 use super::loops::{receives, sends};
 use super::{Found, words};
 use pubmark_model::fault::{Act, Target};
 use pubmark_model::record::{AgentShare, FaultEvent, FigureGroup, RunRecord};
-use pubmark_model::units::Ns;
+use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Rate;
 
 /// Agents that did not run for a while, each in words.
@@ -61,13 +61,15 @@ fn told(agent: &AgentShare, still: Standstill, record: &RunRecord, why: &str) ->
 /// What is touched where an agent did not run for this share of the window.
 /// What was sent meanwhile waits, and is counted all the same, unless some of
 /// it was thrown away.
-fn figures(share: f64, record: &RunRecord) -> Vec<FigureGroup> {
-    let mut figures = touched(PAUSED, share);
+pub fn figures(share: f64, record: &RunRecord) -> Vec<FigureGroup> {
+    let unlimited = record.workload.rate == Rate::Max;
+    let mut figures = touched(if unlimited { PAUSED_AT_MAX } else { PAUSED }, share);
     let counts = &record.counts;
     if counts.lost + counts.not_sent + counts.duplicated + counts.reordered > 0 {
         figures.push(FigureGroup::Counts);
     }
-    if record.workload.rate == Rate::Max && !figures.contains(&FigureGroup::Rates) {
+    let due = counts.expected as f64 * SECOND as f64 / record.window_ns.max(1) as f64;
+    if !unlimited && (record.rates.delivered_per_s - due).abs() > PAUSED_RATES * due {
         figures.push(FigureGroup::Rates);
     }
     figures

@@ -250,17 +250,34 @@ fn a_reason_names_the_figures_that_it_touches_and_no_others() {
         let left: Vec<FigureGroup> = FigureGroup::ALL.iter().copied().filter(|group| verdict.allows(*group)).collect();
         assert_eq!(left.len() + figures.len(), FigureGroup::ALL.len(), "{what}");
     }
-    // What others took begins with the tail, and ends with everything but the counts.
-    let mut before = Vec::new();
-    for share in [0.0, 0.02, 0.05, 0.5] {
-        let verdict = judged("none", |record| steal(record, share));
-        let figures = found(&verdict).into_iter().flat_map(|(_, figures)| figures).collect::<Vec<_>>();
-        assert!(before.iter().all(|figure| figures.contains(figure)), "{share}: {figures:?} after {before:?}");
-        before = figures;
+}
+
+#[test]
+fn what_others_took_begins_with_the_tail_and_ends_with_all_but_the_counts() {
+    let taken = |rate: Rate, steal: f64, foreign_cores: f64| {
+        let verdict = judged("none", |record| {
+            record.workload.rate = rate;
+            record.machine = MachineLoad { steal, foreign_cores, cores: 2, ..MachineLoad::default() };
+        });
+        verdict.reasons.into_iter().flat_map(|finding| finding.figures).collect::<Vec<_>>()
+    };
+    let usual = Rate::PerKilosecond(1_000_000);
+    for (rate, all) in
+        [(usual, vec![LatencyP50, LatencyP99, Cost]), (Rate::Max, vec![Rates, LatencyP50, LatencyP99, Cost])]
+    {
+        let mut before = Vec::new();
+        for (steal, foreign) in [(0.005, 0.05), (0.015, 0.0), (0.03, 0.0), (0.2, 0.0)] {
+            let figures = taken(rate, steal, foreign);
+            assert!(before.iter().all(|figure| figures.contains(figure)), "{steal}: {figures:?} after {before:?}");
+            before = figures;
+        }
+        assert_eq!(before, all);
     }
-    assert_eq!(before, [Rates, LatencyP50, LatencyP99, Cost]);
-    let verdict = judged("none", |record| steal(record, 0.015));
-    assert_eq!(found(&verdict), [(Reason::NoisyMachine, vec![LatencyP99])], "a little steal is in the tail alone");
+    assert_eq!(taken(usual, 0.008, 0.1), []);
+    assert_eq!(taken(usual, 0.015, 0.0), [LatencyP99], "a little steal is in the tail alone");
+    assert_eq!(taken(usual, 0.0, 0.5), [LatencyP99], "half of one of two processors: the other one is free");
+    assert_eq!(taken(usual, 0.0, 1.0), [LatencyP50, LatencyP99, Cost]);
+    assert_eq!(taken(Rate::Max, 0.0, 0.18), [], "the kernel's own work between processes");
 }
 
 /// A run at a constant rate of 1,000/s for 10 s, in 20 slices: what was sent and
