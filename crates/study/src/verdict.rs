@@ -130,6 +130,7 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
     judge.against(Reason::TooFewSamples, promises::too_few(record, unlimited));
     judge.against(Reason::Clock, early(negative));
     judge.against(Reason::NoisyMachine, machine::noisy(record));
+    judge.note(Part::Server, machine::unknown(record));
     judge.verdict.valid = judge.verdict.reasons.is_empty();
     judge.verdict
 }

@@ -77,9 +77,9 @@ pub const OWN_LAG_P50: f64 = 1.0;
 pub const RECEIVE: f64 = 0.25;
 
 /// A trend counts where chance would make it in fewer of so many runs …
-pub const TREND_P: f64 = 0.01;
+pub const TREND_P: f64 = 0.001;
 /// … and it moves the figure by so much over the window.
-pub const TREND_CHANGE: f64 = 0.20;
+pub const TREND_CHANGE: f64 = 0.25;
 /// A backlog counts where it grew by more than this share of what was sent …
 pub const BACKLOG_GREW: f64 = 0.05;
 /// … where so much of it was there at the window's beginning, and was worked off …

@@ -2,13 +2,34 @@
 
 use super::bounds::{Bounds, FOREIGN, FOREIGN_AT_MAX, LATE, LATE_NS, STEAL, STEAL_AT_MAX, touched};
 use super::{Found, words};
-use pubmark_model::record::{FigureGroup, MachineLoad, RunRecord};
+use pubmark_model::record::{Attached, FigureGroup, MachineLoad, RunRecord};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Rate;
 
+/// Whether a server runs on this machine and cannot be told from others.
+fn hidden(record: &RunRecord) -> bool {
+    record.deployment.as_ref().is_some_and(|deployment| deployment.attached == Some(Attached::Hidden))
+}
+
+/// What is not judged because the server cannot be told from others.
+pub fn unknown(record: &RunRecord) -> Option<String> {
+    let cores = record.machine.foreign_cores;
+    hidden(record).then(|| {
+        format!(
+            "the server runs on this machine, and its processes cannot be told from others: what it used is not known, \
+             nor whether others disturbed the run (both together kept {cores:.2} of {} processors busy)",
+            record.machine.cores
+        )
+    })
+}
+
 /// Each way in which the machine was not the run's own.
 pub fn noisy(record: &RunRecord) -> Vec<Found> {
-    late(record).into_iter().chain(disturbed(&record.machine, record.workload.rate == Rate::Max)).collect()
+    let mut machine = record.machine;
+    if hidden(record) {
+        machine.foreign_cores = 0.0;
+    }
+    late(record).into_iter().chain(disturbed(&machine, record.workload.rate == Rate::Max)).collect()
 }
 
 fn late(record: &RunRecord) -> Option<Found> {

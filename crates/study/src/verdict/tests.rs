@@ -3,7 +3,7 @@ use crate::registry;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::{Act, Script, Target};
 use pubmark_model::protocol::{Role, Stalls};
-use pubmark_model::record::{AgentShare, ConnectionFigures, FaultEvent, MachineLoad};
+use pubmark_model::record::{AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, MachineLoad};
 use pubmark_model::study::{Reading, Study};
 use pubmark_stats::Histogram;
 
@@ -377,4 +377,20 @@ fn a_loop_at_its_limit_is_a_reason_at_a_rate_and_a_lower_bound_at_max() {
         record.agents[0].loops = 2;
         assert!(!lower_bound(record), "another loop has time left");
     });
+}
+
+#[test]
+fn a_server_that_cannot_be_told_from_others_is_no_noise() {
+    let attached = |attached| {
+        judged("none", |record| {
+            record.deployment = Some(Deployment { attached: Some(attached), ..Deployment::default() });
+            record.machine = MachineLoad { foreign_cores: 1.5, cores: 2, ..MachineLoad::default() };
+        })
+    };
+    let verdict = attached(Attached::Hidden);
+    assert!(verdict.valid && verdict.notes[0].part == Part::Server, "{verdict:?}");
+    assert!(verdict.notes[0].evidence.contains("both together kept 1.50 of 2 processors"), "{:?}", verdict.notes);
+    for known in [Attached::Seen, Attached::Elsewhere] {
+        assert_eq!(reasons(&attached(known)), [Reason::NoisyMachine], "{known:?}: then others were others");
+    }
 }
