@@ -129,8 +129,7 @@ pub(crate) fn decide(claims: &[Claim], points: &[Point], cells: &[CellResult]) -
 fn part(claim: &Claim, points: &[Point], cells: &[CellResult]) -> PartResult {
     let (mut won, mut lost, mut open) = (0, 0, 0);
     // References are ranked where a claim names them, and only for it.
-    let named: Vec<String> =
-        claim.best.iter().chain(&claim.among).filter(|name| is_reference(name)).cloned().collect();
+    let named: Vec<String> = claim.best.iter().chain(&claim.among).filter(|name| is_reference(name)).cloned().collect();
     let of_its_own = (!named.is_empty()).then(|| ranked(cells, points, claim.figure, &named));
     for (number, point) in points.iter().enumerate() {
         let ranks = match &of_its_own {

@@ -151,7 +151,7 @@ impl Show {
             Show::Time(column) | Show::Beside(column) => figure(*column, &text::time),
             Show::HalfTime(column) if is_round_trip => figure(*column, &|ns| text::time(ns / 2.0)).without_spread(),
             Show::HalfTime(_) => Entry::none(),
-            Show::Count(column) | Show::CountBeside(column) => figure(*column, &text::count),
+            Show::Count(column) | Show::CountBeside(column) => figure(*column, &text::count).without_zero_spread(),
             Show::Percent(column) => figure(*column, &text::percent).without_zero_spread(),
             Show::Megabytes(column) => figure(*column, &|bytes| text::number(bytes / 1e6)),
             Show::Number(column) => figure(*column, &text::number),

@@ -141,7 +141,7 @@ impl Entry {
         Entry::plain(self.text)
     }
 
-    /// A share that is the same in all runs needs no interval to say so.
+    /// What is counted and the same in all runs needs no interval to say so.
     pub(crate) fn without_zero_spread(self) -> Entry {
         if self.spread == NO_SPREAD { self.without_spread() } else { self }
     }

@@ -10,6 +10,9 @@ mod reading;
 pub use reading::Reading;
 pub(crate) use reading::cpu_cores;
 
+/// A difference in proportion that is one of computing.
+const ROUNDING: f64 = 1e-12;
+
 macro_rules! columns {
     ($($(#[$doc:meta])* $name:ident = $word:literal),+ $(,)?) => {
         /// A figure, as a column of `summary.csv`.
@@ -205,9 +208,10 @@ impl Column {
         }
     }
 
-    /// Whether it is counted and not measured: its noise is all between runs.
+    /// Whether messages are counted for it, and no clock or sample is read: its
+    /// noise is all between runs.
     fn is_counted(self) -> bool {
-        self.group() == FigureGroup::Counts || self == Column::Late
+        matches!(self.group(), FigureGroup::Counts | FigureGroup::Rates) || self == Column::Late
     }
 }
 
@@ -341,7 +345,9 @@ pub(crate) fn typical(column: Column, readings: &[Reading]) -> Option<Estimate> 
     };
     let Estimate { value, interval } = typical_run(Runs { values: &values, step })?;
     let most = if column == Column::DeliveredRatio { 1.0 } else { f64::INFINITY };
-    let within = |Interval { lo, hi }| Interval { lo: lo.max(0.0).min(value), hi: hi.min(most).max(value) };
+    // Of equal values, logarithms and back leave a last digit.
+    let end = |end: f64| if (end - value).abs() <= value.abs() * ROUNDING { value } else { end };
+    let within = |Interval { lo, hi }| Interval { lo: end(lo.max(0.0).min(value)), hi: end(hi.min(most).max(value)) };
     Some(Estimate { value, interval: interval.map(within) })
 }
 

@@ -228,10 +228,8 @@ impl<'a> Answers<'a> {
             let place = if points == 1 { String::new() } else { format!(" at {}", self.place(point)) };
             let shown: Vec<String> =
                 self.by_value(point).into_iter().take(NAMED_MAX).map(|result| self.shown(result)).collect();
-            let text = format!(
-                "Who has {has} cannot be said{all}: the shares delivered differ{place}: {}.",
-                shown.join("; ")
-            );
+            let text =
+                format!("Who has {has} cannot be said{all}: the shares delivered differ{place}: {}.", shown.join("; "));
             ("unranked", text)
         } else {
             ("undecided", format!("Who has {has} is undecided{}.", self.why()))

@@ -92,7 +92,9 @@ fn standing(points: &[&Point]) -> Vec<String> {
             Placing::Undecided { why: Why::TooFew, .. } | Placing::Winner(_) | Placing::Tie(_) => continue,
             Placing::Undecided { repeats_more: Some(_), why: Why::Noise(_) } => UNDECIDED.into(),
             Placing::Undecided { repeats_more: None, why: Why::Noise(_) } => {
-                format!("undecided without a number: more than {REPEATS_MORE_MAX} more repeats, or more than can be said")
+                format!(
+                    "undecided without a number: more than {REPEATS_MORE_MAX} more repeats, or more than can be said"
+                )
             }
             Placing::Undecided { why, .. } => format!("undecided: {}", why.text()),
             Placing::Unranked { least, most } => format!(
@@ -110,7 +112,7 @@ fn standing(points: &[&Point]) -> Vec<String> {
 
 /// What a number beside *undecided* means.
 const UNDECIDED: &str =
-    "undecided +4: about four more repeats would tell, if differences and noise are what they seem to be";
+    "undecided +N: about N more repeats would tell, if differences and noise are what they seem to be";
 
 /// Figures in words, as `p50 and p99`; empty where it is all of them.
 pub(crate) fn touched(figures: &[FigureGroup]) -> String {

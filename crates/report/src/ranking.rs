@@ -151,7 +151,7 @@ impl Why {
             Why::TooFew => "fewer than two systems have a figure that may be quoted".into(),
             Why::Unusable(unusable) => format!("no usable figure ({})", names(unusable)),
             Why::TooFewBlocks(few) => {
-                format!("fewer than two repeats in which both systems may be quoted ({})", names(few))
+                format!("fewer than two repeats in which both systems may be quoted ({}); more decide it", names(few))
             }
             Why::Noise(near) => format!("the differences are within the noise ({})", names(near)),
             Why::LowerBound(bounded) => {

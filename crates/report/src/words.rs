@@ -81,7 +81,9 @@ impl Word {
             Word::Undecided => {
                 "neither is shown; `+4` says that about four more repeats would tell, if differences and noise are what they seem to be"
             }
-            Word::Unranked => "the systems here delivered different shares of their messages, so their throughputs are not of the same work",
+            Word::Unranked => {
+                "the systems here delivered different shares of their messages, so their throughputs are not of the same work"
+            }
             Word::Alone => "its figure may be quoted, and that of no other system here",
             Word::Valid => "its figure may be quoted, and the study has no other system here",
             Word::Reference => "measured beside the others, and never ranked",
