@@ -217,13 +217,25 @@ fn tidy(figures: &mut Vec<FigureGroup>) {
     figures.dedup();
 }
 
+/// Figures that are given as multiples of the floor's.
+const FLOORED: [Column; 10] = [
+    Column::LatencyP50,
+    Column::LatencyP99,
+    Column::LatencyP999,
+    Column::LatencyMax,
+    Column::IntendedP50,
+    Column::IntendedP99,
+    Column::ServiceP50,
+    Column::ServiceP99,
+    Column::Delivered,
+    Column::DeliveredBytes,
+];
+
 /// Adds to each cell its figures as multiples of the floor's at the same
 /// point: each run's of the floor's run in the same block. A floor that may not
 /// be quoted is no floor.
 fn relate_to_floor(cells: &mut [CellResult]) {
-    const FLOORED: [(Column, Column); 2] =
-        [(Column::LatencyP50, Column::FloorLatency), (Column::Delivered, Column::FloorDelivered)];
-    for (figure, multiple) in FLOORED {
+    for figure in FLOORED {
         let floors: HashMap<String, (Vec<Reading>, Sign)> = cells
             .iter()
             .filter(|result| result.cell.system == FLOOR && result.quotable(figure).is_some())
@@ -241,13 +253,10 @@ fn relate_to_floor(cells: &mut [CellResult]) {
                 (Sign::AtLeast, Sign::AtLeast) => (None, Sign::Equal),
                 (own, of_floor) => {
                     let sign = if *of_floor == Sign::AtLeast { Sign::AtMost } else { own };
-                    (typical(multiple, &within_blocks(result.figures.shown(figure), floor)), sign)
+                    (typical(figure, &within_blocks(result.figures.shown(figure), floor)), sign)
                 }
             };
-            result.figures.set(multiple, value, result.figures.may_be_quoted(figure));
-            if multiple == Column::FloorDelivered {
-                result.figures.set_over_floor(sign);
-            }
+            result.figures.set_over_floor(figure, value, sign);
         }
     }
 }

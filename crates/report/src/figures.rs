@@ -233,6 +233,8 @@ struct Value {
     estimate: Option<Estimate>,
     readings: Vec<Reading>,
     is_quotable: bool,
+    /// As a multiple of the floor's.
+    over_floor: Option<Estimate>,
 }
 
 /// How a figure is to be read.
@@ -293,14 +295,27 @@ impl Figures {
         self.value(column).map_or(&[], |value| &value.readings)
     }
 
-    pub(crate) fn set_over_floor(&mut self, sign: Sign) {
-        self.over_floor = sign;
+    /// The figure as a multiple of the floor's in the same block.
+    pub fn over_floor(&self, column: Column) -> Option<Estimate> {
+        self.value(column).and_then(|value| value.over_floor)
     }
 
-    pub(crate) fn set(&mut self, column: Column, estimate: Option<Estimate>, is_quotable: bool) {
-        self.values.resize(Column::ALL.len().max(self.values.len()), Value::default());
-        let value = &mut self.values[column as usize];
-        (value.estimate, value.is_quotable) = (estimate, is_quotable);
+    pub(crate) fn set_over_floor(&mut self, column: Column, multiple: Option<Estimate>, sign: Sign) {
+        let place = match column {
+            Column::LatencyP50 => Some(Column::FloorLatency),
+            Column::Delivered => Some(Column::FloorDelivered),
+            _ => None,
+        };
+        let is_quotable = self.may_be_quoted(column);
+        if let Some(value) = self.values.get_mut(column as usize) {
+            value.over_floor = multiple;
+        }
+        if let Some(value) = place.and_then(|place| self.values.get_mut(place as usize)) {
+            (value.estimate, value.is_quotable) = (multiple, is_quotable);
+        }
+        if column == Column::Delivered {
+            self.over_floor = sign;
+        }
     }
 
     /// The figures over these runs, all of one cell and all made: each over
@@ -316,7 +331,7 @@ impl Value {
     fn of(column: Column, made: &[&RunRecord]) -> Value {
         let (runs, is_quotable) = counted(made, column.group());
         let readings: Vec<Reading> = runs.iter().filter_map(|run| Reading::of(column, run)).collect();
-        Value { estimate: typical(column, &readings), readings, is_quotable }
+        Value { estimate: typical(column, &readings), readings, is_quotable, over_floor: None }
     }
 }
 

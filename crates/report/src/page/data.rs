@@ -123,6 +123,8 @@ struct Cell<'a> {
     unquoted: Vec<&'static str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     signs: BTreeMap<&'static str, &'static str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    floors: BTreeMap<&'static str, Triple>,
     curves: BTreeMap<&'static str, CurveView>,
     command: String,
 }
@@ -302,6 +304,7 @@ fn axes(cells: &[CellResult]) -> Vec<Axis<'_>> {
 fn cell<'a>(report: &Report, result: &'a CellResult, runs: &[&RunRecord], point: usize) -> Cell<'a> {
     let known = || Column::ALL.iter().copied().filter(|column| result.figures.get(*column).is_some());
     let figures = known().filter_map(|column| Some((column.word(), triple(result.figures.get(column)?))));
+    let floors = known().filter_map(|column| Some((column.word(), triple(result.figures.over_floor(column)?))));
     let at = &report.points()[point];
     let word = Word::of(result, at);
     Cell {
@@ -335,6 +338,7 @@ fn cell<'a>(report: &Report, result: &'a CellResult, runs: &[&RunRecord], point:
         figures: figures.collect(),
         unquoted: known().filter(|column| !result.figures.may_be_quoted(*column)).map(Column::word).collect(),
         signs: known().filter_map(|column| Some((column.word(), sign(result.figures.sign(column))?))).collect(),
+        floors: floors.collect(),
         curves: drawn(runs),
         command: report.command(&result.cell),
     }
