@@ -13,12 +13,15 @@ use crate::student::student_two_sided_t;
 /// degrees taken, up to 14 of 100 tables of equal systems would name a winner.
 const CAUTION: f64 = 0.1;
 
-/// The least and the most degrees of freedom that the table may count for.
-/// Below the least it counts for none.
-const DEGREES_MIN: f64 = 0.25;
+/// The most degrees of freedom that the table may count for.
 const DEGREES_MAX: f64 = 128.0;
-/// Each degree that is tried is so many times the one before.
-const DEGREES_FACTOR: f64 = std::f64::consts::SQRT_2;
+/// The degrees that are tried go down from there, two steps for each halving;
+/// at the last of them the table counts for none.
+const DEGREES_STEPS: u32 = 18;
+/// The table's variance is the likeliest at so many degrees or more: at two or
+/// fewer the spread has no mean. Where some pairs are disturbed by much and most
+/// are not, this makes the disturbed ones count.
+const DEGREES_OF_VARIANCE: f64 = 2.0;
 
 /// Newton's steps for a table's variance: four or five are enough.
 const STEPS_MAX: u32 = 30;
@@ -50,6 +53,13 @@ struct Seen {
     weight: f64,
 }
 
+/// A prior, and how likely it makes what is seen.
+struct Fit {
+    degrees: f64,
+    variance: f64,
+    likelihood: f64,
+}
+
 impl Noise {
     /// The prior of Smyth 2004: the true variances of pairs are spread as
     /// `degrees × variance` over chi-square of `degrees`, so that the observed
@@ -64,36 +74,24 @@ impl Noise {
         let ratios = points.iter().filter(|pairs| pairs.scale == Scale::Ratio);
         let seen: Vec<Seen> = ratios.flat_map(variances).collect();
         let total = seen.iter().map(|seen| seen.weight * seen.degrees).sum();
-        let mut best = Noise { variance: 1.0, degrees: 0.0, total };
-        if seen.is_empty() {
-            return best;
-        }
-        let (mut tried, mut highest) = (Vec::new(), f64::NEG_INFINITY);
-        let mut variance = seen.iter().map(|seen| seen.variance).sum::<f64>() / seen.len() as f64;
-        let mut degrees = DEGREES_MAX;
-        while degrees >= DEGREES_MIN {
-            variance = likeliest_variance(&seen, degrees, variance);
-            let likelihood = log_likelihood(&seen, degrees, variance);
-            if likelihood > highest {
-                (highest, best) = (likelihood, Noise { variance, degrees, total });
-            }
-            tried.push((degrees, likelihood));
-            degrees /= DEGREES_FACTOR;
-        }
+        let none = Noise { variance: 1.0, degrees: 0.0, total };
         let independent: f64 = seen.iter().map(|seen| seen.weight).sum();
         if independent < 1.5 {
-            return Noise { degrees: 0.0, ..best };
+            return none;
         }
+        let tried = likelihoods(&seen);
+        let Some(best) = tried.iter().max_by(|one, other| one.likelihood.total_cmp(&other.likelihood)) else {
+            return none;
+        };
         let far = student_two_sided_t(2.0 * CAUTION, independent - 1.0);
-        let is_allowed = |likelihood: f64| 2.0 * (highest - likelihood) <= far * far;
+        let is_allowed = |fit: &&Fit| 2.0 * (best.likelihood - fit.likelihood) <= far * far;
         // From the best downwards, to the last that is allowed without a gap.
-        let below = tried.into_iter().skip_while(|(degrees, _)| *degrees > best.degrees);
-        let least = below.take_while(|(_, likelihood)| is_allowed(*likelihood)).last();
-        best.degrees = least.map_or(0.0, |(degrees, _)| degrees);
-        if best.degrees < DEGREES_MIN * DEGREES_FACTOR {
-            best.degrees = 0.0;
-        }
-        best
+        let below = tried.iter().skip_while(|fit| fit.degrees > best.degrees);
+        let least = below.take_while(is_allowed).last().map_or(0.0, |fit| fit.degrees);
+        let last = tried.last().map_or(0.0, |fit| fit.degrees);
+        let degrees = if least > last { least } else { 0.0 };
+        let wide = tried.iter().take_while(|fit| fit.degrees >= DEGREES_OF_VARIANCE.max(best.degrees)).last();
+        Noise { variance: wide.map_or(best.variance, |fit| fit.variance), degrees, total }
     }
 
     /// The moderated variance of a pair: `None` where neither it nor the table
@@ -141,6 +139,17 @@ fn variances(pairs: &Pairs) -> Vec<Seen> {
         weight,
     };
     compared().map(seen).collect()
+}
+
+/// The likeliest variance at each number of degrees, most degrees first.
+fn likelihoods(seen: &[Seen]) -> Vec<Fit> {
+    let mut variance = seen.iter().map(|seen| seen.variance).sum::<f64>() / seen.len() as f64;
+    let fits = (0..=DEGREES_STEPS).map(|step| {
+        let degrees = DEGREES_MAX * (-f64::from(step) / 2.0).exp2();
+        variance = likeliest_variance(seen, degrees, variance);
+        Fit { degrees, variance, likelihood: log_likelihood(seen, degrees, variance) }
+    });
+    fits.collect()
 }
 
 /// The table's variance of greatest likelihood at so many degrees, by Newton's

@@ -113,11 +113,10 @@ def ranked(table, alpha=0.05, bound=0.05, caution=0.1):
     while allowed + 1 < len(grid) and 2 * (likelihoods[best] - likelihoods[allowed + 1]) <= far**2:
         allowed += 1
     prior = grid[allowed] if allowed + 1 < len(grid) else 0.0
-    assert prior > 0, "a vector should lean on its table"
     total = float(np.sum(weights * degrees))
     for pair in pairs:
         own = pair["n"] - 1
-        variance = (prior * variances[best] + own * pair["variance"]) / (prior + own)
+        variance = (prior * variances[min(best, grid.index(2.0))] + own * pair["variance"]) / (prior + own)
         others = prior / (prior + own) * (total - own) / total
         df = min(prior + own, 1 / ((1 - others) ** 2 / own + others**2 / (total - own)))
         error = np.sqrt(variance / pair["n"])
