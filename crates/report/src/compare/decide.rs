@@ -18,7 +18,15 @@ const LABEL_CHARS: usize = 120;
 const WHY_CHARS: usize = 200;
 
 /// Percentiles that a run of few samples does not have.
-const MANY_SAMPLES: [Column; 4] = [Column::LatencyP99, Column::LatencyP999, Column::ServiceP99, Column::SendLagP99];
+const MANY_SAMPLES: [Column; 7] = [
+    Column::LatencyP99,
+    Column::LatencyP999,
+    Column::IntendedP99,
+    Column::ServiceP99,
+    Column::SendLagP99,
+    Column::OwnLagP99,
+    Column::ReceiveLagP99,
+];
 
 /// Compares all cells that both have, A being the baseline.
 pub fn compare(a: &Report, b: &Report) -> Comparison {
