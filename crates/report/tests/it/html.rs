@@ -1,7 +1,7 @@
 //! The page's data: what its sentences say, and that nothing in a record can
 //! leave its place.
 
-use crate::lab::{Lab, latency};
+use crate::lab::{Lab, latency, spoil_for};
 use pubmark_model::record::{FigureGroup, Finding, Note, Part, Reason};
 use pubmark_report::{Report, page};
 use serde_json::Value;
@@ -113,6 +113,28 @@ fn curves_are_of_the_runs_that_count() {
     let curve = data["cells"][0]["curves"]["latency"]["values"].as_array().unwrap();
     assert!(curve.iter().all(|ns| ns.as_u64().unwrap() <= 1_001), "{curve:?}");
     assert_eq!(data["cells"][0]["curves"]["latency"]["distribution"]["shares"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn the_page_is_told_which_figures_may_not_be_quoted_and_what_each_word_means() {
+    let mut lab = Lab::new(STUDY);
+    lab.latencies("alpha 64B", &times(10));
+    lab.latencies("beta 64B", &times(20));
+    for run in lab.records.runs.iter_mut().filter(|run| run.system == "alpha") {
+        spoil_for(run, Reason::GeneratorSaturated, &[FigureGroup::LatencyP99]);
+    }
+    let all: Value = serde_json::from_str(&page::data_json(&[&lab.report()])).unwrap();
+    let cell = &all["page"]["results"][0]["cells"][0];
+    assert_eq!((&cell["status"], &cell["word"]), (&"partly".into(), &"winner".into()));
+    let unquoted: Vec<&str> = cell["unquoted"].as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect();
+    assert!(unquoted.contains(&"latency_p99_ns") && !unquoted.contains(&"latency_p50_ns"), "{unquoted:?}");
+    assert_eq!(cell["reasons"][0]["touches"], "p99");
+    assert_eq!((&cell["group_runs"]["latency_p50"], &cell["group_runs"]["latency_p99"]), (&6.into(), &0.into()));
+    let words = all["page"]["words"].as_object().unwrap();
+    assert!(words["winner"].as_str().unwrap().contains("every other system"));
+    for cell in all["page"]["results"][0]["cells"].as_array().unwrap() {
+        assert!(words.contains_key(cell["word"].as_str().unwrap()), "{}", cell["word"]);
+    }
 }
 
 #[test]
