@@ -27,7 +27,7 @@ mod trend;
 mod typical;
 
 pub use bootstrap::{Estimate, Interval, bootstrap_median, bootstrap_quantile, median};
-pub use change::{Change, FALSE_ALARM, Runs, Scale, change, change_p, holm};
+pub use change::{Change, FALSE_ALARM, Order, Runs, Scale, change, change_p, holm};
 pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
 pub use normal::{erfc, normal_cdf, normal_two_sided_p};
 pub use rank::{Better, Ranking, Undecided, rank};

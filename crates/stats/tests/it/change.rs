@@ -2,18 +2,18 @@
 //! then how often it errs and how often it finds what is there, by simulation.
 
 use proptest::prelude::*;
-use pubmark_stats::{Change, FALSE_ALARM, Runs, Scale, holm};
+use pubmark_stats::{Change, FALSE_ALARM, Order, Runs, Scale, holm, median};
 
 use crate::noise::{Kind, Noise, STEP};
 use crate::vectors::{assert_close, load};
 
 /// Both groups measured with one resolution.
 fn change(a: &[f64], b: &[f64], step: f64) -> Option<Change> {
-    pubmark_stats::change(Runs { values: a, step }, Runs { values: b, step })
+    pubmark_stats::change(Runs { values: a, step }, Runs { values: b, step }, Order::InTurns)
 }
 
 fn change_p(a: &[f64], b: &[f64], step: f64) -> Option<f64> {
-    pubmark_stats::change_p(Runs { values: a, step }, Runs { values: b, step })
+    pubmark_stats::change_p(Runs { values: a, step }, Runs { values: b, step }, Order::InTurns)
 }
 
 #[test]
@@ -25,11 +25,12 @@ fn equal_groups_agree_with_welch_by_scipy() {
         let what = format!("{:?} {:?}", case.a, case.b);
         assert_eq!(found.scale, Scale::Ratio);
         assert_close(found.p.unwrap(), case.p, 1e-9, &what);
-        assert_close(found.change.value, case.ratio, 1e-12, &what);
-        assert_close(found.b.value / found.a.value, case.ratio, 1e-12, &what);
+        let ratio = median(&case.b).unwrap() / median(&case.a).unwrap();
+        assert_close(found.change.value, ratio, 1e-12, &what);
+        assert_close(found.b.value / found.a.value, ratio, 1e-12, &what);
         let interval = found.change.interval.unwrap();
-        assert_close(interval.lo, case.lo, 1e-9, &what);
-        assert_close(interval.hi, case.hi, 1e-9, &what);
+        assert_close(interval.lo, case.lo.min(ratio), 1e-9, &what);
+        assert_close(interval.hi, case.hi.max(ratio), 1e-9, &what);
         assert_eq!(change_p(&case.a, &case.b, 0.0), found.p);
     }
 }
@@ -81,6 +82,46 @@ fn equal_runs_are_not_without_noise() {
     assert!(change(&[100.0; 3], &[150.0; 3], step).unwrap().p.unwrap() < 1e-6);
     assert_eq!(change(&[0.0; 3], &[0.0; 3], 0.0).unwrap().p, Some(1.0), "nothing lost either time");
     assert!(change(&[0.0; 3], &[900.0, 910.0, 905.0], 1.0).unwrap().p.unwrap() < 1e-4);
+}
+
+/// By hand: logarithms with a standard deviation of ln 1.05 in both groups of
+/// three, four degrees of freedom; t is 2.776 at 5 %, and 0.941 at 40 %.
+#[test]
+fn the_smallest_change_that_would_be_found_is_told() {
+    let (a, b) = ([95.238095, 100.0, 105.0], [190.47619, 200.0, 210.0]);
+    let runs = |values| Runs { values, step: 0.0 };
+    let smallest = |order| pubmark_stats::change(runs(&a), runs(&b), order).unwrap().smallest(0.05).unwrap();
+    let error = |of_a_run: f64| 1.05f64.ln() * of_a_run.sqrt();
+    assert_close(smallest(Order::InTurns), ((2.776445 + 0.940965) * error(2.0 / 3.0)).exp(), 1e-5, "in turns");
+    assert_close(smallest(Order::Apart), ((2.776445 + 0.940965) * error(2.0 / 3.0 + 2.0)).exp(), 1e-5, "apart");
+    assert_eq!(change(&[4.0], &[2.0, 2.2], 0.0).unwrap().smallest(0.05), None);
+}
+
+/// Groups of another time have a noise of their own, as large as that of runs:
+/// where that is allowed for, equal things are called different in at most 5 of
+/// 100 cases; where it is not, far more often.
+#[test]
+fn what_lies_between_two_times_is_noise_as_well() {
+    const TABLES: u64 = 2_000;
+    let alarms = |order| {
+        let mut noise = Noise::new(11);
+        let mut found = 0;
+        for _ in 0..TABLES {
+            let mut group = || {
+                let shift = noise.runs(Kind::Lognormal, 1.0, 1)[0];
+                noise.runs(Kind::Lognormal, shift, 5)
+            };
+            let (a, b) = (group(), group());
+            let (a, b) = (Runs { values: &a, step: 0.0 }, Runs { values: &b, step: 0.0 });
+            found += u64::from(pubmark_stats::change_p(a, b, order).unwrap() <= FALSE_ALARM);
+        }
+        found as f64 / TABLES as f64
+    };
+    let (in_turns, apart) = (alarms(Order::InTurns), alarms(Order::Apart));
+    println!("equal groups of two times called different: {in_turns:.3} as if in turns, {apart:.3} as apart");
+    // Four standard errors of the simulation.
+    assert!(apart < FALSE_ALARM + 4.0 * (0.05f64 * 0.95 / TABLES as f64).sqrt(), "{apart}");
+    assert!(in_turns > 0.2, "{in_turns}");
 }
 
 proptest! {
