@@ -1,7 +1,7 @@
 //! Whether a figure has changed between two groups of runs, or only its noise
 //! is seen.
 
-use crate::bootstrap::{Estimate, Interval, median};
+use crate::estimate::{Estimate, Interval, median};
 use crate::student::{student_two_sided_p, student_two_sided_t};
 use serde::Serialize;
 

@@ -33,9 +33,9 @@ mod noise;
 mod pairs;
 mod verdict;
 
-use crate::bootstrap::{Estimate, Interval};
+use crate::better::Better;
 use crate::change::Scale;
-use crate::rank::Better;
+use crate::estimate::{Estimate, Interval};
 use crate::student::student_two_sided_t;
 use noise::Noise;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bootstrap::median;
+use crate::estimate::median;
 use crate::normal::normal_two_sided_p;
 
 /// The fewest values that can be tested.

@@ -1,7 +1,7 @@
 //! What a typical run of a cell shows, and how sure that is.
 
-use crate::bootstrap::{Estimate, Interval, median};
 use crate::change::Runs;
+use crate::estimate::{Estimate, Interval, median};
 use crate::student::student_two_sided_t;
 
 /// A figure of a cell: the median over its runs of each run's own figure, with

@@ -5,7 +5,7 @@ use super::family::Shown;
 use super::noise::Noise;
 use super::pairs::Pairs;
 use super::{BLOCKS_MIN, Placing, Point, RankedPoint, Standing, Why, more};
-use crate::rank::Better;
+use crate::better::Better;
 
 /// Puts together what is known of a point.
 pub(super) fn point(point: &Point, pairs: Pairs, shown: Shown, noise: Noise) -> RankedPoint {

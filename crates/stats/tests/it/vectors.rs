@@ -10,9 +10,7 @@ pub struct Vectors {
     pub rankings: Vec<RankingCase>,
     pub changes: Vec<ChangeCase>,
     pub trends: Vec<TrendCase>,
-    pub medians: Vec<MedianCase>,
     pub quantiles: Vec<QuantileCase>,
-    pub quantile_intervals: Vec<IntervalCase>,
     pub histograms: Vec<HistogramCase>,
     pub hostile: Vec<(String, String, String)>,
 }
@@ -76,14 +74,6 @@ pub struct TrendCase {
 }
 
 #[derive(Deserialize)]
-pub struct MedianCase {
-    pub values: Vec<f64>,
-    pub value: f64,
-    pub lo: f64,
-    pub hi: f64,
-}
-
-#[derive(Deserialize)]
 pub struct QuantileCase {
     pub name: String,
     pub count: u64,
@@ -92,15 +82,6 @@ pub struct QuantileCase {
     pub mean: f64,
     pub stddev: f64,
     pub at: Vec<(f64, u64)>,
-}
-
-#[derive(Deserialize)]
-pub struct IntervalCase {
-    pub runs: Vec<Vec<u64>>,
-    pub quantile: f64,
-    pub value: f64,
-    pub lo: f64,
-    pub hi: f64,
 }
 
 #[derive(Deserialize)]

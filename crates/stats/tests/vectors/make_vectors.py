@@ -7,8 +7,8 @@ Run, in this folder, with Python 3.11 or later:
     /tmp/vectors/bin/python make_vectors.py
 
 The versions are those of the vectors that are checked in. Nothing here is a
-copy of the code under test: bootstraps list all sequences of draws one by one,
-and the HdrHistogram V2 bytes are packed by hand or by the Python library.
+copy of the code under test: the HdrHistogram V2 bytes are packed by hand or by
+the Python library.
 """
 
 import base64
@@ -209,27 +209,6 @@ def trends():
     return out
 
 
-def medians():
-    series = [
-        [10.0, 20.0],
-        [5.0, 5.0],
-        [3.0, 1.0, 2.0],
-        [812.5, 790.25, 1003.0, 805.0],
-        [1.0, 1.0, 1.0, 9.0],
-        [7.1, 7.3, 6.9, 12.0, 7.0],
-        [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
-        [101.0, 99.5, 250.0, 100.0, 98.0, 103.5],
-        [-4.0, 4.0, 0.0, 2.0, -1.0, 2.0],
-    ]
-    out = []
-    for values in series:
-        draws = np.array(list(itertools.product(values, repeat=len(values))))
-        of_draws = np.median(draws, axis=1)
-        lo, hi = np.quantile(of_draws, [0.025, 0.975], method="inverted_cdf")
-        out.append({"values": values, "value": float(np.median(values)), "lo": float(lo), "hi": float(hi)})
-    return out
-
-
 def distribution(name):
     """The integers that the tests compute by the same rule."""
     if name == "uniform":
@@ -255,27 +234,6 @@ def quantiles():
             "stddev": float(values.std()),
             "at": [[q, int(np.quantile(values, q, method="inverted_cdf"))] for q in at],
         })
-    return out
-
-
-def quantile_intervals():
-    """Exact bootstrap over runs, on values below 256 ns, which no bucket blurs."""
-    runs = [
-        [10, 20, 30, 40],
-        [15, 15, 200],
-        [5, 60, 70, 80, 90, 100],
-        [12, 250],
-    ]
-    out = []
-    for count in [2, 3, 4]:
-        for q in [0.5, 0.9, 0.99]:
-            of_draws = [
-                np.quantile(np.concatenate(drawn), q, method="inverted_cdf")
-                for drawn in itertools.product([np.array(r) for r in runs[:count]], repeat=count)
-            ]
-            lo, hi = np.quantile(of_draws, [0.025, 0.975], method="inverted_cdf")
-            merged = np.quantile(np.concatenate(runs[:count]), q, method="inverted_cdf")
-            out.append({"runs": runs[:count], "quantile": q, "value": float(merged), "lo": float(lo), "hi": float(hi)})
     return out
 
 
@@ -420,9 +378,7 @@ VECTORS = {
     "rankings": rankings(),
     "changes": changes(),
     "trends": trends(),
-    "medians": medians(),
     "quantiles": quantiles(),
-    "quantile_intervals": quantile_intervals(),
     "histograms": histograms(),
     "hostile": hostile(),
 }
