@@ -10,6 +10,7 @@ pub struct Vectors {
     pub rankings: Vec<RankingCase>,
     pub changes: Vec<ChangeCase>,
     pub trends: Vec<TrendCase>,
+    pub typical: Vec<TypicalCase>,
     pub medians: Vec<MedianCase>,
     pub quantiles: Vec<QuantileCase>,
     pub quantile_intervals: Vec<IntervalCase>,
@@ -73,6 +74,14 @@ pub struct TrendCase {
     pub p_uncorrected: Option<f64>,
     pub slope: f64,
     pub relative_change: f64,
+}
+
+#[derive(Deserialize)]
+pub struct TypicalCase {
+    pub values: Vec<f64>,
+    pub median: f64,
+    pub lo: f64,
+    pub hi: f64,
 }
 
 #[derive(Deserialize)]

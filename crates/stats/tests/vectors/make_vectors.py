@@ -209,6 +209,26 @@ def trends():
     return out
 
 
+def typical():
+    """Student's interval for the mean of logarithms, or of plain values where one is not above 0."""
+    series = [
+        [10.0, 20.0],
+        [3.0, 1.0, 2.0],
+        [812.5, 790.25, 1003.0, 805.0, 799.0],
+        [1e9, 1.1e9, 0.9e9, 1e9, 7e9, 1.05e9, 0.98e9],
+        [0.0, 4.0, 1.0],
+        [-4.0, 4.0, 0.0, 2.0, -1.0, 2.0],
+    ]
+    out = []
+    for values in series:
+        scale, back = (np.log, np.exp) if min(values) > 0 else (np.array, np.array)
+        interval = stats.ttest_1samp(scale(values), 0).confidence_interval(0.95)
+        middle = float(np.median(values))
+        lo, hi = min(float(back(interval.low)), middle), max(float(back(interval.high)), middle)
+        out.append({"values": values, "median": middle, "lo": lo, "hi": hi})
+    return out
+
+
 def medians():
     series = [
         [10.0, 20.0],
@@ -420,6 +440,7 @@ VECTORS = {
     "rankings": rankings(),
     "changes": changes(),
     "trends": trends(),
+    "typical": typical(),
     "medians": medians(),
     "quantiles": quantiles(),
     "quantile_intervals": quantile_intervals(),
