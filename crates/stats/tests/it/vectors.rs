@@ -72,6 +72,8 @@ pub struct TrendCase {
     pub z: f64,
     pub p: f64,
     pub p_uncorrected: Option<f64>,
+    pub resemblance: f64,
+    pub p_resembling: f64,
     pub slope: f64,
     pub relative_change: f64,
 }
