@@ -11,4 +11,5 @@ mod ranking;
 mod ranking_rates;
 mod student;
 mod trend;
+mod typical;
 mod vectors;

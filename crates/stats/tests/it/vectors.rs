@@ -10,6 +10,7 @@ pub struct Vectors {
     pub rankings: Vec<RankingCase>,
     pub changes: Vec<ChangeCase>,
     pub trends: Vec<TrendCase>,
+    pub typical: Vec<TypicalCase>,
     pub quantiles: Vec<QuantileCase>,
     pub histograms: Vec<HistogramCase>,
     pub hostile: Vec<(String, String, String)>,
@@ -69,8 +70,18 @@ pub struct TrendCase {
     pub z: f64,
     pub p: f64,
     pub p_uncorrected: Option<f64>,
+    pub resemblance: f64,
+    pub p_resembling: f64,
     pub slope: f64,
     pub relative_change: f64,
+}
+
+#[derive(Deserialize)]
+pub struct TypicalCase {
+    pub values: Vec<f64>,
+    pub median: f64,
+    pub lo: f64,
+    pub hi: f64,
 }
 
 #[derive(Deserialize)]

@@ -21,7 +21,7 @@ import zlib
 import numpy as np
 import pymannkendall
 from hdrh.histogram import HdrHistogram
-from scipy import optimize, special, stats
+from scipy import linalg, optimize, special, stats
 
 HOUR_NS = 3_600_000_000_000
 
@@ -169,6 +169,21 @@ def changes():
     return out
 
 
+def resembling(values, slope, z):
+    """The correlation of neighbours without the trend, and the p that allows for it, by matrices."""
+    n = len(values)
+    rest = np.array(values) - slope * np.arange(n)
+    ranks = stats.rankdata(np.round(rest / max(abs(rest)), 9))
+    ranks -= ranks.mean()
+    seen = ranks[1:] @ ranks[:-1] / (ranks @ ranks) if ranks @ ranks > 0 else None
+    factor = 0.0 if seen is None else 0.98 if n == 4 else min(max((n * seen + 2) / (n - 4), 0), 0.98)
+    time = np.arange(n) - (n - 1) / 2
+    covariance = linalg.toeplitz(factor ** np.arange(n))
+    widened = np.sqrt(max(time @ covariance @ time / (time @ time), 1))
+    degrees = max(n * (1 - factor) / (1 + factor), 3) - 2
+    return float(factor), float(2 * stats.t.sf(abs(z) / widened, degrees))
+
+
 def trends():
     rng = np.random.default_rng(20260101)
     series = {
@@ -183,6 +198,7 @@ def trends():
         "counts with ties": rng.integers(0, 6, 50).tolist(),
         "around zero": rng.normal(0, 1, 25).round(6).tolist(),
         "heavy tail": (rng.pareto(1.2, 40) * 1e5).round(3).tolist(),
+        "wandering": np.cumsum(rng.normal(0, 1, 40)).round(6).tolist(),
     }
     out = []
     for name, values in series.items():
@@ -193,6 +209,7 @@ def trends():
         tau = stats.kendalltau(np.arange(n), values, method="asymptotic", variant="b")
         theil = stats.theilslopes(values, np.arange(n))
         typical = float(np.median(np.abs(values)))
+        factor, p_resembling = resembling(values, float(theil.slope), float(test.z))
         out.append({
             "name": name,
             "values": values,
@@ -201,11 +218,33 @@ def trends():
             "z": float(test.z),
             "p": float(special.erfc(abs(test.z) / np.sqrt(2))),
             "p_uncorrected": None if np.isnan(tau.pvalue) else float(tau.pvalue),
+            "resemblance": factor,
+            "p_resembling": p_resembling,
             "slope": float(theil.slope),
             "relative_change": float(theil.slope) * (n - 1) / typical,
         })
         # pymannkendall takes 1 - cdf, which is exact to 1e-16 only in absolute terms.
         assert abs(out[-1]["p"] - test.p) < 1e-14
+    return out
+
+
+def typical():
+    """Student's interval for the mean of logarithms, or of plain values where one is not above 0."""
+    series = [
+        [10.0, 20.0],
+        [3.0, 1.0, 2.0],
+        [812.5, 790.25, 1003.0, 805.0, 799.0],
+        [1e9, 1.1e9, 0.9e9, 1e9, 7e9, 1.05e9, 0.98e9],
+        [0.0, 4.0, 1.0],
+        [-4.0, 4.0, 0.0, 2.0, -1.0, 2.0],
+    ]
+    out = []
+    for values in series:
+        scale, back = (np.log, np.exp) if min(values) > 0 else (np.array, np.array)
+        interval = stats.ttest_1samp(scale(values), 0).confidence_interval(0.95)
+        middle = float(np.median(values))
+        lo, hi = min(float(back(interval.low)), middle), max(float(back(interval.high)), middle)
+        out.append({"values": values, "median": middle, "lo": lo, "hi": hi})
     return out
 
 
@@ -378,6 +417,7 @@ VECTORS = {
     "rankings": rankings(),
     "changes": changes(),
     "trends": trends(),
+    "typical": typical(),
     "quantiles": quantiles(),
     "histograms": histograms(),
     "hostile": hostile(),
