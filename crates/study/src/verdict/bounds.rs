@@ -22,7 +22,7 @@ pub const STEAL: Bounds =
 /// The same at `rate = "max"`, where all that there is of the processors is used.
 pub const STEAL_AT_MAX: Bounds = &[
     (0.01, FigureGroup::LatencyP99),
-    (0.03, FigureGroup::LatencyP50),
+    (0.025, FigureGroup::LatencyP50),
     (0.03, FigureGroup::Rates),
     (0.05, FigureGroup::Cost),
 ];

@@ -24,7 +24,7 @@ fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdict {
     record.connections = Some(ConnectionFigures { opened: 2, ..ConnectionFigures::default() });
     let counts = &mut record.counts;
     (counts.offered, counts.sent, counts.expected, counts.delivered) = (10_000, 10_000, 10_000, 10_000);
-    record.window_ns = 10 * SECOND;
+    (record.window_ns, record.rates.delivered_per_s) = (10 * SECOND, 1_000.0);
     // Names say nothing: the roles do.
     let agent =
         |name: &str, role| AgentShare { name: name.into(), roles: vec![role], loops: 1, ..AgentShare::default() };
