@@ -19,7 +19,7 @@ use bounds::{AWAKE, OWN_LAG_P50, RECEIVE, touched};
 use pubmark_model::record::{FigureGroup, Finding, Note, Part, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_size};
-use pubmark_model::workload::Rate;
+use pubmark_model::workload::{Pacing, Rate};
 use pubmark_stats::Summary;
 
 /// A time with three digits and a fitting unit.
@@ -244,9 +244,12 @@ fn late(record: &RunRecord) -> Option<Found> {
     Found::if_any(figures, evidence)
 }
 
-/// Publishers that took the processors from what is measured, by watching the
-/// clock on them.
+/// Publishers that spin, and took the processors from what is measured. What
+/// others may spend on waiting awake is chosen so that there are enough.
 fn awake(record: &RunRecord) -> Option<Found> {
+    if record.workload.pacing != Pacing::Spin {
+        return None;
+    }
     let cores = f64::from(record.machine.cores.max(1));
     let spent = record.pacing?.spent_cores;
     let evidence = format!("publishers kept {spent:.2} of {cores} processors awake, waiting for due times");

@@ -2,7 +2,7 @@ use super::*;
 use crate::registry;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::{Act, Script, Target};
-use pubmark_model::protocol::{Role, Stalls};
+use pubmark_model::protocol::{PacingFigures, Role, Stalls};
 use pubmark_model::record::{AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, MachineLoad};
 use pubmark_model::study::{Reading, Study};
 use pubmark_stats::Histogram;
@@ -393,4 +393,19 @@ fn a_server_that_cannot_be_told_from_others_is_no_noise() {
     for known in [Attached::Seen, Attached::Elsewhere] {
         assert_eq!(reasons(&attached(known)), [Reason::NoisyMachine], "{known:?}: then others were others");
     }
+}
+
+#[test]
+fn publishers_that_spin_are_others_to_the_system() {
+    let spinning = |pacing, cores| {
+        let verdict = judged("none", |record| {
+            record.workload.pacing = pacing;
+            record.machine.cores = cores;
+            record.pacing = Some(PacingFigures { spent_cores: 0.9, ..PacingFigures::default() });
+        });
+        found(&verdict)
+    };
+    assert_eq!(spinning(Pacing::Spin, 2), [(Reason::GeneratorSaturated, vec![LatencyP50, LatencyP99, Cost])]);
+    assert_eq!(spinning(Pacing::Spin, 8), [], "there are enough for all");
+    assert_eq!(spinning(Pacing::Hybrid, 2), [], "it has a budget");
 }
