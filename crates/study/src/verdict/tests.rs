@@ -262,9 +262,7 @@ fn what_others_took_begins_with_the_tail_and_ends_with_all_but_the_counts() {
         verdict.reasons.into_iter().flat_map(|finding| finding.figures).collect::<Vec<_>>()
     };
     let usual = Rate::PerKilosecond(1_000_000);
-    for (rate, all) in
-        [(usual, vec![LatencyP50, LatencyP99, Cost]), (Rate::Max, vec![Rates, LatencyP50, LatencyP99, Cost])]
-    {
+    for (rate, all) in [(usual, vec![LatencyP50, LatencyP99, Cost]), (Rate::Max, vec![Rates, Cost])] {
         let mut before = Vec::new();
         for (steal, foreign) in [(0.005, 0.05), (0.015, 0.0), (0.03, 0.0), (0.2, 0.0)] {
             let figures = taken(rate, steal, foreign);
@@ -277,6 +275,7 @@ fn what_others_took_begins_with_the_tail_and_ends_with_all_but_the_counts() {
     assert_eq!(taken(usual, 0.015, 0.0), [LatencyP99], "a little steal is in the tail alone");
     assert_eq!(taken(usual, 0.0, 0.4), [LatencyP99], "a part of one of two processors: the other one is free");
     assert_eq!(taken(usual, 0.0, 1.0), [LatencyP50, LatencyP99, Cost]);
+    assert_eq!(taken(Rate::Max, 0.015, 0.0), [], "there is no tail");
     assert_eq!(taken(Rate::Max, 0.0, 0.22), [], "the kernel's own work between processes");
 }
 
@@ -408,4 +407,17 @@ fn publishers_that_spin_are_others_to_the_system() {
     assert_eq!(spinning(Pacing::Spin, 2), [(Reason::GeneratorSaturated, vec![LatencyP50, LatencyP99, Cost])]);
     assert_eq!(spinning(Pacing::Spin, 8), [], "there are enough for all");
     assert_eq!(spinning(Pacing::Hybrid, 2), [], "it has a budget");
+}
+
+#[test]
+fn a_pause_at_max_is_a_note_where_it_moves_nothing() {
+    let paused = |longest_ns| {
+        judged("none", |record| {
+            (record.workload.rate, record.latency_ns) = (Rate::Max, None);
+            record.agents[1].pauses = Stalls { count: 1, longest_ns, longest_at_ns: 0 };
+        })
+    };
+    let verdict = paused(200 * MILLISECOND);
+    assert!(verdict.valid && verdict.notes[0].evidence.contains("`sends-2` did not run"), "{verdict:?}");
+    assert_eq!(found(&paused(SECOND)), [(Reason::GeneratorSaturated, vec![Rates, Cost])]);
 }
