@@ -196,8 +196,6 @@ fn lag(usual: Ns, one_in_a_hundred: Ns) -> Option<Summary> {
 #[test]
 fn a_reason_names_the_figures_that_it_touches_and_no_others() {
     type Change = fn(&mut RunRecord);
-    let steal =
-        |record: &mut RunRecord, steal| record.machine = MachineLoad { steal, cores: 2, ..MachineLoad::default() };
     let cases: [(&str, Change, Reason, &[FigureGroup]); 13] = [
         ("damage", |record| record.counts.corrupted = 1, Reason::Corrupted, &[Counts]),
         ("a loss", |record| record.counts.lost = 1, Reason::MessagesLost, &[Counts]),
