@@ -30,9 +30,15 @@ pub const STEAL_AT_MAX: Bounds = &[
 /// The share of the machine's processors that others kept busy, where messages
 /// are sent by a schedule: the system finds another processor, up to a point.
 /// From there on processors are awake when they are wanted, and medians fall
-/// before they rise. Undisturbed runs show 2 to 5 %.
-pub const FOREIGN: Bounds =
-    &[(0.05, FigureGroup::LatencyP99), (0.25, FigureGroup::LatencyP50), (0.25, FigureGroup::Cost)];
+/// before they rise. Where others have most of it, 20,000 messages a second no
+/// longer get through. Undisturbed runs show 2 to 5 %.
+pub const FOREIGN: Bounds = &[
+    (0.05, FigureGroup::LatencyP99),
+    (0.25, FigureGroup::LatencyP50),
+    (0.25, FigureGroup::Cost),
+    (0.60, FigureGroup::Rates),
+    (0.60, FigureGroup::Counts),
+];
 
 /// The same at `rate = "max"`. What the kernel does between two processes counts
 /// as others': up to 11 % on two processors.
@@ -41,6 +47,7 @@ pub const FOREIGN_AT_MAX: Bounds = &[
     (0.12, FigureGroup::LatencyP50),
     (0.12, FigureGroup::Rates),
     (0.12, FigureGroup::Cost),
+    (0.60, FigureGroup::Counts),
 ];
 
 /// The share of the machine's processors that publishers kept awake before

@@ -273,6 +273,7 @@ fn what_others_took_begins_with_the_tail_and_ends_with_all_but_the_counts() {
     assert_eq!(taken(usual, 0.015, 0.0), [LatencyP99], "a little steal is in the tail alone");
     assert_eq!(taken(usual, 0.0, 0.4), [LatencyP99], "a part of one of two processors: the other one is free");
     assert_eq!(taken(usual, 0.0, 1.0), [LatencyP50, LatencyP99, Cost]);
+    assert_eq!(taken(usual, 0.0, 1.6), [Counts, Rates, LatencyP50, LatencyP99, Cost], "not enough is left");
     assert_eq!(taken(Rate::Max, 0.015, 0.0), [], "there is no tail");
     assert_eq!(taken(Rate::Max, 0.0, 0.22), [], "the kernel's own work between processes");
 }
