@@ -19,12 +19,13 @@ CACHE     := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pubmark
 SUDO      := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 FUZZ_SECONDS ?= 30
 CHAOS_SECONDS ?= 600
+ROUNDS ?= 4
 HOST      := $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov-module \
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help quickstart build test test-all lint deps deps-test deps-web deps-fuzz deps-dev web web-check web-screenshots heavy bench fuzz sanitize deny docs zenoh test-zenoh chaos book clean
+.PHONY: help quickstart build test test-all lint deps deps-test deps-web deps-fuzz deps-dev web web-check web-screenshots heavy bench fuzz sanitize deny docs zenoh test-zenoh chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -36,6 +37,7 @@ help:
 	@echo "make web-check    the page in a real browser, and whether it is what its sources build"
 	@echo "make web-screenshots REPORT=DIR OUT=DIR   pictures of a report, for people to look at"
 	@echo "make bench        the message path beside plain C loops; the rates that are offered"
+	@echo "make verdicts     runs that are disturbed by a known amount: what moves, and whether the verdict says so"
 	@echo "make chaos        kills and stops for CHAOS_SECONDS ($(CHAOS_SECONDS)), on ourselves: no record may be wrong by them"
 	@echo "make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make sanitize     the code that calls C, under AddressSanitizer"
@@ -123,8 +125,12 @@ web-screenshots: deps-web web/node_modules/.package-lock.json
 	node web/tests/screenshots.mjs $(REPORT) $(OUT)
 
 bench: deps-dev deps-test
-	cargo bench --locked -p pubmark
+	for bench in zeromq_parity offered_rate idle_connections; do cargo bench --locked -p pubmark --bench $$bench || exit 1; done
 	cargo bench --locked -p pubmark-load --bench recording
+
+# Half an hour on a quiet machine; `ROUNDS=2` for a shorter look.
+verdicts: deps deps-test
+	cargo bench --locked -p pubmark --bench verdicts -- --rounds $(ROUNDS)
 
 # What cargo-fuzz would do, by hand: the coverage that libFuzzer steers by, and
 # a stable compiler that is told to allow it.

@@ -284,9 +284,9 @@ mod tests {
             load: MachineLoad { steal, foreign_cores, cores: 2, ..MachineLoad::default() },
             ..Calibration::default()
         };
-        assert!(with(0.01, 0.19).quiet());
+        assert!(with(0.01, 0.23).quiet());
         assert!(!with(0.03, 0.0).quiet());
-        assert!(!with(0.0, 0.21).quiet());
+        assert!(!with(0.0, 0.25).quiet());
     }
 
     #[test]

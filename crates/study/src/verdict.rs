@@ -19,7 +19,7 @@ use bounds::{AWAKE, OWN_LAG_P50, RECEIVE, touched};
 use pubmark_model::record::{FigureGroup, Finding, Note, Part, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_size};
-use pubmark_model::workload::Rate;
+use pubmark_model::workload::{Pacing, Pattern, Rate};
 use pubmark_stats::Summary;
 
 /// A time with three digits and a fitting unit.
@@ -73,13 +73,21 @@ struct Judge {
     asked: bool,
     /// The part to which they happened.
     befallen: Part,
+    /// Whether there are latencies that could be touched: none at `max`, but for
+    /// one request after the other.
+    latencies: bool,
 }
 
 impl Judge {
-    /// Whatever was asked for, this speaks against the run.
+    /// Whatever was asked for, this speaks against the run, if it touches a
+    /// figure that the run has.
     fn against(&mut self, reason: Reason, found: impl IntoIterator<Item = Found>) {
-        let finding = |Found { evidence, figures }| Finding { reason, evidence, figures };
-        self.verdict.reasons.extend(found.into_iter().map(finding));
+        for Found { evidence, mut figures } in found {
+            figures.retain(|figure| self.latencies || !FigureGroup::LATENCY.contains(figure));
+            if !figures.is_empty() {
+                self.verdict.reasons.push(Finding { reason, evidence, figures });
+            }
+        }
     }
 
     /// This too, unless faults were asked for.
@@ -103,13 +111,19 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
     let served = record.connections.is_some() || record.deployment.is_some();
     let part = if served { Part::Server } else { Part::Library };
     let befallen = if cuts::only(record) { Part::Link } else { part };
-    let mut judge = Judge { verdict: Verdict::default(), part, asked: !record.faults.is_empty(), befallen };
+    let latencies = !unlimited || record.workload.pattern == Pattern::RequestReply;
+    let mut judge = Judge { verdict: Verdict::default(), part, asked: !record.faults.is_empty(), befallen, latencies };
 
     judge.against(Reason::ServerDied, obituary.map(Found::all));
     judge.result(Reason::ServerDied, disconnected(record));
     judge.against(Reason::ResourceLimitHit, limited(record));
     let paused = pauses::paused(record);
     let stood_still = !paused.is_empty();
+    if !latencies {
+        // What touches no figure is told all the same.
+        let short = paused.iter().filter(|found| !found.touches(FigureGroup::Rates));
+        judge.note(Part::Generator, short.map(|found| found.evidence.clone()));
+    }
     judge.against(Reason::GeneratorSaturated, paused);
     if unlimited {
         judge.note(Part::Generator, at_limit(record));
@@ -244,9 +258,12 @@ fn late(record: &RunRecord) -> Option<Found> {
     Found::if_any(figures, evidence)
 }
 
-/// Publishers that took the processors from what is measured, by watching the
-/// clock on them.
+/// Publishers that spin, and took the processors from what is measured. What
+/// others may spend on waiting awake is chosen so that there are enough.
 fn awake(record: &RunRecord) -> Option<Found> {
+    if record.workload.pacing != Pacing::Spin {
+        return None;
+    }
     let cores = f64::from(record.machine.cores.max(1));
     let spent = record.pacing?.spent_cores;
     let evidence = format!("publishers kept {spent:.2} of {cores} processors awake, waiting for due times");

@@ -24,9 +24,7 @@ fn figure(record: &RunRecord, group: FigureGroup) -> Option<f64> {
         FigureGroup::Rates => Some(record.rates.delivered_per_s),
         FigureGroup::Counts => Some(counts.delivered_ratio()? * counts.sent as f64 / counts.offered.max(1) as f64),
         FigureGroup::Cost => {
-            // Waiting awake is the generator's own, and not what a message costs.
-            let waited_s = record.pacing.map_or(0.0, |pacing| pacing.spent_cores) * record.window_ns as f64 / 1e9;
-            let generator_s = record.generator.as_ref()?.cpu_s - waited_s;
+            let generator_s = record.generator.as_ref()?.cpu_s;
             let server_s = record.server.as_ref().map_or(0.0, |usage| usage.cpu_s);
             (counts.delivered > 0).then(|| (generator_s + server_s) / counts.delivered as f64)
         }

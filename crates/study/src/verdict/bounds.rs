@@ -14,38 +14,46 @@ pub fn touched(bounds: Bounds, amount: f64) -> Vec<FigureGroup> {
 }
 
 /// The share of all processor time that the hypervisor took away, where messages
-/// are sent by a schedule. With 0.5 % the 99th percentile of a library is 0.2 ms,
-/// with 2 % it is 1 ms; the median is a tenth higher with 2 to 3 %.
+/// are sent by a schedule. With 2 to 3 % of it medians are 13 to 17 % higher, 99th
+/// percentiles two to four times, and a message costs a quarter more.
 pub const STEAL: Bounds =
-    &[(0.01, FigureGroup::LatencyP99), (0.025, FigureGroup::LatencyP50), (0.05, FigureGroup::Cost)];
+    &[(0.01, FigureGroup::LatencyP99), (0.02, FigureGroup::LatencyP50), (0.02, FigureGroup::Cost)];
 
 /// The same at `rate = "max"`, where all that there is of the processors is used.
 pub const STEAL_AT_MAX: Bounds = &[
     (0.01, FigureGroup::LatencyP99),
-    (0.03, FigureGroup::LatencyP50),
-    (0.03, FigureGroup::Rates),
-    (0.05, FigureGroup::Cost),
+    (0.02, FigureGroup::LatencyP50),
+    (0.02, FigureGroup::Rates),
+    (0.02, FigureGroup::Cost),
 ];
 
 /// The share of the machine's processors that others kept busy, where messages
 /// are sent by a schedule: the system finds another processor, up to a point.
 /// From there on processors are awake when they are wanted, and medians fall
-/// before they rise.
-pub const FOREIGN: Bounds =
-    &[(0.08, FigureGroup::LatencyP99), (0.30, FigureGroup::LatencyP50), (0.30, FigureGroup::Cost)];
+/// before they rise. Where others have most of it, 20,000 messages a second no
+/// longer get through. Undisturbed runs show 2 to 5 %.
+pub const FOREIGN: Bounds = &[
+    (0.05, FigureGroup::LatencyP99),
+    (0.25, FigureGroup::LatencyP50),
+    (0.25, FigureGroup::Cost),
+    (0.60, FigureGroup::Rates),
+    (0.60, FigureGroup::Counts),
+];
 
 /// The same at `rate = "max"`. What the kernel does between two processes counts
-/// as others': up to 9 % on two processors.
+/// as others': up to 11 % on two processors.
 pub const FOREIGN_AT_MAX: Bounds = &[
-    (0.10, FigureGroup::LatencyP99),
-    (0.10, FigureGroup::LatencyP50),
-    (0.10, FigureGroup::Rates),
-    (0.10, FigureGroup::Cost),
+    (0.12, FigureGroup::LatencyP99),
+    (0.12, FigureGroup::LatencyP50),
+    (0.12, FigureGroup::Rates),
+    (0.12, FigureGroup::Cost),
+    (0.60, FigureGroup::Counts),
 ];
 
 /// The share of the machine's processors that publishers kept awake before
 /// their due times: to the system, they are others.
-pub const AWAKE: Bounds = &[(0.30, FigureGroup::LatencyP50), (0.30, FigureGroup::LatencyP99)];
+pub const AWAKE: Bounds =
+    &[(0.25, FigureGroup::LatencyP50), (0.25, FigureGroup::LatencyP99), (0.25, FigureGroup::Cost)];
 
 /// The share of the window in which an agent did not run. What was sent
 /// meanwhile arrives late, and all of it arrives.
@@ -70,7 +78,8 @@ pub const WITHOUT_LATENCY: Bounds = &[(0.001, FigureGroup::LatencyP99), (0.05, F
 pub const OFFERED: f64 = 0.999;
 
 /// What counts at the median of the generator's own lag, over the bound on its
-/// 99th percentile (`max_send_lag`).
+/// 99th percentile (`max_send_lag`). Messages that all come 60 to 270 µs late
+/// have the same headline.
 pub const OWN_LAG_P50: f64 = 1.0;
 
 /// The receiver's own part over the latency, each at the same percentile.

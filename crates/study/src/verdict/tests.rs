@@ -2,7 +2,7 @@ use super::*;
 use crate::registry;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::{Act, Script, Target};
-use pubmark_model::protocol::{Role, Stalls};
+use pubmark_model::protocol::{PacingFigures, Role, Stalls};
 use pubmark_model::record::{AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, MachineLoad};
 use pubmark_model::study::{Reading, Study};
 use pubmark_stats::Histogram;
@@ -24,7 +24,7 @@ fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdict {
     record.connections = Some(ConnectionFigures { opened: 2, ..ConnectionFigures::default() });
     let counts = &mut record.counts;
     (counts.offered, counts.sent, counts.expected, counts.delivered) = (10_000, 10_000, 10_000, 10_000);
-    record.window_ns = 10 * SECOND;
+    (record.window_ns, record.rates.delivered_per_s) = (10 * SECOND, 1_000.0);
     // Names say nothing: the roles do.
     let agent =
         |name: &str, role| AgentShare { name: name.into(), roles: vec![role], loops: 1, ..AgentShare::default() };
@@ -196,8 +196,6 @@ fn lag(usual: Ns, one_in_a_hundred: Ns) -> Option<Summary> {
 #[test]
 fn a_reason_names_the_figures_that_it_touches_and_no_others() {
     type Change = fn(&mut RunRecord);
-    let steal =
-        |record: &mut RunRecord, steal| record.machine = MachineLoad { steal, cores: 2, ..MachineLoad::default() };
     let cases: [(&str, Change, Reason, &[FigureGroup]); 13] = [
         ("damage", |record| record.counts.corrupted = 1, Reason::Corrupted, &[Counts]),
         ("a loss", |record| record.counts.lost = 1, Reason::MessagesLost, &[Counts]),
@@ -262,9 +260,7 @@ fn what_others_took_begins_with_the_tail_and_ends_with_all_but_the_counts() {
         verdict.reasons.into_iter().flat_map(|finding| finding.figures).collect::<Vec<_>>()
     };
     let usual = Rate::PerKilosecond(1_000_000);
-    for (rate, all) in
-        [(usual, vec![LatencyP50, LatencyP99, Cost]), (Rate::Max, vec![Rates, LatencyP50, LatencyP99, Cost])]
-    {
+    for (rate, all) in [(usual, vec![LatencyP50, LatencyP99, Cost]), (Rate::Max, vec![Rates, Cost])] {
         let mut before = Vec::new();
         for (steal, foreign) in [(0.005, 0.05), (0.015, 0.0), (0.03, 0.0), (0.2, 0.0)] {
             let figures = taken(rate, steal, foreign);
@@ -273,11 +269,13 @@ fn what_others_took_begins_with_the_tail_and_ends_with_all_but_the_counts() {
         }
         assert_eq!(before, all);
     }
-    assert_eq!(taken(usual, 0.008, 0.1), []);
+    assert_eq!(taken(usual, 0.008, 0.08), []);
     assert_eq!(taken(usual, 0.015, 0.0), [LatencyP99], "a little steal is in the tail alone");
-    assert_eq!(taken(usual, 0.0, 0.5), [LatencyP99], "half of one of two processors: the other one is free");
+    assert_eq!(taken(usual, 0.0, 0.4), [LatencyP99], "a part of one of two processors: the other one is free");
     assert_eq!(taken(usual, 0.0, 1.0), [LatencyP50, LatencyP99, Cost]);
-    assert_eq!(taken(Rate::Max, 0.0, 0.18), [], "the kernel's own work between processes");
+    assert_eq!(taken(usual, 0.0, 1.6), [Counts, Rates, LatencyP50, LatencyP99, Cost], "not enough is left");
+    assert_eq!(taken(Rate::Max, 0.015, 0.0), [], "there is no tail");
+    assert_eq!(taken(Rate::Max, 0.0, 0.22), [], "the kernel's own work between processes");
 }
 
 /// A run at a constant rate of 1,000/s for 10 s, in 20 slices: what was sent and
@@ -393,4 +391,32 @@ fn a_server_that_cannot_be_told_from_others_is_no_noise() {
     for known in [Attached::Seen, Attached::Elsewhere] {
         assert_eq!(reasons(&attached(known)), [Reason::NoisyMachine], "{known:?}: then others were others");
     }
+}
+
+#[test]
+fn publishers_that_spin_are_others_to_the_system() {
+    let spinning = |pacing, cores| {
+        let verdict = judged("none", |record| {
+            record.workload.pacing = pacing;
+            record.machine.cores = cores;
+            record.pacing = Some(PacingFigures { spent_cores: 0.9, ..PacingFigures::default() });
+        });
+        found(&verdict)
+    };
+    assert_eq!(spinning(Pacing::Spin, 2), [(Reason::GeneratorSaturated, vec![LatencyP50, LatencyP99, Cost])]);
+    assert_eq!(spinning(Pacing::Spin, 8), [], "there are enough for all");
+    assert_eq!(spinning(Pacing::Hybrid, 2), [], "it has a budget");
+}
+
+#[test]
+fn a_pause_at_max_is_a_note_where_it_moves_nothing() {
+    let paused = |longest_ns| {
+        judged("none", |record| {
+            (record.workload.rate, record.latency_ns) = (Rate::Max, None);
+            record.agents[1].pauses = Stalls { count: 1, longest_ns, longest_at_ns: 0 };
+        })
+    };
+    let verdict = paused(200 * MILLISECOND);
+    assert!(verdict.valid && verdict.notes[0].evidence.contains("`sends-2` did not run"), "{verdict:?}");
+    assert_eq!(found(&paused(SECOND)), [(Reason::GeneratorSaturated, vec![Rates, Cost])]);
 }
