@@ -377,6 +377,8 @@ pub enum PeerProtocol {
     Nats,
     /// RESP 2 and 3.
     Redis,
+    /// AMQP 0-9-1.
+    Amqp,
 }
 
 /// `pubmark calibrate`

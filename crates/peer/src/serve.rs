@@ -9,7 +9,7 @@ mod client;
 use crate::director::{Director, Planned};
 use crate::routes::{Listener, Routes};
 use crate::script::Script;
-use crate::speech::{Ask, Done, Mqtt, Nats, Resp, Speech};
+use crate::speech::{Amqp, Ask, Done, Mqtt, Nats, Resp, Speech};
 use crate::tally::Tally;
 use client::Client;
 use nix::time::{ClockId, clock_gettime};
@@ -49,6 +49,8 @@ pub enum Listen {
     Nats,
     /// RESP 2 and 3.
     Redis,
+    /// AMQP 0-9-1.
+    Amqp,
 }
 
 /// Why a peer could not go on.
@@ -87,6 +89,7 @@ pub fn serve(
         Listen::Mqtt => Server::<Mqtt>::new(port, script, stop)?.run(listening),
         Listen::Nats => Server::<Nats>::new(port, script, stop)?.run(listening),
         Listen::Redis => Server::<Resp>::new(port, script, stop)?.run(listening),
+        Listen::Amqp => Server::<Amqp>::new(port, script, stop)?.run(listening),
     }
 }
 

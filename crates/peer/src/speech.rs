@@ -1,11 +1,13 @@
 //! The server's side of the protocols: bytes in, what is asked for and answers
 //! out, without a socket and without a clock.
 
+mod amqp;
 mod mqtt;
 mod nats;
 mod resp;
 
 use crate::routes::Filter;
+pub use amqp::Amqp;
 pub use mqtt::Mqtt;
 pub use nats::Nats;
 use pubmark_wire::Malformed;
