@@ -379,6 +379,9 @@ pub enum PeerProtocol {
     Redis,
     /// AMQP 0-9-1.
     Amqp,
+    /// ZMTP 3.0 over TCP, between PUB and SUB of libzmq.
+    #[value(name = "zeromq")]
+    ZeroMq,
 }
 
 /// `pubmark calibrate`

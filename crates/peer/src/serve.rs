@@ -9,7 +9,7 @@ mod client;
 use crate::director::{Director, Planned};
 use crate::routes::{Listener, Routes};
 use crate::script::Script;
-use crate::speech::{Amqp, Ask, Done, Mqtt, Nats, Resp, Speech};
+use crate::speech::{Amqp, Ask, Done, Mqtt, Nats, Resp, Speech, Zmtp};
 use crate::tally::Tally;
 use client::Client;
 use nix::time::{ClockId, clock_gettime};
@@ -51,6 +51,8 @@ pub enum Listen {
     Redis,
     /// AMQP 0-9-1.
     Amqp,
+    /// ZMTP 3.0 over TCP, between PUB and SUB of libzmq.
+    ZeroMq,
 }
 
 /// Why a peer could not go on.
@@ -90,6 +92,7 @@ pub fn serve(
         Listen::Nats => Server::<Nats>::new(port, script, stop)?.run(listening),
         Listen::Redis => Server::<Resp>::new(port, script, stop)?.run(listening),
         Listen::Amqp => Server::<Amqp>::new(port, script, stop)?.run(listening),
+        Listen::ZeroMq => Server::<Zmtp>::new(port, script, stop)?.run(listening),
     }
 }
 

@@ -5,6 +5,7 @@ mod amqp;
 mod mqtt;
 mod nats;
 mod resp;
+mod zmtp;
 
 use crate::routes::Filter;
 pub use amqp::Amqp;
@@ -12,6 +13,7 @@ pub use mqtt::Mqtt;
 pub use nats::Nats;
 use pubmark_wire::Malformed;
 pub use resp::Resp;
+pub use zmtp::Zmtp;
 
 /// What a client asks for.
 #[derive(Debug, PartialEq, Eq)]

@@ -27,6 +27,7 @@ pub fn peer(args: &PeerArgs) -> Result<Code, Failure> {
         PeerProtocol::Nats => Listen::Nats,
         PeerProtocol::Redis => Listen::Redis,
         PeerProtocol::Amqp => Listen::Amqp,
+        PeerProtocol::ZeroMq => Listen::ZeroMq,
     };
     let listening = |endpoint: &str| print(&serde_json::json!({"endpoint": endpoint}).to_string());
     let input = std::io::stdin();
