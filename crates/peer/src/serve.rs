@@ -241,10 +241,11 @@ impl<'a, S: Speech> Server<'a, S> {
                 let copies = self.release_one(&planned);
                 released.push((planned, copies));
             }
+            let begun = now();
             self.flush_all();
-            let written = now();
+            let ended = now();
             for (planned, copies) in released.drain(..) {
-                (0..copies).for_each(|_| self.director.written(&planned, written));
+                (0..copies).for_each(|_| self.director.written(&planned, begun, ended));
             }
         }
         self.released = released;

@@ -78,8 +78,11 @@ pub struct Tally {
     pub relayed: u64,
     /// When the write of each copy returned, less when it was due, ns.
     pub release_error: Histogram,
-    /// When the write of each copy returned, less the message's intended time, ns.
+    /// When the write of each copy returned, less when its publisher sent the
+    /// message, ns. (Less its intended time, where it does not carry the other.)
     pub latency: Histogram,
+    /// The same of when the write began: nobody can have had it before.
+    pub begun: Histogram,
 }
 
 impl Default for Tally {
@@ -90,27 +93,31 @@ impl Default for Tally {
             relayed: 0,
             release_error: Histogram::latency(),
             latency: Histogram::latency(),
+            begun: Histogram::latency(),
         }
     }
 }
 
 impl Tally {
-    /// A copy was written: due, intended, and the instant after.
-    pub fn written(&mut self, due_ns: Ns, intended_ns: Ns, now: Ns) {
+    /// A copy was written: when it was due and when it was sent, and between which instants.
+    pub fn written(&mut self, due_ns: Ns, sent_ns: Ns, begun_ns: Ns, ended_ns: Ns) {
         self.counts.copies += 1;
-        self.release_error.record(now.saturating_sub(due_ns));
-        self.latency.record(now.saturating_sub(intended_ns));
+        self.release_error.record(ended_ns.saturating_sub(due_ns));
+        self.latency.record(ended_ns.saturating_sub(sent_ns));
+        self.begun.record(begun_ns.saturating_sub(sent_ns));
     }
 
-    /// As one line of JSON. The histogram is encoded as in a run's record.
+    /// As one line of JSON. Histograms are encoded as in a run's record.
     pub fn json(&self) -> String {
+        let encoded = |histogram: &Histogram| (!histogram.is_empty()).then(|| histogram.encode());
         let summary = serde_json::json!({
             "counts": self.counts,
             "connections": self.connections,
             "relayed": self.relayed,
             "release_error_ns": Summary::of(&self.release_error),
             "latency_ns": Summary::of(&self.latency),
-            "latency_histogram": (!self.latency.is_empty()).then(|| self.latency.encode()),
+            "latency_histogram": encoded(&self.latency),
+            "begun_histogram": encoded(&self.begun),
         });
         summary.to_string()
     }
