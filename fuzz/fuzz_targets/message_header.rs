@@ -39,7 +39,8 @@ fn workload(flags: u8) -> Workload {
 
 fn message(publisher: u32, sequence: u32, intended_ns: u64) -> Vec<u8> {
     let mut message = pattern(PAYLOAD);
-    let header = Header { intended_ns, publisher, sequence, sent_ns: Some(intended_ns.saturating_add(5_000)) };
+    let (sent_ns, free_ns) = (Some(intended_ns.saturating_add(5_000)), Some(intended_ns));
+    let header = Header { intended_ns, publisher, sequence, sent_ns, free_ns };
     assert!(header.write(&mut message));
     assert_eq!(Header::read(&message), Some(header));
     message

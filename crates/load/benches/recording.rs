@@ -58,7 +58,8 @@ fn receive(bencher: Bencher) {
             for number in 0..MESSAGES {
                 let (publisher, sequence) = (number % STREAMS, number / STREAMS);
                 let intended_ns = SECOND + u64::from(number) * 20_000;
-                let header = Header { intended_ns, publisher, sequence, sent_ns: Some(intended_ns + 9_000) };
+                let (sent_ns, free_ns) = (Some(intended_ns + 9_000), Some(intended_ns));
+                let header = Header { intended_ns, publisher, sequence, sent_ns, free_ns };
                 let _ = header.write(message);
                 clients[publisher as usize].arrived(recorder, black_box(message), intended_ns + latency(number));
             }

@@ -391,6 +391,7 @@ impl<W: Write> Agent<W> {
                     result.versions = driver.versions();
                 }
                 result.applied = troupe.applied;
+                result.loops = troupe.wakers.len() as u32;
                 (result.usage, result.pauses) = troupe.sampler.map(Sampler::finish).unwrap_or_default();
                 // Like the sockets, the library stays as it is until the process ends.
                 std::mem::forget(troupe.driver);

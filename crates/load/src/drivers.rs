@@ -50,6 +50,9 @@ pub struct SocketSpec<'a> {
     pub transport: Transport,
     /// Bytes of each message.
     pub payload_bytes: u64,
+    /// Whether `recv` comes back at once where nothing has come
+    /// (`receive = "spin"`), as far as the system can do that.
+    pub spin: bool,
     /// Whether messages go out as fast as possible, so that latency does not matter.
     pub unthrottled: bool,
     /// `tcp://127.0.0.1:0` (any free port below the ephemeral range),

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod drivers;
 pub mod ledger;
 pub mod outcome;
+pub mod pacing;
 pub mod publisher;
 pub mod schedule;
 pub mod session;

@@ -156,8 +156,8 @@ impl Outcome {
 /// Merges what all clients measured.
 pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
     let mut result = AgentResult::default();
-    let (mut latency, mut service, mut send_lag, mut own_lag) =
-        (Merged::default(), Merged::default(), Merged::default(), Merged::default());
+    let mut latencies: [Merged; 3] = Default::default();
+    let [mut send_lag, mut own_lag, mut receive_lag]: [Merged; 3] = Default::default();
     let (mut connect, mut reconnect) = (Merged::default(), Merged::default());
     let mut slice_latency: Vec<Merged> = Vec::new();
     let mut series =
@@ -173,6 +173,9 @@ pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
             result.first_sent_ns = [result.first_sent_ns, first].into_iter().flatten().min();
             result.acked += sends.acked();
             add_slices(&mut series.sent, sends.sent_slices());
+            if let Some(pacing) = sends.pacing() {
+                result.pacing.get_or_insert_default().add(&pacing);
+            }
             let (lag, own) = sends.lags();
             lag.into_iter().for_each(|lag| send_lag.add(lag));
             own.into_iter().for_each(|own| own_lag.add(own));
@@ -182,8 +185,8 @@ pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
             let (arrived, last) = receipts.arrivals();
             result.arrived += arrived;
             result.last_arrival_ns = result.last_arrival_ns.max(last);
-            latency.add(receipts.latencies().0);
-            service.add(receipts.latencies().1);
+            latencies.iter_mut().zip(receipts.latencies()).for_each(|(mine, theirs)| mine.add(theirs));
+            receive_lag.add(receipts.receive_lag());
             let (sum, pairs) = receipts.jitter();
             result.jitter_sum_ns += sum;
             result.jitter_pairs += pairs;
@@ -205,8 +208,8 @@ pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
     result.publishers.sort_by_key(|total| total.publisher);
     series.latency = slice_latency.into_iter().map(|slice| slice.encode().unwrap_or_default()).collect();
     trim(&mut series);
-    (result.latency, result.service_latency) = (latency.encode(), service.encode());
-    (result.send_lag, result.own_lag) = (send_lag.encode(), own_lag.encode());
+    [result.latency, result.intended_latency, result.service_latency] = latencies.map(Merged::encode);
+    [result.send_lag, result.own_lag, result.receive_lag] = [send_lag, own_lag, receive_lag].map(Merged::encode);
     (result.connect_time, result.reconnect_time) = (connect.encode(), reconnect.encode());
     result.series = series;
     result

@@ -2,10 +2,11 @@
 //! what became of each send, and says what to do next.
 
 use crate::ledger::Seen;
+use crate::pacing::Pacer;
 use crate::schedule::Schedule;
 use crate::window::{Slicer, Window, measures_latency};
 use pubmark_model::header::{Header, MAX_SEQUENCE, MIN_LEN, pattern};
-use pubmark_model::protocol::PublisherTotal;
+use pubmark_model::protocol::{PacingFigures, PublisherTotal};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Extent, Rate, Workload};
 use pubmark_stats::Histogram;
@@ -41,13 +42,14 @@ impl Marker {
 
     /// The same, of another publisher.
     pub fn of(&mut self, publisher: u32, sequence: u32, now: Ns) -> &[u8] {
-        let _ = Header { intended_ns: now, publisher, sequence, sent_ns: Some(now) }.write(&mut self.message);
+        let header = Header { intended_ns: now, publisher, sequence, sent_ns: Some(now), free_ns: Some(now) };
+        let _ = header.write(&mut self.message);
         &self.message
     }
 }
 
 /// The messages of one publisher that the server has not acknowledged, as far
-/// as they must be known to write each once more, byte for byte: 32 bytes a
+/// as they must be known to write each once more, byte for byte: 48 bytes a
 /// message. One that the server refuses stays among them.
 #[derive(Default)]
 pub struct InFlight(VecDeque<Header>);
@@ -87,6 +89,7 @@ pub struct SendRecorder {
     sent: u64,
     /// The greatest own lag since it was taken, ns.
     own_lag_max_ns: Option<Ns>,
+    pacing: Option<PacingFigures>,
 }
 
 impl SendRecorder {
@@ -103,7 +106,18 @@ impl SendRecorder {
             own_lag: lag(),
             sent: 0,
             own_lag_max_ns: None,
+            pacing: None,
         }
+    }
+
+    /// How its publishers waited, if they did.
+    pub fn pacing(&self) -> Option<PacingFigures> {
+        self.pacing
+    }
+
+    /// Keeps how its publishers waited.
+    pub fn paced(&mut self, figures: PacingFigures) {
+        self.pacing = Some(figures);
     }
 
     /// Messages sent, warm-up included.
@@ -230,7 +244,13 @@ impl Outgoing {
     /// The header of the message to send at `now`.
     #[inline]
     pub fn header(&self, now: Ns) -> Header {
-        Header { intended_ns: self.intended_ns, publisher: self.id, sequence: self.sequence as u32, sent_ns: Some(now) }
+        Header {
+            intended_ns: self.intended_ns,
+            publisher: self.id,
+            sequence: self.sequence as u32,
+            sent_ns: Some(now),
+            free_ns: Some(self.intended_ns.max(self.free_ns)),
+        }
     }
 
     /// The message was accepted: offered at `began`, and the call returned at `ended`.
@@ -283,7 +303,7 @@ impl Outgoing {
     /// The system did not take the message, and will be asked again: what is
     /// late from now on is not the generator's doing.
     pub fn refused(&mut self, ended: Ns) {
-        self.free_ns = ended;
+        self.free_ns = self.free_ns.max(ended);
     }
 
     /// The server has taken responsibility for the message of this sequence.
@@ -422,6 +442,12 @@ impl Publisher {
         self.outgoing.refused(ended);
     }
 
+    /// Keeps how it waited.
+    pub fn paced(&mut self, pacer: &Pacer) {
+        let figures = pacer.figures(self.window.to_ns.map_or(0, |to| to - self.window.from_ns));
+        self.recorder.paced(figures);
+    }
+
     /// Ends before the schedule does, because a stop came.
     pub fn abandon(&mut self) {
         self.outgoing.finish(&self.window);
@@ -539,7 +565,13 @@ mod tests {
 
     #[test]
     fn what_is_in_flight_keeps_its_header_until_it_is_acknowledged() {
-        let header = |sequence| Header { intended_ns: 10, publisher: 3, sequence, sent_ns: Some(u64::from(sequence)) };
+        let header = |sequence| Header {
+            intended_ns: 10,
+            publisher: 3,
+            sequence,
+            sent_ns: Some(u64::from(sequence)),
+            free_ns: Some(10),
+        };
         let mut flight = InFlight::default();
         (0..5).for_each(|sequence| flight.sent(header(sequence)));
         [3, 0, 0, 9].into_iter().for_each(|sequence| flight.acknowledged(sequence));

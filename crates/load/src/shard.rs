@@ -16,6 +16,7 @@ mod tests;
 
 use crate::clock;
 use crate::outcome::{Connecting, Outcome};
+use crate::pacing::Pacer;
 use crate::publisher::Outgoing;
 use crate::session::{Heard, Part, Session, Terms};
 use crate::subscriber::{Incoming, ReceiveRecorder, Totals};
@@ -30,7 +31,7 @@ use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{Client, Role};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::{Pacing, Workload};
+use pubmark_model::workload::{Rate, Receive, Workload};
 use ramp::Ramp;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd};
 use std::os::fd::OwnedFd;
@@ -39,6 +40,8 @@ use std::sync::mpsc::Sender;
 
 /// The longest wait: flags are looked at this often even without a bell.
 const TICK: Ns = 50 * MILLISECOND;
+/// A wait that takes longer than this has slept, ns.
+const WAITED: Ns = 5_000;
 /// How much is read at once.
 const READ_BYTES: usize = 256 << 10;
 /// Reads from one connection before others have their turn.
@@ -72,6 +75,8 @@ pub struct Assignment {
     pub options: Options,
     /// Processors that it may use; empty for all.
     pub cpus: Vec<usize>,
+    /// Processors that its publishers may keep awake before due times.
+    pub spin_cores: f64,
     /// Its counter: messages sent, or received.
     pub counter: Arc<Counter>,
 }
@@ -144,7 +149,13 @@ struct Shard<'a, S: Session> {
     outbound: Outbound,
     inbound: Inbound,
     window: Option<Window>,
-    woke_ns: Ns,
+    /// How its publishers wait, once there is a schedule.
+    pacer: Option<Pacer>,
+    spin_cores: f64,
+    /// When messages last went out together, ns.
+    batch_ns: Ns,
+    /// When it last looked what has arrived, ns.
+    looked_ns: Ns,
     said_ready: bool,
     alive_next: usize,
     alive_ns: Ns,
@@ -163,7 +174,8 @@ impl<'a, S: Session> Shard<'a, S> {
         bell: Bell,
     ) -> Result<Shard<'a, S>, String> {
         let workload = &crew.workload;
-        let Assignment { clients, endpoint, mut dial, run, connect_per_s, options, counter, .. } = assignment;
+        let Assignment { clients, endpoint, mut dial, run, connect_per_s, options, spin_cores, counter, .. } =
+            assignment;
         let role = clients.first().map_or(Role::Publisher, |client| client.role);
         let terms = Terms {
             endpoint: &endpoint,
@@ -221,7 +233,10 @@ impl<'a, S: Session> Shard<'a, S> {
             ramp,
             inbound,
             window: None,
-            woke_ns: 0,
+            pacer: None,
+            spin_cores,
+            batch_ns: 0,
+            looked_ns: 0,
             said_ready: false,
             alive_next: 0,
             alive_ns: 0,
@@ -274,6 +289,10 @@ impl<'a, S: Session> Shard<'a, S> {
             let window = Window::new(self.workload, start_ns);
             self.window = Some(window);
             self.inbound.recorder.start(window);
+            if self.publishes() && self.workload.rate != Rate::Max {
+                let publishers = self.clients.len();
+                self.pacer = Some(Pacer::new(self.workload, publishers, self.spin_cores, window.from_ns));
+            }
             self.begin_sending(window);
         }
     }
@@ -373,13 +392,35 @@ impl<'a, S: Session> Shard<'a, S> {
         }
     }
 
+    /// Until when it sleeps if it wakes up for what is to be done at `wake`.
+    /// Publishers are awake before their due times as far as they may, and
+    /// subscribers that spin do not sleep.
+    fn alarm(&self, wake: Ns) -> Ns {
+        match &self.pacer {
+            Some(pacer) if self.outbound.next_due_ns() == Some(wake) => pacer.alarm(wake),
+            None if self.workload.receive == Receive::Spin && !self.publishes() && self.window.is_some() => 0,
+            _ => wake,
+        }
+    }
+
+    /// Learns from a wait how long waking up takes, and what watching costs.
+    fn paced(&mut self, alarm: Ns, wake: Ns, left: Ns, woke: Ns) {
+        let Some(pacer) = &mut self.pacer else { return };
+        if left == 0 && alarm < wake {
+            clock::let_others_run();
+            pacer.watched(self.looked_ns, woke);
+        } else if left > 0 && woke >= alarm {
+            pacer.woke(alarm, woke);
+        }
+    }
+
     /// Waits for something to happen, until `wake` at the latest, and sees to
     /// it. The time after it.
     fn wait(&mut self, wake: Ns, now: Ns) -> Result<Ns, String> {
-        let spinning = self.workload.pacing == Pacing::Spin && self.publishes() && self.window.is_some();
         // What was sent since then took its time.
         let now = if self.publishes() { clock::now() } else { now };
-        let left = if spinning || !self.again.is_empty() { 0 } else { wake.saturating_sub(now) };
+        let alarm = self.alarm(wake);
+        let left = if self.again.is_empty() { alarm.saturating_sub(now) } else { 0 };
         let mut events = std::mem::take(&mut self.events);
         events.clear();
         let waited = self.await_events(left, &mut events);
@@ -387,10 +428,14 @@ impl<'a, S: Session> Shard<'a, S> {
             Ok(()) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(format!("epoll: {error}")),
         }
-        let woke = if self.publishes() { clock::now() } else { now };
-        if left > 0 {
-            self.woke_ns = woke;
+        let woke = clock::now();
+        self.paced(alarm, wake, left, woke);
+        if self.again.is_empty() {
+            // What comes now ended the wait, or came after the last look.
+            let waited = woke.saturating_sub(now) > WAITED;
+            self.inbound.recorder.listened(if waited { woke } else { self.looked_ns });
         }
+        self.looked_ns = woke;
         // What has come meanwhile may be the first that is due.
         if !self.publishes() && self.ramp.settled {
             self.begin();
@@ -552,6 +597,8 @@ impl<'a, S: Session> Shard<'a, S> {
         let mut outcome = if self.publishes() {
             if let Some(window) = self.window {
                 self.outbound.clients.iter_mut().for_each(|client| client.finish(&window));
+                let window_ns = window.to_ns.map_or(0, |to| to - window.from_ns);
+                self.outbound.paced(self.pacer.as_ref().map(|pacer| pacer.figures(window_ns)));
             }
             self.outbound.take_outcome(self.workload)
         } else {

@@ -5,7 +5,7 @@ use crate::outcome::Outcome;
 use crate::publisher::{Next, Publisher};
 use crate::subscriber::{Subscriber, Totals, ledger_capacity};
 use crate::window::Window;
-use pubmark_model::header::SENT_LEN;
+use pubmark_model::header::body_at;
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::plan::Random;
 use pubmark_model::protocol::{Client, PublisherTotal, Role};
@@ -86,7 +86,7 @@ impl World {
             return None;
         }
         if every(number, faults.corrupt_every) {
-            let place = if message.len() > SENT_LEN { message.len() - 1 } else { 11 };
+            let place = if message.len() > body_at(message.len()) { message.len() - 1 } else { 11 };
             message[place] ^= 0x40;
         }
         let jitter = if faults.jitter_ns > 0 { (self.random.unit() * faults.jitter_ns as f64) as Ns } else { 0 };

@@ -3,7 +3,7 @@
 
 use crate::ledger::Seen;
 use crate::window::{Slicer, Window, measures_latency};
-use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, SENT_LEN, pattern};
+use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, body_at, pattern};
 use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Stalls};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Arrival, Extent, Pattern, Rate, Verify, Workload};
@@ -62,6 +62,7 @@ impl Stream {
 /// The parts of a workload that each arrival is checked against.
 struct Expectation {
     payload: usize,
+    body_at: usize,
     body_crc: Option<u32>,
     latency: bool,
     competing: bool,
@@ -100,7 +101,11 @@ pub struct ReceiveRecorder {
     arrived: u64,
     last_arrival_ns: Option<Ns>,
     latency: Histogram,
+    intended: Histogram,
     service: Histogram,
+    receive_lag: Histogram,
+    /// When the receiving loop last listened with nothing to do, ns; 0 where nobody says.
+    listened_ns: Ns,
     jitter_sum_ns: f64,
     jitter_pairs: u64,
     slices: Vec<u64>,
@@ -114,12 +119,14 @@ impl ReceiveRecorder {
     /// [`ReceiveRecorder::start`], only probes are understood.
     pub fn new(workload: &Workload, heard: u64) -> ReceiveRecorder {
         let payload = workload.payload_bytes as usize;
-        let body_crc = (workload.verify == Verify::Full && payload > SENT_LEN)
-            .then(|| crc32c::crc32c(&pattern(payload)[SENT_LEN..]));
+        let body_at = body_at(payload);
+        let body_crc = (workload.verify == Verify::Full && payload > body_at)
+            .then(|| crc32c::crc32c(&pattern(payload)[body_at..]));
         ReceiveRecorder {
             slicer: None,
             expect: Expectation {
                 payload,
+                body_at,
                 body_crc,
                 latency: measures_latency(workload),
                 competing: workload.competing(),
@@ -130,7 +137,10 @@ impl ReceiveRecorder {
             arrived: 0,
             last_arrival_ns: None,
             latency: Histogram::latency(),
+            intended: Histogram::latency(),
             service: Histogram::latency(),
+            receive_lag: Histogram::latency(),
+            listened_ns: 0,
             jitter_sum_ns: 0.0,
             jitter_pairs: 0,
             slices: Vec::new(),
@@ -157,11 +167,17 @@ impl ReceiveRecorder {
 
     #[inline]
     fn measure(&mut self, stream: &mut Stream, header: &Header, now: Ns, slice: Option<usize>) {
-        let Some(latency) = now.checked_sub(header.intended_ns) else {
+        let Some(intended) = now.checked_sub(header.intended_ns) else {
             self.counts.negative += 1;
             return;
         };
+        // What its publisher was late by its own doing is not the system's.
+        let latency = intended.saturating_sub(header.own_lag_ns().unwrap_or(0));
         self.latency.record(latency);
+        self.intended.record(intended);
+        if self.listened_ns > 0 {
+            self.receive_lag.record(now.saturating_sub(self.listened_ns));
+        }
         if let Some(service) = header.sent_ns.and_then(|sent| now.checked_sub(sent)) {
             self.service.record(service);
         }
@@ -217,9 +233,21 @@ impl ReceiveRecorder {
         (self.arrived, self.last_arrival_ns)
     }
 
-    /// Latency from intended and from actual send time.
-    pub fn latencies(&self) -> (&Histogram, &Histogram) {
-        (&self.latency, &self.service)
+    /// Latencies: the headline, from the due time, and from the actual send time.
+    pub fn latencies(&self) -> [&Histogram; 3] {
+        [&self.latency, &self.intended, &self.service]
+    }
+
+    /// The receiving loop listened at this instant, and had nothing to do:
+    /// what it takes later can have been there since then, and no longer.
+    #[inline]
+    pub fn listened(&mut self, at_ns: Ns) {
+        self.listened_ns = at_ns;
+    }
+
+    /// How long messages can have waited for the receiving loop.
+    pub fn receive_lag(&self) -> &Histogram {
+        &self.receive_lag
     }
 
     /// Sum and number of delay variations.
@@ -307,7 +335,7 @@ impl Incoming {
             recorder.counts.reordered += 1;
         }
         let sound = match recorder.expect.body_crc {
-            Some(crc) => crc32c::crc32c(&message[SENT_LEN..]) == crc,
+            Some(crc) => crc32c::crc32c(&message[recorder.expect.body_at..]) == crc,
             None => true,
         };
         if measured {
@@ -411,6 +439,12 @@ impl Subscriber {
             recorder: ReceiveRecorder::new(workload, hears.len() as u64),
             incoming: Incoming::new(workload, hears),
         }
+    }
+
+    /// See [`ReceiveRecorder::listened`].
+    #[inline]
+    pub fn listened(&mut self, at_ns: Ns) {
+        self.recorder.listened(at_ns);
     }
 
     /// The run's window is known: messages count from now on.

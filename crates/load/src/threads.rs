@@ -2,16 +2,17 @@
 //! owns its socket, schedule, recorder and ledger; nothing is shared while a
 //! run is on but a few flags that are read.
 
-use crate::clock;
+use crate::clock::{self, NAP};
 use crate::drivers::{DriverError, Sent, Socket};
 use crate::outcome::Outcome;
+use crate::pacing::Pacer;
 use crate::publisher::{Marker, Next, Publisher};
 use crate::subscriber::{Subscriber, Totals, ledger_capacity};
 use crate::window::{Window, clock_stride};
 use pubmark_model::header::{END, PROBE};
 use pubmark_model::protocol::{Client, PublisherTotal, Role};
 use pubmark_model::units::{MILLISECOND, Ns};
-use pubmark_model::workload::{Pacing, Workload};
+use pubmark_model::workload::Workload;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
@@ -147,6 +148,8 @@ pub struct Player {
     pub counter: Arc<Counter>,
     /// Processors that it may use; empty for all.
     pub cpus: Vec<usize>,
+    /// Processors that it may keep awake before its due times.
+    pub spin_cores: f64,
 }
 
 impl Player {
@@ -193,15 +196,16 @@ impl Player {
             self.socket.flush()?;
             thread::park_timeout(pause);
         };
-        let mut publisher =
-            Publisher::new(workload, self.client.id, Window::new(workload, start_ns), ledger_capacity(workload));
+        let window = Window::new(workload, start_ns);
+        let mut pacer = Pacer::new(workload, 1, self.spin_cores, window.from_ns);
+        let mut publisher = Publisher::new(workload, self.client.id, window, ledger_capacity(workload));
         let stride = clock_stride(workload);
         let mut now = clock::now();
         let mut since_clock = 0;
         while !control.stopped() {
             match publisher.next(now) {
                 Next::Done => break,
-                Next::Wait(until) => now = wait(workload.pacing, until),
+                Next::Wait(until) => now = wait(&mut pacer, until),
                 Next::Send => match self.socket.send(publisher.message(now))? {
                     Sent::Accepted => {
                         let began = now;
@@ -232,6 +236,7 @@ impl Player {
             self.socket.flush()?;
             thread::park_timeout(pause);
         }
+        publisher.paced(&pacer);
         Ok(Outcome::of_publisher(publisher, workload))
     }
 
@@ -243,12 +248,17 @@ impl Player {
         let (mut ready, mut started, mut drained) = (false, false, false);
         let (mut now, mut since_clock, mut since_look) = (0, 0, 0u32);
         let mut last_ns = 0;
+        let mut occupied = Occupied::default();
         while !control.stopped() {
+            if started && stride == 1 {
+                occupied.listens(clock::now());
+            }
             match self.socket.recv()? {
                 Some(message) => {
                     if since_clock == 0 {
                         now = clock::now();
                         last_ns = now;
+                        subscriber.listened(occupied.since(now));
                     }
                     since_clock = (since_clock + 1) % stride;
                     since_look += 1;
@@ -323,13 +333,14 @@ impl Player {
             thread::park_timeout(MARKER_EVERY);
         };
         let window = Window::new(workload, start_ns);
+        let mut pacer = Pacer::new(workload, 1, self.spin_cores, window.from_ns);
         subscriber.start(window);
         let mut publisher = Publisher::new(workload, self.client.id, window, ledger_capacity(workload));
         let mut now = clock::now();
         while !control.stopped() {
             match publisher.next(now) {
                 Next::Done => break,
-                Next::Wait(until) => now = wait(workload.pacing, until),
+                Next::Wait(until) => now = wait(&mut pacer, until),
                 Next::Send => match self.socket.send(publisher.message(now))? {
                     Sent::Full => now = clock::now(),
                     Sent::Accepted => {
@@ -349,6 +360,7 @@ impl Player {
         while !control.stopped() {
             thread::park_timeout(MARKER_EVERY);
         }
+        publisher.paced(&pacer);
         let sending = Outcome::of_publisher(publisher, workload);
         Ok(sending.with(Outcome::of_subscriber(subscriber, &totals, workload)))
     }
@@ -394,20 +406,64 @@ impl Player {
     }
 }
 
-/// Waits as the pacing says; the time after it.
-#[inline]
-fn wait(pacing: Pacing, until: Ns) -> Ns {
-    match pacing {
-        Pacing::Sleep => clock::sleep_until(until),
-        Pacing::Spin => {
-            // Comes back now and then, so that a stop is noticed.
-            let until = until.min(clock::now() + 50 * MILLISECOND);
-            while clock::now() < until {
-                std::hint::spin_loop();
-            }
-        }
+/// Since when a thread that receives has been occupied with messages.
+///
+/// A library does not say whether a message was there before it was asked for.
+/// One that it hands over at once may have been, and then it waited while the
+/// thread saw to those before it; one for which it takes longer was not.
+#[derive(Default)]
+struct Occupied {
+    /// From the end of one call to the beginning of the next, over the messages
+    /// that came at once, ns.
+    backlog_ns: Ns,
+    asked_ns: Ns,
+    taken_ns: Ns,
+}
+
+impl Occupied {
+    /// A call that takes longer than this has waited, ns.
+    const WAITED: Ns = 5_000;
+
+    /// The thread asks for the next message.
+    #[inline]
+    fn listens(&mut self, at_ns: Ns) {
+        self.asked_ns = at_ns;
+        self.backlog_ns += at_ns.saturating_sub(self.taken_ns);
     }
-    clock::now()
+
+    /// It was handed over at `now`: since when it can have been there, had the
+    /// thread had nothing else to do; 0 where that is not known.
+    #[inline]
+    fn since(&mut self, now: Ns) -> Ns {
+        if now.saturating_sub(self.asked_ns) > Self::WAITED {
+            self.backlog_ns = 0;
+        }
+        self.taken_ns = now;
+        if self.asked_ns == 0 { 0 } else { now.saturating_sub(self.backlog_ns).max(1) }
+    }
+}
+
+/// Waits until an instant, or for [`NAP`] where that is sooner, so that a stop
+/// is noticed; the time after it.
+#[inline]
+fn wait(pacer: &mut Pacer, until: Ns) -> Ns {
+    let mut now = clock::now();
+    let alarm = pacer.alarm(until);
+    if alarm > now {
+        clock::sleep_until(alarm);
+        now = clock::now();
+        if now < alarm {
+            return now;
+        }
+        pacer.woke(alarm, now);
+    }
+    let (awake, until) = (now, until.min(now + NAP));
+    while now < until {
+        clock::let_others_run();
+        now = clock::now();
+    }
+    pacer.watched(awake, now.min(until));
+    now
 }
 
 /// Keeps the calling thread on these processors; on all if there are none.

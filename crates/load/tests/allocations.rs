@@ -58,6 +58,7 @@ impl Played {
             connect_per_s: 1e6,
             options,
             cpus: Vec::new(),
+            spin_cores: 0.0,
             counter: Arc::new(Counter::default()),
         };
         let (theirs, ours) = (crew.clone(), bell.clone());
@@ -182,7 +183,8 @@ fn subscribe(count: u32, qos: Qos) -> u64 {
         });
         let mut payload = pattern(200);
         let mut message = |intended_ns, sequence, out: &mut Vec<u8>| {
-            let header = Header { intended_ns, publisher: 0, sequence, sent_ns: Some(intended_ns) };
+            let (sent_ns, free_ns) = (Some(intended_ns), Some(intended_ns));
+            let header = Header { intended_ns, publisher: 0, sequence, sent_ns, free_ns };
             assert!(header.write(&mut payload));
             let id = (sequence % 60_000) as u16 + 1;
             let (topic, payload) = ("pubmark/r/0", &payload[..]);

@@ -72,6 +72,7 @@ impl Case {
             pattern,
             transport: self.transport,
             payload_bytes: self.payload as u64,
+            spin: false,
             unthrottled: false,
             bind,
             connect,

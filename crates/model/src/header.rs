@@ -2,16 +2,25 @@
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 0–7 | intended time, ns of CLOCK_MONOTONIC |
+//! | 0–7 | intended time (*due*), ns of CLOCK_MONOTONIC |
 //! | 8–11 | publisher |
 //! | 12–15 | sequence |
-//! | 16–23 | actual send time, ns (messages of 24 bytes and more) |
-//! | 24– | body: a fixed pseudo-random pattern |
+//! | 16–23 | actual send time (*sent*), ns (messages of 24 bytes and more) |
+//! | 24–31 | when the publisher was *free* to send it, ns (messages of 32 bytes and more) |
+//! | 32– | body: a fixed pseudo-random pattern (from 24 on in messages under 32 bytes) |
 
 /// Bytes of the shortest message.
 pub const MIN_LEN: usize = 16;
 /// Bytes from which on a message carries its actual send time.
 pub const SENT_LEN: usize = 24;
+/// Bytes from which on a message also carries when its publisher was free.
+pub const FREE_LEN: usize = 32;
+
+/// Where the body of a message of this length begins.
+#[inline]
+pub fn body_at(len: usize) -> usize {
+    if len < FREE_LEN { SENT_LEN.min(len) } else { FREE_LEN }
+}
 
 /// Sequence of a probe: it goes round before the start and is never counted.
 pub const PROBE: u32 = u32::MAX;
@@ -32,11 +41,15 @@ pub struct Header {
     pub sequence: u32,
     /// When it was really sent, ns; none in a message under 24 bytes.
     pub sent_ns: Option<u64>,
+    /// The later of the intended time and the end of what the system made the
+    /// publisher wait for, ns; none in a message under 32 bytes.
+    pub free_ns: Option<u64>,
 }
 
 impl Header {
     /// Writes the header over the front of `message`. A message under 24 bytes
-    /// gets no send time; one under 16 bytes is left as it is and reported false.
+    /// gets no send time, one under 32 no time at which its publisher was free;
+    /// one under 16 bytes is left as it is and reported false.
     #[inline]
     #[must_use]
     pub fn write(&self, message: &mut [u8]) -> bool {
@@ -49,6 +62,9 @@ impl Header {
         if let (Some(sent_ns), Some(field)) = (self.sent_ns, message.get_mut(MIN_LEN..SENT_LEN)) {
             field.copy_from_slice(&sent_ns.to_le_bytes());
         }
+        if let (Some(free_ns), Some(field)) = (self.free_ns, message.get_mut(SENT_LEN..FREE_LEN)) {
+            field.copy_from_slice(&free_ns.to_le_bytes());
+        }
         true
     }
 
@@ -57,7 +73,21 @@ impl Header {
     pub fn read(message: &[u8]) -> Option<Header> {
         let word = |at: usize| message.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
         let ids = word(8)?;
-        Some(Header { intended_ns: word(0)?, publisher: ids as u32, sequence: (ids >> 32) as u32, sent_ns: word(16) })
+        Some(Header {
+            intended_ns: word(0)?,
+            publisher: ids as u32,
+            sequence: (ids >> 32) as u32,
+            sent_ns: word(16),
+            free_ns: word(SENT_LEN),
+        })
+    }
+
+    /// The generator's own lag: from when the publisher was free until it sent,
+    /// ns. None where the message does not carry it, or says what cannot be.
+    #[inline]
+    pub fn own_lag_ns(&self) -> Option<u64> {
+        let free_ns = self.free_ns.filter(|free| *free >= self.intended_ns)?;
+        self.sent_ns?.checked_sub(free_ns)
     }
 }
 
@@ -85,25 +115,41 @@ mod tests {
 
     #[test]
     fn layout_is_as_documented() {
-        let mut message = vec![0u8; 24];
+        let mut message = vec![0u8; 32];
         let header = Header {
             intended_ns: 0x0102_0304_0506_0708,
             publisher: 0x0a0b_0c0d,
             sequence: 0x1112_1314,
             sent_ns: Some(0x2122_2324_2526_2728),
+            free_ns: Some(0x3132_3334_3536_3738),
         };
         assert!(header.write(&mut message));
         assert_eq!(message[0], 0x08);
         assert_eq!(message[8], 0x0d);
         assert_eq!(message[12], 0x14);
         assert_eq!(message[16], 0x28);
+        assert_eq!(message[24], 0x38);
+        assert_eq!([16, 24, 31, 32, 99].map(body_at), [16, 24, 24, 32, 32]);
+    }
+
+    #[test]
+    fn own_lag_is_from_free_to_sent_where_that_can_be() {
+        let header = |free_ns, sent_ns| Header { intended_ns: 100, publisher: 0, sequence: 0, sent_ns, free_ns };
+        assert_eq!(header(Some(130), Some(150)).own_lag_ns(), Some(20));
+        assert_eq!(header(Some(100), Some(100)).own_lag_ns(), Some(0));
+        for (free_ns, sent_ns) in [(None, Some(150)), (Some(130), None), (Some(99), Some(150)), (Some(151), Some(150))]
+        {
+            assert_eq!(header(free_ns, sent_ns).own_lag_ns(), None);
+        }
     }
 
     proptest! {
         #[test]
-        fn any_header_reads_back(intended_ns: u64, publisher: u32, sequence: u32, sent: u64, len in 16usize..80) {
+        fn any_header_reads_back(intended_ns: u64, publisher: u32, sequence: u32, sent: u64, free: u64, len in 16usize..80) {
             let mut message = pattern(len);
-            let header = Header { intended_ns, publisher, sequence, sent_ns: (len >= SENT_LEN).then_some(sent) };
+            let sent_ns = (len >= SENT_LEN).then_some(sent);
+            let free_ns = (len >= FREE_LEN).then_some(free);
+            let header = Header { intended_ns, publisher, sequence, sent_ns, free_ns };
             prop_assert!(header.write(&mut message));
             prop_assert_eq!(Header::read(&message), Some(header));
         }

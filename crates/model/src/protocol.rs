@@ -64,6 +64,10 @@ pub struct Prepare {
     /// The server, where clients speak to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerAddress>,
+    /// The processors that this agent's publishers may spend on waiting awake
+    /// (`pacing = "hybrid"`), 0 or more.
+    #[serde(default)]
+    pub spin_cores: f64,
     /// Processors for client threads; none leaves it to the kernel.
     pub publisher_cpus: Vec<usize>,
     /// The same for subscribers and repliers.
@@ -271,8 +275,13 @@ pub struct AgentResult {
     pub first_sent_ns: Option<Ns>,
     /// When the last message of the window arrived, ns.
     pub last_arrival_ns: Option<Ns>,
-    /// Latency from intended time, HdrHistogram V2 compressed, base64.
+    /// Latency from the due time less the generator's own lag, HdrHistogram V2
+    /// compressed, base64. Of messages under 32 bytes, which cannot carry the
+    /// instant at which their publisher was free, the own lag is still in it.
     pub latency: Option<String>,
+    /// Latency from the due time.
+    #[serde(default)]
+    pub intended_latency: Option<String>,
     /// Latency from actual send time.
     pub service_latency: Option<String>,
     /// Actual send time less intended time.
@@ -280,6 +289,13 @@ pub struct AgentResult {
     /// The part of the lag that the generator itself caused: from the later of
     /// the due time and the previous send's end to this send's beginning.
     pub own_lag: Option<String>,
+    /// From when the receiving loop last listened with nothing to do until a
+    /// message's instant was taken; none where the agent cannot tell.
+    #[serde(default)]
+    pub receive_lag: Option<String>,
+    /// How its publishers waited; none where the agent cannot tell.
+    #[serde(default)]
+    pub pacing: Option<PacingFigures>,
     /// Sum of |l_i − l_(i−1)| over consecutive messages of a stream, ns.
     pub jitter_sum_ns: f64,
     /// How many such pairs there were.
@@ -294,6 +310,9 @@ pub struct AgentResult {
     pub versions: Map<String, Value>,
     /// Options as they took effect.
     pub applied: Map<String, Value>,
+    /// Event loops, or threads that play clients; 0 where the agent does not say.
+    #[serde(default)]
+    pub loops: u32,
     /// For competing subscribers: which sequences arrived, so that the
     /// coordinator can unite the ledgers of several agents.
     pub seen: Vec<Seen>,
@@ -325,6 +344,27 @@ pub struct AgentResult {
     pub pauses: Stalls,
     /// What the verdict should know: limits that were hit, sends that failed.
     pub remarks: Vec<String>,
+}
+
+/// How publishers waited for their due times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PacingFigures {
+    /// The processors that waiting awake might cost, over all publishers.
+    pub budget_cores: f64,
+    /// What it did cost: time awake before due times over the window's length.
+    pub spent_cores: f64,
+    /// How long before a due time publishers woke up at last, ns; the longest of
+    /// all loops.
+    pub margin_ns: Ns,
+}
+
+impl PacingFigures {
+    /// Adds those of other publishers.
+    pub fn add(&mut self, other: &PacingFigures) {
+        self.budget_cores += other.budget_cores;
+        self.spent_cores += other.spent_cores;
+        self.margin_ns = self.margin_ns.max(other.margin_ns);
+    }
 }
 
 /// Sequences of one publisher: from `first` to `end`, which is not among them.

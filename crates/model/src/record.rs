@@ -4,7 +4,7 @@ use crate::cell::Limits;
 use crate::fault::{Act, Script, Target};
 use crate::link::Link;
 use crate::options::Options;
-use crate::protocol::Stalls;
+use crate::protocol::{PacingFigures, Role, Stalls};
 use crate::units::Ns;
 use crate::workload::Workload;
 use pubmark_stats::Summary;
@@ -13,7 +13,10 @@ use serde_json::{Map, Value};
 use std::fmt;
 
 /// The version of the record's layout.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
+
+/// The oldest layout that is still read.
+pub const OLDEST_SCHEMA: u32 = 1;
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,14 +47,27 @@ pub struct RunRecord {
     pub counts: Counts,
     /// Rates over the window.
     pub rates: Rates,
-    /// Latency from intended time (round trip for request-reply); none at `max`.
+    /// The headline: arrival less due time less the generator's own lag (round
+    /// trip for request-reply); none at `max`. In schema 1 the own lag is in it.
     pub latency_ns: Option<Summary>,
+    /// Latency from the due time, the generator's own lag included; none at
+    /// `max`, and in schema 1, where it is the headline.
+    #[serde(default)]
+    pub intended_latency_ns: Option<Summary>,
     /// Latency from actual send time; none at `max`.
     pub service_latency_ns: Option<Summary>,
     /// Actual send time less intended time; none at `max`.
     pub send_lag_ns: Option<Summary>,
     /// The part of the send lag that the generator itself caused.
     pub own_lag_ns: Option<Summary>,
+    /// How long messages can have waited for the receiving loop, which was busy
+    /// with others: an upper bound. None at `max`, and where an agent cannot tell.
+    #[serde(default)]
+    pub receive_lag_ns: Option<Summary>,
+    /// How publishers waited for their due times; none where an agent cannot
+    /// tell, and where time is virtual.
+    #[serde(default)]
+    pub pacing: Option<PacingFigures>,
     /// Mean |l_i − l_(i−1)| within one stream, ns (RFC 3393).
     pub jitter_ns: Option<f64>,
     /// What the server used; none for libraries, and for servers elsewhere.
@@ -149,6 +165,10 @@ pub struct Rates {
     pub delivered_per_s: f64,
     /// The same in bytes of payload.
     pub delivered_bytes_per_s: f64,
+    /// Whether a loop of the generator was at its limit at `rate = "max"`: the
+    /// system carries at least so much.
+    #[serde(default)]
+    pub lower_bound: bool,
 }
 
 /// CPU time, memory and context switches over the window.
@@ -281,10 +301,19 @@ pub struct FaultEvent {
 }
 
 /// One agent's part.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentShare {
-    /// `publishers`, `subscribers` or `all`.
+    /// `publishers`, `subscribers` or `all`; with a number where there are several.
     pub name: String,
+    /// What its clients do; empty in schema 1.
+    #[serde(default)]
+    pub roles: Vec<Role>,
+    /// Event loops, or threads of clients; 0 where it does not say.
+    #[serde(default)]
+    pub loops: u32,
+    /// Options as they took effect in it; empty in schema 1.
+    #[serde(default)]
+    pub applied: Map<String, Value>,
     /// What it used.
     pub usage: Usage,
     /// Times in which it did not run.
@@ -295,14 +324,20 @@ pub struct AgentShare {
 /// HdrHistograms, V2 compressed, base64; absent where empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Histograms {
-    /// Latency from intended time.
+    /// The headline latency.
     pub latency: Option<String>,
+    /// Latency from the due time.
+    #[serde(default)]
+    pub intended_latency: Option<String>,
     /// Latency from actual send time.
     pub service_latency: Option<String>,
     /// Send lag.
     pub send_lag: Option<String>,
     /// The generator's own part of the send lag.
     pub own_lag: Option<String>,
+    /// The receiving loop's own part.
+    #[serde(default)]
+    pub receive_lag: Option<String>,
 }
 
 /// Figures by time slice of the window.
@@ -377,6 +412,39 @@ pub struct MachineLoad {
     /// the figures of machine and server may lie beside the window.
     #[serde(default)]
     pub late_ns: Ns,
+    /// Whether an idle-class spinner kept each processor awake.
+    #[serde(default)]
+    pub awake: bool,
+}
+
+/// Figures that stand or fall together where something spoils a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FigureGroup {
+    /// Messages counted: sent, delivered, lost, duplicated; the delivered ratio.
+    Counts,
+    /// Messages and bytes a second.
+    Rates,
+    /// Least and median latency, of each kind.
+    LatencyP50,
+    /// Latencies from the 90th percentile up, their mean, and jitter.
+    LatencyP99,
+    /// Processor time, memory and context switches.
+    Cost,
+}
+
+impl FigureGroup {
+    /// Every group.
+    pub const ALL: &'static [FigureGroup] =
+        &[FigureGroup::Counts, FigureGroup::Rates, FigureGroup::LatencyP50, FigureGroup::LatencyP99, FigureGroup::Cost];
+
+    /// Both groups of latencies.
+    pub const LATENCY: &'static [FigureGroup] = &[FigureGroup::LatencyP50, FigureGroup::LatencyP99];
+
+    /// All, for records that do not say which.
+    pub fn all() -> Vec<FigureGroup> {
+        FigureGroup::ALL.to_vec()
+    }
 }
 
 /// Why a run may not be quoted.
@@ -438,6 +506,9 @@ pub struct Finding {
     pub reason: Reason,
     /// What was seen.
     pub evidence: String,
+    /// The figures that it touches: these may not be quoted, the others may.
+    #[serde(default = "FigureGroup::all")]
+    pub figures: Vec<FigureGroup>,
 }
 
 /// The part of a run that a remark is about.
@@ -485,4 +556,11 @@ pub struct Verdict {
     /// What it found that speaks of a part and not against the run.
     #[serde(default)]
     pub notes: Vec<Note>,
+}
+
+impl Verdict {
+    /// Whether no reason touches these figures.
+    pub fn allows(&self, figures: FigureGroup) -> bool {
+        !self.reasons.iter().any(|finding| finding.figures.contains(&figures))
+    }
 }

@@ -4,7 +4,7 @@ use crate::diagnostic::suggestion;
 use crate::fault;
 use crate::link::Side;
 use crate::units::{MILLISECOND, Ns, Rate, SECOND, format_time, parse_size, parse_time};
-use crate::workload::{Arrival, Pacing, Pattern, Pin, Transport, Verify};
+use crate::workload::{Arrival, Pacing, Pattern, Pin, Receive, Transport, Verify};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -69,6 +69,10 @@ fn size(text: &str, least: u64, most: u64) -> Result<Value, String> {
 
 fn time(text: &str) -> Result<Value, String> {
     Ok(format_time(parse_time(text)?).into())
+}
+
+fn flag(text: &str) -> Result<Value, String> {
+    text.parse::<bool>().map(Value::from).map_err(|_| format!("`{text}` is neither true nor false"))
 }
 
 /// A mean time between failures, or to a repair: what can still be carried out.
@@ -181,7 +185,7 @@ pub const KEYS: &[Key] = &[
         section: Section::Workload,
         default: Some("false"),
         doc: "whether subscriptions, and what waits for them, outlive connections and the server",
-        read: |text| text.parse::<bool>().map(Value::from).map_err(|_| format!("`{text}` is neither true nor false")),
+        read: flag,
     },
     Key {
         name: "warmup",
@@ -228,8 +232,8 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "pacing",
         section: Section::Workload,
-        default: Some("sleep"),
-        doc: "sleep, or spin (precise, costs a core)",
+        default: Some("hybrid"),
+        doc: "hybrid (sleeps, then watches the clock shortly before), sleep, or spin (costs a core)",
         read: word!(Pacing),
     },
     Key {
@@ -238,6 +242,13 @@ pub const KEYS: &[Key] = &[
         default: Some("50us"),
         doc: "least time between two wake-ups of a publisher",
         read: time,
+    },
+    Key {
+        name: "receive",
+        section: Section::Workload,
+        default: Some("block"),
+        doc: "how subscribers wait: block (sleep until something comes), or spin (costs a core)",
+        read: word!(Receive),
     },
     Key {
         name: "verify",
@@ -264,7 +275,7 @@ pub const KEYS: &[Key] = &[
         name: "late_after",
         section: Section::Workload,
         default: Some("10ms"),
-        doc: "latency from intended time above which a delivered message counts as late",
+        doc: "latency above which a delivered message counts as late",
         read: time,
     },
     Key {
@@ -339,6 +350,13 @@ pub const KEYS: &[Key] = &[
             "interleaved" | "sequential" => Ok(text.into()),
             _ => Err(format!("`{text}` is no order: {}", suggestion(text, ["interleaved", "sequential"]))),
         },
+    },
+    Key {
+        name: "awake",
+        section: Section::Run,
+        default: Some("false"),
+        doc: "true keeps each processor awake with a spinner of the idle class while a run is on",
+        read: flag,
     },
     Key {
         name: "seed",

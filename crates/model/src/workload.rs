@@ -82,7 +82,20 @@ words! {
     Pacing {
         /// Sleeps to the due time (timer slack 1 ns).
         Sleep = "sleep",
+        /// Sleeps until shortly before the due time and watches the clock for
+        /// the rest, within a budget of processor time.
+        Hybrid = "hybrid",
         /// Watches the clock; costs a core, buys precision.
+        Spin = "spin",
+    }
+}
+
+words! {
+    /// How a subscriber waits for messages.
+    Receive {
+        /// Sleeps until something arrives.
+        Block = "block",
+        /// Asks again and again; costs a core, and no wake-up is in the figures.
         Spin = "spin",
     }
 }
@@ -170,6 +183,10 @@ fn default_connect_rate() -> u32 {
     1_000
 }
 
+fn default_receive() -> Receive {
+    Receive::Block
+}
+
 fn default_late_after_ns() -> Ns {
     10 * MILLISECOND
 }
@@ -232,13 +249,16 @@ pub struct Workload {
     pub pacing: Pacing,
     /// After a wake-up, sends become due together for this long, ns.
     pub pacing_quantum_ns: Ns,
+    /// How a subscriber waits.
+    #[serde(default = "default_receive")]
+    pub receive: Receive,
     /// How much of a message is checked.
     pub verify: Verify,
     /// Processor pinning.
     pub pin: Pin,
     /// The generator's own p99 lag above which a run is `generator-saturated`, ns.
     pub max_send_lag_ns: Ns,
-    /// Latency from intended time above which a delivered message is late, ns.
+    /// Headline latency above which a delivered message is late, ns.
     /// Agents have no use for it, and those of before need not know it.
     #[serde(default = "default_late_after_ns", skip_serializing_if = "is_usual_late_after_ns")]
     pub late_after_ns: Ns,
@@ -350,8 +370,9 @@ impl Workload {
             extent,
             drain_ns: time("drain"),
             connect_timeout_ns: time("connect_timeout"),
-            pacing: Pacing::parse(&word("pacing")).unwrap_or(Pacing::Sleep),
+            pacing: Pacing::parse(&word("pacing")).unwrap_or(Pacing::Hybrid),
             pacing_quantum_ns: time("pacing_quantum"),
+            receive: Receive::parse(&word("receive")).unwrap_or(Receive::Block),
             verify,
             pin: Pin::parse(&word("pin")).unwrap_or(Pin::None),
             max_send_lag_ns: time("max_send_lag"),
@@ -378,6 +399,13 @@ impl Workload {
             }
             (Extent::Count(_), Rate::Max) => None,
         }
+    }
+
+    /// The workload of one repeat: its Poisson gaps are its own, the same for
+    /// all systems, so that intervals over repeats hold the arrivals' chance too.
+    pub fn of_repeat(&self, repeat: u32) -> Workload {
+        let seed = crate::plan::Random(self.seed ^ (u64::from(repeat) << 40)).bits();
+        Workload { seed, ..self.clone() }
     }
 
     /// Whether a subscriber's messages are its own, or shared out among all.

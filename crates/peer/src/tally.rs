@@ -78,8 +78,9 @@ pub struct Tally {
     pub relayed: u64,
     /// When the write of each copy returned, less when it was due, ns.
     pub release_error: Histogram,
-    /// When the write of each copy returned, less when its publisher sent the
-    /// message, ns. (Less its intended time, where it does not carry the other.)
+    /// When the write of each copy returned, less the message's intended time
+    /// and what its publisher was late by its own doing, ns: the latency that
+    /// must be reported.
     pub latency: Histogram,
     /// The same of when the write began: nobody can have had it before.
     pub begun: Histogram,
@@ -99,12 +100,13 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// A copy was written: when it was due and when it was sent, and between which instants.
-    pub fn written(&mut self, due_ns: Ns, sent_ns: Ns, begun_ns: Ns, ended_ns: Ns) {
+    /// A copy was written: when it was due, from when its latency counts, and
+    /// between which instants.
+    pub fn written(&mut self, due_ns: Ns, from_ns: Ns, begun_ns: Ns, ended_ns: Ns) {
         self.counts.copies += 1;
         self.release_error.record(ended_ns.saturating_sub(due_ns));
-        self.latency.record(ended_ns.saturating_sub(sent_ns));
-        self.begun.record(begun_ns.saturating_sub(sent_ns));
+        self.latency.record(ended_ns.saturating_sub(from_ns));
+        self.begun.record(begun_ns.saturating_sub(from_ns));
     }
 
     /// As one line of JSON. Histograms are encoded as in a run's record.

@@ -8,7 +8,9 @@ use crate::verdict;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pubmark_model::cell::Cell;
-use pubmark_model::protocol::{AgentResult, AgentUsage, Connections, LedgerCounts, PublisherTotal, Sequences, Stalls};
+use pubmark_model::protocol::{
+    AgentResult, AgentUsage, Connections, LedgerCounts, PublisherTotal, Role, Sequences, Stalls,
+};
 use pubmark_model::record::{
     AgentShare, ConnectionFigures, Counts, FaultEvent, Histograms, LinkFigures, MachineLoad, Phases, Rates, RunRecord,
     SCHEMA, Series, Usage, UsageSeries, Verdict,
@@ -20,10 +22,20 @@ use serde_json::Map;
 use std::collections::BTreeMap;
 use std::io::Read;
 
+/// An agent of a run, and what it measured.
+pub struct AgentReport {
+    /// Its name.
+    pub name: String,
+    /// What its clients do.
+    pub roles: Vec<Role>,
+    /// What it measured.
+    pub result: AgentResult,
+}
+
 /// What the agents of a run measured.
 pub struct Measured {
     /// By agent.
-    pub results: Vec<(String, AgentResult)>,
+    pub results: Vec<AgentReport>,
     /// The window's beginning, ns.
     pub from_ns: Ns,
     /// What the machine did in it.
@@ -57,9 +69,12 @@ pub fn blank(cell: &Cell, place: Place, started: String) -> RunRecord {
         counts: Counts::default(),
         rates: Rates::default(),
         latency_ns: None,
+        intended_latency_ns: None,
         service_latency_ns: None,
         send_lag_ns: None,
         own_lag_ns: None,
+        receive_lag_ns: None,
+        pacing: None,
         jitter_ns: None,
         server: None,
         deployment: None,
@@ -84,7 +99,7 @@ pub fn blank(cell: &Cell, place: Place, started: String) -> RunRecord {
 /// Builds the record of a run that was made.
 pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, measured: Measured) -> RunRecord {
     let mut record = blank(cell, place, started);
-    let results: Vec<&AgentResult> = measured.results.iter().map(|(_, result)| result).collect();
+    let results: Vec<&AgentResult> = measured.results.iter().map(|agent| &agent.result).collect();
     let mut remarks: Vec<String> = results.iter().flat_map(|result| result.remarks.iter().cloned()).collect();
     let totals: Vec<PublisherTotal> = results.iter().flat_map(|result| result.publishers.iter().copied()).collect();
     let ledger = unite(cell, &totals, &results, &mut remarks);
@@ -101,10 +116,16 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     let latency = merged(|result| &result.latency, &mut remarks);
     record.counts.late = latency.as_ref().map_or(0, |latency| late(latency, cell.workload.late_after_ns));
     (record.histograms.latency, record.latency_ns) = told(latency);
+    (record.histograms.intended_latency, record.intended_latency_ns) =
+        told(merged(|result| &result.intended_latency, &mut remarks));
     (record.histograms.service_latency, record.service_latency_ns) =
         told(merged(|result| &result.service_latency, &mut remarks));
     (record.histograms.send_lag, record.send_lag_ns) = told(merged(|result| &result.send_lag, &mut remarks));
     (record.histograms.own_lag, record.own_lag_ns) = told(merged(|result| &result.own_lag, &mut remarks));
+    (record.histograms.receive_lag, record.receive_lag_ns) = told(merged(|result| &result.receive_lag, &mut remarks));
+    for pacing in results.iter().filter_map(|result| result.pacing) {
+        record.pacing.get_or_insert_default().add(&pacing);
+    }
     let pairs: u64 = results.iter().map(|result| result.jitter_pairs).sum();
     record.jitter_ns =
         (pairs > 0).then(|| results.iter().map(|result| result.jitter_sum_ns).sum::<f64>() / pairs as f64);
@@ -119,7 +140,14 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     record.agents = measured
         .results
         .iter()
-        .map(|(name, result)| AgentShare { name: name.clone(), usage: usage(&[&result.usage]), pauses: result.pauses })
+        .map(|agent| AgentShare {
+            name: agent.name.clone(),
+            roles: agent.roles.clone(),
+            loops: agent.result.loops,
+            applied: agent.result.applied.clone(),
+            usage: usage(&[&agent.result.usage]),
+            pauses: agent.result.pauses,
+        })
         .collect();
     record.generator = Some(usage(&results.iter().map(|result| &result.usage).collect::<Vec<_>>()));
     record.machine = measured.machine;
@@ -217,6 +245,7 @@ fn rates(record: &RunRecord, arrived: u64) -> Rates {
         sent_per_s: per_s(record.counts.sent),
         delivered_per_s: per_s(arrived),
         delivered_bytes_per_s: per_s(arrived) * record.workload.payload_bytes as f64,
+        lower_bound: false,
     }
 }
 

@@ -345,9 +345,9 @@ mod tests {
         record.agents = agents
             .iter()
             .map(|(name, cores)| AgentShare {
-                pauses: Default::default(),
                 name: (*name).into(),
                 usage: Usage { cpu_cores: *cores, ..Usage::default() },
+                ..AgentShare::default()
             })
             .collect();
         record

@@ -109,6 +109,7 @@ fn prepare(driver: &str, scratch: &Scratch) -> Result<Prepare, String> {
         ],
         scratch: scratch.path().display().to_string(),
         server: None,
+        spin_cores: 0.0,
         publisher_cpus: Vec::new(),
         subscriber_cpus: Vec::new(),
     })

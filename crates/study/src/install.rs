@@ -74,6 +74,7 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
         }],
         scratch: String::new(),
         server: None,
+        spin_cores: 0.0,
         publisher_cpus: Vec::new(),
         subscriber_cpus: Vec::new(),
     })));

@@ -56,6 +56,7 @@ impl Ticks {
             steal: (steal_s / all_s).min(1.0),
             foreign_cores: (busy_cores - own_cores).max(0.0),
             cores: cores(),
+            awake: false,
             late_ns: 0,
         }
     }

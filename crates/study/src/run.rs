@@ -6,7 +6,7 @@ mod parts;
 pub mod usage;
 
 use crate::agent::{Agent, Incoming};
-use crate::assemble::{Measured, assemble};
+use crate::assemble::{AgentReport, Measured, assemble};
 use crate::deploy::Deployed;
 use crate::link::Connection;
 use crate::machine::{self, Ticks};
@@ -22,7 +22,7 @@ use pubmark_model::protocol::{
 use pubmark_model::record::{MachineLoad, RunRecord, UsageSeries};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::{Pin, Transport, Workload};
+use pubmark_model::workload::{Pin, Rate, Transport, Workload};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -144,6 +144,20 @@ struct Play {
     drained_ns: Option<Ns>,
 }
 
+/// The processors that `senders` of a workload's publishers may spend on
+/// waiting awake. Subscribers and a server come first: of the processors
+/// beyond two, publishers get half, of two a quarter of one; and no more than
+/// they can use, waking up before each message of theirs.
+fn spin_cores(workload: &Workload, cpus: usize, senders: usize) -> f64 {
+    /// The longest that a publisher waits awake for a message, s.
+    const LONGEST_S: f64 = 200e-6;
+    let Rate::PerKilosecond(rate) = workload.rate else { return 0.0 };
+    let all = f64::from(workload.publishers.max(1));
+    let spare = (cpus.saturating_sub(2) as f64 / 2.0).max(0.25);
+    let useful = all * rate as f64 / 1e3 * LONGEST_S;
+    spare.min(useful) * senders as f64 / all
+}
+
 /// Processors for publishers and for subscribers.
 fn pinning(workload: &Workload) -> (Vec<usize>, Vec<usize>) {
     let mut publishers = machine::usable_cpus();
@@ -205,7 +219,7 @@ impl Play {
         let workload = &cell.workload;
         self.tell_all(&Command::Hello { protocol: VERSION });
         self.each("say hello", ANSWER, stage, |event| matches!(event, Event::Hello(_)).then_some(()))?;
-        self.prepare(cell, system, scratch, stage, deployed)?;
+        self.prepare(cell, system, place, scratch, stage, deployed)?;
 
         let start_ns = machine::now() + LEAD;
         self.tell_all(&Command::Start { at_ns: start_ns });
@@ -249,7 +263,7 @@ impl Play {
             }
         };
         let results = self.collect(workload, from_ns + window_ns.unwrap_or(0), totals, stage)?;
-        let agents_cpu: Ns = results.iter().map(|(_, result)| result.usage.cpu_ns).sum();
+        let agents_cpu: Ns = results.iter().map(|agent| agent.result.usage.cpu_ns).sum();
         let link_cpu = self.link.as_mut().map_or(0, Connection::cpu_ns);
         let ours = agents_cpu + deployed.cpu_ns() + link_cpu + after.own_cpu - before.own_cpu;
         let late_ns = self.late_ns.max(deployed.late_ns());
@@ -266,7 +280,7 @@ impl Play {
         end_ns: Ns,
         mut totals: Vec<PublisherTotal>,
         stage: &mut Stage<'_>,
-    ) -> Result<Vec<(String, AgentResult)>, RunError> {
+    ) -> Result<Vec<AgentReport>, RunError> {
         self.await_sent(workload, end_ns, &mut totals, stage)?;
         (stage.news)(News::Phase(Phase::Draining));
         let deadline_ns = machine::now() + workload.drain_ns;
@@ -285,8 +299,13 @@ impl Play {
         if let Some(total) = results.iter().flat_map(|result| &result.publishers).find(|total| !total.adds_up()) {
             return Err(failed(format!("an agent's result says what cannot be: {total:?}")));
         }
-        let names = self.agents.iter().map(|agent| agent.name.clone());
-        Ok(names.zip(results).collect())
+        let agents = self.agents.iter().zip(&self.parts);
+        let report = |((agent, part), result): ((&Agent, &Part), AgentResult)| AgentReport {
+            name: agent.name.clone(),
+            roles: part.roles(),
+            result,
+        };
+        Ok(agents.zip(results).map(report).collect())
     }
 
     /// Ends agents that have nothing more to play. One that is told to exit
@@ -309,6 +328,7 @@ impl Play {
         &mut self,
         cell: &Cell,
         system: &System,
+        place: Place,
         scratch: &Scratch,
         stage: &mut Stage<'_>,
         deployed: &Deployed,
@@ -336,8 +356,9 @@ impl Play {
                 let prepare = Prepare {
                     driver: system.driver.clone(),
                     options: cell.options.clone(),
-                    workload: workload.clone(),
+                    workload: workload.of_repeat(place.repeat),
                     clients: part.clients.clone(),
+                    spin_cores: spin_cores(workload, machine::usable_cpus().len(), part.senders()),
                     scratch: scratch.path().display().to_string(),
                     server,
                     publisher_cpus: pinned.0.clone(),

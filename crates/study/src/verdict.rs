@@ -7,7 +7,7 @@ mod pauses;
 mod tests;
 
 use crate::calibration;
-use pubmark_model::record::{Finding, MachineLoad, Note, Part, Reason, RunRecord, Verdict};
+use pubmark_model::record::{FigureGroup, Finding, MachineLoad, Note, Part, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_size};
 use pubmark_model::workload::{Pattern, Rate};
@@ -56,7 +56,7 @@ struct Judge {
 impl Judge {
     /// Whatever was asked for, this speaks against the run.
     fn against(&mut self, reason: Reason, evidence: Option<String>) {
-        self.verdict.reasons.extend(evidence.map(|evidence| Finding { reason, evidence }));
+        self.verdict.reasons.extend(evidence.map(|evidence| Finding { reason, evidence, figures: FigureGroup::all() }));
     }
 
     /// This too, unless faults were asked for.
@@ -186,7 +186,7 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
 
 /// The verdict on a run that could not be made.
 pub fn failed(error: &str) -> Verdict {
-    let reasons = vec![Finding { reason: Reason::Failed, evidence: error.to_owned() }];
+    let reasons = vec![Finding { reason: Reason::Failed, evidence: error.to_owned(), figures: FigureGroup::all() }];
     Verdict { valid: false, reasons, notes: Vec::new() }
 }
 

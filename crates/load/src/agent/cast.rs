@@ -8,7 +8,7 @@ use crate::threads::{Counter, Crew, Player, Report};
 use pubmark_model::endpoint::{Carrier, Endpoint};
 use pubmark_model::options::{OptionValues, protocol_of};
 use pubmark_model::protocol::{BoundEndpoint, Client, Prepare, Role, ServerAddress};
-use pubmark_model::workload::Transport;
+use pubmark_model::workload::{Receive, Transport};
 use serde_json::{Map, Value};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
@@ -152,6 +152,7 @@ fn sockets(load: Load, prepare: &Prepare) -> Result<Opened, String> {
             pattern: prepare.workload.pattern,
             transport,
             payload_bytes: prepare.workload.payload_bytes,
+            spin: client.role == Role::Subscriber && prepare.workload.receive == Receive::Spin,
             unthrottled: !crate::window::measures_latency(&prepare.workload),
             bind: client.bind.as_deref(),
             connect: if server.is_empty() { &client.connect } else { &server },
@@ -168,10 +169,18 @@ fn sockets(load: Load, prepare: &Prepare) -> Result<Opened, String> {
         }
         let counter = Arc::new(Counter::default());
         let cpus = cpus(prepare, client.role);
-        opened.jobs.push(Job::Player(Box::new(Player { client: client.clone(), socket, counter, cpus })));
+        let spin_cores = spin_share(prepare, 1);
+        opened.jobs.push(Job::Player(Box::new(Player { client: client.clone(), socket, counter, cpus, spin_cores })));
     }
     opened.driver = Some(driver);
     Ok(opened)
+}
+
+/// The processors that so many of an agent's publishers may keep awake.
+fn spin_share(prepare: &Prepare, publishers: usize) -> f64 {
+    let sends = |client: &&Client| matches!(client.role, Role::Publisher | Role::Requester);
+    let all = prepare.clients.iter().filter(sends).count().max(1);
+    prepare.spin_cores * publishers as f64 / all as f64
 }
 
 fn cpus(prepare: &Prepare, role: Role) -> Vec<usize> {
@@ -206,6 +215,7 @@ fn sessions(play: Play, prepare: &Prepare) -> Result<Opened, String> {
             // Neighbours in number go to different loops: their due times are near.
             let mine: Vec<Client> = clients.iter().skip(shard).step_by(shards).cloned().collect();
             let share = mine.len() as f64 / prepare.clients.len().max(1) as f64;
+            let spin_cores = if role == Role::Publisher { spin_share(prepare, mine.len()) } else { 0.0 };
             jobs.push(Job::Shard(
                 play,
                 Box::new(Assignment {
@@ -216,6 +226,7 @@ fn sessions(play: Play, prepare: &Prepare) -> Result<Opened, String> {
                     connect_per_s: f64::from(server.connect_per_s) * share,
                     options: prepare.options.clone(),
                     cpus: cpus(prepare, role),
+                    spin_cores,
                     counter: Arc::new(Counter::default()),
                 }),
             ));

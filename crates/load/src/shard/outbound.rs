@@ -11,7 +11,7 @@ use crate::threads::Report;
 use crate::window::{Window, clock_stride};
 use pubmark_model::header::{END, MIN_LEN, PROBE, pattern};
 use pubmark_model::options::{OptionValues, Options};
-use pubmark_model::protocol::Client;
+use pubmark_model::protocol::{Client, PacingFigures};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Rate, Workload};
 use std::cmp::Reverse;
@@ -45,6 +45,8 @@ pub struct Outbound {
     due: BinaryHeap<Reverse<(Ns, u32)>>,
     /// Publishers that can send, where there is none.
     able: Vec<u32>,
+    /// When the next message is to go out, as far as that is known, ns.
+    next_due_ns: Option<Ns>,
     sending: usize,
     said_sent: bool,
     said_drained: bool,
@@ -70,6 +72,7 @@ impl Outbound {
             stride: clock_stride(workload),
             due: BinaryHeap::new(),
             able: Vec::new(),
+            next_due_ns: None,
             sending: 0,
             said_sent: false,
             said_drained: false,
@@ -101,6 +104,19 @@ impl Outbound {
         {
             client.finish(window);
             self.sending -= 1;
+        }
+    }
+
+    /// When the next message is to go out, where the schedule says so, ns.
+    #[inline]
+    pub fn next_due_ns(&self) -> Option<Ns> {
+        self.next_due_ns
+    }
+
+    /// Keeps how its publishers waited.
+    pub fn paced(&mut self, figures: Option<PacingFigures>) {
+        if let (Some(recorder), Some(figures)) = (&mut self.recorder, figures) {
+            recorder.paced(figures);
         }
     }
 
@@ -236,12 +252,17 @@ impl<S: Session> Shard<'_, S> {
 
     /// Sends what is due by the schedule.
     fn send_due(&mut self, mut now: Ns, window: &Window) -> Ns {
-        for _ in 0..SENDS {
+        self.outbound.next_due_ns = None;
+        for turn in 0..SENDS {
             let Some(Reverse((due, index))) = self.outbound.due.peek().copied() else {
                 return Ns::MAX;
             };
             if due > now {
-                return due.max(self.woke_ns + self.outbound.quantum_ns);
+                self.outbound.next_due_ns = Some(due.max(self.batch_ns + self.outbound.quantum_ns));
+                return self.outbound.next_due_ns.unwrap_or(due);
+            }
+            if turn == 0 {
+                self.batch_ns = now;
             }
             let index = index as usize;
             let give_up_ns = self.outbound.give_up_ns;
@@ -397,7 +418,8 @@ impl<S: Session> Shard<'_, S> {
         let Some(client) = self.outbound.clients.get_mut(index).filter(|client| !client.is_done()) else {
             return;
         };
-        client.refused(clock::now());
+        // There was room by then at the latest: what this loop did since is its own affair.
+        client.refused(self.looked_ns);
         if self.workload.rate == Rate::Max {
             self.outbound.able.push(index as u32);
         } else {

@@ -68,6 +68,7 @@ impl Stage {
             connect_per_s: 1_000.0,
             options: options("mqtt", &[("mqtt_version", version)]),
             cpus: Vec::new(),
+            spin_cores: 0.0,
             counter: Arc::default(),
         };
         self.threads.push(thread::spawn(move || play::<Mqtt>(assignment, &crew, &reports, bell)));

@@ -2,7 +2,7 @@
 //! leave its place.
 
 use crate::lab::{Lab, latency};
-use pubmark_model::record::{Finding, Note, Part, Reason};
+use pubmark_model::record::{FigureGroup, Finding, Note, Part, Reason};
 use pubmark_report::{Report, page};
 use serde_json::Value;
 
@@ -81,7 +81,8 @@ fn what_may_not_be_quoted_is_counted_with_the_reason() {
     lab.latencies("alpha 64B", &times(10));
     lab.run("beta 64B", 1, |run| {
         run.verdict.valid = false;
-        run.verdict.reasons = vec![Finding { reason: Reason::NoisyMachine, evidence: "steal".into() }];
+        run.verdict.reasons =
+            vec![Finding { reason: Reason::NoisyMachine, evidence: "steal".into(), figures: FigureGroup::all() }];
     });
     lab.run("beta 64B", 2, |run| run.error = Some("no such library".into()));
     let (_, text) = sentence(&lab.report(), "validity");

@@ -2,7 +2,7 @@
 
 use pubmark_model::cell::Cell;
 use pubmark_model::plan;
-use pubmark_model::record::{Finding, Reason, RunRecord, SCHEMA, Usage, Verdict};
+use pubmark_model::record::{FigureGroup, Finding, Reason, RunRecord, SCHEMA, Usage, Verdict};
 use pubmark_model::study::{Reading, Study};
 use pubmark_model::system::System;
 use pubmark_report::{CellResult, Records, Report};
@@ -97,6 +97,9 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         service_latency_ns: None,
         send_lag_ns: None,
         own_lag_ns: None,
+        intended_latency_ns: None,
+        receive_lag_ns: None,
+        pacing: None,
         jitter_ns: None,
         server: None,
         deployment: None,
@@ -140,7 +143,7 @@ pub fn histogram(times: &[(u64, u64)]) -> Histogram {
 /// Makes a run invalid.
 pub fn spoil(run: &mut RunRecord, reason: Reason, evidence: &str) {
     run.verdict.valid = false;
-    run.verdict.reasons.push(Finding { reason, evidence: evidence.into() });
+    run.verdict.reasons.push(Finding { reason, evidence: evidence.into(), figures: FigureGroup::all() });
 }
 
 /// Makes a run one that could not be made.

@@ -135,7 +135,7 @@ fn a_record_from_before_there_were_faults_is_read() {
     let mut lab = lab();
     let run = &mut lab.records.runs[0];
     run.connections = Some(Default::default());
-    let share = AgentShare { name: "all".into(), usage: Default::default(), pauses: Default::default() };
+    let share = AgentShare { name: "all".into(), ..AgentShare::default() };
     run.agents.push(share);
     let run = run.clone();
     let mut old = serde_json::to_value(&run).unwrap();

@@ -31,6 +31,24 @@ pub struct Part {
     pub clients: Vec<Client>,
 }
 
+impl Part {
+    /// What its clients do, each role once.
+    pub fn roles(&self) -> Vec<Role> {
+        let mut roles: Vec<Role> = Vec::new();
+        for client in &self.clients {
+            if !roles.contains(&client.role) {
+                roles.push(client.role);
+            }
+        }
+        roles
+    }
+
+    /// Its publishers and requesters.
+    pub fn senders(&self) -> usize {
+        self.clients.iter().filter(|client| matches!(client.role, Role::Publisher | Role::Requester)).count()
+    }
+}
+
 /// Deals the clients out.
 pub fn parts(workload: &Workload, scratch: &Path, layout: Layout) -> Vec<Part> {
     let asking = workload.pattern == Pattern::RequestReply;

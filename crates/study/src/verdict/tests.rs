@@ -3,7 +3,7 @@ use crate::registry;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::{Act, Script, Target};
 use pubmark_model::protocol::Stalls;
-use pubmark_model::record::{AgentShare, ConnectionFigures, FaultEvent, Usage};
+use pubmark_model::record::{AgentShare, ConnectionFigures, FaultEvent};
 use pubmark_model::study::{Reading, Study};
 use pubmark_stats::Histogram;
 
@@ -22,7 +22,7 @@ fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdict {
     record.connections = Some(ConnectionFigures { opened: 2, ..ConnectionFigures::default() });
     let counts = &mut record.counts;
     (counts.offered, counts.sent, counts.expected, counts.delivered) = (10_000, 10_000, 10_000, 10_000);
-    let agent = |name: &str| AgentShare { name: name.into(), usage: Usage::default(), pauses: Stalls::default() };
+    let agent = |name: &str| AgentShare { name: name.into(), ..AgentShare::default() };
     record.agents = vec![agent("subscribers"), agent("publishers-2")];
     change(&mut record);
     judge(&record, registry::find("mosquitto").unwrap(), 0, None)

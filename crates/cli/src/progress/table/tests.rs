@@ -1,6 +1,6 @@
 use super::*;
 use pubmark_model::plan::{cells, order};
-use pubmark_model::record::{Finding, Reason, RunRecord, Verdict};
+use pubmark_model::record::{FigureGroup, Finding, Reason, RunRecord, Verdict};
 use pubmark_model::study::{Reading, Study};
 use pubmark_study::assemble::blank;
 use pubmark_study::conduct::Course;
@@ -35,7 +35,11 @@ fn study(payloads: usize, repeats: u32, title: &str) -> Study {
 }
 
 fn record(valid: bool, error: Option<&str>) -> RunRecord {
-    let reasons = if valid { Vec::new() } else { vec![Finding { reason: Reason::MessagesLost, evidence: "x".into() }] };
+    let reasons = if valid {
+        Vec::new()
+    } else {
+        vec![Finding { reason: Reason::MessagesLost, evidence: "x".into(), figures: FigureGroup::all() }]
+    };
     let cell = &cells(&study(1, 1, "x"), &registry::find).unwrap()[0];
     let mut record = blank(cell, Place { repeat: 1, position: 0 }, String::new());
     record.verdict = Verdict { valid, reasons, ..Verdict::default() };
