@@ -361,11 +361,22 @@ impl<'a, S: Speech> Server<'a, S> {
         let idle = events.is_empty() && self.again.is_empty();
         self.events = events;
         if let Some(due) = due.filter(|_| idle) {
-            while now().saturating_add(WATCH) > due && now() < due {
-                std::hint::spin_loop();
-            }
+            self.watch(due);
         }
         Ok(())
+    }
+
+    /// Watches the clock if something is due shortly, until it is.
+    fn watch(&mut self, due: Ns) {
+        let mut look = now();
+        if look >= due || look.saturating_add(WATCH) <= due {
+            return;
+        }
+        while look < due {
+            std::hint::spin_loop();
+            look = now();
+        }
+        self.director.tally.watch_error.record(look - due);
     }
 
     fn accept(&mut self) -> Result<(), ServeError> {

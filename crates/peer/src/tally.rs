@@ -78,6 +78,11 @@ pub struct Tally {
     pub relayed: u64,
     /// When the write of each copy returned, less when it was due, ns.
     pub release_error: Histogram,
+    /// When the peer, awake and with its eye on the clock, saw that something
+    /// was due, less when it was due, ns: what the machine takes from a process
+    /// that runs. Of all messages, counted or not; those for which it was not
+    /// awake in time are left out.
+    pub watch_error: Histogram,
     /// When the write of each copy returned, less the message's intended time
     /// and what its publisher was late by its own doing, ns: the latency that
     /// must be reported.
@@ -93,6 +98,7 @@ impl Default for Tally {
             connections: Connections::default(),
             relayed: 0,
             release_error: Histogram::latency(),
+            watch_error: Histogram::latency(),
             latency: Histogram::latency(),
             begun: Histogram::latency(),
         }
@@ -117,6 +123,7 @@ impl Tally {
             "connections": self.connections,
             "relayed": self.relayed,
             "release_error_ns": Summary::of(&self.release_error),
+            "watch_error_ns": Summary::of(&self.watch_error),
             "latency_ns": Summary::of(&self.latency),
             "latency_histogram": encoded(&self.latency),
             "begun_histogram": encoded(&self.begun),

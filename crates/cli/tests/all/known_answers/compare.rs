@@ -5,6 +5,11 @@
 //! message. What must be reported lies between the two, percentile by
 //! percentile, and the distance from there is the error: the way through the
 //! kernel and the instrument. Nothing is allowed for the waking of a reader.
+//!
+//! From p99 on a machine may take the processor from a process that runs. The
+//! peer tells how much it does: it watches the clock before each release, and
+//! notes how late it sees the instant. What is off by less is not held against
+//! the instrument, and is marked.
 
 use pubmark_model::units::Ns;
 use pubmark_peer::truth::Truth;
@@ -21,6 +26,9 @@ pub type Reported = [Ns; PERCENTILES.len()];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     Right,
+    /// Above what is allowed by no more than the machine, in the same seconds,
+    /// took from another process that ran.
+    Stolen,
     /// Above what is allowed: the instrument's doing, or the machine's.
     Late,
     /// Below what was done: no machine does that.
@@ -40,16 +48,17 @@ pub struct Compared {
     written_ns: (Ns, Ns),
     reported_ns: Ns,
     allowed_ns: Ns,
+    stolen_ns: Ns,
 }
 
 impl std::fmt::Display for Compared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (begun, ended) = self.written_ns;
-        let Compared { name, found, off_ns, scripted_ns, reported_ns, allowed_ns, .. } = self;
+        let Compared { name, found, off_ns, scripted_ns, reported_ns, allowed_ns, stolen_ns, .. } = self;
         write!(
             f,
             "{name}: {found:?}: reported {reported_ns} ns, off by {off_ns} ns of {allowed_ns} ns allowed; scripted \
-             {scripted_ns} ns, the peer wrote from {begun} ns to {ended} ns"
+             {scripted_ns} ns, the peer wrote from {begun} ns to {ended} ns and saw the instant {stolen_ns} ns late"
         )
     }
 }
@@ -72,9 +81,13 @@ pub fn compare(reported: &Reported, account: &Value, truth: &Truth) -> Vec<Compa
             early if early < begun_ns => early as i64 - begun_ns as i64,
             late => late.saturating_sub(ended_ns) as i64,
         };
+        let stolen_ns = account["watch_error_ns"][name].as_u64().unwrap_or_default();
         let found = match off_ns {
             early if early < 0 && early.unsigned_abs() > allowed_ns => Found::Early,
-            late if late > 0 && late.unsigned_abs() > allowed_ns => Found::Late,
+            late if late > 0 && late.unsigned_abs() > allowed_ns => {
+                let stolen = share >= 0.99 && late.unsigned_abs() <= allowed_ns + stolen_ns;
+                if stolen { Found::Stolen } else { Found::Late }
+            }
             _ => Found::Right,
         };
         Compared {
@@ -86,14 +99,32 @@ pub fn compare(reported: &Reported, account: &Value, truth: &Truth) -> Vec<Compa
             written_ns: (begun_ns, ended_ns),
             reported_ns: *reported_ns,
             allowed_ns,
+            stolen_ns,
         }
     };
     PERCENTILES.into_iter().zip(reported).map(one).collect()
 }
 
-/// A line of a table: by how many µs each percentile is off, and how late the peer was.
-pub fn row(protocol: &str, script: &str, compared: &[Compared]) -> String {
-    let us = |ns: i64| format!("{:+.1}", ns as f64 / 1e3);
-    let cells = compared.iter().map(|one| format!(" {} ({}) |", us(one.off_ns), us(one.peer_late_ns)));
-    format!("| {protocol} | {script} |{}", cells.collect::<String>())
+/// A line of a table: by how many µs each percentile is off, an asterisk where
+/// the machine explains it, and how late the peer wrote and saw the instant.
+pub fn row(what: &str, compared: &[Compared]) -> String {
+    let cell = |one: &Compared| {
+        let us = |ns: f64| format!("{:+.1}", ns / 1e3);
+        let mark = if one.found == Found::Stolen { "*" } else { "" };
+        format!(" {}{mark} ({}, {}) |", us(one.off_ns as f64), us(one.peer_late_ns as f64), us(one.stolen_ns as f64))
+    };
+    format!("| {what} |{}", compared.iter().map(cell).collect::<String>())
+}
+
+/// A line of the table of several runs: the median of what each percentile is
+/// off by, and the worst of it; at last, how late the peer saw 1 in 100 instants.
+pub fn rows(what: &str, runs: &[Vec<Compared>]) -> String {
+    let us = |ns: i64| format!("{:.1}", ns as f64 / 1e3);
+    let spread = |mut all: Vec<i64>| {
+        all.sort_unstable_by_key(|ns| ns.abs());
+        format!(" {} ({}) |", us(all[all.len() / 2]), us(all[all.len() - 1]))
+    };
+    let column = |at: usize| spread(runs.iter().map(|run| run[at].off_ns).collect());
+    let cells: String = (0..PERCENTILES.len()).map(column).collect();
+    format!("| {what} |{cells}{}", spread(runs.iter().map(|run| run[2].stolen_ns as i64).collect()))
 }

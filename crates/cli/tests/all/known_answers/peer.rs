@@ -1,5 +1,6 @@
 //! A running peer.
 
+use super::agents::keep_off;
 use crate::support::{PATIENCE, Place, wait_for};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -21,7 +22,9 @@ impl Peer {
         let path = place.path("script.toml");
         std::fs::write(&path, script).unwrap();
         let mut command = place.command(&["peer", "--protocol", protocol, "--script", path.to_str().unwrap()]);
-        Peer::spawn(&mut command)
+        let peer = Peer::spawn(&mut command);
+        keep_off(peer.child.id());
+        peer
     }
 
     pub fn spawn(command: &mut Command) -> Peer {
