@@ -125,6 +125,7 @@ impl Tally {
             "release_error_ns": Summary::of(&self.release_error),
             "watch_error_ns": Summary::of(&self.watch_error),
             "latency_ns": Summary::of(&self.latency),
+            "watch_error_histogram": encoded(&self.watch_error),
             "latency_histogram": encoded(&self.latency),
             "begun_histogram": encoded(&self.begun),
         });

@@ -1,29 +1,34 @@
 //! What the program reports, against a peer whose delays and faults are
 //! scripted: the answers are known beforehand. Counts are compared exactly,
 //! latencies within 1 % or 20 µs of what the peer did, which is no sooner than
-//! its script says.
+//! its script says. (What a machine takes from running processes is told apart.)
 
 mod agents;
 mod bare;
 mod compare;
 mod peer;
+mod taken;
 
 use crate::support::{Benched, Place, stderr, stdout};
 use agents::Play;
-use compare::{Compared, Found, PERCENTILES, Reported, compare, row, rows};
+use compare::{Compared, Found, PERCENTILES, Reported, compare, is_disturbed, row, rows};
 pub use peer::Peer;
 use pubmark_model::units::Ns;
 use pubmark_peer::Script;
 use pubmark_peer::truth::{Truth, truth, uniform};
 use pubmark_stats::Histogram;
 use serde_json::Value;
+use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use taken::{Taken, Watch};
 
 const MS: Ns = 1_000_000;
 /// From the start to the window, in all tests.
 const WARMUP_MS: Ns = 200;
 /// Where a run cannot tell the instrument from the machine, it is repeated.
 const ATTEMPTS: u32 = 3;
+/// Runs at most, those counted in which others had the machine.
+const RUNS: u32 = 6;
 
 /// These tests measure: one at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -86,35 +91,52 @@ fn known(script: &str, window_ms: Ns, publishers: u32, rate: u32) -> Truth {
     truth(&script, uniform(publishers, rate, end), WARMUP_MS * MS, end)
 }
 
-/// Compares what one run after the other reports with the truth, until each
-/// percentile was right once: a wrong instrument is wrong each time, a machine
-/// is late now and then.
-fn settle(what: &str, truth: &Truth, mut run: impl FnMut() -> (Reported, Value)) {
-    let mut late: Vec<&str> = PERCENTILES.iter().map(|(name, _)| *name).collect();
-    let mut said = Vec::new();
-    for _ in 0..ATTEMPTS {
-        let (reported, account) = run();
-        let compared = compare(&reported, &account, truth);
-        println!("{}", row(what, &compared));
-        said.extend(compared.iter().map(Compared::to_string));
-        assert!(compared.iter().all(|one| one.found != Found::Early), "{what}\n{}", said.join("\n"));
-        late.retain(|name| compared.iter().any(|one| one.name == *name && one.found == Found::Late));
-        if late.is_empty() {
-            return;
-        }
-    }
-    panic!("{what}: late in each of {ATTEMPTS} runs: {late:?}\n{}", said.join("\n"));
-}
-
-/// What agents report of ten publishers at 100 messages a second each.
+/// What a run reports, the peer's account of it, and what the machine took.
 struct Measured {
     reported: Reported,
     account: Value,
+    taken: Taken,
     /// Messages that the server acknowledged.
     acked: u64,
 }
 
-/// Plays them through a driver, with settings and options of its own.
+impl Measured {
+    fn compare(&self, truth: &Truth) -> Vec<Compared> {
+        compare(&self.reported, &self.account, self.taken, truth)
+    }
+}
+
+/// Compares what one run after the other reports of these percentiles with the
+/// truth, until each was right once: a wrong instrument is wrong each time, a
+/// machine is late now and then. Where others have the machine, nothing is
+/// held against anybody. The last run.
+fn settle(what: &str, names: &[&'static str], truth: &Truth, run: impl Fn() -> Measured) -> Measured {
+    let (mut late, mut said, mut quiet) = (names.to_vec(), Vec::new(), 0);
+    let mut last = None;
+    for _ in 0..RUNS {
+        let measured = last.insert(run());
+        let compared = measured.compare(truth);
+        println!("{}", row(what, &compared));
+        said.extend(compared.iter().map(Compared::to_string));
+        late.retain(|name| compared.iter().any(|one| one.name == *name && one.found == Found::Late));
+        if !is_disturbed(&compared) {
+            assert!(compared.iter().all(|one| one.found != Found::Early), "{what}\n{}", said.join("\n"));
+            quiet += 1;
+        }
+        if late.is_empty() || quiet == ATTEMPTS {
+            break;
+        }
+    }
+    let wrong = !late.is_empty() && quiet > 0;
+    assert!(!wrong, "{what}: late in each of {quiet} quiet runs: {late:?}\n{}", said.join("\n"));
+    if !late.is_empty() {
+        println!("{what}: others had the machine in all of {RUNS} runs: nothing can be told");
+    }
+    last.unwrap()
+}
+
+/// Plays ten publishers at 100 messages a second each through a driver, with
+/// settings and options of its own.
 fn measure(driver: &str, script: &str, window_ms: Ns, set: &[(&str, &str)], options: &[(&str, &str)]) -> Measured {
     let place = Place::new();
     let peer = Peer::start(&place, driver, &counted(script, window_ms));
@@ -123,25 +145,23 @@ fn measure(driver: &str, script: &str, window_ms: Ns, set: &[(&str, &str)], opti
     let usual = [("rate", "100"), ("payload", "256B"), ("verify", "full"), ("receive", "spin")];
     let settings = [&usual[..], &[("warmup", &warmup), ("duration", &duration)], set].concat();
     let play = Play { driver, endpoint: &peer.endpoint, settings: &settings, options };
-    let [publishers, subscribers] = play.run(&place);
+    let ([publishers, subscribers], taken) = play.run(&place);
     let (ledger, offered) = (&subscribers.ledger, window_ms);
     assert_eq!((ledger.expected, ledger.delivered), (offered, offered), "{driver}: {ledger:?}");
     let latency = Histogram::decode(&subscribers.latency.unwrap()).unwrap();
     assert_eq!(latency.count(), offered);
     let reported = PERCENTILES.map(|(_, share)| latency.value_at(share));
-    Measured { reported, account: peer.end(), acked: publishers.acked }
+    Measured { reported, account: peer.end(), taken, acked: publishers.acked }
 }
 
 /// One delay after another is found; the last run.
 fn latencies(driver: &str, script: &str, set: &[(&str, &str)], options: &[(&str, &str)]) -> Measured {
     const WINDOW_MS: Ns = 1_500;
     let _alone = alone();
-    let mut last = None;
-    settle(&format!("{driver} {script}"), &known(script, WINDOW_MS, 10, 100), || {
-        let measured = last.insert(measure(driver, script, WINDOW_MS, set, options));
-        (measured.reported, measured.account.clone())
-    });
-    last.unwrap()
+    let names = PERCENTILES.map(|(name, _)| name);
+    settle(&format!("{driver} {script}"), &names, &known(script, WINDOW_MS, 10, 100), || {
+        measure(driver, script, WINDOW_MS, set, options)
+    })
 }
 
 /// What the table of docs/accuracy.md is made of: by how much each percentile
@@ -154,12 +174,12 @@ fn table(script: &str, protocols: &[&str]) {
     for protocol in protocols {
         let once = |_| {
             if *protocol != "bare" {
-                let measured = measure(protocol, script, WINDOW_MS, &[], &[]);
-                return compare(&measured.reported, &measured.account, &truth);
+                return measure(protocol, script, WINDOW_MS, &[], &[]).compare(&truth);
             }
             let place = Place::new();
             let peer = Peer::start(&place, "nats", &counted(script, WINDOW_MS));
-            compare(&bare::play(&peer.endpoint, WARMUP_MS, WINDOW_MS), &peer.end(), &truth)
+            let (reported, taken) = bare::play(&peer.endpoint, WARMUP_MS, WINDOW_MS);
+            compare(&reported, &peer.end(), taken, &truth)
         };
         println!("{}", rows(protocol, &(0..ROUNDS).map(once).collect::<Vec<_>>()));
     }
@@ -186,21 +206,24 @@ fn table_of_rare_long_delays() {
 /// The comparison itself: an instrument that reports too much or too little is found out.
 #[test]
 fn a_wrong_instrument_is_told_from_a_busy_machine() {
-    let Measured { reported: right, account, .. } = latencies("mqtt", FIXED, &[], &[]);
+    let mut run = latencies("mqtt", FIXED, &[], &[]);
     let truth = known(FIXED, 1_500, 10, 100);
+    let right = run.reported;
+    let taken = |share| Taken { ns: (share * 1e9) as Ns, share };
     for (at, (name, _)) in PERCENTILES.iter().enumerate() {
-        let [written, seen] = ["latency_ns", "watch_error_ns"].map(|part| account[part][name].as_u64().unwrap());
-        let late = written + written / 100 + 20_000;
-        let stolen = if at < 2 { Found::Late } else { Found::Stolen };
-        for (wrong, wanted) in
-            [(9_800_000, Found::Early), (late + seen, Found::Late), (late - 10_000 + seen.min(9_000), stolen)]
-        {
-            let mut reported = right;
-            reported[at] = wrong;
-            let compared = compare(&reported, &account, &truth);
-            let found = compared[at].found;
-            // Where the machine took nothing, nothing is explained by it.
-            assert!(found == wanted || (seen < 30_000 && found == Found::Late), "{}", compared[at]);
+        let written = |name: &str| run.account["latency_ns"][name].as_u64().unwrap();
+        let late = written(name) + written(name) / 100 + 50_000;
+        let watched = run.account["watch_error_ns"]["max"].as_u64().unwrap();
+        let more = written("max") + watched;
+        for (wrong, share, wanted) in [
+            (9_800_000, 0.0, Found::Early),
+            (late + more, 0.0, Found::Late),
+            (late + more, 0.2, if at > 2 { Found::Stolen } else { Found::Late }),
+        ] {
+            (run.reported, run.taken) = (right, taken(share));
+            run.reported[at] = wrong;
+            let compared = run.compare(&truth);
+            assert!(compared[at].found == wanted && compared[at].name == *name, "{}", compared[at]);
         }
     }
 }
@@ -387,14 +410,17 @@ fn stall(protocol: &str, arguments: &[&str]) {
     const SCRIPT: &str = "delay = { fixed = \"1ms\" }\n[[stall]]\nfrom = \"1s\"\nfor = \"1s\"";
     let _alone = alone();
     let truth = known(SCRIPT, 2_500, 10, 100);
-    let mut last = None;
-    settle(&format!("{protocol} a stall"), &truth, || {
+    let last = RefCell::new(None);
+    // What is beside the stall is compared elsewhere, where nothing else runs.
+    settle(&format!("{protocol} a stall"), &["p90", "p99", "p999", "max"], &truth, || {
+        let watch = Watch::start(None, (0..64).collect());
         let run = Run::new(protocol, SCRIPT, 2_500, &[&["--pairs", "10", "--rate", "100"], arguments].concat());
         assert_eq!(run.bench.count("delivered"), truth.offered, "{}", run.bench.record["counts"]);
-        let run = last.insert(run);
-        (run.reported(), run.account.clone())
+        let (reported, account, acked) = (run.reported(), run.account.clone(), run.bench.count("acked"));
+        *last.borrow_mut() = Some(run);
+        Measured { reported, account, taken: watch.end(), acked }
     });
-    let run = last.unwrap();
+    let run = last.take().unwrap();
     assert_eq!(run.account("stalled"), 1_000, "due from 999 ms on, for a second");
     // Latencies of the late ones are whole milliseconds: 2 to 1001.
     let bound = 50 * MS + MS / 2;

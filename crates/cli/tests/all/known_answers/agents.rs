@@ -2,6 +2,7 @@
 //! them, the peer and the kernel runs meanwhile. Where there are two processors
 //! at least, the subscribers' loop has one, and all others share the rest.
 
+use super::taken::{Taken, Watch};
 use crate::support::{PATIENCE, Place};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -134,8 +135,9 @@ impl Play<'_> {
         [(0..10).map(|id| client(Role::Publisher, id, (0, 0))).collect(), subscribers]
     }
 
-    /// Plays it; the results of the publishers' and of the subscribers' agent.
-    pub fn run(&self, place: &Place) -> [AgentResult; 2] {
+    /// Plays it; the results of the publishers' and of the subscribers' agent,
+    /// and what was taken from the latter.
+    pub fn run(&self, place: &Place) -> ([AgentResult; 2], Taken) {
         let (workload, options) = (self.workload(), self.options());
         let server = self.to_server().then(|| ServerAddress {
             endpoint: self.endpoint.to_owned(),
@@ -161,9 +163,11 @@ impl Play<'_> {
             agent.tell(&Command::Prepare(Box::new(prepare)));
         }
         pair.each("ready", BOTH, |event| matches!(event, Event::Ready {}).then_some(()));
+        let watch = Watch::start(Some(pair.agents[1].pid()), processors().0);
         pair.tell(&Command::Start { at_ns: machine::now() + LEAD });
         let sent = |event| if let Event::Sent { publishers } = event { Some(publishers) } else { None };
         let publishers = pair.each("the last message", &[0], sent).remove(0);
+        let taken = watch.end();
         pair.tell(&Command::Drain { publishers, deadline_ns: machine::now() + workload.drain_ns });
         pair.each("the drain's end", BOTH, |event| matches!(event, Event::Drained {}).then_some(()));
         pair.tell(&Command::Stop {});
@@ -171,6 +175,6 @@ impl Play<'_> {
         let results = pair.each("results", BOTH, result);
         pair.tell(&Command::Exit {});
         pair.agents.iter_mut().for_each(Agent::finish);
-        results.try_into().unwrap_or_else(|_| panic!("two agents, two results"))
+        (results.try_into().unwrap_or_else(|_| panic!("two agents, two results")), taken)
     }
 }

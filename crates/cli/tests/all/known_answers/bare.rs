@@ -1,8 +1,12 @@
 //! A bare loop in the instrument's place, over NATS: what it is off by is the
 //! kernel's and the machine's part of what the instrument is off by.
 
+use super::agents::processors;
 use super::compare::{PERCENTILES, Reported};
+use super::taken::{Taken, Watch};
 use crate::support::PATIENCE;
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
 use pubmark_model::header::{Header, pattern};
 use pubmark_model::units::Ns;
 use pubmark_stats::Histogram;
@@ -15,6 +19,13 @@ use std::time::{Duration, Instant};
 const MS: Ns = 1_000_000;
 /// A publisher sleeps until so long before a message is due.
 const MARGIN: Ns = 100_000;
+
+/// Keeps the calling thread on these processors.
+fn pin(cpus: &[usize]) {
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|cpu| set.set(*cpu).unwrap());
+    sched_setaffinity(Pid::from_raw(0), &set).unwrap();
+}
 
 fn connect(endpoint: &str, words: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(endpoint.split_once("://").unwrap().1).unwrap();
@@ -46,12 +57,22 @@ fn publish(endpoint: &str, start_ns: Ns, messages: u32) {
 }
 
 /// The latencies of the messages that are due in the window, by a reader that spins.
-pub fn play(endpoint: &str, warmup_ms: Ns, window_ms: Ns) -> Reported {
+pub fn play(endpoint: &str, warmup_ms: Ns, window_ms: Ns) -> (Reported, Taken) {
+    std::thread::scope(|scope| scope.spawn(|| read(endpoint, warmup_ms, window_ms)).join().unwrap())
+}
+
+fn read(endpoint: &str, warmup_ms: Ns, window_ms: Ns) -> (Reported, Taken) {
+    let (own, others) = processors();
+    pin(if own.is_empty() { &others } else { &own });
     let mut stream = connect(endpoint, b"CONNECT {}\r\nSUB t 1\r\n");
     stream.set_nonblocking(true).unwrap();
     let start_ns = now() + 200 * MS;
     let (from_ns, to) = (start_ns + warmup_ms * MS, endpoint.to_owned());
-    let publisher = std::thread::spawn(move || publish(&to, start_ns, (warmup_ms + window_ms) as u32));
+    let publisher = std::thread::spawn(move || {
+        pin(&others);
+        publish(&to, start_ns, (warmup_ms + window_ms) as u32);
+    });
+    let watch = Watch::start(None, own);
     let (mut bytes, mut buffer, mut latency) = (Vec::new(), vec![0; 64 << 10], Histogram::latency());
     let deadline = Instant::now() + PATIENCE;
     while latency.count() < window_ms {
@@ -76,5 +97,5 @@ pub fn play(endpoint: &str, warmup_ms: Ns, window_ms: Ns) -> Reported {
         bytes.drain(..at);
     }
     publisher.join().unwrap();
-    PERCENTILES.map(|(_, share)| latency.value_at(share))
+    (PERCENTILES.map(|(_, share)| latency.value_at(share)), watch.end())
 }
