@@ -6,7 +6,6 @@ use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
 use pubmark_study::calibration::{Attempt, Most};
 use pubmark_study::run::RunError;
-use serde_json::Value;
 
 const CONNECTIONS: u32 = 1_000;
 const PAYLOAD_BYTES: u64 = 64;
@@ -80,7 +79,8 @@ impl Calibrator<'_> {
         };
         let record = self.play(&endpoint, &load)?;
         self.drained(sink)?;
-        most.shards = record.applied.get("shards").and_then(Value::as_u64).unwrap_or(1) as u32;
+        // There are publishers only.
+        most.shards = record.agents.iter().map(|agent| agent.loops).max().unwrap_or(1).max(1);
         let own_lag_p99_ns = record.own_lag_ns.as_ref().map(|lag| lag.p99);
         let sent = record.counts.sent as f64 >= SENT * record.counts.offered as f64;
         let kept = sent && own_lag_p99_ns.is_some_and(|late| late <= BOUND);

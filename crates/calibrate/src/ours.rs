@@ -78,8 +78,13 @@ impl Calibrator<'_> {
         let agent = [self.program.clone(), "agent".into()];
         let place = Place { repeat: 1, position: self.position };
         self.position += 1;
-        let mut stage =
-            Stage { agent: &agent, logs: self.scratch.path(), interrupt: self.interrupt, news: &mut |_| {} };
+        let mut stage = Stage {
+            agent: &agent,
+            logs: self.scratch.path(),
+            awake: false,
+            interrupt: self.interrupt,
+            news: &mut |_| {},
+        };
         make(&cell, system, place, &mut stage)
     }
 }

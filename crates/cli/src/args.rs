@@ -64,6 +64,9 @@ pub enum Command {
     /// Become a server under limits.
     #[command(hide = true)]
     Launch(LaunchArgs),
+    /// Keep every processor awake.
+    #[command(hide = true)]
+    Awake(AwakeArgs),
     /// Be a broker whose delays and faults are scripted, to check a measurement against.
     #[command(hide = true)]
     Peer(PeerArgs),
@@ -335,6 +338,14 @@ pub struct AgentCheckArgs {
 pub struct CompletionsArgs {
     /// bash, zsh, fish, elvish or powershell.
     pub shell: clap_complete::Shell,
+}
+
+/// `pubmark awake`
+#[derive(Args)]
+pub struct AwakeArgs {
+    /// The coordinator's process; this one dies with it.
+    #[arg(long, value_name = "PID")]
+    pub parent: i32,
 }
 
 /// `pubmark launch`

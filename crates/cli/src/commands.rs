@@ -37,6 +37,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         Command::AgentCheck(args) => agent::check(&args),
         Command::Keep => keep::keep(),
         Command::Launch(args) => keep::launch(args),
+        Command::Awake(args) => keep::awake(&args),
         Command::Peer(args) => peer::peer(&args),
         Command::Sink(args) => sink::sink(&args),
         Command::Bare(args) => bare::bare(&args),

@@ -66,6 +66,13 @@ pub struct SocketSpec<'a> {
     pub options: &'a Options,
 }
 
+impl SocketSpec<'_> {
+    /// How long `recv` waits for a message, ms.
+    pub fn receive_ms(&self) -> i32 {
+        if self.spin { 0 } else { WAIT_MS }
+    }
+}
+
 /// What became of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
@@ -90,7 +97,8 @@ pub trait Socket: Send {
         Ok(())
     }
 
-    /// The next message, or none after about [`WAIT_MS`] without one.
+    /// The next message, or none after about [`WAIT_MS`] without one; at once
+    /// where the socket was opened to spin.
     fn recv(&mut self) -> Result<Option<&[u8]>, DriverError>;
 
     /// Whether messages of one publisher arrive in the order in which they

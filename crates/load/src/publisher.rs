@@ -164,6 +164,7 @@ pub struct Outgoing {
     end: u64,
     offered: u64,
     intended_ns: Ns,
+    /// When it could have sent its next message, had it done nothing late by itself, ns.
     free_ns: Ns,
     done: bool,
     acked: Seen,
@@ -253,11 +254,13 @@ impl Outgoing {
         }
     }
 
-    /// The message was accepted: offered at `began`, and the call returned at `ended`.
+    /// The message was accepted: offered at `began`, and the call returned at
+    /// `ended`. How long the call took is the system's doing, whenever it began.
     #[inline]
     pub fn accepted(&mut self, recorder: &mut SendRecorder, began: Ns, ended: Ns) {
         recorder.sent += 1;
-        let own_lag_ns = began.saturating_sub(self.intended_ns.max(self.free_ns));
+        let free_ns = self.intended_ns.max(self.free_ns);
+        let own_lag_ns = began.saturating_sub(free_ns);
         if recorder.own_lag.is_some() {
             recorder.own_lag_max_ns = recorder.own_lag_max_ns.max(Some(own_lag_ns));
         }
@@ -280,7 +283,10 @@ impl Outgoing {
             recorder.sent_slices[slice] += 1;
         }
         recorder.last_sent_ns = began;
-        self.free_ns = ended;
+        // Whoever had been in time would be through with this send so much
+        // earlier: what is late from now on by the own lag of this message is
+        // own lag as well.
+        self.free_ns = free_ns + ended.saturating_sub(began);
         self.sequence += 1;
         if let Some(schedule) = &mut self.schedule {
             schedule.advance();
@@ -544,6 +550,43 @@ mod tests {
         assert!((lag.max() as f64 / 1e9 - 1.0).abs() < 0.01);
         assert!((lag.value_at(0.95) as f64 / 1e9 - 0.5).abs() < 0.01, "half of the stalled tenth waited over 0.5 s");
         assert!((own.max() as f64 / 1e9 - 1.0).abs() < 0.01, "it was the generator's own doing");
+        assert!((own.value_at(0.95) as f64 / 1e9 - 0.5).abs() < 0.01, "and so was all that came late by it");
+    }
+
+    #[test]
+    fn a_send_that_takes_long_is_the_systems_doing() {
+        let workload = workload(&[("rate", "1000"), ("warmup", "0s"), ("duration", "10s")]);
+        let mut publisher = Publisher::new(&workload, 0, Window::new(&workload, 0), 1_000_000);
+        let (mut now, mut number) = (0, 0);
+        let mut longest = 0;
+        loop {
+            match publisher.next(now) {
+                Next::Done => break,
+                Next::Wait(until) => now = until + 3_000,
+                Next::Send => {
+                    let header = Header::read(publisher.message(now)).unwrap();
+                    longest = longest.max(header.own_lag_ns().unwrap());
+                    let began = now;
+                    number += 1;
+                    now += if number == 5_000 { 1_000_000_000 } else { 1_000 };
+                    publisher.accepted(began, now);
+                }
+            }
+        }
+        let (lag, own) = publisher.lags();
+        assert!((lag.unwrap().max() as f64 / 1e9 - 1.0).abs() < 0.01);
+        assert!(longest <= 3_000 && own.unwrap().max() <= 3_001, "{longest} ns: it was late by its timer only");
+    }
+
+    #[test]
+    fn who_is_refused_is_free_when_there_is_room() {
+        let workload = workload(&[("rate", "1000"), ("warmup", "0s"), ("duration", "1s")]);
+        let mut publisher = Publisher::new(&workload, 0, Window::new(&workload, 0), 1_000_000);
+        assert_eq!(publisher.next(0), Next::Send);
+        publisher.refused(20_000_000);
+        assert_eq!(publisher.next(20_000_500), Next::Send);
+        let header = Header::read(publisher.message(20_000_500)).unwrap();
+        assert_eq!((header.intended_ns, header.free_ns, header.own_lag_ns()), (0, Some(20_000_000), Some(500)));
     }
 
     #[test]

@@ -392,13 +392,18 @@ impl<'a, S: Session> Shard<'a, S> {
         }
     }
 
+    /// Whether it asks again and again for what has come.
+    fn polls(&self) -> bool {
+        self.workload.receive == Receive::Spin && !self.publishes() && self.window.is_some()
+    }
+
     /// Until when it sleeps if it wakes up for what is to be done at `wake`.
     /// Publishers are awake before their due times as far as they may, and
     /// subscribers that spin do not sleep.
     fn alarm(&self, wake: Ns) -> Ns {
         match &self.pacer {
             Some(pacer) if self.outbound.next_due_ns() == Some(wake) => pacer.alarm(wake),
-            None if self.workload.receive == Receive::Spin && !self.publishes() && self.window.is_some() => 0,
+            None if self.polls() => 0,
             _ => wake,
         }
     }
@@ -430,6 +435,9 @@ impl<'a, S: Session> Shard<'a, S> {
         }
         let woke = clock::now();
         self.paced(alarm, wake, left, woke);
+        if self.polls() && events.is_empty() {
+            clock::let_others_run();
+        }
         if self.again.is_empty() {
             // What comes now ended the wait, or came after the last look.
             let waited = woke.saturating_sub(now) > WAITED;

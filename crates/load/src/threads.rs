@@ -12,7 +12,7 @@ use crate::window::{Window, clock_stride};
 use pubmark_model::header::{END, PROBE};
 use pubmark_model::protocol::{Client, PublisherTotal, Role};
 use pubmark_model::units::{MILLISECOND, Ns};
-use pubmark_model::workload::Workload;
+use pubmark_model::workload::{Receive, Workload};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
@@ -272,7 +272,13 @@ impl Player {
                         continue;
                     }
                 }
-                None => since_clock = 0,
+                None => {
+                    since_clock = 0;
+                    occupied.idle();
+                    if workload.receive == Receive::Spin {
+                        clock::let_others_run();
+                    }
+                }
             }
             since_look = 0;
             self.counter.set(subscriber.recorder().received());
@@ -429,6 +435,12 @@ impl Occupied {
     fn listens(&mut self, at_ns: Ns) {
         self.asked_ns = at_ns;
         self.backlog_ns += at_ns.saturating_sub(self.taken_ns);
+    }
+
+    /// There was none.
+    #[inline]
+    fn idle(&mut self) {
+        (self.backlog_ns, self.taken_ns) = (0, Ns::MAX);
     }
 
     /// It was handed over at `now`: since when it can have been there, had the

@@ -199,6 +199,10 @@ pub struct Deployment {
     pub kind: String,
     /// Where clients connected to, without user and password.
     pub endpoint: String,
+    /// Where a server was that was there already; none for those that were
+    /// started for the run, and in schema 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attached: Option<Attached>,
     /// What was started.
     pub command: Vec<String>,
     /// Its process.
@@ -217,6 +221,19 @@ pub struct Deployment {
     pub cgroup_memory_bytes_max: Option<u64>,
     /// Its processes.
     pub processes: Vec<ServerProcess>,
+}
+
+/// Where a server was that was there before the run, and whether it was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Attached {
+    /// On this machine; what its processes used was measured.
+    Seen,
+    /// On this machine, and its processes cannot be told from others: nothing is
+    /// known of what it used, nor of what others did.
+    Hidden,
+    /// On another machine.
+    Elsewhere,
 }
 
 /// Limits as they were in force.

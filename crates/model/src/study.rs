@@ -134,6 +134,11 @@ impl Study {
         self.settings.get("seed").and_then(Value::as_u64).unwrap_or(1)
     }
 
+    /// Whether each processor is kept awake while a run is on.
+    pub fn awake(&self) -> bool {
+        self.settings.get("awake").and_then(Value::as_bool).unwrap_or(false)
+    }
+
     /// Whether systems alternate within a repeat.
     pub fn interleaved(&self) -> bool {
         self.settings.get("order").and_then(Value::as_str) != Some("sequential")

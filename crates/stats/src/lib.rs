@@ -15,20 +15,28 @@
 mod bootstrap;
 mod change;
 mod codec;
+mod gamma;
 mod histogram;
 mod normal;
 mod rank;
+mod ranking;
 mod resample;
 mod student;
 mod summary;
 mod trend;
+mod typical;
 
 pub use bootstrap::{Estimate, Interval, bootstrap_median, bootstrap_quantile, median};
 pub use change::{Change, FALSE_ALARM, Runs, Scale, change, change_p, holm};
 pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
 pub use normal::{erfc, normal_cdf, normal_two_sided_p};
 pub use rank::{Better, Ranking, Undecided, rank};
+pub use ranking::{
+    BLOCKS_MIN, Blocks, Difference, Placing, Point, REPEATS_MORE_MAX, RankedPoint, RankedTable, SAME_WITHIN, Standing,
+    Table, Why, rank_table,
+};
 pub use resample::{EXACT_VALUES_MAX, RESAMPLES};
 pub use student::{student_two_sided_p, student_two_sided_t};
 pub use summary::Summary;
 pub use trend::{TREND_VALUES_MAX, TREND_VALUES_MIN, Trend, trend};
+pub use typical::typical_run;

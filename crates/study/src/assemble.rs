@@ -170,6 +170,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     }
     remarks.extend(calibration::remark());
     record.remarks = remarks;
+    record.rates.lower_bound = verdict::lower_bound(&record);
     record.verdict = verdict::judge(&record, system, ledger.negative, obituary);
     record
 }

@@ -1,11 +1,9 @@
 //! What `pubmark calibrate` measured of this machine and this generator: the
-//! file that it leaves, and what that file and a run's own processor time say
-//! of a generator at its end.
+//! file that it leaves.
 
 use crate::{install, machine, verdict};
-use pubmark_model::record::{AgentShare, MachineLoad, RunRecord};
+use pubmark_model::record::{FigureGroup, MachineLoad};
 use pubmark_model::units::Ns;
-use pubmark_model::workload::{Pacing, Rate};
 use pubmark_stats::{Summary, median};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -14,11 +12,6 @@ use std::sync::OnceLock;
 
 /// The version of the file's layout.
 pub const SCHEMA: u32 = 1;
-/// A run whose own lag is below this share of its bound proves by itself that
-/// its rate can be offered, whatever a calibration found on another day.
-const IN_TIME: f64 = 0.1;
-/// An event loop that computes for this share of the window keeps no schedule.
-const BUSY: f64 = 0.97;
 
 /// Which machine and which program a calibration is of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,7 +194,7 @@ pub struct Calibration {
 impl Calibration {
     /// Whether others left the machine alone, by the measure of a run's verdict.
     pub fn quiet(&self) -> bool {
-        verdict::disturbed(&self.load).is_none()
+        !verdict::disturbed(&self.load, true).iter().any(|found| found.touches(FigureGroup::LatencyP50))
     }
 
     /// Writes it where later runs look for it; the path.
@@ -255,142 +248,9 @@ pub fn remark() -> Option<String> {
     loaded().as_ref().err().cloned()
 }
 
-/// Why the generator was at its end, from its processor time and from what the
-/// calibration found that it can do. Only what is sent by a schedule to a
-/// broker is judged: a thread that watches the clock is busy by design, and
-/// what a library's threads do is the library's.
-pub fn saturated(record: &RunRecord) -> Option<String> {
-    // What a disturbed machine could not do, an undisturbed one may.
-    let most = || of_this_machine().filter(|calibration| calibration.quiet()).map(|calibration| &calibration.most);
-    busy(record).or_else(|| beyond(record, most()?))
-}
-
-fn shards(record: &RunRecord) -> f64 {
-    record.applied.get("shards").and_then(Value::as_u64).unwrap_or(1).max(1) as f64
-}
-
-fn publishes(agent: &AgentShare) -> bool {
-    agent.name.starts_with("publishers")
-}
-
-fn busy(record: &RunRecord) -> Option<String> {
-    record.connections.as_ref()?;
-    let shards = shards(record);
-    let spins = |agent: &AgentShare| publishes(agent) && record.workload.pacing == Pacing::Spin;
-    let busiest = record
-        .agents
-        .iter()
-        .filter(|agent| !spins(agent))
-        .max_by(|a, b| a.usage.cpu_cores.total_cmp(&b.usage.cpu_cores))?;
-    (busiest.usage.cpu_cores >= BUSY * shards).then(|| {
-        format!(
-            "the agent {} computed for {:.0} % of the window on each of its {shards} event loops: it had no time left",
-            busiest.name,
-            busiest.usage.cpu_cores / shards * 100.0
-        )
-    })
-}
-
-/// A rate beyond what was calibrated, of messages that cost no less: QoS 0 is
-/// the cheapest quality, the smallest message the cheapest message.
-fn beyond(record: &RunRecord, most: &Most) -> Option<String> {
-    record.connections.as_ref()?;
-    let workload = &record.workload;
-    let Rate::PerKilosecond(rate) = workload.rate else { return None };
-    let comparable = workload.pacing == Pacing::Sleep && workload.payload_bytes >= most.payload_bytes;
-    let limit = most.per_s / f64::from(most.shards.max(1)) * shards(record);
-    if !comparable || limit <= 0.0 || most.missed_per_s.is_none() {
-        return None;
-    }
-    let in_time = IN_TIME * workload.max_send_lag_ns as f64;
-    if record.own_lag_ns.as_ref().is_some_and(|own| own.p99 as f64 <= in_time) {
-        return None;
-    }
-    let agents = record.agents.iter().filter(|agent| publishes(agent)).count().max(1);
-    let asked = rate as f64 / 1e3 * f64::from(workload.publishers) / agents as f64;
-    (asked > limit).then(|| {
-        format!(
-            "an agent was asked for {asked:.0} messages/s, and `pubmark calibrate` found {limit:.0}/s to be the most that one offers in time on this machine"
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assemble::blank;
-    use crate::run::Place;
-    use pubmark_model::cell::{Cell, Limits};
-    use pubmark_model::record::{ConnectionFigures, Usage};
-    use pubmark_model::setting::{Settings, key, with_defaults};
-    use pubmark_model::workload::Workload;
-
-    fn record(rate: &str, agents: &[(&str, f64)]) -> RunRecord {
-        let mut settings = Settings::new();
-        for (name, value) in [("pairs", "1000"), ("rate", rate)] {
-            settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
-        }
-        let cell = Cell {
-            axes: serde_json::Map::new(),
-            system: "mqtt".into(),
-            workload: Workload::resolve(&with_defaults(settings)).unwrap(),
-            limits: Limits::default(),
-            faults: Default::default(),
-            link: None,
-            options: pubmark_model::options::Options::new(),
-            skipped: None,
-        };
-        let mut record = blank(&cell, Place { repeat: 1, position: 0 }, String::new());
-        record.connections = Some(ConnectionFigures::default());
-        record.agents = agents
-            .iter()
-            .map(|(name, cores)| AgentShare {
-                name: (*name).into(),
-                usage: Usage { cpu_cores: *cores, ..Usage::default() },
-                ..AgentShare::default()
-            })
-            .collect();
-        record
-    }
-
-    fn most(per_s: f64) -> Most {
-        Most { per_s, missed_per_s: Some(per_s * 1.1), payload_bytes: 64, shards: 1, ..Most::default() }
-    }
-
-    #[test]
-    fn an_agent_that_is_asked_for_more_than_the_most_is_saturated_and_both_figures_are_said() {
-        let two = [("subscribers", 0.1), ("publishers-1", 0.1), ("publishers-2", 0.1)];
-        let evidence = beyond(&record("300", &two), &most(100_000.0)).unwrap();
-        assert!(evidence.contains("150000") && evidence.contains("100000"), "{evidence}");
-        assert_eq!(beyond(&record("200", &two), &most(100_000.0)), None, "exactly the most is no more than it");
-        assert_eq!(beyond(&record("max", &two), &most(100_000.0)), None);
-        let unbounded = Most { missed_per_s: None, ..most(1.0) };
-        assert_eq!(beyond(&record("300", &two), &unbounded), None, "a search that met no end found no most");
-        let mut wider = record("300", &two);
-        wider.applied.insert("shards".into(), 2.into());
-        assert_eq!(beyond(&wider, &most(100_000.0)), None, "two event loops offer twice as much");
-        let mut in_time = record("300", &two);
-        let mut lag = pubmark_stats::Histogram::latency();
-        lag.record(90_000);
-        in_time.own_lag_ns = lag.summary();
-        assert_eq!(beyond(&in_time, &most(100_000.0)), None, "the run itself shows that it can be done");
-        lag.record(500_000);
-        in_time.own_lag_ns = lag.summary();
-        assert!(beyond(&in_time, &most(100_000.0)).is_some(), "half the bound is no such proof");
-        let mut library = record("300", &two);
-        library.connections = None;
-        assert_eq!(beyond(&library, &most(1.0)), None);
-    }
-
-    #[test]
-    fn an_agent_without_a_moment_left_is_saturated_unless_it_spins() {
-        let evidence = busy(&record("1", &[("subscribers", 0.2), ("publishers", 0.99)])).unwrap();
-        assert!(evidence.contains("publishers") && evidence.contains("99 %"), "{evidence}");
-        assert_eq!(busy(&record("1", &[("subscribers", 0.2), ("publishers", 0.9)])), None);
-        let mut spinning = record("1", &[("subscribers", 0.2), ("publishers", 0.99)]);
-        spinning.workload.pacing = Pacing::Spin;
-        assert_eq!(busy(&spinning), None);
-    }
 
     #[test]
     fn only_a_calibration_of_this_machine_and_version_is_used() {

@@ -160,8 +160,13 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
         };
         let place = Place { repeat: planned.repeat, position: position as u64 };
         observer.run_begins(cell, planned.repeat, position);
-        let mut stage =
-            Stage { agent: how.agent, logs: &logs, interrupt: how.interrupt, news: &mut |news| observer.news(news) };
+        let mut stage = Stage {
+            agent: how.agent,
+            logs: &logs,
+            awake: study.awake(),
+            interrupt: how.interrupt,
+            news: &mut |news| observer.news(news),
+        };
         let record = match make(cell, system, place, &mut stage) {
             Ok(record) => record,
             Err(RunError::Interrupted) => {

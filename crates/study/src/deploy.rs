@@ -4,14 +4,14 @@ use crate::run::usage::Looker;
 use crate::run::{Place, RunError, Stage, failed};
 use crate::scratch::Scratch;
 use crate::server::keeper::{Order, Word};
-use crate::server::sample::{Sampler, ServerUsage, Watched};
+use crate::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
 use crate::server::watch::ServerWatch;
-use crate::server::{GRACE_MS, Server, StartPlan, limits};
+use crate::server::{GRACE_MS, Server, StartPlan, attached, limits, processes};
 use crate::{install, machine};
 use pubmark_model::cell::{Cell, Limits};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::{OptionValues, protocol_of};
-use pubmark_model::record::{AppliedLimits, Deployment, ServerProcess, Usage};
+use pubmark_model::record::{AppliedLimits, Attached, Deployment, ServerProcess, Usage};
 use pubmark_model::server::Places;
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
@@ -34,12 +34,20 @@ pub enum Deployed {
     /// There is none: a library.
     Nothing,
     /// One that was there already.
-    External {
-        /// As the user named it.
-        endpoint: String,
-    },
+    External(Box<External>),
     /// One that was started for the run.
     Started(Box<Started>),
+}
+
+/// A server that was there already.
+pub struct External {
+    /// As the user named it.
+    endpoint: String,
+    attached: Attached,
+    /// Its processes, where they can be seen.
+    watched: Option<Watched>,
+    sampler: Option<Sampler>,
+    usage: Option<ServerUsage>,
 }
 
 /// A server that was started for the run.
@@ -50,6 +58,20 @@ pub struct Started {
     sampler: Option<Sampler>,
     looker: Option<Looker>,
     usage: Option<ServerUsage>,
+}
+
+impl External {
+    /// Ends the watch. Of a server that has ended meanwhile nobody knows what it
+    /// used: its accounts went with it.
+    fn finish(&mut self) -> &Option<ServerUsage> {
+        if let Some(sampler) = self.sampler.take() {
+            self.usage = Some(sampler.finish());
+        }
+        if self.watched.as_ref().is_some_and(|watched| !processes::lives(watched.root)) {
+            (self.attached, self.usage) = (Attached::Hidden, None);
+        }
+        &self.usage
+    }
 }
 
 impl Deployed {
@@ -65,7 +87,15 @@ impl Deployed {
             return Ok(Deployed::Nothing);
         }
         if let Some(endpoint) = cell.options.text("endpoint") {
-            return Ok(Deployed::External { endpoint: endpoint.to_owned() });
+            let (attached, watched) = attached::find(endpoint);
+            let endpoint = endpoint.to_owned();
+            return Ok(Deployed::External(Box::new(External {
+                endpoint,
+                attached,
+                watched,
+                sampler: None,
+                usage: None,
+            })));
         }
         let spec = system.server.as_ref().ok_or_else(|| {
             failed(format!("{} cannot be started here: name a server with options.endpoint", system.name))
@@ -143,7 +173,7 @@ impl Deployed {
     pub fn look(&self) -> Option<ServerWatch> {
         match self {
             Deployed::Started(started) => Some(started.server.watch()),
-            Deployed::Nothing | Deployed::External { .. } => None,
+            Deployed::Nothing | Deployed::External(_) => None,
         }
     }
 
@@ -151,25 +181,34 @@ impl Deployed {
     pub fn endpoint(&self) -> Option<&str> {
         match self {
             Deployed::Nothing => None,
-            Deployed::External { endpoint } => Some(endpoint),
+            Deployed::External(external) => Some(&external.endpoint),
             Deployed::Started(started) => Some(started.server.endpoint()),
         }
     }
 
-    /// Its processes, if it was started here and not in a container.
+    /// Its processes, if they are here and not in a container.
     pub fn watched(&self) -> Option<Watched> {
         match self {
             Deployed::Started(started) => started.server.own_processes(),
-            _ => None,
+            Deployed::External(external) => external.watched.clone(),
+            Deployed::Nothing => None,
         }
     }
 
     /// Watches what it uses, from the window's beginning to its end. The looker
     /// is told before it is killed.
     pub fn watch(&mut self, from_ns: Ns, window_ns: Option<Ns>, looker: Looker) {
-        if let Deployed::Started(started) = self {
-            started.looker = Some(looker);
-            started.sampler = Some(started.server.sample(from_ns, window_ns.map(|window| from_ns + window)));
+        let to_ns = window_ns.map(|window| from_ns + window);
+        match self {
+            Deployed::Started(started) => {
+                started.looker = Some(looker);
+                started.sampler = Some(started.server.sample(from_ns, to_ns));
+            }
+            Deployed::External(external) => {
+                let start = |watched: &Watched| Sampler::start(watched.clone(), from_ns, to_ns);
+                external.sampler = external.watched.as_ref().map(start);
+            }
+            Deployed::Nothing => {}
         }
     }
 
@@ -200,18 +239,26 @@ impl Deployed {
 
     /// CPU time that it used in the window, ns. Ends the watch.
     pub fn cpu_ns(&mut self) -> Ns {
-        let Deployed::Started(started) = self else { return 0 };
-        started.usage = started.sampler.take().map(Sampler::finish).or(started.usage.take());
-        started.usage.as_ref().map_or(0, |usage| (usage.usage.cpu_s * SECOND as f64) as Ns)
+        let usage = match self {
+            Deployed::Started(started) => {
+                started.usage = started.sampler.take().map(Sampler::finish).or(started.usage.take());
+                &started.usage
+            }
+            Deployed::External(external) => external.finish(),
+            Deployed::Nothing => return 0,
+        };
+        usage.as_ref().map_or(0, |usage| (usage.usage.cpu_s * SECOND as f64) as Ns)
     }
 
     /// How late an edge of the window was looked at, at worst, ns; to be asked
     /// when the watch has ended.
     pub fn late_ns(&self) -> Ns {
-        match self {
-            Deployed::Started(started) => started.usage.as_ref().map_or(0, |usage| usage.late_ns),
-            _ => 0,
-        }
+        let usage = match self {
+            Deployed::Started(started) => started.usage.as_ref(),
+            Deployed::External(external) => external.usage.as_ref(),
+            Deployed::Nothing => None,
+        };
+        usage.map_or(0, |usage| usage.late_ns)
     }
 
     /// Why it ended, if it has.
@@ -227,10 +274,18 @@ impl Deployed {
         self.cpu_ns();
         match self {
             Deployed::Nothing => None,
-            Deployed::External { endpoint } => {
-                let deployment =
-                    Deployment { kind: "external".into(), endpoint: shown(&endpoint), ..Deployment::default() };
-                Some(ServerReport { deployment, usage: None, version: None, obituary: None })
+            Deployed::External(external) => {
+                let External { endpoint, attached, watched, usage, .. } = *external;
+                let deployment = Deployment {
+                    kind: "external".into(),
+                    endpoint: shown(&endpoint),
+                    attached: Some(attached),
+                    pid: watched.and_then(|watched| u32::try_from(watched.root).ok()),
+                    processes: usage.iter().flat_map(|usage| usage.processes.iter().map(share)).collect(),
+                    ..Deployment::default()
+                };
+                let usage = usage.map(|usage| usage.usage);
+                Some(ServerReport { deployment, usage, version: None, obituary: None })
             }
             Deployed::Started(started) => {
                 let Started { server, mut deployment, version, usage, .. } = *started;
@@ -239,18 +294,22 @@ impl Deployed {
                 if let Some(usage) = &usage {
                     deployment.throttled_s = usage.throttled_s;
                     deployment.cgroup_memory_bytes_max = usage.cgroup_memory_bytes_max;
-                    let share = |process: &crate::server::sample::ProcessShare| ServerProcess {
-                        pid: process.pid as u32,
-                        name: process.name.clone(),
-                        rss_bytes_median: process.rss_bytes_median,
-                        uss_bytes_median: process.uss_bytes_median,
-                    };
                     deployment.processes = usage.processes.iter().map(share).collect();
                 }
                 let usage = usage.map(|usage| usage.usage);
                 Some(ServerReport { deployment, usage, version, obituary: end.obituary })
             }
         }
+    }
+}
+
+/// A process of a server, as a record has it.
+fn share(process: &ProcessShare) -> ServerProcess {
+    ServerProcess {
+        pid: process.pid as u32,
+        name: process.name.clone(),
+        rss_bytes_median: process.rss_bytes_median,
+        uss_bytes_median: process.uss_bytes_median,
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod assemble;
+pub mod awake;
 pub mod calibration;
 pub mod check;
 pub mod conduct;

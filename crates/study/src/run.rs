@@ -2,11 +2,13 @@
 
 mod faults;
 pub mod live;
+mod pacing;
 mod parts;
 pub mod usage;
 
 use crate::agent::{Agent, Incoming};
 use crate::assemble::{AgentReport, Measured, assemble};
+use crate::awake::Awake;
 use crate::deploy::Deployed;
 use crate::link::Connection;
 use crate::machine::{self, Ticks};
@@ -22,7 +24,7 @@ use pubmark_model::protocol::{
 use pubmark_model::record::{MachineLoad, RunRecord, UsageSeries};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::{Pin, Rate, Transport, Workload};
+use pubmark_model::workload::{Pin, Transport, Workload};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -65,6 +67,8 @@ pub struct Stage<'a> {
     pub agent: &'a [String],
     /// Where logs go.
     pub logs: &'a Path,
+    /// Whether processors are kept awake while the run is on.
+    pub awake: bool,
     /// Set when the user wants to stop.
     pub interrupt: &'a AtomicBool,
     /// Told what is new, on the coordinator's thread: it has to return at once.
@@ -136,26 +140,14 @@ struct Play {
     live: Live,
     /// How late an edge of the window was looked at, at worst.
     late_ns: Ns,
+    /// Keeps the processors awake, where that is asked for.
+    awake: Option<Awake>,
     /// Watches what agents and server use, until the drain is over.
     usage: Option<UsageWatch>,
     /// What it has seen.
     used: Option<UsageSeries>,
     /// When the drain was over.
     drained_ns: Option<Ns>,
-}
-
-/// The processors that `senders` of a workload's publishers may spend on
-/// waiting awake. Subscribers and a server come first: of the processors
-/// beyond two, publishers get half, of two a quarter of one; and no more than
-/// they can use, waking up before each message of theirs.
-fn spin_cores(workload: &Workload, cpus: usize, senders: usize) -> f64 {
-    /// The longest that a publisher waits awake for a message, s.
-    const LONGEST_S: f64 = 200e-6;
-    let Rate::PerKilosecond(rate) = workload.rate else { return 0.0 };
-    let all = f64::from(workload.publishers.max(1));
-    let spare = (cpus.saturating_sub(2) as f64 / 2.0).max(0.25);
-    let useful = all * rate as f64 / 1e3 * LONGEST_S;
-    spare.min(useful) * senders as f64 / all
 }
 
 /// Processors for publishers and for subscribers.
@@ -204,7 +196,18 @@ impl Play {
             );
         }
         let live = Live::new(agents.len());
-        Ok(Play { agents, parts, link: None, inbox, live, late_ns: 0, usage: None, used: None, drained_ns: None })
+        Ok(Play {
+            agents,
+            parts,
+            link: None,
+            inbox,
+            live,
+            late_ns: 0,
+            awake: None,
+            usage: None,
+            used: None,
+            drained_ns: None,
+        })
     }
 
     fn run(
@@ -220,6 +223,10 @@ impl Play {
         self.tell_all(&Command::Hello { protocol: VERSION });
         self.each("say hello", ANSWER, stage, |event| matches!(event, Event::Hello(_)).then_some(()))?;
         self.prepare(cell, system, place, scratch, stage, deployed)?;
+        // Virtual time wakes nobody up.
+        if stage.awake && system.driver != "mock" {
+            self.awake = Some(Awake::start().map_err(failed)?);
+        }
 
         let start_ns = machine::now() + LEAD;
         self.tell_all(&Command::Start { at_ns: start_ns });
@@ -241,7 +248,6 @@ impl Play {
                 drained_ns: None,
             });
         }
-        let from_ns = start_ns + workload.warmup_ns;
         let usage = UsageWatch::start(deployed.watched(), self.agents.iter().map(Agent::pid), workload, start_ns);
         deployed.watch(from_ns, workload.window_ns(), usage.looker());
         self.usage = Some(usage);
@@ -259,15 +265,20 @@ impl Play {
             Some(after) => after,
             None => {
                 self.await_sent(workload, from_ns, &mut totals, stage)?;
-                Load::now()
+                Load::now(self.awake.as_ref())
             }
         };
+        if let Some(why) = self.awake.as_mut().and_then(Awake::gone) {
+            return Err(failed(why));
+        }
         let results = self.collect(workload, from_ns + window_ns.unwrap_or(0), totals, stage)?;
         let agents_cpu: Ns = results.iter().map(|agent| agent.result.usage.cpu_ns).sum();
         let link_cpu = self.link.as_mut().map_or(0, Connection::cpu_ns);
         let ours = agents_cpu + deployed.cpu_ns() + link_cpu + after.own_cpu - before.own_cpu;
         let late_ns = self.late_ns.max(deployed.late_ns());
-        let machine = MachineLoad { late_ns, ..after.ticks.load_since(before.ticks, after.at - before.at, ours) };
+        let awake = self.awake.is_some();
+        let machine =
+            MachineLoad { late_ns, awake, ..after.ticks.load_since(before.ticks, after.at - before.at, ours) };
         let link = self.link.as_mut().map(Connection::report);
         let (used, drained_ns) = (self.used.take(), self.drained_ns);
         Ok(Measured { results, from_ns, machine, server: None, link, fault_log: faults.log(), used, drained_ns })
@@ -358,7 +369,7 @@ impl Play {
                     options: cell.options.clone(),
                     workload: workload.of_repeat(place.repeat),
                     clients: part.clients.clone(),
-                    spin_cores: spin_cores(workload, machine::usable_cpus().len(), part.senders()),
+                    spin_cores: pacing::spin_cores(workload, machine::usable_cpus().len(), part.senders()),
                     scratch: scratch.path().display().to_string(),
                     server,
                     publisher_cpus: pinned.0.clone(),
@@ -413,7 +424,7 @@ impl Play {
                 self.while_sending(from, event, totals)?;
             }
         }
-        let load = Load::now();
+        let load = Load::now(self.awake.as_ref());
         // After it: what stops a process may do so while it reads.
         self.late_ns = self.late_ns.max(machine::now() - at_ns);
         Ok(load)
@@ -582,7 +593,9 @@ struct Load {
 }
 
 impl Load {
-    fn now() -> Load {
-        Load { at: machine::now(), ticks: Ticks::now(), own_cpu: machine::own_cpu() }
+    /// `awake` belongs to us: its processor time is nobody else's.
+    fn now(awake: Option<&Awake>) -> Load {
+        let own_cpu = machine::own_cpu() + awake.map_or(0, Awake::cpu_ns);
+        Load { at: machine::now(), ticks: Ticks::now(), own_cpu }
     }
 }

@@ -5,6 +5,7 @@
 //! No socket is opened to a server: the kernel's tables say whether it listens.
 
 pub mod accounts;
+pub mod attached;
 pub mod docker;
 pub mod keeper;
 mod kept;

@@ -1,36 +1,26 @@
-//! Whether a run may be quoted, and if not, each reason why with its evidence.
-//! What is found of the system itself is noted, and speaks not against the run.
+//! Whether a run may be quoted, and if not, each reason why with its evidence
+//! and with the figures that it touches: only these may not be quoted. What is
+//! found of the system itself is noted, and speaks not against the run.
 
+mod bounds;
 mod cuts;
+mod loops;
+mod machine;
 mod pauses;
+mod promises;
+mod steady;
 #[cfg(test)]
 mod tests;
 
-use crate::calibration;
-use pubmark_model::record::{FigureGroup, Finding, MachineLoad, Note, Part, Reason, RunRecord, Verdict};
+pub use bounds::P99_SAMPLES;
+pub use machine::disturbed;
+
+use bounds::{AWAKE, OWN_LAG_P50, RECEIVE, touched};
+use pubmark_model::record::{FigureGroup, Finding, Note, Part, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_size};
-use pubmark_model::workload::{Pattern, Rate};
-use pubmark_stats::trend;
-
-/// Fewer samples than this say nothing of the 99th percentile.
-pub const P99_SAMPLES: u64 = 1_000;
-/// The share of offered messages that must be sent.
-const OFFERED: f64 = 0.999;
-/// A trend counts where chance would make it in fewer of so many runs …
-const TREND_P: f64 = 0.01;
-/// … and it moves the figure by so much over the window.
-const TREND_CHANGE: f64 = 0.20;
-/// A backlog counts where it grows by more than this share of what was sent.
-const BACKLOG: f64 = 0.05;
-/// The share of processor time that the hypervisor may take.
-const STEAL: f64 = 0.02;
-/// The share of the machine that others may use.
-const FOREIGN: f64 = 0.10;
-/// The share of the window by which its edges may be missed …
-const LATE: f64 = 0.10;
-/// … and what is never too late, because a busy machine makes it so.
-const LATE_NS: Ns = 50 * MILLISECOND;
+use pubmark_model::workload::Rate;
+use pubmark_stats::Summary;
 
 /// A time with three digits and a fitting unit.
 fn words(ns: Ns) -> String {
@@ -39,6 +29,38 @@ fn words(ns: Ns) -> String {
         1_000..MILLISECOND => format!("{:.3} µs", ns as f64 / 1e3),
         MILLISECOND..SECOND => format!("{:.3} ms", ns as f64 / 1e6),
         _ => format!("{:.3} s", ns as f64 / 1e9),
+    }
+}
+
+/// What was found, in words, and the figures that it touches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    evidence: String,
+    figures: Vec<FigureGroup>,
+}
+
+impl Found {
+    /// Something that touches these figures.
+    fn of(figures: &[FigureGroup], evidence: String) -> Found {
+        let mut figures = figures.to_vec();
+        figures.sort_unstable();
+        figures.dedup();
+        Found { evidence, figures }
+    }
+
+    /// The same, where it touches any.
+    fn if_any(figures: Vec<FigureGroup>, evidence: String) -> Option<Found> {
+        (!figures.is_empty()).then(|| Found::of(&figures, evidence))
+    }
+
+    /// Something that touches all of them.
+    fn all(evidence: String) -> Found {
+        Found::of(FigureGroup::ALL, evidence)
+    }
+
+    /// Whether it touches these.
+    pub fn touches(&self, figures: FigureGroup) -> bool {
+        self.figures.contains(&figures)
     }
 }
 
@@ -55,20 +77,21 @@ struct Judge {
 
 impl Judge {
     /// Whatever was asked for, this speaks against the run.
-    fn against(&mut self, reason: Reason, evidence: Option<String>) {
-        self.verdict.reasons.extend(evidence.map(|evidence| Finding { reason, evidence, figures: FigureGroup::all() }));
+    fn against(&mut self, reason: Reason, found: impl IntoIterator<Item = Found>) {
+        let finding = |Found { evidence, figures }| Finding { reason, evidence, figures };
+        self.verdict.reasons.extend(found.into_iter().map(finding));
     }
 
     /// This too, unless faults were asked for.
-    fn result(&mut self, reason: Reason, evidence: Option<String>) {
+    fn result(&mut self, reason: Reason, found: Option<Found>) {
         match self.asked {
-            true => self.note(self.befallen, evidence),
-            false => self.against(reason, evidence),
+            true => self.note(self.befallen, found.map(|found| found.evidence)),
+            false => self.against(reason, found),
         }
     }
 
-    fn note(&mut self, part: Part, evidence: Option<String>) {
-        self.verdict.notes.extend(evidence.map(|evidence| Note { part, evidence }));
+    fn note(&mut self, part: Part, evidence: impl IntoIterator<Item = String>) {
+        self.verdict.notes.extend(evidence.into_iter().map(|evidence| Note { part, evidence }));
     }
 }
 
@@ -82,65 +105,53 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
     let befallen = if cuts::only(record) { Part::Link } else { part };
     let mut judge = Judge { verdict: Verdict::default(), part, asked: !record.faults.is_empty(), befallen };
 
-    judge.against(Reason::ServerDied, obituary);
+    judge.against(Reason::ServerDied, obituary.map(Found::all));
     judge.result(Reason::ServerDied, disconnected(record));
     judge.against(Reason::ResourceLimitHit, limited(record));
     let paused = pauses::paused(record);
     let stood_still = !paused.is_empty();
-    paused.into_iter().for_each(|evidence| judge.against(Reason::GeneratorSaturated, Some(evidence)));
-    if !unlimited {
-        judge.against(Reason::GeneratorSaturated, saturated(record).or_else(|| calibration::saturated(record)));
-        judge.result(Reason::OfferedRateMissed, missed(record));
+    judge.against(Reason::GeneratorSaturated, paused);
+    if unlimited {
+        judge.note(Part::Generator, at_limit(record));
+    } else {
+        judge.against(Reason::GeneratorSaturated, late(record));
+        judge.against(Reason::GeneratorSaturated, received_late(record));
+        judge.against(Reason::GeneratorSaturated, awake(record));
+        judge.against(Reason::GeneratorSaturated, loops::saturated(record));
+        judge.result(Reason::OfferedRateMissed, promises::missed(record));
     }
-    pauses::befallen(record).into_iter().for_each(|evidence| judge.note(Part::Server, Some(evidence)));
+    judge.note(Part::Server, pauses::befallen(record));
     judge.note(Part::Link, cuts::befallen(record));
     silences(&mut judge, record, stood_still);
     // A fault moves the figures, and is no trend.
-    let trend = || if record.faults.is_empty() { trending(record, unlimited) } else { None };
-    judge.result(Reason::NotSteady, backlog(record, unlimited).or_else(trend));
-    broken_promises(&mut judge, record, system);
-    judge.against(Reason::TooFewSamples, too_few(record, unlimited));
-    judge.against(
-        Reason::Clock,
-        (negative > 0).then(|| format!("{negative} messages arrived before they were due: a clock is wrong")),
-    );
-    judge.against(Reason::NoisyMachine, noisy(record));
+    let trend = || if record.faults.is_empty() { steady::trending(record) } else { None };
+    judge.result(Reason::NotSteady, steady::backlog(record, unlimited).or_else(trend));
+    promises::broken(&mut judge, record, system);
+    judge.against(Reason::TooFewSamples, promises::too_few(record, unlimited));
+    judge.against(Reason::Clock, early(negative));
+    judge.against(Reason::NoisyMachine, machine::noisy(record));
+    judge.note(Part::Server, machine::unknown(record));
     judge.verdict.valid = judge.verdict.reasons.is_empty();
     judge.verdict
 }
 
-/// Losses, repetitions and the like. Where faults were asked for, they are told
-/// whatever is promised.
-fn broken_promises(judge: &mut Judge, record: &RunRecord, system: &System) {
-    let counts = &record.counts;
-    let broker = record.connections.is_some();
-    // A broker promises nothing at QoS 0.
-    let guaranteed = system.lossless.contains(&record.workload.pattern) && (!broker || record.workload.qos > 0);
-    // At least once allows duplicates; every other promise is broken by them.
-    let once = !(broker && record.workload.qos == 1);
-    // Order is promised within a topic, and publishers of a tree have several.
-    let ordered = guaranteed && record.workload.pattern != Pattern::Tree;
-    let lost = counts.lost.saturating_sub(counts.unidentified);
-    let told = judge.asked;
-    judge.result(
-        Reason::MessagesLost,
-        ((guaranteed || told) && lost > 0)
-            .then(|| format!("{lost} of {} expected messages never arrived", counts.expected)),
-    );
-    judge.result(
-        Reason::Duplicates,
-        ((once || told) && counts.duplicated > 0).then(|| format!("{} messages arrived again", counts.duplicated)),
-    );
-    judge.result(
-        Reason::Reordered,
-        ((ordered || told) && counts.reordered > 0)
-            .then(|| format!("{} messages arrived behind a later one of the same publisher", counts.reordered)),
-    );
-    judge.against(
-        Reason::Corrupted,
-        (counts.corrupted > 0)
-            .then(|| format!("{} messages arrived with a wrong length, header or body", counts.corrupted)),
-    );
+/// Whether a loop of the generator was at its limit at `rate = "max"`, so that
+/// the system may carry more than was measured.
+pub fn lower_bound(record: &RunRecord) -> bool {
+    record.workload.rate == Rate::Max && !loops::at_limit(record).is_empty()
+}
+
+fn at_limit(record: &RunRecord) -> Vec<String> {
+    let says = |busy: &loops::Busy<'_>| {
+        format!("{}: the throughput is a lower bound, the server may carry more", busy.words())
+    };
+    loops::at_limit(record).iter().map(says).collect()
+}
+
+fn early(negative: u64) -> Option<Found> {
+    (negative > 0).then(|| {
+        Found::of(FigureGroup::LATENCY, format!("{negative} messages arrived before they were due: a clock is wrong"))
+    })
 }
 
 /// Silences of subscribers, laid at the door of the part that stalled: the
@@ -161,26 +172,27 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
     let own_ns = record.own_lag_ns.as_ref().map_or(0, |own| own.max);
     if stood_still {
         let evidence = format!("a subscriber heard nothing for {length}, from {from} into the window{times}");
-        judge.note(Part::Generator, Some(evidence));
+        judge.note(Part::Generator, [evidence]);
     } else if cut {
         let evidence = format!(
             "a subscriber heard nothing for {length}, from {from} into the window, when the link was cut{times}"
         );
-        judge.note(Part::Link, Some(evidence));
+        judge.note(Part::Link, [evidence]);
     } else if own_ns >= stalls.longest_ns / 2 {
         let evidence = format!(
             "a subscriber heard nothing for {length}, from {from} into the window{times}; a publisher was up to {} \
              late by its own doing",
             words(own_ns)
         );
-        judge.against(Reason::GeneratorSaturated, Some(evidence));
+        let share = stalls.longest_ns as f64 / record.window_ns.max(1) as f64;
+        judge.against(Reason::GeneratorSaturated, Found::if_any(pauses::figures(share, record), evidence));
     } else {
         let part = judge.part.word();
         let evidence = format!(
             "the {part} delivered nothing to a subscriber for {length}, from {from} into the window, while all agents \
              ran{times}"
         );
-        judge.note(judge.part, Some(evidence));
+        judge.note(judge.part, [evidence]);
     }
 }
 
@@ -191,101 +203,70 @@ pub fn failed(error: &str) -> Verdict {
 }
 
 /// Connections that went while the run was on.
-fn disconnected(record: &RunRecord) -> Option<String> {
+fn disconnected(record: &RunRecord) -> Option<Found> {
     let connections = record.connections.as_ref()?;
     let first = record.remarks.iter().find(|remark| remark.contains("lost its connection"));
     (connections.lost > 0).then(|| {
         let which = first.map_or(String::new(), |first| format!(": {first}"));
-        match cuts::only(record) {
+        Found::all(match cuts::only(record) {
             true => format!("{} connections were lost, of {} clients{which}", connections.lost, connections.opened),
             false => format!("the server ended {} of {} connections{which}", connections.lost, connections.opened),
-        }
+        })
     })
 }
 
-fn limited(record: &RunRecord) -> Option<String> {
+fn limited(record: &RunRecord) -> Option<Found> {
     let deployment = record.deployment.as_ref()?;
     (deployment.oom_kills > 0).then(|| {
         let limit =
             deployment.applied.memory_bytes.map_or(String::new(), |bytes| format!(" (limit: {})", format_size(bytes)));
-        format!("the kernel killed {} of the server's processes for want of memory{limit}", deployment.oom_kills)
+        let kills = deployment.oom_kills;
+        Found::all(format!("the kernel killed {kills} of the server's processes for want of memory{limit}"))
     })
 }
 
-fn saturated(record: &RunRecord) -> Option<String> {
+/// Messages that the generator sent late by its own doing. What they were late
+/// is not in the headline; but they go out together, and wait for each other in
+/// the system.
+fn late(record: &RunRecord) -> Option<Found> {
     let own = record.own_lag_ns.as_ref()?;
     let bound = record.workload.max_send_lag_ns;
-    (own.p99 > bound).then(|| {
-        format!(
-            "the generator sent 1 % of its messages more than {} late by its own doing (bound: {}, worst: {})",
-            words(own.p99),
-            words(bound),
-            words(own.max)
-        )
-    })
+    let mut figures = Vec::new();
+    figures.extend((own.p99 > bound).then_some(FigureGroup::LatencyP99));
+    figures.extend((own.p50 as f64 > OWN_LAG_P50 * bound as f64).then_some(FigureGroup::LatencyP50));
+    let evidence = format!(
+        "the generator sent half of its messages more than {} and 1 % more than {} late by its own doing (bound: {}, worst: {})",
+        words(own.p50),
+        words(own.p99),
+        words(bound),
+        words(own.max)
+    );
+    Found::if_any(figures, evidence)
 }
 
-fn missed(record: &RunRecord) -> Option<String> {
-    let counts = &record.counts;
-    ((counts.sent as f64) < OFFERED * counts.offered as f64)
-        .then(|| format!("{} of {} messages that were due could be sent", counts.sent, counts.offered))
+/// Publishers that took the processors from what is measured, by watching the
+/// clock on them.
+fn awake(record: &RunRecord) -> Option<Found> {
+    let cores = f64::from(record.machine.cores.max(1));
+    let spent = record.pacing?.spent_cores;
+    let evidence = format!("publishers kept {spent:.2} of {cores} processors awake, waiting for due times");
+    Found::if_any(touched(AWAKE, spent / cores), evidence)
 }
 
-fn backlog(record: &RunRecord, unlimited: bool) -> Option<String> {
-    let counts = &record.counts;
-    let copies = if counts.sent > 0 { counts.expected as f64 / counts.sent as f64 } else { 0.0 };
-    let sent: u64 = record.series.sent.iter().sum();
-    let arrived: u64 = record.series.delivered.iter().sum();
-    let owed = sent as f64 * copies - arrived as f64 - counts.lost as f64;
-    (!unlimited && sent > 100 && owed > BACKLOG * sent as f64 * copies)
-        .then(|| format!("a backlog grew: {arrived} arrivals in the window for {sent} messages sent in it"))
-}
-
-fn trending(record: &RunRecord, unlimited: bool) -> Option<String> {
-    let (what, values): (&str, Vec<f64>) = if unlimited || record.latency_ns.is_none() {
-        ("messages delivered a second", record.series.delivered.iter().map(|count| *count as f64).collect())
-    } else {
-        ("the median latency", record.series.latency_p50_ns.iter().filter(|ns| **ns > 0).map(|ns| *ns as f64).collect())
-    };
-    let found = trend(&values)?;
-    let change = found.relative_change?;
-    (found.p < TREND_P && change.abs() > TREND_CHANGE).then(|| {
-        let direction = if change > 0.0 { "rose" } else { "fell" };
-        let by = match change.abs() {
-            share if share < 1.0 => format!("{:.0} %", share * 100.0),
-            times => format!("{times:.1} times its median"),
-        };
-        format!("{what} {direction} by {by} over the window (Mann-Kendall p = {:.4})", found.p)
-    })
-}
-
-fn too_few(record: &RunRecord, unlimited: bool) -> Option<String> {
-    let samples = record.latency_ns.as_ref().map_or(0, |latency| latency.count);
-    if unlimited && record.workload.pattern != Pattern::RequestReply {
-        return (record.counts.delivered == 0).then(|| "nothing was delivered".into());
-    }
-    (samples < P99_SAMPLES)
-        .then(|| format!("{samples} latencies were measured; the 99th percentile needs {P99_SAMPLES}: measure longer"))
-}
-
-fn noisy(record: &RunRecord) -> Option<String> {
-    let machine = record.machine;
-    if machine.late_ns > LATE_NS.max((LATE * record.window_ns as f64) as Ns) {
-        return Some(format!(
-            "the coordinator looked at machine and server {} late at an edge of the window of {}: what they did in it \
-             is not known",
-            words(machine.late_ns),
-            words(record.window_ns)
-        ));
-    }
-    disturbed(&machine)
-}
-
-/// What others did on the machine, where that spoils a measurement.
-pub fn disturbed(machine: &MachineLoad) -> Option<String> {
-    if machine.steal > STEAL {
-        return Some(format!("the hypervisor took {:.1} % of the processor time", machine.steal * 100.0));
-    }
-    (machine.foreign_cores > FOREIGN * f64::from(machine.cores.max(1)))
-        .then(|| format!("other processes kept {:.2} of {} processors busy", machine.foreign_cores, machine.cores))
+/// Messages that may have waited for the receiving loop, which was busy with
+/// others, for so long that it makes a part of what is quoted.
+fn received_late(record: &RunRecord) -> Option<Found> {
+    let (lag, latency) = (record.receive_lag_ns.as_ref()?, record.latency_ns.as_ref()?);
+    let part = |pick: fn(&Summary) -> Ns| pick(lag) as f64 > RECEIVE * pick(latency) as f64;
+    let mut figures = Vec::new();
+    figures.extend(part(|summary| summary.p50).then_some(FigureGroup::LatencyP50));
+    figures.extend(part(|summary| summary.p99).then_some(FigureGroup::LatencyP99));
+    let evidence = format!(
+        "of a latency of {} at the median and {} at p99, messages may have waited {} and {} for the subscriber's own loop",
+        words(latency.p50),
+        words(latency.p99),
+        words(lag.p50),
+        words(lag.p99)
+    );
+    Found::if_any(figures, evidence)
 }

@@ -1,7 +1,7 @@
 //! `pubmark keep` and `pubmark launch`: what stands between a coordinator and
-//! a server. Nobody types them.
+//! a server; `pubmark awake`: what keeps processors awake. Nobody types them.
 
-use crate::args::LaunchArgs;
+use crate::args::{AwakeArgs, LaunchArgs};
 use crate::failure::{Code, Failure};
 use pubmark_study::server::keeper::{self, Launch};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -26,4 +26,10 @@ pub fn keep() -> Result<Code, Failure> {
 pub fn launch(args: LaunchArgs) -> Result<Code, Failure> {
     let launch = Launch { parent: args.parent, groups: args.group, cpus: args.cpu, command: args.command };
     Err(Failure::run(keeper::launch(&launch)))
+}
+
+/// Keeps every processor awake until its input ends.
+pub fn awake(args: &AwakeArgs) -> Result<Code, Failure> {
+    pubmark_study::awake::stay(args.parent).map_err(Failure::run)?;
+    Ok(Code::Done)
 }

@@ -159,7 +159,10 @@ fn rabbitmq_keeps_its_promises_over_both_protocols() {
         assert_eq!(records.len(), 2 * (names.len() + 1));
         for record in &records {
             assert_eq!(record["deployment"]["kind"], "external");
-            assert!(record["server"].is_null(), "nothing was seen of it");
+            assert_eq!(record["deployment"]["attached"], "seen");
+            assert!(record["server"]["cpu_s"].as_f64().unwrap() > 0.0, "it is found by the socket on which it listens");
+            let name = record["deployment"]["processes"][0]["name"].as_str().unwrap();
+            assert!(name.contains("beam"), "{name}");
         }
     };
     patterns_of("mqtt", &["fan-out", "fan-in", "tree"], &mqtt);

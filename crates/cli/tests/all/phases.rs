@@ -45,7 +45,7 @@ fn what_a_broker_and_its_clients_use_by_time_adds_up_to_what_they_used() {
 }
 
 #[test]
-fn a_library_has_no_server_and_a_server_elsewhere_is_not_looked_at() {
+fn a_library_has_no_server_and_one_that_was_there_already_is_found_by_its_socket() {
     let place = Place::new();
     let record = place.bench(&["kernel", "--transport", "tcp"]).record;
     assert!(record["usage_series"]["server"].is_null(), "{record}");
@@ -53,8 +53,11 @@ fn a_library_has_no_server_and_a_server_elsewhere_is_not_looked_at() {
     let server = place.serve_system("mosquitto", Vec::new());
     let attached = Place::new();
     let record = attached.bench(&[server.endpoint()]).record;
-    assert_eq!(record["deployment"]["kind"], "external");
-    assert!(record["usage_series"]["server"].is_null() && record["usage_series"]["generator"].is_object());
+    assert_eq!(
+        (&record["deployment"]["kind"], &record["deployment"]["attached"]),
+        (&"external".into(), &"seen".into())
+    );
+    assert!(record["usage_series"]["server"].is_object() && record["usage_series"]["generator"].is_object());
 }
 
 #[test]

@@ -173,6 +173,7 @@ fn sockets(load: Load, prepare: &Prepare) -> Result<Opened, String> {
         opened.jobs.push(Job::Player(Box::new(Player { client: client.clone(), socket, counter, cpus, spin_cores })));
     }
     opened.driver = Some(driver);
+    opened.applied.insert("receive".into(), prepare.workload.receive.word().into());
     Ok(opened)
 }
 
@@ -234,6 +235,7 @@ fn sessions(play: Play, prepare: &Prepare) -> Result<Opened, String> {
     }
     let mut applied = Map::new();
     applied.insert("shards".into(), jobs.len().into());
+    applied.insert("receive".into(), prepare.workload.receive.word().into());
     applied.insert("connected_to".into(), dial.to.to_string().into());
     if !dial.sources.is_empty() {
         let sources: Vec<String> = dial.sources.iter().map(IpAddr::to_string).collect();

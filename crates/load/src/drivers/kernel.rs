@@ -107,6 +107,7 @@ impl Driver for Kernel {
             wires: Vec::new(),
             competing: spec.pattern == Pattern::Pipeline,
             answering: spec.role == Role::Replier,
+            spin: spec.spin,
             last: 0,
             orderly: spec.transport != Transport::Udp,
             applied: applied(spec),
@@ -222,6 +223,8 @@ struct KernelSocket {
     wires: Vec<Box<dyn Wire>>,
     competing: bool,
     answering: bool,
+    /// Whether it does not sleep while nothing has come.
+    spin: bool,
     last: usize,
     orderly: bool,
     applied: Map<String, Value>,
@@ -291,7 +294,7 @@ impl Socket for KernelSocket {
         }
         if self.wires.len() == 1 {
             self.last = 0;
-            let taken = self.wires[0].take(true).map_err(failed)?;
+            let taken = self.wires[0].take(!self.spin).map_err(failed)?;
             return Ok(taken.then(|| self.wires[0].message()));
         }
         for round in 0..2 {
@@ -300,6 +303,9 @@ impl Socket for KernelSocket {
                 if self.wires[self.last].take(false).map_err(failed)? {
                     return Ok(Some(self.wires[self.last].message()));
                 }
+            }
+            if self.spin {
+                break;
             }
             if round == 0 {
                 self.wait_for_any();

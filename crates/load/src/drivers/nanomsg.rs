@@ -209,7 +209,7 @@ impl NanomsgSocket {
             (SNDBUF, bytes),
             (RCVBUF, bytes),
             (SNDTIMEO, WAIT_MS),
-            (RCVTIMEO, WAIT_MS),
+            (RCVTIMEO, spec.receive_ms()),
             (RECONNECT_IVL, RECONNECT_MS),
             (RCVMAXSIZE, -1),
         ] {

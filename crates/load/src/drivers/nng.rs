@@ -213,8 +213,9 @@ impl NngSocket {
 
     fn configure(&mut self, spec: &SocketSpec<'_>) -> Result<(), DriverError> {
         let send_ms = if self.kind == Kind::Rep { REPLY_MS } else { WAIT_MS };
+        let receive_ms = spec.receive_ms();
         for (option, value) in
-            [(SENDTIMEO, send_ms), (RECVTIMEO, WAIT_MS), (RECONNMINT, RECONNECT_MS), (RECONNMAXT, RECONNECT_MS)]
+            [(SENDTIMEO, send_ms), (RECVTIMEO, receive_ms), (RECONNMINT, RECONNECT_MS), (RECONNMAXT, RECONNECT_MS)]
         {
             self.set_ms(option, value)?;
         }

@@ -223,7 +223,7 @@ impl ZeroMqSocket {
             (RCVHWM, queue),
             (LINGER, linger),
             (SNDTIMEO, WAIT_MS),
-            (RCVTIMEO, if spec.spin { 0 } else { WAIT_MS }),
+            (RCVTIMEO, spec.receive_ms()),
             (RECONNECT_IVL, RECONNECT_MS),
         ] {
             self.set(option, value)?;

@@ -69,6 +69,31 @@ fn latency_counts_from_the_intended_time() {
 }
 
 #[test]
+fn three_instants_at_the_publisher_make_three_latencies() {
+    // A message that carries no instant at which its publisher was free keeps its own lag.
+    for (payload, headline) in [(64, 75_000), (32, 75_000), (24, 100_000)] {
+        let text = payload.to_string();
+        let mut subscriber = subscriber(&workload(&[("payload", &text), ("warmup", "1s"), ("duration", "1s")]));
+        for sequence in 0..100u32 {
+            let intended_ns = FROM + u64::from(sequence) * 1_000_000;
+            let (sent_ns, free_ns) = (Some(intended_ns + 40_000), Some(intended_ns + 15_000));
+            let mut message = pattern(payload);
+            assert!(Header { intended_ns, publisher: 0, sequence, sent_ns, free_ns }.write(&mut message));
+            subscriber.listened(intended_ns + 98_000);
+            subscriber.arrived(&message, intended_ns + 100_000);
+        }
+        let recorder = subscriber.recorder();
+        let found = recorder.latencies().map(|latency| latency.value_at(0.5));
+        for (found, expected) in found.into_iter().zip([headline, 100_000, 60_000]) {
+            assert!(found.abs_diff(expected) < 100, "{payload}: {found} {expected}");
+        }
+        assert_eq!((recorder.receive_lag().count(), recorder.receive_lag().max()), (100, 2_000));
+        let (first, second) = recorder.jitter();
+        assert_eq!((first, second), (0.0, 99));
+    }
+}
+
+#[test]
 fn a_clock_that_is_read_now_and_then_is_no_damage() {
     let workload = workload(&[("payload", "16"), ("rate", "max"), ("warmup", "1s"), ("duration", "5s")]);
     let mut subscriber = subscriber(&workload);

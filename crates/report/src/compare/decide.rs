@@ -18,7 +18,15 @@ const LABEL_CHARS: usize = 120;
 const WHY_CHARS: usize = 200;
 
 /// Percentiles that a run of few samples does not have.
-const MANY_SAMPLES: [Column; 4] = [Column::LatencyP99, Column::LatencyP999, Column::ServiceP99, Column::SendLagP99];
+const MANY_SAMPLES: [Column; 7] = [
+    Column::LatencyP99,
+    Column::LatencyP999,
+    Column::IntendedP99,
+    Column::ServiceP99,
+    Column::SendLagP99,
+    Column::OwnLagP99,
+    Column::ReceiveLagP99,
+];
 
 /// Compares all cells that both have, A being the baseline.
 pub fn compare(a: &Report, b: &Report) -> Comparison {
@@ -132,13 +140,13 @@ fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column]) -> CellChange {
 /// `None` where neither has the figure and nobody asks for it.
 fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool) -> Option<Change> {
     let (of_a, of_b) = (readings(a, column), readings(b, column));
-    let is_measured = a.status == Status::Valid && b.status == Status::Valid;
+    let is_measured = may_be_used(a, column) && may_be_used(b, column);
     let too_few = |cell: &CellResult| MANY_SAMPLES.contains(&column) && !readings(cell, Column::LatencyP50).is_empty();
     if of_a.is_empty() && of_b.is_empty() && !(is_asked && (!is_measured || too_few(a) || too_few(b))) {
         return None;
     }
     let problem = |cell: &CellResult, readings: &[Reading]| match readings.len() {
-        _ if cell.status != Status::Valid => Some(unusable(cell)),
+        _ if !may_be_used(cell, column) => Some(unusable(cell)),
         0 if too_few(cell) => Some("no run has enough samples for it".into()),
         0 => Some("no run has it".into()),
         1 => Some("one valid run, and nothing to tell its noise by".into()),
@@ -176,17 +184,22 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool)
     })
 }
 
-/// What the cell's valid runs say of the figure.
+/// What the runs that count for the figure say of it.
 fn readings(cell: &CellResult, column: Column) -> &[Reading] {
-    if cell.status == Status::Valid { cell.figures.each(column) } else { &[] }
+    cell.figures.each(column)
+}
+
+/// Whether the cell has runs that count for the figure.
+fn may_be_used(cell: &CellResult, column: Column) -> bool {
+    cell.figures.may_be_quoted(column)
 }
 
 /// Why a cell has no figure that may be used.
 fn unusable(cell: &CellResult) -> String {
     match cell.status {
         Status::Valid => String::new(),
-        Status::Invalid => {
-            let reasons: Vec<String> = cell.reasons.iter().map(|count| count.reason.to_string()).collect();
+        Status::Partly | Status::Invalid => {
+            let reasons: Vec<String> = cell.all_reasons().iter().map(|count| count.reason.to_string()).collect();
             format!("no valid run ({})", reasons.join(", "))
         }
         Status::Failed => format!("no run could be made ({})", clean(cell.error.as_deref().unwrap_or_default(), 80)),

@@ -19,6 +19,7 @@ const REASONS_MAX: usize = 3;
 pub(super) fn document(comparison: &Comparison, names: [&str; 2]) -> Document {
     let [a, b] = names.map(|name| clean(name, NAME_CHARS));
     Document {
+        answers: Vec::new(),
         title: format!("A: {a}"),
         question: format!("B: {b}"),
         constants: comparison.tally.to_string(),

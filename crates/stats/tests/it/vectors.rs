@@ -7,6 +7,7 @@ pub struct Vectors {
     pub normal: Normal,
     pub student: Student,
     pub holm: Vec<HolmCase>,
+    pub rankings: Vec<RankingCase>,
     pub changes: Vec<ChangeCase>,
     pub trends: Vec<TrendCase>,
     pub medians: Vec<MedianCase>,
@@ -26,6 +27,23 @@ pub struct Normal {
 pub struct Student {
     pub p: Vec<(f64, f64, f64)>,
     pub t: Vec<(f64, f64, f64)>,
+}
+
+#[derive(Deserialize)]
+pub struct RankingCase {
+    /// Points, systems, blocks.
+    pub table: Vec<Vec<Vec<f64>>>,
+    pub pairs: Vec<RankedPair>,
+}
+
+#[derive(Deserialize)]
+pub struct RankedPair {
+    pub point: usize,
+    pub a: usize,
+    pub b: usize,
+    pub interval: (f64, f64),
+    pub different: bool,
+    pub same: bool,
 }
 
 #[derive(Deserialize)]

@@ -21,7 +21,7 @@ import zlib
 import numpy as np
 import pymannkendall
 from hdrh.histogram import HdrHistogram
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 HOUR_NS = 3_600_000_000_000
 
@@ -64,6 +64,89 @@ def holm():
             running.append(min(1.0, (len(family) - place) * p))
             at[p] = max(running) if p not in at else at[p]
         out.append({"p": family, "adjusted": [at[p] for p in family]})
+    return out
+
+
+def groupings(systems):
+    """All ways to part systems into groups of equal ones."""
+    if not systems:
+        yield []
+        return
+    first, rest = systems[0], systems[1:]
+    for others in groupings(rest):
+        yield [[first], *others]
+        for place, group in enumerate(others):
+            yield [*others[:place], [first, *group], *others[place + 1:]]
+
+
+def equal_at_most(systems, refused):
+    """The most pairs that can be equal where so many are not, by trying all."""
+    pairs = systems * (systems - 1) // 2
+    counts = {sum(len(g) * (len(g) - 1) // 2 for g in groups) for groups in groupings(list(range(systems)))}
+    return max(count for count in counts if count <= pairs - refused)
+
+
+def ranked(table, alpha=0.05, bound=0.05, caution=0.1):
+    """The ranking of complete tables, points by systems by blocks, from its definition."""
+    logs = [np.log(np.array(point)) for point in table]
+    pairs, seen = [], []
+    for point, values in enumerate(logs):
+        systems = len(values)
+        for a, b in itertools.combinations(range(systems), 2):
+            difference = values[a] - values[b]
+            n = len(difference)
+            pairs.append({"point": point, "a": a, "b": b, "mean": difference.mean(), "variance": difference.var(ddof=1), "n": n})
+            seen.append((difference.var(ddof=1), n - 1, 2 / systems))
+    observed, degrees, weights = map(np.array, zip(*seen))
+
+    def profile(prior):
+        loss = lambda log: -np.sum(weights * (stats.f.logpdf(observed / np.exp(log), degrees, prior) - log))
+        start = np.log(np.mean(observed))
+        found = optimize.minimize_scalar(loss, bounds=(start - 12, start + 3), method="bounded", options={"xatol": 1e-11})
+        return -found.fun, float(np.exp(found.x))
+
+    grid = [128 * 2 ** (-k / 2) for k in range(19)]
+    likelihoods, variances = zip(*map(profile, grid))
+    best = int(np.argmax(likelihoods))
+    far = stats.t.isf(caution, float(np.sum(weights)) - 1)
+    allowed = best
+    while allowed + 1 < len(grid) and 2 * (likelihoods[best] - likelihoods[allowed + 1]) <= far**2:
+        allowed += 1
+    prior = grid[allowed] if allowed + 1 < len(grid) else 0.0
+    total = float(np.sum(weights * degrees))
+    for pair in pairs:
+        own = pair["n"] - 1
+        variance = (prior * variances[min(best, grid.index(2.0))] + own * pair["variance"]) / (prior + own)
+        others = prior / (prior + own) * (total - own) / total
+        df = min(prior + own, 1 / ((1 - others) ** 2 / own + others**2 / (total - own)))
+        error = np.sqrt(variance / pair["n"])
+        half = stats.t.isf(0.025, df) * error
+        pair["interval"] = [float(np.exp(pair["mean"] - half)), float(np.exp(pair["mean"] + half))]
+        pair["p"] = float(2 * stats.t.sf(abs(pair["mean"]) / error, df))
+        pair["p_same"] = float(stats.t.sf((np.log1p(bound) - abs(pair["mean"])) / error, df))
+        pair["different"] = pair["same"] = False
+    refused = [0] * len(table)
+    for pair in sorted(pairs, key=lambda pair: pair["p"]):
+        if pair["p"] > 0.8 * alpha / sum(equal_at_most(len(table[k]), refused[k]) for k in range(len(table))):
+            break
+        pair["different"] = True
+        refused[pair["point"]] += 1
+    for place, pair in enumerate(sorted(pairs, key=lambda pair: pair["p_same"])):
+        if pair["p_same"] > 0.2 * alpha / (len(pairs) - place):
+            break
+        pair["same"] = True
+    keys = ["point", "a", "b", "interval", "different", "same"]
+    return {"table": table, "pairs": [{key: pair[key] for key in keys} for pair in pairs]}
+
+
+def rankings():
+    rng = np.random.default_rng(20260303)
+    out = []
+    for points, systems, blocks, noise in [(3, 3, 3, 0.02), (8, 2, 4, 0.05), (2, 5, 5, 0.01), (1, 3, 10, 0.015), (12, 2, 2, 0.01)]:
+        typical = 100 * np.exp(0.1 * rng.integers(0, 3, (points, systems, 1)))
+        drift = np.exp(rng.normal(0, 0.2, (points, 1, blocks)))
+        own = np.exp(noise * rng.standard_t(6, (points, systems, blocks)))
+        out.append(ranked((typical * drift * own).round(6).tolist()))
     return out
 
 
@@ -334,6 +417,7 @@ VECTORS = {
     "normal": normal(),
     "student": student(),
     "holm": holm(),
+    "rankings": rankings(),
     "changes": changes(),
     "trends": trends(),
     "medians": medians(),

@@ -2,10 +2,12 @@ use super::*;
 use crate::registry;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::{Act, Script, Target};
-use pubmark_model::protocol::Stalls;
-use pubmark_model::record::{AgentShare, ConnectionFigures, FaultEvent};
+use pubmark_model::protocol::{Role, Stalls};
+use pubmark_model::record::{AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, MachineLoad};
 use pubmark_model::study::{Reading, Study};
 use pubmark_stats::Histogram;
+
+use FigureGroup::{Cost, Counts, LatencyP50, LatencyP99, Rates};
 
 /// A faultless record of a broker at QoS 1, changed by `change`; what is found.
 fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdict {
@@ -22,14 +24,22 @@ fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdict {
     record.connections = Some(ConnectionFigures { opened: 2, ..ConnectionFigures::default() });
     let counts = &mut record.counts;
     (counts.offered, counts.sent, counts.expected, counts.delivered) = (10_000, 10_000, 10_000, 10_000);
-    let agent = |name: &str| AgentShare { name: name.into(), ..AgentShare::default() };
-    record.agents = vec![agent("subscribers"), agent("publishers-2")];
+    record.window_ns = 10 * SECOND;
+    // Names say nothing: the roles do.
+    let agent =
+        |name: &str, role| AgentShare { name: name.into(), roles: vec![role], loops: 1, ..AgentShare::default() };
+    record.agents = vec![agent("hears", Role::Subscriber), agent("sends-2", Role::Publisher)];
     change(&mut record);
     judge(&record, registry::find("mosquitto").unwrap(), 0, None)
 }
 
 fn reasons(verdict: &Verdict) -> Vec<Reason> {
     verdict.reasons.iter().map(|finding| finding.reason).collect()
+}
+
+/// Reasons with the figures that they touch.
+fn found(verdict: &Verdict) -> Vec<(Reason, Vec<FigureGroup>)> {
+    verdict.reasons.iter().map(|finding| (finding.reason, finding.figures.clone())).collect()
 }
 
 const SILENCE: Stalls = Stalls { count: 3, longest_ns: SECOND, longest_at_ns: 5 * SECOND };
@@ -61,7 +71,7 @@ fn a_silence_is_the_generators_where_an_agent_did_not_run() {
     assert_eq!(reasons(&verdict), [Reason::GeneratorSaturated]);
     assert_eq!(
         verdict.reasons[0].evidence,
-        "the agent `subscribers` did not run for 1.000 s, from 5.000 s into the window: it was stopped, or the machine was"
+        "the agent `hears` did not run for 1.000 s, from 5.000 s into the window: it was stopped, or the machine was"
     );
     assert_eq!(verdict.notes.iter().map(|note| note.part).collect::<Vec<_>>(), [Part::Generator]);
     // A publisher that was late by itself for most of the silence.
@@ -80,7 +90,7 @@ fn an_agent_that_the_script_stopped_is_named_with_what_it_says_or_without() {
         record.fault_log = vec![FaultEvent { what: Act::Stop, who: Target::Publishers, at_ns, until_ns, note: None }];
     };
     let fault = "stop publishers at 2s for 1s";
-    let says = "the agent `publishers-2` did not run for 1.000 s, from 2.000 s into the window: the script stopped it";
+    let says = "the agent `sends-2` did not run for 1.000 s, from 2.000 s into the window: the script stopped it";
     let verdict = judged(fault, stop);
     assert_eq!((reasons(&verdict), verdict.reasons[0].evidence.as_str()), (vec![Reason::GeneratorSaturated], says));
     let own = Stalls { count: 1, longest_ns: SECOND + MILLISECOND, longest_at_ns: 2 * SECOND - MILLISECOND };
@@ -99,15 +109,10 @@ fn an_agent_that_the_script_stopped_is_named_with_what_it_says_or_without() {
 
 #[test]
 fn what_the_coordinator_looked_at_too_late_is_not_known() {
-    let late = |late_ns: Ns| {
-        judged("none", |record| {
-            record.window_ns = 10 * SECOND;
-            record.machine.late_ns = late_ns;
-        })
-    };
+    let late = |late_ns: Ns| judged("none", |record| record.machine.late_ns = late_ns);
     assert!(late(SECOND).valid);
     let verdict = late(SECOND + 1);
-    assert_eq!(reasons(&verdict), [Reason::NoisyMachine]);
+    assert_eq!(found(&verdict), [(Reason::NoisyMachine, vec![Cost])]);
     let says = "1.000 s late at an edge of the window of 10.000 s";
     assert!(verdict.reasons[0].evidence.contains(says), "{:?}", verdict.reasons);
 }
@@ -178,4 +183,214 @@ fn what_a_cut_link_brings_about_is_the_links() {
     let verdict = judged("cut link at 1s for 1s, kill server at 3s for 1s", |record| cut(record, SECOND));
     let lost = verdict.notes.iter().find(|note| note.evidence.contains("never arrived")).unwrap();
     assert_eq!(lost.part, Part::Server);
+}
+
+/// A histogram of so many values, one in a hundred of them another.
+fn lag(usual: Ns, one_in_a_hundred: Ns) -> Option<Summary> {
+    let mut histogram = Histogram::latency();
+    histogram.record_n(usual, 9_850);
+    histogram.record_n(one_in_a_hundred, 150);
+    histogram.summary()
+}
+
+#[test]
+fn a_reason_names_the_figures_that_it_touches_and_no_others() {
+    type Change = fn(&mut RunRecord);
+    let steal =
+        |record: &mut RunRecord, steal| record.machine = MachineLoad { steal, cores: 2, ..MachineLoad::default() };
+    let cases: [(&str, Change, Reason, &[FigureGroup]); 13] = [
+        ("damage", |record| record.counts.corrupted = 1, Reason::Corrupted, &[Counts]),
+        ("a loss", |record| record.counts.lost = 1, Reason::MessagesLost, &[Counts]),
+        ("losses", |record| record.counts.lost = 100, Reason::MessagesLost, &[Counts, LatencyP99]),
+        ("many losses", |record| record.counts.lost = 1_000, Reason::MessagesLost, &[Counts, LatencyP50, LatencyP99]),
+        ("order", |record| record.counts.reordered = 9_000, Reason::Reordered, &[Counts]),
+        ("late edges", |record| record.machine.late_ns = 2 * SECOND, Reason::NoisyMachine, &[Cost]),
+        (
+            "unsent",
+            |record| (record.counts.sent, record.counts.not_sent) = (9_900, 100),
+            Reason::OfferedRateMissed,
+            &[Counts, Rates, LatencyP99],
+        ),
+        ("900 samples", |record| record.latency_ns.as_mut().unwrap().count = 900, Reason::TooFewSamples, &[LatencyP99]),
+        (
+            "90 samples",
+            |record| record.latency_ns.as_mut().unwrap().count = 90,
+            Reason::TooFewSamples,
+            &[LatencyP50, LatencyP99],
+        ),
+        (
+            "a late hundredth",
+            |record| record.own_lag_ns = lag(10, 2 * MILLISECOND),
+            Reason::GeneratorSaturated,
+            &[LatencyP99],
+        ),
+        (
+            "a slow receiver",
+            |record| record.receive_lag_ns = lag(60_000, 60_000),
+            Reason::GeneratorSaturated,
+            FigureGroup::LATENCY,
+        ),
+        (
+            "a receiver that is slow at times",
+            |record| record.receive_lag_ns = lag(100, 60_000),
+            Reason::GeneratorSaturated,
+            &[LatencyP99],
+        ),
+        (
+            "a little pause",
+            |record| record.agents[0].pauses = Stalls { count: 1, longest_ns: 200 * MILLISECOND, longest_at_ns: 0 },
+            Reason::GeneratorSaturated,
+            &[LatencyP99],
+        ),
+    ];
+    for (what, change, reason, figures) in cases {
+        let verdict = judged("none", change);
+        assert_eq!(found(&verdict), [(reason, figures.to_vec())], "{what}: {:?}", verdict.reasons);
+        assert!(!verdict.valid, "{what}");
+        let left: Vec<FigureGroup> = FigureGroup::ALL.iter().copied().filter(|group| verdict.allows(*group)).collect();
+        assert_eq!(left.len() + figures.len(), FigureGroup::ALL.len(), "{what}");
+    }
+}
+
+#[test]
+fn what_others_took_begins_with_the_tail_and_ends_with_all_but_the_counts() {
+    let taken = |rate: Rate, steal: f64, foreign_cores: f64| {
+        let verdict = judged("none", |record| {
+            record.workload.rate = rate;
+            record.machine = MachineLoad { steal, foreign_cores, cores: 2, ..MachineLoad::default() };
+        });
+        verdict.reasons.into_iter().flat_map(|finding| finding.figures).collect::<Vec<_>>()
+    };
+    let usual = Rate::PerKilosecond(1_000_000);
+    for (rate, all) in
+        [(usual, vec![LatencyP50, LatencyP99, Cost]), (Rate::Max, vec![Rates, LatencyP50, LatencyP99, Cost])]
+    {
+        let mut before = Vec::new();
+        for (steal, foreign) in [(0.005, 0.05), (0.015, 0.0), (0.03, 0.0), (0.2, 0.0)] {
+            let figures = taken(rate, steal, foreign);
+            assert!(before.iter().all(|figure| figures.contains(figure)), "{steal}: {figures:?} after {before:?}");
+            before = figures;
+        }
+        assert_eq!(before, all);
+    }
+    assert_eq!(taken(usual, 0.008, 0.1), []);
+    assert_eq!(taken(usual, 0.015, 0.0), [LatencyP99], "a little steal is in the tail alone");
+    assert_eq!(taken(usual, 0.0, 0.5), [LatencyP99], "half of one of two processors: the other one is free");
+    assert_eq!(taken(usual, 0.0, 1.0), [LatencyP50, LatencyP99, Cost]);
+    assert_eq!(taken(Rate::Max, 0.0, 0.18), [], "the kernel's own work between processes");
+}
+
+/// A run at a constant rate of 1,000/s for 10 s, in 20 slices: what was sent and
+/// what arrived in each, in hundredths of the rate, and the median latency, ms.
+fn flow(slices: impl Fn(usize) -> (u64, u64, u64)) -> Verdict {
+    judged("none", |record| {
+        let series = &mut record.series;
+        series.slice_ns = SECOND / 2;
+        for slice in 0..20 {
+            let (sent, delivered, ms) = slices(slice);
+            series.sent.push(5 * sent);
+            series.delivered.push(5 * delivered);
+            series.latency_p50_ns.push(ms * MILLISECOND);
+        }
+        let mut sorted: Vec<u64> = series.latency_p50_ns.iter().copied().filter(|ns| *ns > 0).collect();
+        sorted.sort_unstable();
+        record.latency_ns.as_mut().unwrap().p50 = sorted[sorted.len() / 2];
+    })
+}
+
+#[test]
+fn a_pipe_that_is_longer_than_the_warm_up_is_no_backlog() {
+    // The default warm-up is 1 s, the latency 2 s: nothing comes in the first two slices.
+    let verdict = flow(|slice| if slice < 2 { (100, 0, 0) } else { (100, 100, 2_000) });
+    assert_eq!(found(&verdict), [(Reason::NotSteady, vec![Rates, Cost])]);
+    let says = "the warm-up of 1.000 s is shorter than the latency, 2.000 s at the median";
+    assert!(verdict.reasons[0].evidence.starts_with(says), "{:?}", verdict.reasons);
+    // A queue that grows has a latency that grows.
+    let verdict = flow(|slice| (100, 80, 2_000 + 100 * slice as u64));
+    assert_eq!(found(&verdict), [(Reason::NotSteady, vec![Rates, LatencyP50, LatencyP99, Cost])]);
+    assert!(verdict.reasons[0].evidence.starts_with("a backlog grew"), "{:?}", verdict.reasons);
+}
+
+#[test]
+fn a_backlog_that_is_worked_off_in_the_window_is_seen() {
+    // Two hundredths more arrive than were sent, in the first slices.
+    let verdict = flow(|slice| if slice < 4 { (100, 110, 168) } else { (100, 100, 1) });
+    assert_eq!(found(&verdict), [(Reason::NotSteady, vec![Rates, LatencyP99])], "most slices are as they should be");
+    let says = "a backlog from before the window was worked off in it: 10200 arrivals for 10000 messages sent";
+    assert_eq!(verdict.reasons[0].evidence, says);
+    // What is in flight at the edges is no backlog.
+    let verdict = flow(|slice| if slice == 0 { (100, 110, 1) } else { (100, 100, 1) });
+    assert!(verdict.valid, "{:?}", verdict.reasons);
+}
+
+#[test]
+fn a_backlog_that_rose_and_fell_is_seen_unless_it_was_a_standstill() {
+    let risen = |slice| match slice {
+        8..10 => (100, 30, 50),
+        10..12 => (100, 170, 400),
+        _ => (100, 100, 1),
+    };
+    let verdict = flow(risen);
+    assert_eq!(found(&verdict), [(Reason::NotSteady, vec![LatencyP99])]);
+    let says = "a backlog rose and fell: 5.000 s into the window subscribers were behind by 700 messages, 700.000 ms of traffic";
+    assert_eq!(verdict.reasons[0].evidence, says);
+    let long = |slice| match slice {
+        4..10 => (100, 60, 50),
+        10..16 => (100, 140, 400),
+        _ => (100, 100, 1),
+    };
+    assert_eq!(
+        found(&flow(long)),
+        [(Reason::NotSteady, vec![LatencyP50, LatencyP99])],
+        "more than half of it is behind"
+    );
+    let silent = judged("none", |record| {
+        record.series.slice_ns = SECOND / 2;
+        record.series.sent = vec![500; 20];
+        record.series.delivered = vec![500, 500, 0, 0, 1_500, 500, 500, 500, 500, 500];
+        record.series.delivered.resize(20, 500);
+        record.stalls = Stalls { count: 1, longest_ns: SECOND, longest_at_ns: SECOND };
+    });
+    assert!(silent.valid, "{:?}", silent.reasons);
+}
+
+#[test]
+fn a_loop_at_its_limit_is_a_reason_at_a_rate_and_a_lower_bound_at_max() {
+    let busy = |record: &mut RunRecord| record.agents[0].usage.cpu_cores = 0.99;
+    let verdict = judged("none", busy);
+    assert_eq!(found(&verdict), [(Reason::GeneratorSaturated, FigureGroup::LATENCY.to_vec())]);
+    let unlimited = |record: &mut RunRecord| {
+        busy(record);
+        (record.workload.rate, record.latency_ns) = (Rate::Max, None);
+        assert!(lower_bound(record));
+    };
+    let verdict = judged("none", unlimited);
+    assert!(verdict.valid, "{:?}", verdict.reasons);
+    let says = "the agent `hears` computed for 99 % of the window in its event loop: the throughput is a lower bound";
+    assert!(
+        verdict.notes[0].part == Part::Generator && verdict.notes[0].evidence.starts_with(says),
+        "{:?}",
+        verdict.notes
+    );
+    judged("none", |record| {
+        unlimited(record);
+        record.agents[0].loops = 2;
+        assert!(!lower_bound(record), "another loop has time left");
+    });
+}
+
+#[test]
+fn a_server_that_cannot_be_told_from_others_is_no_noise() {
+    let attached = |attached| {
+        judged("none", |record| {
+            record.deployment = Some(Deployment { attached: Some(attached), ..Deployment::default() });
+            record.machine = MachineLoad { foreign_cores: 1.5, cores: 2, ..MachineLoad::default() };
+        })
+    };
+    let verdict = attached(Attached::Hidden);
+    assert!(verdict.valid && verdict.notes[0].part == Part::Server, "{verdict:?}");
+    assert!(verdict.notes[0].evidence.contains("both together kept 1.50 of 2 processors"), "{:?}", verdict.notes);
+    for known in [Attached::Seen, Attached::Elsewhere] {
+        assert_eq!(reasons(&attached(known)), [Reason::NoisyMachine], "{known:?}: then others were others");
+    }
 }

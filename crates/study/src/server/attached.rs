@@ -1,0 +1,83 @@
+//! The process of a server that was there already: found by its listening
+//! socket, so that what it uses is its own and not other processes'.
+
+use super::ports::{self, Listener};
+use super::processes;
+use super::sample::Watched;
+use pubmark_model::endpoint::Endpoint;
+use pubmark_model::record::Attached;
+use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+
+/// Programs that only pass bytes on, to a container or another machine: what
+/// they use is not what the server uses.
+const FORWARDERS: &[&str] =
+    &["docker-proxy", "rootlessport", "rootlesskit", "slirp4netns", "pasta", "ssh", "socat", "kubectl"];
+
+/// Where a server is, and its processes, where they can be seen.
+pub fn find(endpoint: &str) -> (Attached, Option<Watched>) {
+    let Ok(endpoint) = Endpoint::parse(endpoint) else { return (Attached::Elsewhere, None) };
+    if !here(&endpoint.host, endpoint.port) {
+        return (Attached::Elsewhere, None);
+    }
+    match ports::listener(&[], endpoint.port) {
+        Listener::Foreign(Some((pid, name))) if serves(pid, &name) => {
+            (Attached::Seen, Some(Watched { root: pid, ..Watched::default() }))
+        }
+        _ => (Attached::Hidden, None),
+    }
+}
+
+/// Whether all that is below this process is the server, and it is one.
+fn serves(pid: i32, name: &str) -> bool {
+    let own = std::process::id() as i32;
+    let passes_on = FORWARDERS.iter().any(|forwarder| name.starts_with(forwarder));
+    !passes_on && pid != own && !processes::descendants(pid).contains(&own)
+}
+
+/// Whether a host is this machine: an address of its own can be bound. Nothing
+/// is sent.
+fn here(host: &str, port: u16) -> bool {
+    let own = |address: IpAddr| address.is_loopback() || UdpSocket::bind((address, 0)).is_ok();
+    let addresses = (host, port).to_socket_addrs().into_iter().flatten();
+    addresses.map(|address| address.ip()).any(|address| !address.is_unspecified() && own(address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::net::TcpListener;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn another_machine_is_elsewhere_and_a_port_without_a_listener_is_hidden() {
+        // TEST-NET-1 (RFC 5737) is nobody's.
+        assert_eq!(find("mqtt://192.0.2.1:1883").0, Attached::Elsewhere);
+        assert_eq!(find("nonsense").0, Attached::Elsewhere);
+        let port = ports::free(1).unwrap()[0];
+        assert_eq!(find(&format!("mqtt://127.0.0.1:{port}")).0, Attached::Hidden);
+    }
+
+    #[test]
+    fn what_this_process_listens_on_is_no_server_apart_from_it() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let (where_it_is, watched) = find(&format!("nats://localhost:{port}"));
+        assert!(where_it_is == Attached::Hidden && watched.is_none());
+    }
+
+    #[test]
+    fn a_process_that_listens_is_found() {
+        let script = "import socket,sys\ns=socket.create_server((\"127.0.0.1\",0))\nprint(s.getsockname()[1],flush=True)\nsys.stdin.read()";
+        let child = Command::new("python3").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let Ok(mut child) = child else { return };
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (where_it_is, watched) = find(&format!("redis://127.0.0.1:{}", line.trim()));
+        let pid = child.id() as i32;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(where_it_is, Attached::Seen);
+        assert_eq!(watched.unwrap().root, pid);
+    }
+}
