@@ -391,6 +391,11 @@ pub enum PeerProtocol {
     Nats,
     /// RESP 2 and 3.
     Redis,
+    /// AMQP 0-9-1.
+    Amqp,
+    /// ZMTP 3.0 over TCP, between PUB and SUB of libzmq.
+    #[value(name = "zeromq")]
+    ZeroMq,
 }
 
 /// `pubmark calibrate`

@@ -19,7 +19,7 @@ pub fn place(publisher: u32, sequence: u32) -> f64 {
     (bits as f64 + 0.5) / (1u64 << 53) as f64
 }
 
-/// How long after its intended time a message is handed on.
+/// How long after it was sent a message is handed on.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Delay {

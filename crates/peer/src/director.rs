@@ -18,7 +18,8 @@ pub struct Message {
     pub payload: Box<[u8]>,
     /// Its publisher's quality of service.
     pub qos: u8,
-    /// Its intended time, where it is counted.
+    /// From when its latency counts, where it is counted: its intended time, and
+    /// its publisher's own lag.
     counted_ns: Option<Ns>,
 }
 
@@ -116,6 +117,8 @@ impl Director {
 
     fn data(&mut self, topic: &[u8], payload: &[u8], qos: u8, header: &Header, now: Ns) -> bool {
         let Header { intended_ns, publisher, sequence, .. } = *header;
+        let sent_ns = header.sent_ns.unwrap_or(intended_ns);
+        let from_ns = intended_ns.saturating_add(header.own_lag_ns().unwrap_or(0));
         if (publisher, sequence) == (0, 0) {
             self.origin_ns = Some(intended_ns);
         }
@@ -139,7 +142,7 @@ impl Director {
         }
         let line = self.lines.entry(publisher).or_default();
         let mut at_ns =
-            script.delay.as_ref().map_or(now, |delay| intended_ns.saturating_add(delay.of(publisher, sequence)));
+            script.delay.as_ref().map_or(now, |delay| sent_ns.saturating_add(delay.of(publisher, sequence)));
         if script.ordered {
             at_ns = at_ns.max(line.last_ns);
         }
@@ -152,8 +155,7 @@ impl Director {
         let twice = script.duplicate.meet(publisher, sequence);
         counts.duplicated += u64::from(twice) * one;
         let copies = 1 + u32::from(twice);
-        let message =
-            Rc::new(Message { topic: topic.into(), payload, qos, counted_ns: counted.then_some(intended_ns) });
+        let message = Rc::new(Message { topic: topic.into(), payload, qos, counted_ns: counted.then_some(from_ns) });
         if script.reorder.meet(publisher, sequence) && line.held.is_none() {
             line.held = Some(Held { at_ns, copies, message });
             return true;
@@ -221,10 +223,10 @@ impl Director {
         Some(origin + self.script.stalled_until(now.checked_sub(origin)?)?)
     }
 
-    /// A copy was written; `now` is the instant after.
-    pub fn written(&mut self, planned: &Planned, now: Ns) {
-        if let Some(intended_ns) = planned.message.counted_ns {
-            self.tally.written(planned.at_ns, intended_ns, now);
+    /// A copy was written, between these two instants.
+    pub fn written(&mut self, planned: &Planned, begun_ns: Ns, ended_ns: Ns) {
+        if let Some(from_ns) = planned.message.counted_ns {
+            self.tally.written(planned.at_ns, from_ns, begun_ns, ended_ns);
         }
     }
 }

@@ -123,7 +123,8 @@ pub struct Counted {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Script {
-    /// From a message's intended time until it is handed on; at once if none.
+    /// From when its publisher sent a message until it is handed on; from its
+    /// intended time where it carries no other. At once if none.
     pub delay: Option<Delay>,
     /// No message before the one that its publisher sent before it.
     pub ordered: bool,

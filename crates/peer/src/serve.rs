@@ -9,7 +9,7 @@ mod client;
 use crate::director::{Director, Planned};
 use crate::routes::{Listener, Routes};
 use crate::script::Script;
-use crate::speech::{Ask, Done, Mqtt, Nats, Resp, Speech};
+use crate::speech::{Amqp, Ask, Done, Mqtt, Nats, Resp, Speech, Zmtp};
 use crate::tally::Tally;
 use client::Client;
 use nix::time::{ClockId, clock_gettime};
@@ -49,6 +49,10 @@ pub enum Listen {
     Nats,
     /// RESP 2 and 3.
     Redis,
+    /// AMQP 0-9-1.
+    Amqp,
+    /// ZMTP 3.0 over TCP, between PUB and SUB of libzmq.
+    ZeroMq,
 }
 
 /// Why a peer could not go on.
@@ -87,6 +91,8 @@ pub fn serve(
         Listen::Mqtt => Server::<Mqtt>::new(port, script, stop)?.run(listening),
         Listen::Nats => Server::<Nats>::new(port, script, stop)?.run(listening),
         Listen::Redis => Server::<Resp>::new(port, script, stop)?.run(listening),
+        Listen::Amqp => Server::<Amqp>::new(port, script, stop)?.run(listening),
+        Listen::ZeroMq => Server::<Zmtp>::new(port, script, stop)?.run(listening),
     }
 }
 
@@ -235,10 +241,11 @@ impl<'a, S: Speech> Server<'a, S> {
                 let copies = self.release_one(&planned);
                 released.push((planned, copies));
             }
+            let begun = now();
             self.flush_all();
-            let written = now();
+            let ended = now();
             for (planned, copies) in released.drain(..) {
-                (0..copies).for_each(|_| self.director.written(&planned, written));
+                (0..copies).for_each(|_| self.director.written(&planned, begun, ended));
             }
         }
         self.released = released;
@@ -354,11 +361,22 @@ impl<'a, S: Speech> Server<'a, S> {
         let idle = events.is_empty() && self.again.is_empty();
         self.events = events;
         if let Some(due) = due.filter(|_| idle) {
-            while now().saturating_add(WATCH) > due && now() < due {
-                std::hint::spin_loop();
-            }
+            self.watch(due);
         }
         Ok(())
+    }
+
+    /// Watches the clock if something is due shortly, until it is.
+    fn watch(&mut self, due: Ns) {
+        let mut look = now();
+        if look >= due || look.saturating_add(WATCH) <= due {
+            return;
+        }
+        while look < due {
+            std::hint::spin_loop();
+            look = now();
+        }
+        self.director.tally.watch_error.record(look - due);
     }
 
     fn accept(&mut self) -> Result<(), ServeError> {

@@ -1,15 +1,19 @@
 //! The server's side of the protocols: bytes in, what is asked for and answers
 //! out, without a socket and without a clock.
 
+mod amqp;
 mod mqtt;
 mod nats;
 mod resp;
+mod zmtp;
 
 use crate::routes::Filter;
+pub use amqp::Amqp;
 pub use mqtt::Mqtt;
 pub use nats::Nats;
 use pubmark_wire::Malformed;
 pub use resp::Resp;
+pub use zmtp::Zmtp;
 
 /// What a client asks for.
 #[derive(Debug, PartialEq, Eq)]

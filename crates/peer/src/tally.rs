@@ -78,8 +78,17 @@ pub struct Tally {
     pub relayed: u64,
     /// When the write of each copy returned, less when it was due, ns.
     pub release_error: Histogram,
-    /// When the write of each copy returned, less the message's intended time, ns.
+    /// When the peer, awake and with its eye on the clock, saw that something
+    /// was due, less when it was due, ns: what the machine takes from a process
+    /// that runs. Of all messages, counted or not; those for which it was not
+    /// awake in time are left out.
+    pub watch_error: Histogram,
+    /// When the write of each copy returned, less the message's intended time
+    /// and what its publisher was late by its own doing, ns: the latency that
+    /// must be reported.
     pub latency: Histogram,
+    /// The same of when the write began: nobody can have had it before.
+    pub begun: Histogram,
 }
 
 impl Default for Tally {
@@ -89,28 +98,36 @@ impl Default for Tally {
             connections: Connections::default(),
             relayed: 0,
             release_error: Histogram::latency(),
+            watch_error: Histogram::latency(),
             latency: Histogram::latency(),
+            begun: Histogram::latency(),
         }
     }
 }
 
 impl Tally {
-    /// A copy was written: due, intended, and the instant after.
-    pub fn written(&mut self, due_ns: Ns, intended_ns: Ns, now: Ns) {
+    /// A copy was written: when it was due, from when its latency counts, and
+    /// between which instants.
+    pub fn written(&mut self, due_ns: Ns, from_ns: Ns, begun_ns: Ns, ended_ns: Ns) {
         self.counts.copies += 1;
-        self.release_error.record(now.saturating_sub(due_ns));
-        self.latency.record(now.saturating_sub(intended_ns));
+        self.release_error.record(ended_ns.saturating_sub(due_ns));
+        self.latency.record(ended_ns.saturating_sub(from_ns));
+        self.begun.record(begun_ns.saturating_sub(from_ns));
     }
 
-    /// As one line of JSON. The histogram is encoded as in a run's record.
+    /// As one line of JSON. Histograms are encoded as in a run's record.
     pub fn json(&self) -> String {
+        let encoded = |histogram: &Histogram| (!histogram.is_empty()).then(|| histogram.encode());
         let summary = serde_json::json!({
             "counts": self.counts,
             "connections": self.connections,
             "relayed": self.relayed,
             "release_error_ns": Summary::of(&self.release_error),
+            "watch_error_ns": Summary::of(&self.watch_error),
             "latency_ns": Summary::of(&self.latency),
-            "latency_histogram": (!self.latency.is_empty()).then(|| self.latency.encode()),
+            "watch_error_histogram": encoded(&self.watch_error),
+            "latency_histogram": encoded(&self.latency),
+            "begun_histogram": encoded(&self.begun),
         });
         summary.to_string()
     }

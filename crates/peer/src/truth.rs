@@ -14,6 +14,15 @@ pub struct Due {
     pub sequence: u32,
     /// When it is due, ns from the origin: the time of message 0 of publisher 0.
     pub at_ns: Ns,
+    /// How late its publisher sends it by its own doing, ns.
+    pub lag_ns: Ns,
+}
+
+impl Due {
+    /// When it is sent, ns from the origin.
+    fn sent_ns(&self) -> Ns {
+        self.at_ns + self.lag_ns
+    }
 }
 
 /// What a subscriber that hears all of it must find, copies counted once.
@@ -21,7 +30,8 @@ pub struct Due {
 pub struct Truth {
     /// Messages of the window.
     pub offered: u64,
-    /// Latencies from intended time of those that arrive, ascending, ns.
+    /// Latencies of those that arrive, without what their publishers were late,
+    /// ascending, ns.
     pub latencies_ns: Vec<Ns>,
     /// Never handed on, acknowledged or not.
     pub lost: u64,
@@ -50,11 +60,12 @@ impl Truth {
 pub fn truth(script: &Script, schedule: impl IntoIterator<Item = Due>, from_ns: Ns, to_ns: Ns) -> Truth {
     let mut truth = Truth::default();
     let mut last: BTreeMap<u32, Ns> = BTreeMap::new();
-    // What was held back: due, and its own release.
-    let mut held: BTreeMap<u32, (Ns, Ns)> = BTreeMap::new();
+    // What was held back, and its own release.
+    let mut held: BTreeMap<u32, (Due, Ns)> = BTreeMap::new();
     let inside = |at_ns: Ns| (from_ns..to_ns).contains(&at_ns);
-    let mut arrivals: Vec<(Ns, Ns)> = Vec::new();
-    for Due { publisher, sequence, at_ns } in schedule {
+    let mut arrivals: Vec<(Due, Ns)> = Vec::new();
+    for due in schedule {
+        let Due { publisher, sequence, at_ns, .. } = due;
         let one = u64::from(inside(at_ns));
         truth.offered += one;
         let swallowed = script.swallow.meet(publisher, sequence);
@@ -65,7 +76,7 @@ pub fn truth(script: &Script, schedule: impl IntoIterator<Item = Due>, from_ns: 
         }
         truth.duplicated += if script.duplicate.meet(publisher, sequence) { one } else { 0 };
         truth.corrupted += if script.corrupt.meets(publisher, sequence) { one } else { 0 };
-        let mut release = at_ns + script.delay.as_ref().map_or(0, |delay| delay.of(publisher, sequence));
+        let mut release = due.sent_ns() + script.delay.as_ref().map_or(0, |delay| delay.of(publisher, sequence));
         if script.ordered {
             release = release.max(last.get(&publisher).copied().unwrap_or_default());
         }
@@ -73,22 +84,22 @@ pub fn truth(script: &Script, schedule: impl IntoIterator<Item = Due>, from_ns: 
         let latest = last.entry(publisher).or_default();
         *latest = (*latest).max(release);
         if script.reorder.meet(publisher, sequence) && !held.contains_key(&publisher) {
-            held.insert(publisher, (at_ns, release));
+            held.insert(publisher, (due, release));
             continue;
         }
-        arrivals.push((at_ns, release));
-        if let Some((due, own)) = held.remove(&publisher) {
-            arrivals.push((due, own.max(release)));
+        arrivals.push((due, release));
+        if let Some((earlier, own)) = held.remove(&publisher) {
+            arrivals.push((earlier, own.max(release)));
         }
     }
     arrivals.extend(held.into_values());
-    let measured = arrivals.into_iter().filter(|(due, _)| inside(*due));
-    truth.latencies_ns = measured.map(|(due, release)| release - due).collect();
+    let measured = arrivals.into_iter().filter(|(due, _)| inside(due.at_ns));
+    truth.latencies_ns = measured.map(|(due, release)| release - due.sent_ns()).collect();
     truth.latencies_ns.sort_unstable();
     truth
 }
 
-/// Evenly spaced messages, as pubmark sends them by default: `publishers`
+/// Evenly spaced messages, as pubmark sends them by default, each in time: `publishers`
 /// share out one interval among them, `per_s` messages a second each.
 pub fn uniform(publishers: u32, per_s: u32, length_ns: Ns) -> impl Iterator<Item = Due> {
     let per_s = u64::from(per_s.max(1));
@@ -96,7 +107,7 @@ pub fn uniform(publishers: u32, per_s: u32, length_ns: Ns) -> impl Iterator<Item
     (0..publishers).flat_map(move |publisher| {
         let offset = 1_000_000_000 / per_s * u64::from(publisher) / u64::from(publishers);
         let due = move |sequence| offset + u64::from(sequence) * 1_000_000_000 / per_s;
-        (0..count).map(move |sequence| Due { publisher, sequence, at_ns: due(sequence) })
+        (0..count).map(move |sequence| Due { publisher, sequence, at_ns: due(sequence), lag_ns: 0 })
     })
 }
 

@@ -26,6 +26,8 @@ pub fn peer(args: &PeerArgs) -> Result<Code, Failure> {
         PeerProtocol::Mqtt => Listen::Mqtt,
         PeerProtocol::Nats => Listen::Nats,
         PeerProtocol::Redis => Listen::Redis,
+        PeerProtocol::Amqp => Listen::Amqp,
+        PeerProtocol::ZeroMq => Listen::ZeroMq,
     };
     let listening = |endpoint: &str| print(&serde_json::json!({"endpoint": endpoint}).to_string());
     let input = std::io::stdin();

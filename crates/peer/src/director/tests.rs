@@ -8,8 +8,13 @@ const SECOND: Ns = 1_000 * MS;
 const ORIGIN: Ns = 77 * SECOND;
 
 fn payload(publisher: u32, sequence: u32, intended_ns: Ns) -> Vec<u8> {
-    let mut payload = pattern(64);
-    let (sent_ns, free_ns) = (Some(intended_ns), Some(intended_ns));
+    sent(publisher, sequence, intended_ns, intended_ns, 64)
+}
+
+/// One that was sent later than it could have been.
+fn sent(publisher: u32, sequence: u32, intended_ns: Ns, sent_ns: Ns, bytes: usize) -> Vec<u8> {
+    let mut payload = pattern(bytes);
+    let (sent_ns, free_ns) = (Some(sent_ns), Some(intended_ns));
     assert!(Header { intended_ns, publisher, sequence, sent_ns, free_ns }.write(&mut payload));
     payload
 }
@@ -33,18 +38,19 @@ impl Play {
             let header = Header::read(&planned.message.payload).unwrap();
             let at = planned.at_ns.saturating_sub(ORIGIN);
             self.out.push((at, header.publisher, header.sequence, planned.message.payload.to_vec()));
-            self.director.written(&planned, planned.at_ns);
+            self.director.written(&planned, planned.at_ns, planned.at_ns);
         }
     }
 
-    /// Each message comes `late_ns` after its time, in the order of time.
+    /// Each message comes `late_ns` after it was sent, in the order of time.
     fn run(&mut self, schedule: impl IntoIterator<Item = Due>, late_ns: Ns) {
         let mut all: Vec<Due> = schedule.into_iter().collect();
-        all.sort_by_key(|due| (due.at_ns, due.publisher));
-        for due in all {
-            let intended = ORIGIN + due.at_ns;
-            self.release(intended + late_ns);
-            self.director.arrived(b"t", &payload(due.publisher, due.sequence, intended), 0, intended + late_ns);
+        all.sort_by_key(|due| (due.at_ns + due.lag_ns, due.publisher));
+        for Due { publisher, sequence, at_ns, lag_ns } in all {
+            let intended = ORIGIN + at_ns;
+            let (gone, now) = (intended + lag_ns, intended + lag_ns + late_ns);
+            self.release(now);
+            self.director.arrived(b"t", &sent(publisher, sequence, intended, gone, 64), 0, now);
         }
         self.release(Ns::MAX);
     }
@@ -68,13 +74,16 @@ fn the_truth_is_what_is_done() {
         "ordered = true\n[[stall]]\nfrom = \"300ms\"\nfor = \"200ms\"",
         "reorder = { every = 13 }\nlose = { every = 14 }\n[[stall]]\nfrom = \"300ms\"\nfor = \"200ms\"",
     ];
+    // Publishers are late by up to 1.2 ms.
+    let late = |due: Due| Due { lag_ns: Ns::from(due.sequence % 4) * 400_000, ..due };
+    let schedule = || uniform(3, 500, 700 * MS).map(late);
     for delay in delays {
         for fault in faults {
             let text = format!("delay = {delay}\ncount = {{ from = \"100ms\", for = \"500ms\" }}\n{fault}");
             let mut play = Play::new(&text);
-            play.run(uniform(3, 500, 700 * MS), 200_000);
+            play.run(schedule(), 200_000);
             let script = Script::parse(&text).unwrap();
-            let wanted = truth(&script, uniform(3, 500, 700 * MS), 100 * MS, 600 * MS);
+            let wanted = truth(&script, schedule(), 100 * MS, 600 * MS);
             let counts = play.director.tally.counts;
             assert_eq!(counts.messages, wanted.offered, "{text}");
             assert_eq!(counts.lost + counts.swallowed, wanted.lost, "{text}");
@@ -84,13 +93,34 @@ fn the_truth_is_what_is_done() {
             let mut seen = std::collections::BTreeSet::new();
             let mut latencies: Vec<Ns> = Vec::new();
             for (at, publisher, sequence, payload) in &play.out {
-                let due = Header::read(payload).unwrap().intended_ns - ORIGIN;
+                let header = Header::read(payload).unwrap();
+                let due = header.intended_ns - ORIGIN;
                 if (100 * MS..600 * MS).contains(&due) && seen.insert((*publisher, *sequence)) {
-                    latencies.push(at - due);
+                    latencies.push(at + ORIGIN - header.sent_ns.unwrap());
                 }
             }
             latencies.sort_unstable();
             assert_eq!(latencies, wanted.latencies_ns, "{text}");
+        }
+    }
+}
+
+/// A message of under 24 bytes does not tell when it was sent, and one of under
+/// 32 not when it could have been: then the lag is in the latency.
+#[test]
+fn a_delay_counts_from_the_sending_where_that_is_told() {
+    for (bytes, wanted, latency) in
+        [(64, ORIGIN + 13 * MS, 10 * MS), (24, ORIGIN + 13 * MS, 13 * MS), (16, ORIGIN + 10 * MS, 10 * MS)]
+    {
+        let mut director = Director::new(Script::parse("delay = { fixed = \"10ms\" }").unwrap());
+        director.arrived(b"t", &sent(0, 0, ORIGIN, ORIGIN + 3 * MS, bytes), 0, ORIGIN + 4 * MS);
+        assert_eq!(director.due_ns(), Some(wanted), "{bytes} bytes");
+        let planned = director.next(wanted).unwrap();
+        director.written(&planned, wanted + 5_000, wanted + 9_000);
+        let tally = &director.tally;
+        let found = [&tally.begun, &tally.latency, &tally.release_error].map(|histogram| histogram.max());
+        for (found, wanted) in found.into_iter().zip([latency + 5_000, latency + 9_000, 9_000]) {
+            assert!(found.abs_diff(wanted) <= wanted / 1_000, "{found} ns, not {wanted}");
         }
     }
 }

@@ -250,6 +250,11 @@ methods! {
         /// Whether no answer is wanted.
         no_wait: bool,
     }
+    /// Answers Cancel.
+    CancelOk(60, 31) {
+        /// The consumer's name.
+        consumer: Short<'a>,
+    }
     /// Publishes a message: header and body follow.
     Publish(60, 40) {
         /// Unused: 0.

@@ -38,6 +38,7 @@ proptest! {
             Method::QueueBind { reserved, queue: x, exchange: y, routing_key: z, no_wait: flag, arguments: table },
             Method::Qos { prefetch_bytes: wide, prefetch_messages: short, global: flag },
             Method::Consume { reserved, queue: x, consumer: y, flags: octet, arguments: table },
+            Method::CancelOk { consumer: x },
             Method::Publish { reserved, exchange: x, routing_key: y, flags: octet },
             Method::Deliver { consumer: x, delivery: number, redelivered: flag, exchange: y, routing_key: z },
             Method::Ack { delivery: number, multiple: flag },

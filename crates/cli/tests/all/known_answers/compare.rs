@@ -1,0 +1,153 @@
+//! What was reported, beside what the script says and what the peer did.
+//!
+//! No machine writes at the very instant that a script names, so the peer
+//! keeps an account of its own: between which two instants it wrote each
+//! message. What must be reported lies between the two, percentile by
+//! percentile, and the distance from there is the error: the way through the
+//! kernel and the instrument. Nothing is allowed for the waking of a reader.
+//!
+//! A machine may take the processor from a process that runs. For what share
+//! of the time it does, the kernel tells (waiting for a processor, steal), and
+//! the peer, which watches the clock before each release and notes how late it
+//! sees the instant. Where messages met that, a percentile may be as large as
+//! one that lies so much higher, and the rarest as late as all that was taken.
+//! What only this explains is marked, and not held against the instrument.
+
+use super::taken::Taken;
+use pubmark_model::units::Ns;
+use pubmark_peer::truth::Truth;
+use pubmark_stats::Histogram;
+use serde_json::Value;
+
+/// What is always allowed, ns; 1 % where that is more.
+const LEAST_NS: Ns = 20_000;
+
+/// A run of which others took a greater share tells nothing.
+const TAKEN_MOST: f64 = 0.1;
+/// Nor does one in which the peer was usually later than this, ns.
+const LATE_MOST_NS: i64 = 200_000;
+
+/// Percentiles that are compared: the name in a record, and the share.
+pub const PERCENTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)];
+
+/// What is reported of these.
+pub type Reported = [Ns; PERCENTILES.len()];
+
+/// What one percentile says of the instrument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    Right,
+    /// Above what is allowed by no more than what the machine took explains.
+    Stolen,
+    /// Above what is allowed: the instrument's doing, or the machine's.
+    Late,
+    /// Below what was done: no machine does that.
+    Early,
+}
+
+/// One percentile.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    pub name: &'static str,
+    pub found: Found,
+    /// What it is off by, ns; 0 between the beginning and the end of the peer's writes.
+    pub off_ns: i64,
+    /// How much later than scripted the peer wrote, ns.
+    pub peer_late_ns: i64,
+    scripted_ns: Ns,
+    written_ns: (Ns, Ns),
+    reported_ns: Ns,
+    allowed_ns: Ns,
+    explained_ns: Ns,
+    /// The share of the time that the machine took.
+    pub taken: f64,
+}
+
+impl std::fmt::Display for Compared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (begun, ended) = self.written_ns;
+        let Compared { name, found, off_ns, scripted_ns, reported_ns, allowed_ns, explained_ns, taken, .. } = self;
+        write!(
+            f,
+            "{name}: {found:?}: reported {reported_ns} ns, off by {off_ns} ns of {allowed_ns} ns allowed; scripted \
+             {scripted_ns} ns, the peer wrote from {begun} ns to {ended} ns; {:.1} % of the time was taken by the \
+             machine, which explains {explained_ns} ns",
+            taken * 100.0
+        )
+    }
+}
+
+/// Whether others had so much of the machine that a run tells nothing.
+pub fn is_disturbed(compared: &[Compared]) -> bool {
+    compared[0].taken > TAKEN_MOST || compared[0].peer_late_ns > LATE_MOST_NS
+}
+
+/// The peer's histogram of this name.
+fn histogram(account: &Value, name: &str) -> Histogram {
+    Histogram::decode(account[name].as_str().unwrap()).unwrap()
+}
+
+/// Compares all percentiles. What is off by no more than 1 % or 20 µs,
+/// whichever is more, is right.
+pub fn compare(reported: &Reported, account: &Value, taken: Taken, truth: &Truth) -> Vec<Compared> {
+    let (begun, ended) = (histogram(account, "begun_histogram"), histogram(account, "latency_histogram"));
+    let watched = histogram(account, "watch_error_histogram");
+    let late: u64 = watched.nonzero().filter(|(ns, _)| *ns > LEAST_NS).map(|(_, count)| count).sum();
+    let share_taken = taken.share + late as f64 / watched.count() as f64;
+    let one = |((name, share), reported_ns): ((&'static str, f64), &Ns)| {
+        let scripted_ns = truth.quantile(share);
+        let (begun_ns, ended_ns) = (begun.value_at(share), ended.value_at(share));
+        let allowed_ns = (ended_ns / 100).max(LEAST_NS);
+        let higher = share + share_taken.min((1.0 - share) / 2.0);
+        let rarest_ns = if share > 0.99 { taken.ns + watched.max() } else { 0 };
+        let explained_ns = ended.value_at(higher) - ended_ns + rarest_ns;
+        let off_ns = match *reported_ns {
+            early if early < begun_ns => early as i64 - begun_ns as i64,
+            late => late.saturating_sub(ended_ns) as i64,
+        };
+        let found = match off_ns {
+            _ if *reported_ns + allowed_ns < scripted_ns => Found::Early,
+            early if early < 0 && early.unsigned_abs() > allowed_ns => Found::Early,
+            late if late <= 0 || late.unsigned_abs() <= allowed_ns => Found::Right,
+            late if late.unsigned_abs() <= allowed_ns + explained_ns => Found::Stolen,
+            _ => Found::Late,
+        };
+        Compared {
+            name,
+            found,
+            off_ns,
+            peer_late_ns: ended_ns as i64 - scripted_ns as i64,
+            scripted_ns,
+            written_ns: (begun_ns, ended_ns),
+            reported_ns: *reported_ns,
+            allowed_ns,
+            explained_ns,
+            taken: share_taken,
+        }
+    };
+    PERCENTILES.into_iter().zip(reported).map(one).collect()
+}
+
+/// A line of a table: by how many µs each percentile is off, an asterisk where
+/// only the machine explains it, and how late the peer wrote; at last the share
+/// of the time that the machine took.
+pub fn row(what: &str, compared: &[Compared]) -> String {
+    let cell = |one: &Compared| {
+        let us = |ns: i64| format!("{:+.1}", ns as f64 / 1e3);
+        let mark = if one.found == Found::Stolen { "*" } else { "" };
+        format!(" {}{mark} ({}) |", us(one.off_ns), us(one.peer_late_ns))
+    };
+    format!("| {what} |{} {:.1} % |", compared.iter().map(cell).collect::<String>(), compared[0].taken * 100.0)
+}
+
+/// A line of the table of several runs: the median of what each percentile is
+/// off by, and the worst of it; at last the share that the machine took.
+pub fn rows(what: &str, runs: &[Vec<Compared>]) -> String {
+    let spread = |mut all: Vec<f64>, unit: &str| {
+        all.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+        format!(" {:.1} ({:.1}){unit} |", all[all.len() / 2], all[all.len() - 1])
+    };
+    let column = |at: usize| spread(runs.iter().map(|run| run[at].off_ns as f64 / 1e3).collect(), "");
+    let cells: String = (0..PERCENTILES.len()).map(column).collect();
+    format!("| {what} |{cells}{}", spread(runs.iter().map(|run| run[0].taken * 100.0).collect(), " %"))
+}

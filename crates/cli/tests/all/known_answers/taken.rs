@@ -1,0 +1,67 @@
+//! What the machine takes from a process that runs, as the kernel tells it: the
+//! time that its threads waited for a processor, and the time that the
+//! hypervisor gave to others.
+
+use pubmark_model::units::Ns;
+use pubmark_study::machine::now;
+
+/// A tick of `/proc/stat`, ns.
+const TICK: Ns = 10_000_000;
+
+/// Time that was taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Taken {
+    /// ns.
+    pub ns: Ns,
+    /// Of the time that was looked at.
+    pub share: f64,
+}
+
+/// Looks from its beginning on.
+pub struct Watch {
+    process: Option<i32>,
+    cpus: Vec<usize>,
+    since_ns: Ns,
+    before_ns: Ns,
+}
+
+impl Watch {
+    /// Of a process, if one is named, and these processors.
+    pub fn start(process: Option<i32>, cpus: Vec<usize>) -> Watch {
+        let mut watch = Watch { process, cpus, since_ns: now(), before_ns: 0 };
+        watch.before_ns = watch.look_ns();
+        watch
+    }
+
+    /// What was taken until now.
+    pub fn end(&self) -> Taken {
+        let ns = self.look_ns().saturating_sub(self.before_ns);
+        Taken { ns, share: ns as f64 / (now() - self.since_ns).max(1) as f64 }
+    }
+
+    fn look_ns(&self) -> Ns {
+        self.waited_ns().unwrap_or(0) + self.stolen_ns()
+    }
+
+    /// Time that threads of the process were ready to run and did not.
+    fn waited_ns(&self) -> Option<Ns> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.process?)).ok()?;
+        let one = |task: std::io::Result<std::fs::DirEntry>| -> Option<Ns> {
+            let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+            text.split_whitespace().nth(1)?.parse().ok()
+        };
+        Some(tasks.filter_map(one).sum())
+    }
+
+    /// Time that the hypervisor took from the processors.
+    fn stolen_ns(&self) -> Ns {
+        let text = std::fs::read_to_string("/proc/stat").unwrap();
+        let steal = |line: &str| {
+            let mut words = line.split_whitespace();
+            let cpu: usize = words.next()?.strip_prefix("cpu")?.parse().ok()?;
+            let ticks: Ns = words.nth(7)?.parse().ok()?;
+            self.cpus.contains(&cpu).then_some(ticks * TICK)
+        };
+        text.lines().filter_map(steal).sum()
+    }
+}

@@ -1,0 +1,85 @@
+//! The consumer of a queue: what it was given, and what waits for room.
+
+use super::{Line, SEPARATOR};
+use pubmark_wire::amqp::{Frame, Method, Short, TRANSIENT, put_content};
+use std::collections::VecDeque;
+
+/// A message that waits for room in the consumer's window.
+struct Waiting {
+    topic: Box<[u8]>,
+    payload: Box<[u8]>,
+}
+
+/// A consumer.
+pub struct Consumer {
+    name: Box<[u8]>,
+    /// Messages that it takes unacknowledged, 0 for no bound; none if it acknowledges nothing.
+    window: Option<u16>,
+    /// Number of the last delivery, from 1.
+    delivered: u64,
+    /// Deliveries that are not acknowledged, ascending.
+    open: VecDeque<u64>,
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: usize,
+}
+
+impl Consumer {
+    pub fn new(name: &[u8], window: Option<u16>) -> Consumer {
+        let (open, waiting) = (VecDeque::new(), VecDeque::new());
+        Consumer { name: name.into(), window, delivered: 0, open, waiting, waiting_bytes: 0 }
+    }
+
+    /// Bytes of payload that wait for acknowledgements.
+    pub fn kept_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// Appends a message, or keeps it until there is room.
+    pub fn deliver(&mut self, line: Line, topic: &[u8], payload: &[u8], out: &mut Vec<u8>) {
+        if self.is_full() {
+            self.waiting_bytes += payload.len();
+            self.waiting.push_back(Waiting { topic: topic.into(), payload: payload.into() });
+        } else {
+            self.say(line, topic, payload, out);
+        }
+    }
+
+    /// Takes an acknowledgement: a delivery's number (0: the last one), and
+    /// whether all before it are meant as well. Appends what there is room for
+    /// now. False if there was no such delivery.
+    pub fn acknowledged(&mut self, line: Line, delivery: u64, multiple: bool, out: &mut Vec<u8>) -> bool {
+        let number = if delivery == 0 && multiple { self.delivered } else { delivery };
+        match (multiple, self.open.binary_search(&number)) {
+            (true, found) if number <= self.delivered => {
+                let count = found.map_or_else(|before| before, |at| at + 1);
+                self.open.drain(..count);
+            }
+            (false, Ok(at)) => drop(self.open.remove(at)),
+            _ => return false,
+        }
+        while !self.is_full()
+            && let Some(Waiting { topic, payload }) = self.waiting.pop_front()
+        {
+            self.waiting_bytes -= payload.len();
+            self.say(line, &topic, &payload, out);
+        }
+        true
+    }
+
+    fn is_full(&self) -> bool {
+        self.window.is_some_and(|window| window > 0 && self.open.len() >= usize::from(window))
+    }
+
+    fn say(&mut self, line: Line, topic: &[u8], payload: &[u8], out: &mut Vec<u8>) {
+        self.delivered += 1;
+        if self.window.is_some() {
+            self.open.push_back(self.delivered);
+        }
+        let mut parts = topic.splitn(2, |byte| *byte == SEPARATOR).map(Short);
+        let (exchange, routing_key) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let (consumer, delivery) = (Short(&self.name), self.delivered);
+        let deliver = Method::Deliver { consumer, delivery, redelivered: false, exchange, routing_key };
+        Frame::Method(line.channel, deliver).put(out);
+        put_content(out, line.channel, TRANSIENT, payload, line.frame_bytes);
+    }
+}
