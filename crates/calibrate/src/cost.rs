@@ -6,6 +6,7 @@ use crate::helper::Helper;
 use crate::ours::{DRAIN, Load, cpu_s, default_quantum_ns};
 use crate::sink::Listening;
 use pubmark_model::endpoint::Endpoint;
+use pubmark_model::protocol::Role;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
@@ -22,11 +23,11 @@ const CONNECTIONS: u32 = 1_000;
 const RATES: [u64; 2] = [10, 50];
 /// Bytes of a message.
 const PAYLOAD_BYTES: u64 = 1_000;
-const WINDOW: Ns = 1_600 * MILLISECOND;
-const WARMUP: Ns = 400 * MILLISECOND;
+const WINDOW: Ns = SECOND;
+const WARMUP: Ns = 300 * MILLISECOND;
 /// From the word to the instant of the start.
 const LEAD: Ns = 100 * MILLISECOND;
-/// Runs of each kind at each rate.
+/// Pairs of runs at each rate, agents and bare loops one after the other.
 const REPEATS: usize = 3;
 
 /// CPU seconds for a million messages.
@@ -70,10 +71,16 @@ impl Calibrator<'_> {
             let (mut ours, mut bare) = (Side::default(), Side::default());
             for repeat in 1..=repeats {
                 let what = format!("cost at {CONNECTIONS} x {rate} msg/s, {repeat} of {repeats}");
-                (self.say)(&format!("{what}: agents"));
-                self.cost_of_ours(&endpoint, rate, &mut ours)?;
-                (self.say)(&format!("{what}: bare loops"));
-                self.cost_of_bare(&endpoint, rate, repeat, &mut bare)?;
+                // In turns, so that neither is always the one that comes later.
+                let agents_first = repeat % 2 == 1;
+                for agents in [agents_first, !agents_first] {
+                    (self.say)(&format!("{what}: {}", if agents { "agents" } else { "bare loops" }));
+                    if agents {
+                        self.cost_of_ours(&endpoint, rate, &mut ours)?;
+                    } else {
+                        self.cost_of_bare(&endpoint, rate, repeat, &mut bare)?;
+                    }
+                }
             }
             costs.push(Cost {
                 connections: CONNECTIONS,
@@ -108,8 +115,8 @@ impl Calibrator<'_> {
             ));
         }
         let arrived = record.rates.delivered_per_s * record.window_ns as f64 / SECOND as f64;
-        side.send.push(per_million(cpu_s(&record, "publishers"), counts.sent as f64));
-        side.receive.push(per_million(cpu_s(&record, "subscribers"), arrived));
+        side.send.push(per_million(cpu_s(&record, Role::Publisher), counts.sent as f64));
+        side.receive.push(per_million(cpu_s(&record, Role::Subscriber), arrived));
         side.lags.extend(record.histograms.send_lag);
         Ok(())
     }

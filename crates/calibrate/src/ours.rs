@@ -3,10 +3,11 @@
 use crate::calibrate::Calibrator;
 use pubmark_model::cell::{Cell, Limits};
 use pubmark_model::options::Options;
-use pubmark_model::record::{AgentShare, RunRecord};
+use pubmark_model::protocol::Role;
+use pubmark_model::record::RunRecord;
 use pubmark_model::setting::{Settings, with_defaults};
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_model::workload::{Extent, Rate, Workload};
+use pubmark_model::workload::{Extent, Pacing, Rate, Workload};
 use pubmark_study::registry;
 use pubmark_study::run::{Place, RunError, Stage, failed, make};
 
@@ -45,6 +46,9 @@ impl Load {
             rate: self.rate,
             payload_bytes: self.payload_bytes,
             connect_rate: CONNECT_RATE,
+            // The bare loops sleep until something is due: who watched the clock
+            // before it would be measured by its watching.
+            pacing: Pacing::Sleep,
             warmup_ns: self.warmup_ns,
             extent: Extent::TimeNs(self.window_ns),
             drain_ns: self.drain_ns,
@@ -89,8 +93,7 @@ impl Calibrator<'_> {
     }
 }
 
-/// CPU time of the window of all agents of a side, s.
-pub fn cpu_s(record: &RunRecord, side: &str) -> f64 {
-    let of_side = |agent: &&AgentShare| agent.name.starts_with(side);
-    record.agents.iter().filter(of_side).map(|agent| agent.usage.cpu_s).sum()
+/// CPU time of the window of all agents that play this role, s.
+pub fn cpu_s(record: &RunRecord, role: Role) -> f64 {
+    record.agents.iter().filter(|agent| agent.roles.contains(&role)).map(|agent| agent.usage.cpu_s).sum()
 }

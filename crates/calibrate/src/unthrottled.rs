@@ -6,7 +6,7 @@ use crate::cost::address;
 use crate::ours::{DRAIN, Load};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_model::workload::Rate;
 use pubmark_study::calibration::{Compared, Unthrottled};
 use pubmark_study::machine;
@@ -17,11 +17,15 @@ use std::time::Duration;
 const CONNECTIONS: u32 = 10;
 /// Bytes of a message.
 const PAYLOADS: [u64; 2] = [64, 1_000];
-const WINDOW: Ns = SECOND;
-const WARMUP: Ns = 200 * MILLISECOND;
+const WINDOW: Ns = 400 * MILLISECOND;
+const WARMUP: Ns = 150 * MILLISECOND;
 /// From the word to the instant of the start.
 const LEAD: Ns = 100 * MILLISECOND;
-const REPEATS: usize = 2;
+/// Pairs of runs, agents and bare loop one after the other: many short ones,
+/// for a shared machine changes its pace from one second to the next.
+const PAIRS: usize = 7;
+/// The same, where it is quick.
+const PAIRS_QUICK: usize = 3;
 
 /// Binds this thread, and what it starts, to a processor, as long as it lives.
 struct Bound(Option<CpuSet>);
@@ -53,18 +57,24 @@ impl Drop for Bound {
 impl Calibrator<'_> {
     /// Agents and the bare loop, by size of the message.
     pub(crate) fn unthrottled(&mut self) -> Result<Vec<Unthrottled>, RunError> {
-        let cpus = machine::usable_cpus();
-        let pair = (cpus.len() > 1).then(|| (cpus[0], cpus[cpus.len() - 1]));
+        let usable = machine::usable_cpus();
+        let cpus = (usable.len() > 1).then(|| (usable[0], usable[usable.len() - 1]));
         let mut all = Vec::new();
         for payload_bytes in PAYLOADS {
-            let repeats = if self.quick { 1 } else { REPEATS };
+            let pairs = if self.quick { PAIRS_QUICK } else { PAIRS };
             let (mut ours, mut bare) = (Vec::new(), Vec::new());
             let mut pinned = true;
-            for repeat in 1..=repeats {
-                (self.say)(&format!("unthrottled, {payload_bytes} B, {repeat} of {repeats}"));
-                for (figures, agents) in [(&mut ours, true), (&mut bare, false)] {
-                    let (per_s, bound) = self.push(payload_bytes, pair, agents)?;
-                    figures.push(per_s);
+            for number in 1..=pairs {
+                (self.say)(&format!("unthrottled, {payload_bytes} B, {number} of {pairs}"));
+                // In turns, so that neither is always the one that comes later.
+                let agents_first = number % 2 == 1;
+                for agents in [agents_first, !agents_first] {
+                    let (per_s, bound) = self.push(payload_bytes, cpus, agents)?;
+                    if agents {
+                        ours.push(per_s)
+                    } else {
+                        bare.push(per_s)
+                    }
                     pinned &= bound;
                 }
             }
@@ -85,14 +95,14 @@ impl Calibrator<'_> {
     fn push(
         &mut self,
         payload_bytes: u64,
-        pair: Option<(usize, usize)>,
+        cpus: Option<(usize, usize)>,
         agents: bool,
     ) -> Result<(f64, bool), RunError> {
-        let there = Bound::to(pair.map(|pair| pair.1));
+        let there = Bound::to(cpus.map(|cpus| cpus.1));
         let (sink, endpoint) = self.sink(u64::from(CONNECTIONS))?;
         let mut pinned = there.holds();
         drop(there);
-        let here = Bound::to(pair.map(|pair| pair.0));
+        let here = Bound::to(cpus.map(|cpus| cpus.0));
         pinned &= here.holds();
         let per_s = if agents {
             self.push_agents(&endpoint, payload_bytes)?

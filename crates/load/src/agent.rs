@@ -9,7 +9,7 @@ use crate::drivers;
 use crate::outcome::{self, Outcome};
 use crate::simulation;
 use crate::threads::{Control, Counter, Crew, Report};
-use crate::usage::Sampler;
+use crate::usage::{Sampler, give_back_memory};
 use crate::window::Window;
 use cast::{Opened, Waker, open};
 use drivers::{Driver, Kind};
@@ -340,6 +340,7 @@ impl<W: Write> Agent<W> {
             Report::Ready => {
                 troupe.unready = troupe.unready.saturating_sub(1);
                 if troupe.unready == 0 {
+                    give_back_memory();
                     return self.say(&Event::Ready {});
                 }
             }

@@ -162,7 +162,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
     let mut slice_latency: Vec<Merged> = Vec::new();
     let mut series =
         SliceSeries { slice_ns: crate::window::Window::new(workload, 0).slice_ns, ..SliceSeries::default() };
-    for outcome in outcomes {
+    for mut outcome in outcomes {
         result.remarks.extend(outcome.remarks);
         result.publishers.extend(outcome.totals);
         result.unacked.extend(outcome.unacked);
@@ -180,7 +180,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
             lag.into_iter().for_each(|lag| send_lag.add(lag));
             own.into_iter().for_each(|own| own_lag.add(own));
         }
-        if let Some(receipts) = &outcome.receipts {
+        if let Some(receipts) = &mut outcome.receipts {
             result.ledger.add(&receipts.counts());
             let (arrived, last) = receipts.arrivals();
             result.arrived += arrived;

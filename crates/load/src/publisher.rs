@@ -167,8 +167,14 @@ pub struct Outgoing {
     /// When it could have sent its next message, had it done nothing late by itself, ns.
     free_ns: Ns,
     done: bool,
-    acked: Seen,
-    acked_count: u64,
+    /// None where nothing is acknowledged: thousands of publishers have none.
+    acked: Option<Box<Acknowledged>>,
+}
+
+/// What the server has taken responsibility for.
+struct Acknowledged {
+    seen: Seen,
+    count: u64,
 }
 
 impl Outgoing {
@@ -194,8 +200,7 @@ impl Outgoing {
             intended_ns: 0,
             free_ns: 0,
             done: false,
-            acked: Seen::with_capacity(if workload.qos > 0 { most } else { 0 }),
-            acked_count: 0,
+            acked: (workload.qos > 0).then(|| Box::new(Acknowledged { seen: Seen::with_capacity(most), count: 0 })),
         }
     }
 
@@ -254,11 +259,31 @@ impl Outgoing {
         }
     }
 
+    /// How many messages may go at the instant of the last `Next::Send`, that
+    /// one included, before [`Outgoing::next`] has to be asked again.
+    #[inline]
+    pub fn at_once(&self, window: &Window) -> u32 {
+        let most = match self.left {
+            _ if self.schedule.is_some() => 1,
+            Some(left) if self.intended_ns >= window.from_ns => left.min(self.most - self.sequence),
+            _ => self.most - self.sequence,
+        };
+        most.min(u64::from(u32::MAX)) as u32
+    }
+
     /// The message was accepted: offered at `began`, and the call returned at
     /// `ended`. How long the call took is the system's doing, whenever it began.
     #[inline]
     pub fn accepted(&mut self, recorder: &mut SendRecorder, began: Ns, ended: Ns) {
-        recorder.sent += 1;
+        self.accepted_together(recorder, 1, began, ended);
+    }
+
+    /// The same of `count` messages, 1 to [`Outgoing::at_once`], that were
+    /// offered together.
+    #[inline]
+    pub fn accepted_together(&mut self, recorder: &mut SendRecorder, count: u32, began: Ns, ended: Ns) {
+        let count = u64::from(count);
+        recorder.sent += count;
         let free_ns = self.intended_ns.max(self.free_ns);
         let own_lag_ns = began.saturating_sub(free_ns);
         if recorder.own_lag.is_some() {
@@ -266,30 +291,30 @@ impl Outgoing {
         }
         if self.intended_ns >= recorder.slicer.window().from_ns {
             self.first.get_or_insert(self.sequence);
-            self.end = self.sequence + 1;
-            self.offered += 1;
+            self.end = self.sequence + count;
+            self.offered += count;
             recorder.first_sent_ns.get_or_insert(began);
             if let Some(left) = &mut self.left {
-                *left -= 1;
+                *left -= count;
             }
             if let Some(lag) = &mut recorder.send_lag {
-                lag.record(began.saturating_sub(self.intended_ns));
+                lag.record_n(began.saturating_sub(self.intended_ns), count);
             }
             if let Some(lag) = &mut recorder.own_lag {
-                lag.record(own_lag_ns);
+                lag.record_n(own_lag_ns, count);
             }
         }
         if let Some(slice) = recorder.slicer.slice(began) {
-            recorder.sent_slices[slice] += 1;
+            recorder.sent_slices[slice] += count;
         }
         recorder.last_sent_ns = began;
         // Whoever had been in time would be through with this send so much
         // earlier: what is late from now on by the own lag of this message is
         // own lag as well.
         self.free_ns = free_ns + ended.saturating_sub(began);
-        self.sequence += 1;
+        self.sequence += count;
         if let Some(schedule) = &mut self.schedule {
-            schedule.advance();
+            (0..count).for_each(|_| schedule.advance());
         }
     }
 
@@ -314,22 +339,25 @@ impl Outgoing {
 
     /// The server has taken responsibility for the message of this sequence.
     pub fn acknowledged(&mut self, recorder: &mut SendRecorder, sequence: u32) {
-        if u64::from(sequence) < self.sequence && self.acked.mark(sequence) == Some(true) {
-            self.acked_count += 1;
+        let Some(acked) = &mut self.acked else { return };
+        if u64::from(sequence) < self.sequence && acked.seen.mark(sequence) == Some(true) {
+            acked.count += 1;
             recorder.acked += u64::from(self.first.is_some_and(|first| u64::from(sequence) >= first));
         }
     }
 
     /// Whether the server has taken responsibility for all that was sent.
     pub fn is_acknowledged(&self) -> bool {
-        self.acked_count >= self.sequence
+        self.acked.as_ref().map_or(0, |acked| acked.count) >= self.sequence
     }
 
     /// The messages of the window that nobody took responsibility for, as
     /// ranges of sequences.
     pub fn unacknowledged(&self) -> Vec<(u64, u64)> {
         let total = self.total();
-        self.acked.gaps(total.window_first, total.window_end)
+        let nothing = Seen::default();
+        let acked = self.acked.as_ref().map_or(&nothing, |acked| &acked.seen);
+        acked.gaps(total.window_first, total.window_end)
     }
 
     /// Counts what was due in the window and never sent. Also ends it before
@@ -488,157 +516,4 @@ impl Publisher {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use pubmark_model::setting::{Settings, key, with_defaults};
-
-    fn workload(pairs: &[(&str, &str)]) -> Workload {
-        let mut settings = Settings::new();
-        for (name, value) in pairs {
-            settings.insert((*name).into(), key(name).unwrap().read(value).unwrap());
-        }
-        Workload::resolve(&with_defaults(settings)).unwrap()
-    }
-
-    /// Plays a publisher whose clock is ours: each send takes `cost`.
-    fn play(workload: &Workload, cost: Ns, stall: Option<(Ns, Ns)>) -> Publisher {
-        let start = 1_000_000;
-        let mut publisher = Publisher::new(workload, 0, Window::new(workload, start), 10_000_000);
-        let mut now = start - 500_000;
-        loop {
-            match publisher.next(now) {
-                Next::Done => return publisher,
-                Next::Wait(until) => {
-                    assert!(until > now);
-                    now = until;
-                }
-                Next::Send => {
-                    let began = now;
-                    publisher.message(now);
-                    now += cost;
-                    publisher.accepted(began, now);
-                }
-            }
-            if let Some((at, until)) = stall
-                && (start + at..start + until).contains(&now)
-            {
-                now = start + until;
-            }
-        }
-    }
-
-    #[test]
-    fn offers_exactly_what_was_asked() {
-        for (rate, seconds) in [("1", 10u64), ("1000", 3), ("50000", 2)] {
-            let workload = workload(&[("rate", rate), ("warmup", "1s"), ("duration", &format!("{seconds}s"))]);
-            let total = play(&workload, 1_000, None).total();
-            let rate: u64 = rate.parse().unwrap();
-            assert_eq!(total.offered, rate * seconds);
-            assert_eq!(total.window_end - total.window_first, rate * seconds);
-            assert_eq!(total.sent, rate * (seconds + 1));
-        }
-    }
-
-    #[test]
-    fn a_stall_is_not_forgotten() {
-        let workload = workload(&[("rate", "1000"), ("warmup", "1s"), ("duration", "10s")]);
-        let publisher = play(&workload, 1_000, Some((5_000_000_000, 6_000_000_000)));
-        assert_eq!(publisher.total().offered, 10_000);
-        assert_eq!(publisher.total().window_end - publisher.total().window_first, 10_000);
-        let (lag, own) = publisher.lags();
-        let (lag, own) = (lag.unwrap(), own.unwrap());
-        assert!((lag.max() as f64 / 1e9 - 1.0).abs() < 0.01);
-        assert!((lag.value_at(0.95) as f64 / 1e9 - 0.5).abs() < 0.01, "half of the stalled tenth waited over 0.5 s");
-        assert!((own.max() as f64 / 1e9 - 1.0).abs() < 0.01, "it was the generator's own doing");
-        assert!((own.value_at(0.95) as f64 / 1e9 - 0.5).abs() < 0.01, "and so was all that came late by it");
-    }
-
-    #[test]
-    fn a_send_that_takes_long_is_the_systems_doing() {
-        let workload = workload(&[("rate", "1000"), ("warmup", "0s"), ("duration", "10s")]);
-        let mut publisher = Publisher::new(&workload, 0, Window::new(&workload, 0), 1_000_000);
-        let (mut now, mut number) = (0, 0);
-        let mut longest = 0;
-        loop {
-            match publisher.next(now) {
-                Next::Done => break,
-                Next::Wait(until) => now = until + 3_000,
-                Next::Send => {
-                    let header = Header::read(publisher.message(now)).unwrap();
-                    longest = longest.max(header.own_lag_ns().unwrap());
-                    let began = now;
-                    number += 1;
-                    now += if number == 5_000 { 1_000_000_000 } else { 1_000 };
-                    publisher.accepted(began, now);
-                }
-            }
-        }
-        let (lag, own) = publisher.lags();
-        assert!((lag.unwrap().max() as f64 / 1e9 - 1.0).abs() < 0.01);
-        assert!(longest <= 3_000 && own.unwrap().max() <= 3_001, "{longest} ns: it was late by its timer only");
-    }
-
-    #[test]
-    fn who_is_refused_is_free_when_there_is_room() {
-        let workload = workload(&[("rate", "1000"), ("warmup", "0s"), ("duration", "1s")]);
-        let mut publisher = Publisher::new(&workload, 0, Window::new(&workload, 0), 1_000_000);
-        assert_eq!(publisher.next(0), Next::Send);
-        publisher.refused(20_000_000);
-        assert_eq!(publisher.next(20_000_500), Next::Send);
-        let header = Header::read(publisher.message(20_000_500)).unwrap();
-        assert_eq!((header.intended_ns, header.free_ns, header.own_lag_ns()), (0, Some(20_000_000), Some(500)));
-    }
-
-    #[test]
-    fn what_cannot_be_sent_is_counted() {
-        let workload = workload(&[("rate", "1000"), ("warmup", "0s"), ("duration", "2s"), ("drain", "1s")]);
-        let total = play(&workload, 10_000_000, None).total();
-        assert_eq!(total.offered, 2_000);
-        assert_eq!(total.window_end - total.window_first, 300, "100 a second for 2 s and 1 s of drain");
-    }
-
-    #[test]
-    fn a_count_is_exact() {
-        for rate in ["7", "1000", "max"] {
-            let workload = workload(&[("rate", rate), ("warmup", "100ms"), ("count", "123")]);
-            let total = play(&workload, 1_000, None).total();
-            assert_eq!((total.offered, total.window_end - total.window_first), (123, 123), "{rate}");
-        }
-    }
-
-    #[test]
-    fn what_is_in_flight_keeps_its_header_until_it_is_acknowledged() {
-        let header = |sequence| Header {
-            intended_ns: 10,
-            publisher: 3,
-            sequence,
-            sent_ns: Some(u64::from(sequence)),
-            free_ns: Some(10),
-        };
-        let mut flight = InFlight::default();
-        (0..5).for_each(|sequence| flight.sent(header(sequence)));
-        [3, 0, 0, 9].into_iter().for_each(|sequence| flight.acknowledged(sequence));
-        let left: Vec<_> = (0..10).filter_map(|sequence| flight.header(sequence)).collect();
-        assert_eq!(left, [header(1), header(2), header(4)]);
-    }
-
-    #[test]
-    fn a_quantum_joins_wakeups_and_sends_nothing_early() {
-        let workload = workload(&[("rate", "50000"), ("warmup", "0s"), ("duration", "1s"), ("pacing_quantum", "1ms")]);
-        let mut publisher = Publisher::new(&workload, 0, Window::new(&workload, 1_000_000), 1_000_000);
-        let (mut now, mut wakeups) = (0, 0);
-        loop {
-            match publisher.next(now) {
-                Next::Done => break,
-                Next::Wait(until) => (now, wakeups) = (until, wakeups + 1),
-                Next::Send => {
-                    publisher.message(now);
-                    publisher.accepted(now, now);
-                }
-            }
-        }
-        assert_eq!(publisher.total().offered, 50_000);
-        assert!(wakeups <= 1_002, "{wakeups}");
-        assert!(publisher.lags().0.unwrap().max() <= 1_001_000);
-    }
-}
+mod tests;

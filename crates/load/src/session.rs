@@ -138,6 +138,14 @@ pub trait Session: Sized + Send {
     /// as many are unacknowledged as may be: the next acknowledgement makes room.
     fn publish(&mut self, settings: &Self::Settings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool;
 
+    /// Bytes behind the payload in each frame of this publisher, where its
+    /// frames differ in nothing but their payloads, and publishing changes
+    /// nothing in the session: then one frame serves as a model for others.
+    /// None where there is more to it, as an identifier, or a topic that changes.
+    fn tail_bytes(&self, _settings: &Self::Settings) -> Option<usize> {
+        None
+    }
+
     /// Appends a sign of life. Called every half [`Session::keep_alive_s`].
     fn keep_alive(&mut self, settings: &Self::Settings, out: &mut Vec<u8>);
 

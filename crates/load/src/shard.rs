@@ -9,6 +9,8 @@ mod away;
 mod carrier;
 mod connection;
 mod farewell;
+mod gather;
+mod inbound;
 mod outbound;
 mod ramp;
 #[cfg(test)]
@@ -17,15 +19,15 @@ mod tests;
 use crate::clock;
 use crate::outcome::{Connecting, Outcome};
 use crate::pacing::Pacer;
-use crate::publisher::Outgoing;
 use crate::session::{Heard, Part, Session, Terms};
-use crate::subscriber::{Incoming, ReceiveRecorder, Totals};
+use crate::subscriber::{ReceiveRecorder, Totals};
 use crate::threads::{Counter, Crew, Report, pin};
 use crate::topics;
 use crate::window::Window;
 use away::Away;
 pub use carrier::{Dial, TlsDial, WebSocket, WebSocketDial};
 use connection::{Connection, Loss, News, State};
+use inbound::{Inbound, LOOK};
 use outbound::Outbound;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
@@ -50,15 +52,6 @@ const READS: usize = 8;
 const EVENTS: usize = 512;
 /// The bell's number among the connections.
 const BELL: u64 = u64::MAX;
-/// Completeness of streams is looked at this often while draining.
-const LOOK: Ns = 5 * MILLISECOND;
-/// A stream is at its end when its end marker has come and then nothing for this long.
-const QUIET: Ns = 250 * MILLISECOND;
-/// The same where subscribers compete, and nobody can know which end marker is whose.
-const QUIET_COMPETING: Ns = SECOND;
-/// And where clients come back besides: longer than one of them takes as a rule.
-const QUIET_RETURNING: Ns = 3 * SECOND;
-
 /// What a shard is to play.
 pub struct Assignment {
     /// Its clients: all publishers, or all subscribers.
@@ -115,26 +108,15 @@ pub fn play<S: Session>(
     Ok(outcome)
 }
 
-/// The receiving side of a shard.
-struct Inbound {
-    clients: Vec<Incoming>,
-    recorder: ReceiveRecorder,
-    /// Streams that no probe has come over, of clients that are up or may come up.
-    unheard: u64,
-    heard_ns: Ns,
-    last_ns: Ns,
-    /// Clients that may still get something, once the drain has begun.
-    undrained: Option<Vec<u32>>,
-    looked_ns: Ns,
-    drained: bool,
-}
-
 struct Shard<'a, S: Session> {
     workload: &'a Workload,
     crew: &'a Crew,
     reports: &'a Sender<Report>,
     role: Role,
-    clients: Vec<Client>,
+    /// Numbers of its clients within their role.
+    ids: Vec<u32>,
+    /// Streams that are to be heard, over all its clients.
+    streams: u64,
     run: String,
     settings: S::Settings,
     connections: Vec<Connection<S>>,
@@ -192,24 +174,6 @@ impl<'a, S: Session> Shard<'a, S> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| format!("epoll: {error}"))?;
         epoll::add(&epoll, &*bell.0, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN | epoll::EventFlags::ET)
             .map_err(|error| format!("epoll: {error}"))?;
-        let heard = clients.first().map_or(0, |client| u64::from(client.hears_count));
-        let incoming: Vec<Incoming> = match role {
-            Role::Subscriber => clients
-                .iter()
-                .map(|client| Incoming::new(workload, client.hears_first..client.hears_first + client.hears_count))
-                .collect(),
-            _ => Vec::new(),
-        };
-        let inbound = Inbound {
-            unheard: incoming.iter().map(|client| u64::from(client.unheard_count())).sum(),
-            clients: incoming,
-            recorder: ReceiveRecorder::new(workload, heard),
-            heard_ns: 0,
-            last_ns: 0,
-            undrained: None,
-            looked_ns: 0,
-            drained: false,
-        };
         if let Some(tls) = &mut dial.tls {
             tls.after_first_line = S::TLS_AFTER_FIRST_LINE;
         }
@@ -220,7 +184,8 @@ impl<'a, S: Session> Shard<'a, S> {
             crew,
             reports,
             role,
-            clients,
+            ids: clients.iter().map(|client| client.id).collect(),
+            streams: clients.iter().map(|client| u64::from(client.hears_count)).sum(),
             run,
             settings,
             connections,
@@ -231,7 +196,7 @@ impl<'a, S: Session> Shard<'a, S> {
             answers: Vec::new(),
             again: Vec::new(),
             ramp,
-            inbound,
+            inbound: Inbound::new(workload, role, &clients),
             window: None,
             pacer: None,
             spin_cores,
@@ -248,7 +213,7 @@ impl<'a, S: Session> Shard<'a, S> {
     }
 
     fn part(&self, index: usize) -> Part {
-        topics::part::<S>(self.workload, &self.run, self.role, self.clients[index].id)
+        topics::part::<S>(self.workload, &self.run, self.role, self.ids[index])
     }
 
     fn publishes(&self) -> bool {
@@ -290,83 +255,16 @@ impl<'a, S: Session> Shard<'a, S> {
             self.window = Some(window);
             self.inbound.recorder.start(window);
             if self.publishes() && self.workload.rate != Rate::Max {
-                let publishers = self.clients.len();
+                let publishers = self.ids.len();
                 self.pacer = Some(Pacer::new(self.workload, publishers, self.spin_cores, window.from_ns));
             }
             self.begin_sending(window);
         }
     }
 
-    /// A subscriber is ready when it has heard each publisher that it should
-    /// hear. Those that compete hear whom they happen to hear.
-    fn await_probes(&mut self, now: Ns) -> Result<Ns, String> {
-        let total: u64 = self.clients.iter().map(|client| u64::from(client.hears_count)).sum();
-        let (unheard, timeout_ns) = (self.inbound.unheard, self.workload.connect_timeout_ns);
-        if unheard == 0 || self.workload.competing() {
-            self.ready();
-        } else if unheard < total {
-            if now > self.inbound.heard_ns.max(self.ramp.settled_ns) + timeout_ns {
-                self.remarks.push(format!("{unheard} of {total} streams never carried a probe: their publishers are not connected, or the server does not deliver"));
-                self.ready();
-            }
-        } else {
-            // Publishers come after subscribers, and probe when all of them are there.
-            let ramp_ns = Ns::from(self.workload.publishers) * SECOND / Ns::from(self.workload.connect_rate.max(1));
-            if now > self.ramp.settled_ns + ramp_ns + 2 * timeout_ns {
-                return Err(
-                    "no probe arrived: the server takes subscriptions and messages, and does not deliver".into()
-                );
-            }
-        }
-        Ok(Ns::MAX)
-    }
-
     fn ready(&mut self) {
         self.said_ready = true;
         let _ = self.reports.send(Report::Ready);
-    }
-
-    /// Looks whether everything that was sent is here.
-    fn drain(&mut self, now: Ns) {
-        let Some((totals, deadline_ns)) = self.crew.control.draining() else { return };
-        if self.inbound.drained || now < self.inbound.looked_ns + LOOK {
-            return;
-        }
-        let inbound = &mut self.inbound;
-        inbound.looked_ns = now;
-        let connections = &self.connections;
-        let competing = self.workload.competing();
-        let everyone = || (0..inbound.clients.len() as u32).collect();
-        let mut left: Vec<u32> = inbound.undrained.take().unwrap_or_else(everyone);
-        // Who is away may still get what the server keeps. A publisher that was
-        // away may send again what it sent before its end marker: nothing is
-        // lost before the deadline there.
-        let kept = self.workload.qos > 0 || self.workload.durable;
-        let returning = self.workload.reconnect && kept;
-        let silence = match competing {
-            true if returning => QUIET_RETURNING,
-            true => QUIET_COMPETING,
-            false => QUIET,
-        };
-        let quiet = now > inbound.last_ns + silence;
-        left.retain(|index| {
-            let client = &inbound.clients[*index as usize];
-            let connection = &connections[*index as usize];
-            let up = connection.state == State::Up || (kept && connection.is_away());
-            let over = if competing {
-                quiet
-            } else {
-                // Where clients come back, what is here may come once more.
-                let complete = client.complete(totals, false, false);
-                if returning { complete && quiet } else { complete || (quiet && client.ended()) }
-            };
-            up && !over && now < *deadline_ns
-        });
-        inbound.drained = left.is_empty();
-        inbound.undrained = Some(left);
-        if inbound.drained {
-            let _ = self.reports.send(Report::Drained);
-        }
     }
 
     /// Signs of life, a slice of the connections at a time.
@@ -621,11 +519,4 @@ impl<'a, S: Session> Shard<'a, S> {
         outcome.server = self.server.take();
         outcome
     }
-}
-
-/// Publishers of a shard, from their clients.
-fn outgoing(workload: &Workload, clients: &[Client]) -> Vec<Outgoing> {
-    let most = crate::subscriber::ledger_capacity(workload);
-    let senders = clients.iter().filter(|client| matches!(client.role, Role::Publisher | Role::Requester));
-    senders.map(|client| Outgoing::new(workload, client.id, most)).collect()
 }

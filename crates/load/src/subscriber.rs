@@ -1,8 +1,11 @@
 //! A subscriber without a socket and without a clock: it is handed messages
 //! with the time of their arrival, and keeps recorder and ledger.
 
+mod arrivals;
+
 use crate::ledger::Seen;
 use crate::window::{Slicer, Window, measures_latency};
+use arrivals::{Arrivals, Times};
 use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, body_at, pattern};
 use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Stalls};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
@@ -100,16 +103,12 @@ pub struct ReceiveRecorder {
     received: u64,
     arrived: u64,
     last_arrival_ns: Option<Ns>,
-    latency: Histogram,
-    intended: Histogram,
-    service: Histogram,
-    receive_lag: Histogram,
+    times: Arrivals,
     /// When the receiving loop last listened with nothing to do, ns; 0 where nobody says.
     listened_ns: Ns,
     jitter_sum_ns: f64,
     jitter_pairs: u64,
     slices: Vec<u64>,
-    slice_latency: Vec<Histogram>,
     stalls: Stalls,
     overflow: bool,
 }
@@ -136,15 +135,11 @@ impl ReceiveRecorder {
             received: 0,
             arrived: 0,
             last_arrival_ns: None,
-            latency: Histogram::latency(),
-            intended: Histogram::latency(),
-            service: Histogram::latency(),
-            receive_lag: Histogram::latency(),
+            times: Arrivals::new(),
             listened_ns: 0,
             jitter_sum_ns: 0.0,
             jitter_pairs: 0,
             slices: Vec::new(),
-            slice_latency: Vec::new(),
             stalls: Stalls::default(),
             overflow: false,
         }
@@ -160,7 +155,7 @@ impl ReceiveRecorder {
         self.slices = vec![0; window.slices];
         if self.expect.latency {
             let slices = if window.to_ns.is_some() { window.slices } else { 1 };
-            self.slice_latency = (0..slices).map(|_| Histogram::coarse()).collect();
+            self.times.slice(slices);
         }
         self.slicer = Some(Slicer::new(window));
     }
@@ -173,17 +168,13 @@ impl ReceiveRecorder {
         };
         // What its publisher was late by its own doing is not the system's.
         let latency = intended.saturating_sub(header.own_lag_ns().unwrap_or(0));
-        self.latency.record(latency);
-        self.intended.record(intended);
-        if self.listened_ns > 0 {
-            self.receive_lag.record(now.saturating_sub(self.listened_ns));
-        }
-        if let Some(service) = header.sent_ns.and_then(|sent| now.checked_sub(sent)) {
-            self.service.record(service);
-        }
-        if let Some(histogram) = slice.and_then(|slice| self.slice_latency.get_mut(slice)) {
-            histogram.record(latency);
-        }
+        self.times.record(Times {
+            latency,
+            intended,
+            service: header.sent_ns.and_then(|sent| now.checked_sub(sent)),
+            receive_lag: (self.listened_ns > 0).then(|| now.saturating_sub(self.listened_ns)),
+            slice,
+        });
         // RFC 3393: the variation between a message and the one sent before
         // it; undefined where that one did not come. Competing subscribers
         // see only some of a stream: there the one received before counts.
@@ -234,8 +225,8 @@ impl ReceiveRecorder {
     }
 
     /// Latencies: the headline, from the due time, and from the actual send time.
-    pub fn latencies(&self) -> [&Histogram; 3] {
-        [&self.latency, &self.intended, &self.service]
+    pub fn latencies(&mut self) -> [&Histogram; 3] {
+        self.times.latencies()
     }
 
     /// The receiving loop listened at this instant, and had nothing to do:
@@ -246,8 +237,8 @@ impl ReceiveRecorder {
     }
 
     /// How long messages can have waited for the receiving loop.
-    pub fn receive_lag(&self) -> &Histogram {
-        &self.receive_lag
+    pub fn receive_lag(&mut self) -> &Histogram {
+        self.times.receive_lag()
     }
 
     /// Sum and number of delay variations.
@@ -256,8 +247,8 @@ impl ReceiveRecorder {
     }
 
     /// Arrivals, and their latencies, by slice of the window.
-    pub fn slices(&self) -> (&[u64], &[Histogram]) {
-        (&self.slices, &self.slice_latency)
+    pub fn slices(&mut self) -> (&[u64], &[Histogram]) {
+        (&self.slices, self.times.slices())
     }
 
     /// Silences.
@@ -481,6 +472,11 @@ impl Subscriber {
     /// What was recorded.
     pub fn recorder(&self) -> &ReceiveRecorder {
         &self.recorder
+    }
+
+    /// The same, where histograms are looked at.
+    pub fn recorder_mut(&mut self) -> &mut ReceiveRecorder {
+        &mut self.recorder
     }
 
     /// Both, when it is over.

@@ -9,8 +9,12 @@
 //! | 24–31 | when the publisher was *free* to send it, ns (messages of 32 bytes and more) |
 //! | 32– | body: a fixed pseudo-random pattern (from 24 on in messages under 32 bytes) |
 
+use std::ops::Range;
+
 /// Bytes of the shortest message.
 pub const MIN_LEN: usize = 16;
+/// Where the sequence stands.
+const SEQUENCE: Range<usize> = 12..16;
 /// Bytes from which on a message carries its actual send time.
 pub const SENT_LEN: usize = 24;
 /// Bytes from which on a message also carries when its publisher was free.
@@ -58,7 +62,7 @@ impl Header {
         };
         front[..8].copy_from_slice(&self.intended_ns.to_le_bytes());
         front[8..12].copy_from_slice(&self.publisher.to_le_bytes());
-        front[12..16].copy_from_slice(&self.sequence.to_le_bytes());
+        front[SEQUENCE].copy_from_slice(&self.sequence.to_le_bytes());
         if let (Some(sent_ns), Some(field)) = (self.sent_ns, message.get_mut(MIN_LEN..SENT_LEN)) {
             field.copy_from_slice(&sent_ns.to_le_bytes());
         }
@@ -88,6 +92,14 @@ impl Header {
     pub fn own_lag_ns(&self) -> Option<u64> {
         let free_ns = self.free_ns.filter(|free| *free >= self.intended_ns)?;
         self.sent_ns?.checked_sub(free_ns)
+    }
+}
+
+/// Gives a message that has a header another sequence.
+#[inline]
+pub fn renumber(message: &mut [u8], sequence: u32) {
+    if let Some(field) = message.get_mut(SEQUENCE) {
+        field.copy_from_slice(&sequence.to_le_bytes());
     }
 }
 
@@ -152,6 +164,17 @@ mod tests {
             let header = Header { intended_ns, publisher, sequence, sent_ns, free_ns };
             prop_assert!(header.write(&mut message));
             prop_assert_eq!(Header::read(&message), Some(header));
+        }
+
+        #[test]
+        fn another_sequence_changes_nothing_else(first: u32, second: u32, len in 16usize..80) {
+            let header = Header { intended_ns: 1, publisher: 2, sequence: first, sent_ns: Some(3), free_ns: Some(4) };
+            let (mut message, mut wanted) = (pattern(len), pattern(len));
+            prop_assert!(header.write(&mut message));
+            let other = Header { sequence: second, ..header };
+            prop_assert!(other.write(&mut wanted));
+            renumber(&mut message, second);
+            prop_assert_eq!(message, wanted);
         }
 
         #[test]

@@ -50,15 +50,18 @@ pub struct Compared {
     pub ours_median: f64,
     /// Median of `bare`.
     pub bare_median: f64,
-    /// `ours_median` over `bare_median`.
+    /// Median of the ratios, ours over bare, of the pairs: what a machine does
+    /// slowly to both of them is in none of these.
     pub ratio: f64,
 }
 
 impl Compared {
-    /// Compares what was measured; a median of nothing is 0, and so is a ratio to it.
+    /// Compares what was measured in pairs; a median of nothing is 0, and so
+    /// is a ratio to it.
     pub fn of(ours: Vec<f64>, bare: Vec<f64>) -> Compared {
         let (ours_median, bare_median) = (median(&ours).unwrap_or_default(), median(&bare).unwrap_or_default());
-        let ratio = if bare_median > 0.0 { ours_median / bare_median } else { 0.0 };
+        let pairs = ours.iter().zip(&bare).filter(|(_, bare)| **bare > 0.0);
+        let ratio = median(&pairs.map(|(ours, bare)| ours / bare).collect::<Vec<_>>()).unwrap_or_default();
         Compared { ours, bare, ours_median, bare_median, ratio }
     }
 }
@@ -251,6 +254,15 @@ pub fn remark() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ratio_is_of_pairs() {
+        // The machine doubles its pace from the first pair to the last.
+        let compared = Compared::of(vec![9.0, 11.0, 18.0], vec![10.0, 12.0, 20.0]);
+        assert_eq!((compared.ours_median, compared.bare_median, compared.ratio), (11.0, 12.0, 0.9));
+        assert_eq!(Compared::of(vec![1.0], vec![0.0]).ratio, 0.0);
+        assert_eq!(Compared::of(vec![], vec![]), Compared::default());
+    }
 
     #[test]
     fn only_a_calibration_of_this_machine_and_version_is_used() {

@@ -158,7 +158,11 @@ fn assert_compared(compared: &Value, runs: usize, what: &str) {
         positive(&compared[format!("{side}_median")], what);
     }
     let ratio = positive(&compared["ratio"], what);
-    let wanted = compared["ours_median"].as_f64().unwrap() / compared["bare_median"].as_f64().unwrap();
+    let figures = |side: &str| -> Vec<f64> {
+        compared[side].as_array().unwrap().iter().map(|figure| figure.as_f64().unwrap()).collect()
+    };
+    let ratios: Vec<f64> = figures("ours").iter().zip(figures("bare")).map(|(ours, bare)| ours / bare).collect();
+    let wanted = pubmark_stats::median(&ratios).unwrap();
     assert!((ratio / wanted - 1.0).abs() < 1e-9, "{what}: {compared}");
 }
 
@@ -170,13 +174,13 @@ fn assert_whole(calibration: &Value) {
         assert_eq!(cost["rate_per_s"], rate);
         assert_compared(&cost["send_cpu_s_per_million"], 1, "send");
         assert_compared(&cost["receive_cpu_s_per_million"], 1, "receive");
-        let window = rate * 0.4;
+        let window = rate * 0.25;
         assert_eq!(cost["bare_lag_ns"]["count"].as_f64(), Some(window), "a lag for each message of the window");
         assert_eq!(cost["ours_lag_ns"]["count"].as_f64(), Some(window));
     }
     for (at, bytes) in [(0, 64.0), (1, 1_000.0)] {
         let one = &calibration["unthrottled"][at];
-        assert_compared(&one["messages_per_s"], 1, "unthrottled");
+        assert_compared(&one["messages_per_s"], 3, "unthrottled");
         let per_message = one["bytes_per_s"]["ours_median"].as_f64().unwrap()
             / one["messages_per_s"]["ours_median"].as_f64().unwrap();
         assert!((per_message - bytes).abs() < 1e-6, "{one}");

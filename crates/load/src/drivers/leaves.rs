@@ -21,6 +21,11 @@ impl Leaves {
         Leaves { stem_bytes: text.len(), text, count: part.leaves }
     }
 
+    /// Whether all messages go to one topic.
+    pub fn is_one(&self) -> bool {
+        self.count <= 1
+    }
+
     /// Where the message of this sequence goes to.
     pub fn of(&mut self, sequence: u32) -> &[u8] {
         if self.count > 1 {

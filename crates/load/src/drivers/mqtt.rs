@@ -250,6 +250,10 @@ impl Session for Mqtt {
         true
     }
 
+    fn tail_bytes(&self, settings: &Settings) -> Option<usize> {
+        (settings.qos == Qos::AtMostOnce && self.leaves <= 1).then_some(0)
+    }
+
     fn keep_alive(&mut self, _: &Settings, out: &mut Vec<u8>) {
         encode::pingreq(out);
     }

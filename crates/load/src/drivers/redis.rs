@@ -138,6 +138,11 @@ impl Session for Redis {
         true
     }
 
+    /// A line's end.
+    fn tail_bytes(&self, _: &Settings) -> Option<usize> {
+        self.leaves.is_one().then_some(2)
+    }
+
     fn keep_alive(&mut self, _: &Settings, out: &mut Vec<u8>) {
         put_command(out, &[b"PING"]);
     }

@@ -162,12 +162,12 @@ impl<S: Session> Shard<'_, S> {
             let at = self.window.map_or(String::new(), |window| {
                 format!(" {:.3} s into the window", (now as i64 - window.from_ns as i64) as f64 / 1e9)
             });
-            let (id, why) = (self.clients[index].id, loss.text());
+            let (id, why) = (self.ids[index], loss.text());
             self.away.losses.push(format!("{:?} {id} lost its connection{at}: {why}", self.role).to_lowercase());
         }
         if self.away.returns && !matches!(loss, Loss::Fault(Fault::Denied(_) | Fault::Foreign(_))) {
             self.away.absent.insert(index as u32, Absence { since_ns: now, began_ns: None, failed: 0 });
-            self.rest(index, now + pause_ns(self.clients[index].id, 0));
+            self.rest(index, now + pause_ns(self.ids[index], 0));
         } else {
             self.part_with(index);
         }
@@ -203,7 +203,7 @@ impl<S: Session> Shard<'_, S> {
         let Some(absence) = self.away.absent.get_mut(&(index as u32)) else { return };
         absence.failed += 1;
         let failed = absence.failed;
-        self.rest(index, clock::now() + pause_ns(self.clients[index].id, failed));
+        self.rest(index, clock::now() + pause_ns(self.ids[index], failed));
     }
 
     /// Begins the attempts that are due, and ends those that have taken too

@@ -1,8 +1,9 @@
 //! The sending side of a shard: what is due is sent, by the schedule or as
 //! fast as the server takes it; probes before, end markers after.
 
+use super::Shard;
 use super::connection::{Loss, State};
-use super::{Shard, outgoing};
+use super::gather::{Frames, Gathered, Gathering, Measure};
 use crate::clock;
 use crate::outcome::Outcome;
 use crate::publisher::{InFlight, Marker, Next, Outgoing, SendRecorder, give_up_ns};
@@ -11,7 +12,7 @@ use crate::threads::Report;
 use crate::window::{Window, clock_stride};
 use pubmark_model::header::{END, MIN_LEN, PROBE, pattern};
 use pubmark_model::options::{OptionValues, Options};
-use pubmark_model::protocol::{Client, PacingFigures};
+use pubmark_model::protocol::{Client, PacingFigures, Role};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Rate, Workload};
 use std::cmp::Reverse;
@@ -33,14 +34,16 @@ pub struct Outbound {
     marker: Marker,
     message: Vec<u8>,
     bytes: Vec<u8>,
+    /// What goes out together, where there is no schedule.
+    frames: Frames,
     /// By publisher, what it may have to send again; empty where nobody comes back.
     flights: Vec<InFlight>,
     recorder: Option<SendRecorder>,
     window: Option<Window>,
     give_up_ns: Option<Ns>,
     quantum_ns: Ns,
-    coalesce: usize,
-    stride: u32,
+    /// How much goes into one write, where there is no schedule.
+    measure: Measure,
     /// Publishers by the time of their next message, where there is a schedule.
     due: BinaryHeap<Reverse<(Ns, u32)>>,
     /// Publishers that can send, where there is none.
@@ -64,13 +67,17 @@ impl Outbound {
             marker: Marker::new(workload, 0),
             message: pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize),
             bytes: Vec::new(),
+            frames: Frames::default(),
             recorder: None,
             window: None,
             give_up_ns: None,
             quantum_ns: workload.pacing_quantum_ns,
-            coalesce: options.number("coalesce").max(1) as usize,
-            stride: clock_stride(workload),
-            due: BinaryHeap::new(),
+            measure: Measure {
+                bytes: options.number("coalesce").max(1) as usize,
+                stride: clock_stride(workload),
+                give_up_ns: None,
+            },
+            due: BinaryHeap::with_capacity(if workload.rate == Rate::Max { 0 } else { clients.len() }),
             able: Vec::new(),
             next_due_ns: None,
             sending: 0,
@@ -156,6 +163,7 @@ impl<S: Session> Shard<'_, S> {
         outbound.recorder = Some(SendRecorder::new(self.workload, window));
         outbound.window = Some(window);
         outbound.give_up_ns = give_up_ns(self.workload, &window);
+        outbound.measure.give_up_ns = outbound.give_up_ns;
         outbound.sending = outbound.clients.len();
         (outbound.marker_next, outbound.marker_ns) = (0, 0);
         for index in 0..outbound.clients.len() {
@@ -343,38 +351,21 @@ impl<S: Session> Shard<'_, S> {
             self.connections[index].blocked = true;
             return now;
         }
-        let outbound = &mut self.outbound;
+        let Outbound { clients, message, frames, flights, recorder, measure, .. } = &mut self.outbound;
         let connection = &mut self.connections[index];
-        let Some(recorder) = &mut outbound.recorder else { return now };
-        let client = &mut outbound.clients[index];
-        outbound.bytes.clear();
-        let mut since_clock = 0;
-        let mut over = false;
-        while outbound.bytes.len() < outbound.coalesce && !over && !connection.has_pending() {
-            match client.next(window, outbound.give_up_ns, now) {
-                Next::Send => {}
-                Next::Wait(_) => break,
-                Next::Done => {
-                    over = true;
-                    break;
-                }
-            }
-            let header = client.header(now);
-            let _ = header.write(&mut outbound.message);
-            if !connection.session.publish(&self.settings, &outbound.message, header.sequence, &mut outbound.bytes) {
-                connection.blocked = true;
-                break;
-            }
-            if let Some(flight) = outbound.flights.get_mut(index) {
-                flight.sent(header);
-            }
-            client.accepted(recorder, now, now);
-            since_clock += 1;
-            if since_clock >= outbound.stride {
-                (since_clock, now) = (0, clock::now());
-            }
+        let Some(recorder) = recorder else { return now };
+        let (mut over, mut written) = (false, Ok(()));
+        if !connection.has_pending() {
+            let session = (&mut connection.session, &self.settings);
+            let tail_bytes = session.0.tail_bytes(session.1);
+            let (client, flight) = (&mut clients[index], flights.get_mut(index));
+            let gathering = Gathering { client, recorder, flight, window, message, frames };
+            let gathered = gathering.run(session, tail_bytes, *measure, &mut now, clock::now);
+            connection.blocked |= gathered == Gathered::Refused;
+            over = gathered == Gathered::Over;
+            written = connection.write(frames.ready());
         }
-        let written = connection.write(&outbound.bytes);
+        let outbound = &mut self.outbound;
         connection.blocked |= connection.has_pending() && !over;
         if over {
             outbound.sending -= 1;
@@ -427,4 +418,11 @@ impl<S: Session> Shard<'_, S> {
             self.outbound.due.push(Reverse((due, index as u32)));
         }
     }
+}
+
+/// Publishers of a shard, from their clients.
+fn outgoing(workload: &Workload, clients: &[Client]) -> Vec<Outgoing> {
+    let most = crate::subscriber::ledger_capacity(workload);
+    let senders = clients.iter().filter(|client| matches!(client.role, Role::Publisher | Role::Requester));
+    senders.map(|client| Outgoing::new(workload, client.id, most)).collect()
 }

@@ -1,0 +1,152 @@
+use super::*;
+use pubmark_model::setting::{Settings, key, with_defaults};
+
+fn workload(pairs: &[(&str, &str)]) -> Workload {
+    let mut settings = Settings::new();
+    for (name, value) in pairs {
+        settings.insert((*name).into(), key(name).unwrap().read(value).unwrap());
+    }
+    Workload::resolve(&with_defaults(settings)).unwrap()
+}
+
+/// Plays a publisher whose clock is ours: each send takes `cost`.
+fn play(workload: &Workload, cost: Ns, stall: Option<(Ns, Ns)>) -> Publisher {
+    let start = 1_000_000;
+    let mut publisher = Publisher::new(workload, 0, Window::new(workload, start), 10_000_000);
+    let mut now = start - 500_000;
+    loop {
+        match publisher.next(now) {
+            Next::Done => return publisher,
+            Next::Wait(until) => {
+                assert!(until > now);
+                now = until;
+            }
+            Next::Send => {
+                let began = now;
+                publisher.message(now);
+                now += cost;
+                publisher.accepted(began, now);
+            }
+        }
+        if let Some((at, until)) = stall
+            && (start + at..start + until).contains(&now)
+        {
+            now = start + until;
+        }
+    }
+}
+
+#[test]
+fn offers_exactly_what_was_asked() {
+    for (rate, seconds) in [("1", 10u64), ("1000", 3), ("50000", 2)] {
+        let workload = workload(&[("rate", rate), ("warmup", "1s"), ("duration", &format!("{seconds}s"))]);
+        let total = play(&workload, 1_000, None).total();
+        let rate: u64 = rate.parse().unwrap();
+        assert_eq!(total.offered, rate * seconds);
+        assert_eq!(total.window_end - total.window_first, rate * seconds);
+        assert_eq!(total.sent, rate * (seconds + 1));
+    }
+}
+
+#[test]
+fn a_stall_is_not_forgotten() {
+    let workload = workload(&[("rate", "1000"), ("warmup", "1s"), ("duration", "10s")]);
+    let publisher = play(&workload, 1_000, Some((5_000_000_000, 6_000_000_000)));
+    assert_eq!(publisher.total().offered, 10_000);
+    assert_eq!(publisher.total().window_end - publisher.total().window_first, 10_000);
+    let (lag, own) = publisher.lags();
+    let (lag, own) = (lag.unwrap(), own.unwrap());
+    assert!((lag.max() as f64 / 1e9 - 1.0).abs() < 0.01);
+    assert!((lag.value_at(0.95) as f64 / 1e9 - 0.5).abs() < 0.01, "half of the stalled tenth waited over 0.5 s");
+    assert!((own.max() as f64 / 1e9 - 1.0).abs() < 0.01, "it was the generator's own doing");
+    assert!((own.value_at(0.95) as f64 / 1e9 - 0.5).abs() < 0.01, "and so was all that came late by it");
+}
+
+#[test]
+fn a_send_that_takes_long_is_the_systems_doing() {
+    let workload = workload(&[("rate", "1000"), ("warmup", "0s"), ("duration", "10s")]);
+    let mut publisher = Publisher::new(&workload, 0, Window::new(&workload, 0), 1_000_000);
+    let (mut now, mut number) = (0, 0);
+    let mut longest = 0;
+    loop {
+        match publisher.next(now) {
+            Next::Done => break,
+            Next::Wait(until) => now = until + 3_000,
+            Next::Send => {
+                let header = Header::read(publisher.message(now)).unwrap();
+                longest = longest.max(header.own_lag_ns().unwrap());
+                let began = now;
+                number += 1;
+                now += if number == 5_000 { 1_000_000_000 } else { 1_000 };
+                publisher.accepted(began, now);
+            }
+        }
+    }
+    let (lag, own) = publisher.lags();
+    assert!((lag.unwrap().max() as f64 / 1e9 - 1.0).abs() < 0.01);
+    assert!(longest <= 3_000 && own.unwrap().max() <= 3_001, "{longest} ns: it was late by its timer only");
+}
+
+#[test]
+fn who_is_refused_is_free_when_there_is_room() {
+    let workload = workload(&[("rate", "1000"), ("warmup", "0s"), ("duration", "1s")]);
+    let mut publisher = Publisher::new(&workload, 0, Window::new(&workload, 0), 1_000_000);
+    assert_eq!(publisher.next(0), Next::Send);
+    publisher.refused(20_000_000);
+    assert_eq!(publisher.next(20_000_500), Next::Send);
+    let header = Header::read(publisher.message(20_000_500)).unwrap();
+    assert_eq!((header.intended_ns, header.free_ns, header.own_lag_ns()), (0, Some(20_000_000), Some(500)));
+}
+
+#[test]
+fn what_cannot_be_sent_is_counted() {
+    let workload = workload(&[("rate", "1000"), ("warmup", "0s"), ("duration", "2s"), ("drain", "1s")]);
+    let total = play(&workload, 10_000_000, None).total();
+    assert_eq!(total.offered, 2_000);
+    assert_eq!(total.window_end - total.window_first, 300, "100 a second for 2 s and 1 s of drain");
+}
+
+#[test]
+fn a_count_is_exact() {
+    for rate in ["7", "1000", "max"] {
+        let workload = workload(&[("rate", rate), ("warmup", "100ms"), ("count", "123")]);
+        let total = play(&workload, 1_000, None).total();
+        assert_eq!((total.offered, total.window_end - total.window_first), (123, 123), "{rate}");
+    }
+}
+
+#[test]
+fn what_is_in_flight_keeps_its_header_until_it_is_acknowledged() {
+    let header = |sequence| Header {
+        intended_ns: 10,
+        publisher: 3,
+        sequence,
+        sent_ns: Some(u64::from(sequence)),
+        free_ns: Some(10),
+    };
+    let mut flight = InFlight::default();
+    (0..5).for_each(|sequence| flight.sent(header(sequence)));
+    [3, 0, 0, 9].into_iter().for_each(|sequence| flight.acknowledged(sequence));
+    let left: Vec<_> = (0..10).filter_map(|sequence| flight.header(sequence)).collect();
+    assert_eq!(left, [header(1), header(2), header(4)]);
+}
+
+#[test]
+fn a_quantum_joins_wakeups_and_sends_nothing_early() {
+    let workload = workload(&[("rate", "50000"), ("warmup", "0s"), ("duration", "1s"), ("pacing_quantum", "1ms")]);
+    let mut publisher = Publisher::new(&workload, 0, Window::new(&workload, 1_000_000), 1_000_000);
+    let (mut now, mut wakeups) = (0, 0);
+    loop {
+        match publisher.next(now) {
+            Next::Done => break,
+            Next::Wait(until) => (now, wakeups) = (until, wakeups + 1),
+            Next::Send => {
+                publisher.message(now);
+                publisher.accepted(now, now);
+            }
+        }
+    }
+    assert_eq!(publisher.total().offered, 50_000);
+    assert!(wakeups <= 1_002, "{wakeups}");
+    assert!(publisher.lags().0.unwrap().max() <= 1_001_000);
+}

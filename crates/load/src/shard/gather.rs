@@ -1,0 +1,168 @@
+//! Gathers messages of one publisher for one write, as fast as they can be
+//! made: without a socket, and with the clock passed in.
+
+use crate::publisher::{InFlight, Next, Outgoing, SendRecorder};
+use crate::session::Session;
+use crate::window::Window;
+use pubmark_model::header;
+use pubmark_model::units::Ns;
+
+/// Bytes that are copied at once where a frame's front fits into them: so many
+/// stay in registers.
+const FRONT_BYTES: usize = 64;
+
+/// How much is gathered.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure {
+    /// Bytes after which no further message begins.
+    pub bytes: usize,
+    /// Messages between two looks at the clock, at least 1.
+    pub stride: u32,
+    /// When a publisher gives up on what is due, ns.
+    pub give_up_ns: Option<Ns>,
+}
+
+/// Why nothing more was gathered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gathered {
+    /// There is enough, or nothing more is due now.
+    Enough,
+    /// The session takes no more before it has heard from the server.
+    Refused,
+    /// The publisher has sent all that it will send.
+    Over,
+}
+
+/// What is to be written next, one frame behind the other.
+///
+/// Where frames are alike, they stay in place from one write to the next, and
+/// each gets another front: the body of a message, which is always the same, is
+/// not copied again.
+#[derive(Default)]
+pub struct Frames {
+    bytes: Vec<u8>,
+    /// How many of the bytes are to be written.
+    used: usize,
+    /// A frame like all those of `bytes`, but for their fronts; empty where they differ in more.
+    model: Vec<u8>,
+    /// Where the message begins in it.
+    payload_at: usize,
+}
+
+impl Frames {
+    /// What is to be written.
+    pub fn ready(&self) -> &[u8] {
+        &self.bytes[..self.used]
+    }
+
+    /// Appends `count` frames like the model with this message, numbered from `first` on.
+    #[inline]
+    fn append(&mut self, message: &[u8], count: u32, first: u32) {
+        let body_at = header::body_at(message.len());
+        self.model[self.payload_at..self.payload_at + body_at].copy_from_slice(&message[..body_at]);
+        let end = self.used + self.model.len() * count as usize;
+        while self.bytes.len() < end {
+            self.bytes.extend_from_slice(&self.model);
+        }
+        let frames = self.bytes[self.used..end].chunks_exact_mut(self.model.len());
+        self.used = end;
+        match self.model.first_chunk::<FRONT_BYTES>().filter(|_| self.payload_at + body_at <= FRONT_BYTES) {
+            Some(front) => stamp(frames, front, self.payload_at, first),
+            None => stamp(frames, &self.model[..self.payload_at + body_at], self.payload_at, first),
+        }
+    }
+}
+
+/// Gives each frame its front, and its message a number.
+#[inline(always)]
+fn stamp<'a>(frames: impl Iterator<Item = &'a mut [u8]>, front: &[u8], payload_at: usize, first: u32) {
+    for (frame, sequence) in frames.zip(first..) {
+        frame[..front.len()].copy_from_slice(front);
+        header::renumber(&mut frame[payload_at..], sequence);
+    }
+}
+
+/// A publisher, and where its messages go.
+pub struct Gathering<'a> {
+    pub client: &'a mut Outgoing,
+    pub recorder: &'a mut SendRecorder,
+    pub flight: Option<&'a mut InFlight>,
+    pub window: &'a Window,
+    /// Where a message is made, its body in place.
+    pub message: &'a mut [u8],
+    pub frames: &'a mut Frames,
+}
+
+impl Gathering<'_> {
+    /// Gathers from the instant `now` on, and leaves the last instant there.
+    ///
+    /// Where all frames of the publisher are alike, with `tail_bytes` behind
+    /// the message, those between two looks at the clock differ in their
+    /// sequence alone: they are made from one, numbered, and entered into the
+    /// books together.
+    pub fn run<S: Session>(
+        mut self,
+        (session, settings): (&mut S, &S::Settings),
+        tail_bytes: Option<usize>,
+        measure: Measure,
+        now: &mut Ns,
+        mut clock: impl FnMut() -> Ns,
+    ) -> Gathered {
+        let mut since_clock = 0;
+        self.frames.used = 0;
+        while self.frames.used < measure.bytes {
+            match self.client.next(self.window, measure.give_up_ns, *now) {
+                Next::Send => {}
+                Next::Wait(_) => break,
+                Next::Done => return Gathered::Over,
+            }
+            let header = self.client.header(*now);
+            let _ = header.write(self.message);
+            let mut count = 1;
+            if let Some(tail_bytes) = tail_bytes {
+                if self.frames.used == 0 && !self.model(session, settings, header.sequence, tail_bytes) {
+                    return Gathered::Refused;
+                }
+                let wanted = (measure.bytes - self.frames.used).div_ceil(self.frames.model.len());
+                count = (measure.stride - since_clock).min(wanted.try_into().unwrap_or(u32::MAX));
+                count = count.min(self.client.at_once(self.window));
+                self.frames.append(self.message, count, header.sequence);
+            } else {
+                let Frames { bytes, used, model, .. } = &mut *self.frames;
+                model.clear();
+                bytes.truncate(*used);
+                if !session.publish(settings, self.message, header.sequence, bytes) {
+                    return Gathered::Refused;
+                }
+                *used = bytes.len();
+            }
+            if let Some(flight) = &mut self.flight {
+                flight.sent(header);
+            }
+            self.client.accepted_together(self.recorder, count, *now, *now);
+            since_clock += count;
+            if since_clock >= measure.stride {
+                (since_clock, *now) = (0, clock());
+            }
+        }
+        Gathered::Enough
+    }
+
+    /// Has the session make the frame that the others of this write are like.
+    fn model<S: Session>(&mut self, session: &mut S, settings: &S::Settings, sequence: u32, tail_bytes: usize) -> bool {
+        let Frames { bytes, model, payload_at, .. } = &mut *self.frames;
+        let before = (model.len(), *payload_at);
+        model.clear();
+        if !session.publish(settings, self.message, sequence, model) {
+            return false;
+        }
+        *payload_at = model.len() - tail_bytes - self.message.len();
+        if before != (model.len(), *payload_at) {
+            bytes.clear();
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! The receiving side of a shard: whether everyone has been heard, and
+//! whether everything has come.
+
+use super::Shard;
+use super::connection::State;
+use crate::session::Session;
+use crate::subscriber::{Incoming, ReceiveRecorder};
+use crate::threads::Report;
+use pubmark_model::protocol::{Client, Role};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::workload::Workload;
+
+/// Completeness of streams is looked at this often while draining.
+pub const LOOK: Ns = 5 * MILLISECOND;
+/// A stream is at its end when its end marker has come and then nothing for this long.
+const QUIET: Ns = 250 * MILLISECOND;
+/// The same where subscribers compete, and nobody can know which end marker is whose.
+const QUIET_COMPETING: Ns = SECOND;
+/// And where clients come back besides: longer than one of them takes as a rule.
+const QUIET_RETURNING: Ns = 3 * SECOND;
+
+/// The receiving side of a shard.
+pub struct Inbound {
+    pub clients: Vec<Incoming>,
+    pub recorder: ReceiveRecorder,
+    /// Streams that no probe has come over, of clients that are up or may come up.
+    pub unheard: u64,
+    pub heard_ns: Ns,
+    pub last_ns: Ns,
+    /// Clients that may still get something, once the drain has begun.
+    pub undrained: Option<Vec<u32>>,
+    looked_ns: Ns,
+    pub drained: bool,
+}
+
+impl Inbound {
+    pub fn new(workload: &Workload, role: Role, clients: &[Client]) -> Inbound {
+        let heard = clients.first().map_or(0, |client| u64::from(client.hears_count));
+        let incoming: Vec<Incoming> = match role {
+            Role::Subscriber => clients
+                .iter()
+                .map(|client| Incoming::new(workload, client.hears_first..client.hears_first + client.hears_count))
+                .collect(),
+            _ => Vec::new(),
+        };
+        Inbound {
+            unheard: incoming.iter().map(|client| u64::from(client.unheard_count())).sum(),
+            clients: incoming,
+            recorder: ReceiveRecorder::new(workload, heard),
+            heard_ns: 0,
+            last_ns: 0,
+            undrained: None,
+            looked_ns: 0,
+            drained: false,
+        }
+    }
+}
+
+impl<S: Session> Shard<'_, S> {
+    /// A subscriber is ready when it has heard each publisher that it should
+    /// hear. Those that compete hear whom they happen to hear.
+    pub(super) fn await_probes(&mut self, now: Ns) -> Result<Ns, String> {
+        let (unheard, total, timeout_ns) = (self.inbound.unheard, self.streams, self.workload.connect_timeout_ns);
+        if unheard == 0 || self.workload.competing() {
+            self.ready();
+        } else if unheard < total {
+            if now > self.inbound.heard_ns.max(self.ramp.settled_ns) + timeout_ns {
+                self.remarks.push(format!("{unheard} of {total} streams never carried a probe: their publishers are not connected, or the server does not deliver"));
+                self.ready();
+            }
+        } else {
+            // Publishers come after subscribers, and probe when all of them are there.
+            let ramp_ns = Ns::from(self.workload.publishers) * SECOND / Ns::from(self.workload.connect_rate.max(1));
+            if now > self.ramp.settled_ns + ramp_ns + 2 * timeout_ns {
+                return Err(
+                    "no probe arrived: the server takes subscriptions and messages, and does not deliver".into()
+                );
+            }
+        }
+        Ok(Ns::MAX)
+    }
+
+    /// Looks whether everything that was sent is here.
+    pub(super) fn drain(&mut self, now: Ns) {
+        let Some((totals, deadline_ns)) = self.crew.control.draining() else { return };
+        if self.inbound.drained || now < self.inbound.looked_ns + LOOK {
+            return;
+        }
+        let inbound = &mut self.inbound;
+        inbound.looked_ns = now;
+        let connections = &self.connections;
+        let competing = self.workload.competing();
+        let everyone = || (0..inbound.clients.len() as u32).collect();
+        let mut left: Vec<u32> = inbound.undrained.take().unwrap_or_else(everyone);
+        // Who is away may still get what the server keeps. A publisher that was
+        // away may send again what it sent before its end marker: nothing is
+        // lost before the deadline there.
+        let kept = self.workload.qos > 0 || self.workload.durable;
+        let returning = self.workload.reconnect && kept;
+        let silence = match competing {
+            true if returning => QUIET_RETURNING,
+            true => QUIET_COMPETING,
+            false => QUIET,
+        };
+        let quiet = now > inbound.last_ns + silence;
+        left.retain(|index| {
+            let client = &inbound.clients[*index as usize];
+            let connection = &connections[*index as usize];
+            let up = connection.state == State::Up || (kept && connection.is_away());
+            let over = if competing {
+                quiet
+            } else {
+                // Where clients come back, what is here may come once more.
+                let complete = client.complete(totals, false, false);
+                if returning { complete && quiet } else { complete || (quiet && client.ended()) }
+            };
+            up && !over && now < *deadline_ns
+        });
+        inbound.drained = left.is_empty();
+        inbound.undrained = Some(left);
+        if inbound.drained {
+            let _ = self.reports.send(Report::Drained);
+        }
+    }
+}
