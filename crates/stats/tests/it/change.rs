@@ -104,7 +104,7 @@ fn the_smallest_change_that_would_be_found_is_told() {
 fn what_lies_between_two_times_is_noise_as_well() {
     const TABLES: u64 = 2_000;
     let alarms = |order| {
-        let mut noise = Noise::new(11);
+        let mut noise = Noise(11);
         let mut found = 0;
         for _ in 0..TABLES {
             let mut group = || {
