@@ -73,7 +73,7 @@ export class App {
       state,
       dark: () => isDark(state),
       look: (system) => look(system, isDark(state)),
-      figure: (key) => figures.get(key) ?? { key, label: key, unit: "count", better: null, about: "" },
+      figure: (key) => figures.get(key) ?? { key, label: key, unit: "count", better: null, group: "counts", about: "" },
       evidence: (cell) => {
         state.set("run", "");
         state.set("cell", String(cell));
@@ -118,6 +118,6 @@ export class App {
   }
 
   private foot({ page }: Context): HTMLElement {
-    return h("footer", { class: "foot" }, `Made by pubmark ${clean(page.pubmark, 40)} from the records in the results folder. Latency counts from the intended time unless it says service. Intervals are 95 %; where they overlap, it is a tie. This page loads nothing from anywhere.`);
+    return h("footer", { class: "foot" }, `Made by pubmark ${clean(page.pubmark, 40)} from the records in the results folder. Latency counts from when a message was due, less the load generator's own lag, unless it says otherwise. Figures are medians over the runs, intervals are 95 %. This page loads nothing from anywhere.`);
   }
 }

@@ -1,5 +1,6 @@
 import { look, referenceLook, type Look } from "./colour";
-import type { Cell, Figure, Page, Result } from "./model";
+import { quantity } from "./format";
+import type { Cell, Figure, Page, Result, Unit } from "./model";
 import type { State } from "./state";
 
 /** What every section is given. */
@@ -33,6 +34,22 @@ export function looks(page: Page): (system: string, dark: boolean) => Look {
     const index = names.indexOf(system);
     return index < 0 ? referenceLook(dark) : look(index, dark);
   };
+}
+
+/** Whether a figure of a cell may be quoted. */
+export function quotable(cell: Cell, key: string): boolean {
+  return (cell.status === "valid" || cell.status === "partly") && cell.figures[key] !== undefined && !cell.unquoted?.includes(key);
+}
+
+/** Whether a cell has a figure that may not be quoted. */
+export function spoiled(cell: Cell, key: string): boolean {
+  return cell.figures[key] !== undefined && !quotable(cell, key);
+}
+
+/** A value of a figure, as it is to be read: `≥ 1.20M/s`. */
+export function said(cell: Cell, key: string, value: number, unit: Unit): string {
+  const sign = cell.signs?.[key];
+  return `${sign ? `${sign} ` : ""}${quantity(value, unit)}`;
 }
 
 /** A figure of a cell that may be quoted or, marked by the caller, shown. */

@@ -33,7 +33,7 @@ export function runRows(result: Result, runs: readonly Run[]): Field[][] {
   const head = [...axes, "repeat", "started", "verdict", "reasons", "notes", "latency_p50_ns", "latency_p99_ns", "delivered_per_s", "delivered_ratio", "lost", "cpu_cores"];
   const rows = runs.map((run): Field[] => {
     const cell = result.cells[run.cell];
-    const verdict = run.failed ? "failed" : run.valid ? "valid" : "invalid";
+    const verdict = run.failed ? "failed" : run.valid ? "valid" : run.partly ? "partly" : "invalid";
     return [
       ...axes.map((axis) => cell?.axes[axis]),
       run.repeat, run.started, verdict, run.reasons.join(" "), run.notes,

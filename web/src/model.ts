@@ -12,6 +12,8 @@ export interface Page {
   bins_per_decade: number;
   /** The figures that a cell may have, in the order of the summary. */
   figures: Figure[];
+  /** What each word for a cell means: winner, tie, behind and so on. */
+  words: Record<string, string>;
   /** What each reason of a verdict means, and what to do about it. */
   reasons: Record<string, { meaning: string; advice: string }>;
   /** One, or several to be seen side by side. */
@@ -31,11 +33,15 @@ export interface Figure {
   label: string;
   unit: Unit;
   better: "lower" | "higher" | null;
+  /** What stands or falls with it where something spoils a run. */
+  group: Group;
   /** What it is, in a sentence. */
   about: string;
 }
 
-/** Median over runs (or percentile of the merged histogram), and its 95 % interval. */
+export type Group = "counts" | "rates" | "latency_p50" | "latency_p99" | "cost";
+
+/** Median over the runs, and its 95 % interval. */
 export type Estimate = [value: number, lo: number | null, hi: number | null];
 
 export interface Result {
@@ -47,7 +53,7 @@ export interface Result {
   constants: string;
   /** Whether the study was cut down. */
   quick: boolean;
-  runs: { valid: number; invalid: number; failed: number; missing: number };
+  runs: { valid: number; partly: number; invalid: number; failed: number; missing: number };
   /** What the records support, in sentences. */
   findings: Finding[];
   /** Remarks on the whole. */
@@ -71,7 +77,7 @@ export interface Result {
 
 export interface Finding {
   about: "latency" | "throughput" | "cost" | "validity";
-  outcome: "winner" | "tie" | "undecided" | "note";
+  outcome: "winner" | "tie" | "undecided" | "unranked" | "note";
   text: string;
 }
 
@@ -99,7 +105,8 @@ export interface AxisValue {
   label: string;
 }
 
-export type CellStatus = "valid" | "invalid" | "failed" | "missing" | "skipped";
+/** `partly`: some of its figures may be quoted, others not. */
+export type CellStatus = "valid" | "partly" | "invalid" | "failed" | "missing" | "skipped";
 
 export interface Cell {
   label: string;
@@ -111,26 +118,47 @@ export interface Cell {
   unthrottled: boolean;
   pattern: string;
   status: CellStatus;
+  /** Where it stands by the figure that ranks its point: a key of `Page.words`. */
+  word: string;
+  /** About how many more repeats would tell, where that is undecided. */
+  repeats_more: number | null;
   runs: number;
   valid_runs: number;
+  /** Runs of which some figures may be quoted and others not. */
+  partly_runs: number;
   invalid_runs: number;
   failed_runs: number;
   missing_runs: number;
-  reasons: { reason: string; runs: number; evidence: string }[];
+  /** Runs that may be quoted for each group of figures. */
+  group_runs: Record<Group, number>;
+  /** `touches`: the figures that it takes away, in words; empty for all. */
+  reasons: { reason: string; runs: number; touches: string; evidence: string }[];
   notes: string[];
   error: string | null;
   skipped: string | null;
-  /** By key; of the valid runs or, where there are none, of the invalid ones. */
+  /** By key; of the runs that count for it or, where there are none, of those
+   *  that do not: then it is among `unquoted`. */
   figures: Record<string, Estimate>;
-  /** Latency at `Page.quantiles`, ns, of the runs merged; shorter where samples
-   *  are too few for the highest; absent at `max`. */
-  latency?: number[];
-  service?: number[];
-  /** Shares of all messages by bin, the first bin's number first. */
-  distribution?: { first: number; shares: number[] };
-  service_distribution?: { first: number; shares: number[] };
+  /** Keys of the figures that may not be quoted; absent where there are none. */
+  unquoted?: string[];
+  /** What stands before a figure that is a bound. */
+  signs?: Record<string, "≥" | "≤">;
+  /** Figures as multiples of the floor's in the same block, by key. */
+  floors?: Record<string, Estimate>;
+  /** Latency of the runs merged, by where it counts from; absent at `max`. */
+  curves: Partial<Record<LatencyKind, Curves>>;
   /** The command that makes this cell's runs again. */
   command: string;
+}
+
+/** Less the generator's own lag; from the due time; from the actual send time. */
+export type LatencyKind = "latency" | "intended" | "service";
+
+export interface Curves {
+  /** At `Page.quantiles`, ns; shorter where samples are too few for the highest. */
+  values: number[];
+  /** Shares of all messages by bin, the first bin's number first. */
+  distribution: { first: number; shares: number[] };
 }
 
 export interface Point {
@@ -146,11 +174,13 @@ export interface Point {
 }
 
 export interface Rank {
-  kind: "winner" | "tie" | "undecided";
+  kind: "winner" | "tie" | "undecided" | "unranked";
   /** The winner, those in the tie (best value first), or those that stand in the way. */
   systems: string[];
   /** Why nothing may be said. */
   why: string | null;
+  /** About how many more repeats would tell. */
+  repeats_more: number | null;
 }
 
 export interface Claim {
@@ -176,6 +206,8 @@ export interface Run {
   repeat: number;
   started: string;
   valid: boolean;
+  /** Whether some of its figures may be quoted, where it is not valid. */
+  partly: boolean;
   failed: boolean;
   reasons: string[];
   notes: number;
@@ -190,6 +222,8 @@ export interface Run {
 
 /** A run record, as in runs.jsonl without its histograms: what the page uses of it. */
 export interface RunRecord {
+  /** Version of the record's layout. */
+  schema: number;
   cell: Record<string, unknown>;
   repeat: number;
   system: string;
@@ -200,11 +234,15 @@ export interface RunRecord {
   workload: Record<string, unknown>;
   window_ns: number;
   counts: Record<string, number>;
-  rates: Record<string, number>;
+  rates: Record<string, number | boolean>;
   latency_ns: Summary | null;
+  /** In layout 1 the same as `latency_ns`. */
+  intended_latency_ns: Summary | null;
   service_latency_ns: Summary | null;
   send_lag_ns: Summary | null;
   own_lag_ns: Summary | null;
+  receive_lag_ns: Summary | null;
+  pacing: { budget_cores: number; spent_cores: number; margin_ns: number } | null;
   jitter_ns: number | null;
   server: Usage | null;
   generator: Usage | null;
@@ -222,12 +260,12 @@ export interface RunRecord {
   /** Absent in records of older versions. */
   usage_series?: UsageSeries | null;
   phases?: { warmup_ns: number; window_ns: number; drain_ns: number } | null;
-  machine: { steal: number; foreign_cores: number; cores: number };
+  machine: { steal: number; foreign_cores: number; cores: number; awake?: boolean };
   remarks: string[];
   error: string | null;
   verdict: {
     valid: boolean;
-    reasons: { reason: string; evidence: string }[];
+    reasons: { reason: string; evidence: string; figures?: Group[] }[];
     notes: { part: string; evidence: string }[];
   };
   [key: string]: unknown;

@@ -2,7 +2,7 @@
  *  by colour alone. */
 import { looks } from "./context";
 import { h } from "./dom";
-import type { Cell, Change, Claim, Finding, Page, Run } from "./model";
+import type { Cell, Change, Claim, Finding, Group, Page, Run } from "./model";
 import { many } from "./text";
 
 export type Tone = "good" | "bad" | "warn" | "plain";
@@ -20,6 +20,7 @@ export function dot(page: Page, system: string): HTMLElement {
 
 const STATUS: Record<Cell["status"], [Tone, string]> = {
   valid: ["good", "✓"],
+  partly: ["warn", "!"],
   invalid: ["warn", "!"],
   failed: ["bad", "✕"],
   missing: ["plain", "…"],
@@ -28,17 +29,33 @@ const STATUS: Record<Cell["status"], [Tone, string]> = {
 
 export function statusBadge(status: Cell["status"]): HTMLElement {
   const [tone, mark] = STATUS[status];
-  return badge(status, tone, mark);
+  return badge(statusWord(status), tone, mark);
 }
 
-export type Verdict = "valid" | "invalid" | "failed";
+/** The word for what may be quoted of a cell or a run. */
+export const statusWord = (status: Cell["status"]): string => (status === "partly" ? "valid in part" : status);
 
-export const verdictOf = (run: Run): Verdict => (run.failed ? "failed" : run.valid ? "valid" : "invalid");
+export type Verdict = "valid" | "partly" | "invalid" | "failed";
+
+export const verdictOf = (run: Run): Verdict => (run.failed ? "failed" : run.valid ? "valid" : run.partly ? "partly" : "invalid");
+
+const RANKS: Record<string, [Tone, string]> = {
+  winner: ["good", "▲"], tie: ["plain", "="], behind: ["plain", "▽"], undecided: ["warn", "?"], unranked: ["warn", "≠"], alone: ["plain", "·"], reference: ["plain", "·"],
+};
+
+/** Where a cell stands, with what that means: `undecided +4`. */
+export function rankBadge(page: Page, cell: Cell): HTMLElement {
+  const found = Object.hasOwn(RANKS, cell.word) ? RANKS[cell.word] : undefined;
+  const element = found === undefined ? statusBadge(cell.status) : badge(`${cell.word}${cell.repeats_more === null ? "" : ` +${cell.repeats_more}`}`, ...found);
+  element.title = page.words[cell.word] ?? "";
+  return element;
+}
 
 const FINDING: Record<Finding["outcome"], [Tone, string]> = {
   winner: ["good", "▲"],
   tie: ["plain", "="],
   undecided: ["warn", "?"],
+  unranked: ["warn", "≠"],
   note: ["plain", "i"],
 };
 
@@ -70,5 +87,14 @@ export function changeBadge(outcome: Change["outcome"]): HTMLElement {
 /** `4 of 4 runs valid`. */
 export function runsOf(cell: Cell): string {
   if (cell.status === "skipped") return "left out";
-  return `${cell.valid_runs} of ${many(cell.runs, "run")} valid`;
+  const partly = cell.partly_runs > 0 ? `, ${cell.partly_runs} in part` : "";
+  return `${cell.valid_runs} of ${many(cell.runs, "run")} valid${partly}`;
+}
+
+const GROUPS: Record<Group, string> = { counts: "counts", rates: "rates", latency_p50: "p50", latency_p99: "p99", cost: "cost" };
+
+/** The figures that a reason takes away, in words; empty where it is all. */
+export function touched(figures: Group[] | undefined): string {
+  if (figures === undefined || Object.keys(GROUPS).every((group) => figures.includes(group as Group))) return "";
+  return figures.map((group) => GROUPS[group] ?? "").filter(Boolean).join(", ");
 }

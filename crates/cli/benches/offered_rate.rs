@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     );
     let mut good = true;
     for (rate, duration) in [("1", "10s"), ("1000", "5s"), ("50000", "5s")] {
-        for pacing in ["sleep", "spin"] {
+        for pacing in ["sleep", "hybrid", "spin"] {
             let folder = place.path().join(format!("{rate}-{pacing}")).display().to_string();
             let record = match run(rate, duration, pacing, &folder) {
                 Ok(record) => record,

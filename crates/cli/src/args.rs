@@ -299,6 +299,9 @@ pub struct CompareArgs {
     /// p50, p90, p99, p999, delivered, cpu. Several with commas.
     #[arg(long, value_name = "FIGURE>CHANGE")]
     pub fail_on: Vec<String>,
+    /// Let a gate pass that is too noisy to see its own threshold [otherwise: exit code 3].
+    #[arg(long)]
+    pub allow_noisy: bool,
     /// Compare only these points of an axis.
     #[arg(long, value_name = "AXIS=VALUE[,VALUE]")]
     pub only: Vec<String>,

@@ -362,7 +362,7 @@ pub const KEYS: &[Key] = &[
         name: "seed",
         section: Section::Run,
         default: Some("1"),
-        doc: "seed of the order, of Poisson gaps and of the bootstrap",
+        doc: "seed of the order and of Poisson gaps",
         read: |text| count(text, 0, u64::MAX),
     },
 ];

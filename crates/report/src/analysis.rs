@@ -1,20 +1,23 @@
 //! From runs to cells: what each cell's runs say together.
 
-use crate::figures::{Column, Figures};
+use crate::figures::{Column, Figures, Reading, Sign, allows, typical};
 use crate::points::FLOOR;
 use crate::records::place;
 use pubmark_model::cell::Cell;
-use pubmark_model::record::{Note, Reason, RunRecord};
-use pubmark_stats::{Estimate, HistogramError, Interval};
+use pubmark_model::record::{FigureGroup, Histograms, Note, Reason, RunRecord};
+use pubmark_stats::{Estimate, Histogram, HistogramError};
 use std::collections::HashMap;
 
 /// What can be said of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It has valid runs, and its figures are theirs.
+    /// Every figure that it has may be quoted: of each there are runs whose
+    /// verdict allows it.
     Valid,
-    /// It has runs, none of them valid; its figures are of the invalid ones
-    /// and may not be quoted.
+    /// Some figures may be quoted and others not; those are of runs that do not
+    /// count for them.
+    Partly,
+    /// It has runs, and no figure of them may be quoted.
     Invalid,
     /// No run of it could be made.
     Failed,
@@ -31,6 +34,8 @@ pub struct ReasonCount {
     pub reason: Reason,
     /// How many runs it speaks against.
     pub runs: usize,
+    /// The figures that it touches in any of them.
+    pub figures: Vec<FigureGroup>,
     /// What was seen in the first of them, as recorded.
     pub evidence: String,
 }
@@ -44,16 +49,21 @@ pub struct CellResult {
     pub status: Status,
     /// Records, the failed ones included.
     pub runs: usize,
-    /// Runs that may be quoted.
+    /// Runs of which every figure may be quoted.
     pub valid_runs: usize,
-    /// Runs that were made and may not be quoted.
+    /// Runs of which some figures may be quoted and others not.
+    pub partly_runs: usize,
+    /// Runs that were made and of which nothing may be quoted.
     pub invalid_runs: usize,
     /// Runs that could not be made.
     pub failed_runs: usize,
     /// Runs that the study plans and that have no record.
     pub missing_runs: usize,
-    /// The reasons against its invalid runs, most frequent first.
-    pub reasons: Vec<ReasonCount>,
+    /// Runs that may be quoted for each of [`FigureGroup::ALL`].
+    group_runs: Vec<usize>,
+    /// The reasons against figures of its runs, most frequent first: those
+    /// against partly valid runs, then those against invalid ones.
+    pub reasons: [Vec<ReasonCount>; 2],
     /// What its counted runs found that speaks not against them: of the first
     /// that has found something, as recorded.
     pub notes: Vec<Note>,
@@ -61,20 +71,38 @@ pub struct CellResult {
     pub noted_runs: usize,
     /// Why the first failed run could not be made, as recorded.
     pub error: Option<String>,
-    /// Its figures: of the valid runs or, where there are none, of the invalid
-    /// ones. Never of both.
+    /// Its figures, each of the runs that may be quoted for it or, where there
+    /// are none, of those that may not. Never of both.
     pub figures: Figures,
 }
 
 impl CellResult {
-    /// Whether a run of this cell is among those that its figures are of.
-    pub(crate) fn counts(&self, run: &RunRecord) -> bool {
-        run.error.is_none() && run.verdict.valid == (self.status == Status::Valid)
+    /// Runs that may be quoted for figures of this group.
+    pub fn runs_for(&self, group: FigureGroup) -> usize {
+        let place = FigureGroup::ALL.iter().position(|other| *other == group);
+        place.and_then(|place| self.group_runs.get(place)).copied().unwrap_or_default()
     }
 
     /// The figure, where it may be quoted.
     pub fn quotable(&self, column: Column) -> Option<Estimate> {
-        (self.status == Status::Valid).then(|| self.figures.get(column)).flatten()
+        self.figures.quotable(column)
+    }
+
+    /// All reasons against figures of its runs, each once, most frequent first.
+    pub fn all_reasons(&self) -> Vec<ReasonCount> {
+        let mut all: Vec<ReasonCount> = Vec::new();
+        for count in self.reasons.iter().flatten() {
+            match all.iter_mut().find(|other| other.reason == count.reason) {
+                None => all.push(count.clone()),
+                Some(other) => {
+                    other.runs += count.runs;
+                    other.figures.extend(&count.figures);
+                    tidy(&mut other.figures);
+                }
+            }
+        }
+        all.sort_by_key(|count| std::cmp::Reverse(count.runs));
+        all
     }
 }
 
@@ -94,7 +122,7 @@ pub(crate) struct Analysis {
 }
 
 /// Groups the records by cell and computes the figures of each.
-pub(crate) fn analyse(cells: Vec<Cell>, repeats: u32, seed: u64, runs: &[RunRecord]) -> Result<Analysis, BadHistogram> {
+pub(crate) fn analyse(cells: Vec<Cell>, repeats: u32, runs: &[RunRecord]) -> Result<Analysis, BadHistogram> {
     let measured = cells.iter().enumerate().filter(|(_, cell)| cell.skipped.is_none());
     let places: HashMap<String, usize> = measured.map(|(index, cell)| (place(&cell.axes), index)).collect();
     let cells_of_runs: Vec<Option<usize>> = runs.iter().map(|run| places.get(&place(&run.cell)).copied()).collect();
@@ -105,91 +133,138 @@ pub(crate) fn analyse(cells: Vec<Cell>, repeats: u32, seed: u64, runs: &[RunReco
     let mut results = Vec::with_capacity(cells.len());
     for (cell, runs) in cells.into_iter().zip(&runs_of) {
         let label = cell.label();
-        let result = result(cell, repeats, seed, runs).map_err(|source| BadHistogram { cell: label, source })?;
+        let result = result(cell, repeats, runs).map_err(|source| BadHistogram { cell: label, source })?;
         results.push(result);
     }
     relate_to_floor(&mut results);
     Ok(Analysis { cells: results, cells_of_runs })
 }
 
-fn result(cell: Cell, repeats: u32, seed: u64, runs: &[&RunRecord]) -> Result<CellResult, HistogramError> {
+fn result(cell: Cell, repeats: u32, runs: &[&RunRecord]) -> Result<CellResult, HistogramError> {
+    runs.iter().try_for_each(|run| check(&run.histograms))?;
     let (failed, made): (Vec<&RunRecord>, Vec<&RunRecord>) = runs.iter().copied().partition(|run| run.error.is_some());
-    let (valid, invalid): (Vec<&RunRecord>, Vec<&RunRecord>) = made.into_iter().partition(|run| run.verdict.valid);
+    let quotable = |group: &FigureGroup| made.iter().filter(|run| allows(run, *group)).count();
+    let group_runs: Vec<usize> = FigureGroup::ALL.iter().map(quotable).collect();
     let status = if cell.skipped.is_some() {
         Status::Skipped
-    } else if !valid.is_empty() {
+    } else if made.is_empty() {
+        if failed.is_empty() { Status::Missing } else { Status::Failed }
+    } else if group_runs.iter().all(|runs| *runs > 0) {
         Status::Valid
-    } else if !invalid.is_empty() {
-        Status::Invalid
-    } else if !failed.is_empty() {
-        Status::Failed
+    } else if group_runs.iter().any(|runs| *runs > 0) {
+        Status::Partly
     } else {
-        Status::Missing
+        Status::Invalid
     };
     let planned = match cell.skipped {
         None => repeats as usize,
         Some(_) => 0,
     };
-    let counted = if valid.is_empty() { &invalid } else { &valid };
-    let noted: Vec<&&RunRecord> = counted.iter().filter(|run| !run.verdict.notes.is_empty()).collect();
+    let (valid, others): (Vec<&RunRecord>, Vec<&RunRecord>) = made.iter().copied().partition(|run| run.verdict.valid);
+    let says_anything = |run: &&RunRecord| FigureGroup::ALL.iter().any(|group| allows(run, *group));
+    let (partly, invalid): (Vec<&RunRecord>, Vec<&RunRecord>) = others.into_iter().partition(says_anything);
+    let counted = if status == Status::Invalid { &invalid } else { &[valid.as_slice(), &partly].concat() };
+    let mut noted: Vec<&&RunRecord> = counted.iter().filter(|run| !run.verdict.notes.is_empty()).collect();
+    noted.sort_by_key(|run| run.repeat);
     Ok(CellResult {
         noted_runs: noted.len(),
         notes: noted.first().map(|run| run.verdict.notes.clone()).unwrap_or_default(),
-        figures: Figures::of(counted, seed)?,
+        figures: Figures::of(&made),
         status,
         runs: runs.len(),
         valid_runs: valid.len(),
+        partly_runs: partly.len(),
         invalid_runs: invalid.len(),
         failed_runs: failed.len(),
         missing_runs: planned.saturating_sub(runs.len()),
-        reasons: reasons(&invalid),
+        group_runs,
+        reasons: [reasons(&partly), reasons(&invalid)],
         error: failed.first().and_then(|run| run.error.clone()),
         cell,
     })
 }
 
-fn reasons(invalid: &[&RunRecord]) -> Vec<ReasonCount> {
+/// Whether the histograms can be read that curves are drawn of.
+fn check(histograms: &Histograms) -> Result<(), HistogramError> {
+    let Histograms { latency, intended_latency, service_latency, .. } = histograms;
+    let mut drawn = [latency, intended_latency, service_latency].into_iter().flatten();
+    drawn.try_for_each(|text| Histogram::decode(text).map(drop))
+}
+
+fn reasons(runs: &[&RunRecord]) -> Vec<ReasonCount> {
     let mut counts: Vec<ReasonCount> = Vec::new();
-    for run in invalid {
+    for run in runs {
         let findings = &run.verdict.reasons;
         for (index, finding) in findings.iter().enumerate() {
-            if findings[..index].iter().any(|other| other.reason == finding.reason) {
-                continue;
-            }
-            match counts.iter_mut().find(|c| c.reason == finding.reason) {
-                Some(count) => count.runs += 1,
-                None => {
-                    counts.push(ReasonCount { reason: finding.reason, runs: 1, evidence: finding.evidence.clone() })
-                }
-            }
+            let is_first = !findings[..index].iter().any(|other| other.reason == finding.reason);
+            let place = counts.iter().position(|count| count.reason == finding.reason).unwrap_or_else(|| {
+                let evidence = finding.evidence.clone();
+                counts.push(ReasonCount { reason: finding.reason, runs: 0, figures: Vec::new(), evidence });
+                counts.len() - 1
+            });
+            counts[place].runs += usize::from(is_first);
+            counts[place].figures.extend(&finding.figures);
+            tidy(&mut counts[place].figures);
         }
     }
     counts.sort_by_key(|count| std::cmp::Reverse(count.runs));
     counts
 }
 
+/// Each group once, in order.
+fn tidy(figures: &mut Vec<FigureGroup>) {
+    figures.sort();
+    figures.dedup();
+}
+
+/// Figures that are given as multiples of the floor's.
+const FLOORED: [Column; 10] = [
+    Column::LatencyP50,
+    Column::LatencyP99,
+    Column::LatencyP999,
+    Column::LatencyMax,
+    Column::IntendedP50,
+    Column::IntendedP99,
+    Column::ServiceP50,
+    Column::ServiceP99,
+    Column::Delivered,
+    Column::DeliveredBytes,
+];
+
 /// Adds to each cell its figures as multiples of the floor's at the same
-/// point. A floor that may not be quoted is no floor.
+/// point: each run's of the floor's run in the same block. A floor that may not
+/// be quoted is no floor.
 fn relate_to_floor(cells: &mut [CellResult]) {
-    const FLOORED: [(Column, Column); 2] =
-        [(Column::LatencyP50, Column::FloorLatency), (Column::Delivered, Column::FloorDelivered)];
-    for (figure, multiple) in FLOORED {
-        let floors: HashMap<String, Estimate> = cells
+    for figure in FLOORED {
+        let floors: HashMap<String, (Vec<Reading>, Sign)> = cells
             .iter()
-            .filter(|result| result.cell.system == FLOOR)
-            .filter_map(|result| Some((point_key(&result.cell), result.quotable(figure)?)))
+            .filter(|result| result.cell.system == FLOOR && result.quotable(figure).is_some())
+            .map(|result| {
+                let readings = result.figures.each(figure).to_vec();
+                (point_key(&result.cell), (readings, result.figures.sign(figure)))
+            })
             .collect();
         for result in cells.iter_mut() {
-            let floor = floors.get(&point_key(&result.cell));
-            let own = result.figures.get(figure);
-            let value = match (own, floor) {
-                (Some(_), Some(_)) if result.cell.system == FLOOR => Some(Estimate { value: 1.0, interval: None }),
-                (Some(own), Some(floor)) => ratio(own, *floor),
-                _ => None,
+            let Some((floor, of_floor)) = floors.get(&point_key(&result.cell)) else { continue };
+            let is_floor = result.cell.system == FLOOR;
+            let (value, sign) = match (result.figures.sign(figure), of_floor) {
+                _ if is_floor => (Some(Estimate { value: 1.0, interval: None }), Sign::Equal),
+                // Of two bounds on the same side there is no quotient.
+                (Sign::AtLeast, Sign::AtLeast) => (None, Sign::Equal),
+                (own, of_floor) => {
+                    let sign = if *of_floor == Sign::AtLeast { Sign::AtMost } else { own };
+                    (typical(figure, &within_blocks(result.figures.shown(figure), floor)), sign)
+                }
             };
-            result.figures.set(multiple, value);
+            result.figures.set_over_floor(figure, value, sign);
         }
     }
+}
+
+/// Each reading over the floor's of the same repeat, where both have one.
+fn within_blocks(readings: &[Reading], floor: &[Reading]) -> Vec<Reading> {
+    let of = |repeat: u32| floor.iter().find(|reading| reading.repeat == repeat);
+    readings.iter().filter_map(|reading| reading.over(of(reading.repeat)?)).collect()
 }
 
 /// A cell's place on all axes but the system's, as a key.
@@ -197,33 +272,4 @@ pub(crate) fn point_key(cell: &Cell) -> String {
     let mut axes = cell.axes.clone();
     axes.shift_remove("system");
     place(&axes)
-}
-
-/// A quotient, with the widest interval that the two allow.
-fn ratio(figure: Estimate, floor: Estimate) -> Option<Estimate> {
-    let positive = floor.value > 0.0;
-    let interval = figure
-        .interval
-        .zip(floor.interval)
-        .filter(|(_, floor)| floor.lo > 0.0)
-        .map(|(figure, floor)| Interval { lo: figure.lo / floor.hi, hi: figure.hi / floor.lo });
-    positive.then(|| Estimate { value: figure.value / floor.value, interval })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn estimate(value: f64, lo: f64, hi: f64) -> Estimate {
-        Estimate { value, interval: Some(Interval { lo, hi }) }
-    }
-
-    #[test]
-    fn a_ratio_has_the_widest_interval_that_its_parts_allow() {
-        let found = ratio(estimate(30.0, 24.0, 36.0), estimate(10.0, 8.0, 12.0));
-        assert_eq!(found, Some(estimate(3.0, 2.0, 4.5)));
-        assert_eq!(ratio(estimate(1.0, 1.0, 1.0), estimate(0.0, 0.0, 0.0)), None);
-        let open = ratio(estimate(1.0, 1.0, 1.0), estimate(2.0, 0.0, 4.0)).unwrap();
-        assert_eq!((open.value, open.interval), (0.5, None));
-    }
 }

@@ -2,8 +2,8 @@
 
 use crate::analysis::{CellResult, Status};
 use crate::points::{Point, is_reference};
+use crate::ranking::{Ranked, ranked};
 use pubmark_model::claim::Claim;
-use pubmark_stats::{Better, Estimate, Ranking, rank};
 use std::fmt;
 
 /// What the records say of a claim.
@@ -28,17 +28,17 @@ impl fmt::Display for Outcome {
 }
 
 /// What the records say of one part of a claim: at how many points a claimed
-/// system is best.
+/// system is best, by the ranking that the tables show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PartResult {
     /// What follows from the counts.
     pub outcome: Outcome,
     /// Points at which a claimed system is best.
     pub won: usize,
-    /// Points at which another system is better than every claimed one.
+    /// Points at which each claimed system is behind another.
     pub lost: usize,
-    /// Points of which neither can be said: ties, and figures that are
-    /// missing, invalid or of a single run.
+    /// Points of which neither can be said: ties, differences within the noise,
+    /// and figures that are missing, invalid or of a single run.
     pub open: usize,
     /// The share of points that must be won, 0 to 1.
     pub share: f64,
@@ -128,8 +128,15 @@ pub(crate) fn decide(claims: &[Claim], points: &[Point], cells: &[CellResult]) -
 
 fn part(claim: &Claim, points: &[Point], cells: &[CellResult]) -> PartResult {
     let (mut won, mut lost, mut open) = (0, 0, 0);
-    for point in points {
-        match at_point(claim, point, cells) {
+    // References are ranked where a claim names them, and only for it.
+    let named: Vec<String> = claim.best.iter().chain(&claim.among).filter(|name| is_reference(name)).cloned().collect();
+    let of_its_own = (!named.is_empty()).then(|| ranked(cells, points, claim.figure, &named));
+    for (number, point) in points.iter().enumerate() {
+        let ranks = match &of_its_own {
+            Some(ranks) => ranks.get(number),
+            None => point.by(claim.figure),
+        };
+        match ranks.and_then(|ranks| at_point(claim, point, cells, ranks)) {
             None => {}
             Some(Outcome::Holds) => won += 1,
             Some(Outcome::Fails) => lost += 1,
@@ -152,12 +159,8 @@ fn part(claim: &Claim, points: &[Point], cells: &[CellResult]) -> PartResult {
     PartResult { outcome, won, lost, open, share: claim.share }
 }
 
-/// Who is ranked at a point, and with which figure. None: it cannot be quoted,
-/// or was not measured.
-type Entry<'a> = (&'a str, Option<Estimate>);
-
 /// What a point says; none where the claim is not about it.
-fn at_point(claim: &Claim, point: &Point, cells: &[CellResult]) -> Option<Outcome> {
+fn at_point(claim: &Claim, point: &Point, cells: &[CellResult], ranks: &Ranked) -> Option<Outcome> {
     let members: Vec<&CellResult> = point.members.iter().map(|index| &cells[*index]).collect();
     let met: Vec<&&CellResult> = members
         .iter()
@@ -169,25 +172,19 @@ fn at_point(claim: &Claim, point: &Point, cells: &[CellResult]) -> Option<Outcom
         })
         .filter(|result| result.status != Status::Skipped)
         .collect();
-    let mut entries: Vec<Entry<'_>> = met
-        .iter()
-        .filter(|result| is_ranked(claim, &result.cell.system))
-        .map(|result| {
-            let figure = result.quotable(claim.figure.into());
-            (result.cell.system.as_str(), figure)
-        })
-        .collect();
-    if entries.is_empty() {
+    let in_question = met.iter().map(|result| result.cell.system.as_str());
+    let mut systems: Vec<&str> = in_question.filter(|system| is_ranked(claim, system)).collect();
+    if systems.is_empty() {
         return None;
     }
     // Systems that the claim names and that are on no cell of this point were
     // not measured; those whose cell the study skips are not in question.
     for name in claim.best.iter().chain(&claim.among) {
         if !members.iter().any(|result| result.cell.system == *name) {
-            entries.push((name, None));
+            systems.push(name);
         }
     }
-    Some(compare(claim, &entries))
+    Some(compare(claim, &systems, ranks))
 }
 
 fn is_ranked(claim: &Claim, system: &str) -> bool {
@@ -199,48 +196,23 @@ fn is_ranked(claim: &Claim, system: &str) -> bool {
     }
 }
 
-fn compare(claim: &Claim, entries: &[Entry<'_>]) -> Outcome {
-    let better = if claim.figure.higher_is_better() { Better::Higher } else { Better::Lower };
-    let is_best = |name: &str| claim.best.iter().any(|best| best == name);
-    let known: Vec<(&str, Estimate)> = entries.iter().filter_map(|(name, figure)| Some((*name, (*figure)?))).collect();
-    if known.len() == entries.len() {
-        let won = match rank(&known, better) {
-            Ranking::Winner(name) => is_best(&name),
-            Ranking::Tie(names) => names.iter().all(|name| is_best(name)),
-            Ranking::Undecided(_) => false,
-        };
-        if won {
-            return Outcome::Holds;
-        }
-    }
-    let claimed: Vec<&Entry<'_>> = entries.iter().filter(|entry| is_best(entry.0)).collect();
-    let beaten_by = |other: Estimate| {
-        let beaten = |entry: &&Entry<'_>| entry.1.is_some_and(|own| beats(other, own, better));
-        !claimed.is_empty() && claimed.iter().all(beaten)
+/// A claim is borne out where each rival is shown to be behind a claimed
+/// system: then the best is one of those. It is contradicted where each claimed
+/// system is shown to be behind a rival.
+fn compare(claim: &Claim, systems: &[&str], ranks: &Ranked) -> Outcome {
+    let is_claimed = |name: &&&str| claim.best.iter().any(|best| best == *name);
+    let (claimed, rivals): (Vec<&str>, Vec<&str>) = systems.iter().partition(|name| is_claimed(&name));
+    let all_behind = |these: &[&str], those: &[&str]| {
+        let behind = |one: &&str| those.iter().any(|other| ranks.beats(other, one));
+        !these.is_empty() && these.iter().all(behind)
     };
-    let lost = known.iter().any(|(name, figure)| !is_best(name) && beaten_by(*figure));
-    if lost { Outcome::Fails } else { Outcome::Undecided }
-}
-
-/// Whether one is better by value, with intervals apart.
-fn beats(one: Estimate, other: Estimate, better: Better) -> bool {
-    one.interval.zip(other.interval).is_some_and(|(one, other)| match better {
-        Better::Lower => one.hi < other.lo,
-        Better::Higher => one.lo > other.hi,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_ends_are_no_victory() {
-        let estimate = |lo, hi| Estimate { value: lo, interval: Some(pubmark_stats::Interval { lo, hi }) };
-        let (low, high) = (estimate(1.0, 2.0), estimate(2.0, 3.0));
-        assert!(!beats(low, high, Better::Lower));
-        assert!(!beats(high, low, Better::Higher));
-        assert!(beats(estimate(1.0, 1.9), high, Better::Lower));
-        assert!(beats(high, estimate(1.0, 1.9), Better::Higher));
+    let is_known = systems.iter().all(|system| ranks.has(system));
+    let is_among_themselves = rivals.is_empty() && claimed.len() > 1;
+    if is_known && (is_among_themselves || all_behind(&rivals, &claimed)) {
+        Outcome::Holds
+    } else if all_behind(&claimed, &rivals) {
+        Outcome::Fails
+    } else {
+        Outcome::Undecided
     }
 }

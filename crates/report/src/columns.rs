@@ -2,11 +2,12 @@
 
 use crate::analysis::{CellResult, Status};
 use crate::document::{Entry, Mark};
-use crate::figures::Column;
-use crate::points::{Point, is_reference};
+use crate::figures::{Column, Sign};
+use crate::points::{Point, headline};
+use crate::ranking::{Placing, Ranked};
 use crate::text;
+use crate::words::Word;
 use pubmark_model::workload::Pattern;
-use pubmark_stats::{Ranking, Undecided};
 
 /// How a column shows a cell.
 pub(crate) enum Show {
@@ -62,12 +63,6 @@ pub(crate) const MEDIAN: &str = "p50";
 /// The name of the column that ranks systems where there is no rate.
 pub(crate) const RATE: &str = "msg/s";
 
-/// The figure that ranks systems: the median latency at given rates, the
-/// delivered rate where there is none.
-pub(crate) fn headline(unthrottled: bool) -> Column {
-    if unthrottled { Column::Delivered } else { Column::LatencyP50 }
-}
-
 /// The name of the column with the latency from actual send time.
 pub(crate) const SERVICE: &str = "service p99";
 
@@ -105,7 +100,7 @@ pub(crate) const LATENCY: &[Spec] = &[
     spec("connect p99", Show::Time(Column::ConnectP99), 9),
     spec("acked, lost", Show::Count(Column::AckedLost), 8),
     spec("jitter", Show::Time(Column::Jitter), 8),
-    spec("send lag p99", Show::Time(Column::SendLagP99), 10),
+    spec("own lag p99", Show::Time(Column::OwnLagP99), 10),
     spec("runs", Show::Runs, 11),
     spec("verdict", Show::Verdict, 0),
 ];
@@ -146,7 +141,7 @@ impl Show {
         let figure = |column: Column, text: &dyn Fn(f64) -> String| {
             let estimate = result.figures.get(column);
             estimate.map_or_else(Entry::none, |estimate| Entry {
-                text: text(estimate.value),
+                text: format!("{}{}", signs(result, column), text(estimate.value)),
                 spread: text::spread(estimate),
             })
         };
@@ -156,7 +151,7 @@ impl Show {
             Show::Time(column) | Show::Beside(column) => figure(*column, &text::time),
             Show::HalfTime(column) if is_round_trip => figure(*column, &|ns| text::time(ns / 2.0)).without_spread(),
             Show::HalfTime(_) => Entry::none(),
-            Show::Count(column) | Show::CountBeside(column) => figure(*column, &text::count),
+            Show::Count(column) | Show::CountBeside(column) => figure(*column, &text::count).without_zero_spread(),
             Show::Percent(column) => figure(*column, &text::percent).without_zero_spread(),
             Show::Megabytes(column) => figure(*column, &|bytes| text::number(bytes / 1e6)),
             Show::Number(column) => figure(*column, &text::number),
@@ -176,43 +171,53 @@ impl Show {
 /// Longest system name or axis value that is shown, characters.
 pub(crate) const NAME_CHARS: usize = 32;
 
+/// Stands before a figure that may not be quoted, beside others that may.
+pub(crate) const NOT_QUOTED: &str = "! ";
+/// Stands before a figure that is a lower bound.
+pub(crate) const AT_LEAST: &str = "≥ ";
+
+/// What stands before a figure.
+fn signs(result: &CellResult, column: Column) -> String {
+    let is_spoiled = result.status == Status::Partly && !result.figures.may_be_quoted(column);
+    let sign = match result.figures.sign(column) {
+        Sign::Equal => "",
+        Sign::AtLeast => AT_LEAST,
+        Sign::AtMost => "≤ ",
+    };
+    format!("{}{sign}", if is_spoiled { NOT_QUOTED } else { "" })
+}
+
 fn thrift_mark(result: &CellResult, point: &Point) -> &'static str {
     let system = &result.cell.system;
-    match &point.thriftiest {
-        Ranking::Winner(name) if name == system => "* ",
-        Ranking::Tie(names) if names.contains(system) => "= ",
+    match point.thriftiest().map(|ranked| &ranked.placing) {
+        Some(Placing::Winner(name)) if name == system => "* ",
+        Some(Placing::Tie(names)) if names.contains(system) => "= ",
         _ => "",
     }
 }
 
 /// How a row is to be marked, and its verdict in words. Where some of the runs
-/// do not count it says how many do.
+/// do not count for the figure that ranks, it says how many do.
 pub(crate) fn verdict(result: &CellResult, point: &Point) -> (Mark, String) {
-    let (mark, word) = match result.status {
-        Status::Missing => (Mark::Muted, "missing"),
-        Status::Skipped => (Mark::Muted, "skipped"),
-        Status::Failed => (Mark::Bad, "failed"),
-        Status::Invalid => (Mark::Bad, "invalid"),
-        Status::Valid if is_reference(&result.cell.system) => (Mark::Muted, "reference"),
-        Status::Valid => rank(result, point),
+    let word = Word::of(result, point);
+    let mark = match word {
+        Word::Winner => Mark::Good,
+        Word::Invalid | Word::Failed => Mark::Bad,
+        Word::Missing | Word::Skipped | Word::Reference => Mark::Muted,
+        Word::Tie | Word::Behind | Word::Undecided | Word::Unranked | Word::Alone | Word::Valid => Mark::Plain,
     };
-    let text = match result.status {
-        Status::Valid if result.valid_runs < result.runs => {
-            format!("{word} ({}/{})", result.valid_runs, result.runs)
-        }
-        _ => word.into(),
-    };
+    let mut text = word.text().to_owned();
+    if let Some(more) = repeats_more(word, point) {
+        text.push_str(&format!(" +{more}"));
+    }
+    let counted = result.runs_for(Column::from(headline(point.unthrottled)).group());
+    if counted > 0 && counted < result.runs {
+        text.push_str(&format!(" ({counted}/{})", result.runs));
+    }
     (mark, text)
 }
 
-fn rank(result: &CellResult, point: &Point) -> (Mark, &'static str) {
-    let system = &result.cell.system;
-    match &point.best {
-        _ if result.quotable(headline(point.unthrottled)).is_none() => (Mark::Plain, "undecided"),
-        Ranking::Winner(name) if name == system => (Mark::Good, "winner"),
-        Ranking::Tie(names) if names.contains(system) => (Mark::Plain, "tie"),
-        Ranking::Undecided(Undecided::TooFew) => (Mark::Plain, "valid"),
-        Ranking::Undecided(_) => (Mark::Plain, "undecided"),
-        Ranking::Winner(_) | Ranking::Tie(_) => (Mark::Plain, "valid"),
-    }
+/// About how many more repeats would tell where a cell's point is undecided.
+pub(crate) fn repeats_more(word: Word, point: &Point) -> Option<u32> {
+    if word == Word::Undecided { point.best().and_then(Ranked::repeats_more) } else { None }
 }

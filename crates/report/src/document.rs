@@ -5,10 +5,12 @@ use crate::analysis::{CellResult, Status};
 use crate::bars::{self, Scale};
 use crate::claims::{ClaimResult, Outcome};
 use crate::columns::{
-    HALF, LATENCY, MEDIAN, NAME_CHARS, RATE, SERVICE, Spec, THRIFT, THROUGHPUT, headline, tells_two_stories, verdict,
+    AT_LEAST, HALF, LATENCY, MEDIAN, NAME_CHARS, NOT_QUOTED, RATE, SERVICE, Spec, THRIFT, THROUGHPUT,
+    tells_two_stories, verdict,
 };
+use crate::findings::findings;
 use crate::notes;
-use crate::points::Point;
+use crate::points::{Point, headline};
 use crate::report::Report;
 use crate::text::{NO_SPREAD, NONE, clean};
 use pubmark_model::units::format_size;
@@ -28,6 +30,8 @@ pub(crate) struct Document {
     pub question: String,
     /// What is the same in all cells, key and value.
     pub constants: String,
+    /// What the records answer, in sentences.
+    pub answers: Vec<String>,
     /// The tables of figures.
     pub tables: Vec<Table>,
     /// The claims, where the study has any.
@@ -137,7 +141,7 @@ impl Entry {
         Entry::plain(self.text)
     }
 
-    /// A share that is the same in all runs needs no interval to say so.
+    /// What is counted and the same in all runs needs no interval to say so.
     pub(crate) fn without_zero_spread(self) -> Entry {
         if self.spread == NO_SPREAD { self.without_spread() } else { self }
     }
@@ -164,10 +168,17 @@ pub(crate) fn document(report: &Report) -> Document {
         title: clean(&report.study().title, PROSE_CHARS),
         question: clean(&report.study().question, PROSE_CHARS),
         constants: notes::constants(report.study()),
+        answers: answers(report),
         tables: tables.collect(),
         claims: claims(report.claims()),
         closing: std::iter::once(notes::counted(report)).chain(notes::closing(report)).collect(),
     }
+}
+
+/// Who is best by the figures that rank.
+fn answers(report: &Report) -> Vec<String> {
+    let ranking = |about: &str| about == "latency" || about == "throughput";
+    findings(report).into_iter().filter(|finding| ranking(finding.about)).map(|finding| finding.text).collect()
 }
 
 fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: Option<&str>) -> Option<Table> {
@@ -227,8 +238,7 @@ fn row(result: &CellResult, point: &Point, axes: &[&String], specs: &[&Spec]) ->
         (show, Status::Missing | Status::Skipped | Status::Failed) if !show.is_text() => Entry::none(),
         (show, _) => show.entry(result, point),
     });
-    let value = || result.figures.get(headline(point.unthrottled)).map(|estimate| estimate.value);
-    let bar = (result.status == Status::Valid).then(value).flatten();
+    let bar = result.quotable(headline(point.unthrottled).into()).map(|estimate| estimate.value);
     Row { entries: place.chain(shown).collect(), mark: verdict(result, point).0, bar }
 }
 
@@ -275,9 +285,18 @@ fn drop_empty(heads: &mut Vec<Head>, groups: &mut [Vec<Row>]) {
 fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
     let mut notes = Vec::new();
     let rows = || groups.iter().flatten();
-    if rows().any(|row| row.entries.iter().any(|entry| !entry.spread.is_empty())) {
-        notes
-            .push(Note { text: "±: the wider side of the 95 % interval over the runs".into(), about: About::Spreads });
+    let entries = || rows().flat_map(|row| &row.entries);
+    notes.push(Note::on_rows("figures: the median over the runs".into()));
+    if entries().any(|entry| !entry.spread.is_empty()) {
+        let text = "±: the wider side of the median's 95 % interval".into();
+        notes.push(Note { text, about: About::Spreads });
+    }
+    if entries().any(|entry| entry.text.starts_with(NOT_QUOTED)) {
+        notes.push(Note::on_rows("!: not to be quoted, for the reasons below; the others may be".into()));
+    }
+    if entries().any(|entry| entry.text.contains(AT_LEAST)) {
+        let text = "≥: the load generator was at its limit; the system reaches at least so much".into();
+        notes.push(Note::on_rows(text));
     }
     let named = |name: &str| heads.iter().position(|head| head.name == name);
     if named(HALF).is_some() {
@@ -287,7 +306,7 @@ fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
     }
     if let Some(column) = named(SERVICE) {
         notes.push(Note {
-            text: format!("latency counts from when a message was due, {SERVICE} from when it was sent"),
+            text: format!("latency counts from when a message was due, less the generator's own lag; {SERVICE} from when it was sent"),
             about: About::Column(column),
         });
     }

@@ -1,26 +1,23 @@
 //! The figures of a cell: what is measured, computed over its runs.
 
 use pubmark_model::claim::Figure;
-use pubmark_model::record::{Histograms, RunRecord, Usage};
-use pubmark_stats::{Estimate, Histogram, HistogramError, Summary, bootstrap_median, bootstrap_quantile};
+use pubmark_model::record::{FigureGroup, RunRecord};
+use pubmark_stats::{Estimate, Interval, Runs, typical_run};
 use serde::{Serialize, Serializer};
 
-/// Fewest latencies over all runs of which a 99th percentile is given.
-const P99_SAMPLES_MIN: u64 = 1_000;
-/// Fewest latencies over all runs of which a 99.9th percentile is given.
-const P999_SAMPLES_MIN: u64 = 10_000;
-/// The width of a histogram's buckets as a share of the value. No figure is
-/// taken to be measured better.
-const RESOLUTION: f64 = 1.0 / 1_024.0;
-/// A quantile so small that it is the lowest value.
-const LOWEST: f64 = f64::MIN_POSITIVE;
+mod reading;
+
+pub use reading::Reading;
+pub(crate) use reading::cpu_cores;
+
+/// A difference in proportion that is one of computing.
+const ROUNDING: f64 = 1e-12;
 
 macro_rules! columns {
     ($($(#[$doc:meta])* $name:ident = $word:literal),+ $(,)?) => {
         /// A figure, as a column of `summary.csv`.
         ///
-        /// Counts and rates are medians over the runs; latencies, other than
-        /// the mean, come from the runs' histograms merged.
+        /// Each is a run's own figure; a cell's is the median over its runs.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Column { $($(#[$doc])* $name),+ }
 
@@ -57,7 +54,7 @@ columns! {
     Corrupted = "corrupted",
     /// Least latency, ns.
     LatencyMin = "latency_min_ns",
-    /// Mean latency of a run, ns; its median over the runs.
+    /// Mean latency, ns.
     LatencyMean = "latency_mean_ns",
     /// Median latency, ns.
     LatencyP50 = "latency_p50_ns",
@@ -69,8 +66,12 @@ columns! {
     LatencyP99 = "latency_p99_ns",
     /// 99.9th percentile of latency, ns; of at least 10,000 samples.
     LatencyP999 = "latency_p999_ns",
-    /// Largest latency of all runs, ns.
+    /// Largest latency, ns.
     LatencyMax = "latency_max_ns",
+    /// Median latency from the due time, the generator's own lag included, ns.
+    IntendedP50 = "intended_latency_p50_ns",
+    /// 99th percentile of latency from the due time, ns.
+    IntendedP99 = "intended_latency_p99_ns",
     /// Median latency from actual send time, ns.
     ServiceP50 = "service_latency_p50_ns",
     /// 99th percentile of latency from actual send time, ns.
@@ -79,6 +80,15 @@ columns! {
     SendLagP50 = "send_lag_p50_ns",
     /// 99th percentile of actual send time less intended time, ns.
     SendLagP99 = "send_lag_p99_ns",
+    /// Median of the part of the send lag that the generator caused, ns.
+    OwnLagP50 = "own_lag_p50_ns",
+    /// 99th percentile of the part of the send lag that the generator caused, ns.
+    OwnLagP99 = "own_lag_p99_ns",
+    /// Median of the longest time that a message can have waited for the busy
+    /// receiving loop, ns.
+    ReceiveLagP50 = "receive_lag_p50_ns",
+    /// 99th percentile of the same, ns.
+    ReceiveLagP99 = "receive_lag_p99_ns",
     /// Mean delay variation between consecutive messages, ns.
     Jitter = "jitter_ns",
     /// Processors used by generator, library and server together.
@@ -91,9 +101,9 @@ columns! {
     Uss = "uss_bytes_median",
     /// Context switches of generator and server for a delivered message.
     SwitchesPerMessage = "context_switches_per_message",
-    /// Median latency as a multiple of the floor's.
+    /// Median latency as a multiple of the floor's in the same block.
     FloorLatency = "floor_latency",
-    /// Messages delivered a second as a multiple of the floor's.
+    /// Messages delivered a second as a multiple of the floor's in the same block.
     FloorDelivered = "floor_delivered",
     /// Processors used by the server.
     ServerCores = "server_cpu_cores",
@@ -109,16 +119,15 @@ columns! {
     AckedLost = "acked_lost",
     /// Connections that clients got.
     Connected = "connected",
-    /// Median time of a run's connecting, ns; its median over the runs.
+    /// Median time of connecting, ns.
     ConnectP50 = "connect_p50_ns",
-    /// 99th percentile of a run's connecting, ns; its median over the runs.
+    /// 99th percentile of the times of connecting, ns.
     ConnectP99 = "connect_p99_ns",
     /// Messages that were delivered later than `late_after`.
     Late = "late",
     /// Connections that clients got again after they had lost them.
     Reconnected = "reconnected",
-    /// 99th percentile of a run's times without a connection, ns; its median
-    /// over the runs.
+    /// 99th percentile of the times without a connection, ns.
     ReconnectP99 = "reconnect_p99_ns",
 }
 
@@ -147,183 +156,214 @@ impl Serialize for Column {
     }
 }
 
+impl Column {
+    /// What stands or falls with it where something spoils a run.
+    pub fn group(self) -> FigureGroup {
+        match self {
+            Column::DeliveredRatio
+            | Column::Lost
+            | Column::Duplicated
+            | Column::Reordered
+            | Column::Corrupted
+            | Column::Acked
+            | Column::AckedLost
+            | Column::Connected
+            | Column::Reconnected => FigureGroup::Counts,
+            Column::Offered | Column::Sent | Column::Delivered | Column::DeliveredBytes | Column::FloorDelivered => {
+                FigureGroup::Rates
+            }
+            Column::LatencyMin
+            | Column::LatencyP50
+            | Column::IntendedP50
+            | Column::ServiceP50
+            | Column::SendLagP50
+            | Column::OwnLagP50
+            | Column::ReceiveLagP50
+            | Column::ConnectP50
+            | Column::FloorLatency => FigureGroup::LatencyP50,
+            Column::LatencyMean
+            | Column::LatencyP90
+            | Column::LatencyP95
+            | Column::LatencyP99
+            | Column::LatencyP999
+            | Column::LatencyMax
+            | Column::IntendedP99
+            | Column::ServiceP99
+            | Column::SendLagP99
+            | Column::OwnLagP99
+            | Column::ReceiveLagP99
+            | Column::Jitter
+            | Column::ConnectP99
+            | Column::ReconnectP99
+            | Column::Late => FigureGroup::LatencyP99,
+            Column::CpuCores
+            | Column::CpuPerMessage
+            | Column::RssMax
+            | Column::Uss
+            | Column::SwitchesPerMessage
+            | Column::ServerCores
+            | Column::ServerRss
+            | Column::ServerRssMax
+            | Column::ServerUss => FigureGroup::Cost,
+        }
+    }
+
+    /// Whether messages are counted for it, and no clock or sample is read: its
+    /// noise is all between runs.
+    fn is_counted(self) -> bool {
+        matches!(self.group(), FigureGroup::Counts | FigureGroup::Rates) || self == Column::Late
+    }
+}
+
 /// The figures of one cell; those that could not be measured are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
-    values: Vec<Option<Estimate>>,
-    each: Vec<Vec<Reading>>,
+    /// By column.
+    values: Vec<Value>,
+    /// Whether a loop of the generator was at its limit in a run of which the
+    /// delivered rate is.
+    is_lower_bound: bool,
+    /// How the multiple of the floor's delivered rate is to be read.
+    over_floor: Sign,
 }
 
-/// What one run says of a figure.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
-    /// The figure, in its own unit.
-    pub value: f64,
-    /// The least difference that the measurement can tell, in the same unit.
-    pub step: f64,
+/// What a cell's runs say of one figure.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Value {
+    estimate: Option<Estimate>,
+    readings: Vec<Reading>,
+    is_quotable: bool,
+    /// As a multiple of the floor's.
+    over_floor: Option<Estimate>,
+}
+
+/// How a figure is to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sign {
+    /// As it stands.
+    #[default]
+    Equal,
+    /// The system reaches at least so much: a loop of the generator was at its
+    /// limit.
+    AtLeast,
+    /// At most so much, as what it is a multiple of is at least what it is.
+    AtMost,
 }
 
 impl Figures {
-    /// The figure with its interval, if it was measured.
+    /// The figure with its interval, if it was measured: over the runs that may
+    /// be quoted for it or, where there are none, over those that may not.
     pub fn get(&self, column: Column) -> Option<Estimate> {
-        self.values.get(column as usize).copied().flatten()
+        self.value(column).and_then(|value| value.estimate)
     }
 
-    /// What each of the runs says of the figure, those that say nothing left
-    /// out; a percentile is the run's own, of at least as many samples as the
-    /// cell's. Empty for figures that are no single run's.
+    /// The same, where it may be quoted.
+    pub fn quotable(&self, column: Column) -> Option<Estimate> {
+        self.get(column).filter(|_| self.may_be_quoted(column))
+    }
+
+    /// Whether there is a run whose verdict allows the figure.
+    pub fn may_be_quoted(&self, column: Column) -> bool {
+        self.value(column).is_some_and(|value| value.is_quotable)
+    }
+
+    /// What each of the runs that may be quoted says of the figure, those that
+    /// say nothing left out. Empty for figures that are no single run's.
     pub fn each(&self, column: Column) -> &[Reading] {
-        self.each.get(column as usize).map_or(&[], Vec::as_slice)
+        match self.value(column) {
+            Some(value) if value.is_quotable => &value.readings,
+            _ => &[],
+        }
     }
 
-    pub(crate) fn set(&mut self, column: Column, estimate: Option<Estimate>) {
-        self.values.resize(Column::ALL.len().max(self.values.len()), None);
-        self.values[column as usize] = estimate;
+    /// How a figure is to be read: at `max`, messages a second may be a lower
+    /// bound.
+    pub fn sign(&self, column: Column) -> Sign {
+        match column {
+            Column::Delivered | Column::DeliveredBytes if self.is_lower_bound => Sign::AtLeast,
+            Column::FloorDelivered => self.over_floor,
+            _ => Sign::Equal,
+        }
     }
 
-    /// The figures over these runs, all of one cell.
-    pub(crate) fn of(runs: &[&RunRecord], seed: u64) -> Result<Figures, HistogramError> {
-        let each = |column: &Column| runs.iter().filter_map(|run| reading(*column, run)).collect();
-        let mut figures = Figures { each: Column::ALL.iter().map(each).collect(), ..Figures::default() };
-        for column in Column::ALL.iter().copied() {
-            let values: Vec<f64> = runs.iter().filter_map(|run| scalar(column, run)).collect();
-            figures.set(column, bootstrap_median(&values, seed));
+    fn value(&self, column: Column) -> Option<&Value> {
+        self.values.get(column as usize)
+    }
+
+    /// What the runs say, whether or not they may be quoted.
+    pub(crate) fn shown(&self, column: Column) -> &[Reading] {
+        self.value(column).map_or(&[], |value| &value.readings)
+    }
+
+    /// The figure as a multiple of the floor's in the same block.
+    pub fn over_floor(&self, column: Column) -> Option<Estimate> {
+        self.value(column).and_then(|value| value.over_floor)
+    }
+
+    pub(crate) fn set_over_floor(&mut self, column: Column, multiple: Option<Estimate>, sign: Sign) {
+        let place = match column {
+            Column::LatencyP50 => Some(Column::FloorLatency),
+            Column::Delivered => Some(Column::FloorDelivered),
+            _ => None,
+        };
+        let is_quotable = self.may_be_quoted(column);
+        if let Some(value) = self.values.get_mut(column as usize) {
+            value.over_floor = multiple;
         }
-        for (histogram, quantiles) in QUANTILES {
-            let decoded = runs
-                .iter()
-                .filter_map(|run| histogram(&run.histograms).map(Histogram::decode))
-                .collect::<Result<Vec<_>, _>>()?;
-            let decoded: Vec<&Histogram> = decoded.iter().collect();
-            let samples: u64 = decoded.iter().map(|histogram| histogram.count()).sum();
-            for (column, quantile, samples_min) in *quantiles {
-                if samples >= *samples_min {
-                    figures.set(*column, bootstrap_quantile(&decoded, *quantile, seed));
-                }
-            }
+        if let Some(value) = place.and_then(|place| self.values.get_mut(place as usize)) {
+            (value.estimate, value.is_quotable) = (multiple, is_quotable);
         }
-        Ok(figures)
+        if column == Column::Delivered {
+            self.over_floor = sign;
+        }
+    }
+
+    /// The figures over these runs, all of one cell and all made: each over
+    /// those whose verdict allows it or, where there are none, over all.
+    pub(crate) fn of(made: &[&RunRecord]) -> Figures {
+        let values = Column::ALL.iter().map(|column| Value::of(*column, made));
+        let is_lower_bound = counted(made, FigureGroup::Rates).0.iter().any(|run| run.rates.lower_bound);
+        Figures { values: values.collect(), is_lower_bound, over_floor: Sign::Equal }
     }
 }
 
-/// A column, the quantile that it shows, and the fewest samples that it needs.
-type Quantile = (Column, f64, u64);
-
-/// Which of a run's histograms.
-type Pick = fn(&Histograms) -> Option<&str>;
-
-/// The columns that come from merged histograms.
-const QUANTILES: &[(Pick, &[Quantile])] = &[
-    (
-        |histograms| histograms.latency.as_deref(),
-        &[
-            (Column::LatencyMin, LOWEST, 1),
-            (Column::LatencyP50, 0.50, 1),
-            (Column::LatencyP90, 0.90, 1),
-            (Column::LatencyP95, 0.95, 1),
-            (Column::LatencyP99, 0.99, P99_SAMPLES_MIN),
-            (Column::LatencyP999, 0.999, P999_SAMPLES_MIN),
-            (Column::LatencyMax, 1.0, 1),
-        ],
-    ),
-    (
-        |histograms| histograms.service_latency.as_deref(),
-        &[(Column::ServiceP50, 0.50, 1), (Column::ServiceP99, 0.99, P99_SAMPLES_MIN)],
-    ),
-    (
-        |histograms| histograms.send_lag.as_deref(),
-        &[(Column::SendLagP50, 0.50, 1), (Column::SendLagP99, 0.99, P99_SAMPLES_MIN)],
-    ),
-];
-
-/// What one run says of a figure that is one number a run.
-fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
-    let counts = &run.counts;
-    let each = |total: f64| (counts.delivered > 0).then(|| total / counts.delivered as f64);
-    Some(match column {
-        Column::Offered => run.rates.offered_per_s,
-        Column::Sent => run.rates.sent_per_s,
-        Column::Delivered => run.rates.delivered_per_s,
-        Column::DeliveredBytes => run.rates.delivered_bytes_per_s,
-        Column::DeliveredRatio => counts.delivered_ratio()?,
-        Column::Lost => counts.lost as f64,
-        Column::Duplicated => counts.duplicated as f64,
-        Column::Reordered => counts.reordered as f64,
-        Column::Corrupted => counts.corrupted as f64,
-        Column::LatencyMean => run.latency_ns.as_ref()?.mean,
-        Column::Jitter => run.jitter_ns?,
-        Column::CpuCores => together(run, |usage| usage.cpu_cores)?,
-        Column::CpuPerMessage => each(together(run, |usage| usage.cpu_s)? * 1e9)?,
-        Column::RssMax => together(run, |usage| usage.rss_bytes_max as f64)?,
-        Column::Uss => together(run, |usage| usage.uss_bytes_median as f64)?,
-        Column::ServerCores => run.server.as_ref()?.cpu_cores,
-        Column::ServerRss => run.server.as_ref()?.rss_bytes_median as f64,
-        Column::ServerRssMax => run.server.as_ref()?.rss_bytes_max as f64,
-        Column::ServerUss => run.server.as_ref()?.uss_bytes_median as f64,
-        Column::Acked if run.workload.qos > 0 => counts.acked as f64,
-        Column::AckedLost if run.workload.qos > 0 => counts.acked_lost as f64,
-        Column::Connected => run.connections.as_ref()?.opened as f64,
-        Column::ConnectP50 => run.connections.as_ref()?.time_ns.as_ref()?.p50 as f64,
-        Column::ConnectP99 => run.connections.as_ref()?.time_ns.as_ref()?.p99 as f64,
-        Column::Late if run.latency_ns.is_some() => counts.late as f64,
-        Column::Reconnected => run.connections.as_ref()?.reconnected as f64,
-        Column::ReconnectP99 => run.connections.as_ref()?.reconnect_ns.as_ref()?.p99 as f64,
-        Column::SwitchesPerMessage => {
-            each(together(run, |usage| usage.voluntary_switches as f64 + usage.involuntary_switches as f64)?)?
-        }
-        _ => return None,
-    })
+impl Value {
+    fn of(column: Column, made: &[&RunRecord]) -> Value {
+        let (runs, is_quotable) = counted(made, column.group());
+        let readings: Vec<Reading> = runs.iter().filter_map(|run| Reading::of(column, run)).collect();
+        Value { estimate: typical(column, &readings), readings, is_quotable, over_floor: None }
+    }
 }
 
-/// What one run says of any figure that a run has.
-fn reading(column: Column, run: &RunRecord) -> Option<Reading> {
-    let value = scalar(column, run).or_else(|| percentile(column, run).map(|ns| ns as f64))?;
-    Some(Reading { value, step: step(column, run).max(value.abs() * RESOLUTION) })
+/// Whether a run may be quoted for these figures.
+pub(crate) fn allows(run: &RunRecord, group: FigureGroup) -> bool {
+    let verdict = &run.verdict;
+    run.error.is_none() && (verdict.valid || (!verdict.reasons.is_empty() && verdict.allows(group)))
 }
 
-/// A run's own percentile, ns.
-fn percentile(column: Column, run: &RunRecord) -> Option<u64> {
-    let of = |summary: &Option<Summary>, samples_min: u64, pick: fn(&Summary) -> u64| {
-        summary.as_ref().filter(|summary| summary.count >= samples_min).map(pick)
+/// The runs that figures of this group are of, and whether they may be quoted.
+pub(crate) fn counted<'a>(made: &[&'a RunRecord], group: FigureGroup) -> (Vec<&'a RunRecord>, bool) {
+    let allowed: Vec<&RunRecord> = made.iter().copied().filter(|run| allows(run, group)).collect();
+    match allowed.is_empty() {
+        true => (made.to_vec(), false),
+        false => (allowed, true),
+    }
+}
+
+/// The median over the runs with its 95 % interval, no further than the figure
+/// can reach.
+pub(crate) fn typical(column: Column, readings: &[Reading]) -> Option<Estimate> {
+    let values: Vec<f64> = readings.iter().map(|reading| reading.value).collect();
+    let step = match column.is_counted() {
+        true => 0.0,
+        false => readings.iter().map(|reading| reading.step).fold(0.0, f64::max),
     };
-    match column {
-        Column::LatencyMin => of(&run.latency_ns, 1, |summary| summary.min),
-        Column::LatencyP50 => of(&run.latency_ns, 1, |summary| summary.p50),
-        Column::LatencyP90 => of(&run.latency_ns, 1, |summary| summary.p90),
-        Column::LatencyP95 => of(&run.latency_ns, 1, |summary| summary.p95),
-        Column::LatencyP99 => of(&run.latency_ns, P99_SAMPLES_MIN, |summary| summary.p99),
-        Column::LatencyP999 => of(&run.latency_ns, P999_SAMPLES_MIN, |summary| summary.p999),
-        Column::LatencyMax => of(&run.latency_ns, 1, |summary| summary.max),
-        Column::ServiceP50 => of(&run.service_latency_ns, 1, |summary| summary.p50),
-        Column::ServiceP99 => of(&run.service_latency_ns, P99_SAMPLES_MIN, |summary| summary.p99),
-        Column::SendLagP50 => of(&run.send_lag_ns, 1, |summary| summary.p50),
-        Column::SendLagP99 => of(&run.send_lag_ns, P99_SAMPLES_MIN, |summary| summary.p99),
-        _ => None,
-    }
-}
-
-/// The least difference in a figure that a run could have shown: a message,
-/// a page of memory, a nanosecond.
-fn step(column: Column, run: &RunRecord) -> f64 {
-    /// Bytes; smaller pages there are none.
-    const PAGE: f64 = 4_096.0;
-    let a_second = 1e9 / run.window_ns.max(1) as f64;
-    match column {
-        Column::Offered | Column::Sent | Column::Delivered => a_second,
-        Column::DeliveredBytes => a_second * run.workload.payload_bytes as f64,
-        Column::DeliveredRatio => 1.0 / run.counts.expected.max(1) as f64,
-        Column::RssMax | Column::Uss | Column::ServerRss | Column::ServerRssMax | Column::ServerUss => PAGE,
-        Column::CpuCores | Column::ServerCores | Column::SwitchesPerMessage => 0.0,
-        _ => 1.0,
-    }
-}
-
-/// Generator (with the library in it) and server: the cost of the system as a
-/// whole. A server that was not sampled, as at an external endpoint, counts
-/// nothing, and a run without the generator's share has no such figure.
-fn together(run: &RunRecord, of: impl Fn(&Usage) -> f64) -> Option<f64> {
-    let generator = of(run.generator.as_ref()?);
-    Some(generator + run.server.as_ref().map_or(0.0, of))
+    let Estimate { value, interval } = typical_run(Runs { values: &values, step })?;
+    let most = if column == Column::DeliveredRatio { 1.0 } else { f64::INFINITY };
+    // Of equal values, logarithms and back leave a last digit.
+    let end = |end: f64| if (end - value).abs() <= value.abs() * ROUNDING { value } else { end };
+    let within = |Interval { lo, hi }| Interval { lo: end(lo.max(0.0).min(value)), hi: end(hi.min(most).max(value)) };
+    Some(Estimate { value, interval: interval.map(within) })
 }
 
 #[cfg(test)]
@@ -335,5 +375,17 @@ mod tests {
         for figure in Figure::ALL {
             assert_eq!(Column::from(figure).word(), figure.word());
         }
+    }
+
+    #[test]
+    fn an_interval_ends_where_the_figure_does() {
+        let readings = |values: &[f64]| -> Vec<Reading> {
+            let each = values.iter().zip(1..);
+            each.map(|(value, repeat)| Reading { value: *value, step: 0.0, repeat }).collect()
+        };
+        let interval = |column, values: &[f64]| typical(column, &readings(values)).and_then(|found| found.interval);
+        assert_eq!(interval(Column::DeliveredRatio, &[0.8, 1.0]).map(|found| found.hi), Some(1.0));
+        assert_eq!(interval(Column::Lost, &[0.0, 7.0]).map(|found| found.lo), Some(0.0));
+        assert_eq!(interval(Column::Lost, &[0.0, 0.0]), Some(Interval { lo: 0.0, hi: 0.0 }));
     }
 }

@@ -2,14 +2,15 @@
 
 use crate::figures::Column;
 use crate::report::Report;
+use crate::summary;
 use serde_json::{Map, Value};
 
 /// The rows of `summary.csv` as objects; null where there is no figure.
 pub(crate) fn summary(report: &Report) -> Value {
-    let rows = report.measured().map(|result| {
+    let rows = summary::rows(report).map(|of| {
+        let result = of.result;
         let mut row: Map<String, Value> = result.cell.axes.clone();
-        row.insert("runs".into(), result.runs.into());
-        row.insert("valid_runs".into(), result.valid_runs.into());
+        row.extend(summary::HEADER.map(str::to_owned).into_iter().zip(of.facts()));
         for column in Column::ALL {
             let word = column.word();
             let estimate = result.figures.get(*column);

@@ -1,13 +1,14 @@
 //! From a results folder to an HTML page, terminal table, Markdown, CSV and JSON.
 //!
 //! A report is a function of the folder alone: run records are grouped by the
-//! study's cells, each figure gets its 95 % interval over the runs, systems are
-//! ranked where the rest of the workload is equal, and the study's claims are
-//! decided. Nothing here prints, exits or reads a clock, so the report of an
+//! study's cells, each figure is the median over the runs with its 95 %
+//! interval, systems are ranked where the rest of the workload is equal, and
+//! the study's claims are decided. Nothing here prints, exits or reads a clock, so the report of an
 //! old folder can be made again at any time and comes out the same.
 //!
-//! Two rules hold throughout. An invalid run is shown and marked, never mixed
-//! with valid ones. A throughput never stands without its delivered ratio.
+//! Two rules hold throughout. A run that may not be quoted for a figure is shown
+//! and marked, never mixed with those that may. A throughput never stands
+//! without its delivered ratio.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -20,21 +21,27 @@ pub mod compare;
 mod csv;
 mod document;
 mod figures;
+mod findings;
 mod json;
 mod markdown;
 mod notes;
 pub mod page;
 mod points;
+mod ranking;
 mod records;
 mod reference;
 mod report;
+mod summary;
 mod terminal;
 pub mod text;
+mod words;
 
 pub use analysis::{CellResult, ReasonCount, Status};
 pub use claims::{ClaimResult, Outcome, PartResult};
-pub use figures::{Column, Figures, Reading};
+pub use figures::{Column, Figures, Reading, Sign};
 pub use points::{Point, REFERENCES};
+pub use ranking::{Placing, Ranked, Standing, Why};
 pub use records::{LINE_BYTES_MAX, ReadError, Records, read_records, read_records_from};
 pub use reference::{Reference, ReferenceRow};
 pub use report::{Counts, Report, ReportError};
+pub use words::Word;

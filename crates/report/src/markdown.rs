@@ -5,7 +5,7 @@ use crate::document::{Document, Mark, Table};
 /// The whole report; every column, and every row with its place on the axes.
 pub(crate) fn render(document: &Document) -> String {
     let mut out = format!("# {}\n\n", escape(&document.title));
-    for text in [&document.question, &document.constants] {
+    for text in [&document.question, &document.constants].into_iter().chain(&document.answers) {
         if !text.is_empty() {
             out.push_str(&format!("{}\n\n", escape(text)));
         }

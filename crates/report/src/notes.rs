@@ -1,14 +1,16 @@
 //! What a report says in words: what is the same everywhere, what is wrong
 //! with which runs, and how far the whole can be trusted.
 
-use crate::analysis::{CellResult, Status};
+use crate::analysis::{CellResult, ReasonCount, Status};
 use crate::document::{axis_name, axis_value};
 use crate::points::Point;
+use crate::ranking::{Placing, Why};
 use crate::report::Report;
-use crate::text::clean;
+use crate::text::{clean, percent};
 use pubmark_model::fault;
+use pubmark_model::record::FigureGroup;
 use pubmark_model::study::Study;
-use pubmark_stats::{Ranking, Undecided};
+use pubmark_stats::REPEATS_MORE_MAX;
 
 /// Cells whose problems are told beneath one table.
 const CELLS_MAX: usize = 40;
@@ -72,13 +74,7 @@ fn runs(count: usize) -> String {
 
 /// What is wrong beneath a table: with the ranking, then with the runs.
 pub(crate) fn beneath(cells: &[&CellResult], points: &[&Point]) -> Vec<String> {
-    let mut notes = Vec::new();
-    let single = points
-        .iter()
-        .any(|point| matches!(point.best, Ranking::Undecided(Undecided::NoInterval(_) | Undecided::Unusable(_))));
-    if single {
-        notes.push("undecided: a single run has no interval to rank by; more repeats decide it".into());
-    }
+    let mut notes = standing(points);
     let told: Vec<String> = cells.iter().flat_map(|result| problems(result)).collect();
     let hidden = told.len().saturating_sub(CELLS_MAX);
     notes.extend(told.into_iter().take(CELLS_MAX));
@@ -88,34 +84,90 @@ pub(crate) fn beneath(cells: &[&CellResult], points: &[&Point]) -> Vec<String> {
     notes
 }
 
+/// What the words of a ranking rest on, each said once.
+fn standing(points: &[&Point]) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for ranked in points.iter().filter_map(|point| point.best()) {
+        let note = match &ranked.placing {
+            Placing::Undecided { why: Why::TooFew, .. } | Placing::Winner(_) | Placing::Tie(_) => continue,
+            Placing::Undecided { repeats_more: Some(_), why: Why::Noise(_) } => UNDECIDED.into(),
+            Placing::Undecided { repeats_more: None, why: Why::Noise(_) } => {
+                format!(
+                    "undecided without a number: more than {REPEATS_MORE_MAX} more repeats, or more than can be said"
+                )
+            }
+            Placing::Undecided { why, .. } => format!("undecided: {}", why.text()),
+            Placing::Unranked { least, most } => format!(
+                "unranked: the shares delivered differ ({} to {}), so the throughputs are not of the same work",
+                percent(*least),
+                percent(*most)
+            ),
+        };
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes
+}
+
+/// What a number beside *undecided* means.
+const UNDECIDED: &str =
+    "undecided +N: about N more repeats would tell, if differences and noise are what they seem to be";
+
+/// Figures in words, as `p50 and p99`; empty where it is all of them.
+pub(crate) fn touched(figures: &[FigureGroup]) -> String {
+    let word = |group: &FigureGroup| match group {
+        FigureGroup::Counts => "counts",
+        FigureGroup::Rates => "rates",
+        FigureGroup::LatencyP50 => "p50",
+        FigureGroup::LatencyP99 => "p99",
+        FigureGroup::Cost => "cost",
+    };
+    if FigureGroup::ALL.iter().all(|group| figures.contains(group)) {
+        return String::new();
+    }
+    let words: Vec<&str> = figures.iter().map(word).collect();
+    match words.as_slice() {
+        [] => String::new(),
+        [only] => (*only).into(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// Reasons with their evidence.
+fn against(reasons: &[ReasonCount]) -> String {
+    let said = |count: &ReasonCount| {
+        let times = if count.runs == 1 { String::new() } else { format!(" ({}×)", count.runs) };
+        let evidence = clean(&count.evidence, EVIDENCE_CHARS);
+        format!("{}{times}: {evidence}", count.reason)
+    };
+    match reasons {
+        [] => "no reason recorded".into(),
+        reasons => reasons.iter().map(said).collect::<Vec<_>>().join("; "),
+    }
+}
+
 /// What is wrong with the runs of a cell, and what they found.
 fn problems(result: &CellResult) -> Vec<String> {
     let label = clean(&result.cell.label(), LABEL_CHARS);
     let of_all = |count: usize| format!("{count} of {}", runs(result.runs));
     let mut notes = Vec::new();
+    let [partly, invalid] = &result.reasons;
     if result.invalid_runs > 0 {
-        let reasons: Vec<String> = result
-            .reasons
-            .iter()
-            .map(|count| {
-                let evidence = clean(&count.evidence, EVIDENCE_CHARS);
-                let times = match count.runs {
-                    1 => String::new(),
-                    times => format!(" ({times}×)"),
-                };
-                format!("{}{times}: {evidence}", count.reason)
-            })
-            .collect();
-        let left_out = match result.status {
-            Status::Valid => " and left out",
-            _ => "",
-        };
-        let why = match reasons.is_empty() {
-            true => "no reason recorded".into(),
-            false => reasons.join("; "),
-        };
+        let left_out = if result.status == Status::Invalid { "" } else { " and left out" };
         let share = of_all(result.invalid_runs);
-        notes.push(format!("{label}: {share} invalid{left_out}: {why}"));
+        notes.push(format!("{label}: {share} invalid{left_out}: {}", against(invalid)));
+    }
+    if result.partly_runs > 0 {
+        let mut figures: Vec<FigureGroup> = partly.iter().flat_map(|count| count.figures.clone()).collect();
+        figures.sort();
+        figures.dedup();
+        let share = of_all(result.partly_runs);
+        let figures = match touched(&figures) {
+            all if all.is_empty() => "some figures".into(),
+            figures => figures,
+        };
+        notes.push(format!("{label}: {share} not counted for {figures}: {}", against(partly)));
     }
     if result.failed_runs > 0 {
         let error = result.error.as_deref().unwrap_or_default();
@@ -162,15 +214,23 @@ fn skipped(cells: &[CellResult]) -> Vec<String> {
 /// How many runs there are of each kind.
 pub(crate) fn counted(report: &Report) -> String {
     let counts = report.counts();
+    let partly = if counts.partly > 0 { format!("{} valid in part, ", counts.partly) } else { String::new() };
     format!(
-        "Runs: {} valid, {} invalid, {} failed, {} missing.",
+        "Runs: {} valid, {partly}{} invalid, {} failed, {} missing.",
         counts.valid, counts.invalid, counts.failed, counts.missing
     )
 }
 
+/// What is to be known of records of the first layout.
+const TIMER: &str = "Recorded by pubmark 0.1, whose latencies contain the load generator's own timer (send lag): \
+    compare them with latencies from the due time only.";
+
 /// What is to be known of the whole.
 pub(crate) fn closing(report: &Report) -> Vec<String> {
     let mut lines = skipped(report.cells());
+    if report.has_timer_in_latency() {
+        lines.push(TIMER.into());
+    }
     if report.torn {
         lines.push(
             "The last record breaks off and was left out; \

@@ -8,8 +8,7 @@
 mod beside;
 mod curves;
 mod data;
-mod explain;
-mod findings;
+pub(crate) mod explain;
 mod records;
 
 use crate::report::Report;

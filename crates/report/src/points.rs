@@ -1,9 +1,9 @@
 //! Points: cells that differ in the system only, and which system is best there.
 
 use crate::analysis::{CellResult, Status, point_key};
-use crate::figures::Column;
+use crate::ranking::{Ranked, ranked};
+use pubmark_model::claim::Figure;
 use pubmark_model::units::Rate;
-use pubmark_stats::{Better, Estimate, Ranking, rank};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ pub(crate) const FLOOR: &str = "kernel";
 pub const REFERENCES: [&str; 2] = [FLOOR, "mock"];
 
 /// Cells that differ in the system only.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Point {
     /// The axes but the system, by name.
     pub axes: Map<String, Value>,
@@ -22,11 +22,10 @@ pub struct Point {
     pub members: Vec<usize>,
     /// Whether messages are sent as fast as they go (`rate = "max"`).
     pub unthrottled: bool,
-    /// Who is best: by median latency or, unthrottled, by messages delivered a
-    /// second.
-    pub best: Ranking,
-    /// Who uses least CPU time for a delivered message.
-    pub thriftiest: Ranking,
+    /// Systems that are to be ranked here, measured or not.
+    pub(crate) rivals: usize,
+    /// By each of [`Figure::ALL`].
+    ranks: Vec<Ranked>,
 }
 
 /// Whether a system is a reference rather than a competitor.
@@ -45,40 +44,52 @@ pub(crate) fn points(cells: &[CellResult]) -> Vec<Point> {
             None => groups.push(vec![index]),
         }
     }
-    groups.into_iter().map(|members| point(cells, members)).collect()
+    let mut points: Vec<Point> = groups.into_iter().map(|members| point(cells, members)).collect();
+    for figure in Figure::ALL {
+        let ranks = ranked(cells, &points, figure, &[]);
+        points.iter_mut().zip(ranks).for_each(|(point, ranked)| point.ranks.push(ranked));
+    }
+    points
 }
 
 fn point(cells: &[CellResult], members: Vec<usize>) -> Point {
     let first = &cells[members[0]].cell;
     let mut axes = first.axes.clone();
     axes.shift_remove("system");
-    let unthrottled = first.workload.rate == Rate::Max;
-    let (figure, better) =
-        if unthrottled { (Column::Delivered, Better::Higher) } else { (Column::LatencyP50, Better::Lower) };
-    Point {
-        best: ranked(cells, &members, figure, better),
-        thriftiest: ranked(cells, &members, Column::CpuPerMessage, Better::Lower),
-        axes,
-        unthrottled,
-        members,
-    }
+    let results = members.iter().map(|index| &cells[*index]);
+    let rivals = results.filter(|result| result.cell.skipped.is_none() && !is_reference(&result.cell.system)).count();
+    Point { axes, unthrottled: first.workload.rate == Rate::Max, members, rivals, ranks: Vec::new() }
 }
 
-/// The competitors among these cells, and the figures that may be quoted.
-pub(crate) fn competing<'a>(cells: &'a [CellResult], members: &[usize], column: Column) -> Vec<(&'a str, Estimate)> {
-    let members = members.iter().map(|index| &cells[*index]);
-    members
-        .filter(|result| !is_reference(&result.cell.system))
-        .filter_map(|result| Some((result.cell.system.as_str(), result.quotable(column)?)))
-        .collect()
-}
-
-/// Who of these cells is best by a figure.
-pub(crate) fn ranked(cells: &[CellResult], members: &[usize], column: Column, better: Better) -> Ranking {
-    rank(&competing(cells, members, column), better)
+/// The figure that ranks systems: the median latency at given rates, the
+/// delivered rate where there is none.
+pub(crate) fn headline(unthrottled: bool) -> Figure {
+    if unthrottled { Figure::Delivered } else { Figure::LatencyP50 }
 }
 
 impl Point {
+    /// What is said of its systems by a figure.
+    pub fn by(&self, figure: Figure) -> Option<&Ranked> {
+        let place = Figure::ALL.iter().position(|other| *other == figure);
+        place.and_then(|place| self.ranks.get(place))
+    }
+
+    /// Who is best: by median latency or, unthrottled, by messages delivered a
+    /// second.
+    pub fn best(&self) -> Option<&Ranked> {
+        self.by(headline(self.unthrottled))
+    }
+
+    /// Who uses least CPU time for a delivered message.
+    pub fn thriftiest(&self) -> Option<&Ranked> {
+        self.by(Figure::CpuPerMessage)
+    }
+
+    /// The part of the study that it belongs to, where it has parts.
+    pub(crate) fn part(&self) -> Option<&str> {
+        self.axes.get("part").and_then(Value::as_str)
+    }
+
     /// Whether the study leaves out every cell here.
     pub(crate) fn is_skipped(&self, cells: &[CellResult]) -> bool {
         let mut members = self.members.iter();

@@ -1,6 +1,6 @@
 //! Reading `runs.jsonl`: a run record a line.
 
-use pubmark_model::record::{RunRecord, SCHEMA};
+use pubmark_model::record::{OLDEST_SCHEMA, RunRecord, SCHEMA};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
@@ -51,8 +51,8 @@ pub enum ReadError {
     },
     /// A record has a layout that this version does not know.
     #[error(
-        "{path}:{line}: record of layout {found}, this version reads layout {SCHEMA}; \
-         use the pubmark that wrote it",
+        "{path}:{line}: record of layout {found}, this version reads layouts {OLDEST_SCHEMA} to {SCHEMA}; \
+         use the pubmark that wrote it, or a newer one",
         path = path.display()
     )]
     Schema {
@@ -136,11 +136,22 @@ fn record(line: &[u8], path: &Path, number: usize) -> Result<RunRecord, ReadErro
         schema: u64,
     }
     if let Ok(Layout { schema }) = serde_json::from_slice(line)
-        && schema != u64::from(SCHEMA)
+        && !(u64::from(OLDEST_SCHEMA)..=u64::from(SCHEMA)).contains(&schema)
     {
         return Err(ReadError::Schema { path: path.to_owned(), line: number, found: schema });
     }
-    serde_json::from_slice(line).map_err(|source| ReadError::Line { path: path.to_owned(), line: number, source })
+    let read = serde_json::from_slice(line);
+    read.map(understood).map_err(|source| ReadError::Line { path: path.to_owned(), line: number, source })
+}
+
+/// A record of an older layout with what it has under today's names: in layout
+/// 1 the headline latency counted from the due time.
+fn understood(mut run: RunRecord) -> RunRecord {
+    if run.schema < SCHEMA && run.intended_latency_ns.is_none() {
+        run.intended_latency_ns.clone_from(&run.latency_ns);
+        run.histograms.intended_latency.clone_from(&run.histograms.latency);
+    }
+    run
 }
 
 /// Of several records of one cell and repeat the last, where it stands.

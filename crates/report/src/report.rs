@@ -1,6 +1,6 @@
 //! The report: a results folder read and analysed.
 
-use crate::analysis::{CellResult, Status, analyse};
+use crate::analysis::{CellResult, analyse};
 use crate::claims::{ClaimResult, decide};
 use crate::command::command;
 use crate::points::{Point, is_reference, points};
@@ -20,6 +20,10 @@ use std::path::{Path, PathBuf};
 
 /// The largest `study.toml` or `environment.json` that is read, bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// From this layout of records on, the headline latency is without the
+/// generator's own lag.
+const OWN_LAG_APART: u32 = 2;
 
 /// Why no report could be made or written.
 #[derive(Debug, thiserror::Error)]
@@ -70,9 +74,11 @@ pub enum ReportError {
 /// How many runs there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Runs that may be quoted.
+    /// Runs of which every figure may be quoted.
     pub valid: usize,
-    /// Runs that were made and may not be quoted.
+    /// Runs of which some figures may be quoted and others not.
+    pub partly: usize,
+    /// Runs that were made and of which nothing may be quoted.
     pub invalid: usize,
     /// Runs that could not be made.
     pub failed: usize,
@@ -143,7 +149,7 @@ impl Report {
         records: Records,
         systems: Systems<'_>,
     ) -> Result<Report, ReportError> {
-        let analysis = analyse(cells, study.repeats(), study.seed(), &records.runs)
+        let analysis = analyse(cells, study.repeats(), &records.runs)
             .map_err(|bad| ReportError::Histogram { cell: bad.cell, source: bad.source })?;
         let points = points(&analysis.cells);
         let mut brokers: Vec<String> = analysis.cells.iter().map(|result| result.cell.system.clone()).collect();
@@ -229,11 +235,29 @@ impl Report {
         self.reference.as_ref()
     }
 
+    /// Whether headline latencies contain the generator's own lag, as those of
+    /// records of layout 1 do.
+    pub fn has_timer_in_latency(&self) -> bool {
+        self.runs.iter().any(|run| run.schema < OWN_LAG_APART)
+    }
+
+    /// Whether headline latencies of the two mean the same, so that one may be
+    /// held against the other. Latencies from the due time always may.
+    pub fn means_the_same_by_latency(&self, other: &Report) -> bool {
+        let layouts = |report: &Report| {
+            let old = report.runs.iter().filter(|run| run.schema < OWN_LAG_APART).count();
+            (old > 0, old < report.runs.len())
+        };
+        let (one, other) = (layouts(self), layouts(other));
+        !(one.0 && other.1 || one.1 && other.0)
+    }
+
     /// How many runs there are.
     pub fn counts(&self) -> Counts {
         let sum = |of: fn(&CellResult) -> usize| self.cells.iter().map(of).sum();
         Counts {
             valid: sum(|cell| cell.valid_runs),
+            partly: sum(|cell| cell.partly_runs),
             invalid: sum(|cell| cell.invalid_runs),
             failed: sum(|cell| cell.failed_runs),
             missing: sum(|cell| cell.missing_runs),
@@ -286,12 +310,6 @@ impl Report {
     /// The rows of `summary.csv` as an array of objects.
     pub fn summary_json(&self) -> Value {
         json::summary(self)
-    }
-
-    /// The cells that the study does not skip.
-    pub(crate) fn measured(&self) -> impl Iterator<Item = &CellResult> {
-        let cells = self.cells.iter();
-        cells.filter(|result| result.status != Status::Skipped)
     }
 }
 

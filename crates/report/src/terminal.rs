@@ -27,6 +27,12 @@ pub(crate) fn render(document: &Document, width: usize, colour: bool) -> String 
             out.prose(text, "", None);
         }
     }
+    if !document.answers.is_empty() {
+        out.line("", None);
+    }
+    for text in &document.answers {
+        out.prose(text, "", None);
+    }
     for table in document.tables.iter().chain(&document.claims) {
         out.line("", None);
         out.table(table);

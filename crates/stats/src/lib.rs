@@ -1,34 +1,40 @@
-//! The statistics of pubmark: latency histograms, percentiles, bootstrap
-//! intervals, trend and ranking.
+//! The statistics of pubmark: latency histograms, percentiles, intervals,
+//! trend and ranking.
 //!
 //! Everything here is a pure function of its arguments: nothing reads a file,
 //! a clock or a source of randomness, so that a report made again years later
-//! shows the same figures. Whatever is random takes a seed.
+//! shows the same figures.
 //!
-//! Two rules hold throughout. Percentiles are never averaged: histograms are
-//! merged and the percentile is taken from the merged one. An interval is
-//! never invented: a single run has a value and no interval, and a ranking
-//! that would need one says *undecided*.
+//! Two rules hold throughout. Percentiles are never averaged: those of a run are
+//! taken from its histograms merged, and over runs the median is taken of each
+//! run's own. An interval is never invented: a single run has a value and no
+//! interval, and a ranking that would need one says *undecided*.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
-mod bootstrap;
+mod better;
 mod change;
 mod codec;
+mod estimate;
+mod gamma;
 mod histogram;
 mod normal;
-mod rank;
-mod resample;
+mod ranking;
 mod student;
 mod summary;
 mod trend;
+mod typical;
 
-pub use bootstrap::{Estimate, Interval, bootstrap_median, bootstrap_quantile, median};
-pub use change::{Change, FALSE_ALARM, Runs, Scale, change, change_p, holm};
+pub use better::Better;
+pub use change::{Change, FALSE_ALARM, Order, Runs, Scale, change, change_p, holm};
+pub use estimate::{Estimate, Interval, median};
 pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
 pub use normal::{erfc, normal_cdf, normal_two_sided_p};
-pub use rank::{Better, Ranking, Undecided, rank};
-pub use resample::{EXACT_VALUES_MAX, RESAMPLES};
+pub use ranking::{
+    BLOCKS_MIN, Blocks, Difference, Placing, Point, REPEATS_MORE_MAX, RankedPoint, RankedTable, SAME_WITHIN, Standing,
+    Table, Why, rank_table,
+};
 pub use student::{student_two_sided_p, student_two_sided_t};
 pub use summary::Summary;
 pub use trend::{TREND_VALUES_MAX, TREND_VALUES_MIN, Trend, trend};
+pub use typical::typical_run;

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bootstrap::median;
+use crate::estimate::median;
 use crate::normal::normal_two_sided_p;
+use crate::student::student_two_sided_p;
 
 /// The fewest values that can be tested.
 pub const TREND_VALUES_MIN: usize = 4;
@@ -11,6 +12,14 @@ pub const TREND_VALUES_MIN: usize = 4;
 /// The most values that can be tested: each pair counts, and the 8,386,560
 /// pairs of 4,096 values take 64 MiB. Put longer series into wider slices.
 pub const TREND_VALUES_MAX: usize = 4_096;
+
+/// No series is taken to resemble itself by more.
+const RESEMBLANCE_MAX: f64 = 0.98;
+/// Each series is taken to hold at least so many independent values.
+const INDEPENDENT_MIN: f64 = 3.0;
+
+/// Values that differ by less, as a fraction of the largest, are equal.
+const ROUNDING: f64 = 1e-9;
 
 /// The outcome of [`trend`].
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq)]
@@ -20,9 +29,15 @@ pub struct Trend {
     /// Variance of S if there is no trend, corrected for ties.
     pub variance: f64,
     /// S in standard deviations, moved by 1 towards 0 first (continuity
-    /// correction); 0 if all values are equal.
+    /// correction), were all values independent; 0 if all values are equal.
     pub z: f64,
-    /// Two-sided p-value of z, in 0..=1.
+    /// Two-sided p-value of z, in 0..=1: right for independent values only.
+    pub p_independent: f64,
+    /// How much neighbours resemble each other once the trend is taken away: the
+    /// correlation of ranks one step apart, freed of its bias, 0 to 0.98. Where
+    /// neighbours are opposed it is 0.
+    pub resemblance: f64,
+    /// Two-sided p-value that allows for it, in 0..=1.
     pub p: f64,
     /// Theil–Sen slope: the median slope of all pairs, in units of the values
     /// per step.
@@ -41,10 +56,22 @@ pub struct Trend {
 /// Kendall's tau*, JASA 63, 1968). Neither assumes a distribution, and a few
 /// outliers do not move them.
 ///
-/// The p-value rests on S being about normal, which Kendall holds good from
-/// 10 values on; below that it is a rough guide. It also takes the values for
-/// independent: where neighbours resemble each other, p is too small. Judge a
-/// series by `relative_change` as well as by p.
+/// Neighbours in time resemble each other (a cache that fills, a processor that
+/// slows down), and then S varies more than it would otherwise: were slices taken
+/// for independent, 30 of 100 steady series of 20 values whose neighbours
+/// correlate by 0.8 would have a trend at a level of 1 %. So the resemblance of
+/// what is left without the trend is estimated (Hamed and Rao, *A modified
+/// Mann-Kendall trend test for autocorrelated data*, Journal of Hydrology 204,
+/// 1998; its bias is that of a series with a trend taken out, as in Hamed,
+/// *Enhancing the effectiveness of prewhitening in trend analysis*, Journal of
+/// Hydrology 368, 2009). The variance is that of the slope of a series of this
+/// resemblance, and p is of Student's t with as many degrees as there are
+/// independent values among them, less two.
+///
+/// Of steady series of 10 to 100 values, normal or heavy-tailed, that correlate
+/// by up to 0.8, at most 2.5 in 100 have a p below 1 %; up to 0.4, at most 1.5.
+/// Of 20 values a change by four times their standard deviation is found at this
+/// level seven times in ten, of 30 nineteen times in twenty; of 10 hardly any.
 ///
 /// Cost: quadratic in the number of values. `None` if there are fewer than
 /// [`TREND_VALUES_MIN`] or more than [`TREND_VALUES_MAX`], one is not finite,
@@ -67,7 +94,64 @@ pub fn trend(values: &[f64]) -> Option<Trend> {
     let z = if variance > 0.0 { (s - s.signum()) as f64 / variance.sqrt() } else { 0.0 };
     let slope = median(&slopes)?;
     let relative_change = Some(slope * (n - 1) as f64 / typical).filter(|change| change.is_finite());
-    Some(Trend { s, variance, z, p: normal_two_sided_p(z), slope, relative_change })
+    let resemblance = resemblance(values, slope);
+    let p = p_of_resembling(z, n, resemblance);
+    Some(Trend { s, variance, z, p_independent: normal_two_sided_p(z), resemblance, p, slope, relative_change })
+}
+
+/// The correlation of the ranks of neighbours, without the trend. The estimate
+/// is too low by about (2 + 4 × correlation) / n where a line was taken out.
+fn resemblance(values: &[f64], slope: f64) -> f64 {
+    let n = values.len() as f64;
+    let rest: Vec<f64> = (0_u32..).zip(values).map(|(at, value)| value - slope * f64::from(at)).collect();
+    let ranks = centred_ranks(&rest);
+    let squares: f64 = ranks.iter().map(|rank| rank * rank).sum();
+    if squares == 0.0 {
+        return 0.0;
+    }
+    let seen = ranks.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>() / squares;
+    let freed = if n > 4.0 { (n * seen + 2.0) / (n - 4.0) } else { RESEMBLANCE_MAX };
+    freed.clamp(0.0, RESEMBLANCE_MAX)
+}
+
+/// The rank of each value, less the mean rank; values that are equal but for
+/// rounding share theirs.
+fn centred_ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|one, other| values[*one].total_cmp(&values[*other]));
+    let rounding = ROUNDING * values.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+    let middle = (values.len() as f64 - 1.0) / 2.0;
+    let mut ranks = vec![0.0; values.len()];
+    let mut first = 0;
+    for group in order.chunk_by(|one, other| values[*other] - values[*one] <= rounding) {
+        let rank = first as f64 + (group.len() as f64 - 1.0) / 2.0;
+        for index in group {
+            ranks[*index] = rank - middle;
+        }
+        first += group.len();
+    }
+    ranks
+}
+
+/// The p of a trend's z among so many values whose correlation falls by this
+/// factor with each step.
+fn p_of_resembling(z: f64, n: usize, factor: f64) -> f64 {
+    let count = n as f64;
+    // The variance of a slope, as a multiple of that of independent values: the
+    // times, less their mean, are t, and it is Σ t_i t_j factor^|i−j| / Σ t².
+    let time = |index: usize| index as f64 - (count - 1.0) / 2.0;
+    let squares: f64 = (0..n).map(|index| time(index).powi(2)).sum();
+    let (mut inflated, mut fallen) = (squares, factor);
+    for gap in 1..n {
+        inflated += 2.0 * fallen * (0..n - gap).map(|index| time(index) * time(index + gap)).sum::<f64>();
+        fallen *= factor;
+        if fallen < 1e-12 {
+            break;
+        }
+    }
+    let widened = (inflated / squares).max(1.0).sqrt();
+    let independent = (count * (1.0 - factor) / (1.0 + factor)).max(INDEPENDENT_MIN);
+    student_two_sided_p(z / widened, independent - 2.0)
 }
 
 /// `(n(n−1)(2n+5) − Σ t(t−1)(2t+5)) / 18` over groups of t equal values

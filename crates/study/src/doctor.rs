@@ -4,6 +4,7 @@ use crate::machine;
 use nix::sys::resource::{Resource, getrlimit};
 use serde::Serialize;
 use std::fs::read_to_string;
+use std::time::{Duration, Instant};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -44,6 +45,7 @@ pub fn examine() -> Vec<Checkup> {
         processors(),
         governor(),
         virtual_machine(),
+        wake_ups(),
         load(),
         steal(),
         clocksource(),
@@ -88,11 +90,40 @@ fn virtual_machine() -> Checkup {
         return finding(
             "virtual machine",
             Severity::Note,
-            "yes: timer wake-ups are tens of µs late, and neighbours may take processor time",
-            "look at send_lag_ns in the records, or use pacing = \"spin\"",
+            "yes: neighbours may take processor time",
+            "look at `machine.steal` in the records, and repeat more often",
         );
     }
     good("virtual machine", "no")
+}
+
+/// How late a sleeper is awake, as a rule: what a subscriber that sleeps adds
+/// to every latency.
+fn wake_ups() -> Checkup {
+    /// Sleeps, and the length of each.
+    const SLEEPS: usize = 40;
+    const SLEEP: Duration = Duration::from_micros(500);
+    /// Dear from here on.
+    const DEAR: Duration = Duration::from_micros(30);
+    let _ = nix::sys::prctl::set_timerslack(1);
+    let late = || {
+        let began = Instant::now();
+        std::thread::sleep(SLEEP);
+        began.elapsed().saturating_sub(SLEEP)
+    };
+    let mut all: Vec<Duration> = (0..SLEEPS).map(|_| late()).collect();
+    all.sort_unstable();
+    let median = all[SLEEPS / 2];
+    let found = format!("{:.0} µs late at the median", median.as_secs_f64() * 1e6);
+    if median > DEAR {
+        return finding(
+            "timer wake-ups",
+            Severity::Note,
+            found,
+            "publishers keep that out of the figures; for subscribers compare receive = \"spin\", or `awake = true` under [run]",
+        );
+    }
+    good("timer wake-ups", found)
 }
 
 fn load() -> Checkup {

@@ -43,7 +43,7 @@ export interface ChartSpec {
 }
 
 /** State on which all charts depend. */
-export const SHARED = ["slice.", "log.", "service", "floor", "x", "figure", "hide", "theme", "result"];
+export const SHARED = ["slice.", "log.", "from", "floor", "x", "figure", "hide", "theme", "result"];
 
 /** Whether the page is being printed, and the charts that are on it. A chart may
  *  come to be while the page is made ready for paper. */

@@ -1,10 +1,11 @@
-import type { Context } from "../context";
+import { quotable, type Context } from "../context";
 import { h } from "../dom";
 import { NONE, withInterval } from "../format";
 import type { Figure } from "../model";
 import { label } from "./clean";
 import { glyph } from "./mark";
 import { absence, runs, verdict } from "./tip";
+import { moreWords } from "./winners";
 
 /** All systems at a point of the map, the best first, each with its evidence. */
 export function cardOf(context: Context, point: number, figure: Figure, close: () => void): HTMLElement {
@@ -14,7 +15,7 @@ export function cardOf(context: Context, point: number, figure: Figure, close: (
   const worth = (index: number) => {
     const found = value(index);
     if (found === null) return Infinity;
-    return (figure.better === "higher" ? -found : found) + (result.cells[index]!.status === "valid" ? 0 : 1e18);
+    return (figure.better === "higher" ? -found : found) + (quotable(result.cells[index]!, figure.key) ? 0 : 1e18);
   };
   const cells = [...at.cells].sort((a, b) => worth(a) - worth(b) || a - b);
   const isReference = (system: string) => result.systems.find(({ name }) => name === system)?.kind === "reference";
@@ -40,7 +41,7 @@ export function cardOf(context: Context, point: number, figure: Figure, close: (
     "div",
     { class: "knees" },
     h("div", { class: "chart-head" }, h("h3", null, label(at.label, 120)), h("button", { type: "button", class: "toggle", onclick: close }, "Close")),
-    rank && h("p", null, rank.kind === "undecided" ? `Undecided${rank.why ? `: ${label(rank.why, 300)}` : ""}` : rank.kind === "tie" ? `Tie: ${label(rank.systems.join(", "), 200)}` : `Best: ${label(rank.systems.join(", "), 200)}`),
+    rank && h("p", null, rank.kind === "undecided" || rank.kind === "unranked" ? `${rank.kind === "undecided" ? "Undecided" : "Unranked"}${rank.why ? `: ${label(rank.why, 300)}` : ""}${moreWords(rank.repeats_more)}` : rank.kind === "tie" ? `Tie: ${label(rank.systems.join(", "), 200)}` : `Best: ${label(rank.systems.join(", "), 200)}`),
     h(
       "table",
       null,

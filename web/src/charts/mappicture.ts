@@ -41,7 +41,7 @@ function drawPanel({ x, y, by }: MapView, { name, columns, rows, squares }: MapP
 }
 
 const WORDS: Partial<Record<Square["kind"], string>> = {
-  undecided: "undecided", invalid: "invalid", failed: "failed", missing: "not run", skipped: "skipped", none: "no figure",
+  undecided: "undecided", unranked: "unranked", invalid: "invalid", failed: "failed", missing: "not run", skipped: "skipped", none: "no figure",
 };
 
 function square({ kind, systems, margin }: Square, x: number, y: number, theme: Theme): SVGElement[] {
@@ -66,7 +66,7 @@ function square({ kind, systems, margin }: Square, x: number, y: number, theme: 
     ];
   }
   if (kind === "empty") return [];
-  const paint = kind === "undecided" ? theme.warn : kind === "invalid" || kind === "failed" ? theme.bad : theme.muted;
+  const paint = kind === "undecided" || kind === "unranked" ? theme.warn : kind === "invalid" || kind === "failed" ? theme.bad : theme.muted;
   return [
     svg("rect", { ...box, fill: "none", stroke: paint, "stroke-dasharray": "3 2" }),
     svg("text", { ...middle, y: y + 27, fill: paint }, WORDS[kind] ?? ""),

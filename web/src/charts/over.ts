@@ -1,5 +1,5 @@
 import { tick } from "./axes";
-import { value, type Context } from "../context";
+import { spoiled, type Context } from "../context";
 import { h, type Child } from "../dom";
 import type { Axis, Cell, Estimate, Unit } from "../model";
 import { label } from "./clean";
@@ -11,19 +11,9 @@ import { absence, cellTip, entry, runs, verdict } from "./tip";
 
 const TICKS_MAX = 9;
 
-/** Figures that the program itself gives as multiples of the floor, with intervals. */
-const FLOOR_FIGURES: Record<string, string> = { latency_p50_ns: "floor_latency", delivered_per_s: "floor_delivered" };
-
-/** A figure of a cell, in its unit or as a multiple of the floor's. The floor's
- *  own interval is in the multiple only where the program worked it out. */
-export function estimate(context: Context, cell: Cell, key: string, floor: boolean): Estimate | null {
-  const own = cell.figures[key] ?? null;
-  if (!floor || own === null) return own;
-  const given = cell.figures[FLOOR_FIGURES[key] ?? ""];
-  if (given) return given;
-  const at = context.result.points[cell.point]?.floor ?? null;
-  const base = at === null ? null : value(context.result.cells[at]!, key);
-  return base === null || base <= 0 ? null : [own[0] / base, null, null];
+/** A figure of a cell, in its unit or as a multiple of the floor's. */
+export function estimate(cell: Cell, key: string, floor: boolean): Estimate | null {
+  return (floor ? cell.floors?.[key] : cell.figures[key]) ?? null;
 }
 
 /** Where an axis's values stand: at their amounts or, where they are words, one
@@ -54,6 +44,7 @@ export function linesOver(
   axis: Axis,
   of: (cell: Cell) => Estimate | null,
   tips: (cell: Cell) => [string, Estimate | null | undefined, Unit][],
+  counts: (cell: Cell) => boolean,
   ringed: (cell: Cell) => boolean = () => false,
 ): Line[] {
   const amounts = new Map(places(axis, cells).map(({ value, amount }) => [value, amount]));
@@ -65,7 +56,7 @@ export function linesOver(
     const index = context.result.cells.indexOf(cell);
     const tip = cellTip(context, index, tips(cell));
     tip.rows.unshift([label(axis.label), label(labelOf(axis, cell.axes[axis.name]))]);
-    const spot = { x, y: found[0], lo: found[1], hi: found[2], valid: cell.status === "valid", cell: index, tip, ringed: ringed(cell) };
+    const spot = { x, y: found[0], lo: found[1], hi: found[2], valid: counts(cell), cell: index, tip, ringed: ringed(cell) };
     lines.set(cell.system, [...(lines.get(cell.system) ?? []), spot]);
   }
   return [...lines].map(([system, spots]) => ({ system, spots }));
@@ -112,7 +103,7 @@ export function absentList(cells: Cell[], axis: Axis | null, has: (cell: Cell) =
 
 /** Why a cell is no multiple of the floor: its own reason, or the floor's. */
 function floorless(context: Context, cell: Cell): string {
-  const measured = cell.status === "valid" || cell.status === "invalid";
+  const measured = cell.status === "valid" || cell.status === "partly" || cell.status === "invalid";
   return measured && (context.result.points[cell.point]?.floor ?? null) === null ? "no valid run of the kernel floor to be a multiple of" : absence(cell);
 }
 
@@ -124,6 +115,6 @@ export function systemsOf(context: Context, cells: Cell[]): string[] {
 }
 
 /** What hollow marks mean, where there are any. */
-export function hollowWords(cells: Cell[]): string {
-  return cells.some(({ status }) => status === "invalid") ? " Hollow: not valid, not to be quoted." : "";
+export function hollowWords(cells: Cell[], ...keys: string[]): string {
+  return cells.some((cell) => keys.some((key) => spoiled(cell, key))) ? " Hollow: not valid, not to be quoted." : "";
 }

@@ -1,6 +1,7 @@
-import type { Context } from "../context";
+import { quotable, type Context } from "../context";
 import { quantity } from "../format";
-import type { Cell } from "../model";
+import type { Cell, LatencyKind } from "../model";
+import { statusWord } from "../words";
 import { axis, grid, tick } from "./axes";
 import { tooltip, type Drawing, type Frame } from "./chart";
 import { label } from "./clean";
@@ -15,25 +16,32 @@ export interface Curve {
   index: number;
   /** ns, or multiples of the floor, by quantile. */
   values: number[];
-  /** Whether it counts from the actual send time. */
-  service: boolean;
+  /** What it counts from. */
+  kind: LatencyKind;
+  /** Whether it stands beside the one that was chosen. */
+  beside: boolean;
 }
 
-/** A cell's curves: from intended time and, if asked for, from actual send time. */
-export function curves(context: Context, cells: Cell[], service: boolean, floor: boolean): Curve[] {
+/** What a latency counts from, in a word of a table. */
+export const COUNTED: Record<LatencyKind, string> = { latency: "due time less own lag", intended: "due time", service: "actual send time" };
+
+/** A cell's curves: the latency that was chosen, and the headline beside another. */
+export function curves(context: Context, cells: Cell[], chosen: LatencyKind, floor: boolean): Curve[] {
   const { result } = context;
   return cells.flatMap((cell) => {
     const index = result.cells.indexOf(cell);
     const floorAt = result.points[cell.point]?.floor ?? null;
     const base = floorAt === null ? undefined : result.cells[floorAt];
-    const curve = (values: number[] | undefined, below: number[] | undefined, isService: boolean): Curve[] => {
+    const curve = (kind: LatencyKind, beside: boolean): Curve[] => {
+      const values = cell.curves[kind]?.values;
+      const below = base?.curves[kind]?.values;
       if (!values || values.length === 0) return [];
-      if (!floor) return [{ cell, index, values, service: isService }];
+      if (!floor) return [{ cell, index, values, kind, beside }];
       if (!below) return [];
       const shared = values.slice(0, below.length).map((value, i) => (below[i]! > 0 ? value / below[i]! : NaN));
-      return [{ cell, index, values: shared, service: isService }];
+      return [{ cell, index, values: shared, kind, beside }];
     };
-    return [...curve(cell.latency, base?.latency, false), ...(service ? curve(cell.service, base?.service, true) : [])];
+    return [...curve(chosen, false), ...(chosen === "latency" ? [] : curve("latency", true))];
   });
 }
 
@@ -48,16 +56,16 @@ export function percentiles(context: Context, frame: Frame, shown: Curve[], floo
   const last = Math.max(1, ...visible.map(({ values }) => nines(quantiles[values.length - 1] ?? 0.9)));
   const ticks = [0, nines(0.5), ...Array.from({ length: Math.ceil(last) }, (_, i) => i + 1)].filter((tick) => tick <= last + 1e-9);
   const x = { log: false, min: 0, max: last, ticks, to: (value: number) => value, from: (value: number) => value };
-  const series = visible.map(({ cell, index, values, service }) => {
+  const series = visible.map(({ cell, index, values, beside }) => {
     const look = theme.look(cell.system);
-    const weak = cell.status !== "valid";
+    const weak = !quotable(cell, "latency_p99_ns") && !(cell.status === "valid");
     return {
       type: "line",
       name: String(index),
       symbol: "none",
       triggerLineEvent: true,
-      z: service ? 2 : 3,
-      lineStyle: { color: look.colour, width: service ? 1 : 1.8, type: service ? [1, 2] : weak ? [9, 5] : look.dash, opacity: weak ? 0.6 : 1 },
+      z: beside ? 2 : 3,
+      lineStyle: { color: look.colour, width: beside ? 1 : 1.8, type: beside ? [1, 2] : weak ? [9, 5] : look.dash, opacity: weak ? 0.6 : 1 },
       itemStyle: { color: look.colour },
       data: values.map((value, i) => ({ value: [nines(quantiles[i]!), y.to(value)], cell: index })),
     };
@@ -84,18 +92,18 @@ export function percentiles(context: Context, frame: Frame, shown: Curve[], floo
     },
     table: {
       columns: ["system", "verdict", "latency from", "percentile", floor ? "latency, multiple of the floor" : "latency, ns"],
-      rows: shown.flatMap(({ cell, values, service }) => values.flatMap((value, i) =>
+      rows: shown.flatMap(({ cell, values, kind }) => values.flatMap((value, i) =>
         i % 5 === 0 || i === values.length - 1 || i === 3
-          ? [[label(cell.system), verdict(cell), service ? "actual send time" : "intended time", quantileWords(quantiles[i]!), entry(value, unit)]]
+          ? [[label(cell.system), verdict(cell), COUNTED[kind], quantileWords(quantiles[i]!), entry(value, unit)]]
           : [])),
     },
   };
 }
 
-function nameOf({ cell, service }: Curve): string {
+function nameOf({ cell, kind, beside }: Curve): string {
   const name = label(cell.system);
-  const word = cell.status === "valid" ? name : `${name} (${cell.status})`;
-  return service ? `${word}, service` : word;
+  const word = cell.status === "valid" ? name : `${name} (${statusWord(cell.status)})`;
+  return beside ? `${word}, headline` : kind === "latency" ? word : `${word}, from ${COUNTED[kind]}`;
 }
 
 function quantileWords(quantile: number): string {

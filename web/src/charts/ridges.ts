@@ -1,15 +1,19 @@
 import { quantity } from "../format";
-import type { Cell } from "../model";
+import { quotable } from "../context";
+import type { Cell, LatencyKind } from "../model";
 import { axis, tick } from "./axes";
 import { tooltip, type Drawing, type Frame } from "./chart";
 import { label } from "./clean";
+import { COUNTED } from "./percentiles";
 import { scale } from "./scale";
 import { entry, verdict, type Tip } from "./tip";
 
 export interface Ridge {
   cell: Cell;
   index: number;
-  service: boolean;
+  kind: LatencyKind;
+  /** Whether it stands beside the one that was chosen. */
+  beside: boolean;
   distribution: { first: number; shares: number[] };
 }
 
@@ -30,23 +34,23 @@ export function ridges(frame: Frame, all: Ridge[], binsPerDecade: number): Pick<
   const narrow = width < 520;
   const names = Math.min(narrow ? 96 : 150, 24 + 7 * Math.max(0, ...systems.map((system) => label(system).length)));
   const height = ABOVE + Math.max(1, systems.length) * ROW_HEIGHT + BELOW;
-  const series = shown.map(({ cell, index, service, distribution }) => {
+  const series = shown.map(({ cell, index, kind, beside, distribution }) => {
     const base = systems.length - 1 - systems.indexOf(cell.system);
     const look = theme.look(cell.system);
-    const weak = cell.status !== "valid";
+    const weak = !quotable(cell, "latency_p99_ns") && !(cell.status === "valid");
     const { first, shares } = distribution;
     // Steps: each bin is as wide as it is, and nothing is smoothed.
     const steps = shares.flatMap((share, k) => [edge(first + k), edge(first + k + 1)].map((at) => ({
-      value: [x.to(at), base + (share / highest) * PEAK], cell: index, tip: binTip(cell, service, edge(first + k), edge(first + k + 1), share),
+      value: [x.to(at), base + (share / highest) * PEAK], cell: index, tip: binTip(cell, kind, edge(first + k), edge(first + k + 1), share),
     })));
     const foot = (at: number) => ({ value: [x.to(at), base] });
     return {
       type: "line",
       symbol: "none",
       z: 2 + systems.length - base,
-      lineStyle: { color: look.colour, width: service ? 1 : 1.4, type: service ? [1, 2] : weak ? [3, 2] : "solid" },
+      lineStyle: { color: look.colour, width: beside ? 1 : 1.4, type: beside ? [1, 2] : weak ? [3, 2] : "solid" },
       itemStyle: { color: look.colour },
-      ...(service ? {} : { areaStyle: { color: look.colour, opacity: weak ? 0.06 : 0.22, origin: base } }),
+      ...(beside ? {} : { areaStyle: { color: look.colour, opacity: weak ? 0.06 : 0.22, origin: base } }),
       data: [foot(edge(first)), ...steps, foot(edge(first + shares.length))],
     };
   });
@@ -71,16 +75,16 @@ export function ridges(frame: Frame, all: Ridge[], binsPerDecade: number): Pick<
     },
     table: {
       columns: ["system", "verdict", "latency from", "from, ns", "to, ns", "share of messages"],
-      rows: all.flatMap(({ cell, service, distribution: { first, shares } }) => shares.flatMap((share, k) => share === 0 ? [] : [[
-        label(cell.system), verdict(cell), service ? "actual send time" : "intended time",
+      rows: all.flatMap(({ cell, kind, distribution: { first, shares } }) => shares.flatMap((share, k) => share === 0 ? [] : [[
+        label(cell.system), verdict(cell), COUNTED[kind],
         entry(edge(first + k), "ns"), entry(edge(first + k + 1), "ns"), { text: shareWords(share), value: share },
       ]])),
     },
   };
 }
 
-function binTip(cell: Cell, service: boolean, from: number, to: number, share: number): Tip {
-  const name = `${label(cell.system)}${service ? ", service" : ""}`;
+function binTip(cell: Cell, kind: LatencyKind, from: number, to: number, share: number): Tip {
+  const name = `${label(cell.system)}${kind === "latency" ? "" : `, from ${COUNTED[kind]}`}`;
   return { title: `${quantity(from, "ns")} to ${quantity(to, "ns")}`, rows: [[name, shareWords(share)]] };
 }
 

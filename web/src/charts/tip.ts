@@ -2,6 +2,7 @@ import type { Context } from "../context";
 import { h } from "../dom";
 import { NONE, quantity, withInterval } from "../format";
 import type { Cell, Estimate, Unit } from "../model";
+import { statusWord } from "../words";
 import { label } from "./clean";
 
 /** What is said of a point of a chart when it is pointed at. */
@@ -29,13 +30,14 @@ export function cellTip(context: Context, index: number, figures: [string, Estim
 
 /** The cell's standing, with the reasons against it. */
 export function verdict(cell: Cell): string {
-  const reasons = cell.reasons.map(({ reason }) => label(reason)).join(", ");
-  return reasons === "" ? cell.status : `${cell.status}: ${reasons}`;
+  const reasons = cell.reasons.map(({ reason, touches }) => `${label(reason)}${touches ? ` (${label(touches)})` : ""}`).join(", ");
+  return reasons === "" ? cell.status : `${statusWord(cell.status)}: ${reasons}`;
 }
 
 /** `3`, or `2 of 3 valid`. */
 export function runs(cell: Cell): string {
-  return cell.valid_runs === cell.runs ? String(cell.runs) : `${cell.valid_runs} of ${cell.runs} valid`;
+  if (cell.valid_runs === cell.runs) return String(cell.runs);
+  return `${cell.valid_runs} of ${cell.runs} valid${cell.partly_runs > 0 ? `, ${cell.partly_runs} in part` : ""}`;
 }
 
 /** Why a cell has nothing to show, in words. */

@@ -1,9 +1,10 @@
+import { quotable } from "../context";
 import type { Axis, Cell, Figure, Point, Result } from "../model";
 import { present } from "./slicing";
 
 /** What stands in a square of the map. */
 export interface Square {
-  kind: "winner" | "tie" | "undecided" | "invalid" | "failed" | "missing" | "skipped" | "none" | "empty";
+  kind: "winner" | "tie" | "undecided" | "unranked" | "invalid" | "failed" | "missing" | "skipped" | "none" | "empty";
   /** By index; null where the study has no such point. */
   point: number | null;
   /** The winner, those in the tie, or those that stand in the way. */
@@ -13,6 +14,8 @@ export interface Square {
   margin: number | null;
   /** Why nothing may be said. */
   why: string | null;
+  /** About how many more repeats would tell. */
+  more?: number | null;
 }
 
 /** Systems that are compared with and never compete. */
@@ -26,20 +29,21 @@ export function square(result: Result, index: number, figure: Figure): Square {
   const base = { point: index, systems: [], margin: null, why: null };
   const rank = point.ranks[figure.key];
   const cells = point.cells.map((cell) => result.cells[cell]!).filter((cell) => competes(result, cell));
-  const quotable = cells.some((cell) => cell.status === "valid" && cell.figures[figure.key]);
+  const has = cells.some((cell) => quotable(cell, figure.key));
   // Where nobody has a figure that may be quoted, it is said why rather than "undecided".
-  if (rank && (quotable || rank.kind !== "undecided")) {
-    return { ...base, kind: rank.kind, systems: rank.systems, why: rank.why, margin: rank.kind === "winner" ? margin(result, point, rank.systems[0], figure) : null };
+  if (rank && (has || rank.kind !== "undecided")) {
+    return { ...base, kind: rank.kind, systems: rank.systems, why: rank.why, more: rank.repeats_more ?? null, margin: rank.kind === "winner" ? margin(result, point, rank.systems[0], figure) : null };
   }
   const kinds = ["invalid", "failed", "missing", "skipped"] as const;
-  if (cells.some(({ status }) => status === "valid")) return { ...base, kind: "none", why: "no such figure here" };
+  if (cells.some((cell) => cell.status === "partly" && cell.figures[figure.key])) return { ...base, kind: "invalid" };
+  if (cells.some(({ status }) => status === "valid" || status === "partly")) return { ...base, kind: "none", why: "no such figure here" };
   const kind = kinds.find((kind) => cells.some(({ status }) => status === kind));
   return { ...base, kind: kind ?? "none", why: cells.find((cell) => cell.status === kind)?.skipped ?? null };
 }
 
 function margin(result: Result, point: Point, winner: string | undefined, figure: Figure): number | null {
   const values = point.cells.map((index) => result.cells[index]!)
-    .filter((cell) => cell.status === "valid" && competes(result, cell) && cell.figures[figure.key])
+    .filter((cell) => competes(result, cell) && quotable(cell, figure.key))
     .map((cell) => ({ system: cell.system, value: cell.figures[figure.key]![0] }));
   const best = values.find(({ system }) => system === winner)?.value;
   const others = values.filter(({ system }) => system !== winner).map(({ value }) => value);
@@ -63,12 +67,13 @@ export function mapAxes(cells: Cell[], axes: Axis[], x: string, y: string): { x:
 }
 
 /** The square in words, for those who hear it. */
-export function squareWords({ kind, systems, margin, why }: Square): string {
+export function squareWords({ kind, systems, margin, why, more }: Square): string {
   const list = systems.join(", ");
   switch (kind) {
     case "winner": return `${list} is best${margin === null ? "" : `, ${marginWords(margin)} ahead of the second`}`;
     case "tie": return `tie of ${list}`;
-    case "undecided": return `undecided${why ? `: ${why}` : ""}`;
+    case "undecided": return `undecided${why ? `: ${why}` : ""}${moreWords(more)}`;
+    case "unranked": return `unranked${why ? `: ${why}` : ""}`;
     case "skipped": return `skipped${why ? `: ${why}` : ""}`;
     case "invalid": return "no valid run";
     case "failed": return "failed";
@@ -76,6 +81,11 @@ export function squareWords({ kind, systems, margin, why }: Square): string {
     case "none": return "no such figure here";
     case "empty": return "not part of the study";
   }
+}
+
+/** `; about 4 more repeats would tell`, where that can be said. */
+export function moreWords(more: number | null | undefined): string {
+  return more ? `; about ${more} more ${more === 1 ? "repeat" : "repeats"} would tell` : "";
 }
 
 /** `12 %`; of what is more than twice as good `3.4×`. */

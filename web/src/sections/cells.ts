@@ -1,4 +1,4 @@
-import type { Context, Section } from "../context";
+import { quotable, said, spoiled, type Context, type Section } from "../context";
 import { link, search, select, tick } from "../controls";
 import { h, type Child } from "../dom";
 import { quantity, withInterval } from "../format";
@@ -6,7 +6,9 @@ import type { Cell, Figure } from "../model";
 import { matcher } from "../order";
 import { Table, type Column } from "../table";
 import { clean, many } from "../text";
-import { dot, statusBadge } from "../words";
+import { refill } from "../charts/controls";
+import { chosenKey, kindToggle } from "./shared";
+import { dot, rankBadge, statusWord } from "../words";
 
 /** Figures that are shown unless the reader asks for all. */
 const MAIN = ["latency_p50_ns", "latency_p99_ns", "latency_p999_ns", "delivered_per_s", "cpu_cores", "cpu_ns_per_message", "rss_bytes_max"];
@@ -29,20 +31,27 @@ export const cells: Section = {
     let refilter = (): void => {};
     draw();
     state.subscribe((changed) => {
-      if (changed.has("cells.all") || changed.has("service")) draw();
-      else if (changed.has("cells.text") || changed.has("cells.status")) refilter();
+      if (changed.has("cells.all") || changed.has("from")) {
+        kindsAgain();
+        draw();
+      }
+      if (changed.has("cells.text") || changed.has("cells.status")) refilter();
     });
+    const kinds = h("div");
+    const kindsAgain = (): void => refill(kinds, kindToggle(context));
+    kindsAgain();
     const statuses = [...new Set(result.cells.map((cell) => cell.status))];
     return h(
       "div",
       null,
-      h("p", { class: "muted" }, "The median of the valid runs (percentiles: of their merged histograms) with its 95 % interval below it. A cell without a valid run shows its invalid ones, hatched."),
+      h("p", { class: "muted" }, "Each figure is the median over the runs that count for it, with its 95 % interval below. Struck through: of runs that do not count for it, not to be quoted."),
       h(
         "div",
         { class: "filters" },
         search("Find", "cells.text", "system or value", state),
-        select("Verdict", "cells.status", [{ value: "", label: "any" }, ...statuses.map((status) => ({ value: status, label: status }))], state),
+        select("Verdict", "cells.status", [{ value: "", label: "any" }, ...statuses.map((status) => ({ value: status, label: statusWord(status) }))], state),
         tick("all figures", "cells.all", state),
+        kinds,
       ),
       box,
     );
@@ -57,9 +66,10 @@ function filtered({ result, state }: Context): Cell[] {
 }
 
 /** Figures that at least one cell has, in the order of the summary. */
-function columnsOf({ page, result, state }: Context): Figure[] {
+function columnsOf(context: Context): Figure[] {
+  const { page, result, state } = context;
   const has = (figure: Figure): boolean => result.cells.some((cell) => cell.figures[figure.key] !== undefined);
-  const wanted = state.is("cells.all") ? null : new Set(state.is("service") ? ["service_latency_p50_ns", "service_latency_p99_ns", ...MAIN.slice(3)] : MAIN);
+  const wanted = state.is("cells.all") ? null : new Set(MAIN.map((key) => chosenKey(context, key)));
   return page.figures.filter((figure) => (wanted === null || wanted.has(figure.key)) && figure.key !== "delivered_ratio" && has(figure));
 }
 
@@ -78,7 +88,7 @@ function tableOf(context: Context): Table<Cell> {
         state.get("cells.sort") === "" ? null : h("div", { class: "small" }, place(cell)),
       ],
     },
-    { key: "verdict", label: "verdict", sort: (cell) => cell.status, cell: (cell) => [statusBadge(cell.status), h("div", { class: cell.status === "valid" ? "small" : "small narrow" }, why(cell))] },
+    { key: "verdict", label: "verdict", about: "where it stands by the figure that ranks its point", sort: (cell) => cell.word, cell: (cell) => [rankBadge(context.page, cell), h("div", { class: cell.status === "valid" ? "small" : "small narrow" }, why(cell))] },
     ...columnsOf(context).map((figure): Column<Cell> => ({
       key: figure.key,
       label: figure.key === "delivered_per_s" ? `${figure.label}, of expected` : figure.label,
@@ -95,7 +105,7 @@ function tableOf(context: Context): Table<Cell> {
 function why(cell: Cell): string {
   if (cell.status === "skipped") return clean(cell.skipped ?? "left out", 80);
   if (cell.status === "failed") return clean(cell.error ?? "", 80);
-  if (cell.reasons.length > 0) return cell.reasons.map(({ reason, runs }) => `${clean(reason, 40)} ${runs}×`).join(", ");
+  if (cell.reasons.length > 0) return cell.reasons.map(({ reason, runs, touches }) => `${clean(reason, 40)} ${runs}×${touches === "" ? "" : ` (${clean(touches, 60)})`}`).join(", ");
   return cell.notes.length === 0 ? many(cell.valid_runs, "run") : `${many(cell.valid_runs, "run")}, ${many(cell.notes.length, "note")}`;
 }
 
@@ -106,9 +116,9 @@ function shown(context: Context, cell: Cell, figure: Figure): Child {
   const ratio = figure.key === "delivered_per_s" ? cell.figures["delivered_ratio"]?.[0] : undefined;
   return h(
     "div",
-    { title: `${figure.label}: ${withInterval(estimate, figure.unit)}` },
+    { title: `${figure.label}: ${withInterval(estimate, figure.unit)}${spoiled(cell, figure.key) ? ", not to be quoted" : ""}` },
     rank(context, cell, figure),
-    quantity(value, figure.unit),
+    spoiled(cell, figure.key) ? h("s", null, said(cell, figure.key, value, figure.unit)) : said(cell, figure.key, value, figure.unit),
     ratio === undefined ? null : h("span", { class: ratio < 1 ? "ratio less" : "ratio" }, ` ${quantity(ratio, "share")}`),
     lo === null || hi === null ? null : h("div", { class: "small" }, `${quantity(lo, figure.unit)} to ${quantity(hi, figure.unit)}`),
   );
@@ -117,7 +127,7 @@ function shown(context: Context, cell: Cell, figure: Figure): Child {
 /** The word for who is best of a point. */
 function rank({ result }: Context, cell: Cell, figure: Figure): Child {
   const found = result.points[cell.point]?.ranks[figure.key];
-  if (found === undefined || cell.status !== "valid" || !found.systems.includes(cell.system)) return null;
+  if (found === undefined || !quotable(cell, figure.key) || !found.systems.includes(cell.system)) return null;
   if (found.kind === "winner") return h("span", { class: "rank best" }, "best ");
   if (found.kind === "tie") return h("span", { class: "rank", title: `tie of ${many(found.systems.length, "system")}` }, "tie ");
   return null;

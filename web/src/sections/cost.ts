@@ -6,7 +6,7 @@ import { panels, type Panel } from "../charts/lines";
 import { absentList, across, hollowWords, isWide, linesOver, systemsOf, tableOver } from "../charts/over";
 import { scale, spansDecades } from "../charts/scale";
 import { cellTip } from "../charts/tip";
-import { value, type Context, type Section } from "../context";
+import { quotable, value, type Context, type Section } from "../context";
 import { h } from "../dom";
 import { quantity } from "../format";
 import type { Cell, Estimate, Unit } from "../model";
@@ -67,7 +67,7 @@ function stacked(context: Context, now: () => Cut, { id, title, total, server, a
       const rows = has.filter(({ system }) => !frame.hidden.has(system)).map((cell): Bar => {
         const [all, lo, hi] = cell.figures[total]!;
         const index = context.result.cells.indexOf(cell);
-        const valid = cell.status === "valid";
+        const valid = quotable(cell, total);
         const own = served ? Math.min(value(cell, server) ?? 0, all) : all;
         return {
           system: cell.system, cell: index, valid, parts: [own, all - own], lo, hi,
@@ -85,7 +85,7 @@ function stacked(context: Context, now: () => Cut, { id, title, total, server, a
           { name: context.figure(server).label, unit, of: (cell) => cell.figures[server] ?? null },
         ]),
         absent: absentList(cells, null, (cell) => cell.figures[total] !== undefined),
-        caption: [`${at(cutWords(slices))}${about} ${serverWords(context, has, server)} Lines: 95 % interval of both together.${hollowWords(has)}`],
+        caption: [`${at(cutWords(slices))}${about} ${serverWords(context, has, server)} Lines: 95 % interval of both together.${hollowWords(has, total)}`],
       };
     },
   };
@@ -123,7 +123,7 @@ function thrift(context: Context, now: () => Cut): ChartSpec {
       const rows = has.filter(({ system }) => !frame.hidden.has(system)).map((cell): Bar => {
         const [rate, lo, hi] = perCpuSecond(cell)!;
         const index = context.result.cells.indexOf(cell);
-        const valid = cell.status === "valid";
+        const valid = quotable(cell, "cpu_ns_per_message");
         return {
           system: cell.system, cell: index, valid, parts: [rate], lo, hi,
           text: `${quantity(rate, "count")}${valid ? "" : " invalid"}`,
@@ -140,7 +140,7 @@ function thrift(context: Context, now: () => Cut): ChartSpec {
           { name: context.figure("cpu_ns_per_message").label, unit: "ns", of: (cell) => cell.figures["cpu_ns_per_message"] ?? null },
         ]),
         absent: absentList(cells, null, (cell) => perCpuSecond(cell) !== null),
-        caption: [`${at(cutWords(slices))}Delivered messages for a second of processor time of generator, library and server together: more is better. Lines: 95 % interval.${hollowWords(has)}`],
+        caption: [`${at(cutWords(slices))}Delivered messages for a second of processor time of generator, library and server together: more is better. Lines: 95 % interval.${hollowWords(has, "cpu_ns_per_message")}`],
       };
     },
   };
@@ -168,8 +168,8 @@ function overLoad(context: Context, cells: Cell[], use: (cell: Cell) => number):
           return { key, name, unit, of: (cell: Cell) => cell.figures[key] ?? null };
         });
         const tips = (cell: Cell) => figures.map(({ name, unit, of }): [string, Estimate | null, Unit] => [name, of(cell), unit]);
-        const stack = figures.map(({ name, unit, of }): Panel => {
-          const lines = linesOver(context, cells, axis, of, tips).filter(({ system }) => !frame.hidden.has(system));
+        const stack = figures.map(({ key, name, unit, of }): Panel => {
+          const lines = linesOver(context, cells, axis, of, tips, (cell) => quotable(cell, key)).filter(({ system }) => !frame.hidden.has(system));
           const values = lines.flatMap(({ spots }) => spots.flatMap(({ y, hi }) => [y, hi ?? y]));
           return { name, lines, scale: scale(values, spansDecades(values)), text: (amount) => tick(amount, unit), height: 150 };
         });
@@ -178,7 +178,7 @@ function overLoad(context: Context, cells: Cell[], use: (cell: Cell) => number):
           systems: systemsOf(context, has),
           table: tableOver(cells, axis, figures),
           absent: absentList(cells, axis, (cell) => has.includes(cell)),
-          caption: [`${at(cutWords(slices))}Lines up and down: 95 % interval.${hollowWords(has)}`],
+          caption: [`${at(cutWords(slices))}Lines up and down: 95 % interval.${hollowWords(has, ...keys)}`],
         };
       },
     },

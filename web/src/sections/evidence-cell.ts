@@ -1,11 +1,12 @@
-import type { Context } from "../context";
+import { said, spoiled, type Context } from "../context";
 import { copyable, link } from "../controls";
 import { h, type Child } from "../dom";
 import { NONE, quantity } from "../format";
 import type { Cell, Page, Rank } from "../model";
 import { plainTable } from "../table";
 import { clean, cleanLines, many } from "../text";
-import { runsOf, statusBadge, verdictOf } from "../words";
+import { moreWords } from "../charts/winners";
+import { rankBadge, runsOf, statusBadge, verdictOf } from "../words";
 
 /** What the figures of a cell rest on. */
 export function cellEvidence(context: Context, index: number): HTMLElement {
@@ -15,10 +16,10 @@ export function cellEvidence(context: Context, index: number): HTMLElement {
   return h(
     "div",
     null,
-    h("p", { class: "summary" }, statusBadge(cell.status), ` ${runsOf(cell)}`, versions.length === 0 ? null : h("span", { class: "muted" }, ` · ${versions.join(", ")}`)),
+    h("p", { class: "summary" }, statusBadge(cell.status), cell.word === cell.status ? null : [" ", rankBadge(context.page, cell)], ` ${runsOf(cell)}`, versions.length === 0 ? null : h("span", { class: "muted" }, ` · ${versions.join(", ")}`)),
     cell.skipped === null ? null : h("p", null, "Left out: ", clean(cell.skipped, 600)),
     cell.error === null ? null : h("p", { class: "error" }, cleanLines(cell.error, 2_000)),
-    whyNot(context.page, cell.reasons.map(({ reason, runs, evidence }) => ({ reason, evidence, runs: many(runs, "run") }))),
+    whyNot(context.page, cell.reasons.map(({ reason, runs, touches, evidence }) => ({ reason, evidence, touches, runs: many(runs, "run") }))),
     cell.notes.length === 0 ? null : [h("h3", null, "Notes"), h("ul", null, cell.notes.map((note) => h("li", null, clean(note, 600))))],
     h("h3", null, "Make these runs again"),
     copyable(cleanLines(cell.command, 2_000)),
@@ -28,19 +29,20 @@ export function cellEvidence(context: Context, index: number): HTMLElement {
 }
 
 /** Each reason of a verdict: what it is, what was seen, what to do. */
-export function whyNot(page: Page, reasons: { reason: string; evidence: string; runs?: string }[]): Child {
+export function whyNot(page: Page, reasons: { reason: string; evidence: string; touches: string; runs?: string }[]): Child {
   if (reasons.length === 0) return null;
   return [
     h("h3", null, "Why it may not be quoted"),
     h(
       "ul",
       { class: "why" },
-      reasons.map(({ reason, evidence, runs }) => {
+      reasons.map(({ reason, evidence, touches, runs }) => {
         const words = Object.hasOwn(page.reasons, reason) ? page.reasons[reason] : undefined;
         return h(
           "li",
           null,
           h("p", null, h("strong", null, clean(reason, 60)), runs === undefined ? null : h("span", { class: "muted" }, ` ${runs}`), `: ${clean(evidence, 800)}`),
+          h("p", { class: "muted touches" }, touches === "" ? "Touches every figure." : `Touches ${clean(touches, 80)}; the other figures may be quoted.`),
           words === undefined ? null : h("p", { class: "muted" }, words.meaning, " ", h("em", null, words.advice)),
         );
       }),
@@ -51,7 +53,7 @@ export function whyNot(page: Page, reasons: { reason: string; evidence: string; 
 function rankWords(rank: Rank | undefined, system: string): string {
   if (rank === undefined) return "";
   const names = rank.systems.map((name) => clean(name, 40)).join(", ");
-  if (rank.kind === "undecided") return clean(`undecided: ${rank.why ?? names}`, 160);
+  if (rank.kind === "undecided" || rank.kind === "unranked") return clean(`${rank.kind}: ${rank.why ?? names}${moreWords(rank.repeats_more)}`, 200);
   if (rank.systems.includes(system)) return rank.kind === "winner" ? "best" : `tie: ${names}`;
   return rank.kind === "winner" ? `best is ${names}` : `best are ${names} (tie)`;
 }
@@ -63,13 +65,14 @@ function figures(context: Context, cell: Cell): Child {
     .map((figure): Child[] => {
       const [value, lo, hi] = cell.figures[figure.key]!;
       const interval = lo === null || hi === null ? NONE : `${quantity(lo, figure.unit)} to ${quantity(hi, figure.unit)}`;
-      return [h("span", { class: "unbroken" }, figure.label), quantity(value, figure.unit), interval, h("div", { class: "narrow" }, rankWords(point?.ranks[figure.key], cell.system)), h("div", { class: "wide muted" }, figure.about)];
+      return [h("span", { class: "unbroken" }, figure.label), spoiled(cell, figure.key) ? h("s", { title: "not to be quoted" }, said(cell, figure.key, value, figure.unit)) : said(cell, figure.key, value, figure.unit), interval, String(cell.group_runs[figure.group] ?? 0), h("div", { class: "narrow" }, rankWords(point?.ranks[figure.key], cell.system)), h("div", { class: "wide muted" }, figure.about)];
     });
   if (rows.length === 0) return null;
-  const of = cell.valid_runs > 0 ? many(cell.valid_runs, "valid run") : `${many(cell.invalid_runs, "invalid run")}: not for quoting`;
+  const any = context.page.figures.some((figure) => spoiled(cell, figure.key));
   return [
-    h("h3", null, "Figures of ", of),
-    plainTable("Figures of the cell", ["figure", { label: "value", numeric: true }, { label: "95 % interval", numeric: true }, "rank at this point", "what it is"], rows),
+    h("h3", null, "Figures"),
+    h("p", { class: "muted" }, `Medians over the runs that count for each.${any ? " Struck through: of runs that do not count for it, not to be quoted." : ""}`),
+    plainTable("Figures of the cell", ["figure", { label: "value", numeric: true }, { label: "95 % interval", numeric: true }, { label: "runs that count", numeric: true }, "rank at this point", "what it is"], rows),
   ];
 }
 

@@ -7,7 +7,7 @@ import { NONE, quantity } from "../format";
 import type { RunRecord, Summary, Usage } from "../model";
 import { plainTable } from "../table";
 import { clean, cleanLines } from "../text";
-import { badge, statusBadge, verdictOf } from "../words";
+import { badge, statusBadge, touched, verdictOf } from "../words";
 import { whyNot } from "./evidence-cell";
 import { timeSeries } from "./timeseries";
 
@@ -71,21 +71,25 @@ function verdict(record: RunRecord, { page }: Context): Child {
   const { reasons, notes } = record.verdict;
   return [
     record.error === null ? null : h("p", { class: "error" }, cleanLines(record.error, 4_000)),
-    whyNot(page, reasons),
+    whyNot(page, reasons.map(({ reason, evidence, figures }) => ({ reason, evidence, touches: touched(figures) }))),
     notes.length === 0 ? null : [h("h3", null, "Notes"), h("ul", null, notes.map(({ part, evidence }) => h("li", null, h("strong", null, clean(part, 40)), `: ${clean(evidence, 800)}`)))],
   ];
 }
 
 const KINDS: [string, string][] = [
-  ["latency_ns", "latency from intended time"],
-  ["service_latency_ns", "service latency, from actual send time"],
-  ["send_lag_ns", "send lag"],
-  ["own_lag_ns", "send lag of the generator's own"],
+  ["latency_ns", "latency, less the generator's own lag"],
+  ["intended_latency_ns", "latency from the due time"],
+  ["service_latency_ns", "service latency, from the actual send time"],
+  ["send_lag_ns", "send lag: due until sent"],
+  ["own_lag_ns", "own lag: the generator's part of it"],
+  ["receive_lag_ns", "receive lag: waited for our loop at most"],
 ];
 const MARKS: (keyof Summary)[] = ["min", "mean", "stddev", "p50", "p90", "p95", "p99", "p999", "max"];
 
 function figures(record: RunRecord): Child {
-  const summaries = KINDS.filter(([key]) => record[key]);
+  // In layout 1 the headline counted from the due time.
+  const kinds = KINDS.filter(([key]) => record.schema > 1 || key !== "latency_ns");
+  const summaries = kinds.filter(([key]) => record[key]);
   const counted = h("dl", { class: "facts" }, [
     ...Object.entries(record.counts ?? {}),
     ...Object.entries(record.rates ?? {}),
@@ -98,8 +102,17 @@ function figures(record: RunRecord): Child {
   return [
     h("h3", null, "Figures"),
     rows.length === 0 ? null : plainTable("Latencies of the run", ["kind", number("count"), ...MARKS.map((mark) => number(mark === "p999" ? "p99.9" : mark))], rows),
+    record.schema > 1 ? null : h("p", { class: "muted" }, "Recorded by pubmark 0.1: its latency contains the generator's own lag."),
+    paced(record),
     counted,
   ];
+}
+
+/** How publishers waited for their due times. */
+function paced({ pacing, machine }: RunRecord): Child {
+  const awake = machine?.awake ? " Processors were kept awake by an idle-class spinner." : "";
+  if (!pacing) return awake === "" ? null : h("p", null, awake.trim());
+  return h("p", { class: "pacing" }, `Pacing: publishers woke up ${quantity(pacing.margin_ns, "ns")} before their due times and waited awake, which took ${quantity(pacing.spent_cores, "cores")} of a budget of ${quantity(pacing.budget_cores, "cores")} processors.${awake}`);
 }
 
 /** A field's name as words: its unit is in the value. */

@@ -2,10 +2,11 @@ import { chart } from "../charts/chart";
 import { absentList, systemsOf } from "../charts/over";
 import { curves, percentiles } from "../charts/percentiles";
 import { ridges, type Ridge } from "../charts/ridges";
-import type { Context, Section } from "../context";
+import { spoiled, type Context, type Section } from "../context";
 import { h } from "../dom";
+import type { LatencyKind } from "../model";
 import { loadChart } from "./load";
-import { at, drawBars, floorToggle, nothing, serviceToggle } from "./shared";
+import { at, drawBars, floorToggle, KINDS, kindOf, kindToggle, nothing } from "./shared";
 import { cut, cutWords, sliceBar, usefulness, type Cut } from "./slice";
 
 /** Latency: its percentiles, where it lies, how it grows with the load. */
@@ -14,7 +15,7 @@ export const latency: Section = {
   title: "Latency",
   render(context) {
     const cells = context.result.cells.filter((cell) => !cell.unthrottled);
-    if (!cells.some((cell) => cell.latency || cell.figures["latency_p50_ns"])) return null;
+    if (!cells.some((cell) => cell.curves.latency || cell.figures["latency_p50_ns"])) return null;
     const now = () => cut(context, cells, [], usefulness("latency_p50_ns"));
     return h(
       "div",
@@ -22,25 +23,31 @@ export const latency: Section = {
       sliceBar(context, now),
       percentileChart(context, now),
       loadChart(context, cells),
-      h("div", { class: "chart-grid" }, cells.some((cell) => cell.distribution) && distributionChart(context, now), cells.some((cell) => cell.figures["jitter_ns"]) && jitterChart(context, now)),
+      h("div", { class: "chart-grid" }, cells.some((cell) => cell.curves.latency) && distributionChart(context, now), cells.some((cell) => cell.figures["jitter_ns"]) && jitterChart(context, now)),
     );
   },
 };
 
-const FROM_INTENDED = "Latency counts from the intended time of sending.";
-const FROM_ACTUAL = " Dotted: service latency, from the actual send time, which hides what waited to be sent.";
+/** What the curves count from; the headline stands beside another kind, dotted. */
+function from(context: Context): string {
+  const kind = kindOf(context);
+  return `${KINDS[kind].from}${kind === "latency" ? "" : " Dotted: the headline."}`;
+}
+
+/** The figure by which it is told whether a cell's curve may be quoted. */
+const TAIL = "latency_p99_ns";
 
 function percentileChart(context: Context, now: () => Cut): HTMLElement {
   return chart(
     {
       id: "percentiles",
       title: "Latency by percentile",
-      controls: () => [serviceToggle(context), floorToggle(context)],
+      controls: () => [kindToggle(context), floorToggle(context)],
       draw(frame) {
         const { slices, cells } = now();
-        const service = context.state.is("service");
+        const kind = kindOf(context);
         const floor = context.state.is("floor");
-        const shown = curves(context, cells, service, floor);
+        const shown = curves(context, cells, kind, floor);
         if (shown.length === 0) return nothing(cells, floor);
         const with_ = new Set(shown.map(({ cell }) => cell));
         return {
@@ -48,9 +55,8 @@ function percentileChart(context: Context, now: () => Cut): HTMLElement {
           systems: systemsOf(context, [...with_]),
           absent: absentList(cells, null, (cell) => with_.has(cell), floor ? context : null),
           caption: [
-            `${at(cutWords(slices))}${FROM_INTENDED} Runs merged; a curve ends where its samples do.`,
-            service ? FROM_ACTUAL : "",
-            cells.some(({ status }) => status === "invalid") ? " Broken and pale: not valid, not to be quoted." : "",
+            `${at(cutWords(slices))}${from(context)} The runs' messages merged into one curve, which ends where its samples do; the figures of the tables are medians over the runs.`,
+            cells.some((cell) => spoiled(cell, TAIL)) ? " Broken and pale: not valid, not to be quoted." : "",
           ],
         };
       },
@@ -64,25 +70,27 @@ function distributionChart(context: Context, now: () => Cut): HTMLElement {
     {
       id: "distribution",
       title: "Distribution of latency",
-      controls: () => [serviceToggle(context)],
+      controls: () => [kindToggle(context)],
       draw(frame) {
         const { slices, cells } = now();
         const all = cells.flatMap((cell): Ridge[] => {
           const index = context.result.cells.indexOf(cell);
-          const own = cell.distribution ? [{ cell, index, service: false, distribution: cell.distribution }] : [];
-          const served = context.state.is("service") && cell.service_distribution;
-          return served ? [...own, { cell, index, service: true, distribution: served }] : own;
+          const kind = kindOf(context);
+          const of = (kind: LatencyKind, beside: boolean): Ridge[] => {
+            const curve = cell.curves[kind];
+            return curve ? [{ cell, index, kind, beside, distribution: curve.distribution }] : [];
+          };
+          return [...of(kind, false), ...(kind === "latency" ? [] : of("latency", true))];
         });
         if (all.length === 0) return nothing(cells, false);
         return {
           ...ridges(frame, all, context.page.bins_per_decade),
           systems: systemsOf(context, all.map(({ cell }) => cell)),
           named: true,
-          absent: absentList(cells, null, (cell) => cell.distribution !== undefined),
+          absent: absentList(cells, null, (cell) => cell.curves[kindOf(context)] !== undefined),
           caption: [
-            `${at(cutWords(slices))}Share of messages by bin, ${context.page.bins_per_decade} bins a decade, all rows to the same scale. ${FROM_INTENDED}`,
-            context.state.is("service") ? FROM_ACTUAL : "",
-            cells.some(({ status }) => status === "invalid") ? " Pale and dashed: not valid, not to be quoted." : "",
+            `${at(cutWords(slices))}Share of messages by bin, ${context.page.bins_per_decade} bins a decade, all rows to the same scale, the runs merged. ${from(context)}`,
+            cells.some((cell) => spoiled(cell, TAIL)) ? " Pale and dashed: not valid, not to be quoted." : "",
           ],
         };
       },

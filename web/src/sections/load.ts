@@ -7,23 +7,18 @@ import { panels } from "../charts/lines";
 import { absentList, across, estimate, hollowWords, isWide, linesOver, systemsOf, tableOver } from "../charts/over";
 import { scale, spansDecades } from "../charts/scale";
 import { amount, loadAxes, points, raisesLoad } from "../charts/slicing";
-import { value, type Context } from "../context";
+import { quotable, spoiled, value, type Context } from "../context";
 import { h, type Child } from "../dom";
 import { NONE, quantity } from "../format";
 import type { Axis, Cell, Unit } from "../model";
-import { at, floorToggle, serviceToggle } from "./shared";
+import { at, chosenKey, floorToggle, KINDS, kindOf, kindToggle } from "./shared";
 import { cut, cutWords, usefulness, type Cut } from "./slice";
 
 const ID = "load";
 const KEY = "latency";
 
-/** Percentiles to choose from, by column, and their service counterparts. */
-const FIGURES: Record<string, string | null> = {
-  latency_p50_ns: "service_latency_p50_ns",
-  latency_p99_ns: "service_latency_p99_ns",
-  latency_p999_ns: null,
-  latency_max_ns: null,
-};
+/** Percentiles to choose from, by column. */
+const FIGURES = ["latency_p50_ns", "latency_p99_ns", "latency_p999_ns", "latency_max_ns"];
 
 /** The axis that charts over load take, and where they are cut; `last` is taken
  *  only where there is no other or where the reader chose it. */
@@ -46,7 +41,7 @@ export function axisSelect(context: Context, found: ReturnType<typeof loadCut>):
 export function loadChart(context: Context, cells: Cell[]): HTMLElement | null {
   const now = () => loadCut(context, cells, usefulness("latency_p50_ns", "latency_p99_ns"));
   if (context.result.axes.every((axis) => axis.name === "system" || points(axis, cells).length < 2)) return null;
-  const chosen = () => (Object.hasOwn(FIGURES, context.state.get(KEY)) ? context.state.get(KEY) : "latency_p99_ns");
+  const chosen = () => (FIGURES.includes(context.state.get(KEY)) ? context.state.get(KEY) : "latency_p99_ns");
   return chart(
     {
       id: ID,
@@ -54,12 +49,12 @@ export function loadChart(context: Context, cells: Cell[]): HTMLElement | null {
       keys: [KEY, "bound"],
       controls: () => {
         const found = now();
-        const figures = Object.keys(FIGURES).filter((key) => cells.some((cell) => cell.figures[key]));
+        const figures = FIGURES.filter((key) => cells.some((cell) => cell.figures[key]));
         return [
           select(context, KEY, "figure", figures.map((key) => [key, context.figure(key).label]), chosen()),
           axisSelect(context, found),
           found !== null && raisesLoad(found.axis) && boundInput(context),
-          serviceToggle(context),
+          kindToggle(context),
           floorToggle(context),
           logToggle(context, ID, found !== null && isTall(found.cut.cells, chosen())),
         ];
@@ -80,20 +75,19 @@ function isTall(cells: Cell[], key: string): boolean {
 
 function draw(context: Context, frame: Frame, axis: Axis, { slices, cells }: Cut, chosen: string): Drawing | string {
   const floor = context.state.is("floor");
-  const service = context.state.is("service") && FIGURES[chosen];
-  const key = service ? FIGURES[chosen]! : chosen;
+  const key = chosenKey(context, chosen);
   const unit: Unit = floor ? "multiple" : "ns";
-  const of = (cell: Cell) => estimate(context, cell, key, floor);
+  const of = (cell: Cell) => estimate(cell, key, floor);
   const has = cells.filter((cell) => of(cell) !== null);
   if (has.length === 0) return floor ? "No valid run of the kernel floor here: nothing to be a multiple of." : "No latency was measured here.";
   const bound = givenBound(context);
   const knees = raisesLoad(axis) ? kneesOf(context, cells, axis, bound) : [];
   const ringed = (cell: Cell) => knees.some(({ system, knee }) => system === cell.system && knee.load !== null && amount(cell.axes[axis.name]) === knee.load);
-  const name = service ? context.figure(key).label : context.figure(chosen).label;
+  const name = context.figure(key).label;
   const lines = linesOver(context, cells, axis, of, (cell) => [
     [name, of(cell), unit],
     ["delivered", cell.figures["delivered_ratio"], "share"],
-  ], ringed).filter(({ system }) => !frame.hidden.has(system));
+  ], (cell) => quotable(cell, key), ringed).filter(({ system }) => !frame.hidden.has(system));
   const log = isLog(context, ID, isTall(cells, chosen));
   const y = scale(lines.flatMap(({ spots }) => spots.flatMap((spot) => [spot.y, spot.lo ?? spot.y, spot.hi ?? spot.y])), log);
   const x = across(axis, cells, isWide(axis, cells));
@@ -107,11 +101,14 @@ function draw(context: Context, frame: Frame, axis: Axis, { slices, cells }: Cut
     ]),
     absent: absentList(cells, axis, (cell) => of(cell) !== null, floor ? context : null),
     caption: [
-      h("p", null, `${at(cutWords(slices))}${service ? "Service latency, from the actual send time." : "Latency from the intended time of sending."} Lines up and down: 95 % interval.${hollowWords(has)}`),
+      h("p", null, `${at(cutWords(slices))}${KINDS[key === chosen ? "latency" : kindOf(context)].from} Lines up and down: 95 % interval.${hollowWords(has, key)}`),
       knees.length > 0 && kneeTable(axis, knees, bound),
     ],
   };
 }
+
+/** What a knee is told by. */
+const KNEE = ["latency_p99_ns", "delivered_ratio"];
 
 interface Sustained {
   system: string;
@@ -125,14 +122,14 @@ function kneesOf(context: Context, cells: Cell[], axis: Axis, bound: number | nu
       const load = amount(cell.axes[axis.name]);
       if (load === null) return [];
       // What was skipped or is missing was not measured; only what ran can be invalid.
-      return [{ load, valid: cell.status !== "invalid" && cell.status !== "failed", ratio: value(cell, "delivered_ratio"), p99: value(cell, "latency_p99_ns") }];
+      return [{ load, valid: cell.status !== "failed" && !KNEE.some((key) => spoiled(cell, key)), ratio: value(cell, "delivered_ratio"), p99: value(cell, "latency_p99_ns") }];
     });
     return { system, knee: knee(loads, bound) };
   });
 }
 
 function kneeTable(axis: Axis, knees: Sustained[], bound: number | null): Child[] {
-  const rule = `Sustained: the highest load up to which every point is valid, delivers at least ${SUSTAINED_RATIO * 100} % of what is expected and has its p99, from the intended time, within ${
+  const rule = `Sustained: the highest load up to which every point is valid, delivers at least ${SUSTAINED_RATIO * 100} % of what is expected and has its p99 within ${
     bound === null ? `${BOUND_MULTIPLE} times the p99 at the system's lowest load` : quantity(bound, "ns")}. Ringed in the chart.`;
   const name = label(axis.label);
   const words = (load: number) => label(axis.values.find(({ value }) => amount(value) === load)?.label ?? String(load));

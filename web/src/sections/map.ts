@@ -131,7 +131,7 @@ function figure(context: Context): HTMLElement {
     refill(controls, ...choices(context, it));
     fill(legend, keys(context, it));
     refill(box, it.panels.map((panel) => grid(context, it, panel, dialog)));
-    fill(caption, `${at(it.words)}By ${it.figure.label}: ${it.figure.better === "higher" ? "more" : "less"} is better. Each square names the winner and how far it is ahead of the second. Where intervals overlap it is a tie, and all in it are named. Press a square for all systems there.`);
+    fill(caption, `${at(it.words)}By ${it.figure.label}: ${it.figure.better === "higher" ? "more" : "less"} is better. Each square names the winner, shown to be better than all others within the repeats, and how far it is ahead of the second. A tie is of systems that are shown to differ by less than 5 %. Undecided is where neither is shown. Press a square for all systems there.`);
     numbersBelow.renew();
   };
   redraw();
@@ -151,7 +151,7 @@ function choices(context: Context, { x, y, by, all, facets, figure }: Shown): Ch
 }
 
 const KINDS: Partial<Record<Square["kind"], string>> = {
-  tie: "tie", undecided: "undecided", invalid: "no valid run", failed: "failed", missing: "not run yet", skipped: "skipped", none: "no such figure", empty: "not in the study",
+  tie: "tie", undecided: "undecided", unranked: "unranked: shares delivered differ", invalid: "no run that may be quoted", failed: "failed", missing: "not run yet", skipped: "skipped", none: "no such figure", empty: "not in the study",
 };
 
 /** Who and what is on the map. */
@@ -189,7 +189,7 @@ function grid(context: Context, it: MapView, { name: at, columns, rows, squares 
 }
 
 const SHORT: Partial<Record<Square["kind"], string>> = {
-  undecided: "undecided", invalid: "invalid", failed: "failed", missing: "–", skipped: "skipped", none: "no figure", empty: "",
+  undecided: "undecided", unranked: "unranked", invalid: "invalid", failed: "failed", missing: "–", skipped: "skipped", none: "no figure", empty: "",
 };
 
 function button(context: Context, it: MapView, square: Square, where: string, dialog: HTMLDialogElement): Child {

@@ -1,10 +1,10 @@
 import type { Context, Section } from "../context";
 import { link } from "../controls";
 import { h, type Child } from "../dom";
-import type { Finding, Point, Result, System } from "../model";
+import type { CellStatus, Finding, Point, Result, System } from "../model";
 import { plainTable } from "../table";
 import { clean, many } from "../text";
-import { badge, dot, findingBadge } from "../words";
+import { badge, dot, findingBadge, statusWord } from "../words";
 import { machine } from "./machine";
 
 const ABOUT: Record<Finding["about"], string> = { latency: "Latency", throughput: "Throughput", cost: "Cost", validity: "Can it be quoted?" };
@@ -54,8 +54,8 @@ function findings(result: Result): HTMLElement {
 /** How many runs may be quoted, and why the others may not. */
 function verdicts(context: Context): HTMLElement {
   const { result, state } = context;
-  const { valid, invalid, failed, missing } = result.runs;
-  const counts: [string, number][] = [["valid", valid], ["invalid", invalid], ["failed", failed], ["missing", missing]];
+  const { valid, partly, invalid, failed, missing } = result.runs;
+  const counts: [CellStatus, number][] = [["valid", valid], ["partly", partly], ["invalid", invalid], ["failed", failed], ["missing", missing]];
   const there = counts.filter(([, count]) => count > 0);
   const show = (key: string, value: string) => (): void => {
     for (const filter of ["text", "system", "verdict", "reason"]) state.set(`runs.${filter}`, "");
@@ -74,7 +74,7 @@ function verdicts(context: Context): HTMLElement {
     h(
       "p",
       { class: "counts" },
-      there.map(([word, count]) => h("span", { class: word }, word === "missing" ? `${count.toLocaleString("en")} ${word}` : link(`${count.toLocaleString("en")} ${word}`, show("runs.verdict", word)))),
+      there.map(([word, count]) => h("span", { class: word }, word === "missing" ? `${count.toLocaleString("en")} ${word}` : link(`${count.toLocaleString("en")} ${statusWord(word)}`, show("runs.verdict", word)))),
     ),
     ordered.length === 0 ? null : h("ul", { class: "reasons" }, ordered.map(([reason, count]) => h("li", null, link(clean(reason), show("runs.reason", reason)), ` ${many(count, "run")}`))),
   );
@@ -104,7 +104,7 @@ function standings(context: Context): HTMLElement {
     "div",
     null,
     plainTable("Systems, and at how many points each is best", heads, rows),
-    open.length === 0 ? null : h("p", { class: "small" }, `Undecided: ${open.join("; ")}.`),
+    open.length === 0 ? null : h("p", { class: "small" }, `Nobody is said to be best: ${open.join("; ")}.`),
   );
 }
 
@@ -124,8 +124,16 @@ function valid(result: Result, system: System): string {
 
 /** At how many points nobody can be said to be best. */
 function undecided(head: string, points: Point[], figure: string): string {
-  const count = points.filter((point) => point.ranks[figure]?.kind === "undecided").length;
-  return count === 0 ? "" : `${head} at ${count} of ${many(points.length, "point")}`;
+  const all = points.map((point) => point.ranks[figure]).filter((rank) => rank?.kind === "undecided");
+  const unranked = points.filter((point) => point.ranks[figure]?.kind === "unranked").length;
+  const more = all.flatMap((rank) => rank?.repeats_more ?? []);
+  const [least, most] = [Math.min(...more), Math.max(...more)];
+  const repeats = more.length === 0 ? "" : ` (about ${least === most ? least : `${least} to ${most}`} more repeats would tell)`;
+  const parts = [
+    all.length === 0 ? "" : `undecided at ${all.length}${repeats}`,
+    unranked === 0 ? "" : `unranked at ${unranked}, as the shares delivered differ`,
+  ].filter((part) => part !== "");
+  return parts.length === 0 ? "" : `${head}, of ${many(points.length, "point")} ${parts.join(", ")}`;
 }
 
 function won(points: Point[], figure: string, system: string): Child {
@@ -137,7 +145,8 @@ function won(points: Point[], figure: string, system: string): Child {
     if (rank.kind === "winner") wins += 1;
     if (rank.kind === "tie") ties += 1;
   }
-  if (points.every((point) => point.ranks[figure]?.kind === "undecided")) return h("span", { class: "muted" }, "undecided");
+  const kinds = new Set(points.map((point) => point.ranks[figure]?.kind));
+  if (kinds.size === 1 && (kinds.has("undecided") || kinds.has("unranked"))) return h("span", { class: "muted" }, [...kinds][0] ?? "");
   const of = ` of ${points.length}`;
   if (wins === 0 && ties === 0) return h("span", { class: "muted" }, `0${of}`);
   return [h("strong", null, String(wins)), of, ties === 0 ? "" : h("span", { class: "muted" }, `, ${ties} tied`)];

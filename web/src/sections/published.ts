@@ -8,7 +8,7 @@ import { scale, spansDecades } from "../charts/scale";
 import { labelOf } from "../charts/slicing";
 import type { Entry } from "../charts/table";
 import { entry, verdict } from "../charts/tip";
-import type { Context, Section } from "../context";
+import { quotable, type Context, type Section } from "../context";
 import { h } from "../dom";
 import { number } from "../format";
 import type { Axis, Cell, Estimate, Reference } from "../model";
@@ -85,8 +85,8 @@ function draw(context: Context, frame: Frame, reference: Reference, { slices, ce
   };
   const tips = (cell: Cell): [string, Estimate | null, typeof unit][] => [[`${name}, here`, own(cell), unit], ["published", other(cell), unit]];
   const visible = ({ system }: { system: string }) => !frame.hidden.has(system);
-  const ours = linesOver(context, cells, axis, own, tips).filter(visible);
-  const published = linesOver(context, cells, axis, other, tips).filter(visible).map((line): Line => ({ ...line, foreign: true }));
+  const ours = linesOver(context, cells, axis, own, tips, (cell) => quotable(cell, key)).filter(visible);
+  const published = linesOver(context, cells, axis, other, tips, (cell) => quotable(cell, key)).filter(visible).map((line): Line => ({ ...line, foreign: true }));
   for (const { spots } of [...ours, ...published]) {
     for (const { cell, tip } of spots) {
       const times = ratio(context.result.cells[cell]!);
@@ -115,8 +115,8 @@ function draw(context: Context, frame: Frame, reference: Reference, { slices, ce
     },
     absent: absentList(cells, axis, (cell) => own(cell) !== null),
     caption: [
-      h("p", null, `${at(cutWords(slices))}Marks with a dot within: published, another machine: ${label(reference.machine, 160)}. Joined: measured here, with the 95 % interval.${hollowWords(cells)}`),
-      ratios(has, ratio),
+      h("p", null, `${at(cutWords(slices))}Marks with a dot within: published, another machine: ${label(reference.machine, 160)}. Joined: measured here, with the 95 % interval.${hollowWords(cells, key)}`),
+      ratios(has.filter((cell) => quotable(cell, key)), ratio),
       h("p", null, `Source: ${label(reference.source, 240)}.${reference.note ? ` ${label(reference.note, 400)}` : ""}${
         reference.unmatched > 0 ? ` ${reference.unmatched} published ${reference.unmatched === 1 ? "figure belongs" : "figures belong"} to no cell of this study.` : ""}`),
     ],
@@ -127,7 +127,7 @@ function draw(context: Context, frame: Frame, reference: Reference, { slices, ce
 function ratios(cells: Cell[], ratio: (cell: Cell) => number | null): HTMLElement | null {
   const found = new Map<string, number[]>();
   for (const cell of cells) {
-    const times = cell.status === "valid" ? ratio(cell) : null;
+    const times = ratio(cell);
     if (times !== null) found.set(cell.system, [...(found.get(cell.system) ?? []), times]);
   }
   if (found.size === 0) return null;

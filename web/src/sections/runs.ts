@@ -7,7 +7,7 @@ import type { Run, Unit } from "../model";
 import { matcher } from "../order";
 import { Table, type Column } from "../table";
 import { clean, many } from "../text";
-import { statusBadge, verdictOf } from "../words";
+import { statusBadge, statusWord, verdictOf } from "../words";
 
 /** Every run, each with its evidence. */
 export const runs: Section = {
@@ -41,7 +41,7 @@ function filters({ result, state }: Context): HTMLElement {
     box.replaceChildren(
       search("Find", "runs.text", "words of a cell, a reason or a time", state),
       select("System", "runs.system", choices(result.systems.map((system) => system.name)), state),
-      select("Verdict", "runs.verdict", choices(result.records.map(verdictOf)), state),
+      select("Verdict", "runs.verdict", [any, ...[...new Set(result.records.map(verdictOf))].sort().map((value) => ({ value, label: statusWord(value) }))], state),
       select("Reason", "runs.reason", choices(result.records.flatMap((run) => run.reasons)), state),
     );
   draw();

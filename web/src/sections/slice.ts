@@ -2,7 +2,7 @@ import { label } from "../charts/clean";
 import { follow, refill, select } from "../charts/controls";
 import { SHARED } from "../charts/chart";
 import { slices, type Slice } from "../charts/slicing";
-import type { Context } from "../context";
+import { quotable, type Context } from "../context";
 import { h } from "../dom";
 import type { Cell } from "../model";
 
@@ -45,6 +45,6 @@ export function sliceBar(context: Context, cutNow: () => Cut): HTMLElement {
 export function usefulness(...keys: string[]): (cell: Cell) => number {
   return (cell) => {
     if (!keys.some((key) => cell.figures[key])) return 0;
-    return cell.status === "valid" ? 1 : 0.1;
+    return keys.some((key) => quotable(cell, key)) ? 1 : 0.1;
   };
 }

@@ -7,7 +7,7 @@ import { absentList, across, estimate, hollowWords, isWide, linesOver, systemsOf
 import { receivers } from "../charts/receivers";
 import { scale, spansDecades } from "../charts/scale";
 import { cellTip } from "../charts/tip";
-import { value, type Context, type Section } from "../context";
+import { quotable, said, value, type Context, type Section } from "../context";
 import { h } from "../dom";
 import { NONE, quantity } from "../format";
 import type { Axis, Cell, Unit } from "../model";
@@ -52,17 +52,17 @@ function atCut(context: Context, now: () => Cut): HTMLElement {
       draw(frame) {
         const { key, unit, floor, name } = shown(context);
         const { slices, cells } = now();
-        const of = (cell: Cell) => estimate(context, cell, key, floor);
+        const of = (cell: Cell) => estimate(cell, key, floor);
         const has = cells.filter((cell) => of(cell) !== null);
         if (has.length === 0) return nothing(cells, floor);
         const rows = has.filter(({ system }) => !frame.hidden.has(system)).map((cell): Bar => {
           const [amount, lo, hi] = of(cell)!;
           const index = context.result.cells.indexOf(cell);
-          const valid = cell.status === "valid";
+          const valid = quotable(cell, key);
           const ratio = value(cell, RATIO);
           return {
             system: cell.system, cell: index, valid, parts: [amount], lo, hi,
-            text: `${quantity(amount, unit)} · ${ratio === null ? NONE : quantity(ratio, "share")}${valid ? "" : " invalid"}`,
+            text: `${floor ? quantity(amount, unit) : said(cell, key, amount, unit)} · ${ratio === null ? NONE : quantity(ratio, "share")}${valid ? "" : " invalid"}`,
             tip: cellTip(context, index, [[name, of(cell), unit], ["delivered of expected", cell.figures[RATIO], "share"], ["sent", cell.figures["sent_per_s"], "per_s"]]),
           };
         });
@@ -73,7 +73,7 @@ function atCut(context: Context, now: () => Cut): HTMLElement {
           named: true,
           table: table(context, cells, key, unit, floor, name),
           absent: absentList(cells, null, (cell) => of(cell) !== null, floor ? context : null),
-          caption: [`${at(cutWords(slices))}Behind each: delivered a second, and the share of the expected messages that arrived at all. Lines: 95 % interval.${hollowWords(has)}`],
+          caption: [`${at(cutWords(slices))}Behind each: delivered a second, and the share of the expected messages that arrived at all. Lines: 95 % interval.${atLeast(has, key)}${hollowWords(has, key)}`],
         };
       },
     },
@@ -81,9 +81,14 @@ function atCut(context: Context, now: () => Cut): HTMLElement {
   );
 }
 
+/** What ≥ means, where a figure has it. */
+function atLeast(cells: Cell[], key: string): string {
+  return cells.some((cell) => cell.signs?.[key] === "≥") ? " ≥: the load generator was at its limit, and the system reaches at least so much." : "";
+}
+
 function table(context: Context, cells: Cell[], key: string, unit: Unit, floor: boolean, name: string, axis: Axis | null = null) {
   return tableOver(cells, axis, [
-    { name, unit, of: (cell) => estimate(context, cell, key, floor) },
+    { name, unit, of: (cell) => estimate(cell, key, floor) },
     { name: context.figure(RATIO).label, unit: "share", of: (cell) => cell.figures[RATIO] ?? null },
     { name: context.figure("sent_per_s").label, unit: "per_s", of: (cell) => cell.figures["sent_per_s"] ?? null },
   ]);
@@ -116,14 +121,14 @@ function isTall(context: Context, cells: Cell[]): boolean {
 
 function drawOver(context: Context, frame: Frame, { axis, cut: { slices, cells } }: NonNullable<ReturnType<typeof loadCut>>): Drawing | string {
   const { key, unit, floor, name } = shown(context);
-  const of = (cell: Cell) => estimate(context, cell, key, floor);
+  const of = (cell: Cell) => estimate(cell, key, floor);
   const ratio = (cell: Cell) => cell.figures[RATIO] ?? null;
   const has = cells.filter((cell) => of(cell) !== null);
   if (has.length === 0) return nothing(cells, floor);
   const tips = (cell: Cell): Parameters<typeof cellTip>[2] => [[name, of(cell), unit], ["delivered of expected", ratio(cell), "share"]];
   const visible = ({ system }: { system: string }) => !frame.hidden.has(system);
-  const upper = linesOver(context, cells, axis, of, tips).filter(visible);
-  const lower = linesOver(context, cells, axis, ratio, tips).filter(visible);
+  const upper = linesOver(context, cells, axis, of, tips, (cell) => quotable(cell, key)).filter(visible);
+  const lower = linesOver(context, cells, axis, ratio, tips, (cell) => quotable(cell, RATIO)).filter(visible);
   const values = upper.flatMap(({ spots }) => spots.flatMap((spot) => [spot.y, spot.hi ?? spot.y]));
   const log = isLog(context, "delivered-over", isTall(context, cells));
   const stack: Panel[] = [
@@ -135,7 +140,7 @@ function drawOver(context: Context, frame: Frame, { axis, cut: { slices, cells }
     systems: systemsOf(context, has),
     table: table(context, cells, key, unit, floor, name, axis),
     absent: absentList(cells, axis, (cell) => of(cell) !== null, floor ? context : null),
-    caption: [`${at(cutWords(slices))}Below: the share of the expected messages that arrived. Lines up and down: 95 % interval.${hollowWords(has)}`],
+    caption: [`${at(cutWords(slices))}Below: the share of the expected messages that arrived. Lines up and down: 95 % interval.${atLeast(has, key)}${hollowWords(has, key)}`],
   };
 }
 
@@ -160,7 +165,7 @@ function offered(context: Context, all: Cell[]): HTMLElement | null {
           ["due a second", [due(context, cell)!, null, null], "per_s"],
           ["delivered", cell.figures["delivered_per_s"], "per_s"],
           ["delivered of expected", cell.figures[RATIO], "share"],
-        ]).filter(({ system }) => !frame.hidden.has(system));
+        ], (cell) => quotable(cell, "delivered_per_s")).filter(({ system }) => !frame.hidden.has(system));
         for (const { spots } of lines) for (const spot of spots) spot.x = due(context, context.result.cells[spot.cell]!)!;
         const xs = lines.flatMap(({ spots }) => spots.map(({ x }) => x));
         const both = [...xs, ...lines.flatMap(({ spots }) => spots.map(({ y }) => y))];
@@ -180,7 +185,7 @@ function offered(context: Context, all: Cell[]): HTMLElement | null {
             { name: context.figure(RATIO).label, unit: "share", of: (cell) => cell.figures[RATIO] ?? null },
           ]),
           absent: absentList(cells, found.axis, (cell) => has.includes(cell)),
-          caption: [`${at(cutWords(slices))}Due is what is offered, times the receivers of each message. On the diagonal everything arrives in time; below it a system falls behind.${hollowWords(has)}`],
+          caption: [`${at(cutWords(slices))}Due is what is offered, times the receivers of each message. On the diagonal everything arrives in time; below it a system falls behind.${hollowWords(has, "delivered_per_s")}`],
         };
       },
     },

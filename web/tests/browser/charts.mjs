@@ -30,8 +30,11 @@ test("service latency and multiples of the floor are switched on in every chart"
     assert.equal(await load.getByRole("button", { name: "Service latency" }).getAttribute("aria-pressed"), "true");
     assert.ok((await numbers(load))[0].some((head) => head.startsWith("service latency p99")));
     assert.equal(await chart(tab, "percentiles").getByRole("button", { name: "Service latency" }).getAttribute("aria-pressed"), "true");
-    await load.getByRole("button", { name: "Service latency" }).click();
-    await until(tab, () => !location.hash.includes("service=1"));
+    await load.getByRole("button", { name: "From the due time" }).click();
+    await until(tab, () => location.hash.includes("from=intended"));
+    assert.ok((await numbers(load))[0].some((head) => head.startsWith("latency from the due time, p99")));
+    await load.getByRole("button", { name: "Headline" }).click();
+    await until(tab, () => !location.hash.includes("from="));
     before = await load.textContent();
     await load.getByRole("button", { name: "Multiple of the kernel floor" }).click();
     await another(tab, "load", before);

@@ -81,3 +81,72 @@ test("a server that was stopped: the run's evidence shows when, and the figures 
     for (const words of ["Deployment and limits", "Versions", "Workload"]) await dialog.getByText(words, { exact: true }).waitFor();
   });
 });
+
+/** A figure's text in a cell's evidence, and whether it is struck through. */
+async function figureOf(tab, dialog, name) {
+  const row = dialog.getByRole("row").filter({ has: tab.getByRole("rowheader", { name, exact: true }) }).first();
+  return { text: await row.getByRole("cell").first().textContent(), struck: (await row.locator("s").count()) > 0 };
+}
+
+test("a reason takes away the figures that it touches, and the page says which", async () => {
+  await at("partly", {}, async (tab) => {
+    const answer = await section(tab, "Answer");
+    await answer.getByRole("button", { name: "8 valid in part" }).waitFor();
+    const cells = await section(tab, "All cells");
+    await cells.getByLabel("Verdict").selectOption("partly");
+    await cells.getByText("2 rows", { exact: true }).waitFor();
+    await cells.getByRole("button", { name: /^Evidence: nanomsg/ }).first().click();
+    const dialog = tab.getByRole("dialog");
+    await dialog.getByText("Touches p99; the other figures may be quoted.").waitFor();
+    assert.equal((await figureOf(tab, dialog, "latency p50")).struck, false);
+    assert.equal((await figureOf(tab, dialog, "latency p99")).struck, true);
+    assert.equal((await figureOf(tab, dialog, "delivered")).struck, false);
+  });
+});
+
+test("a throughput stands with its share; a lower bound says so; what did other work is unranked", async () => {
+  await at("partly", {}, async (tab) => {
+    const answer = await section(tab, "Answer");
+    const said = await answer.locator("dl.findings").textContent();
+    assert.match(said, /the shares delivered differ/);
+    assert.match(said, /zeromq [^;]*10\.\d? ?%? ?/);
+    const { results: [result] } = await pageData(tab);
+    const max = result.cells.filter((cell) => cell.unthrottled);
+    assert.deepEqual(max.filter((cell) => cell.signs?.delivered_per_s === "≥").map((cell) => cell.system), ["nng", "nng"]);
+    const few = max.filter((cell) => cell.axes.payload === 64);
+    assert.ok(few.every((cell) => cell.word !== "winner"), few.map((cell) => `${cell.system} ${cell.word}`).join());
+    assert.equal(few.find((cell) => cell.system === "zeromq").word, "unranked");
+    assert.ok(max.every((cell) => cell.system !== "nng" || cell.word !== "behind"), "a lower bound is never behind");
+    const cells = await section(tab, "All cells");
+    await cells.getByLabel("Find").fill("nng rate=max");
+    await cells.getByText("2 rows", { exact: true }).waitFor();
+    assert.ok((await cells.getByRole("row").filter({ hasText: "nng" }).first().textContent()).includes("≥ "));
+  });
+});
+
+test("a run's evidence shows the three latencies, the lags, how it was paced, and what each reason touches", async () => {
+  await at("partly", {}, async (tab) => {
+    const { results: [{ records, cells }] } = await pageData(tab);
+    const index = records.findIndex((run) => run.partly && cells[run.cell].system === "nng");
+    await tab.evaluate((hash) => (location.hash = hash), `run=${index}`);
+    const dialog = tab.getByRole("dialog");
+    await dialog.getByText("Touches p99; the other figures may be quoted.").waitFor();
+    for (const kind of ["latency, less the generator's own lag", "latency from the due time", "service latency, from the actual send time", "own lag: the generator's part of it"]) {
+      await dialog.getByRole("rowheader", { name: kind, exact: true }).waitFor();
+    }
+    const paced = await dialog.locator("p.pacing").textContent();
+    for (const words of ["100 µs before their due times", "0.0900 of a budget of 0.200 processors", "kept awake"]) assert.ok(paced.includes(words), paced);
+  });
+});
+
+test("a folder of pubmark 0.1 says that its latencies contain the timer, and shows no headline for them", async () => {
+  await at("old", {}, async (tab) => {
+    const answer = await section(tab, "Answer");
+    await answer.getByText("latencies contain the load generator's own timer").waitFor();
+    await tab.evaluate((hash) => (location.hash = hash), "run=0");
+    const dialog = tab.getByRole("dialog");
+    await dialog.getByText("Recorded by pubmark 0.1").waitFor();
+    assert.equal(await dialog.getByRole("rowheader", { name: "latency, less the generator's own lag" }).count(), 0);
+    await dialog.getByRole("rowheader", { name: "latency from the due time", exact: true }).waitFor();
+  });
+});

@@ -35,7 +35,13 @@ export async function at(name, options, act) {
 }
 
 /** Verdict of a record in the page's word. */
-export const verdict = (record) => (record.error !== null ? "failed" : record.verdict.valid ? "valid" : "invalid");
+export const verdict = (record) => (record.error !== null ? "failed" : record.verdict.valid ? "valid" : isPartly(record) ? "partly" : "invalid");
+
+/** What stands or falls together where something spoils a run. */
+const GROUPS = ["counts", "rates", "latency_p50", "latency_p99", "cost"];
+
+/** Whether there is a figure that no reason touches; one that does not say what it touches, touches all. */
+const isPartly = ({ verdict: { reasons } }) => reasons.length > 0 && GROUPS.some((group) => reasons.every(({ figures }) => figures && !figures.includes(group)));
 
 /** How many of each. */
 export function tally(values) {

@@ -159,3 +159,39 @@ fn a_resumed_study_has_the_table_of_an_undisturbed_one() {
         std::fs::read_dir(place.tmp()).unwrap().next().is_none().then_some(())
     });
 }
+
+/// The scheduling policy of a process's first thread, and whether it is the
+/// idle class (`SCHED_IDLE`, 5): field 41 of its `stat`.
+fn is_idle_class(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let policy = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(38).map(str::to_owned));
+    policy.as_deref() == Some("5")
+}
+
+#[test]
+fn what_keeps_processors_awake_ends_with_the_run_and_with_its_coordinator() {
+    let place = Place::new();
+    place.study(STUDY);
+    let only = ["--only", "system=kernel", "--only", "subscribers=1"];
+    let arguments = |folder| [&["run", "study.toml", "--out", folder, "--set", "awake=true"][..], &only].concat();
+    let mut coordinator = start(&place, &arguments("killed"));
+    let spinner = wait_for("a spinner of the idle class", || {
+        children(coordinator.id()).into_iter().map(|(pid, _)| pid).find(|pid| is_idle_class(*pid))
+    });
+    kill(Pid::from_raw(coordinator.id() as i32), Signal::SIGKILL).unwrap();
+    assert_eq!(coordinator.wait().unwrap().signal(), Some(9));
+    wait_for("the spinner's end", || (!alive(spinner)).then_some(()));
+
+    let output = place.run(&arguments("whole"));
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
+    let records = place.records("whole");
+    assert_eq!(records.len(), 2);
+    for record in &records {
+        assert!(record["error"].is_null() && record["machine"]["awake"] == true, "{}", record["error"]);
+        // The spinners take what is left of every processor: counted as others' they would be nearly all of it.
+        let (foreign, cores) = (record["machine"]["foreign_cores"].as_f64(), record["machine"]["cores"].as_f64());
+        let ours = record["generator"]["cpu_cores"].as_f64();
+        assert!(foreign.unwrap() < cores.unwrap() - ours.unwrap(), "{}", record["machine"]);
+    }
+    place.assert_swept();
+}

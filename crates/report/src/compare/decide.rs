@@ -9,7 +9,7 @@ use crate::records::place;
 use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::units::Rate;
-use pubmark_stats::{Better, FALSE_ALARM, Runs, Scale, holm};
+use pubmark_stats::{Better, FALSE_ALARM, Order, Runs, Scale, holm};
 use std::collections::HashMap;
 
 /// Longest name of a cell, characters.
@@ -18,7 +18,15 @@ const LABEL_CHARS: usize = 120;
 const WHY_CHARS: usize = 200;
 
 /// Percentiles that a run of few samples does not have.
-const MANY_SAMPLES: [Column; 4] = [Column::LatencyP99, Column::LatencyP999, Column::ServiceP99, Column::SendLagP99];
+const MANY_SAMPLES: [Column; 7] = [
+    Column::LatencyP99,
+    Column::LatencyP999,
+    Column::IntendedP99,
+    Column::ServiceP99,
+    Column::SendLagP99,
+    Column::OwnLagP99,
+    Column::ReceiveLagP99,
+];
 
 /// Compares all cells that both have, A being the baseline.
 pub fn compare(a: &Report, b: &Report) -> Comparison {
@@ -54,12 +62,14 @@ fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
     let only_b = in_b.iter().map(|index| &b.cells()[*index]);
     let only_b = only_b.filter(|cell| cell.status != Status::Skipped && places.contains_key(&place(&cell.cell.axes)));
     let gated: Vec<Column> = selection.gates.iter().map(|gate| gate.column).collect();
+    let how = How { order: order(a, b), same_latency: a.means_the_same_by_latency(b) };
     let mut comparison = Comparison {
         tally: Tally::default(),
-        same: pairs.iter().map(|(a, b)| cell_change(a, b, &gated)).collect(),
+        same: pairs.iter().map(|(a, b)| cell_change(a, b, &gated, how)).collect(),
         only_a,
         only_b: only_b.map(label).collect(),
         environment: differences(a, b, &pairs),
+        order: how.order,
         gates: Vec::new(),
     };
     for family in [true, false] {
@@ -72,6 +82,26 @@ fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
     comparison.tally = tally(&comparison);
     comparison.gates = selection.gates.iter().map(|gate| gate.result(&comparison)).collect();
     comparison
+}
+
+/// What holds for all comparisons of two reports.
+#[derive(Clone, Copy)]
+struct How {
+    order: Order,
+    /// Whether the headline latency means the same in both.
+    same_latency: bool,
+}
+
+/// Whether all of one was measured before all of the other.
+fn order(a: &Report, b: &Report) -> Order {
+    let span = |report: &'_ Report| {
+        let started = || report.runs().iter().map(|run| run.started.clone()).filter(|started| !started.is_empty());
+        started().min().zip(started().max())
+    };
+    match (span(a), span(b)) {
+        (Some(a), Some(b)) if a.1 < b.0 || b.1 < a.0 => Order::Apart,
+        _ => Order::InTurns,
+    }
 }
 
 fn label(cell: &CellResult) -> String {
@@ -96,6 +126,10 @@ fn tally(comparison: &Comparison) -> Tally {
 fn settle(mut family: Vec<(&mut Change, bool)>) {
     family.retain(|(change, _)| change.p.is_some());
     let p: Vec<f64> = family.iter().filter_map(|(change, _)| change.p).collect();
+    let alpha = FALSE_ALARM / p.len().max(1) as f64;
+    for (change, _) in &mut family {
+        change.smallest = change.found.and_then(|found| found.smallest(alpha));
+    }
     for ((change, unthrottled), p) in family.into_iter().zip(holm(&p)) {
         change.p = Some(p);
         let rises = change.a.zip(change.b).is_some_and(|(a, b)| b.value > a.value);
@@ -109,8 +143,11 @@ fn settle(mut family: Vec<(&mut Change, bool)>) {
     }
 }
 
-fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column]) -> CellChange {
+fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column], how: How) -> CellChange {
     let mut columns: Vec<Column> = HEADLINES.into();
+    if !how.same_latency {
+        columns.extend([Column::IntendedP50, Column::IntendedP99]);
+    }
     for column in gated {
         if !columns.contains(column) {
             columns.push(*column);
@@ -121,7 +158,7 @@ fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column]) -> CellChange {
     let leading = if unthrottled { Column::Delivered } else { Column::LatencyP50 };
     let changes = columns.into_iter().filter_map(|column| {
         let is_gated = gated.contains(&column);
-        let mut change = figure_change(a, b, column, is_gated || column == leading)?;
+        let mut change = figure_change(a, b, column, is_gated || column == leading, how)?;
         change.gated = is_gated;
         Some(change)
     });
@@ -130,15 +167,15 @@ fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column]) -> CellChange {
 
 /// What became of one figure; p is not adjusted yet, nor the outcome settled.
 /// `None` where neither has the figure and nobody asks for it.
-fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool) -> Option<Change> {
+fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool, how: How) -> Option<Change> {
     let (of_a, of_b) = (readings(a, column), readings(b, column));
-    let is_measured = a.status == Status::Valid && b.status == Status::Valid;
+    let is_measured = may_be_used(a, column) && may_be_used(b, column);
     let too_few = |cell: &CellResult| MANY_SAMPLES.contains(&column) && !readings(cell, Column::LatencyP50).is_empty();
     if of_a.is_empty() && of_b.is_empty() && !(is_asked && (!is_measured || too_few(a) || too_few(b))) {
         return None;
     }
     let problem = |cell: &CellResult, readings: &[Reading]| match readings.len() {
-        _ if cell.status != Status::Valid => Some(unusable(cell)),
+        _ if !may_be_used(cell, column) => Some(unusable(cell)),
         0 if too_few(cell) => Some("no run has enough samples for it".into()),
         0 => Some("no run has it".into()),
         1 => Some("one valid run, and nothing to tell its noise by".into()),
@@ -155,8 +192,12 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool)
     let step = |readings: &[Reading]| readings.iter().map(|reading| reading.step).fold(0.0, f64::max);
     let (values_a, values_b) = (values(of_a), values(of_b));
     let (runs_a, runs_b) = (Runs { values: &values_a, step: step(of_a) }, Runs { values: &values_b, step: step(of_b) });
-    let alone = |runs| pubmark_stats::change(runs, runs).map(|found| found.a);
-    let found = pubmark_stats::change(runs_a, runs_b);
+    let alone = |runs| pubmark_stats::change(runs, runs, how.order).map(|found| found.a);
+    let means_the_same = how.same_latency || !is_headline(column);
+    if !means_the_same && why.is_empty() {
+        why = "latencies of pubmark 0.1 contain the generator's timer: compare intended_latency_p50_ns".into();
+    }
+    let found = pubmark_stats::change(runs_a, runs_b, how.order).filter(|_| means_the_same);
     if found.is_none() && why.is_empty() {
         why = "its values are no numbers to compare".into();
     }
@@ -170,23 +211,37 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool)
         ratio: on(Scale::Ratio),
         difference: on(Scale::Difference),
         p: found.and_then(|found| found.p),
+        smallest: None,
+        found,
         gated: false,
         outcome: Outcome::Undecided,
         why: clean(&why, WHY_CHARS),
     })
 }
 
-/// What the cell's valid runs say of the figure.
+/// Whether a figure is of the headline latency, which had another meaning in
+/// records of layout 1.
+fn is_headline(column: Column) -> bool {
+    let word = column.word();
+    word.starts_with("latency_") || matches!(column, Column::Jitter | Column::Late)
+}
+
+/// What the runs that count for the figure say of it.
 fn readings(cell: &CellResult, column: Column) -> &[Reading] {
-    if cell.status == Status::Valid { cell.figures.each(column) } else { &[] }
+    cell.figures.each(column)
+}
+
+/// Whether the cell has runs that count for the figure.
+fn may_be_used(cell: &CellResult, column: Column) -> bool {
+    cell.figures.may_be_quoted(column)
 }
 
 /// Why a cell has no figure that may be used.
 fn unusable(cell: &CellResult) -> String {
     match cell.status {
         Status::Valid => String::new(),
-        Status::Invalid => {
-            let reasons: Vec<String> = cell.reasons.iter().map(|count| count.reason.to_string()).collect();
+        Status::Partly | Status::Invalid => {
+            let reasons: Vec<String> = cell.all_reasons().iter().map(|count| count.reason.to_string()).collect();
             format!("no valid run ({})", reasons.join(", "))
         }
         Status::Failed => format!("no run could be made ({})", clean(cell.error.as_deref().unwrap_or_default(), 80)),

@@ -1,9 +1,11 @@
 //! Gates: what makes a comparison fail.
 
-use super::figure::{named, short_name, signed_percent};
+use super::figure::{named, short_name, shown, signed_percent};
+use super::page::range;
 use super::{Change, Comparison, Outcome};
 use crate::figures::Column;
 use crate::text::clean;
+use pubmark_stats::Scale;
 use serde::Serialize;
 
 /// Longest gate that is read, characters.
@@ -35,12 +37,15 @@ pub enum Threshold {
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum GateOutcome {
-    /// No figure that it looks at has gone too far, as far as can be told.
+    /// No figure that it looks at has gone too far: each one's interval lies
+    /// within the threshold.
     Passed = 0,
-    /// None has, and of some nothing can be said.
-    Undecided = 1,
+    /// None is shown to have, and one may have: its interval reaches beyond.
+    TooNoisy = 1,
+    /// None is shown to have, and of some nothing can be said.
+    Undecided = 2,
     /// One has.
-    Failed = 2,
+    Failed = 3,
 }
 
 /// What became of a gate.
@@ -54,6 +59,9 @@ pub struct GateResult {
     pub comparisons: usize,
     /// Where it failed: label of the cell, and the change.
     pub failed: Vec<String>,
+    /// Where it may have gone too far without being seen: label of the cell,
+    /// the interval, and the smallest change that would have been found.
+    pub too_noisy: Vec<String>,
     /// Where nothing can be said: label of the cell, and why.
     pub undecided: Vec<String>,
 }
@@ -94,13 +102,40 @@ impl Gate {
         Ok(Gate { text: shown, column, rise, threshold })
     }
 
+    fn is_beyond(&self, moved: f64) -> bool {
+        let (Threshold::Percent(bound) | Threshold::Amount(bound)) = self.threshold;
+        if self.rise { moved > bound } else { moved < bound }
+    }
+
     /// Whether a change, if it is one, goes too far.
-    fn is_beyond(&self, change: &Change) -> bool {
-        let (moved, bound) = match self.threshold {
-            Threshold::Percent(bound) => (change.percent(), bound),
-            Threshold::Amount(bound) => (change.a.zip(change.b).map(|(a, b)| b.value - a.value), bound),
+    fn goes_too_far(&self, change: &Change) -> bool {
+        let moved = match self.threshold {
+            Threshold::Percent(_) => change.percent(),
+            Threshold::Amount(_) => change.a.zip(change.b).map(|(a, b)| b.value - a.value),
         };
-        moved.is_some_and(|moved| if self.rise { moved > bound } else { moved < bound })
+        moved.is_some_and(|moved| self.is_beyond(moved))
+    }
+
+    /// Whether its interval reaches beyond the threshold: it may have gone too far.
+    fn may_go_too_far(&self, change: &Change) -> bool {
+        let Some(interval) = change.interval_of_change() else { return true };
+        let end = if self.rise { interval.hi } else { interval.lo };
+        let a = change.a.map_or(0.0, |a| a.value);
+        let moved = match (self.threshold, change.scale()) {
+            (Threshold::Percent(_), Some(Scale::Ratio)) => (end - 1.0) * 100.0,
+            (Threshold::Amount(_), Some(Scale::Ratio)) => (end - 1.0) * a,
+            // Of nothing, anything is infinitely more.
+            (Threshold::Percent(_), _) if a == 0.0 => {
+                if end == 0.0 {
+                    0.0
+                } else {
+                    end * f64::INFINITY
+                }
+            }
+            (Threshold::Percent(_), _) => end / a.abs() * 100.0,
+            (Threshold::Amount(_), _) => end,
+        };
+        self.is_beyond(moved)
     }
 
     /// What became of it.
@@ -110,6 +145,7 @@ impl Gate {
             outcome: GateOutcome::Passed,
             comparisons: 0,
             failed: Vec::new(),
+            too_noisy: Vec::new(),
             undecided: Vec::new(),
         };
         for cell in &comparison.same {
@@ -117,10 +153,12 @@ impl Gate {
                 result.comparisons += 1;
                 match change.outcome {
                     Outcome::Undecided => result.undecided.push(format!("{} ({})", cell.label, change.why)),
-                    Outcome::NoDifference => {}
-                    _ if self.is_beyond(change) => {
+                    Outcome::Better | Outcome::Worse | Outcome::Differs if self.goes_too_far(change) => {
                         let percent = change.percent().map(signed_percent).unwrap_or_default();
                         result.failed.push(format!("{}: {percent}", cell.label));
+                    }
+                    _ if self.may_go_too_far(change) => {
+                        result.too_noisy.push(format!("{}: {}", cell.label, unseen(change)));
                     }
                     _ => {}
                 }
@@ -133,7 +171,23 @@ impl Gate {
             result.outcome = GateOutcome::Failed;
         } else if !result.undecided.is_empty() {
             result.outcome = GateOutcome::Undecided;
+        } else if !result.too_noisy.is_empty() {
+            result.outcome = GateOutcome::TooNoisy;
         }
         result
+    }
+}
+
+/// What a comparison could not have seen.
+fn unseen(change: &Change) -> String {
+    let interval = change.interval_of_change().map(|interval| range(change, interval)).unwrap_or_default();
+    match change.smallest {
+        Some(smallest) if change.scale() == Some(Scale::Ratio) => {
+            format!("{interval}; the smallest rise it would have found: {}", signed_percent((smallest - 1.0) * 100.0))
+        }
+        Some(smallest) => {
+            format!("{interval}; the smallest rise it would have found: {}", shown(change.column, smallest))
+        }
+        None => interval,
     }
 }

@@ -4,7 +4,7 @@ use super::figure::{short_name, shown, sign, signed_percent};
 use super::{CellChange, Change, Comparison, GateOutcome, Outcome};
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
 use crate::text::clean;
-use pubmark_stats::{Interval, Scale};
+use pubmark_stats::{Interval, Order, Scale};
 
 /// Longest name of a results folder that is shown, characters.
 const NAME_CHARS: usize = 200;
@@ -19,6 +19,7 @@ const REASONS_MAX: usize = 3;
 pub(super) fn document(comparison: &Comparison, names: [&str; 2]) -> Document {
     let [a, b] = names.map(|name| clean(name, NAME_CHARS));
     Document {
+        answers: Vec::new(),
         title: format!("A: {a}"),
         question: format!("B: {b}"),
         constants: comparison.tally.to_string(),
@@ -131,6 +132,7 @@ pub(super) fn gates(comparison: &Comparison) -> Option<Table> {
         .map(|gate| {
             let (mark, word, told) = match gate.outcome {
                 GateOutcome::Passed => (Mark::Good, "passed", &gate.failed),
+                GateOutcome::TooNoisy => (Mark::Plain, "too noisy to see it", &gate.too_noisy),
                 GateOutcome::Undecided => (Mark::Plain, "undecided", &gate.undecided),
                 GateOutcome::Failed => (Mark::Bad, "failed", &gate.failed),
             };
@@ -165,10 +167,18 @@ pub(super) fn closing(comparison: &Comparison) -> Vec<String> {
         (gated, others) => format!("{} under gates, or in the {others} others,", comparisons(gated)),
     };
     lines.push(format!(
-        "A run is one observation; A and B are geometric means over valid runs. A change is called one only where \
-         it is beyond the noise between runs: where nothing has changed, any is found in the {family} with at \
-         most 5 % probability. An interval is of its comparison alone."
+        "A run is one observation; A and B are medians over the runs that count for the figure. A change is called \
+         one only where it is beyond the noise between runs: where nothing has changed, any is found in the {family} \
+         with at most 5 % probability. An interval is of its comparison alone."
     ));
+    if comparison.order == Order::Apart {
+        lines.push(
+            "A and B were measured one after the other: what became of the machine in between is noise as well. It is \
+             taken to be as large as that between runs of one folder; where it is larger, the 5 % do not hold. Measure \
+             A, B and A again, or both in turns."
+                .into(),
+        );
+    }
     lines
 }
 
@@ -184,7 +194,7 @@ fn few(all: &[String], most: usize) -> String {
 
 /// The ends of a change's interval; where it is a difference, in per cent of A
 /// if that is above 0.
-fn range(change: &Change, interval: Interval) -> String {
+pub(super) fn range(change: &Change, interval: Interval) -> String {
     let percent = |value: f64| match (change.scale(), change.a) {
         (Some(Scale::Ratio), _) => Some((value - 1.0) * 100.0),
         (_, Some(a)) if a.value > 0.0 => Some(value / a.value * 100.0),

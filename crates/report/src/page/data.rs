@@ -2,19 +2,21 @@
 //! this contract: the names are the same.
 
 use super::beside::{ComparisonView, ReferenceView, Triple, comparison, reference, triple};
-use super::curves::{self, Distribution, curves};
+use super::curves::{self, Curves, Distribution, curves};
 use super::explain::{self, Explanation, Figure};
-use super::findings::{self, Finding, findings};
 use crate::analysis::{CellResult, Status};
+use crate::columns::repeats_more;
 use crate::document::{axis_name, axis_value};
-use crate::figures::Column;
+use crate::figures::{Column, Sign, allows, counted, cpu_cores};
+use crate::findings::{Finding, findings};
 use crate::notes;
-use crate::points::{Point, ranked};
+use crate::points::Point;
+use crate::ranking::{Placing, Ranked, Why};
 use crate::report::Report;
-use crate::text::clean;
+use crate::text::{clean, percent};
+use crate::words::Word;
 use pubmark_model::claim;
-use pubmark_model::record::RunRecord;
-use pubmark_stats::{Better, Ranking};
+use pubmark_model::record::{FigureGroup, RunRecord};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -34,6 +36,7 @@ pub struct Page<'a> {
     quantiles: Vec<f64>,
     bins_per_decade: u32,
     figures: Vec<Figure>,
+    words: BTreeMap<&'static str, &'static str>,
     reasons: BTreeMap<String, Explanation>,
     results: Vec<Results<'a>>,
     comparison: Option<ComparisonView>,
@@ -66,6 +69,7 @@ struct Results<'a> {
 #[derive(Serialize)]
 struct Runs {
     valid: usize,
+    partly: usize,
     invalid: usize,
     failed: usize,
     missing: usize,
@@ -101,31 +105,41 @@ struct Cell<'a> {
     unthrottled: bool,
     pattern: String,
     status: &'static str,
+    word: &'static str,
+    repeats_more: Option<u32>,
     runs: usize,
     valid_runs: usize,
+    partly_runs: usize,
     invalid_runs: usize,
     failed_runs: usize,
     missing_runs: usize,
+    group_runs: BTreeMap<FigureGroup, usize>,
     reasons: Vec<Against>,
     notes: Vec<String>,
     error: Option<String>,
     skipped: Option<String>,
     figures: BTreeMap<&'static str, Triple>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latency: Option<Vec<u64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    service: Option<Vec<u64>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    distribution: Option<Distribution>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    service_distribution: Option<Distribution>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unquoted: Vec<&'static str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    signs: BTreeMap<&'static str, &'static str>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    floors: BTreeMap<&'static str, Triple>,
+    curves: BTreeMap<&'static str, CurveView>,
     command: String,
+}
+
+#[derive(Serialize)]
+struct CurveView {
+    values: Vec<u64>,
+    distribution: Distribution,
 }
 
 #[derive(Serialize)]
 struct Against {
     reason: String,
     runs: usize,
+    touches: String,
     evidence: String,
 }
 
@@ -144,6 +158,7 @@ struct Rank {
     kind: &'static str,
     systems: Vec<String>,
     why: Option<String>,
+    repeats_more: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -166,6 +181,7 @@ struct Run {
     repeat: u32,
     started: String,
     valid: bool,
+    partly: bool,
     failed: bool,
     reasons: Vec<String>,
     notes: usize,
@@ -185,6 +201,7 @@ impl<'a> Page<'a> {
             quantiles: curves::quantiles(),
             bins_per_decade: curves::BINS_PER_DECADE,
             figures: explain::figures(),
+            words: Word::ALL.map(|word| (word.text(), word.meaning())).into(),
             reasons: explain::REASONS.map(|reason| (reason.to_string(), explain::reason(reason))).into(),
             results: reports.iter().map(|report| results(report)).collect(),
             comparison: comparison(reports),
@@ -210,7 +227,13 @@ fn results(report: &Report) -> Results<'_> {
         question: clean(&report.study().question, PROSE_CHARS),
         constants: notes::constants(report.study()),
         quick: report.study().quick,
-        runs: Runs { valid: counts.valid, invalid: counts.invalid, failed: counts.failed, missing: counts.missing },
+        runs: Runs {
+            valid: counts.valid,
+            partly: counts.partly,
+            invalid: counts.invalid,
+            failed: counts.failed,
+            missing: counts.missing,
+        },
         findings: findings(report),
         notes: notes::closing(report),
         systems: systems(report),
@@ -279,44 +302,79 @@ fn axes(cells: &[CellResult]) -> Vec<Axis<'_>> {
 }
 
 fn cell<'a>(report: &Report, result: &'a CellResult, runs: &[&RunRecord], point: usize) -> Cell<'a> {
-    let counted: Vec<&RunRecord> = runs.iter().copied().filter(|run| result.counts(run)).collect();
-    let latency = curves(&counted, |histograms| histograms.latency.as_deref());
-    let service = curves(&counted, |histograms| histograms.service_latency.as_deref());
-    let figures = Column::ALL.iter().filter_map(|column| Some((column.word(), triple(result.figures.get(*column)?))));
+    let known = || Column::ALL.iter().copied().filter(|column| result.figures.get(*column).is_some());
+    let figures = known().filter_map(|column| Some((column.word(), triple(result.figures.get(column)?))));
+    let floors = known().filter_map(|column| Some((column.word(), triple(result.figures.over_floor(column)?))));
+    let at = &report.points()[point];
+    let word = Word::of(result, at);
     Cell {
         label: clean(&result.cell.label(), NAME_CHARS),
         system: &result.cell.system,
         axes: &result.cell.axes,
         point,
-        unthrottled: result.cell.workload.rate == pubmark_model::units::Rate::Max,
+        unthrottled: at.unthrottled,
         pattern: result.cell.workload.pattern.to_string(),
         status: match result.status {
             Status::Valid => "valid",
+            Status::Partly => "partly",
             Status::Invalid => "invalid",
             Status::Failed => "failed",
             Status::Missing => "missing",
             Status::Skipped => "skipped",
         },
+        word: word.text(),
+        repeats_more: repeats_more(word, at),
         runs: result.runs,
         valid_runs: result.valid_runs,
+        partly_runs: result.partly_runs,
         invalid_runs: result.invalid_runs,
         failed_runs: result.failed_runs,
         missing_runs: result.missing_runs,
-        reasons: result.reasons.iter().map(against).collect(),
+        group_runs: FigureGroup::ALL.iter().map(|group| (*group, result.runs_for(*group))).collect(),
+        reasons: result.all_reasons().iter().map(against).collect(),
         notes: result.notes.iter().map(|note| clean(&note.evidence, PROSE_CHARS)).collect(),
         error: result.error.as_ref().map(|error| clean(error, PROSE_CHARS)),
         skipped: result.cell.skipped.as_ref().map(|why| clean(why, PROSE_CHARS)),
         figures: figures.collect(),
-        latency: latency.values_ns,
-        distribution: latency.distribution,
-        service: service.values_ns,
-        service_distribution: service.distribution,
+        unquoted: known().filter(|column| !result.figures.may_be_quoted(*column)).map(Column::word).collect(),
+        signs: known().filter_map(|column| Some((column.word(), sign(result.figures.sign(column))?))).collect(),
+        floors: floors.collect(),
+        curves: drawn(runs),
         command: report.command(&result.cell),
     }
 }
 
+fn sign(sign: Sign) -> Option<&'static str> {
+    match sign {
+        Sign::Equal => None,
+        Sign::AtLeast => Some("≥"),
+        Sign::AtMost => Some("≤"),
+    }
+}
+
+/// The three latencies as curves, of the runs that count for the percentiles.
+fn drawn(runs: &[&RunRecord]) -> BTreeMap<&'static str, CurveView> {
+    let made: Vec<&RunRecord> = runs.iter().copied().filter(|run| run.error.is_none()).collect();
+    let (counted, _) = counted(&made, FigureGroup::LatencyP99);
+    let of = |word, curves: Curves| {
+        let (values, distribution) = curves.values_ns.zip(curves.distribution)?;
+        Some((word, CurveView { values, distribution }))
+    };
+    let each = [
+        of("latency", curves(&counted, |histograms| histograms.latency.as_deref())),
+        of("intended", curves(&counted, |histograms| histograms.intended_latency.as_deref())),
+        of("service", curves(&counted, |histograms| histograms.service_latency.as_deref())),
+    ];
+    each.into_iter().flatten().collect()
+}
+
 fn against(count: &crate::analysis::ReasonCount) -> Against {
-    Against { reason: count.reason.to_string(), runs: count.runs, evidence: clean(&count.evidence, PROSE_CHARS) }
+    Against {
+        reason: count.reason.to_string(),
+        runs: count.runs,
+        touches: notes::touched(&count.figures),
+        evidence: clean(&count.evidence, PROSE_CHARS),
+    }
 }
 
 fn point_view<'a>(point: &'a Point, cells: &[CellResult]) -> PointView<'a> {
@@ -325,33 +383,43 @@ fn point_view<'a>(point: &'a Point, cells: &[CellResult]) -> PointView<'a> {
     let ranks = claim::Figure::ALL.into_iter().filter_map(|figure| {
         let column = Column::from(figure);
         let known = point.members.iter().any(|cell| cells[*cell].figures.get(column).is_some());
-        let better = if figure.higher_is_better() { Better::Higher } else { Better::Lower };
-        known.then(|| (column.word(), rank(ranked(cells, &point.members, column, better))))
+        let ranked = point.by(figure).filter(|_| known)?;
+        Some((column.word(), rank(ranked)))
     });
+    let is_floor = |cell: &usize| {
+        let may_be = |column| cells[*cell].quotable(column).is_some();
+        may_be(Column::LatencyP50) || may_be(Column::Delivered)
+    };
     PointView {
         axes: &point.axes,
         label: clean(&pubmark_model::cell::label(&point.axes), NAME_CHARS),
         unthrottled: point.unthrottled,
         cells: &point.members,
-        floor: floor.find(|cell| cells[*cell].status == Status::Valid),
+        floor: floor.find(is_floor),
         ranks: ranks.collect(),
     }
 }
 
-fn rank(ranking: Ranking) -> Rank {
-    use pubmark_stats::Undecided::{NoInterval, TooFew, Unusable};
-    match ranking {
-        Ranking::Winner(system) => Rank { kind: "winner", systems: vec![system], why: None },
-        Ranking::Tie(systems) => Rank { kind: "tie", systems, why: None },
-        Ranking::Undecided(undecided) => Rank {
-            kind: "undecided",
-            why: Some(findings::why(&undecided)),
-            systems: match undecided {
-                TooFew => Vec::new(),
-                NoInterval(systems) | Unusable(systems) => systems,
-            },
-        },
-    }
+fn rank(ranked: &Ranked) -> Rank {
+    let (kind, systems, why) = match &ranked.placing {
+        Placing::Winner(system) => ("winner", vec![system.clone()], None),
+        Placing::Tie(systems) => ("tie", systems.clone(), None),
+        Placing::Undecided { why, .. } => {
+            let systems = match why {
+                Why::TooFew => Vec::new(),
+                Why::Unusable(systems)
+                | Why::TooFewBlocks(systems)
+                | Why::Noise(systems)
+                | Why::LowerBound(systems) => systems.clone(),
+            };
+            ("undecided", systems, Some(why.text()))
+        }
+        Placing::Unranked { least, most } => {
+            let why = format!("the shares delivered differ ({} to {})", percent(*least), percent(*most));
+            ("unranked", Vec::new(), Some(why))
+        }
+    };
+    Rank { kind, systems, why, repeats_more: ranked.repeats_more() }
 }
 
 fn claim_view(claim: &crate::claims::ClaimResult) -> ClaimView {
@@ -400,6 +468,7 @@ fn run(run: &RunRecord, cell: usize) -> Run {
         repeat: run.repeat,
         started: clean(&run.started, NAME_CHARS),
         valid: run.verdict.valid,
+        partly: !run.verdict.valid && FigureGroup::ALL.iter().any(|group| allows(run, *group)),
         failed: run.error.is_some(),
         reasons: run.verdict.reasons.iter().map(|finding| finding.reason.to_string()).collect(),
         notes: run.verdict.notes.len(),
@@ -408,9 +477,6 @@ fn run(run: &RunRecord, cell: usize) -> Run {
         delivered_per_s: run.rates.delivered_per_s,
         delivered_ratio: counts.delivered_ratio(),
         lost: counts.lost,
-        cpu_cores: run
-            .generator
-            .as_ref()
-            .map(|usage| usage.cpu_cores + run.server.as_ref().map_or(0.0, |server| server.cpu_cores)),
+        cpu_cores: cpu_cores(run),
     }
 }

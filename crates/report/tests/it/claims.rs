@@ -12,10 +12,17 @@ fn claim(rest: &str) -> String {
     format!("[[claims]]\nid = \"c\"\nsays = \"alpha is fastest\"\nfigure = \"latency_p50_ns\"\n{rest}\n")
 }
 
-/// Two runs of each system at a point, of these times and 1 ns more.
+/// Runs of these µs that differ by less than 2 %, in another order for each
+/// system.
+fn around(us: u64, shift: usize) -> Vec<u64> {
+    let noise = [1_000, 1_007, 994, 1_003, 998];
+    (0..noise.len()).map(|run| us * noise[(run + shift) % noise.len()]).collect()
+}
+
+/// Five runs of each system at a point.
 fn point(lab: &mut Lab, qos: u8, times: [u64; 3]) {
-    for (system, ns) in ["alpha", "beta", "gamma"].iter().zip(times) {
-        lab.latencies(&format!("{system} qos={qos}"), &[ns, ns + 1]);
+    for (shift, (system, us)) in ["alpha", "beta", "gamma"].iter().zip(times).enumerate() {
+        lab.latencies(&format!("{system} qos={qos}"), &around(us, shift));
     }
 }
 
@@ -49,7 +56,7 @@ fn one_loss_fails_a_claim_about_all_points() {
 #[test]
 fn ties_missing_and_single_runs_leave_it_open() {
     let mut lab = lab(&claim("best = [\"alpha\"]"));
-    point(&mut lab, 0, [10, 11, 30]);
+    point(&mut lab, 0, [10, 10, 30]);
     for system in ["alpha", "beta", "gamma"] {
         lab.latencies(&format!("{system} qos=1"), &[10]);
     }
@@ -132,8 +139,8 @@ fn a_share_that_is_met_exactly_is_met() {
     ));
     for rate in 1..=25 {
         let (alpha, beta) = if rate <= 7 { (10, 20) } else { (20, 10) };
-        lab.latencies(&format!("alpha rate={rate}"), &[alpha, alpha]);
-        lab.latencies(&format!("beta rate={rate}"), &[beta, beta]);
+        lab.latencies(&format!("alpha rate={rate}"), &around(alpha, 0));
+        lab.latencies(&format!("beta rate={rate}"), &around(beta, 1));
     }
     assert_eq!(decided(&lab), (Outcome::Holds, (7, 18, 0)));
 }
@@ -160,8 +167,8 @@ fn what_the_study_skips_is_not_in_question() {
                 [[skip]]\nqos = 2\nwhy = \"too slow\"\n";
     let mut lab = lab(&(skip.to_owned() + &claim("best = [\"alpha\"]")));
     point(&mut lab, 0, [10, 20, 30]);
-    lab.latencies("alpha qos=1", &[10, 11]);
-    lab.latencies("beta qos=1", &[20, 21]);
+    lab.latencies("alpha qos=1", &around(10, 0));
+    lab.latencies("beta qos=1", &around(20, 1));
     assert_eq!(decided(&lab), (Outcome::Holds, (2, 0, 0)));
 }
 
@@ -171,8 +178,8 @@ fn a_named_system_that_was_not_measured_leaves_it_open() {
         "[axes]\nsystem = [\"alpha\", \"beta\"]\n{}",
         claim("best = [\"alpha\"]\namong = [\"alpha\", \"beta\", \"gamma\"]")
     ));
-    lab.latencies("alpha", &[10, 11]);
-    lab.latencies("beta", &[20, 21]);
+    lab.latencies("alpha", &around(10, 0));
+    lab.latencies("beta", &around(20, 1));
     assert_eq!(decided(&lab), (Outcome::Undecided, (0, 0, 1)));
 }
 
@@ -180,7 +187,8 @@ fn a_named_system_that_was_not_measured_leaves_it_open() {
 fn more_is_better_where_the_figure_says_so() {
     let text = claim("best = [\"beta\"]").replace("latency_p50_ns", "delivered_per_s");
     let mut lab = Lab::new(&format!("[axes]\nsystem = [\"alpha\", \"beta\"]\n{text}"));
-    lab.rates("alpha", &[10.0, 11.0]);
-    lab.rates("beta", &[20.0, 21.0]);
+    let rates = |us, shift| -> Vec<f64> { around(us, shift).into_iter().map(|rate| rate as f64).collect() };
+    lab.rates("alpha", &rates(10, 0));
+    lab.rates("beta", &rates(20, 1));
     assert_eq!(decided(&lab), (Outcome::Holds, (1, 0, 0)));
 }

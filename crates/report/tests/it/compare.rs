@@ -190,12 +190,16 @@ fn a_gate_fails_only_beyond_its_threshold_and_beyond_the_noise() {
     let says = |b: &Report, gates: &str| gated(&a, b, gates).gates_say();
     assert_eq!(says(&half_more, "p50 > +40%"), GateOutcome::Failed);
     assert_eq!(says(&half_more, "latency_p50_ns>40%"), GateOutcome::Failed);
-    assert_eq!(says(&half_more, "p50 > 60%"), GateOutcome::Passed);
+    assert_eq!(says(&half_more, "p50 > 60%"), GateOutcome::TooNoisy, "up to 68 % more");
+    assert_eq!(says(&half_more, "p50 > 70%"), GateOutcome::Passed);
     assert_eq!(says(&half_more, "p50 > 40000"), GateOutcome::Failed, "50 µs more");
-    assert_eq!(says(&half_more, "p50 > 60000"), GateOutcome::Passed);
+    assert_eq!(says(&half_more, "p50 > 60000"), GateOutcome::TooNoisy);
+    assert_eq!(says(&half_more, "p50 > 70000"), GateOutcome::Passed);
     assert_eq!(says(&half_more, "p50 < -1%"), GateOutcome::Passed);
     assert_eq!(says(&half_more, "delivered < -1%, p50 > +40%"), GateOutcome::Failed);
-    assert_eq!(says(&noisy, "p50 > +5%"), GateOutcome::Passed, "30 % more, within the noise");
+    assert_eq!(says(&noisy, "p50 > +5%"), GateOutcome::TooNoisy, "30 % more, within the noise");
+    let unseen = &gated(&a, &noisy, "p50 > +5%").gates[0].too_noisy;
+    assert!(unseen.len() == 1 && unseen[0].contains("the smallest rise it would have found: +"), "{unseen:?}");
 
     let mut single = Lab::new(ONE);
     single.latencies("alpha", &[500_000]);

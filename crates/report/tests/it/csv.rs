@@ -2,7 +2,8 @@ use crate::lab::{Lab, latency, usage};
 use tempfile::tempdir;
 
 /// The contract: the axes, then these.
-const HEADER: &str = "runs,valid_runs,\
+const HEADER: &str = "runs,valid_runs,counts_runs,rates_runs,p50_runs,p99_runs,cost_runs,\
+verdict,repeats_more,delivered_is_lower_bound,\
 offered_per_s,offered_per_s_lo,offered_per_s_hi,\
 sent_per_s,sent_per_s_lo,sent_per_s_hi,\
 delivered_per_s,delivered_per_s_lo,delivered_per_s_hi,\
@@ -20,10 +21,16 @@ latency_p95_ns,latency_p95_ns_lo,latency_p95_ns_hi,\
 latency_p99_ns,latency_p99_ns_lo,latency_p99_ns_hi,\
 latency_p999_ns,latency_p999_ns_lo,latency_p999_ns_hi,\
 latency_max_ns,latency_max_ns_lo,latency_max_ns_hi,\
+intended_latency_p50_ns,intended_latency_p50_ns_lo,intended_latency_p50_ns_hi,\
+intended_latency_p99_ns,intended_latency_p99_ns_lo,intended_latency_p99_ns_hi,\
 service_latency_p50_ns,service_latency_p50_ns_lo,service_latency_p50_ns_hi,\
 service_latency_p99_ns,service_latency_p99_ns_lo,service_latency_p99_ns_hi,\
 send_lag_p50_ns,send_lag_p50_ns_lo,send_lag_p50_ns_hi,\
 send_lag_p99_ns,send_lag_p99_ns_lo,send_lag_p99_ns_hi,\
+own_lag_p50_ns,own_lag_p50_ns_lo,own_lag_p50_ns_hi,\
+own_lag_p99_ns,own_lag_p99_ns_lo,own_lag_p99_ns_hi,\
+receive_lag_p50_ns,receive_lag_p50_ns_lo,receive_lag_p50_ns_hi,\
+receive_lag_p99_ns,receive_lag_p99_ns_lo,receive_lag_p99_ns_hi,\
 jitter_ns,jitter_ns_lo,jitter_ns_hi,\
 cpu_cores,cpu_cores_lo,cpu_cores_hi,\
 cpu_ns_per_message,cpu_ns_per_message_lo,cpu_ns_per_message_hi,\
@@ -76,25 +83,31 @@ fn a_row_has_plain_numbers_and_blanks() {
     let lines: Vec<&str> = text.lines().collect();
     // A header, three cells; the skipped one has no row.
     assert_eq!(lines.len(), 4);
-    let expected = [
-        "alpha,1024,0,2,2",
-        "1000,1000,1000,1000,1000,1000",
-        "999,998.5,999.5,1000000,1000000,1000000",
-        "0.75,0.75,0.75,250,250,250,0,0,0,0,0,0,0,0,0",
-        "300,300,300,300,300,300,300,300,300,300,300,300,300,300,300",
-        "300,300,300,,,,300,300,300",
-        ",,,,,,,,,,,",
-        "12.5,12.5,12.5,0.25,0.25,0.25",
-        "333333.3333333333,333333.3333333333,333333.3333333333",
-        "0,0,0,0,0,0,0,0,0",
-        "3,,,1.001002004008016,,",
-        // No server, no connections, nothing acknowledged: nine figures.
-        ",,,,,,,,,,,,,,,,,,,,,,,,,,",
-        "0,0,0,,,,,,",
-    ];
-    assert_eq!(lines[1], expected.join(","));
-    assert!(lines[2].starts_with("alpha,1024,1,0,0,,,"), "{}", lines[2]);
-    assert!(lines[3].starts_with("kernel,1024,0,1,1,0,,,"), "{}", lines[3]);
+    assert!(
+        lines[1].starts_with("alpha,1024,0,2,2,2,2,2,2,2,valid,,false,1000,1000,1000,1000,1000,1000,999,"),
+        "{}",
+        lines[1]
+    );
+    let of = |name: &str| -> Vec<&str> {
+        let place = lines[0].split(',').position(|head| head == name).unwrap();
+        lines[1].split(',').skip(place).take(3).collect()
+    };
+    assert_eq!(of("delivered_ratio"), ["0.75"; 3]);
+    assert_eq!(of("lost"), ["250"; 3]);
+    assert_eq!(of("duplicated"), ["0"; 3]);
+    for absent in ["latency_p99_ns", "own_lag_p50_ns", "server_cpu_cores", "acked", "connect_p50_ns"] {
+        assert_eq!(of(absent), [""; 3], "{absent}");
+    }
+    // The same in both runs, of which a clock tells 1 ns apart:
+    // exp(t of 1 degree × 1/300 / √2) = exp(12.706 / 300 / 1.4142) = 1.0304.
+    let [value, lo, hi] = of("latency_p50_ns")[..] else { panic!() };
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    assert_eq!(value, "300");
+    assert!((number(hi) / 309.12 - 1.0).abs() < 1e-4 && (number(lo) / 291.15 - 1.0).abs() < 1e-4, "{lo} {hi}");
+    // The kernel has one run: one block, and no interval.
+    assert_eq!(of("floor_latency"), ["3", "", ""]);
+    assert!(lines[2].starts_with("alpha,1024,1,0,0,0,0,0,0,0,missing,,,,,"), "{}", lines[2]);
+    assert!(lines[3].starts_with("kernel,1024,0,1,1,1,1,1,1,1,reference,,false,0,,,"), "{}", lines[3]);
 }
 
 #[test]
@@ -118,7 +131,8 @@ fn the_same_rows_are_objects() {
     assert_eq!(rows[0]["system"], "alpha");
     assert_eq!(rows[0]["payload"], 1024);
     assert_eq!(rows[0]["lost"], 250);
-    assert_eq!(rows[0]["delivered_per_s_lo"], 998.5);
+    assert_eq!(rows[0]["delivered_per_s"], 999);
+    assert_eq!((&rows[0]["verdict"], &rows[0]["delivered_is_lower_bound"]), (&"valid".into(), &false.into()));
     assert!(rows[0]["latency_p999_ns"].is_null());
     assert!(rows[1]["delivered_per_s"].is_null());
 }

@@ -146,6 +146,12 @@ pub fn spoil(run: &mut RunRecord, reason: Reason, evidence: &str) {
     run.verdict.reasons.push(Finding { reason, evidence: evidence.into(), figures: FigureGroup::all() });
 }
 
+/// Makes some figures of a run not to be quoted.
+pub fn spoil_for(run: &mut RunRecord, reason: Reason, figures: &[FigureGroup]) {
+    run.verdict.valid = false;
+    run.verdict.reasons.push(Finding { reason, evidence: "seen".into(), figures: figures.into() });
+}
+
 /// Makes a run one that could not be made.
 pub fn fail(run: &mut RunRecord, error: &str) {
     run.error = Some(error.into());

@@ -7,6 +7,7 @@ mod csv;
 mod html;
 mod lab;
 mod page;
+mod ranking;
 mod records;
 mod reference;
 mod rendering;

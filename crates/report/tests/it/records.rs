@@ -1,6 +1,6 @@
-use crate::lab::{Lab, fail, systems};
-use pubmark_model::record::{AgentShare, RunRecord};
-use pubmark_report::{Counts, ReadError, Report, ReportError, read_records};
+use crate::lab::{Lab, cell, fail, systems};
+use pubmark_model::record::{AgentShare, FigureGroup, RunRecord};
+use pubmark_report::{Column, Counts, ReadError, Report, ReportError, read_records};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -71,9 +71,12 @@ fn a_bad_line_is_named() {
 #[test]
 fn a_record_of_another_layout_is_refused() {
     let (dir, lab) = (tempdir().unwrap(), lab());
-    lab.write(dir.path(), "{\"schema\":2}\n");
-    let error = read_records(dir.path()).unwrap_err();
-    assert!(matches!(error, ReadError::Schema { line: 3, found: 2, .. }), "{error}");
+    for found in [0, 3] {
+        lab.write(dir.path(), &format!("{{\"schema\":{found}}}\n"));
+        let error = read_records(dir.path()).unwrap_err();
+        assert!(matches!(error, ReadError::Schema { line: 3, found: seen, .. } if seen == found), "{error}");
+        assert!(error.to_string().contains("this version reads layouts 1 to 2"), "{error}");
+    }
 }
 
 #[test]
@@ -150,4 +153,38 @@ fn a_record_from_before_there_were_faults_is_read() {
     forget(&mut old["agents"][0], &["pauses"]);
     forget(&mut old["verdict"], &["notes"]);
     assert_eq!(serde_json::from_value::<RunRecord>(old).unwrap(), run);
+}
+
+/// A folder as pubmark 0.1 wrote it; its verdicts are edited.
+const OLD: [(&str, &str); 2] =
+    [("study.toml", include_str!("schema-1/study.toml")), ("runs.jsonl", include_str!("schema-1/runs.jsonl"))];
+
+fn old() -> Report {
+    let dir = tempdir().unwrap();
+    OLD.iter().for_each(|(name, text)| std::fs::write(dir.path().join(name), text).unwrap());
+    Report::load(dir.path(), &systems).unwrap()
+}
+
+#[test]
+fn a_folder_of_the_first_layout_is_reported_with_dashes_for_what_it_lacks() {
+    let report = old();
+    let value = |column| cell(&report, "alpha").figures.get(column).map(|estimate| estimate.value);
+    assert_eq!(report.counts(), Counts { valid: 3, invalid: 1, ..Counts::default() });
+    assert!(value(Column::LatencyP50).unwrap() > 1_000.0);
+    assert_eq!(value(Column::IntendedP50), value(Column::LatencyP50), "it counted from the due time");
+    assert_eq!(value(Column::IntendedP99), value(Column::LatencyP99));
+    assert!(value(Column::OwnLagP50).is_some());
+    assert_eq!(value(Column::ReceiveLagP50), None);
+    // A reason that does not say what it touches touches all.
+    assert_eq!(cell(&report, "kernel").runs_for(FigureGroup::Counts), 1);
+    let text = report.terminal(120, false);
+    assert!(text.contains("latencies contain the load generator's own timer"), "{text}");
+}
+
+#[test]
+fn headline_latencies_of_the_two_layouts_are_not_the_same() {
+    let new = lab().report();
+    assert!(!new.means_the_same_by_latency(&old()) && !old().means_the_same_by_latency(&new));
+    assert!(new.means_the_same_by_latency(&new) && old().means_the_same_by_latency(&old()));
+    assert!(!new.terminal(120, false).contains("own timer"));
 }

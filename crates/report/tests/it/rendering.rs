@@ -1,25 +1,32 @@
-use crate::lab::{Lab, fail, histogram, latency, spoil, usage};
-use pubmark_model::record::{Note, Part, Reason};
+use crate::lab::{Lab, fail, histogram, latency, spoil, spoil_for, usage};
+use pubmark_model::record::{FigureGroup, Note, Part, Reason};
+use pubmark_report::Word;
 
 /// Two payloads, three competitors and the floor, of everything something.
 fn lab() -> Lab {
     let mut lab = Lab::new(
-        "[workload]\nrate = 1000\nduration = \"2s\"\n[run]\nrepeats = 2\n\
+        "[workload]\nrate = 1000\nduration = \"2s\"\n[run]\nrepeats = 4\n\
          [axes]\nsystem = [\"alpha\", \"beta\", \"gamma\", \"kernel\"]\npayload = [\"64B\", \"1KiB\"]\n\
          [[skip]]\nsystem = \"gamma\"\npayload = \"1KiB\"\nwhy = \"its frames are too small\"\n\
          [[claims]]\nid = \"paper-1\"\nsays = \"Alpha has the lowest median latency of all systems at every payload.\"\n\
          figure = \"latency_p50_ns\"\nbest = [\"alpha\"]\n",
     );
     for (label, times) in [
-        ("alpha 64B", [12_000, 12_400]),
-        ("beta 64B", [24_000, 25_000]),
-        ("kernel 64B", [4_000, 4_000]),
-        ("alpha 1KiB", [15_000, 17_000]),
-        ("beta 1KiB", [16_000, 18_000]),
+        ("alpha 64B", [12_000, 12_400, 12_200, 12_100]),
+        ("beta 64B", [24_000, 25_000, 24_200, 24_600]),
+        ("kernel 64B", [4_000, 4_000, 4_100, 4_000]),
+        ("alpha 1KiB", [15_000, 17_000, 15_500, 16_200]),
+        ("beta 1KiB", [16_900, 15_800, 16_400, 16_700]),
     ] {
         for (repeat, ns) in (1..).zip(times) {
             lab.run(label, repeat, |run| {
                 latency(run, &[(ns, 9_800), (10 * ns, 200)]);
+                if label == "alpha 64B" && repeat == 4 {
+                    spoil_for(run, Reason::GeneratorSaturated, &[FigureGroup::LatencyP99]);
+                }
+                if label == "beta 1KiB" {
+                    spoil_for(run, Reason::GeneratorSaturated, &[FigureGroup::LatencyP99]);
+                }
                 run.rates.delivered_per_s = 1_000.0;
                 run.rates.delivered_bytes_per_s = 64_000.0;
                 run.generator = Some(usage(0.1 + ns as f64 / 1e6));
@@ -85,10 +92,13 @@ fn both() -> Lab {
         "[axes]\nsystem = [\"alpha\", \"beta\"]\nrate = [1000, \"max\"]\n\
          [workload]\npattern = \"request-reply\"\n",
     );
-    lab.latencies("alpha rate=1000", &[40_000, 40_000]);
-    lab.latencies("beta rate=1000", &[50_000, 50_000]);
-    lab.rates("alpha rate=max", &[123_000.0, 124_000.0]);
-    lab.rates("beta rate=max", &[2_500_000.0, 2_500_000.0]);
+    lab.latencies("alpha rate=1000", &[40_000, 40_100, 40_000, 40_000]);
+    lab.latencies("beta rate=1000", &[50_000, 50_000, 50_000, 50_100]);
+    lab.rates("alpha rate=max", &[123_000.0, 124_000.0, 123_000.0, 123_000.0]);
+    lab.rates("beta rate=max", &[2_500_000.0; 4]);
+    for run in lab.records.runs.iter_mut().filter(|run| run.rates.delivered_per_s == 2_500_000.0) {
+        run.rates.lower_bound = true;
+    }
     lab
 }
 
@@ -104,14 +114,19 @@ fn given_rates_and_max_have_tables_of_their_own() {
     };
     let expected = ["system", "p50", "½", "p50", "p99", "msg/s", "delivered", "verdict"];
     assert_eq!(row(rated, "system"), expected);
-    let expected = "alpha 40.0 µs ±0% 20.0 µs 40.0 µs ±0% 20.0k ±0% 100 % winner";
+    let expected = "alpha 40.0 µs ±0.3% 20.0 µs 40.0 µs ±0.3% 20.0k 100 % winner";
     assert_eq!(row(rated, "alpha").join(" "), expected);
     assert!(rated.contains("full round trip; ½ p50 is half"), "{rated}");
     assert_eq!(row(max, "system")[..4], ["system", "msg/s", "0…2.50M", "delivered"], "bars, where there is room");
     assert!(!row(max, "system").contains(&"p50".to_owned()), "{max}");
     let line = row(max, "beta").join(" ");
-    assert!(line.starts_with("beta 2.50M ±0% ██████") && line.contains("█ 100 %"), "{line}");
+    assert!(line.starts_with("beta ≥ 2.50M ██████") && line.contains("█ 100 %"), "{line}");
     assert!(line.ends_with("winner"), "{line}");
+    assert!(max.contains("≥: the load generator was at its limit"), "{max}");
+    let opening = &text[..latency];
+    let said = opening.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("beta has the most messages delivered per second: beta ≥ 2.50M/s"), "{opening}");
+    assert!(said.contains("100 % delivered"), "no throughput without its share: {opening}");
 }
 
 #[test]
@@ -144,27 +159,75 @@ fn single_runs_are_undecided_and_it_says_why() {
     lab.latencies("beta", &[200]);
     let text = lab.report().terminal(80, false);
     assert_eq!(text.matches("undecided\n").count(), 2, "{text}");
-    assert!(text.contains("a single run has no interval"), "{text}");
+    assert!(text.contains("undecided: fewer than two repeats in which both systems may be quoted (beta)"), "{text}");
     assert!(!text.contains('±'), "{text}");
 }
 
+/// The word at the end of a system's row.
+fn verdict_of(text: &str, system: &str) -> String {
+    let row = text
+        .lines()
+        .find(|line| line.starts_with(&format!("{system}  ")))
+        .unwrap_or_else(|| panic!("no {system}: {text}"));
+    row.rsplit("  ").next().unwrap().trim().to_owned()
+}
+
 #[test]
-fn a_single_system_is_not_ranked() {
-    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\"]\n");
-    lab.latencies("alpha", &[100]);
-    let text = lab.report().terminal(80, false);
-    assert!(text.contains("  valid\n"), "{text}");
+fn a_word_means_the_same_with_and_without_rivals() {
+    let one = || Lab::new("[axes]\nsystem = [\"alpha\"]\n");
+    let two = || Lab::new("[axes]\nsystem = [\"alpha\", \"beta\"]\n");
+    let shown = |mut lab: Lab| {
+        lab.latencies("alpha", &[100_000, 101_000, 100_500]);
+        lab.report().terminal(80, false)
+    };
+    assert_eq!(verdict_of(&shown(one()), "alpha"), "valid", "nobody to rank it with");
+    assert_eq!(verdict_of(&shown(two()), "alpha"), "alone", "the rival was not measured");
+    let mut lab = two();
+    lab.latencies("beta", &[200_000, 201_000, 199_500]);
+    lab.records.runs.iter_mut().for_each(|run| spoil(run, Reason::NoisyMachine, "busy"));
+    let text = shown(lab);
+    assert_eq!((verdict_of(&text, "alpha").as_str(), verdict_of(&text, "beta").as_str()), ("alone", "invalid"));
+    let mut lab = two();
+    lab.latencies("beta", &[200_000, 201_000, 199_500]);
+    let text = shown(lab);
+    assert_eq!((verdict_of(&text, "alpha").as_str(), verdict_of(&text, "beta").as_str()), ("winner", "behind"));
+}
+
+#[test]
+fn shares_that_differ_leave_throughputs_unranked_and_the_opening_says_the_shares() {
+    let mut lab = Lab::new("[workload]\nrate = \"max\"\n[axes]\nsystem = [\"alpha\", \"beta\"]\n");
+    lab.rates("alpha", &[900_000.0, 901_000.0, 902_000.0]);
+    lab.records.runs.iter_mut().for_each(|run| run.counts.delivered = 1_760);
+    lab.rates("beta", &[200_000.0, 201_000.0, 199_500.0]);
+    let text = lab.report().terminal(120, false);
+    assert_eq!((verdict_of(&text, "alpha").as_str(), verdict_of(&text, "beta").as_str()), ("unranked", "unranked"));
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let opening = "Who has the most messages delivered per second cannot be said: the shares delivered differ: \
+                   alpha 901k/s (899k/s to 903k/s, 8.8 % delivered); beta 200k/s";
+    assert!(words.contains(opening), "{text}");
+    assert!(words.contains("unranked: the shares delivered differ (8.8 % to 100 %)"), "{text}");
+}
+
+/// The docs define the words as the program does.
+#[test]
+fn the_words_of_a_ranking_are_those_of_the_docs() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.md");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    for word in Word::ALL {
+        let row = format!("| `{}` | {} |", word.text(), word.meaning());
+        assert!(docs.contains(&row), "docs/report.md lacks: {row}");
+    }
 }
 
 #[test]
 fn partly_valid_cells_say_how_many_runs_count() {
     let mut lab = Lab::new("[axes]\nsystem = [\"alpha\", \"beta\"]\n");
-    lab.latencies("alpha", &[100, 101, 102]);
-    lab.latencies("beta", &[200, 201, 202]);
+    lab.latencies("alpha", &[100_000, 101_000, 102_000, 100_500, 101_500]);
+    lab.latencies("beta", &[200_000, 201_000, 199_000, 200_500, 202_000]);
     spoil(&mut lab.records.runs[1], Reason::NotSteady, "falls by 12 %");
     let text = lab.report().terminal(80, false);
-    assert!(text.contains("winner (2/3)\n"), "{text}");
-    let note = "alpha: 1 of 3 runs invalid and left out: not-steady: falls by 12 %";
+    assert!(text.contains("winner (4/5)\n"), "{text}");
+    let note = "alpha: 1 of 5 runs invalid and left out: not-steady: falls by 12 %";
     assert!(text.contains(note), "{text}");
 }
 
@@ -180,12 +243,13 @@ fn where_axes_leave_little_room_the_intervals_go_last_and_it_says_so() {
     let told = words.join(" ").contains("the intervals (±); summary.csv has all");
     assert!(told, "{text}");
     assert_eq!(text.matches('±').count(), 1, "{text}");
+    assert!(text.contains("figures: the median over the runs"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80));
-    for word in ["12.0 µs", "12.4 µs", "msg/s", "delivered", "verdict"] {
+    for word in ["12.2 µs", "msg/s", "delivered", "verdict"] {
         assert!(text.contains(word), "{word}: {text}");
     }
     let wide = lab.report().terminal(200, false);
-    assert!(wide.contains("12.0 µs ±3.3%"), "{wide}");
+    assert!(wide.contains("12.2 µs ±23%"), "{wide}");
 }
 
 #[test]
@@ -246,7 +310,7 @@ fn stalled(service_ns: u64) -> Lab {
     for repeat in [1, 2] {
         lab.run("beta", repeat, |run| {
             latency(run, &[(100_000, 19_000), (800_000_000, 1_000)]);
-            run.histograms.service_latency = Some(histogram(&[(100_000, 19_000), (service_ns, 1_000)]).encode());
+            run.service_latency_ns = histogram(&[(100_000, 19_000), (service_ns, 1_000)]).summary();
             run.counts.late = 1_000;
             let evidence = "the server delivered nothing for a while".into();
             run.verdict.notes.push(Note { part: Part::Server, evidence });

@@ -2,17 +2,18 @@
 //! then how often it errs and how often it finds what is there, by simulation.
 
 use proptest::prelude::*;
-use pubmark_stats::{Change, FALSE_ALARM, Runs, Scale, holm};
+use pubmark_stats::{Change, FALSE_ALARM, Order, Runs, Scale, holm, median};
 
+use crate::noise::{Kind, Noise, STEP};
 use crate::vectors::{assert_close, load};
 
 /// Both groups measured with one resolution.
 fn change(a: &[f64], b: &[f64], step: f64) -> Option<Change> {
-    pubmark_stats::change(Runs { values: a, step }, Runs { values: b, step })
+    pubmark_stats::change(Runs { values: a, step }, Runs { values: b, step }, Order::InTurns)
 }
 
 fn change_p(a: &[f64], b: &[f64], step: f64) -> Option<f64> {
-    pubmark_stats::change_p(Runs { values: a, step }, Runs { values: b, step })
+    pubmark_stats::change_p(Runs { values: a, step }, Runs { values: b, step }, Order::InTurns)
 }
 
 #[test]
@@ -24,11 +25,12 @@ fn equal_groups_agree_with_welch_by_scipy() {
         let what = format!("{:?} {:?}", case.a, case.b);
         assert_eq!(found.scale, Scale::Ratio);
         assert_close(found.p.unwrap(), case.p, 1e-9, &what);
-        assert_close(found.change.value, case.ratio, 1e-12, &what);
-        assert_close(found.b.value / found.a.value, case.ratio, 1e-12, &what);
+        let ratio = median(&case.b).unwrap() / median(&case.a).unwrap();
+        assert_close(found.change.value, ratio, 1e-12, &what);
+        assert_close(found.b.value / found.a.value, ratio, 1e-12, &what);
         let interval = found.change.interval.unwrap();
-        assert_close(interval.lo, case.lo, 1e-9, &what);
-        assert_close(interval.hi, case.hi, 1e-9, &what);
+        assert_close(interval.lo, case.lo.min(ratio), 1e-9, &what);
+        assert_close(interval.hi, case.hi.max(ratio), 1e-9, &what);
         assert_eq!(change_p(&case.a, &case.b, 0.0), found.p);
     }
 }
@@ -82,6 +84,46 @@ fn equal_runs_are_not_without_noise() {
     assert!(change(&[0.0; 3], &[900.0, 910.0, 905.0], 1.0).unwrap().p.unwrap() < 1e-4);
 }
 
+/// By hand: logarithms with a standard deviation of ln 1.05 in both groups of
+/// three, four degrees of freedom; t is 2.776 at 5 %, and 0.941 at 40 %.
+#[test]
+fn the_smallest_change_that_would_be_found_is_told() {
+    let (a, b) = ([95.238095, 100.0, 105.0], [190.47619, 200.0, 210.0]);
+    let runs = |values| Runs { values, step: 0.0 };
+    let smallest = |order| pubmark_stats::change(runs(&a), runs(&b), order).unwrap().smallest(0.05).unwrap();
+    let error = |of_a_run: f64| 1.05f64.ln() * of_a_run.sqrt();
+    assert_close(smallest(Order::InTurns), ((2.776445 + 0.940965) * error(2.0 / 3.0)).exp(), 1e-5, "in turns");
+    assert_close(smallest(Order::Apart), ((2.776445 + 0.940965) * error(2.0 / 3.0 + 2.0)).exp(), 1e-5, "apart");
+    assert_eq!(change(&[4.0], &[2.0, 2.2], 0.0).unwrap().smallest(0.05), None);
+}
+
+/// Groups of another time have a noise of their own, as large as that of runs:
+/// where that is allowed for, equal things are called different in at most 5 of
+/// 100 cases; where it is not, far more often.
+#[test]
+fn what_lies_between_two_times_is_noise_as_well() {
+    const TABLES: u64 = 2_000;
+    let alarms = |order| {
+        let mut noise = Noise::new(11);
+        let mut found = 0;
+        for _ in 0..TABLES {
+            let mut group = || {
+                let shift = noise.runs(Kind::Lognormal, 1.0, 1)[0];
+                noise.runs(Kind::Lognormal, shift, 5)
+            };
+            let (a, b) = (group(), group());
+            let (a, b) = (Runs { values: &a, step: 0.0 }, Runs { values: &b, step: 0.0 });
+            found += u64::from(pubmark_stats::change_p(a, b, order).unwrap() <= FALSE_ALARM);
+        }
+        found as f64 / TABLES as f64
+    };
+    let (in_turns, apart) = (alarms(Order::InTurns), alarms(Order::Apart));
+    println!("equal groups of two times called different: {in_turns:.3} as if in turns, {apart:.3} as apart");
+    // Four standard errors of the simulation.
+    assert!(apart < FALSE_ALARM + 4.0 * (0.05f64 * 0.95 / TABLES as f64).sqrt(), "{apart}");
+    assert!(in_turns > 0.2, "{in_turns}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -113,56 +155,6 @@ proptest! {
         }
     }
 }
-
-/// A reproducible source of noise (SplitMix64).
-struct Noise(u64);
-
-impl Noise {
-    /// Evenly distributed, above 0 and at most 1.
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64 + f64::EPSILON / 2.0
-    }
-
-    fn normal(&mut self) -> f64 {
-        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-
-    /// The figure of so many runs.
-    fn runs(&mut self, kind: Kind, typical: f64, count: usize) -> Vec<f64> {
-        (0..count).map(|_| typical * self.factor(kind)).collect()
-    }
-
-    /// What a run's figure is off its typical value by.
-    fn factor(&mut self, kind: Kind) -> f64 {
-        match kind {
-            Kind::Lognormal => (0.05 * self.normal()).exp(),
-            // Student's t of 2 degrees of freedom: no variance exists.
-            Kind::HeavyBothWays => (0.02 * self.normal() / (-self.uniform().ln()).sqrt()).exp(),
-            // Pareto: some runs are slower by much, none faster.
-            Kind::HeavySlow => 1.0 + 0.02 * (self.uniform().powf(-1.0 / 1.5) - 1.0),
-            Kind::Disturbed if self.uniform() < 0.1 => 1.5 * (0.02 * self.normal()).exp(),
-            Kind::Disturbed => (0.02 * self.normal()).exp(),
-            // Figures between two buckets of a histogram, with little noise.
-            Kind::Rounded => ((1000.5 + 0.4 * self.normal()).round()) / 1000.0,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    Lognormal,
-    HeavyBothWays,
-    HeavySlow,
-    Disturbed,
-    Rounded,
-}
-
-/// The resolution of a figure of about 1, as of a latency's histogram.
-const STEP: f64 = 0.001;
 
 /// How often a family of comparisons in which nothing has changed finds a
 /// change, of `trials`.

@@ -7,11 +7,11 @@ pub struct Vectors {
     pub normal: Normal,
     pub student: Student,
     pub holm: Vec<HolmCase>,
+    pub rankings: Vec<RankingCase>,
     pub changes: Vec<ChangeCase>,
     pub trends: Vec<TrendCase>,
-    pub medians: Vec<MedianCase>,
+    pub typical: Vec<TypicalCase>,
     pub quantiles: Vec<QuantileCase>,
-    pub quantile_intervals: Vec<IntervalCase>,
     pub histograms: Vec<HistogramCase>,
     pub hostile: Vec<(String, String, String)>,
 }
@@ -26,6 +26,23 @@ pub struct Normal {
 pub struct Student {
     pub p: Vec<(f64, f64, f64)>,
     pub t: Vec<(f64, f64, f64)>,
+}
+
+#[derive(Deserialize)]
+pub struct RankingCase {
+    /// Points, systems, blocks.
+    pub table: Vec<Vec<Vec<f64>>>,
+    pub pairs: Vec<RankedPair>,
+}
+
+#[derive(Deserialize)]
+pub struct RankedPair {
+    pub point: usize,
+    pub a: usize,
+    pub b: usize,
+    pub interval: (f64, f64),
+    pub different: bool,
+    pub same: bool,
 }
 
 #[derive(Deserialize)]
@@ -53,14 +70,16 @@ pub struct TrendCase {
     pub z: f64,
     pub p: f64,
     pub p_uncorrected: Option<f64>,
+    pub resemblance: f64,
+    pub p_resembling: f64,
     pub slope: f64,
     pub relative_change: f64,
 }
 
 #[derive(Deserialize)]
-pub struct MedianCase {
+pub struct TypicalCase {
     pub values: Vec<f64>,
-    pub value: f64,
+    pub median: f64,
     pub lo: f64,
     pub hi: f64,
 }
@@ -74,15 +93,6 @@ pub struct QuantileCase {
     pub mean: f64,
     pub stddev: f64,
     pub at: Vec<(f64, u64)>,
-}
-
-#[derive(Deserialize)]
-pub struct IntervalCase {
-    pub runs: Vec<Vec<u64>>,
-    pub quantile: f64,
-    pub value: f64,
-    pub lo: f64,
-    pub hi: f64,
 }
 
 #[derive(Deserialize)]

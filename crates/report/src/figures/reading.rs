@@ -1,0 +1,139 @@
+//! What one run says of a figure.
+
+use super::Column;
+use pubmark_model::record::{RunRecord, Usage};
+use pubmark_stats::Summary;
+
+/// Fewest latencies of a run of which a 99th percentile is given.
+const P99_SAMPLES_MIN: u64 = 1_000;
+/// Fewest latencies of a run of which a 99.9th percentile is given.
+const P999_SAMPLES_MIN: u64 = 10_000;
+/// The width of a histogram's buckets as a share of the value. No figure is
+/// taken to be measured better.
+const RESOLUTION: f64 = 1.0 / 1_024.0;
+
+/// What one run says of a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// The figure, in its own unit.
+    pub value: f64,
+    /// The least difference that the measurement can tell, in the same unit.
+    pub step: f64,
+    /// The run's repeat, and so its block.
+    pub repeat: u32,
+}
+
+impl Reading {
+    /// What a run says of a figure, if it has it; a percentile only of enough
+    /// samples.
+    pub(super) fn of(column: Column, run: &RunRecord) -> Option<Reading> {
+        let value = scalar(column, run).or_else(|| percentile(column, run).map(|ns| ns as f64))?;
+        Some(Reading { value, step: step(column, run).max(value.abs() * RESOLUTION), repeat: run.repeat })
+    }
+
+    /// This as a multiple of another, where that is above 0.
+    pub(crate) fn over(&self, floor: &Reading) -> Option<Reading> {
+        let value = self.value / floor.value;
+        let step = self.step / floor.value + value * floor.step / floor.value;
+        (floor.value > 0.0 && value.is_finite()).then_some(Reading { value, step, repeat: self.repeat })
+    }
+}
+
+/// Processors used by generator, library and server together.
+pub(crate) fn cpu_cores(run: &RunRecord) -> Option<f64> {
+    together(run, |usage| usage.cpu_cores)
+}
+
+/// What one run says of a figure that is one number a run.
+fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
+    let counts = &run.counts;
+    let each = |total: f64| (counts.delivered > 0).then(|| total / counts.delivered as f64);
+    Some(match column {
+        Column::Offered => run.rates.offered_per_s,
+        Column::Sent => run.rates.sent_per_s,
+        Column::Delivered => run.rates.delivered_per_s,
+        Column::DeliveredBytes => run.rates.delivered_bytes_per_s,
+        Column::DeliveredRatio => counts.delivered_ratio()?,
+        Column::Lost => counts.lost as f64,
+        Column::Duplicated => counts.duplicated as f64,
+        Column::Reordered => counts.reordered as f64,
+        Column::Corrupted => counts.corrupted as f64,
+        Column::LatencyMean => run.latency_ns.as_ref()?.mean,
+        Column::Jitter => run.jitter_ns?,
+        Column::CpuCores => cpu_cores(run)?,
+        Column::CpuPerMessage => each(together(run, |usage| usage.cpu_s)? * 1e9)?,
+        Column::RssMax => together(run, |usage| usage.rss_bytes_max as f64)?,
+        Column::Uss => together(run, |usage| usage.uss_bytes_median as f64)?,
+        Column::ServerCores => run.server.as_ref()?.cpu_cores,
+        Column::ServerRss => run.server.as_ref()?.rss_bytes_median as f64,
+        Column::ServerRssMax => run.server.as_ref()?.rss_bytes_max as f64,
+        Column::ServerUss => run.server.as_ref()?.uss_bytes_median as f64,
+        Column::Acked if run.workload.qos > 0 => counts.acked as f64,
+        Column::AckedLost if run.workload.qos > 0 => counts.acked_lost as f64,
+        Column::Connected => run.connections.as_ref()?.opened as f64,
+        Column::ConnectP50 => run.connections.as_ref()?.time_ns.as_ref()?.p50 as f64,
+        Column::ConnectP99 => run.connections.as_ref()?.time_ns.as_ref()?.p99 as f64,
+        Column::Late if run.latency_ns.is_some() => counts.late as f64,
+        Column::Reconnected => run.connections.as_ref()?.reconnected as f64,
+        Column::ReconnectP99 => run.connections.as_ref()?.reconnect_ns.as_ref()?.p99 as f64,
+        Column::SwitchesPerMessage => {
+            each(together(run, |usage| usage.voluntary_switches as f64 + usage.involuntary_switches as f64)?)?
+        }
+        _ => return None,
+    })
+}
+
+/// A run's own percentile, ns.
+fn percentile(column: Column, run: &RunRecord) -> Option<u64> {
+    let of = |summary: &Option<Summary>, samples_min: u64, pick: fn(&Summary) -> u64| {
+        summary.as_ref().filter(|summary| summary.count >= samples_min).map(pick)
+    };
+    match column {
+        Column::LatencyMin => of(&run.latency_ns, 1, |summary| summary.min),
+        Column::LatencyP50 => of(&run.latency_ns, 1, |summary| summary.p50),
+        Column::LatencyP90 => of(&run.latency_ns, 1, |summary| summary.p90),
+        Column::LatencyP95 => of(&run.latency_ns, 1, |summary| summary.p95),
+        Column::LatencyP99 => of(&run.latency_ns, P99_SAMPLES_MIN, |summary| summary.p99),
+        Column::LatencyP999 => of(&run.latency_ns, P999_SAMPLES_MIN, |summary| summary.p999),
+        Column::LatencyMax => of(&run.latency_ns, 1, |summary| summary.max),
+        Column::IntendedP50 => of(&run.intended_latency_ns, 1, |summary| summary.p50),
+        Column::IntendedP99 => of(&run.intended_latency_ns, P99_SAMPLES_MIN, |summary| summary.p99),
+        Column::ServiceP50 => of(&run.service_latency_ns, 1, |summary| summary.p50),
+        Column::ServiceP99 => of(&run.service_latency_ns, P99_SAMPLES_MIN, |summary| summary.p99),
+        Column::SendLagP50 => of(&run.send_lag_ns, 1, |summary| summary.p50),
+        Column::SendLagP99 => of(&run.send_lag_ns, P99_SAMPLES_MIN, |summary| summary.p99),
+        Column::OwnLagP50 => of(&run.own_lag_ns, 1, |summary| summary.p50),
+        Column::OwnLagP99 => of(&run.own_lag_ns, P99_SAMPLES_MIN, |summary| summary.p99),
+        Column::ReceiveLagP50 => of(&run.receive_lag_ns, 1, |summary| summary.p50),
+        Column::ReceiveLagP99 => of(&run.receive_lag_ns, P99_SAMPLES_MIN, |summary| summary.p99),
+        _ => None,
+    }
+}
+
+/// The least difference in a figure that a run could have shown: a message,
+/// a page of memory, a nanosecond.
+fn step(column: Column, run: &RunRecord) -> f64 {
+    /// Bytes; smaller pages there are none.
+    const PAGE: f64 = 4_096.0;
+    let a_second = 1e9 / run.window_ns.max(1) as f64;
+    match column {
+        Column::Offered | Column::Sent | Column::Delivered => a_second,
+        Column::DeliveredBytes => a_second * run.workload.payload_bytes as f64,
+        Column::DeliveredRatio => 1.0 / run.counts.expected.max(1) as f64,
+        Column::RssMax | Column::Uss | Column::ServerRss | Column::ServerRssMax | Column::ServerUss => PAGE,
+        Column::CpuCores | Column::ServerCores | Column::SwitchesPerMessage => 0.0,
+        _ => 1.0,
+    }
+}
+
+/// Generator (with the library in it) and server: the cost of the system as a
+/// whole. None where a part of it was not seen: the generator, or a server
+/// that runs elsewhere.
+fn together(run: &RunRecord, of: impl Fn(&Usage) -> f64) -> Option<f64> {
+    let generator = of(run.generator.as_ref()?);
+    match (&run.server, &run.deployment) {
+        (Some(server), _) => Some(generator + of(server)),
+        (None, None) => Some(generator),
+        (None, Some(_)) => None,
+    }
+}

@@ -1,0 +1,307 @@
+//! What the records support, in sentences: who is best where and by how much,
+//! or that it cannot be told.
+
+use crate::analysis::CellResult;
+use crate::figures::{Column, Sign};
+use crate::page::explain::{Unit, figure};
+use crate::points::Point;
+use crate::ranking::{Placing, Why};
+use crate::report::Report;
+use crate::text::{bytes, clean, count, number, percent, time};
+use pubmark_model::cell;
+use pubmark_model::claim::Figure;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Longest name of a system or place, characters.
+const NAME_CHARS: usize = 80;
+/// Systems that a sentence names.
+const NAMED_MAX: usize = 3;
+
+/// A sentence.
+#[derive(Debug, Serialize, PartialEq, Eq)]
+pub struct Finding {
+    pub about: &'static str,
+    pub outcome: &'static str,
+    pub text: String,
+}
+
+/// A question that systems are compared by.
+struct Question {
+    about: &'static str,
+    /// What the winner has.
+    has: &'static str,
+    figure: Figure,
+    /// Whether it is asked of cells with a given rate, of unthrottled ones, or of both.
+    unthrottled: Option<bool>,
+}
+
+const QUESTIONS: [Question; 3] = [
+    Question {
+        about: "latency",
+        has: "the lowest median latency",
+        figure: Figure::LatencyP50,
+        unthrottled: Some(false),
+    },
+    Question {
+        about: "throughput",
+        has: "the most messages delivered per second",
+        figure: Figure::Delivered,
+        unthrottled: Some(true),
+    },
+    Question {
+        about: "cost",
+        has: "the least CPU time for a delivered message",
+        figure: Figure::CpuPerMessage,
+        unthrottled: None,
+    },
+];
+
+/// The sentences of a report: one for each question that its points ask, and
+/// one on what may be quoted.
+pub(crate) fn findings(report: &Report) -> Vec<Finding> {
+    let answers = QUESTIONS.iter().filter_map(|question| answer(question, report));
+    answers.chain(validity(report)).collect()
+}
+
+/// What the points say to a question.
+struct Answers<'a> {
+    question: &'a Question,
+    cells: &'a [CellResult],
+    /// The points that ask it, each with who is best there.
+    asked: Vec<(&'a Point, &'a Placing)>,
+}
+
+/// A point won.
+struct Victory<'a> {
+    point: &'a Point,
+    winner: &'a CellResult,
+    next: &'a CellResult,
+    /// The next one's value over the winner's, or the reverse: above 1.
+    factor: f64,
+}
+
+fn answer(question: &Question, report: &Report) -> Option<Finding> {
+    let is_asked = |point: &&Point| {
+        question.unthrottled.is_none_or(|unthrottled| point.unthrottled == unthrottled) && point.rivals > 1
+    };
+    let placed = |point| Some((point, &Point::by(point, question.figure)?.placing));
+    let asked: Vec<(&Point, &Placing)> = report.points().iter().filter(is_asked).filter_map(placed).collect();
+    let answers = Answers { question, cells: report.cells(), asked };
+    (!answers.asked.is_empty()).then(|| answers.sentence())
+}
+
+impl<'a> Answers<'a> {
+    fn count(&self, is: fn(&Placing) -> bool) -> usize {
+        self.asked.iter().filter(|(_, placing)| is(placing)).count()
+    }
+
+    /// The members of a point that have the figure, best value first.
+    fn by_value(&self, point: &Point) -> Vec<&'a CellResult> {
+        let column = self.column();
+        let ranks = point.by(self.question.figure);
+        let members = point.members.iter().map(|index| &self.cells[*index]);
+        let mut members: Vec<&CellResult> =
+            members.filter(|result| ranks.is_some_and(|ranks| ranks.has(&result.cell.system))).collect();
+        let value = |result: &CellResult| result.quotable(column).map_or(f64::NAN, |estimate| estimate.value);
+        members.sort_by(|one, other| value(one).total_cmp(&value(other)));
+        if self.question.figure.higher_is_better() {
+            members.reverse();
+        }
+        members
+    }
+
+    fn column(&self) -> Column {
+        self.question.figure.into()
+    }
+
+    fn victory(&self, point: &'a Point, name: &str) -> Option<Victory<'a>> {
+        let members = self.by_value(point);
+        let winner = members.iter().copied().find(|result| result.cell.system == name)?;
+        let next = members.into_iter().find(|result| result.cell.system != name)?;
+        let (own, other) = (winner.quotable(self.column())?.value, next.quotable(self.column())?.value);
+        let factor = if self.question.figure.higher_is_better() { own / other } else { other / own };
+        factor.is_finite().then_some(Victory { point, winner, next, factor })
+    }
+
+    fn sentence(&self) -> Finding {
+        let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut clearest: Option<Victory<'_>> = None;
+        for (point, placing) in &self.asked {
+            let Placing::Winner(winner) = placing else { continue };
+            *wins.entry(winner).or_default() += 1;
+            if let Some(victory) = self.victory(point, winner)
+                && clearest.as_ref().is_none_or(|clearest| clearest.factor < victory.factor)
+            {
+                clearest = Some(victory);
+            }
+        }
+        let mut by_wins: Vec<(&str, usize)> = wins.into_iter().collect();
+        by_wins.sort_by_key(|(_, wins)| std::cmp::Reverse(*wins));
+        let Some(clearest) = clearest else { return self.without_winner() };
+        let Question { about, has, .. } = self.question;
+        let points = self.asked.len();
+        let text = if points == 1 {
+            format!("{} has {has}: {}.", name(&clearest.winner.cell.system), self.words(&clearest))
+        } else {
+            let others: Vec<String> = by_wins[1..]
+                .iter()
+                .take(NAMED_MAX - 1)
+                .map(|(system, wins)| format!("{} at {wins}", name(system)))
+                .collect();
+            let others = if others.is_empty() { String::new() } else { format!(", {}", others.join(", ")) };
+            let (first, wins) = by_wins[0];
+            format!(
+                "{} has {has} at {wins} of {points} points{others}{}. Clearest at {}: {}.",
+                name(first),
+                self.rest(),
+                self.place(clearest.point),
+                self.words(&clearest)
+            )
+        };
+        Finding { about, outcome: "winner", text }
+    }
+
+    fn words(&self, victory: &Victory<'_>) -> String {
+        format!(
+            "{} against {}, a factor of {}",
+            self.shown(victory.winner),
+            self.shown(victory.next),
+            number(victory.factor)
+        )
+    }
+
+    /// A system with its figure; a throughput with the share that it delivered.
+    fn shown(&self, result: &CellResult) -> String {
+        let column = self.column();
+        let sign = if result.figures.sign(column) == Sign::AtLeast { "≥ " } else { "" };
+        let share = match (column, result.figures.get(Column::DeliveredRatio)) {
+            (Column::Delivered, Some(share)) => format!(", {} delivered", percent(share.value)),
+            _ => String::new(),
+        };
+        let Some(estimate) = result.quotable(column) else { return name(&result.cell.system) };
+        let show = |value: f64| amount(column, value);
+        let value = format!("{} {sign}{}", name(&result.cell.system), show(estimate.value));
+        match (estimate.interval, share.as_str()) {
+            (None, "") => value,
+            (None, share) => format!("{value} ({})", &share[2..]),
+            (Some(interval), share) => format!("{value} ({} to {}{share})", show(interval.lo), show(interval.hi)),
+        }
+    }
+
+    /// Where a point lies among those that are asked.
+    fn place(&self, point: &Point) -> String {
+        let all: Vec<&Point> = self.asked.iter().map(|(point, _)| *point).collect();
+        clean(&cell::label(&varying(point, &all)), NAME_CHARS)
+    }
+
+    /// What is said of the points that nobody wins.
+    fn rest(&self) -> String {
+        let part = |count: usize, word: &str| if count == 0 { String::new() } else { format!("; {count} {word}") };
+        let ties = self.count(|placing| matches!(placing, Placing::Tie(_)));
+        let tied = if ties == 1 { "is a tie" } else { "are ties" };
+        part(ties, tied)
+            + &part(self.count(|placing| matches!(placing, Placing::Undecided { .. })), "undecided")
+            + &part(
+                self.count(|placing| matches!(placing, Placing::Unranked { .. })),
+                "unranked, as the shares delivered differ",
+            )
+    }
+
+    /// No system wins anywhere.
+    fn without_winner(&self) -> Finding {
+        let Question { about, has, .. } = self.question;
+        let points = self.asked.len();
+        let first = |is: fn(&Placing) -> bool| self.asked.iter().find(|(_, placing)| is(placing)).copied();
+        let tie = first(|placing| matches!(placing, Placing::Tie(_)));
+        let unranked = first(|placing| matches!(placing, Placing::Unranked { .. }));
+        let (outcome, text) = if let Some((_, Placing::Tie(names))) = tie {
+            let text = if points == 1 {
+                let names: Vec<String> = names.iter().map(|system| name(system)).collect();
+                format!("For {has} there is a tie: {}; they differ by less than 5 %.", names.join(", "))
+            } else {
+                format!("No system has {has} at any of {points} points{}.", self.rest())
+            };
+            ("tie", text)
+        } else if let Some((point, _)) = unranked {
+            let all = if points == 1 { String::new() } else { format!(" at any of {points} points{}", self.rest()) };
+            let place = if points == 1 { String::new() } else { format!(" at {}", self.place(point)) };
+            let shown: Vec<String> =
+                self.by_value(point).into_iter().take(NAMED_MAX).map(|result| self.shown(result)).collect();
+            let text =
+                format!("Who has {has} cannot be said{all}: the shares delivered differ{place}: {}.", shown.join("; "));
+            ("unranked", text)
+        } else {
+            ("undecided", format!("Who has {has} is undecided{}.", self.why()))
+        };
+        Finding { about, outcome, text }
+    }
+
+    /// Why nothing is said of any point, and what would tell.
+    fn why(&self) -> String {
+        let undecided = |placing: &'a Placing| match placing {
+            Placing::Undecided { why, repeats_more } => Some((why, *repeats_more)),
+            _ => None,
+        };
+        let all: Vec<(&Why, Option<u32>)> = self.asked.iter().filter_map(|(_, placing)| undecided(placing)).collect();
+        // What more repeats would tell goes before what they would not.
+        let first = all.iter().find(|(why, _)| **why != Why::TooFew).or(all.first());
+        let why = first.map(|(why, _)| format!(": {}", why.text())).unwrap_or_default();
+        let more: Vec<u32> = all.iter().filter_map(|(_, more)| *more).collect();
+        let more = match (more.iter().min(), more.iter().max()) {
+            (Some(1), Some(1)) => "; about 1 more repeat would tell".into(),
+            (Some(least), Some(most)) if least == most => format!("; about {most} more repeats would tell"),
+            (Some(least), Some(most)) => format!("; about {least} to {most} more repeats would tell"),
+            _ => String::new(),
+        };
+        format!("{why}{more}")
+    }
+}
+
+fn validity(report: &Report) -> Option<Finding> {
+    let counts = report.counts();
+    let made = counts.valid + counts.partly + counts.invalid + counts.failed;
+    if made == 0 {
+        return Some(Finding { about: "validity", outcome: "note", text: "No run has been made yet.".into() });
+    }
+    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    for count in report.cells().iter().flat_map(|result| result.all_reasons()) {
+        *reasons.entry(count.reason.to_string()).or_default() += count.runs;
+    }
+    let mut reasons: Vec<(String, usize)> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(_, runs)| std::cmp::Reverse(*runs));
+    let named: Vec<String> =
+        reasons.iter().take(NAMED_MAX).map(|(reason, runs)| format!("{reason} ({runs})")).collect();
+    let partly = if counts.partly > 0 { format!(", {} more in part", counts.partly) } else { String::new() };
+    let failed = if counts.failed > 0 { format!("; {} could not be made", counts.failed) } else { String::new() };
+    let against = match counts.invalid + counts.partly {
+        0 => String::new(),
+        _ => format!("; against the others: {}", named.join(", ")),
+    };
+    let text = format!("{} of {made} runs may be quoted{partly}{failed}{against}.", counts.valid);
+    let outcome = if counts.valid == made { "winner" } else { "note" };
+    Some(Finding { about: "validity", outcome, text })
+}
+
+/// The axes of a point that not all points share.
+fn varying(point: &Point, all: &[&Point]) -> serde_json::Map<String, serde_json::Value> {
+    let varies = |axis: &String| all.iter().any(|other| other.axes.get(axis) != point.axes.get(axis));
+    let axes = point.axes.iter().filter(|(axis, _)| varies(axis));
+    axes.map(|(axis, value)| (axis.clone(), value.clone())).collect()
+}
+
+fn name(system: &str) -> String {
+    clean(system, NAME_CHARS)
+}
+
+fn amount(column: Column, value: f64) -> String {
+    match figure(column).unit {
+        Unit::Ns => time(value),
+        Unit::PerS => format!("{}/s", count(value)),
+        Unit::BytesPerS => format!("{}/s", bytes(value)),
+        Unit::Bytes => bytes(value),
+        Unit::Share => percent(value),
+        Unit::Count => count(value),
+        Unit::Cores | Unit::Multiple => number(value),
+    }
+}

