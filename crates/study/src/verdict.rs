@@ -15,7 +15,8 @@ mod tests;
 pub use bounds::P99_SAMPLES;
 pub use machine::disturbed;
 
-use bounds::{AWAKE, OWN_LAG_P50, RECEIVE, touched};
+use bounds::{AWAKE, OWN_LAG_P50, OWN_LAG_WITHIN, RECEIVE, touched};
+use pubmark_model::header::FREE_LEN;
 use pubmark_model::record::{FigureGroup, Finding, Note, Part, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_size};
@@ -241,15 +242,23 @@ fn limited(record: &RunRecord) -> Option<Found> {
 
 /// Messages that the generator sent late by its own doing. What they were late
 /// is not in the headline; but they go out together, and wait for each other in
-/// the system.
+/// the system. Of messages too short to say when their publisher was free, it is
+/// in the headline as well.
 fn late(record: &RunRecord) -> Option<Found> {
     let own = record.own_lag_ns.as_ref()?;
     let bound = record.workload.max_send_lag_ns;
+    let within = record.workload.payload_bytes < FREE_LEN as u64;
+    let latency = record.latency_ns.as_ref().filter(|_| within);
+    let part =
+        |pick: fn(&Summary) -> Ns| latency.is_some_and(|all| pick(own) as f64 > OWN_LAG_WITHIN * pick(all) as f64);
+    let p99 = own.p99 > bound || part(|summary| summary.p99);
+    let p50 = own.p50 as f64 > OWN_LAG_P50 * bound as f64 || part(|summary| summary.p50);
     let mut figures = Vec::new();
-    figures.extend((own.p99 > bound).then_some(FigureGroup::LatencyP99));
-    figures.extend((own.p50 as f64 > OWN_LAG_P50 * bound as f64).then_some(FigureGroup::LatencyP50));
+    figures.extend(p99.then_some(FigureGroup::LatencyP99));
+    figures.extend(p50.then_some(FigureGroup::LatencyP50));
+    let why = if within { ", and messages of so few bytes have that in their latency" } else { "" };
     let evidence = format!(
-        "the generator sent half of its messages more than {} and 1 % more than {} late by its own doing (bound: {}, worst: {})",
+        "the generator sent half of its messages more than {} and 1 % more than {} late by its own doing (bound: {}, worst: {}){why}",
         words(own.p50),
         words(own.p99),
         words(bound),

@@ -82,11 +82,15 @@ pub const OFFERED: f64 = 0.999;
 /// have the same headline.
 pub const OWN_LAG_P50: f64 = 1.0;
 
+/// The generator's own lag over the latency, each at the same percentile, of
+/// messages that have it in their latency.
+pub const OWN_LAG_WITHIN: f64 = 0.10;
+
 /// The receiver's own part over the latency, each at the same percentile.
 pub const RECEIVE: f64 = 0.25;
 
 /// A trend counts where chance would make it in fewer of so many runs …
-pub const TREND_P: f64 = 0.001;
+pub const TREND_P: f64 = 0.01;
 /// … and it moves the figure by so much over the window.
 pub const TREND_CHANGE: f64 = 0.25;
 /// A backlog counts where it grew by more than this share of what was sent …

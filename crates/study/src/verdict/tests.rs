@@ -420,3 +420,16 @@ fn a_pause_at_max_is_a_note_where_it_moves_nothing() {
     assert!(verdict.valid && verdict.notes[0].evidence.contains("`sends-2` did not run"), "{verdict:?}");
     assert_eq!(found(&paused(SECOND)), [(Reason::GeneratorSaturated, vec![Rates, Cost])]);
 }
+
+#[test]
+fn a_short_message_has_the_own_lag_in_its_latency() {
+    let late = |payload_bytes| {
+        let verdict = judged("none", |record| {
+            record.workload.payload_bytes = payload_bytes;
+            record.own_lag_ns = lag(5_000, 50_000);
+        });
+        found(&verdict)
+    };
+    assert_eq!(late(31), [(Reason::GeneratorSaturated, vec![LatencyP99])], "5 and 50 of 100 µs are its own");
+    assert_eq!(late(32), []);
+}
