@@ -83,7 +83,7 @@ impl<'a> Calibrator<'a> {
     }
 }
 
-/// Measures everything: about a minute, a quarter of that where it is quick.
+/// Measures everything: a minute and a half or so, a quarter of that where it is quick.
 pub fn calibrate(mut how: Calibrator<'_>) -> Result<Calibration, RunError> {
     let time = jiff::Timestamp::now().to_string();
     let (ticks, at, own_cpu) = (Ticks::now(), machine::now(), machine::own_cpu());
