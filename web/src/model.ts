@@ -174,7 +174,7 @@ export interface Point {
 }
 
 export interface Rank {
-  kind: "winner" | "tie" | "undecided" | "unranked";
+  kind: "winner" | "tie" | "alone" | "undecided" | "unranked";
   /** The winner, those in the tie (best value first), or those that stand in the way. */
   systems: string[];
   /** Why nothing may be said. */

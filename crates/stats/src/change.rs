@@ -74,10 +74,10 @@ impl Order {
 }
 
 /// What two groups that were measured one after the other differ by beside
-/// their runs: so many times the variance between runs of one group. By
-/// experiment (docs/compare.md): with nothing of the kind equal groups were
-/// called different too often.
-const APART: f64 = 1.0;
+/// their runs: so many times the variance between runs of one group, which is
+/// half of their standard deviation. An assumption: two groups cannot show it.
+/// docs/compare.md has an experiment.
+const APART: f64 = 0.25;
 
 impl Change {
     /// The smallest change that this comparison would have found in 80 of 100

@@ -41,7 +41,7 @@ function drawPanel({ x, y, by }: MapView, { name, columns, rows, squares }: MapP
 }
 
 const WORDS: Partial<Record<Square["kind"], string>> = {
-  undecided: "undecided", unranked: "unranked", invalid: "invalid", failed: "failed", missing: "not run", skipped: "skipped", none: "no figure",
+  alone: "alone", undecided: "undecided", unranked: "unranked", invalid: "invalid", failed: "failed", missing: "not run", skipped: "skipped", none: "no figure",
 };
 
 function square({ kind, systems, margin }: Square, x: number, y: number, theme: Theme): SVGElement[] {

@@ -4,7 +4,7 @@ import { present } from "./slicing";
 
 /** What stands in a square of the map. */
 export interface Square {
-  kind: "winner" | "tie" | "undecided" | "unranked" | "invalid" | "failed" | "missing" | "skipped" | "none" | "empty";
+  kind: "winner" | "tie" | "alone" | "undecided" | "unranked" | "invalid" | "failed" | "missing" | "skipped" | "none" | "empty";
   /** By index; null where the study has no such point. */
   point: number | null;
   /** The winner, those in the tie, or those that stand in the way. */
@@ -31,7 +31,7 @@ export function square(result: Result, index: number, figure: Figure): Square {
   const cells = point.cells.map((cell) => result.cells[cell]!).filter((cell) => competes(result, cell));
   const has = cells.some((cell) => quotable(cell, figure.key));
   // Where nobody has a figure that may be quoted, it is said why rather than "undecided".
-  if (rank && (has || rank.kind !== "undecided")) {
+  if (rank && (has || (rank.kind !== "undecided" && rank.kind !== "alone"))) {
     return { ...base, kind: rank.kind, systems: rank.systems, why: rank.why, more: rank.repeats_more ?? null, margin: rank.kind === "winner" ? margin(result, point, rank.systems[0], figure) : null };
   }
   const kinds = ["invalid", "failed", "missing", "skipped"] as const;
@@ -73,6 +73,7 @@ export function squareWords({ kind, systems, margin, why, more }: Square): strin
     case "winner": return `${list} is best${margin === null ? "" : `, ${marginWords(margin)} ahead of the second`}`;
     case "tie": return `tie of ${list}`;
     case "undecided": return `undecided${why ? `: ${why}` : ""}${moreWords(more)}`;
+    case "alone": return "alone: no other system has this figure";
     case "unranked": return `unranked${why ? `: ${why}` : ""}`;
     case "skipped": return `skipped${why ? `: ${why}` : ""}`;
     case "invalid": return "no valid run";

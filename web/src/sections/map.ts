@@ -151,7 +151,7 @@ function choices(context: Context, { x, y, by, all, facets, figure }: Shown): Ch
 }
 
 const KINDS: Partial<Record<Square["kind"], string>> = {
-  tie: "tie", undecided: "undecided", unranked: "unranked: shares delivered differ", invalid: "no run that may be quoted", failed: "failed", missing: "not run yet", skipped: "skipped", none: "no such figure", empty: "not in the study",
+  tie: "tie", alone: "alone", undecided: "undecided", unranked: "unranked: shares delivered differ", invalid: "no run that may be quoted", failed: "failed", missing: "not run yet", skipped: "skipped", none: "no such figure", empty: "not in the study",
 };
 
 /** Who and what is on the map. */
@@ -189,7 +189,7 @@ function grid(context: Context, it: MapView, { name: at, columns, rows, squares 
 }
 
 const SHORT: Partial<Record<Square["kind"], string>> = {
-  undecided: "undecided", unranked: "unranked", invalid: "invalid", failed: "failed", missing: "–", skipped: "skipped", none: "no figure", empty: "",
+  alone: "alone", undecided: "undecided", unranked: "unranked", invalid: "invalid", failed: "failed", missing: "–", skipped: "skipped", none: "no figure", empty: "",
 };
 
 function button(context: Context, it: MapView, square: Square, where: string, dialog: HTMLDialogElement): Child {

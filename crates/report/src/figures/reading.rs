@@ -122,6 +122,15 @@ fn step(column: Column, run: &RunRecord) -> f64 {
         Column::DeliveredRatio => 1.0 / run.counts.expected.max(1) as f64,
         Column::RssMax | Column::Uss | Column::ServerRss | Column::ServerRssMax | Column::ServerUss => PAGE,
         Column::CpuCores | Column::ServerCores | Column::SwitchesPerMessage => 0.0,
+        // What happens by chance scatters by the root of how often it happens;
+        // what never did is not known to scatter.
+        Column::Lost
+        | Column::Duplicated
+        | Column::Reordered
+        | Column::Corrupted
+        | Column::AckedLost
+        | Column::Late
+        | Column::Reconnected => scalar(column, run).unwrap_or(0.0).max(0.0).sqrt(),
         _ => 1.0,
     }
 }

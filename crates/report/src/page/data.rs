@@ -404,6 +404,7 @@ fn rank(ranked: &Ranked) -> Rank {
     let (kind, systems, why) = match &ranked.placing {
         Placing::Winner(system) => ("winner", vec![system.clone()], None),
         Placing::Tie(systems) => ("tie", systems.clone(), None),
+        Placing::Undecided { why: Why::TooFew, .. } => ("alone", Vec::new(), Some(Why::TooFew.text())),
         Placing::Undecided { why, .. } => {
             let systems = match why {
                 Why::TooFew => Vec::new(),

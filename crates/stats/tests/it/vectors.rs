@@ -56,7 +56,6 @@ pub struct ChangeCase {
     pub a: Vec<f64>,
     pub b: Vec<f64>,
     pub p: f64,
-    pub ratio: f64,
     pub lo: f64,
     pub hi: f64,
 }
