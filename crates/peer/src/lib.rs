@@ -1,5 +1,6 @@
-//! A reference peer: a small broker on loopback whose delays and faults are
-//! scripted, so that what a measurement should report is known beforehand.
+//! A reference peer: a small broker on loopback, or a partner between the
+//! sockets of a library, whose delays and faults are scripted, so that what a
+//! measurement should report is known beforehand.
 //!
 //! `script` says what is to happen, `truth` what must then be reported (a pure
 //! function), `director` decides about each message (told the time, without a

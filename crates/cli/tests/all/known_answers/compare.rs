@@ -9,9 +9,10 @@
 //! A machine may take the processor from a process that runs. For what share
 //! of the time it does, the kernel tells (waiting for a processor, steal), and
 //! the peer, which watches the clock before each release and notes how late it
-//! sees the instant. Where messages met that, a percentile may be as large as
-//! one that lies so much higher, and the rarest as late as all that was taken.
-//! What only this explains is marked, and not held against the instrument.
+//! sees the instant. A percentile may be as large as one that lies so much
+//! higher. Where that is nearer to the maximum than to the percentile, a few of
+//! its messages decide: they may be late by all that was taken. What only this
+//! explains is marked, and not held against the instrument.
 
 use super::taken::Taken;
 use pubmark_model::units::Ns;
@@ -21,11 +22,6 @@ use serde_json::Value;
 
 /// What is always allowed, ns; 1 % where that is more.
 const LEAST_NS: Ns = 20_000;
-
-/// A run of which others took a greater share tells nothing.
-const TAKEN_MOST: f64 = 0.1;
-/// Nor does one in which the peer was usually later than this, ns.
-const LATE_MOST_NS: i64 = 200_000;
 
 /// Percentiles that are compared: the name in a record, and the share.
 pub const PERCENTILES: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)];
@@ -77,9 +73,12 @@ impl std::fmt::Display for Compared {
     }
 }
 
-/// Whether others had so much of the machine that a run tells nothing.
-pub fn is_disturbed(compared: &[Compared]) -> bool {
-    compared[0].taken > TAKEN_MOST || compared[0].peer_late_ns > LATE_MOST_NS
+impl Compared {
+    /// Whether the peer did what the script says, and no sooner: but for the
+    /// width of a histogram's bucket.
+    pub fn is_by_script(&self) -> bool {
+        self.written_ns.0 + self.written_ns.0 / 500 >= self.scripted_ns
+    }
 }
 
 /// The peer's histogram of this name.
@@ -98,15 +97,16 @@ pub fn compare(reported: &Reported, account: &Value, taken: Taken, truth: &Truth
         let scripted_ns = truth.quantile(share);
         let (begun_ns, ended_ns) = (begun.value_at(share), ended.value_at(share));
         let allowed_ns = (ended_ns / 100).max(LEAST_NS);
-        let higher = share + share_taken.min((1.0 - share) / 2.0);
-        let rarest_ns = if share > 0.99 { taken.ns + watched.max() } else { 0 };
-        let explained_ns = ended.value_at(higher) - ended_ns + rarest_ns;
+        let explained_ns = if share_taken <= (1.0 - share) / 2.0 {
+            ended.value_at(share + share_taken) - ended_ns
+        } else {
+            ended.max() - ended_ns + taken.ns + watched.max()
+        };
         let off_ns = match *reported_ns {
             early if early < begun_ns => early as i64 - begun_ns as i64,
             late => late.saturating_sub(ended_ns) as i64,
         };
         let found = match off_ns {
-            _ if *reported_ns + allowed_ns < scripted_ns => Found::Early,
             early if early < 0 && early.unsigned_abs() > allowed_ns => Found::Early,
             late if late <= 0 || late.unsigned_abs() <= allowed_ns => Found::Right,
             late if late.unsigned_abs() <= allowed_ns + explained_ns => Found::Stolen,

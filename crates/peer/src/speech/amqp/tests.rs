@@ -1,5 +1,6 @@
 use super::*;
 use crate::speech::Done;
+use proptest::prelude::*;
 use pubmark_wire::amqp::{TRANSIENT, put_content};
 
 const CHANNEL: u16 = 7;
@@ -281,4 +282,21 @@ fn what_comes_out_of_turn_breaks_the_protocol() {
         assert!(Talk::open().try_say(&bytes).is_err(), "{}", bytes.escape_ascii());
     }
     assert!(Talk::new(false).try_say(&[&PROTOCOL_HEADER[..], &whole].concat()).is_err());
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..60), class in 0usize..6, open: bool) {
+        let mut talk = if open { Talk::consuming(Some(1)) } else { Talk::new(false) };
+        // Behind a sound front, more of them get somewhere.
+        let mut framed = vec![1, 0, CHANNEL as u8, 0, 0, 0, bytes.len() as u8 + 2, 0, [10, 20, 50, 60, 85, 90][class]];
+        framed.extend_from_slice(&bytes);
+        framed.push(0xce);
+        for words in [&framed, &bytes] {
+            match talk.try_say(words) {
+                Ok((used, _)) => prop_assert!(used <= words.len()),
+                Err(_) => break,
+            }
+        }
+    }
 }
