@@ -201,7 +201,7 @@ fn is_ranked(claim: &Claim, system: &str) -> bool {
 /// system is shown to be behind a rival.
 fn compare(claim: &Claim, systems: &[&str], ranks: &Ranked) -> Outcome {
     let is_claimed = |name: &&&str| claim.best.iter().any(|best| best == *name);
-    let (claimed, rivals): (Vec<&str>, Vec<&str>) = systems.iter().partition(|name| is_claimed(&name));
+    let (claimed, rivals): (Vec<&str>, Vec<&str>) = systems.iter().partition(|name| is_claimed(name));
     let all_behind = |these: &[&str], those: &[&str]| {
         let behind = |one: &&str| those.iter().any(|other| ranks.beats(other, one));
         !these.is_empty() && these.iter().all(behind)

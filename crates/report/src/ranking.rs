@@ -171,7 +171,9 @@ fn alike(one: Option<f64>, other: Option<f64>) -> bool {
 /// together. References are ranked only where they are among `also`.
 pub(crate) fn ranked(cells: &[CellResult], points: &[Point], figure: Figure, also: &[String]) -> Vec<Ranked> {
     let mut found: Vec<Option<Ranked>> = points.iter().map(|_| None).collect();
-    let mut tables: Vec<((Option<&str>, bool), Vec<usize>)> = Vec::new();
+    /// Part of the study, and whether messages are sent as fast as they go.
+    type Kind<'a> = (Option<&'a str>, bool);
+    let mut tables: Vec<(Kind<'_>, Vec<usize>)> = Vec::new();
     for (number, point) in points.iter().enumerate() {
         let key = (point.part(), point.unthrottled);
         match tables.iter_mut().find(|(other, _)| *other == key) {

@@ -111,7 +111,7 @@ fn play(asked: &Asked) -> Result<Vec<Turn>, String> {
         let wanted: Vec<&Disturbance> = all.iter().filter(|one| asked.wants(cell, one.name())).collect();
         for _ in 0..if wanted.is_empty() { 0 } else { asked.rounds } {
             for (index, disturbance) in wanted.iter().enumerate() {
-                let undisturbed = (index % BETWEEN == 0).then_some(&Disturbance::NONE);
+                let undisturbed = (index % BETWEEN == 0).then_some(&NONE);
                 for disturbance in undisturbed.into_iter().chain([*disturbance]) {
                     let record = run(arguments, disturbance)
                         .map_err(|error| format!("{cell}/{}: {error}", disturbance.name()))?;
@@ -147,6 +147,9 @@ fn judged(path: &Path) -> Result<Vec<Turn>, String> {
     }
     Ok(turns)
 }
+
+/// A run that nobody disturbs.
+static NONE: Disturbance = Disturbance::NONE;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

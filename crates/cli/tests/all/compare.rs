@@ -35,8 +35,14 @@ fn what_has_not_changed_passes_every_gate() {
     let place = Place::new();
     bench(&place, "a", "3", &[]);
     bench(&place, "b", "3", &["seed=2"]);
-    let (code, said) = compare(&place, &["a", "b", "--fail-on", "p50 > 0%, p99 > 0%, delivered < -0%, lost > 0"]);
+    let (code, said) = compare(&place, &["a", "b", "--fail-on", "p50 > 3%, p99 > 3%, delivered < -1%, lost > 0"]);
     assert_eq!(code, 0, "{said}");
+    assert!(said.contains("were measured one after the other"), "{said}");
+    // No measurement shows that nothing at all has changed.
+    let (code, said) = compare(&place, &["a", "b", "--fail-on", "p50 > 0%"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("too noisy to see it") && said.contains("the smallest rise"), "{said}");
+    assert_eq!(compare(&place, &["a", "b", "--fail-on", "p50 > 0%", "--allow-noisy"]).0, 0);
     assert!(said.contains("0 worse, 0 better"), "{said}");
     assert!(said.contains("workload.seed"), "another seed is another setting: {said}");
     let found = json(&place, &["a", "b"]);

@@ -135,9 +135,12 @@ fn early(bytes: &[u8]) -> Result<usize, Malformed> {
     sound.then_some(0).ok_or_else(|| Malformed::new("no greeting of ZMTP"))
 }
 
+/// First byte, what is carried, and the bytes that a frame takes in all.
+type Frame<'a> = (u8, &'a [u8], usize);
+
 /// A frame: its first byte, what it carries, and the bytes that it takes; none
 /// where more bytes are needed.
-fn frame(bytes: &[u8]) -> Result<Option<(u8, &[u8], usize)>, Malformed> {
+fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, Malformed> {
     let Some((flags, rest)) = bytes.split_first() else { return Ok(None) };
     if flags & !(MORE | LONG | COMMAND) != 0 {
         return Err(Malformed::new(format!("a frame begins with {flags:#04x}")));
