@@ -41,7 +41,9 @@ fn cargo(arguments: &[String]) -> Result<(), String> {
     let Some(package) = value(&["-p", "--package"]) else { return Ok(()) };
     let folder = package_folder(package).ok_or_else(|| format!("there is no package {package}"))?;
     if let Some(bench) = value(&["--bench"])
-        && !folder.join(format!("benches/{bench}.rs")).exists()
+        && ![format!("benches/{bench}.rs"), format!("benches/{bench}/main.rs")]
+            .iter()
+            .any(|file| folder.join(file).exists())
     {
         return Err(format!("{package} has no bench {bench}"));
     }
