@@ -15,7 +15,7 @@ const RANKS_MIN: usize = 12;
 /// The interval is Student's for the mean of the logarithms, or of the plain
 /// values where one is not above 0. The standard deviation is taken to be at
 /// least `step`. It is widened where it must be to hold the median, and from
-/// [`RANKS_MIN`] runs on the ranks between which the median lies with 95 %
+/// 12 runs on the ranks between which the median lies with 95 %
 /// whatever the noise is (Thompson, *On confidence ranges for the median*,
 /// Annals of Mathematical Statistics 7, 1936).
 ///

@@ -593,7 +593,6 @@ struct Load {
 }
 
 impl Load {
-    /// `awake` belongs to us: its processor time is nobody else's.
     fn now(awake: Option<&Awake>) -> Load {
         let own_cpu = machine::own_cpu() + awake.map_or(0, Awake::cpu_ns);
         Load { at: machine::now(), ticks: Ticks::now(), own_cpu }
