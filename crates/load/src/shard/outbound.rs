@@ -25,6 +25,9 @@ const ROUND: Ns = SECOND;
 const MARKERS: usize = 20;
 /// Messages sent between two looks at what has arrived.
 const SENDS: usize = 256;
+/// A write that does not block is over after so long, ns: what passes beyond
+/// it passes because this loop did not run.
+const LONGEST_WRITE: Ns = MILLISECOND;
 /// Of what is sent again, so much is written at once.
 const RESEND_BYTES: usize = 64 << 10;
 
@@ -322,7 +325,7 @@ impl<S: Session> Shard<'_, S> {
         let written = connection.write(&outbound.bytes);
         let ended = clock::now();
         if let Some(recorder) = &mut outbound.recorder {
-            client.accepted(recorder, began, ended);
+            client.accepted(recorder, began, ended.min(began + LONGEST_WRITE));
         }
         // Behind the window nothing is due: who has sent all says so at its end.
         let due = client.due_ns(window).min(window.to_ns.unwrap_or(Ns::MAX));
