@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use taken::{Taken, Watch};
+use taken::{Taken, Watch, Whose};
 
 const MS: Ns = 1_000_000;
 /// From the start to the window, in all tests.
@@ -166,7 +166,8 @@ fn latencies(driver: &str, script: &str, set: &[(&str, &str)], options: &[(&str,
 }
 
 /// What the table of docs/accuracy.md is made of: by how much each percentile
-/// is off over each protocol, and with a bare loop in the instrument's place.
+/// is off over each protocol, and with a bare loop in the instrument's place;
+/// in five runs of which others took little, if fifteen hold so many.
 fn table(script: &str, protocols: &[&str]) {
     if std::env::var_os("PUBMARK_KNOWN_ANSWERS").is_none() {
         println!("no table without PUBMARK_KNOWN_ANSWERS=1: it takes a minute or two");
@@ -174,10 +175,11 @@ fn table(script: &str, protocols: &[&str]) {
     }
     const ROUNDS: usize = 5;
     const WINDOW_MS: Ns = 2_000;
+    const TAKEN_MOST: f64 = 0.03;
     let _alone = alone();
     let truth = known(script, WINDOW_MS, 10, 100);
     for protocol in protocols {
-        let once = |_| {
+        let once = |_: usize| {
             if *protocol != "bare" {
                 return measure(protocol, script, WINDOW_MS, &[], &[]).compare(&truth);
             }
@@ -186,7 +188,12 @@ fn table(script: &str, protocols: &[&str]) {
             let (reported, taken) = bare::play(&peer.endpoint, WARMUP_MS, WINDOW_MS);
             compare(&reported, &peer.end(), taken, &truth)
         };
-        println!("{}", rows(protocol, &(0..ROUNDS).map(once).collect::<Vec<_>>()));
+        let quiet = |run: &Vec<Compared>| run[0].taken <= TAKEN_MOST;
+        let runs: Vec<Vec<Compared>> = (0..3 * ROUNDS).map(once).filter(quiet).take(ROUNDS).collect();
+        match runs.len() {
+            0 => println!("| {protocol} | others had the machine |"),
+            count => println!("{} {count} |", rows(protocol, &runs)),
+        }
     }
 }
 
@@ -415,7 +422,7 @@ fn stall(protocol: &str, arguments: &[&str]) {
     let last = RefCell::new(None);
     // What is beside the stall is compared elsewhere, where nothing else runs.
     settle(&format!("{protocol} a stall"), &["p90", "p99", "p999", "max"], &truth, || {
-        let watch = Watch::start(None, (0..64).collect());
+        let watch = Watch::start(Whose::Nobody, (0..64).collect());
         let run = Run::new(protocol, SCRIPT, 2_500, &[&["--pairs", "10", "--rate", "100"], arguments].concat());
         assert_eq!(run.bench.count("delivered"), truth.offered, "{}", run.bench.record["counts"]);
         let (reported, account, acked) = (run.reported(), run.account.clone(), run.bench.count("acked"));

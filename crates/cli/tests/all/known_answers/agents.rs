@@ -2,7 +2,7 @@
 //! them, the peer and the kernel runs meanwhile. Where there are two processors
 //! at least, the subscribers' loop has one, and all others share the rest.
 
-use super::taken::{Taken, Watch};
+use super::taken::{Taken, Watch, Whose};
 use crate::support::{PATIENCE, Place};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -163,7 +163,7 @@ impl Play<'_> {
             agent.tell(&Command::Prepare(Box::new(prepare)));
         }
         pair.each("ready", BOTH, |event| matches!(event, Event::Ready {}).then_some(()));
-        let watch = Watch::start(Some(pair.agents[1].pid()), processors().0);
+        let watch = Watch::start(Whose::Process(pair.agents[1].pid()), processors().0);
         pair.tell(&Command::Start { at_ns: machine::now() + LEAD });
         let sent = |event| if let Event::Sent { publishers } = event { Some(publishers) } else { None };
         let publishers = pair.each("the last message", &[0], sent).remove(0);

@@ -3,7 +3,7 @@
 
 use super::agents::processors;
 use super::compare::{PERCENTILES, Reported};
-use super::taken::{Taken, Watch};
+use super::taken::{Taken, Watch, Whose};
 use crate::support::PATIENCE;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
@@ -72,7 +72,7 @@ fn read(endpoint: &str, warmup_ms: Ns, window_ms: Ns) -> (Reported, Taken) {
         pin(&others);
         publish(&to, start_ns, (warmup_ms + window_ms) as u32);
     });
-    let watch = Watch::start(None, own);
+    let watch = Watch::start(Whose::Mine, own);
     let (mut bytes, mut buffer, mut latency) = (Vec::new(), vec![0; 64 << 10], Histogram::latency());
     let deadline = Instant::now() + PATIENCE;
     while latency.count() < window_ms {

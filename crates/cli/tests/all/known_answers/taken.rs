@@ -4,6 +4,7 @@
 
 use pubmark_model::units::Ns;
 use pubmark_study::machine::now;
+use std::path::Path;
 
 /// A tick of `/proc/stat`, ns.
 const TICK: Ns = 10_000_000;
@@ -17,18 +18,28 @@ pub struct Taken {
     pub share: f64,
 }
 
+/// Whose waiting for a processor is looked at.
+#[derive(Clone, Copy)]
+pub enum Whose {
+    Nobody,
+    /// All threads of a process.
+    Process(i32),
+    /// The calling thread.
+    Mine,
+}
+
 /// Looks from its beginning on.
 pub struct Watch {
-    process: Option<i32>,
+    whose: Whose,
     cpus: Vec<usize>,
     since_ns: Ns,
     before_ns: Ns,
 }
 
 impl Watch {
-    /// Of a process, if one is named, and these processors.
-    pub fn start(process: Option<i32>, cpus: Vec<usize>) -> Watch {
-        let mut watch = Watch { process, cpus, since_ns: now(), before_ns: 0 };
+    /// At these processors' steal time as well.
+    pub fn start(whose: Whose, cpus: Vec<usize>) -> Watch {
+        let mut watch = Watch { whose, cpus, since_ns: now(), before_ns: 0 };
         watch.before_ns = watch.look_ns();
         watch
     }
@@ -40,17 +51,23 @@ impl Watch {
     }
 
     fn look_ns(&self) -> Ns {
-        self.waited_ns().unwrap_or(0) + self.stolen_ns()
+        self.waited_ns() + self.stolen_ns()
     }
 
-    /// Time that threads of the process were ready to run and did not.
-    fn waited_ns(&self) -> Option<Ns> {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.process?)).ok()?;
-        let one = |task: std::io::Result<std::fs::DirEntry>| -> Option<Ns> {
-            let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+    /// Time that threads were ready to run and did not.
+    fn waited_ns(&self) -> Ns {
+        let waited = |folder: &Path| -> Option<Ns> {
+            let text = std::fs::read_to_string(folder.join("schedstat")).ok()?;
             text.split_whitespace().nth(1)?.parse().ok()
         };
-        Some(tasks.filter_map(one).sum())
+        match self.whose {
+            Whose::Nobody => 0,
+            Whose::Mine => waited(Path::new("/proc/thread-self")).unwrap(),
+            Whose::Process(process) => {
+                let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+                tasks.filter_map(|task| waited(&task.ok()?.path())).sum()
+            }
+        }
     }
 
     /// Time that the hypervisor took from the processors.
