@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::Sender;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,9 @@ pub struct Agent {
     /// What it plays: `publishers`, `subscribers-2`, `all`.
     pub name: String,
     child: Child,
-    input: Option<ChildStdin>,
+    /// Lines on their way to its standard input, which a thread writes: an
+    /// agent that does not read holds up nobody but itself.
+    lines: Option<Sender<Vec<u8>>>,
     log: PathBuf,
 }
 
@@ -59,9 +61,12 @@ impl Agent {
             // Of its own, so that Ctrl-C reaches the coordinator alone.
             .process_group(0)
             .spawn()?;
-        let input = child.stdin.take();
-        let output = child.stdout.take();
-        let agent = Agent { name: name.to_owned(), child, input, log: log.to_owned() };
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (lines, said) = channel();
+        let agent = Agent { name: name.to_owned(), child, lines: Some(lines), log: log.to_owned() };
+        if let Some(input) = input {
+            thread::Builder::new().name(format!("to agent {index}")).spawn(move || write_out(input, &said))?;
+        }
         if let Some(output) = output {
             thread::Builder::new().name(format!("agent {index}")).spawn(move || listen(output, index, &inbox))?;
         }
@@ -73,15 +78,13 @@ impl Agent {
         self.child.id() as i32
     }
 
-    /// Says something to the agent. An agent that has gone shows by its closed output.
+    /// Says something to the agent, without waiting for it to read. One that
+    /// has gone shows by its closed output, one that does not listen by its
+    /// silence.
     pub fn tell(&mut self, command: &Command) {
-        let Some(input) = &mut self.input else { return };
-        let Ok(mut line) = serde_json::to_vec(command) else {
-            return;
-        };
-        line.push(b'\n');
-        if input.write_all(&line).and_then(|()| input.flush()).is_err() {
-            self.input = None;
+        if let (Some(lines), Ok(mut line)) = (&self.lines, serde_json::to_vec(command)) {
+            line.push(b'\n');
+            let _ = lines.send(line);
         }
     }
 
@@ -93,18 +96,36 @@ impl Agent {
 
     /// Waits for the end of an agent that was told to exit; kills it otherwise.
     pub fn finish(&mut self) {
-        self.input = None;
-        // One that a fault has stopped could not hear it.
-        self.signal(Signal::SIGCONT);
+        Agent::finish_all(std::slice::from_mut(self));
+    }
+
+    /// The same of several, which have the time for it together.
+    pub fn finish_all(agents: &mut [Agent]) {
+        for agent in agents.iter_mut() {
+            agent.lines = None;
+            // One that a fault has stopped could not hear it.
+            agent.signal(Signal::SIGCONT);
+        }
         let deadline = Instant::now() + FAREWELL;
-        while Instant::now() < deadline {
+        for agent in agents {
+            match agent.ended(deadline) {
+                true => agent.tidy(),
+                false => agent.kill(),
+            }
+        }
+    }
+
+    /// Whether its process has ended, once it has or the deadline has come.
+    fn ended(&mut self, deadline: Instant) -> bool {
+        loop {
             if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
-                self.tidy();
-                return;
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
             }
             thread::park_timeout(Duration::from_millis(1));
         }
-        self.kill();
     }
 
     fn kill(&mut self) {
@@ -142,6 +163,15 @@ impl Drop for Agent {
             self.kill();
         } else {
             self.tidy();
+        }
+    }
+}
+
+/// Writes what is to be said, until there is no more or nobody reads it.
+fn write_out(mut input: impl Write, lines: &Receiver<Vec<u8>>) {
+    for line in lines {
+        if input.write_all(&line).and_then(|()| input.flush()).is_err() {
+            return;
         }
     }
 }

@@ -106,7 +106,7 @@ pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -
     let played = linked.and_then(|()| play.run(cell, system, place, &scratch, stage, &mut deployed));
     match played {
         Ok(_) | Err(RunError::Interrupted) => play.end(&scratch, deployed.keeps()),
-        Err(RunError::Failed(_)) => play.agents.iter_mut().for_each(Agent::finish),
+        Err(RunError::Failed(_)) => Agent::finish_all(&mut play.agents),
     }
     let played = match (played, play.link.take().and_then(|mut link| link.obituary())) {
         (Err(RunError::Failed(error)), Some(obituary)) => Err(failed(format!("{obituary}; meanwhile: {error}"))),
@@ -221,7 +221,10 @@ impl Play {
     ) -> Result<Measured, RunError> {
         let workload = &cell.workload;
         self.tell_all(&Command::Hello { protocol: VERSION });
-        self.each("say hello", ANSWER, stage, |event| matches!(event, Event::Hello(_)).then_some(()))?;
+        self.each("say hello", ANSWER, stage, |event| match event {
+            Event::Hello(_) => Ok(()),
+            other => Err(other),
+        })?;
         self.prepare(cell, system, place, scratch, stage, deployed)?;
         // Virtual time wakes nobody up.
         if stage.awake && system.driver != "mock" {
@@ -296,19 +299,20 @@ impl Play {
         (stage.news)(News::Phase(Phase::Draining));
         let deadline_ns = machine::now() + workload.drain_ns;
         self.tell_all(&Command::Drain { publishers: totals, deadline_ns });
-        self.each("drain", workload.drain_ns + ANSWER, stage, |event| {
-            matches!(event, Event::Drained {}).then_some(())
+        self.each("drain", workload.drain_ns + ANSWER, stage, |event| match event {
+            Event::Drained {} => Ok(()),
+            other => Err(other),
         })?;
         self.drained_ns = Some(machine::now());
         self.used = self.usage.take().and_then(UsageWatch::finish);
         self.tell_all(&Command::Stop {});
         let clients = Ns::from(workload.publishers) + Ns::from(workload.subscribers);
         let results = self.each("hand in its result", ANSWER + clients * LEAVE, stage, |event| match event {
-            Event::Result(result) => Some(*result),
-            _ => None,
+            Event::Result(result) => Ok(*result),
+            other => Err(other),
         })?;
-        if let Some(total) = results.iter().flat_map(|result| &result.publishers).find(|total| !total.adds_up()) {
-            return Err(failed(format!("an agent's result says what cannot be: {total:?}")));
+        for (from, result) in results.iter().enumerate() {
+            self.parts[from].check(&result.publishers).map_err(|what| self.wrong(from, &what))?;
         }
         let agents = self.agents.iter().zip(&self.parts);
         let report = |((agent, part), result): ((&Agent, &Part), AgentResult)| AgentReport {
@@ -327,7 +331,7 @@ impl Play {
             scratch.remove();
         }
         self.tell_all(&Command::Exit {});
-        self.agents.iter_mut().for_each(Agent::finish);
+        Agent::finish_all(&mut self.agents);
     }
 
     fn tell_all(&mut self, command: &Command) {
@@ -349,7 +353,7 @@ impl Play {
         let pinned = pinning(workload);
         let run = run_name();
         let deadline = machine::now() + patience(workload, deployed.endpoint().is_some());
-        let mut ready = 0;
+        let mut unready: Vec<usize> = (0..self.agents.len()).collect();
         for wave in 0..=1 {
             let members: Vec<usize> = (0..self.parts.len()).filter(|index| self.parts[*index].wave == wave).collect();
             for index in &members {
@@ -385,17 +389,27 @@ impl Play {
                         bound.extend(endpoints);
                         unbound.retain(|index| *index != from);
                     }
-                    (_, Event::Ready {}) => ready += 1,
+                    // Only who is bound can be ready, and only once.
+                    (from, Event::Ready {}) if !unbound.contains(&from) && self.parts[from].wave <= wave => {
+                        self.ready(from, &mut unready)?;
+                    }
                     (from, other) => return Err(self.unexpected(from, &other)),
                 }
             }
         }
-        while ready < self.agents.len() {
+        while !unready.is_empty() {
             match self.next("connect and hear each other", deadline, stage)? {
-                (_, Event::Ready {}) => ready += 1,
+                (from, Event::Ready {}) => self.ready(from, &mut unready)?,
                 (from, other) => return Err(self.unexpected(from, &other)),
             }
         }
+        Ok(())
+    }
+
+    /// An agent is ready.
+    fn ready(&self, from: usize, unready: &mut Vec<usize>) -> Result<(), RunError> {
+        let place = unready.iter().position(|index| *index == from);
+        unready.swap_remove(place.ok_or_else(|| self.unexpected(from, &Event::Ready {}))?);
         Ok(())
     }
 
@@ -431,16 +445,13 @@ impl Play {
     }
 
     fn while_sending(&mut self, from: usize, event: Event, totals: &mut Vec<PublisherTotal>) -> Result<(), RunError> {
-        match event {
-            Event::Sent { publishers } => {
-                if let Some(total) = publishers.iter().find(|total| !total.adds_up()) {
-                    return Err(failed(format!("agent {} says what cannot be: {total:?}", self.agents[from].name)));
-                }
-                totals.extend(publishers);
-            }
-            Event::Ready {} => {}
-            other => return Err(self.unexpected(from, &other)),
+        let Event::Sent { publishers } = event else { return Err(self.unexpected(from, &event)) };
+        self.parts[from].check(&publishers).map_err(|what| self.wrong(from, &what))?;
+        // Agents have no publishers in common: who has said one has said all.
+        if totals.iter().any(|known| publishers.first().is_some_and(|new| new.publisher == known.publisher)) {
+            return Err(self.unexpected(from, &Event::Sent { publishers }));
         }
+        totals.extend(publishers);
         Ok(())
     }
 
@@ -468,6 +479,11 @@ impl Play {
         Ok(())
     }
 
+    /// An agent says of its clients what cannot be.
+    fn wrong(&self, from: usize, what: &str) -> RunError {
+        failed(format!("agent {} does not answer for what it was told to play: {what}", self.agents[from].name))
+    }
+
     fn unexpected(&self, from: usize, event: &Event) -> RunError {
         let said = serde_json::to_string(event).unwrap_or_default();
         failed(format!(
@@ -483,13 +499,16 @@ impl Play {
         what: &str,
         within: Ns,
         stage: &mut Stage<'_>,
-        want: impl Fn(Event) -> Option<T>,
+        want: impl Fn(Event) -> Result<T, Event>,
     ) -> Result<Vec<T>, RunError> {
         let deadline = machine::now() + within;
         let mut answers: Vec<Option<T>> = self.agents.iter().map(|_| None).collect();
         while answers.iter().any(Option::is_none) {
             let (from, event) = self.next(what, deadline, stage)?;
-            answers[from] = want(event).or(answers[from].take());
+            if answers[from].is_some() {
+                return Err(self.unexpected(from, &event));
+            }
+            answers[from] = Some(want(event).map_err(|event| self.unexpected(from, &event))?);
         }
         Ok(answers.into_iter().flatten().collect())
     }

@@ -1,7 +1,7 @@
 //! Who plays what: the clients of a run, dealt out to agents.
 
 use super::{RunError, failed};
-use pubmark_model::protocol::{BoundEndpoint, Client, Role};
+use pubmark_model::protocol::{BoundEndpoint, Client, PublisherTotal, Role};
 use pubmark_model::topology::heard_by;
 use pubmark_model::workload::{Pattern, Transport, Workload};
 use std::path::Path;
@@ -45,7 +45,31 @@ impl Part {
 
     /// Its publishers and requesters.
     pub fn senders(&self) -> usize {
-        self.clients.iter().filter(|client| matches!(client.role, Role::Publisher | Role::Requester)).count()
+        self.sending().count()
+    }
+
+    fn sending(&self) -> impl Iterator<Item = u32> {
+        let sends = |client: &&Client| matches!(client.role, Role::Publisher | Role::Requester);
+        self.clients.iter().filter(sends).map(|client| client.id)
+    }
+
+    /// What its publishers are said to have sent: each of them, once, and what
+    /// can be.
+    pub fn check(&self, totals: &[PublisherTotal]) -> Result<(), String> {
+        if let Some(total) = totals.iter().find(|total| !total.adds_up()) {
+            return Err(format!("{total:?} cannot be"));
+        }
+        let mut said: Vec<u32> = totals.iter().map(|total| total.publisher).collect();
+        let mut played: Vec<u32> = self.sending().collect();
+        said.sort_unstable();
+        played.sort_unstable();
+        match said.iter().zip(&played).find(|(said, played)| said != played) {
+            Some((said, played)) => Err(format!("it speaks of publisher {said}, and not of {played}")),
+            None if said.len() != played.len() => {
+                Err(format!("it speaks of {} publishers, and plays {}", said.len(), played.len()))
+            }
+            None => Ok(()),
+        }
     }
 }
 
