@@ -51,7 +51,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The word for it: the agents' names begin with those of the sides.
+    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Target::Server => "server",

@@ -262,7 +262,12 @@ impl Play {
         if let Some(window_ns) = window_ns {
             self.befall(&mut faults, from_ns + window_ns, deployed, &mut totals, stage)?;
             after = Some(self.load(from_ns + window_ns, &mut totals, stage)?);
-            faults.finish(Reach { agents: &self.agents, server: deployed, link: self.link.as_ref() })?;
+            faults.finish(Reach {
+                agents: &self.agents,
+                parts: &self.parts,
+                server: deployed,
+                link: self.link.as_ref(),
+            })?;
         }
         let after = match after {
             Some(after) => after,
@@ -423,7 +428,12 @@ impl Play {
         stage: &mut Stage<'_>,
     ) -> Result<(), RunError> {
         while machine::now() < until_ns {
-            faults.step(&mut Reach { agents: &self.agents, server: deployed, link: self.link.as_ref() })?;
+            faults.step(&mut Reach {
+                agents: &self.agents,
+                parts: &self.parts,
+                server: deployed,
+                link: self.link.as_ref(),
+            })?;
             if let Some((from, event)) = self.poll(until_ns.min(faults.next_ns()), stage)? {
                 self.while_sending(from, event, totals)?;
             }

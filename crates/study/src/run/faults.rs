@@ -1,5 +1,6 @@
 //! The script of a run: each fault at its instant, and what came of it.
 
+use super::parts::Part;
 use super::{RunError, failed};
 use crate::agent::Agent;
 use crate::deploy::Deployed;
@@ -30,6 +31,8 @@ struct Step {
 pub struct Reach<'a> {
     /// Those that play clients.
     pub agents: &'a [Agent],
+    /// What each of them plays.
+    pub parts: &'a [Part],
     /// The server, if there is one.
     pub server: &'a mut Deployed,
     /// What stands between them, if anything does.
@@ -105,8 +108,9 @@ impl Faults {
             (Target::Link, Some(link)) => if step.ends { link.mend() } else { link.cut() }?,
             _ => {
                 let signal = if step.ends { Signal::SIGCONT } else { Signal::SIGSTOP };
-                let side = reach.agents.iter().filter(|agent| agent.name.starts_with(event.who.word()));
-                side.for_each(|agent| agent.signal(signal));
+                let played = reach.agents.iter().zip(reach.parts);
+                let side = played.filter(|(_, part)| part.is_of(event.who));
+                side.for_each(|(agent, _)| agent.signal(signal));
             }
         }
         if step.ends {

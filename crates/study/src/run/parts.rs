@@ -1,6 +1,7 @@
 //! Who plays what: the clients of a run, dealt out to agents.
 
 use super::{RunError, failed};
+use pubmark_model::fault::Target;
 use pubmark_model::protocol::{BoundEndpoint, Client, PublisherTotal, Role};
 use pubmark_model::topology::heard_by;
 use pubmark_model::workload::{Pattern, Transport, Workload};
@@ -41,6 +42,16 @@ impl Part {
             }
         }
         roles
+    }
+
+    /// Whether a fault of this side befalls it.
+    pub fn is_of(&self, side: Target) -> bool {
+        let roles = match side {
+            Target::Publishers => [Role::Publisher, Role::Requester],
+            Target::Subscribers => [Role::Subscriber, Role::Replier],
+            Target::Server | Target::Link => return false,
+        };
+        self.clients.iter().all(|client| roles.contains(&client.role))
     }
 
     /// Its publishers and requesters.
@@ -168,6 +179,9 @@ mod tests {
         assert!(parts.iter().all(|part| part.clients.len() <= 19_700));
         assert_eq!(parts.iter().map(|part| part.clients.len()).sum::<usize>(), 100_000);
         assert!(parts.iter().all(|part| (part.wave == 0) == part.name.starts_with("sub")));
+        let sides = [Target::Publishers, Target::Subscribers, Target::Server];
+        let of = |part: &Part| sides.map(|side| part.is_of(side));
+        assert_eq!((of(&parts[0]), of(&parts[5])), ([false, true, false], [true, false, false]));
         assert_eq!(parts[1].clients[0].hears_first, parts[1].clients[0].id, "numbers go on from agent to agent");
     }
 }
