@@ -506,7 +506,7 @@ impl<'a, S: Session> Shard<'a, S> {
                 let window_ns = window.to_ns.map_or(0, |to| to - window.from_ns);
                 self.outbound.paced(self.pacer.as_ref().map(|pacer| pacer.figures(window_ns)));
             }
-            self.outbound.take_outcome(self.workload)
+            self.outbound.take_outcome()
         } else {
             let nothing = Totals::default();
             let totals = self.crew.control.draining().map_or(&nothing, |(totals, _)| totals);

@@ -140,8 +140,9 @@ pub struct Counts {
     pub corrupted: u64,
     /// Corrupted arrivals that named no message; counted lost as well.
     pub unidentified: u64,
-    /// Acknowledged and lost.
-    pub acked_lost: u64,
+    /// Acknowledged and lost; none where that cannot be told, because more was
+    /// lost or not acknowledged than can be named one by one.
+    pub acked_lost: Option<u64>,
     /// Delivered, with a latency from intended time above `late_after`; 0 at `max`.
     #[serde(default)]
     pub late: u64,

@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 /// times and words are strings.
 pub type Settings = BTreeMap<String, Value>;
 
+/// The most clients of a role.
+pub const MOST_CLIENTS: u64 = 1_000_000;
+
 /// Where in a study file a key stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
@@ -136,21 +139,21 @@ pub const KEYS: &[Key] = &[
         section: Section::Workload,
         default: None,
         doc: "publishers, 1 to 1,000,000 (1)",
-        read: |text| count(text, 1, 1_000_000),
+        read: |text| count(text, 1, MOST_CLIENTS),
     },
     Key {
         name: "subscribers",
         section: Section::Workload,
         default: None,
         doc: "subscribers, 1 to 1,000,000 (1)",
-        read: |text| count(text, 1, 1_000_000),
+        read: |text| count(text, 1, MOST_CLIENTS),
     },
     Key {
         name: "pairs",
         section: Section::Workload,
         default: None,
         doc: "pairs of one publisher and one subscriber, 1 to 1,000,000 (1)",
-        read: |text| count(text, 1, 1_000_000),
+        read: |text| count(text, 1, MOST_CLIENTS),
     },
     Key {
         name: "rate",

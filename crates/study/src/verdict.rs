@@ -142,6 +142,7 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
     let trend = || if record.faults.is_empty() { steady::trending(record) } else { None };
     judge.result(Reason::NotSteady, steady::backlog(record, unlimited).or_else(trend));
     promises::broken(&mut judge, record, system);
+    judge.note(Part::Generator, promises::untold(record));
     judge.against(Reason::TooFewSamples, promises::too_few(record, unlimited));
     judge.against(Reason::Clock, early(negative));
     judge.against(Reason::NoisyMachine, machine::noisy(record));

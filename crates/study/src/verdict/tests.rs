@@ -24,6 +24,7 @@ fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdict {
     record.connections = Some(ConnectionFigures { opened: 2, ..ConnectionFigures::default() });
     let counts = &mut record.counts;
     (counts.offered, counts.sent, counts.expected, counts.delivered) = (10_000, 10_000, 10_000, 10_000);
+    counts.acked_lost = Some(0);
     (record.window_ns, record.rates.delivered_per_s) = (10 * SECOND, 1_000.0);
     // Names say nothing: the roles do.
     let agent =
@@ -115,6 +116,14 @@ fn what_the_coordinator_looked_at_too_late_is_not_known() {
     assert_eq!(found(&verdict), [(Reason::NoisyMachine, vec![Cost])]);
     let says = "1.000 s late at an edge of the window of 10.000 s";
     assert!(verdict.reasons[0].evidence.contains(says), "{:?}", verdict.reasons);
+}
+
+#[test]
+fn a_count_that_could_not_be_made_is_told_and_blames_nobody() {
+    let verdict = judged("none", |record| record.counts.acked_lost = None);
+    assert!(verdict.valid);
+    assert_eq!(verdict.notes.iter().map(|note| note.part).collect::<Vec<_>>(), [Part::Generator]);
+    assert!(verdict.notes[0].evidence.contains("had been acknowledged cannot be told"), "{:?}", verdict.notes);
 }
 
 /// What a dying server does to a run.

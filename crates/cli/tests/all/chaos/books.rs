@@ -59,13 +59,13 @@ impl Books {
         self.holds(counts.expected == counts.delivered + counts.lost, "expected = delivered + lost");
         self.holds(counts.acked <= counts.sent, "acked <= sent");
         self.holds(workload.qos > 0 || counts.acked == 0, "nothing is acknowledged at QoS 0");
-        self.holds(counts.acked_lost <= counts.lost, "acked_lost <= lost");
+        self.holds(counts.acked_lost <= Some(counts.lost), "acked_lost <= lost");
         self.holds(counts.unidentified <= counts.corrupted, "unidentified <= corrupted");
         self.holds(counts.late <= counts.delivered, "late <= delivered");
         self.holds(counts.reordered <= counts.delivered, "reordered <= delivered");
         if workload.publishers == workload.subscribers {
             self.holds(counts.expected == counts.sent, "in pairs, expected = sent");
-            self.holds(counts.acked_lost <= counts.acked, "in pairs, acked_lost <= acked");
+            self.holds(counts.acked_lost <= Some(counts.acked), "in pairs, acked_lost <= acked");
         }
         if let (Rate::PerKilosecond(rate), Extent::TimeNs(window_ns), Arrival::Uniform) =
             (workload.rate, workload.extent, workload.arrival)
