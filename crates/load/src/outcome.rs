@@ -75,6 +75,8 @@ pub struct Connecting {
     pub back: Histogram,
     /// Counts and times.
     pub counts: pubmark_model::protocol::Connections,
+    /// What the first attempt that failed met.
+    pub first_error: Option<String>,
 }
 
 impl Outcome {
@@ -183,10 +185,11 @@ pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
         if let Some(server) = outcome.server {
             result.versions.insert("server".into(), server.into());
         }
-        if let Some(connecting) = &outcome.connections {
+        if let Some(connecting) = outcome.connections {
             connect.add(&connecting.time);
             reconnect.add(&connecting.back);
             result.connections.get_or_insert_default().add(&connecting.counts);
+            result.connect_error = result.connect_error.or(connecting.first_error);
         }
     }
     result.publishers.sort_by_key(|total| total.publisher);

@@ -498,8 +498,12 @@ impl<'a, S: Session> Shard<'a, S> {
         let counts = self.ramp.counts;
         let mut remarks = std::mem::take(&mut self.remarks);
         remarks.extend(self.away.remarks(counts.lost, counts.reconnected));
-        remarks.extend(self.ramp.remark());
-        let connections = Some(Connecting { time: self.ramp.take_times(), back: self.away.take_times(), counts });
+        let connections = Some(Connecting {
+            time: self.ramp.take_times(),
+            back: self.away.take_times(),
+            counts,
+            first_error: self.ramp.first_error.take(),
+        });
         let mut outcome = if self.publishes() {
             if let Some(window) = self.window {
                 self.outbound.clients.iter_mut().for_each(|client| client.finish(&window));

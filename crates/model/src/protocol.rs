@@ -334,6 +334,9 @@ pub struct AgentResult {
     /// How connections to a broker came about; none for libraries.
     #[serde(default)]
     pub connections: Option<Connections>,
+    /// What the first attempt to connect that failed met.
+    #[serde(default)]
+    pub connect_error: Option<String>,
     /// Times from a client's connecting until the server accepted it, as a histogram.
     #[serde(default)]
     pub connect_time: Option<String>,

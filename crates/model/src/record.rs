@@ -280,6 +280,9 @@ pub struct ConnectionFigures {
     /// Connections that clients got again after such an end.
     #[serde(default)]
     pub reconnected: u64,
+    /// What the first attempt that failed met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_error: Option<String>,
     /// From the first attempt until the last client was accepted, s.
     pub ramp_s: f64,
     /// From a client's connecting until the server accepted it, ns.
@@ -475,6 +478,8 @@ pub enum Reason {
     NotSteady,
     /// Fewer messages sent than were due.
     OfferedRateMissed,
+    /// Fewer clients got a connection than wanted one.
+    ConnectionsMissed,
     /// Lost although the guarantee forbids it.
     MessagesLost,
     /// Delivered more than once although the guarantee forbids it.
@@ -503,6 +508,7 @@ impl fmt::Display for Reason {
             Reason::GeneratorSaturated => "generator-saturated",
             Reason::NotSteady => "not-steady",
             Reason::OfferedRateMissed => "offered-rate-missed",
+            Reason::ConnectionsMissed => "connections-missed",
             Reason::MessagesLost => "messages-lost",
             Reason::Duplicates => "duplicates",
             Reason::Reordered => "reordered",

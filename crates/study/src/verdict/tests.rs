@@ -126,6 +126,23 @@ fn a_count_that_could_not_be_made_is_told_and_blames_nobody() {
     assert!(verdict.notes[0].evidence.contains("had been acknowledged cannot be told"), "{:?}", verdict.notes);
 }
 
+#[test]
+fn a_run_with_fewer_connections_than_wanted_is_another_than_was_asked_for() {
+    let missed = |opened: u64| {
+        judged("kill server at 5s for 1s", |record| {
+            let first_error = Some("Connection refused (os error 111)".to_owned());
+            record.connections =
+                Some(ConnectionFigures { wanted: 100_000, opened, first_error, ..ConnectionFigures::default() });
+        })
+    };
+    assert!(missed(100_000).valid);
+    let verdict = missed(99_999);
+    assert_eq!(found(&verdict), [(Reason::ConnectionsMissed, FigureGroup::all())]);
+    let says =
+        "99999 of 100000 clients got a connection; the first attempt that failed: Connection refused (os error 111)";
+    assert_eq!(verdict.reasons[0].evidence, says);
+}
+
 /// What a dying server does to a run.
 fn havoc(record: &mut RunRecord) {
     let counts = &mut record.counts;
