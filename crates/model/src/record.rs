@@ -136,8 +136,9 @@ pub struct Counts {
     pub duplicated: u64,
     /// Arrivals behind a later message.
     pub reordered: u64,
-    /// Arrivals with wrong length, header or body.
-    pub corrupted: u64,
+    /// Arrivals with wrong length, header or body; none where bodies are not
+    /// checked, so that nobody knows.
+    pub corrupted: Option<u64>,
     /// Corrupted arrivals that named no message; counted lost as well.
     pub unidentified: u64,
     /// Acknowledged and lost; none where that cannot be told, because more was
@@ -149,6 +150,12 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Arrivals that were seen to be damaged: where bodies are not checked,
+    /// those whose header or length is wrong.
+    pub fn damaged(&self) -> u64 {
+        self.corrupted.unwrap_or(self.unidentified)
+    }
+
     /// Delivered over expected, 0 to 1; none where nothing was expected.
     pub fn delivered_ratio(&self) -> Option<f64> {
         (self.expected > 0).then(|| self.delivered as f64 / self.expected as f64)

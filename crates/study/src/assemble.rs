@@ -109,6 +109,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     let last_arrival = results.iter().filter_map(|result| result.last_arrival_ns).max().unwrap_or(first_sent);
     record.window_ns = cell.workload.window_ns().unwrap_or(last_arrival.saturating_sub(first_sent)).max(1);
     record.counts = counts(&totals, &ledger);
+    record.counts.corrupted = cell.workload.checks_bodies().then_some(ledger.corrupted);
     record.counts.acked = results.iter().map(|result| result.acked).sum();
     record.counts.acked_lost = acked_lost(&results, missing);
     record.rates = rates(&record, results.iter().map(|result| result.arrived).sum());
@@ -189,7 +190,6 @@ fn counts(totals: &[PublisherTotal], ledger: &LedgerCounts) -> Counts {
         lost: ledger.expected.saturating_sub(ledger.delivered),
         duplicated: ledger.duplicated,
         reordered: ledger.reordered,
-        corrupted: ledger.corrupted,
         unidentified: ledger.unidentified,
         ..Counts::default()
     }

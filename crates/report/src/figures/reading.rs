@@ -57,7 +57,8 @@ fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
         Column::Lost => counts.lost as f64,
         Column::Duplicated => counts.duplicated as f64,
         Column::Reordered => counts.reordered as f64,
-        Column::Corrupted => counts.corrupted as f64,
+        // Records of before have a 0 here where nobody had looked.
+        Column::Corrupted => counts.corrupted.filter(|_| run.workload.checks_bodies())? as f64,
         Column::LatencyMean => run.latency_ns.as_ref()?.mean,
         Column::Jitter => run.jitter_ns?,
         Column::CpuCores => cpu_cores(run)?,

@@ -55,9 +55,12 @@ pub fn broken(judge: &mut Judge, record: &RunRecord, system: &System) {
     judge.against(
         Reason::Corrupted,
         found(
-            counts.corrupted > 0,
-            counts_without(counts.corrupted, counts.expected),
-            format!("{} messages arrived with a wrong length, header or body", counts.corrupted),
+            counts.damaged() > 0,
+            counts_without(counts.damaged(), counts.expected),
+            match counts.corrupted {
+                Some(corrupted) => format!("{corrupted} messages arrived with a wrong length, header or body"),
+                None => format!("{} messages arrived with a wrong length or header", counts.unidentified),
+            },
         ),
     );
 }

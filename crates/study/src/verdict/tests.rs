@@ -171,7 +171,7 @@ fn what_a_fault_brings_about_is_a_result_where_it_was_asked_for_and_else_a_reaso
 
 #[test]
 fn no_script_excuses_a_server_that_dies_by_itself_or_damage() {
-    let verdict = judged("kill server at 5s for 1s", |record| record.counts.corrupted = 1);
+    let verdict = judged("kill server at 5s for 1s", |record| record.counts.corrupted = Some(1));
     assert_eq!(reasons(&verdict), [Reason::Corrupted]);
 }
 
@@ -223,7 +223,7 @@ fn lag(usual: Ns, one_in_a_hundred: Ns) -> Option<Summary> {
 fn a_reason_names_the_figures_that_it_touches_and_no_others() {
     type Change = fn(&mut RunRecord);
     let cases: [(&str, Change, Reason, &[FigureGroup]); 13] = [
-        ("damage", |record| record.counts.corrupted = 1, Reason::Corrupted, &[Counts]),
+        ("damage", |record| record.counts.corrupted = Some(1), Reason::Corrupted, &[Counts]),
         ("a loss", |record| record.counts.lost = 1, Reason::MessagesLost, &[Counts]),
         ("losses", |record| record.counts.lost = 100, Reason::MessagesLost, &[Counts, LatencyP99]),
         ("many losses", |record| record.counts.lost = 1_000, Reason::MessagesLost, &[Counts, LatencyP50, LatencyP99]),
