@@ -164,7 +164,7 @@ fuzz_target!(|input: &[u8]| {
     assert!(histograms.iter().map(|slice| slice.count()).sum::<u64>() <= latency.count());
     assert!(arrived <= distinct && (last.is_none() || distinct > 0));
     assert_eq!(recorder.stalls().longest_ns > 0, recorder.stalls().count > 0);
-    let missing: u64 = incoming.missing(&totals).iter().map(|(_, first, end)| end - first).sum();
+    let missing: u64 = incoming.missing(&totals).map(|range| range.end - range.first).sum();
     assert!(workload.competing() || missing == counts.expected - counts.delivered, "{counts:?}");
     let marks: u64 = incoming.into_seen().map(|(_, seen)| seen.count(0, seen.highest())).sum();
     assert_eq!(marks, distinct);

@@ -66,25 +66,29 @@ impl Seen {
         total
     }
 
-    /// The sequences of `first..end` that are not marked, as ranges.
-    pub fn gaps(&self, first: u64, end: u64) -> Vec<(u64, u64)> {
-        let mut gaps: Vec<(u64, u64)> = Vec::new();
+    /// The sequences of `first..end` that are not marked, as ranges that do
+    /// not touch each other, one after the other.
+    pub fn gaps(&self, first: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
         let mut at = first;
+        std::iter::from_fn(move || {
+            let from = self.next(at, end, false)?;
+            at = self.next(from, end, true).unwrap_or(end);
+            Some((from, at))
+        })
+    }
+
+    /// The first sequence of `from..end` that is marked, or that is not.
+    fn next(&self, from: u64, end: u64, marked: bool) -> Option<u64> {
+        let mut at = from;
         while at < end {
             let word = self.words.get((at >> 6) as usize).copied().unwrap_or(0);
-            if at & 63 == 0 && word == u64::MAX {
-                at += 64;
-                continue;
+            let wanted = if marked { word } else { !word } >> (at & 63);
+            if wanted != 0 {
+                return Some(at + u64::from(wanted.trailing_zeros())).filter(|at| *at < end);
             }
-            if word >> (at & 63) & 1 == 0 {
-                match gaps.last_mut() {
-                    Some(last) if last.1 == at => last.1 = at + 1,
-                    _ => gaps.push((at, at + 1)),
-                }
-            }
-            at += 1;
+            at = (at | 63) + 1;
         }
-        gaps
+        None
     }
 
     /// The sequence after the highest marked one; 0 if none is.
@@ -131,7 +135,7 @@ mod tests {
                 prop_assert_eq!(seen.mark(mark), Some(set.insert(u64::from(mark))));
             }
             prop_assert_eq!(seen.count(first, first + len), set.range(first..first + len).count() as u64);
-            let gaps = seen.gaps(first, first + len);
+            let gaps: Vec<(u64, u64)> = seen.gaps(first, first + len).collect();
             let missing: Vec<u64> = gaps.iter().flat_map(|(from, to)| *from..*to).collect();
             prop_assert_eq!(missing, (first..first + len).filter(|at| !set.contains(at)).collect::<Vec<_>>());
             prop_assert!(gaps.windows(2).all(|pair| pair[0].1 < pair[1].0));

@@ -5,7 +5,7 @@ use crate::publisher::{Outgoing, Publisher, SendRecorder};
 use crate::subscriber::{Incoming, ReceiveRecorder, Subscriber, Totals};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use pubmark_model::protocol::{AgentResult, PublisherTotal, Seen as SeenBits, Sequences, SliceSeries};
+use pubmark_model::protocol::{AgentResult, PublisherTotal, Ranges, Seen as SeenBits, SliceSeries};
 use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
 use std::io::Write;
@@ -44,10 +44,6 @@ fn encode_seen(publisher: u32, seen: &Seen, end: u64) -> SeenBits {
     SeenBits { publisher, bits: STANDARD.encode(bits) }
 }
 
-/// Most ranges of sequences that a result names: more losses than that are
-/// counted, and not named.
-const MOST_RANGES: usize = 100_000;
-
 /// What the clients of one thread measured.
 #[derive(Default)]
 pub struct Outcome {
@@ -56,11 +52,11 @@ pub struct Outcome {
     /// Their sends.
     pub sends: Option<SendRecorder>,
     /// Messages of the window that were sent and not acknowledged (QoS 1 and 2).
-    pub unacked: Vec<Sequences>,
+    pub unacked: Ranges,
     /// What subscribers received.
     pub receipts: Option<ReceiveRecorder>,
     /// Messages of the window that did not come (QoS 1 and 2).
-    pub missing: Vec<Sequences>,
+    pub missing: Ranges,
     /// What competing subscribers saw.
     pub seen: Vec<(u32, Seen)>,
     /// How its connections came about.
@@ -79,23 +75,15 @@ pub struct Connecting {
     pub back: Histogram,
     /// Counts and times.
     pub counts: pubmark_model::protocol::Connections,
+    /// What the first attempt that failed met.
+    pub first_error: Option<String>,
 }
 
 impl Outcome {
     /// Of publishers that share a recorder.
-    pub fn of_outgoing(outgoing: &[Outgoing], recorder: SendRecorder, workload: &Workload) -> Outcome {
-        let mut unacked = Vec::new();
-        if workload.qos > 0 {
-            for one in outgoing {
-                let publisher = one.total().publisher;
-                unacked.extend(one.unacknowledged().into_iter().map(|(first, end)| Sequences {
-                    publisher,
-                    first,
-                    end,
-                }));
-            }
-            unacked.truncate(MOST_RANGES);
-        }
+    pub fn of_outgoing(outgoing: &[Outgoing], recorder: SendRecorder) -> Outcome {
+        let mut unacked = Ranges::default();
+        unacked.extend(outgoing.iter().flat_map(Outgoing::unacknowledged));
         Outcome {
             totals: outgoing.iter().map(Outgoing::total).collect(),
             sends: Some(recorder),
@@ -115,15 +103,13 @@ impl Outcome {
         let mut outcome = Outcome::default();
         for mut one in incoming {
             one.close(&mut recorder, totals);
-            if workload.qos > 0 && !workload.competing() && outcome.missing.len() < MOST_RANGES {
-                let missing = one.missing(totals).into_iter();
-                outcome.missing.extend(missing.map(|(publisher, first, end)| Sequences { publisher, first, end }));
+            if workload.qos > 0 && !workload.competing() {
+                outcome.missing.extend(one.missing(totals));
             }
             if workload.competing() {
                 outcome.seen.extend(one.into_seen());
             }
         }
-        outcome.missing.truncate(MOST_RANGES);
         if recorder.overflow() {
             outcome.remarks.push("more messages arrived than a subscriber's ledger has room for".into());
         }
@@ -132,9 +118,9 @@ impl Outcome {
     }
 
     /// Of one publisher with a recorder of its own.
-    pub fn of_publisher(publisher: Publisher, workload: &Workload) -> Outcome {
+    pub fn of_publisher(publisher: Publisher) -> Outcome {
         let (outgoing, recorder) = publisher.into_parts();
-        Outcome::of_outgoing(&[outgoing], recorder, workload)
+        Outcome::of_outgoing(&[outgoing], recorder)
     }
 
     /// Of one subscriber with a recorder of its own.
@@ -147,7 +133,7 @@ impl Outcome {
     pub fn with(mut self, other: Outcome) -> Outcome {
         self.receipts = self.receipts.or(other.receipts);
         self.seen.extend(other.seen);
-        self.missing.extend(other.missing);
+        self.missing.add(other.missing);
         self.remarks.extend(other.remarks);
         self
     }
@@ -165,8 +151,8 @@ pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
     for mut outcome in outcomes {
         result.remarks.extend(outcome.remarks);
         result.publishers.extend(outcome.totals);
-        result.unacked.extend(outcome.unacked);
-        result.missing.extend(outcome.missing);
+        result.unacked.add(outcome.unacked);
+        result.missing.add(outcome.missing);
         result.seen.extend(outcome.seen.iter().map(|(publisher, seen)| encode_seen(*publisher, seen, seen.highest())));
         if let Some(sends) = &outcome.sends {
             let (first, _) = sends.send_span();
@@ -199,10 +185,11 @@ pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
         if let Some(server) = outcome.server {
             result.versions.insert("server".into(), server.into());
         }
-        if let Some(connecting) = &outcome.connections {
+        if let Some(connecting) = outcome.connections {
             connect.add(&connecting.time);
             reconnect.add(&connecting.back);
             result.connections.get_or_insert_default().add(&connecting.counts);
+            result.connect_error = result.connect_error.or(connecting.first_error);
         }
     }
     result.publishers.sort_by_key(|total| total.publisher);

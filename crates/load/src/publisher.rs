@@ -6,7 +6,7 @@ use crate::pacing::Pacer;
 use crate::schedule::Schedule;
 use crate::window::{Slicer, Window, measures_latency};
 use pubmark_model::header::{Header, MAX_SEQUENCE, MIN_LEN, pattern};
-use pubmark_model::protocol::{PacingFigures, PublisherTotal};
+use pubmark_model::protocol::{PacingFigures, PublisherTotal, Sequences};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Extent, Rate, Workload};
 use pubmark_stats::Histogram;
@@ -351,13 +351,12 @@ impl Outgoing {
         self.acked.as_ref().map_or(0, |acked| acked.count) >= self.sequence
     }
 
-    /// The messages of the window that nobody took responsibility for, as
-    /// ranges of sequences.
-    pub fn unacknowledged(&self) -> Vec<(u64, u64)> {
-        let total = self.total();
-        let nothing = Seen::default();
-        let acked = self.acked.as_ref().map_or(&nothing, |acked| &acked.seen);
-        acked.gaps(total.window_first, total.window_end)
+    /// The messages of the window that nobody took responsibility for; none
+    /// where nothing is acknowledged.
+    pub fn unacknowledged(&self) -> impl Iterator<Item = Sequences> {
+        let PublisherTotal { publisher, window_first, window_end, .. } = self.total();
+        let gaps = self.acked.iter().flat_map(move |acked| acked.seen.gaps(window_first, window_end));
+        gaps.map(move |(first, end)| Sequences { publisher, first, end })
     }
 
     /// Counts what was due in the window and never sent. Also ends it before

@@ -498,15 +498,19 @@ impl<'a, S: Session> Shard<'a, S> {
         let counts = self.ramp.counts;
         let mut remarks = std::mem::take(&mut self.remarks);
         remarks.extend(self.away.remarks(counts.lost, counts.reconnected));
-        remarks.extend(self.ramp.remark());
-        let connections = Some(Connecting { time: self.ramp.take_times(), back: self.away.take_times(), counts });
+        let connections = Some(Connecting {
+            time: self.ramp.take_times(),
+            back: self.away.take_times(),
+            counts,
+            first_error: self.ramp.first_error.take(),
+        });
         let mut outcome = if self.publishes() {
             if let Some(window) = self.window {
                 self.outbound.clients.iter_mut().for_each(|client| client.finish(&window));
                 let window_ns = window.to_ns.map_or(0, |to| to - window.from_ns);
                 self.outbound.paced(self.pacer.as_ref().map(|pacer| pacer.figures(window_ns)));
             }
-            self.outbound.take_outcome(self.workload)
+            self.outbound.take_outcome()
         } else {
             let nothing = Totals::default();
             let totals = self.crew.control.draining().map_or(&nothing, |(totals, _)| totals);

@@ -7,7 +7,8 @@ use crate::ledger::Seen;
 use crate::window::{Slicer, Window, measures_latency};
 use arrivals::{Arrivals, Times};
 use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, body_at, pattern};
-use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Stalls};
+use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Sequences, Stalls};
+use pubmark_model::setting::MOST_CLIENTS;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Arrival, Extent, Pattern, Rate, Verify, Workload};
 use pubmark_stats::Histogram;
@@ -20,9 +21,6 @@ const FASTEST_PER_S: u64 = 50_000_000;
 
 /// Silences below this are never called stalls.
 const SHORTEST_STALL: Ns = 100 * MILLISECOND;
-
-/// The most clients of a role: what a study file allows.
-const MOST_CLIENTS: usize = 1_000_000;
 
 /// How many messages of one publisher a ledger must have room for.
 pub fn ledger_capacity(workload: &Workload) -> u64 {
@@ -82,7 +80,7 @@ impl Totals {
         let mut totals = Vec::new();
         for total in list {
             let at = total.publisher as usize;
-            if at < MOST_CLIENTS {
+            if at < MOST_CLIENTS as usize {
                 totals.resize(totals.len().max(at + 1), None);
                 totals[at] = Some(*total);
             }
@@ -400,14 +398,14 @@ impl Incoming {
         }
     }
 
-    /// The messages of the window that did not come: publisher, and range of sequences.
-    pub fn missing(&self, totals: &Totals) -> Vec<(u32, u64, u64)> {
+    /// The messages of the window that did not come.
+    pub fn missing(&self, totals: &Totals) -> impl Iterator<Item = Sequences> {
         let streams = self.hears.clone().zip(&self.streams);
-        let gaps = streams.filter_map(|(publisher, stream)| {
-            let total = totals.of(publisher)?;
-            Some((publisher, stream.seen.gaps(total.window_first, total.window_end)))
-        });
-        gaps.flat_map(|(publisher, gaps)| gaps.into_iter().map(move |(first, end)| (publisher, first, end))).collect()
+        let known = streams.filter_map(|(publisher, stream)| Some((stream, totals.of(publisher)?)));
+        known.flat_map(|(stream, total)| {
+            let gaps = stream.seen.gaps(total.window_first, total.window_end);
+            gaps.map(move |(first, end)| Sequences { publisher: total.publisher, first, end })
+        })
     }
 
     /// Which sequences arrived, by publisher.

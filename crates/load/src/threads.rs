@@ -237,7 +237,7 @@ impl Player {
             thread::park_timeout(pause);
         }
         publisher.paced(&pacer);
-        Ok(Outcome::of_publisher(publisher, workload))
+        Ok(Outcome::of_publisher(publisher))
     }
 
     fn subscribe(&mut self, crew: &Crew, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
@@ -367,7 +367,7 @@ impl Player {
             thread::park_timeout(MARKER_EVERY);
         }
         publisher.paced(&pacer);
-        let sending = Outcome::of_publisher(publisher, workload);
+        let sending = Outcome::of_publisher(publisher);
         Ok(sending.with(Outcome::of_subscriber(subscriber, &totals, workload)))
     }
 

@@ -12,8 +12,12 @@ use serde_json::{Map, Value};
 /// The version that this crate speaks.
 pub const VERSION: u32 = 2;
 
-/// The longest line that either side reads, bytes.
-pub const MAX_LINE: usize = 64 << 20;
+/// The longest line that either side reads, bytes: what a million clients of
+/// one agent, and [`MOST_RANGES`] of both kinds, have room in.
+pub const MAX_LINE: usize = 256 << 20;
+
+/// Most ranges that `unacked` or `missing` of a result may have.
+pub const MOST_RANGES: usize = 1_000_000;
 
 /// What the coordinator says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -319,16 +323,20 @@ pub struct AgentResult {
     /// Messages of the window that the server acknowledged (QoS 1 and 2).
     #[serde(default)]
     pub acked: u64,
-    /// Messages of the window that were sent and never acknowledged.
+    /// Messages of the window that were sent and never acknowledged; never a
+    /// part of them.
     #[serde(default)]
-    pub unacked: Vec<Sequences>,
+    pub unacked: Ranges,
     /// Messages of the window that a subscriber should have got and did not
-    /// (QoS 1 and 2): a range for each subscriber.
+    /// (QoS 1 and 2): ranges for each subscriber; never a part of them.
     #[serde(default)]
-    pub missing: Vec<Sequences>,
+    pub missing: Ranges,
     /// How connections to a broker came about; none for libraries.
     #[serde(default)]
     pub connections: Option<Connections>,
+    /// What the first attempt to connect that failed met.
+    #[serde(default)]
+    pub connect_error: Option<String>,
     /// Times from a client's connecting until the server accepted it, as a histogram.
     #[serde(default)]
     pub connect_time: Option<String>,
@@ -376,6 +384,41 @@ pub struct Sequences {
     pub first: u64,
     /// The one after the last.
     pub end: u64,
+}
+
+/// Messages named by ranges of their sequences: all of them, or none (`null`)
+/// where there are more than [`MOST_RANGES`], or an agent cannot tell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ranges(pub Option<Vec<Sequences>>);
+
+impl Default for Ranges {
+    fn default() -> Ranges {
+        Ranges(Some(Vec::new()))
+    }
+}
+
+impl Ranges {
+    /// Adds these, as long as all of them can be named.
+    pub fn extend(&mut self, more: impl IntoIterator<Item = Sequences>) {
+        for sequences in more {
+            match &mut self.0 {
+                Some(list) if list.len() < MOST_RANGES => list.push(sequences),
+                _ => {
+                    self.0 = None;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Adds those of others.
+    pub fn add(&mut self, other: Ranges) {
+        match other.0 {
+            Some(more) => self.extend(more),
+            None => self.0 = None,
+        }
+    }
 }
 
 /// How connections to a broker came about.
@@ -481,6 +524,48 @@ pub struct AgentUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::setting::MOST_CLIENTS;
+
+    #[test]
+    fn a_million_clients_and_all_ranges_fit_into_a_line() {
+        let length = |text: serde_json::Result<String>| text.unwrap().len() + 1;
+        let (publisher, most) = (MOST_CLIENTS as u32 - 1, u64::from(MAX_SEQUENCE));
+        let client = Client {
+            role: Role::Subscriber,
+            id: publisher,
+            bind: None,
+            connect: Vec::new(),
+            hears_first: publisher,
+            hears_count: publisher,
+        };
+        let total = PublisherTotal { publisher, sent: most, window_first: most, window_end: most, offered: most };
+        let range = Sequences { publisher, first: most, end: most };
+        let totals = length(serde_json::to_string(&total)) * MOST_CLIENTS as usize;
+        let ranges = length(serde_json::to_string(&range)) * MOST_RANGES;
+        let clients = length(serde_json::to_string(&client)) * MOST_CLIENTS as usize;
+        // What else a result holds is histograms and series.
+        let rest = 16 << 20;
+        assert!(clients + rest < MAX_LINE, "prepare: {clients}");
+        assert!(totals + 2 * ranges + rest < MAX_LINE, "result: {totals} and twice {ranges}");
+    }
+
+    #[test]
+    fn ranges_are_all_of_them_or_none() {
+        let of = |count: u64| (0..count).map(|n| Sequences { publisher: 0, first: 2 * n, end: 2 * n + 1 });
+        let mut ranges = Ranges::default();
+        ranges.extend(of(MOST_RANGES as u64));
+        assert_eq!(ranges.0.as_ref().map(Vec::len), Some(MOST_RANGES));
+        ranges.extend(of(1));
+        assert_eq!(ranges, Ranges(None));
+        ranges.extend(of(1));
+        assert_eq!(ranges, Ranges(None), "what was cut is never whole again");
+        let mut sum = Ranges::default();
+        sum.add(ranges);
+        assert_eq!(sum, Ranges(None));
+        assert_eq!(serde_json::to_string(&sum).unwrap(), "null");
+        assert_eq!(serde_json::from_str::<Ranges>("null").unwrap(), sum);
+        assert_eq!(serde_json::from_str::<Ranges>("[]").unwrap(), Ranges::default());
+    }
 
     #[test]
     fn unknown_commands_and_fields_are_refused() {

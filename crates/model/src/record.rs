@@ -136,18 +136,26 @@ pub struct Counts {
     pub duplicated: u64,
     /// Arrivals behind a later message.
     pub reordered: u64,
-    /// Arrivals with wrong length, header or body.
-    pub corrupted: u64,
+    /// Arrivals with wrong length, header or body; none where bodies are not
+    /// checked, so that nobody knows.
+    pub corrupted: Option<u64>,
     /// Corrupted arrivals that named no message; counted lost as well.
     pub unidentified: u64,
-    /// Acknowledged and lost.
-    pub acked_lost: u64,
+    /// Acknowledged and lost; none where that cannot be told, because more was
+    /// lost or not acknowledged than can be named one by one.
+    pub acked_lost: Option<u64>,
     /// Delivered, with a latency from intended time above `late_after`; 0 at `max`.
     #[serde(default)]
     pub late: u64,
 }
 
 impl Counts {
+    /// Arrivals that were seen to be damaged: where bodies are not checked,
+    /// those whose header or length is wrong.
+    pub fn damaged(&self) -> u64 {
+        self.corrupted.unwrap_or(self.unidentified)
+    }
+
     /// Delivered over expected, 0 to 1; none where nothing was expected.
     pub fn delivered_ratio(&self) -> Option<f64> {
         (self.expected > 0).then(|| self.delivered as f64 / self.expected as f64)
@@ -279,6 +287,9 @@ pub struct ConnectionFigures {
     /// Connections that clients got again after such an end.
     #[serde(default)]
     pub reconnected: u64,
+    /// What the first attempt that failed met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_error: Option<String>,
     /// From the first attempt until the last client was accepted, s.
     pub ramp_s: f64,
     /// From a client's connecting until the server accepted it, ns.
@@ -474,6 +485,8 @@ pub enum Reason {
     NotSteady,
     /// Fewer messages sent than were due.
     OfferedRateMissed,
+    /// Fewer clients got a connection than wanted one.
+    ConnectionsMissed,
     /// Lost although the guarantee forbids it.
     MessagesLost,
     /// Delivered more than once although the guarantee forbids it.
@@ -502,6 +515,7 @@ impl fmt::Display for Reason {
             Reason::GeneratorSaturated => "generator-saturated",
             Reason::NotSteady => "not-steady",
             Reason::OfferedRateMissed => "offered-rate-missed",
+            Reason::ConnectionsMissed => "connections-missed",
             Reason::MessagesLost => "messages-lost",
             Reason::Duplicates => "duplicates",
             Reason::Reordered => "reordered",

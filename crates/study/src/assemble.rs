@@ -1,5 +1,7 @@
 //! From what the agents measured to a run record.
 
+mod losses;
+
 use crate::calibration;
 use crate::deploy::ServerReport;
 use crate::link::LinkReport;
@@ -9,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pubmark_model::cell::Cell;
 use pubmark_model::protocol::{
-    AgentResult, AgentUsage, Connections, LedgerCounts, PublisherTotal, Role, Sequences, Stalls,
+    AgentResult, AgentUsage, Connections, LedgerCounts, PublisherTotal, Ranges, Role, Sequences, Stalls,
 };
 use pubmark_model::record::{
     AgentShare, ConnectionFigures, Counts, FaultEvent, Histograms, LinkFigures, MachineLoad, Phases, Rates, RunRecord,
@@ -102,13 +104,14 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     let results: Vec<&AgentResult> = measured.results.iter().map(|agent| &agent.result).collect();
     let mut remarks: Vec<String> = results.iter().flat_map(|result| result.remarks.iter().cloned()).collect();
     let totals: Vec<PublisherTotal> = results.iter().flat_map(|result| result.publishers.iter().copied()).collect();
-    let ledger = unite(cell, &totals, &results, &mut remarks);
+    let (ledger, missing) = unite(cell, &totals, &results, &mut remarks);
     let first_sent = results.iter().filter_map(|result| result.first_sent_ns).min().unwrap_or(measured.from_ns);
     let last_arrival = results.iter().filter_map(|result| result.last_arrival_ns).max().unwrap_or(first_sent);
     record.window_ns = cell.workload.window_ns().unwrap_or(last_arrival.saturating_sub(first_sent)).max(1);
     record.counts = counts(&totals, &ledger);
+    record.counts.corrupted = cell.workload.checks_bodies().then_some(ledger.corrupted);
     record.counts.acked = results.iter().map(|result| result.acked).sum();
-    record.counts.acked_lost = acked_lost(&results);
+    record.counts.acked_lost = acked_lost(&results, missing);
     record.rates = rates(&record, results.iter().map(|result| result.arrived).sum());
     let merged = |pick: fn(&AgentResult) -> &Option<String>, remarks: &mut Vec<String>| {
         merge(results.iter().filter_map(|result| pick(result).as_deref()), remarks)
@@ -187,7 +190,6 @@ fn counts(totals: &[PublisherTotal], ledger: &LedgerCounts) -> Counts {
         lost: ledger.expected.saturating_sub(ledger.delivered),
         duplicated: ledger.duplicated,
         reordered: ledger.reordered,
-        corrupted: ledger.corrupted,
         unidentified: ledger.unidentified,
         ..Counts::default()
     }
@@ -205,18 +207,19 @@ fn told(histogram: Option<Histogram>) -> (Option<String>, Option<Summary>) {
     (histogram.filter(|histogram| !histogram.is_empty()).map(|histogram| histogram.encode()), summary)
 }
 
-/// Messages that the server acknowledged, and a subscriber never got.
-fn acked_lost(results: &[&AgentResult]) -> u64 {
-    let unacked: Vec<&Sequences> = results.iter().flat_map(|result| &result.unacked).collect();
-    let missing = results.iter().flat_map(|result| &result.missing);
-    missing
-        .map(|lost| {
-            let same = unacked.iter().filter(|other| other.publisher == lost.publisher);
-            let excused: u64 =
-                same.map(|other| lost.end.min(other.end).saturating_sub(lost.first.max(other.first))).sum();
-            (lost.end - lost.first).saturating_sub(excused)
-        })
-        .sum()
+/// Messages that the server acknowledged, and a subscriber never got; `united`
+/// are those that none of several competing ones got. None where an agent does
+/// not name all of its own.
+fn acked_lost(results: &[&AgentResult], united: Ranges) -> Option<u64> {
+    let mut unacked = Vec::new();
+    for result in results {
+        unacked.extend(result.unacked.0.as_ref()?);
+    }
+    let mut missing = united.0?;
+    for result in results {
+        missing.extend(result.missing.0.as_ref()?);
+    }
+    Some(losses::acked_lost(unacked, missing))
 }
 
 /// How all clients of all agents got their connections.
@@ -233,6 +236,7 @@ fn connections(results: &[&AgentResult], remarks: &mut Vec<String>) -> Option<Co
         retried: all.retried,
         lost: all.lost,
         reconnected: all.reconnected,
+        first_error: results.iter().find_map(|result| result.connect_error.clone()),
         ramp_s: all.last_ns.saturating_sub(all.first_ns) as f64 / SECOND as f64,
         time_ns: times.as_ref().and_then(Histogram::summary),
         reconnect_ns: again.as_ref().and_then(Histogram::summary),
@@ -251,17 +255,24 @@ fn rates(record: &RunRecord, arrived: u64) -> Rates {
 }
 
 /// The ledgers of all agents as one. Where subscribers compete, what each of
-/// them saw is united, so that a message that two of them got is a duplicate.
-fn unite(cell: &Cell, totals: &[PublisherTotal], results: &[&AgentResult], remarks: &mut Vec<String>) -> LedgerCounts {
+/// them saw is united, so that a message that two of them got is a duplicate,
+/// and one that none of them got is missing.
+fn unite(
+    cell: &Cell,
+    totals: &[PublisherTotal],
+    results: &[&AgentResult],
+    remarks: &mut Vec<String>,
+) -> (LedgerCounts, Ranges) {
     let mut sum = LedgerCounts::default();
     results.iter().for_each(|result| sum.add(&result.ledger));
+    let mut missing = Ranges::default();
     if !cell.workload.competing() {
-        return sum;
+        return (sum, missing);
     }
+    let sent: BTreeMap<u32, u64> = totals.iter().map(|total| (total.publisher, total.sent)).collect();
     let mut united: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for seen in results.iter().flat_map(|result| &result.seen) {
-        let sent = totals.iter().find(|total| total.publisher == seen.publisher).map_or(0, |total| total.sent);
-        match inflate(&seen.bits, sent) {
+        match inflate(&seen.bits, sent.get(&seen.publisher).copied().unwrap_or(0)) {
             Some(bits) => {
                 let all = united.entry(seen.publisher).or_default();
                 if all.len() < bits.len() {
@@ -269,15 +280,34 @@ fn unite(cell: &Cell, totals: &[PublisherTotal], results: &[&AgentResult], remar
                 }
                 all.iter_mut().zip(bits).for_each(|(all, bits)| *all |= bits);
             }
-            None => remarks.push(format!("what arrived of publisher {} cannot be read", seen.publisher)),
+            None => {
+                remarks.push(format!("what arrived of publisher {} cannot be read", seen.publisher));
+                missing = Ranges(None);
+            }
         }
+    }
+    if cell.workload.qos > 0 {
+        totals.iter().for_each(|total| missing.extend(gaps(united.get(&total.publisher), total)));
     }
     let each = sum.delivered;
     sum.expected = totals.iter().map(|total| total.window_end - total.window_first).sum();
     sum.delivered =
         totals.iter().map(|total| ones(united.get(&total.publisher), total.window_first, total.window_end)).sum();
     sum.duplicated += each.saturating_sub(sum.delivered);
-    sum
+    (sum, missing)
+}
+
+/// The messages of the window whose bits are not set, as ranges.
+fn gaps(bits: Option<&Vec<u8>>, total: &PublisherTotal) -> impl Iterator<Item = Sequences> {
+    let bits = bits.map_or(&[][..], Vec::as_slice);
+    let set = |at: u64| bits.get((at / 8) as usize).is_some_and(|byte| byte >> (at % 8) & 1 == 1);
+    let PublisherTotal { publisher, window_end, .. } = *total;
+    let mut at = total.window_first;
+    std::iter::from_fn(move || {
+        let first = (at..window_end).find(|at| !set(*at))?;
+        at = (first..window_end).find(|at| set(*at)).unwrap_or(window_end);
+        Some(Sequences { publisher, first, end: at })
+    })
 }
 
 /// The bits of `first..end` that are set.
@@ -403,6 +433,32 @@ mod tests {
         assert_eq!(ones(Some(&bits), 7, 17), 1 + 8 + 1);
         assert_eq!(ones(Some(&bits), 0, 1_000), 13);
         assert_eq!(ones(None, 0, 8), 0);
+    }
+
+    #[test]
+    fn what_no_competing_subscriber_got_is_a_range() {
+        let total = PublisherTotal { publisher: 3, sent: 20, window_first: 2, window_end: 18, offered: 16 };
+        let found = |bits: Option<&Vec<u8>>| -> Vec<(u64, u64)> {
+            gaps(bits, &total).map(|range| (range.first, range.end)).collect()
+        };
+        assert_eq!(found(Some(&vec![0b1110_0111, 0xff])), [(3, 5), (16, 18)]);
+        assert_eq!(found(None), [(2, 18)]);
+        assert_eq!(found(Some(&vec![0xff; 3])), []);
+    }
+
+    #[test]
+    fn what_an_agent_cannot_name_makes_no_count_of_what_was_acknowledged_and_lost() {
+        let range = |first, end| Sequences { publisher: 0, first, end };
+        let publisher = AgentResult { unacked: Ranges(Some(vec![range(0, 5)])), ..AgentResult::default() };
+        let subscriber = AgentResult { missing: Ranges(Some(vec![range(3, 8)])), ..AgentResult::default() };
+        let whole = Ranges::default;
+        assert_eq!(acked_lost(&[&publisher, &subscriber], whole()), Some(3));
+        assert_eq!(acked_lost(&[&publisher], Ranges(Some(vec![range(3, 8)]))), Some(3), "of competing ones");
+        let cut = AgentResult { missing: Ranges(None), ..AgentResult::default() };
+        assert_eq!(acked_lost(&[&publisher, &subscriber, &cut], whole()), None);
+        let cut = AgentResult { unacked: Ranges(None), ..AgentResult::default() };
+        assert_eq!(acked_lost(&[&cut, &subscriber], whole()), None);
+        assert_eq!(acked_lost(&[&publisher, &subscriber], Ranges(None)), None);
     }
 
     #[test]

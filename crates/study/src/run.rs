@@ -4,6 +4,7 @@ mod faults;
 pub mod live;
 mod pacing;
 mod parts;
+mod sources;
 pub mod usage;
 
 use crate::agent::{Agent, Incoming};
@@ -17,7 +18,7 @@ use faults::{Faults, Reach};
 use live::{Live, News, Phase};
 use parts::{Layout, Part, connect, parts};
 use pubmark_model::cell::Cell;
-use pubmark_model::options::{OptionValues, protocol_of};
+use pubmark_model::options::protocol_of;
 use pubmark_model::protocol::{
     AgentResult, BoundEndpoint, Command, Event, Prepare, PublisherTotal, ServerAddress, VERSION,
 };
@@ -39,9 +40,6 @@ const LEAVE: Ns = MILLISECOND;
 const LEAD: Ns = 100 * MILLISECOND;
 /// How long a run whose end is a count may go without sending anything.
 const STANDSTILL: Ns = 30 * SECOND;
-/// Clients that may share a source address: the ephemeral ports of one are
-/// 28,232 by default, and some are still in TIME_WAIT.
-const CLIENTS_OF_ONE_ADDRESS: u32 = 10_000;
 /// How often the wait for an agent looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -359,6 +357,7 @@ impl Play {
         let run = run_name();
         let deadline = machine::now() + patience(workload, deployed.endpoint().is_some());
         let mut unready: Vec<usize> = (0..self.agents.len()).collect();
+        let sources = sources::of_agents(cell, deployed.endpoint(), &self.parts);
         for wave in 0..=1 {
             let members: Vec<usize> = (0..self.parts.len()).filter(|index| self.parts[*index].wave == wave).collect();
             for index in &members {
@@ -370,7 +369,7 @@ impl Play {
                 let server = deployed.endpoint().map(reached).map(|endpoint| ServerAddress {
                     endpoint: endpoint.to_owned(),
                     run: run.clone(),
-                    sources: sources(cell, endpoint, *index),
+                    sources: sources[*index].clone(),
                     connect_per_s: (workload.connect_rate / members.len() as u32).max(1),
                 });
                 let prepare = Prepare {
@@ -588,18 +587,6 @@ fn patience(workload: &Workload, broker: bool) -> Ns {
     }
     let clients = u64::from(workload.publishers) + u64::from(workload.subscribers);
     clients * SECOND / u64::from(workload.connect_rate.max(1)) + 3 * workload.connect_timeout_ns + ANSWER
-}
-
-/// Addresses for an agent to connect from: those that the user gave, or one of
-/// its own where a loopback address would run out of ports.
-fn sources(cell: &Cell, endpoint: &str, agent: usize) -> Vec<String> {
-    if let Some(given) = cell.options.text("sources") {
-        return given.split(',').map(|source| source.trim().to_owned()).collect();
-    }
-    let clients = cell.workload.publishers + cell.workload.subscribers;
-    let local =
-        endpoint.split("://").nth(1).is_some_and(|rest| rest.starts_with("127.") || rest.starts_with("localhost"));
-    if local && clients > CLIENTS_OF_ONE_ADDRESS { vec![format!("127.0.0.{}", 2 + agent % 250)] } else { Vec::new() }
 }
 
 /// A name for the run that no other run has had on this machine: the time in

@@ -117,6 +117,7 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
 
     judge.against(Reason::ServerDied, obituary.map(Found::all));
     judge.result(Reason::ServerDied, disconnected(record));
+    judge.against(Reason::ConnectionsMissed, unconnected(record));
     judge.against(Reason::ResourceLimitHit, limited(record));
     let paused = pauses::paused(record);
     let stood_still = !paused.is_empty();
@@ -142,6 +143,7 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
     let trend = || if record.faults.is_empty() { steady::trending(record) } else { None };
     judge.result(Reason::NotSteady, steady::backlog(record, unlimited).or_else(trend));
     promises::broken(&mut judge, record, system);
+    judge.note(Part::Generator, promises::untold(record));
     judge.against(Reason::TooFewSamples, promises::too_few(record, unlimited));
     judge.against(Reason::Clock, early(negative));
     judge.against(Reason::NoisyMachine, machine::noisy(record));
@@ -227,6 +229,16 @@ fn disconnected(record: &RunRecord) -> Option<Found> {
             true => format!("{} connections were lost, of {} clients{which}", connections.lost, connections.opened),
             false => format!("the server ended {} of {} connections{which}", connections.lost, connections.opened),
         })
+    })
+}
+
+/// Clients that never got a connection: it was another load than was asked for.
+fn unconnected(record: &RunRecord) -> Option<Found> {
+    let connections = record.connections.as_ref()?;
+    (connections.opened < connections.wanted).then(|| {
+        let met = connections.first_error.as_ref();
+        let met = met.map_or(String::new(), |error| format!("; the first attempt that failed: {error}"));
+        Found::all(format!("{} of {} clients got a connection{met}", connections.opened, connections.wanted))
     })
 }
 

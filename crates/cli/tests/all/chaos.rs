@@ -216,7 +216,7 @@ fn assert_books_find_mistakes(record: &RunRecord) {
         |record| record.counts.lost += 1,
         |record| record.counts.acked += 1,
         |record| record.counts.late += 1,
-        |record| record.counts.corrupted += 1,
+        |record| record.counts.corrupted = Some(record.counts.damaged() + 1),
         |record| record.rates.delivered_per_s *= 1.001,
         |record| record.series.delivered[0] += 1,
         |record| record.latency_ns.as_mut().unwrap().p99 += 1_000_000,

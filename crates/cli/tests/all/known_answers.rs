@@ -413,6 +413,26 @@ fn a_message_whose_header_is_damaged_is_not_identified() {
     assert_eq!(found, [3, 3, 3, 197], "{}", run.bench.record["counts"]);
 }
 
+/// Every 500th body is spoilt, and nobody asked for bodies to be looked at.
+#[test]
+fn damage_is_found_by_default_and_unknown_where_nobody_looked() {
+    let _alone = alone();
+    let spoil = |verify: &[&str]| {
+        let place = Place::new();
+        let peer = Peer::start(&place, "mqtt", &counted("corrupt = { every = 500, offset = 100 }", 1_000));
+        let bench = place.bench(&[&[&peer.endpoint, "--rate", "2000", "--duration", "1s"], verify].concat());
+        assert!(bench.record["error"].is_null(), "{}", bench.error());
+        peer.end();
+        (bench.record["workload"]["verify"].clone(), bench.record["counts"]["corrupted"].clone(), bench)
+    };
+    let (verify, corrupted, bench) = spoil(&[]);
+    assert_eq!((verify, corrupted), ("full".into(), 4.into()));
+    assert_eq!(bench.evidence("corrupted").unwrap(), "4 messages arrived with a wrong length, header or body");
+    let (verify, corrupted, bench) = spoil(&["--set", "verify=header"]);
+    assert_eq!((verify, corrupted), ("header".into(), Value::Null));
+    assert!(bench.evidence("corrupted").is_none() && bench.count("delivered") == 2_000);
+}
+
 /// The whole server stands still for a second: what is due in it waits, evenly
 /// up to a second, and shows in the latency from intended time.
 fn stall(protocol: &str, arguments: &[&str]) {

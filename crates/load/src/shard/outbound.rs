@@ -130,9 +130,9 @@ impl Outbound {
         }
     }
 
-    pub fn take_outcome(&mut self, workload: &Workload) -> Outcome {
+    pub fn take_outcome(&mut self) -> Outcome {
         match self.recorder.take() {
-            Some(recorder) => Outcome::of_outgoing(&self.clients, recorder, workload),
+            Some(recorder) => Outcome::of_outgoing(&self.clients, recorder),
             None => Outcome::default(),
         }
     }

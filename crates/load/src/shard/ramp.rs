@@ -36,6 +36,8 @@ pub struct Ramp {
     last_up_ns: Ns,
     timeout_ns: Ns,
     last_error: String,
+    /// What the first attempt that failed met.
+    pub first_error: Option<String>,
     times: Histogram,
     /// Counts and times.
     pub counts: Connections,
@@ -59,6 +61,7 @@ impl Ramp {
             last_up_ns: 0,
             timeout_ns,
             last_error: String::new(),
+            first_error: None,
             times: Histogram::latency(),
             counts: Connections { wanted: clients as u64, ..Connections::default() },
             settled: clients == 0,
@@ -71,17 +74,6 @@ impl Ramp {
         format!("cannot connect to {}: {why}", self.to)
     }
 
-    /// What the record should say of it.
-    pub fn remark(&self) -> Option<String> {
-        let Connections { wanted, opened, .. } = self.counts;
-        (opened < wanted).then(|| {
-            format!(
-                "{opened} of {wanted} clients were connected when their number had stopped growing; the last error: {}",
-                self.last_error
-            )
-        })
-    }
-
     pub fn take_times(&mut self) -> Histogram {
         std::mem::replace(&mut self.times, Histogram::latency())
     }
@@ -89,6 +81,7 @@ impl Ramp {
     /// Counts an attempt that failed.
     pub fn failed(&mut self, why: &str) {
         self.counts.refused += 1;
+        self.first_error.get_or_insert_with(|| why.to_owned());
         self.last_error = why.to_owned();
     }
 

@@ -8,7 +8,7 @@ use crate::drivers::mqtt::Mqtt;
 use crate::outcome::merge;
 use crate::threads::Control;
 use broker::{Broker, Script, World};
-use pubmark_model::protocol::AgentResult;
+use pubmark_model::protocol::{AgentResult, Ranges};
 use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_stats::Histogram;
 use pubmark_wire::mqtt::Qos;
@@ -127,10 +127,10 @@ fn sequences(list: &[u32]) -> BTreeSet<u32> {
 fn assert_whole(publisher: &AgentResult, subscriber: &AgentResult, world: &World) {
     let total = publisher.publishers[0];
     assert_eq!((total.sent, total.offered, publisher.acked), (COUNT, COUNT, COUNT), "{:?}", publisher.remarks);
-    assert_eq!(publisher.unacked, []);
+    assert_eq!(publisher.unacked, Ranges::default());
     let ledger = subscriber.ledger;
     assert_eq!((ledger.expected, ledger.delivered, ledger.corrupted), (COUNT, COUNT, 0), "{:?}", subscriber.remarks);
-    assert_eq!(subscriber.missing, []);
+    assert_eq!(subscriber.missing, Ranges::default());
     assert_eq!(world.order, (0..COUNT as u32).collect::<Vec<_>>(), "what comes again comes in order");
     assert!(!world.changed, "a message that comes again is the same to the last byte");
 }

@@ -61,7 +61,7 @@ payload = "<=32KiB"
         "pattern": "fan-out", "transport": "tcp", "rate": 0.5, "arrival": "burst:100", "warmup": "1500ms",
         "duration": "120s", "drain": "0s", "pacing_quantum": "10us", "cpus": 1.5, "memory": 4_000_000_000_u64,
         "repeats": 4, "order": "sequential", "seed": u64::MAX,
-        "qos": 0, "durable": false, "connect_timeout": "30s", "connect_rate": 1000, "pacing": "hybrid", "receive": "block", "awake": false, "verify": "header", "pin": "none", "max_send_lag": "1ms",
+        "qos": 0, "durable": false, "connect_timeout": "30s", "connect_rate": 1000, "pacing": "hybrid", "receive": "block", "awake": false, "pin": "none", "max_send_lag": "1ms",
         "late_after": "10ms", "fault": "stop subscribers at 60s for 500ms, stop publishers at 90s for 1s",
     });
     let expected: BTreeMap<&str, &Value> =

@@ -57,7 +57,8 @@ fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
         Column::Lost => counts.lost as f64,
         Column::Duplicated => counts.duplicated as f64,
         Column::Reordered => counts.reordered as f64,
-        Column::Corrupted => counts.corrupted as f64,
+        // Records of before have a 0 here where nobody had looked.
+        Column::Corrupted => counts.corrupted.filter(|_| run.workload.checks_bodies())? as f64,
         Column::LatencyMean => run.latency_ns.as_ref()?.mean,
         Column::Jitter => run.jitter_ns?,
         Column::CpuCores => cpu_cores(run)?,
@@ -69,7 +70,7 @@ fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
         Column::ServerRssMax => run.server.as_ref()?.rss_bytes_max as f64,
         Column::ServerUss => run.server.as_ref()?.uss_bytes_median as f64,
         Column::Acked if run.workload.qos > 0 => counts.acked as f64,
-        Column::AckedLost if run.workload.qos > 0 => counts.acked_lost as f64,
+        Column::AckedLost if run.workload.qos > 0 => counts.acked_lost? as f64,
         Column::Connected => run.connections.as_ref()?.opened as f64,
         Column::ConnectP50 => run.connections.as_ref()?.time_ns.as_ref()?.p50 as f64,
         Column::ConnectP99 => run.connections.as_ref()?.time_ns.as_ref()?.p99 as f64,

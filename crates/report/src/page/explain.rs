@@ -121,6 +121,10 @@ pub fn reason(reason: Reason) -> Explanation {
             "Fewer messages were sent than were due: the system did not take them.",
             "Lower the rate; this one is beyond what the system takes.",
         ),
+        Reason::ConnectionsMissed => (
+            "Fewer clients got a connection than wanted one: it was another load than was asked for.",
+            "The server's limits on connections and open files; a lower connect_rate or a longer connect_timeout.",
+        ),
         Reason::MessagesLost => (
             "Messages were lost that the guarantee of this workload does not allow to be lost.",
             "The system or its settings: see its log, its queue limits and its quality of service.",
@@ -166,10 +170,11 @@ pub fn reason(reason: Reason) -> Explanation {
 }
 
 /// Every reason.
-pub const REASONS: [Reason; 13] = [
+pub const REASONS: [Reason; 14] = [
     Reason::GeneratorSaturated,
     Reason::NotSteady,
     Reason::OfferedRateMissed,
+    Reason::ConnectionsMissed,
     Reason::MessagesLost,
     Reason::Duplicates,
     Reason::Reordered,

@@ -1,4 +1,5 @@
 use crate::lab::{Lab, latency, usage};
+use pubmark_model::workload::Verify;
 use tempfile::tempdir;
 
 /// The contract: the axes, then these.
@@ -94,7 +95,7 @@ fn a_row_has_plain_numbers_and_blanks() {
     };
     assert_eq!(of("delivered_ratio"), ["0.75"; 3]);
     assert_eq!(of("lost"), ["250"; 3]);
-    assert_eq!(of("duplicated"), ["0"; 3]);
+    assert_eq!((of("duplicated"), of("corrupted")), (vec!["0"; 3], vec!["0"; 3]));
     for absent in ["latency_p99_ns", "own_lag_p50_ns", "server_cpu_cores", "acked", "connect_p50_ns"] {
         assert_eq!(of(absent), [""; 3], "{absent}");
     }
@@ -108,6 +109,23 @@ fn a_row_has_plain_numbers_and_blanks() {
     assert_eq!(of("floor_latency"), ["3", "", ""]);
     assert!(lines[2].starts_with("alpha,1024,1,0,0,0,0,0,0,0,missing,,,,,"), "{}", lines[2]);
     assert!(lines[3].starts_with("kernel,1024,0,1,1,1,1,1,1,1,reference,,false,0,,,"), "{}", lines[3]);
+}
+
+#[test]
+fn damage_is_absent_and_not_zero_where_nobody_looked_at_bodies() {
+    // Records of before have a 0 there, those of today nothing.
+    for corrupted in [Some(0), None] {
+        let mut lab = lab();
+        for run in &mut lab.records.runs {
+            (run.workload.verify, run.counts.corrupted) = (Verify::Header, corrupted);
+        }
+        let rows = lab.report().summary_json();
+        assert_eq!((&rows[0]["corrupted"], &rows[0]["duplicated"]), (&serde_json::Value::Null, &0.into()));
+        let text = lab.report().csv().unwrap();
+        let mut lines = text.lines().map(|line| line.split(','));
+        let place = lines.next().unwrap().position(|head| head == "corrupted").unwrap();
+        assert_eq!(lines.next().unwrap().nth(place), Some(""));
+    }
 }
 
 #[test]

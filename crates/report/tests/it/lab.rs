@@ -121,6 +121,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
     };
     run.counts.expected = 20_000;
     run.counts.delivered = 20_000;
+    run.counts.corrupted = Some(0);
     run.rates.delivered_per_s = 20_000.0;
     run
 }

@@ -16,7 +16,7 @@ const FORWARDERS: &[&str] =
 /// Where a server is, and its processes, where they can be seen.
 pub fn find(endpoint: &str) -> (Attached, Option<Watched>) {
     let Ok(endpoint) = Endpoint::parse(endpoint) else { return (Attached::Elsewhere, None) };
-    if !here(&endpoint.host, endpoint.port) {
+    if !here(&endpoint) {
         return (Attached::Elsewhere, None);
     }
     match ports::listener(&[], endpoint.port) {
@@ -34,11 +34,11 @@ fn serves(pid: i32, name: &str) -> bool {
     !passes_on && pid != own && !processes::descendants(pid).contains(&own)
 }
 
-/// Whether a host is this machine: an address of its own can be bound. Nothing
-/// is sent.
-fn here(host: &str, port: u16) -> bool {
+/// Whether an endpoint's host is this machine: an address of its own can be
+/// bound. Nothing is sent.
+pub fn here(endpoint: &Endpoint) -> bool {
     let own = |address: IpAddr| address.is_loopback() || UdpSocket::bind((address, 0)).is_ok();
-    let addresses = (host, port).to_socket_addrs().into_iter().flatten();
+    let addresses = (endpoint.host.as_str(), endpoint.port).to_socket_addrs().into_iter().flatten();
     addresses.map(|address| address.ip()).any(|address| !address.is_unspecified() && own(address))
 }
 

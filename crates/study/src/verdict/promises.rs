@@ -2,6 +2,7 @@
 
 use super::bounds::{OFFERED, P50_SAMPLES, P99_SAMPLES, WITHOUT_LATENCY, touched};
 use super::{Found, Judge};
+use pubmark_model::protocol::MOST_RANGES;
 use pubmark_model::record::{FigureGroup, Reason, RunRecord};
 use pubmark_model::system::System;
 use pubmark_model::workload::Pattern;
@@ -54,11 +55,26 @@ pub fn broken(judge: &mut Judge, record: &RunRecord, system: &System) {
     judge.against(
         Reason::Corrupted,
         found(
-            counts.corrupted > 0,
-            counts_without(counts.corrupted, counts.expected),
-            format!("{} messages arrived with a wrong length, header or body", counts.corrupted),
+            counts.damaged() > 0,
+            counts_without(counts.damaged(), counts.expected),
+            match counts.corrupted {
+                Some(corrupted) => format!("{corrupted} messages arrived with a wrong length, header or body"),
+                None => format!("{} messages arrived with a wrong length or header", counts.unidentified),
+            },
         ),
     );
+}
+
+/// What was acknowledged and lost, where that cannot be told.
+pub fn untold(record: &RunRecord) -> Option<String> {
+    (record.workload.qos > 0 && record.counts.acked_lost.is_none()).then(|| {
+        format!(
+            "whether lost messages had been acknowledged cannot be told: {} were lost and {} not acknowledged, in more \
+             than {MOST_RANGES} stretches",
+            record.counts.lost,
+            record.counts.sent.saturating_sub(record.counts.acked)
+        )
+    })
 }
 
 /// Messages that were due and never went out. Those that did are another load

@@ -24,6 +24,7 @@ fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdict {
     record.connections = Some(ConnectionFigures { opened: 2, ..ConnectionFigures::default() });
     let counts = &mut record.counts;
     (counts.offered, counts.sent, counts.expected, counts.delivered) = (10_000, 10_000, 10_000, 10_000);
+    counts.acked_lost = Some(0);
     (record.window_ns, record.rates.delivered_per_s) = (10 * SECOND, 1_000.0);
     // Names say nothing: the roles do.
     let agent =
@@ -117,6 +118,31 @@ fn what_the_coordinator_looked_at_too_late_is_not_known() {
     assert!(verdict.reasons[0].evidence.contains(says), "{:?}", verdict.reasons);
 }
 
+#[test]
+fn a_count_that_could_not_be_made_is_told_and_blames_nobody() {
+    let verdict = judged("none", |record| record.counts.acked_lost = None);
+    assert!(verdict.valid);
+    assert_eq!(verdict.notes.iter().map(|note| note.part).collect::<Vec<_>>(), [Part::Generator]);
+    assert!(verdict.notes[0].evidence.contains("had been acknowledged cannot be told"), "{:?}", verdict.notes);
+}
+
+#[test]
+fn a_run_with_fewer_connections_than_wanted_is_another_than_was_asked_for() {
+    let missed = |opened: u64| {
+        judged("kill server at 5s for 1s", |record| {
+            let first_error = Some("Connection refused (os error 111)".to_owned());
+            record.connections =
+                Some(ConnectionFigures { wanted: 100_000, opened, first_error, ..ConnectionFigures::default() });
+        })
+    };
+    assert!(missed(100_000).valid);
+    let verdict = missed(99_999);
+    assert_eq!(found(&verdict), [(Reason::ConnectionsMissed, FigureGroup::all())]);
+    let says =
+        "99999 of 100000 clients got a connection; the first attempt that failed: Connection refused (os error 111)";
+    assert_eq!(verdict.reasons[0].evidence, says);
+}
+
 /// What a dying server does to a run.
 fn havoc(record: &mut RunRecord) {
     let counts = &mut record.counts;
@@ -145,7 +171,7 @@ fn what_a_fault_brings_about_is_a_result_where_it_was_asked_for_and_else_a_reaso
 
 #[test]
 fn no_script_excuses_a_server_that_dies_by_itself_or_damage() {
-    let verdict = judged("kill server at 5s for 1s", |record| record.counts.corrupted = 1);
+    let verdict = judged("kill server at 5s for 1s", |record| record.counts.corrupted = Some(1));
     assert_eq!(reasons(&verdict), [Reason::Corrupted]);
 }
 
@@ -197,7 +223,7 @@ fn lag(usual: Ns, one_in_a_hundred: Ns) -> Option<Summary> {
 fn a_reason_names_the_figures_that_it_touches_and_no_others() {
     type Change = fn(&mut RunRecord);
     let cases: [(&str, Change, Reason, &[FigureGroup]); 13] = [
-        ("damage", |record| record.counts.corrupted = 1, Reason::Corrupted, &[Counts]),
+        ("damage", |record| record.counts.corrupted = Some(1), Reason::Corrupted, &[Counts]),
         ("a loss", |record| record.counts.lost = 1, Reason::MessagesLost, &[Counts]),
         ("losses", |record| record.counts.lost = 100, Reason::MessagesLost, &[Counts, LatencyP99]),
         ("many losses", |record| record.counts.lost = 1_000, Reason::MessagesLost, &[Counts, LatencyP50, LatencyP99]),

@@ -59,13 +59,13 @@ impl Books {
         self.holds(counts.expected == counts.delivered + counts.lost, "expected = delivered + lost");
         self.holds(counts.acked <= counts.sent, "acked <= sent");
         self.holds(workload.qos > 0 || counts.acked == 0, "nothing is acknowledged at QoS 0");
-        self.holds(counts.acked_lost <= counts.lost, "acked_lost <= lost");
-        self.holds(counts.unidentified <= counts.corrupted, "unidentified <= corrupted");
+        self.holds(counts.acked_lost <= Some(counts.lost), "acked_lost <= lost");
+        self.holds(counts.unidentified <= counts.damaged(), "unidentified <= corrupted");
         self.holds(counts.late <= counts.delivered, "late <= delivered");
         self.holds(counts.reordered <= counts.delivered, "reordered <= delivered");
         if workload.publishers == workload.subscribers {
             self.holds(counts.expected == counts.sent, "in pairs, expected = sent");
-            self.holds(counts.acked_lost <= counts.acked, "in pairs, acked_lost <= acked");
+            self.holds(counts.acked_lost <= Some(counts.acked), "in pairs, acked_lost <= acked");
         }
         if let (Rate::PerKilosecond(rate), Extent::TimeNs(window_ns), Arrival::Uniform) =
             (workload.rate, workload.extent, workload.arrival)
@@ -103,7 +103,7 @@ impl Books {
         }
         let of = |histogram: &Option<Histogram>| histogram.as_ref().map_or(0, Histogram::count);
         if !has(record, Reason::Clock) {
-            let sound = counts.delivered - (counts.corrupted - counts.unidentified);
+            let sound = counts.delivered - (counts.damaged() - counts.unidentified);
             self.holds(of(&latency) == sound, &format!("{} latencies of {sound} sound deliveries", of(&latency)));
             self.holds(of(&service) == of(&latency), "a service latency for each latency");
         }
@@ -216,7 +216,7 @@ impl Books {
         implies(record.agents.iter().any(|agent| agent.pauses.count > 0), Reason::GeneratorSaturated);
         implies((counts.sent as f64) < 0.999 * counts.offered as f64, Reason::OfferedRateMissed);
         implies(record.connections.as_ref().is_some_and(|connections| connections.lost > 0), Reason::ServerDied);
-        implies(counts.corrupted > 0, Reason::Corrupted);
+        implies(counts.damaged() > 0, Reason::Corrupted);
         let broker = record.connections.is_some();
         implies(broker && workload.qos > 0 && counts.lost > counts.unidentified, Reason::MessagesLost);
         implies(broker && workload.qos != 1 && counts.duplicated > 0, Reason::Duplicates);

@@ -211,8 +211,8 @@ fn assert_undisturbed(record: &RunRecord) {
         assert_eq!(counts.lost, 0, "{what}");
         assert_eq!(counts.acked, if broker { counts.sent } else { 0 }, "{what}");
     }
-    assert_eq!(counts.acked_lost, 0, "{what}");
-    assert_eq!(counts.corrupted + counts.reordered, 0, "{what}");
+    assert_eq!(counts.acked_lost, Some(0), "{what}");
+    assert_eq!(counts.damaged() + counts.reordered, 0, "{what}");
     assert!(workload.qos == 1 || counts.duplicated == 0, "{what}");
     assert!(!has(record, Reason::ServerDied) && !has(record, Reason::Clock), "{what}");
 }

@@ -1,0 +1,92 @@
+//! Where clients connect from: a server is reached from one address by as many
+//! of them as there are ephemeral ports, and no more.
+
+use super::parts::Part;
+use crate::server::attached;
+use pubmark_model::cell::Cell;
+use pubmark_model::endpoint::Endpoint;
+use pubmark_model::options::OptionValues;
+use std::net::Ipv4Addr;
+
+/// Clients that may share a source address: the ephemeral ports of one are
+/// 28,232 by default, and some are still in TIME_WAIT.
+const CLIENTS_OF_ONE_ADDRESS: usize = 10_000;
+
+/// The first address that clients connect from where one would run out of
+/// ports: all of 127.0.0.0/8 is this machine, and servers listen on 127.0.0.1.
+const FIRST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+/// The addresses that each agent connects from, by agent: those that the user
+/// gave, or as many of its own as its clients need of a server on this machine.
+/// None leaves it to the kernel.
+pub fn of_agents(cell: &Cell, endpoint: Option<&str>, parts: &[Part]) -> Vec<Vec<String>> {
+    if let Some(given) = cell.options.text("sources") {
+        return vec![given.split(',').map(|source| source.trim().to_owned()).collect(); parts.len()];
+    }
+    let local = || endpoint.and_then(|url| Endpoint::parse(url).ok()).is_some_and(|endpoint| attached::here(&endpoint));
+    let clients: Vec<usize> = parts.iter().map(|part| part.clients.len()).collect();
+    if clients.iter().sum::<usize>() <= CLIENTS_OF_ONE_ADDRESS || !local() {
+        return vec![Vec::new(); parts.len()];
+    }
+    let mut addresses = (u32::from(FIRST)..).map(|address| Ipv4Addr::from(address).to_string());
+    clients.iter().map(|count| addresses.by_ref().take(count.div_ceil(CLIENTS_OF_ONE_ADDRESS)).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+    use crate::run::parts::{Layout, parts};
+    use pubmark_model::study::{Reading, Study};
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    /// The addresses of a run's agents, and how many clients each has.
+    fn sources(pairs: u32, endpoint: &str, connections: usize, options: &str) -> (Vec<Vec<String>>, Vec<usize>) {
+        registry::load().unwrap();
+        let text = format!("title = \"t\"\n[workload]\npairs = {pairs}\n[axes]\nsystem = \"mosquitto\"\n{options}");
+        let study = Study::parse("t", &text, &registry::find, &Reading::default()).unwrap();
+        let cell = pubmark_model::plan::cells(&study, &registry::find).unwrap().remove(0);
+        let parts = parts(&cell.workload, Path::new("/x"), Layout::Server { connections });
+        let clients = parts.iter().map(|part| part.clients.len()).collect();
+        (of_agents(&cell, Some(endpoint), &parts), clients)
+    }
+
+    /// Each address of its own, and at most so many clients at each.
+    fn assert_enough(sources: &[Vec<String>], clients: &[usize]) {
+        let all: Vec<&String> = sources.iter().flatten().collect();
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{sources:?}");
+        for (sources, clients) in sources.iter().zip(clients) {
+            assert!(clients.div_ceil(sources.len()) <= CLIENTS_OF_ONE_ADDRESS, "{clients} from {sources:?}");
+        }
+        assert!(all.iter().all(|address| address.parse::<Ipv4Addr>().unwrap().is_loopback()), "{sources:?}");
+    }
+
+    #[test]
+    fn a_hundred_thousand_clients_of_one_machine_have_ports_whatever_an_agent_can_hold() {
+        for connections in [500, 19_700, 1_000_000] {
+            let (sources, clients) = sources(50_000, "mqtt://127.0.0.1:1883", connections, "");
+            assert_enough(&sources, &clients);
+        }
+        let (two, _) = sources(50_000, "mqtt://127.0.0.1:1883", 1_000_000, "");
+        assert_eq!(two.iter().map(Vec::len).collect::<Vec<_>>(), [5, 5]);
+        assert_eq!((two[0][0].as_str(), two[1][4].as_str()), ("127.0.0.2", "127.0.0.11"));
+    }
+
+    #[test]
+    fn a_login_hides_no_server_of_this_machine() {
+        let count = |endpoint: &str| sources(10_000, endpoint, 20_000, "").0.iter().map(Vec::len).sum::<usize>();
+        assert_eq!(count("mqtt://u:p@127.0.0.1:1883"), 2);
+        assert_eq!(count("mqtt://u:p@localhost:1883"), 2);
+        assert_eq!(count("mqtt://127.0.0.1@192.0.2.1:1883"), 0, "a user may have any name");
+    }
+
+    #[test]
+    fn few_clients_and_given_addresses_are_left_alone() {
+        let (few, _) = sources(5_000, "mqtt://127.0.0.1:1883", 19_700, "");
+        assert_eq!(few, [Vec::<String>::new(), Vec::new()]);
+        let given = "[options.mosquitto]\nsources = \"10.0.0.1, 10.0.0.2\"\n";
+        let (given, _) = sources(50_000, "mqtt://127.0.0.1:1883", 1_000_000, given);
+        assert_eq!(given, [["10.0.0.1", "10.0.0.2"], ["10.0.0.1", "10.0.0.2"]]);
+    }
+}
