@@ -106,6 +106,10 @@ fn pairs(typed: &[String], flag: &str) -> Result<Vec<(String, String)>, Failure>
         let (key, value) = text.split_once('=').filter(|(key, _)| !key.trim().is_empty())?;
         Some((key.trim().to_owned(), value.trim().to_owned()))
     };
-    let bad = |text: &String| Failure::usage(format!("{flag} {text}: write {flag} KEY=VALUE"));
+    // What is no pair may be a secret as well.
+    let key = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
+    let bad = |text: &String| {
+        Failure::usage(format!("{flag} {}…: write {flag} KEY=VALUE", text.chars().take_while(key).collect::<String>()))
+    };
     typed.iter().map(|text| split(text).ok_or_else(|| bad(text))).collect()
 }

@@ -1,5 +1,6 @@
 //! What goes to the screen: standard output, colours, width.
 
+use pubmark_model::secret::without_logins;
 use std::io::{IsTerminal, Write};
 
 /// Whether colours are wanted there: a terminal, and no NO_COLOR.
@@ -31,9 +32,10 @@ pub fn print(text: &str) {
         .and_then(|()| out.flush());
 }
 
-/// Says something on standard error.
+/// Says something on standard error. What the user typed may be in it: no
+/// login of an endpoint is repeated.
 pub fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", without_logins(text));
 }
 
 /// Says what went wrong.

@@ -1,5 +1,6 @@
 //! What is wrong with a file, where, and what to do about it.
 
+use crate::secret::without_logins;
 use std::fmt;
 
 /// One error in a file. All errors of a file are reported at once.
@@ -11,17 +12,26 @@ pub struct Diagnostic {
     pub message: String,
     /// The way out.
     pub help: Option<String>,
+    /// Whether the line in the file may be shown with its value: the key is a
+    /// known one, and no secret is asked for there.
+    pub shows_value: bool,
 }
 
 impl Diagnostic {
-    /// An error at a byte offset.
+    /// An error at a byte offset. The line is shown without its value, which
+    /// may be a secret under a name that was mistyped.
     pub fn at(offset: usize, message: impl Into<String>) -> Self {
-        Diagnostic { offset: Some(offset), message: message.into(), help: None }
+        Diagnostic { offset: Some(offset), message: message.into(), help: None, shows_value: false }
+    }
+
+    /// An error of a value that is no secret.
+    pub fn at_value(offset: usize, message: impl Into<String>) -> Self {
+        Diagnostic { shows_value: true, ..Diagnostic::at(offset, message) }
     }
 
     /// An error of the file as a whole.
     pub fn whole(message: impl Into<String>) -> Self {
-        Diagnostic { offset: None, message: message.into(), help: None }
+        Diagnostic { offset: None, message: message.into(), help: None, shows_value: false }
     }
 
     /// Adds the way out.
@@ -56,18 +66,39 @@ pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[start..].chars().count() + 1)
 }
 
+/// A line of a file, as far as it may be shown.
+fn shown(line: &str, with_value: bool) -> Option<String> {
+    // An `@` may belong to a login, and beside the value to blame there may be others.
+    if with_value && !line.contains('@') && line.matches('=').count() <= 1 {
+        return Some(line.to_owned());
+    }
+    if let Some((key, _)) = line.split_once('=') {
+        // Or else the `=` is within a value, of a list of several lines.
+        let quoted = |quote: char| key.matches(quote).count() % 2 == 0;
+        let plain = quoted('"') && quoted('\'') && !key.contains(['@', '\\', ',']);
+        return plain.then(|| format!("{key}= …"));
+    }
+    // The head of a table: a list of values has quotes or commas in it.
+    let name = line.trim().trim_start_matches('[').trim_end_matches(']');
+    let plain = name.chars().all(|c| c.is_alphanumeric() || "._- ".contains(c));
+    (plain && line.trim_start().starts_with('[')).then(|| line.to_owned())
+}
+
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, error) in self.errors.iter().enumerate() {
             if index > 0 {
                 writeln!(f)?;
             }
+            let message = without_logins(&error.message);
             match error.offset {
-                None => write!(f, "{}: {}", self.file, error.message)?,
+                None => write!(f, "{}: {message}", self.file)?,
                 Some(offset) => {
                     let (line, column) = line_column(&self.text, offset);
-                    write!(f, "{}:{line}:{column}: {}", self.file, error.message)?;
-                    if let Some(source) = self.text.lines().nth(line - 1).filter(|source| source.len() < 200) {
+                    write!(f, "{}:{line}:{column}: {message}", self.file)?;
+                    let source = self.text.lines().nth(line - 1).filter(|source| source.len() < 200);
+                    if let Some(source) = source.and_then(|source| shown(source, error.shows_value)) {
+                        let column = column.min(source.chars().count().max(1));
                         let gutter = line.to_string().len();
                         write!(f, "\n  {line} | {source}\n  {:gutter$} | {:>column$}", "", "^")?;
                     }

@@ -1,5 +1,6 @@
 //! Where a server is: `mqtt://user:password@host:1883/path`.
 
+use crate::secret::{HIDDEN, without_logins};
 use std::fmt;
 
 /// How bytes are carried to a server.
@@ -53,14 +54,20 @@ impl Endpoint {
     /// Reads a URL. The error says what is wrong and what can be written.
     pub fn parse(text: &str) -> Result<Endpoint, String> {
         let schemes = || SCHEMES.iter().map(|(scheme, ..)| format!("{scheme}://")).collect::<Vec<_>>().join(", ");
-        let (scheme, rest) = text
-            .split_once("://")
-            .ok_or_else(|| format!("`{text}` is no endpoint: write SCHEME://HOST:PORT with one of {}", schemes()))?;
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| {
+            format!("`{}` is no endpoint: write SCHEME://HOST:PORT with one of {}", without_logins(text), schemes())
+        })?;
         let (_, protocol, carrier, default_port) = *SCHEMES
             .iter()
             .find(|(known, ..)| *known == scheme)
             .ok_or_else(|| format!("`{scheme}://` is no scheme that is known here: write one of {}", schemes()))?;
-        let (authority, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
+        let (authority, path) = rest.find(['/', '?']).map_or((rest, ""), |slash| rest.split_at(slash));
+        if path.contains('@') {
+            return Err(
+                "an endpoint holds an `@` after its host: write %40, and `/` and `?` of a password as %2F and %3F"
+                    .into(),
+            );
+        }
         let (login, address) = authority.rsplit_once('@').map_or((None, authority), |(login, at)| (Some(login), at));
         let (user, password) = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
             None => (None, None),
@@ -88,6 +95,16 @@ impl Endpoint {
         Ok(Endpoint { protocol, carrier, user, password, host: host.into(), port, path: path.into() })
     }
 
+    /// What follows the `?`, which may hold a token: never shown.
+    pub fn query(&self) -> Option<String> {
+        self.path.split_once('?').map(|(_, query)| query.to_owned())
+    }
+
+    /// Whether it holds what may not be shown.
+    pub fn is_secret(&self) -> bool {
+        self.user.is_some() || self.password.is_some() || self.query().is_some()
+    }
+
     fn scheme(&self) -> &'static str {
         let mine = |entry: &&(&str, &str, Carrier, u16)| entry.1 == self.protocol && entry.2 == self.carrier;
         SCHEMES.iter().find(mine).map_or("", |(scheme, ..)| scheme)
@@ -103,10 +120,14 @@ impl Endpoint {
     }
 }
 
-/// Without user and password: what may be shown and recorded.
+/// Without user, password and query: what may be shown and recorded.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}{}", self.scheme(), self.address(), self.path)
+        let (path, query) = match self.path.split_once('?') {
+            Some((path, _)) => (path, format!("?{HIDDEN}")),
+            None => (self.path.as_str(), String::new()),
+        };
+        write!(f, "{}://{}{path}{query}", self.scheme(), self.address())
     }
 }
 
@@ -117,7 +138,7 @@ impl fmt::Debug for Endpoint {
 }
 
 fn decode(text: &str) -> Result<String, String> {
-    let bad = || format!("`{text}` holds a % that two hexadecimal digits do not follow");
+    let bad = || "the login of an endpoint holds a % that two hexadecimal digits do not follow".to_owned();
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -130,7 +151,7 @@ fn decode(text: &str) -> Result<String, String> {
         bytes.push(u8::from_str_radix(digits, 16).map_err(|_| bad())?);
         rest = &after[2..];
     }
-    String::from_utf8(bytes).map_err(|_| format!("`{text}` is not UTF-8 when its % are decoded"))
+    String::from_utf8(bytes).map_err(|_| "the login of an endpoint is not UTF-8 when its % are decoded".into())
 }
 
 #[cfg(test)]
@@ -159,6 +180,7 @@ mod tests {
             ("mqtt://[::1", "closing bracket"),
             ("mqtt://%zz@h", "hexadecimal"),
             ("mqtt://a b", "no host"),
+            ("mqtt://me:pass/word@h", "write %40"),
         ] {
             let error = Endpoint::parse(text).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");

@@ -1,6 +1,5 @@
 //! Options of a system's server or driver: typed, with defaults, all recorded.
 
-use crate::endpoint::Endpoint;
 use crate::units::{format_time, parse_size, parse_time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,6 +25,17 @@ pub enum OptionKind {
 }
 
 impl OptionKind {
+    /// What is wanted, in words.
+    pub fn word(self) -> &'static str {
+        match self {
+            OptionKind::Bool => "true or false",
+            OptionKind::Count => "count",
+            OptionKind::Size => "size",
+            OptionKind::Time => "time",
+            OptionKind::Text => "text",
+        }
+    }
+
     /// Reads a value into its canonical form.
     pub fn read(self, text: &str) -> Result<Value, String> {
         match self {
@@ -127,38 +137,6 @@ pub fn of_driver(driver: &str) -> Vec<OptionSpec> {
         _ => Vec::new(),
     });
     options
-}
-
-/// Options whose values are secret.
-pub const SECRETS: [&str; 2] = ["password", "token"];
-
-/// Whether the text of an option may not be recorded as it is.
-pub fn secret(name: &str, text: &str) -> bool {
-    let login = |text: &str| {
-        Endpoint::parse(text).map_or(text.contains('@'), |parsed| parsed.user.is_some() || parsed.password.is_some())
-    };
-    SECRETS.contains(&name) || (name == "endpoint" && login(text))
-}
-
-/// Options as they may be recorded: without secrets, and without the user and
-/// password of an endpoint.
-pub fn recorded(options: &Options) -> Options {
-    let mut shown = options.clone();
-    for (name, value) in &mut shown {
-        if let Value::String(text) = value {
-            *text = recorded_text(name, text);
-        }
-    }
-    shown
-}
-
-/// The same, for the text of one option.
-pub fn recorded_text(name: &str, text: &str) -> String {
-    match name {
-        name if SECRETS.contains(&name) => "***".into(),
-        "endpoint" => Endpoint::parse(text).map_or_else(|_| "***".into(), |endpoint| endpoint.to_string()),
-        _ => text.to_owned(),
-    }
 }
 
 /// The options that every library driver understands, with one equal default

@@ -112,7 +112,7 @@ impl Reader<'_, '_> {
                 continue;
             };
             if rows.len() >= ROWS_MAX {
-                self.errors.push(Diagnostic::at(at, format!("more than {ROWS_MAX} rows")));
+                self.errors.push(Diagnostic::at_value(at, format!("more than {ROWS_MAX} rows")));
                 break;
             }
             rows.extend(self.row(columns, &record, at, place.map_or(0, csv::Position::line)));
@@ -134,13 +134,13 @@ impl Reader<'_, '_> {
                 axis => self.axis(axis, at, study),
             };
             if column != Column::Wrong && columns.contains(&column) {
-                self.errors.push(Diagnostic::at(at, format!("the column `{}` is there twice", shown(name))));
+                self.errors.push(Diagnostic::at_value(at, format!("the column `{}` is there twice", shown(name))));
             }
             columns.push(column);
         }
         for (column, name) in [(Column::Figure, FIGURE), (Column::Value, VALUE)] {
             if !columns.contains(&column) {
-                self.errors.push(Diagnostic::at(at, format!("there is no column `{name}`")));
+                self.errors.push(Diagnostic::at_value(at, format!("there is no column `{name}`")));
             }
         }
         columns
@@ -152,7 +152,7 @@ impl Reader<'_, '_> {
             Some(own) if !own.contains(&name) => {
                 let known = own.into_iter().chain([FIGURE, VALUE, NOTE]).collect::<Vec<_>>();
                 let message = format!("the column `{}` is no axis of this study", shown(name));
-                self.errors.push(Diagnostic::at(at, message).help(suggestion(&shown(name), known)));
+                self.errors.push(Diagnostic::at_value(at, message).help(suggestion(&shown(name), known)));
                 Column::Wrong
             }
             None if !known_axis(name) => {
@@ -166,7 +166,7 @@ impl Reader<'_, '_> {
     fn row(&mut self, columns: &[Column], fields: &csv::StringRecord, at: usize, line: u64) -> Option<Row> {
         if fields.len() != columns.len() {
             let message = format!("{} fields, where the first line has {}", fields.len(), columns.len());
-            self.errors.push(Diagnostic::at(at, message));
+            self.errors.push(Diagnostic::at_value(at, message));
             return None;
         }
         let before = self.errors.len();
@@ -181,11 +181,13 @@ impl Reader<'_, '_> {
                 Column::Figure if self.figures.contains(&field) => row.figure = field.to_owned(),
                 Column::Figure => {
                     let help = suggestion(&shown(field), self.figures.iter().copied());
-                    self.errors.push(Diagnostic::at(at, format!("`{}` is no figure", shown(field))).help(help));
+                    self.errors.push(Diagnostic::at_value(at, format!("`{}` is no figure", shown(field))).help(help));
                 }
                 Column::Value => match field.parse::<f64>() {
                     Ok(value) if value.is_finite() && value >= 0.0 => row.value = value,
-                    _ => self.errors.push(Diagnostic::at(at, format!("`{}` is no number from 0 on", shown(field)))),
+                    _ => {
+                        self.errors.push(Diagnostic::at_value(at, format!("`{}` is no number from 0 on", shown(field))))
+                    }
                 },
                 Column::Note => row.note = Some(field.to_owned()),
                 Column::Wrong => {}
@@ -196,7 +198,7 @@ impl Reader<'_, '_> {
         }
         if let Some(first) = self.seen.insert(format!("{:?} {}", row.axes, row.figure), line) {
             let message = format!("`{}` of this place is in line {first} already", row.figure);
-            self.errors.push(Diagnostic::at(at, message));
+            self.errors.push(Diagnostic::at_value(at, message));
             return None;
         }
         Some(row)

@@ -5,6 +5,7 @@ mod deployment;
 use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
 use crate::document::{Document, Table};
 use crate::options::{OptionKind, OptionSpec, of_driver, protocol_of};
+use crate::secret::SECRETS;
 use crate::server::ServerSpec;
 use crate::workload::{Pattern, Transport};
 use deployment::Deployment;
@@ -95,7 +96,7 @@ fn words<T: Copy>(
     for value in &entry.values {
         match parse(&value.text) {
             Ok(word) => found.push(word),
-            Err(error) => errors.push(Diagnostic::at(value.at, error)),
+            Err(error) => errors.push(Diagnostic::at_value(value.at, error)),
         }
     }
     found
@@ -261,7 +262,7 @@ impl System {
                         "time" => OptionKind::Time,
                         "text" => OptionKind::Text,
                         other => {
-                            errors.push(Diagnostic::at(
+                            errors.push(Diagnostic::at_value(
                                 value.at,
                                 format!("`{other}` is none of bool, count, size, time, text"),
                             ));
@@ -277,7 +278,10 @@ impl System {
         if let Some(value) = default {
             match spec.kind.read(&value.text) {
                 Ok(value) => spec.default = Some(value),
-                Err(error) => errors.push(Diagnostic::at(value.at, error)),
+                Err(_) if SECRETS.contains(&spec.name.as_str()) => {
+                    errors.push(Diagnostic::at(value.at, format!("`default` is no {}", spec.kind.word())));
+                }
+                Err(error) => errors.push(Diagnostic::at_value(value.at, error)),
             }
         }
         self.options.retain(|option| option.name != spec.name);

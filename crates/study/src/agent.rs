@@ -3,6 +3,7 @@
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use pubmark_model::protocol::{Command, Event, MAX_LINE, SCRATCH};
+use pubmark_model::secret::Secrets;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -35,17 +36,20 @@ pub struct Agent {
     /// agent that does not read holds up nobody but itself.
     lines: Option<Sender<Vec<u8>>>,
     log: PathBuf,
+    secrets: Secrets,
 }
 
 impl Agent {
     /// Starts an agent. What it says goes to `inbox` under the number `index`;
     /// its standard error to the file `log`. Should the coordinator die, the
-    /// agent removes the folder `scratch`.
+    /// agent removes the folder `scratch`. What it says is reported without
+    /// the secrets.
     pub fn start(
         command: &[String],
         name: &str,
         log: &Path,
         scratch: &Path,
+        secrets: &Secrets,
         index: usize,
         inbox: Sender<(usize, Incoming)>,
     ) -> std::io::Result<Agent> {
@@ -63,12 +67,16 @@ impl Agent {
             .spawn()?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (lines, said) = channel();
-        let agent = Agent { name: name.to_owned(), child, lines: Some(lines), log: log.to_owned() };
+        let agent =
+            Agent { name: name.to_owned(), child, lines: Some(lines), log: log.to_owned(), secrets: secrets.clone() };
         if let Some(input) = input {
             thread::Builder::new().name(format!("to agent {index}")).spawn(move || write_out(input, &said))?;
         }
         if let Some(output) = output {
-            thread::Builder::new().name(format!("agent {index}")).spawn(move || listen(output, index, &inbox))?;
+            thread::Builder::new().name(format!("agent {index}")).spawn({
+                let secrets = secrets.clone();
+                move || listen(output, index, &secrets, &inbox)
+            })?;
         }
         Ok(agent)
     }
@@ -152,7 +160,9 @@ impl Agent {
             }
         };
         let log = std::fs::read(&self.log).unwrap_or_default();
-        let tail = String::from_utf8_lossy(&log[log.len().saturating_sub(500)..]).trim().to_owned();
+        // Hidden before it is cut: half a secret could not be found.
+        let told = self.secrets.hide(&String::from_utf8_lossy(&log));
+        let tail = told.get(told.ceil_char_boundary(told.len().saturating_sub(500))..).unwrap_or_default().trim();
         if tail.is_empty() { status } else { format!("{status}; the end of its log: {tail}") }
     }
 }
@@ -176,7 +186,7 @@ fn write_out(mut input: impl Write, lines: &Receiver<Vec<u8>>) {
     }
 }
 
-fn listen(output: impl Read, index: usize, inbox: &Sender<(usize, Incoming)>) {
+fn listen(output: impl Read, index: usize, secrets: &Secrets, inbox: &Sender<(usize, Incoming)>) {
     let mut output = BufReader::new(output);
     loop {
         let mut line = Vec::new();
@@ -185,8 +195,8 @@ fn listen(output: impl Read, index: usize, inbox: &Sender<(usize, Incoming)>) {
             Ok(_) => match serde_json::from_slice(&line) {
                 Ok(event) => Incoming::Event(Box::new(event)),
                 Err(error) => {
-                    let start = String::from_utf8_lossy(&line[..line.len().min(200)]).trim().to_owned();
-                    Incoming::Garbage(format!("{error}: {start}"))
+                    let told = secrets.hide(String::from_utf8_lossy(&line).trim());
+                    Incoming::Garbage(format!("{error}: {}", told.chars().take(200).collect::<String>()))
                 }
             },
         };

@@ -65,7 +65,7 @@ pub fn blank(cell: &Cell, place: Place, started: String) -> RunRecord {
         versions: [("pubmark".to_owned(), env!("CARGO_PKG_VERSION").into())].into_iter().collect(),
         started,
         workload: cell.workload.clone(),
-        options: pubmark_model::options::recorded(&cell.options),
+        options: pubmark_model::secret::recorded(&cell.options),
         applied: Map::new(),
         window_ns: 0,
         counts: Counts::default(),

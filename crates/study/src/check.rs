@@ -6,6 +6,7 @@ use crate::registry;
 use crate::scratch::Scratch;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{Client, Command, Event, Prepare, Role, VERSION};
+use pubmark_model::secret::Secrets;
 use pubmark_model::setting::{Settings, with_defaults};
 use pubmark_model::units::{MILLISECOND, SECOND};
 use pubmark_model::workload::Workload;
@@ -125,7 +126,15 @@ fn needs_server(driver: &str) -> bool {
 pub fn check(command: &[String], driver: Option<&str>) -> std::io::Result<Vec<Step>> {
     let scratch = Scratch::create()?;
     let (outbox, inbox) = channel();
-    let agent = Agent::start(command, "checked", &scratch.path().join("agent.log"), scratch.path(), 0, outbox)?;
+    let agent = Agent::start(
+        command,
+        "checked",
+        &scratch.path().join("agent.log"),
+        scratch.path(),
+        &Secrets::default(),
+        0,
+        outbox,
+    )?;
     let mut talk = Talk { agent, inbox, steps: Vec::new() };
     converse(&mut talk, driver, &scratch);
     talk.agent.finish();

@@ -2,14 +2,15 @@
 
 use crate::assemble::blank;
 use crate::machine;
-use crate::results::{Results, ResultsError};
+use crate::results::{Results, ResultsError, io};
 use crate::run::live::News;
 use crate::run::{Place, RunError, Stage, make};
-use crate::{registry, scratch, verdict};
+use crate::{redact, registry, scratch, verdict};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::plan::{Planned, cells, order};
 use pubmark_model::record::RunRecord;
+use pubmark_model::secret::Secrets;
 use pubmark_model::study::Study;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -167,7 +168,10 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
             interrupt: how.interrupt,
             news: &mut |news| observer.news(news),
         };
-        let record = match make(cell, system, place, &mut stage) {
+        let secrets = Secrets::of(&cell.options);
+        let made = make(cell, system, place, &mut stage);
+        redact::logs(&logs, place.position, &secrets).map_err(io(&logs))?;
+        let mut record = match made {
             Ok(record) => record,
             Err(RunError::Interrupted) => {
                 ending.interrupted = true;
@@ -180,6 +184,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
                 record
             }
         };
+        redact::record(&mut record, &secrets);
         results.append(&record)?;
         ending.runs.count(&record);
         meet(&record);

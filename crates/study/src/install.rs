@@ -10,6 +10,7 @@ use crate::scratch::Scratch;
 use pubmark_model::cell::Cell;
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::{Client, Command, Event, Prepare, Role};
+use pubmark_model::secret::Secrets;
 use pubmark_model::server::Places;
 use pubmark_model::setting::{Settings, with_defaults};
 use pubmark_model::system::System;
@@ -52,8 +53,8 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
     let scratch = Scratch::create().map_err(|error| error.to_string())?;
     let (outbox, inbox) = channel();
     let log = scratch.path().join("agent.log");
-    let mut agent =
-        Agent::start(command, "probe", &log, scratch.path(), 0, outbox).map_err(|error| error.to_string())?;
+    let mut agent = Agent::start(command, "probe", &log, scratch.path(), &Secrets::default(), 0, outbox)
+        .map_err(|error| error.to_string())?;
     let mut settings: Settings = with_defaults(Settings::new());
     settings.insert("pattern".into(), Pattern::FanOut.word().into());
     if let Some(transport) = system.transports.first() {

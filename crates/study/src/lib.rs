@@ -16,6 +16,7 @@ pub mod fit;
 pub mod install;
 pub mod link;
 pub mod machine;
+mod redact;
 pub mod registry;
 pub mod results;
 pub mod run;

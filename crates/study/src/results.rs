@@ -42,7 +42,7 @@ pub enum ResultsError {
     },
 }
 
-fn io(path: &Path) -> impl Fn(std::io::Error) -> ResultsError + '_ {
+pub(crate) fn io(path: &Path) -> impl Fn(std::io::Error) -> ResultsError + '_ {
     move |source| {
         let hint = match source.kind() {
             std::io::ErrorKind::StorageFull => {

@@ -23,6 +23,7 @@ use pubmark_model::protocol::{
     AgentResult, BoundEndpoint, Command, Event, Prepare, PublisherTotal, ServerAddress, VERSION,
 };
 use pubmark_model::record::{MachineLoad, RunRecord, UsageSeries};
+use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Pin, Transport, Workload};
@@ -146,6 +147,8 @@ struct Play {
     used: Option<UsageSeries>,
     /// When the drain was over.
     drained_ns: Option<Ns>,
+    /// What no message may repeat.
+    secrets: Secrets,
 }
 
 /// Processors for publishers and for subscribers.
@@ -184,10 +187,11 @@ impl Play {
         let (outbox, inbox) = channel();
         let parts = parts(&cell.workload, scratch.path(), layout(cell, system));
         let command = crate::deploy::agent_command(system, stage.agent).map_err(failed)?;
+        let secrets = Secrets::of(&cell.options);
         let mut agents = Vec::new();
         for (index, part) in parts.iter().enumerate() {
             let log = stage.logs.join(format!("run-{}-{}.log", place.position, part.name));
-            let agent = Agent::start(&command, &part.name, &log, scratch.path(), index, outbox.clone());
+            let agent = Agent::start(&command, &part.name, &log, scratch.path(), &secrets, index, outbox.clone());
             agents.push(
                 agent
                     .map_err(|error| failed(format!("agent `{}` could not be started: {error}", command.join(" "))))?,
@@ -205,6 +209,7 @@ impl Play {
             usage: None,
             used: None,
             drained_ns: None,
+            secrets,
         })
     }
 
@@ -494,7 +499,7 @@ impl Play {
     }
 
     fn unexpected(&self, from: usize, event: &Event) -> RunError {
-        let said = serde_json::to_string(event).unwrap_or_default();
+        let said = self.secrets.hide(&serde_json::to_string(event).unwrap_or_default());
         failed(format!(
             "agent {} said out of turn: {}",
             self.agents[from].name,

@@ -22,6 +22,7 @@ use keeper::{KeepPlan, Order, Word};
 use kept::{Heard, Kept};
 use limits::{Applied, Group, Limits};
 use ports::Listener;
+use pubmark_model::secret::Secrets;
 use pubmark_model::server::{Places, ServerSpec};
 use pubmark_model::units::{Ns, SECOND};
 use sample::{Sampler, Watched};
@@ -87,6 +88,8 @@ pub struct Server {
     kept: Kept,
     group: Group,
     container: Option<String>,
+    /// What no message may repeat of its log.
+    secrets: Secrets,
 }
 
 /// How a server ended.
@@ -146,6 +149,7 @@ impl Server {
             kept,
             group,
             container,
+            secrets: Secrets::of(&plan.places.options),
         };
         server.await_process(plan)?;
         server.await_ready(plan, port, &ready_log)?;
@@ -235,7 +239,7 @@ impl Server {
         }
         let status = self.exited.clone()?;
         let oom = if self.oom_kills() > 0 { ", killed by the kernel for want of memory" } else { "" };
-        Some(format!("{} ended: {status}{oom}{}", self.system, tail(&self.log)))
+        Some(format!("{} ended: {status}{oom}{}", self.system, tail(&self.log, &self.secrets)))
     }
 
     fn heard(&mut self, heard: Heard) {
@@ -293,7 +297,7 @@ impl Server {
     }
 
     fn not_started(&self, why: &str) -> String {
-        let tail = tail(&self.log);
+        let tail = tail(&self.log, &self.secrets);
         let engine = tail.contains("Cannot connect to the Docker daemon");
         let engine = if self.container.is_some() && engine { "no Docker engine answers: " } else { "" };
         format!("{} was not started: {engine}{why}{tail}", self.system)
@@ -319,7 +323,7 @@ impl Server {
                     Some(port) if !self.listens(plan, Some(port))? => format!("did not listen on port {port}"),
                     _ => format!("did not say `{ready_log}`"),
                 };
-                return Err(format!("{} {missing} within {seconds} s{}", self.system, tail(&self.log)));
+                return Err(format!("{} {missing} within {seconds} s{}", self.system, tail(&self.log, &self.secrets)));
             }
             let heard = self.kept.hear(LOOK);
             self.heard(heard);
@@ -356,9 +360,11 @@ impl Server {
         match ports::listener(&self.watched().processes(), port) {
             Listener::Nobody => Ok(false),
             Listener::Own => Ok(true),
-            Listener::Foreign(Some((pid, name))) => {
-                Err(format!("port {port} is held by pid {pid} ({name}), not by {}{}", self.system, tail(&self.log)))
-            }
+            Listener::Foreign(Some((pid, name))) => Err(format!(
+                "port {port} is held by pid {pid} ({name}), not by {}{}",
+                self.system,
+                tail(&self.log, &self.secrets)
+            )),
             Listener::Foreign(None) => Ok(false),
         }
     }
@@ -436,14 +442,18 @@ fn contained(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangem
 }
 
 /// The end of a log, in words that can follow others.
-fn tail(log: &Path) -> String {
+fn tail(log: &Path, secrets: &Secrets) -> String {
     let read = || {
         let mut file = File::open(log).ok()?;
         let length = file.metadata().ok()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES))).ok()?;
+        // A secret at the cut is read whole, or else its rest would be shown.
+        let most = TAIL_BYTES + secrets.longest() as u64;
+        file.seek(SeekFrom::Start(length.saturating_sub(most))).ok()?;
         let mut text = Vec::new();
-        file.take(TAIL_BYTES).read_to_end(&mut text).ok()?;
-        Some(String::from_utf8_lossy(&text).trim().to_owned())
+        file.take(most).read_to_end(&mut text).ok()?;
+        let text = secrets.hide(&String::from_utf8_lossy(&text));
+        let from = text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES as usize));
+        Some(text.get(from..).unwrap_or_default().trim().to_owned())
     };
     match read() {
         Some(text) if !text.is_empty() => format!("; the end of its log: {text}"),
@@ -510,8 +520,16 @@ mod tests {
     fn a_logs_end_is_short() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("log");
-        assert_eq!(tail(&path), "; its log is empty");
+        assert_eq!(tail(&path, &Secrets::default()), "; its log is empty");
         std::fs::write(&path, format!("{}the end\n", "x".repeat(5_000))).unwrap();
-        assert!(tail(&path).ends_with("xthe end") && tail(&path).len() < 600);
+        let shown = tail(&path, &Secrets::default());
+        assert!(shown.ends_with("xthe end") && shown.len() < 600, "{shown}");
+        // However a secret lies to the cut, no part of it is shown.
+        let secrets = Secrets::of(&[("password".to_owned(), "hidden-word".into())].into_iter().collect());
+        for after in TAIL_BYTES as usize - 11..TAIL_BYTES as usize + 11 {
+            std::fs::write(&path, format!("{}hidden-word{}", "x".repeat(900), "y".repeat(after))).unwrap();
+            let shown = tail(&path, &secrets);
+            assert!(!shown.contains("word") && !shown.contains("wor y") && !shown.contains("dy"), "{after}: {shown}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! the protocol, as far as they do.
 
 use pubmark_model::plan::cells;
+use pubmark_model::secrets::Secrets;
 use pubmark_model::study::{Reading, Study};
 use pubmark_study::agent::Agent;
 use pubmark_study::registry;
@@ -106,7 +107,7 @@ fn agents_that_do_not_end_are_ended_together() {
     let command = ["sh".to_owned(), "-c".to_owned(), SILENCE.to_owned()];
     let start = |index: usize| {
         let log = folder.path().join(format!("{index}.log"));
-        Agent::start(&command, "stubborn", &log, folder.path(), index, outbox.clone()).unwrap()
+        Agent::start(&command, "stubborn", &log, folder.path(), &Secrets::default(), index, outbox.clone()).unwrap()
     };
     let ended_in = |count: usize| {
         let mut agents: Vec<Agent> = (0..count).map(start).collect();

@@ -6,6 +6,7 @@ use crate::failure::{Code, Failure};
 use crate::output::{note, print};
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::options::protocol_of;
+use pubmark_model::secret::recorded_text;
 use pubmark_model::system::System;
 use pubmark_study::install::{self, Presence};
 use pubmark_study::registry;
@@ -143,6 +144,7 @@ fn describe(system: &System, presence: &Presence) {
             .default
             .as_ref()
             .map_or_else(|| "not set".into(), |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        let default = if option.default.is_some() { recorded_text(&option.name, &default) } else { default };
         print(&format!("  options.{} = {default}\n      {}", option.name, option.doc));
     }
     for text in &system.notes {

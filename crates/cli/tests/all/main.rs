@@ -19,6 +19,7 @@ mod published;
 mod refusals;
 mod repeat;
 mod screen;
+mod secrets;
 mod servers;
 mod serving;
 mod support;

@@ -99,7 +99,7 @@ fn command(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn mosquitto(settings: &str) -> ServerSpec {
+pub fn mosquitto(settings: &str) -> ServerSpec {
     ServerSpec {
         endpoint: "mqtt://127.0.0.1:{port}".into(),
         command: command(&["mosquitto", "-c", "{dir}/m.conf"]),

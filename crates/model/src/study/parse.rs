@@ -186,7 +186,7 @@ impl Parser<'_> {
         match key.read(&value.text) {
             Ok(canonical) => Some((key.name.to_owned(), canonical)),
             Err(error) => {
-                self.errors.push(Diagnostic::at(value.at, error));
+                self.errors.push(Diagnostic::at_value(value.at, error));
                 None
             }
         }
@@ -226,8 +226,11 @@ impl Parser<'_> {
             let mut values: Vec<Value> = Vec::new();
             for scalar in &entry.values {
                 match self.axis_value(&name, scalar) {
+                    Ok(value) if values.contains(&value) && name.starts_with("options.") => {
+                        self.errors.push(Diagnostic::at(scalar.at, format!("a value is twice on the axis `{name}`")));
+                    }
                     Ok(value) if values.contains(&value) => {
-                        self.errors.push(Diagnostic::at(
+                        self.errors.push(Diagnostic::at_value(
                             scalar.at,
                             format!("`{}` is twice on the axis `{name}`", scalar.text),
                         ));
@@ -377,11 +380,11 @@ impl Parser<'_> {
                 "says" => claim.says = value.text.clone(),
                 "figure" => match Figure::parse(&value.text) {
                     Ok(figure) => claim.figure = figure,
-                    Err(error) => self.errors.push(Diagnostic::at(value.at, error)),
+                    Err(error) => self.errors.push(Diagnostic::at_value(value.at, error)),
                 },
                 _ => match value.text.parse() {
                     Ok(share) if (0.0..=1.0).contains(&share) => claim.share = share,
-                    _ => self.errors.push(Diagnostic::at(value.at, "`share` is a number from 0 to 1")),
+                    _ => self.errors.push(Diagnostic::at_value(value.at, "`share` is a number from 0 to 1")),
                 },
             }
         }
@@ -401,7 +404,7 @@ pub(crate) fn axis_value(axis: &str, scalar: &Scalar, systems: Systems<'_>) -> R
     if axis == "system" {
         return match systems(&scalar.text) {
             Some(_) => Ok(scalar.text.clone().into()),
-            None => Err(Diagnostic::at(scalar.at, format!("unknown system `{}`", scalar.text))
+            None => Err(Diagnostic::at_value(scalar.at, format!("unknown system `{}`", scalar.text))
                 .help("`pubmark systems` lists them")),
         };
     }
@@ -409,7 +412,7 @@ pub(crate) fn axis_value(axis: &str, scalar: &Scalar, systems: Systems<'_>) -> R
         return Ok(plain(&scalar.text));
     }
     match key(axis).filter(|key| key.name == axis && key.section != Section::Run) {
-        Some(key) => key.read(&scalar.text).map_err(|error| Diagnostic::at(scalar.at, error)),
+        Some(key) => key.read(&scalar.text).map_err(|error| Diagnostic::at_value(scalar.at, error)),
         None => Err(no_axis(axis, scalar.at)),
     }
 }

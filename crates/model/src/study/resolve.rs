@@ -6,7 +6,8 @@ use super::{Axis, OptionSetting, Reading};
 use crate::claim::Condition;
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
-use crate::options::{OptionSpec, common, secret};
+use crate::options::{OptionSpec, common};
+use crate::secret::{HIDDEN, SECRETS, secret};
 use crate::setting::{Settings, key, with_defaults};
 use crate::units::{LONGEST, parse_time};
 use serde_json::Value;
@@ -23,13 +24,13 @@ impl Parser<'_> {
         self.check_options();
         for (name, text) in reading.set {
             if let Err(error) = self.set(name, text) {
-                let message = format!("--set {name}={text}: {}", error.message);
+                let message = format!("--set {}: {}", typed(name, text), error.message);
                 self.errors.push(Diagnostic { message, offset: None, ..error });
             }
         }
         for (name, text) in reading.only {
             if let Err(error) = self.only(name, text) {
-                let message = format!("--only {name}={text}: {}", error.message);
+                let message = format!("--only {}: {}", typed(name, text), error.message);
                 self.errors.push(Diagnostic { message, offset: None, ..error });
             }
         }
@@ -114,13 +115,21 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands on an axis is in every record, in the table and in the files
-    /// of the results folder.
+    /// What stands on an axis, or in a condition, is in every record, in the
+    /// table and in the files of the results folder.
     fn check_secrets(&mut self) {
-        for axis in &self.study.axes {
-            let Some(option) = axis.name.strip_prefix("options.") else { continue };
-            if axis.values.iter().any(|value| secret(option, &show(value))) {
-                let message = format!("`{}` cannot be an axis with a user or password: axes are recorded", axis.name);
+        let of_parts = self.study.parts.iter().flat_map(|part| &part.axes);
+        let axes = self.study.axes.iter().chain(of_parts).map(|axis| (&axis.name, axis.values.as_slice()));
+        let skips = self.study.skips.iter().flat_map(|skip| &skip.conditions);
+        let conditions = skips.chain(self.study.claims.iter().flat_map(|claim| &claim.conditions));
+        let listed = conditions.map(|(name, condition)| match condition {
+            Condition::OneOf(values) => (name, values.as_slice()),
+            Condition::AtMost(_) | Condition::AtLeast(_) => (name, [].as_slice()),
+        });
+        for (name, values) in axes.chain(listed) {
+            let Some(option) = name.strip_prefix("options.") else { continue };
+            if values.iter().any(|value| secret(option, &show(value))) {
+                let message = format!("`{name}` cannot be an axis with a user or password: axes are recorded");
                 let help = "write `username` and `password` under [options], or give them with --set";
                 self.errors.push(Diagnostic::whole(message).help(help));
             }
@@ -188,7 +197,7 @@ impl Parser<'_> {
             };
             if self.study.axis(&format!("options.{option}")).is_some() {
                 return Err(Diagnostic::whole(format!("`options.{option}` is an axis, the same for all systems"))
-                    .help(format!("--set options.{option}={text}")));
+                    .help(format!("write --set options.{option}=VALUE")));
             }
             self.check_option(system, option, text)?;
             self.study
@@ -280,11 +289,9 @@ impl Parser<'_> {
         };
         if let Some(missing) = wanted.iter().find(|value| !axis.values.contains(value)) {
             let values: Vec<String> = axis.values.iter().map(show).collect();
-            return Err(Diagnostic::whole(format!(
-                "{} is not on the axis; its values: {}",
-                show(missing),
-                values.join(", ")
-            )));
+            let missing = show(missing);
+            let shown = if name.starts_with("options.") { "it" } else { &missing };
+            return Err(Diagnostic::whole(format!("{shown} is not on the axis; its values: {}", values.join(", "))));
         }
         axis.values.retain(|value| wanted.contains(value));
         Ok(())
@@ -293,7 +300,7 @@ impl Parser<'_> {
     fn check_options(&mut self) {
         for (setting, key_at, value_at) in std::mem::take(&mut self.options) {
             if let Err(error) = self.check_option(setting.system.as_deref(), &setting.name, &setting.text) {
-                let at = if error.help.is_some() { key_at } else { value_at };
+                let at = if error.shows_value { value_at } else { key_at };
                 self.errors.push(Diagnostic { offset: Some(at), ..error });
             }
             self.study.options.push(setting);
@@ -323,8 +330,19 @@ impl Parser<'_> {
             names.dedup();
             return Err(Diagnostic::whole(format!("unknown option `{name}`")).help(suggestion(name, names)));
         };
-        spec.kind.read(text).map(|_| ()).map_err(|error| Diagnostic::whole(format!("{name}: {error}")))
+        let wrong = |error| match SECRETS.contains(&name) {
+            true => Diagnostic::whole(format!("{name}: no {}", spec.kind.word())),
+            false => Diagnostic { shows_value: true, ..Diagnostic::whole(format!("{name}: {error}")) },
+        };
+        spec.kind.read(text).map(|_| ()).map_err(wrong)
     }
+}
+
+/// A pair as it was typed. The value of an option, or of a key that is not
+/// known, may be a secret.
+fn typed(name: &str, text: &str) -> String {
+    let shown = name == "system" || key(name).is_some();
+    format!("{name}={}", if shown { text } else { HIDDEN })
 }
 
 /// Sets a time, unless what is set is no longer than that.

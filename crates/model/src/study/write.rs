@@ -4,7 +4,7 @@
 use super::Study;
 use super::parse::PART;
 use crate::claim::Condition;
-use crate::options::recorded_text;
+use crate::secret::recorded_text;
 use crate::setting::{Section, key};
 use serde_json::Value;
 use std::fmt::Write;

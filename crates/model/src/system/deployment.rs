@@ -81,8 +81,10 @@ impl Deployment {
                     let Some(value) = entry.one(errors) else { continue };
                     match parse_time(&value.text) {
                         Ok(ns) if ns > 0 => self.server.start_timeout_ns = ns,
-                        Ok(_) => errors.push(Diagnostic::at(value.at, "`start_timeout` is 0: no server is that quick")),
-                        Err(error) => errors.push(Diagnostic::at(value.at, error)),
+                        Ok(_) => {
+                            errors.push(Diagnostic::at_value(value.at, "`start_timeout` is 0: no server is that quick"))
+                        }
+                        Err(error) => errors.push(Diagnostic::at_value(value.at, error)),
                     }
                 }
                 _ => errors.push(entry.unknown(
@@ -102,7 +104,7 @@ impl Deployment {
                     let name = value.text.rsplit('/').next().unwrap_or_default();
                     if name.split_once(':').is_none_or(|(_, tag)| tag.is_empty() || tag == "latest") {
                         errors.push(
-                            Diagnostic::at(value.at, format!("the image `{}` is not pinned", value.text))
+                            Diagnostic::at_value(value.at, format!("the image `{}` is not pinned", value.text))
                                 .help("write its version as its tag: `name:1.2.3`"),
                         );
                     }
@@ -113,7 +115,7 @@ impl Deployment {
                     let Some(value) = entry.one(errors) else { continue };
                     match value.text.parse() {
                         Ok(port) if port > 0 => self.docker.port = port,
-                        _ => errors.push(Diagnostic::at(value.at, format!("`{}` is no port", value.text))),
+                        _ => errors.push(Diagnostic::at_value(value.at, format!("`{}` is no port", value.text))),
                     }
                 }
                 _ => errors.push(entry.unknown("[docker]", ["image", "command", "port"])),
@@ -194,7 +196,7 @@ impl Deployment {
         let places = sample(system, &self.server);
         for value in &self.filled {
             if let Err(error) = places.fill(&value.text) {
-                errors.push(Diagnostic::at(value.at, error).help(KNOWN_PLACES));
+                errors.push(Diagnostic::at_value(value.at, error).help(KNOWN_PLACES));
             }
         }
         let endpoint = places.fill(&self.server.endpoint).unwrap_or_default();
@@ -235,8 +237,9 @@ fn pins(entry: &Entry, pinned: fn(&str) -> bool, errors: &mut Vec<Diagnostic>) -
             "pip" => "name==version",
             _ => "name@version",
         };
-        errors
-            .push(Diagnostic::at(value.at, format!("`{}` names no version", value.text)).help(format!("write {form}")));
+        errors.push(
+            Diagnostic::at_value(value.at, format!("`{}` names no version", value.text)).help(format!("write {form}")),
+        );
     }
     entry.values.iter().map(|value| value.text.clone()).collect()
 }

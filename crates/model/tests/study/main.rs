@@ -4,4 +4,5 @@ mod overrides;
 mod planning;
 mod reading;
 mod reference;
+mod secrets;
 mod support;

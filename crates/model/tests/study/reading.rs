@@ -183,11 +183,11 @@ id = "c"
 }
 
 #[test]
-fn the_report_shows_the_line_and_points_at_the_place() {
+fn the_line_is_shown_without_the_value_of_a_key_that_is_not_known() {
     let errors = read(&with("[workload]\nrat = 5\nqos = 3"), &Reading::default()).unwrap_err();
     assert_eq!(
         errors.to_string(),
-        "study.toml:3:1: unknown key `rat` in [workload]\n  3 | rat = 5\n    | ^\n  help: did you mean `rate`?\n\
+        "study.toml:3:1: unknown key `rat` in [workload]\n  3 | rat = …\n    | ^\n  help: did you mean `rate`?\n\
          study.toml:4:7: qos: `3` is not a whole number from 0 to 2\n  4 | qos = 3\n    |       ^"
     );
 }

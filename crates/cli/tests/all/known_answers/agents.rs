@@ -8,6 +8,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use pubmark_model::options::{Options, protocol_of};
 use pubmark_model::protocol::{AgentResult, Client, Command, Event, Prepare, Role, ServerAddress, VERSION};
+use pubmark_model::secret::Secrets;
 use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
@@ -49,7 +50,9 @@ impl Pair {
         let command = [env!("CARGO_BIN_EXE_pubmark").to_owned(), "agent".to_owned()];
         let agent = |index: usize, name: &str| {
             let log = place.path(&format!("{name}.log"));
-            let agent = Agent::start(&command, name, &log, &place.path(name), index, outbox.clone()).unwrap();
+            let agent =
+                Agent::start(&command, name, &log, &place.path(name), &Secrets::default(), index, outbox.clone())
+                    .unwrap();
             keep_off(agent.pid() as u32);
             agent
         };

@@ -1,0 +1,196 @@
+//! Secrets are planted wherever a study file or a command line has a place for
+//! one, and looked for in all that was written: files, output, errors, and the
+//! command lines of the processes.
+
+use crate::refusals::mosquitto;
+use crate::support::{Place, children, free_port, stderr, stdout};
+use pubmark_model::server::Places;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+/// With what is written otherwise in a URL and in JSON.
+const SECRETS: [&str; 3] = ["hidden-word", "hid\"den\\word", "hid%den/wörd@?"];
+
+fn percent(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+fn json(text: &str) -> String {
+    serde_json::to_string(text).unwrap()
+}
+
+fn forms(secret: &str) -> [String; 4] {
+    let escaped = json(secret);
+    let sparing = secret.replace('%', "%25").replace('"', "%22").replace('\\', "%5C").replace('/', "%2F");
+    [secret.to_owned(), percent(secret), escaped[1..escaped.len() - 1].to_owned(), sparing]
+}
+
+fn assert_hidden(secret: &str, text: &str, place: &str) {
+    for form in forms(secret) {
+        assert!(!text.contains(&form), "{form} is shown in {place}: {text}");
+    }
+}
+
+fn assert_no_file_has(folder: &Path, secret: &str) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        match path.is_dir() {
+            true => assert_no_file_has(&path, secret),
+            false => {
+                let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+                assert_hidden(secret, &text, &path.display().to_string());
+            }
+        }
+    }
+}
+
+fn assert_silent(output: &Output, secret: &str, place: &str) {
+    assert_hidden(secret, &stdout(output), place);
+    assert_hidden(secret, &stderr(output), place);
+}
+
+const HEAD: &str = "title = \"t\"\nquestion = \"q\"\n\
+    [workload]\nwarmup = \"50ms\"\nduration = \"200ms\"\nrate = 100\n[run]\nrepeats = 1\n[quick]\nrepeats = 1\n";
+
+/// Where a secret is allowed, `P` a password and `E` an endpoint with it: the
+/// tables of a study, and what is added on the command line.
+const ALLOWED: [(&str, &[&str]); 5] = [
+    ("[axes]\nsystem = [\"mqtt\"]\n[options]\npassword = P\nusername = \"me\"\nendpoint = H", &[]),
+    ("[axes]\nsystem = [\"mqtt\"]\n[options.mqtt]\npassword = P\nendpoint = E", &[]),
+    ("[axes]\nsystem = [\"mqtt\"]\npairs = [1, 2]\n[options]\nendpoint = E", &["--only", "pairs=2"]),
+    ("[axes]\nsystem = [\"mqtt\"]", &["--set", "options.endpoint=E", "--set", "options.password=P"]),
+    (
+        "[axes]\nsystem = [\"mqtt\"]\n[parts.a]\nrate = 50\n[options]\nendpoint = E",
+        &["--set", "options.mqtt.password=P"],
+    ),
+];
+
+/// Where it is not.
+const REFUSED: [(&str, &[&str]); 14] = [
+    ("[axes]\nsystem = [\"mqtt\"]\n\"options.password\" = [P, P]", &[]),
+    ("[axes]\nsystem = [\"mqtt\"]\n\"options.endpoint\" = [E, H]", &[]),
+    ("[axes]\nsystem = [\"mqtt\"]\n[parts.a]\n\"options.password\" = P", &[]),
+    ("[axes]\nsystem = [\"mqtt\"]\n[parts.a]\n\"options.endpoint\" = [E]", &[]),
+    ("[axes]\nsystem = [\"mqtt\"]\n[quick.axes]\n\"options.password\" = P", &["--quick"]),
+    ("[axes]\nsystem = [\"mqtt\"]\n\"options.endpoint\" = [H]\n[[skip]]\nwhy = \"w\"\n\"options.endpoint\" = E", &[]),
+    ("[axes]\nsystem = [E]", &[]),
+    ("[axes]\nsystem = [\"mqtt\"]\n[options]\npasword = P", &[]),
+    ("[axes]\nsystem = [\"mqtt\"]\n[options]\nendpoint = H", &["--set", "options.pasword=P"]),
+    ("[axes]\nsystem = [\"mqtt\"]\n[options]\nendpoint = H", &["--set", "password=P"]),
+    ("[axes]\nsystem = [\"mqtt\"]\n[options]\nendpoint = H", &["--set", "options.password:P"]),
+    ("[axes]\nsystem = [\"mqtt\"]\n[options]\nendpoint = H", &["--only", "options.password=P"]),
+    ("[axes]\nsystem = [\"mqtt\"]\n[options]\nendpoint = H", &["--set", "system=E"]),
+    ("[axes]\nsystem = [\"mqtt\"]\n[options]\nendpoint = H", &["--set", "rate=E"]),
+];
+
+fn in_file(text: &str, secret: &str, address: &str) -> String {
+    let endpoint = format!("mqtt://{}:{}@{address}", percent(secret), percent(secret));
+    let tables = text.replace("= E", &format!("= {}", json(&endpoint))).replace("[E", &format!("[{}", json(&endpoint)));
+    let tables =
+        tables.replace("= P", &format!("= {}", json(secret))).replace("[P, P]", &format!("[{0}, {0}]", json(secret)));
+    let host = json(&format!("mqtt://{address}"));
+    HEAD.to_owned()
+        + &tables
+            .replace("= H", &format!("= {host}"))
+            .replace(" H]", &format!(" {host}]"))
+            .replace("[H]", &format!("[{host}]"))
+}
+
+fn typed(words: &[&str], secret: &str, address: &str) -> Vec<String> {
+    let endpoint = format!("mqtt://{}:{}@{address}", percent(secret), percent(secret));
+    let end =
+        |word: &str, last: char| word.strip_suffix(last).filter(|rest| rest.ends_with(['=', ':'])).map(str::to_owned);
+    let filled = |word: &&str| match (end(word, 'P'), end(word, 'E')) {
+        (Some(rest), _) => rest + secret,
+        (_, Some(rest)) => rest + &endpoint,
+        _ => (*word).to_owned(),
+    };
+    words.iter().map(filled).collect()
+}
+
+/// A run with a secret, its report, and the run that goes on with it.
+#[test]
+fn a_secret_that_is_used_is_in_nothing_that_is_left() {
+    let home = Place::new();
+    let server = home.serve(&mosquitto("allow_anonymous true"), Places::default());
+    let there = server.endpoint().split_once("://").unwrap().1.to_owned();
+    let nowhere = format!("127.0.0.1:{}", free_port());
+    for (index, (tables, words)) in ALLOWED.into_iter().enumerate() {
+        let secret = SECRETS[index % SECRETS.len()];
+        // The connection that is refused is named in the run's error.
+        for address in [&there, &nowhere] {
+            let (place, source) = (Place::new(), Place::new());
+            let study = source.study(&in_file(tables, secret, address)).display().to_string();
+            let more = typed(words, secret, address);
+            let mut arguments = vec!["run", &study, "--out", "r", "--set", "connect_timeout=1s"];
+            arguments.extend(more.iter().map(String::as_str));
+            let output = place.run(&arguments);
+            assert_ne!(output.status.code(), Some(2), "{tables}: {}", stderr(&output));
+            assert_eq!(place.records("r")[0]["error"].is_null(), *address == there, "{tables}: {}", stderr(&output));
+            assert_silent(&output, secret, tables);
+            arguments.push("--resume");
+            assert_silent(&place.run(&arguments), secret, tables);
+            for words in [["report", "r", "--json"], ["report", "r", "--csv"], ["compare", "r", "r"]] {
+                assert_silent(&place.run(&words), secret, tables);
+            }
+            assert_no_file_has(&place.path("r"), secret);
+            place.assert_swept();
+        }
+    }
+}
+
+#[test]
+fn a_secret_that_is_refused_is_not_repeated() {
+    for secret in SECRETS {
+        for (tables, words) in REFUSED {
+            let (place, source) = (Place::new(), Place::new());
+            let study = source.study(&in_file(tables, secret, "127.0.0.1:1")).display().to_string();
+            let more = typed(words, secret, "127.0.0.1:1");
+            let mut arguments = vec!["run", &study, "--out", "r"];
+            arguments.extend(more.iter().map(String::as_str));
+            let output = place.run(&arguments);
+            assert_eq!(output.status.code(), Some(2), "{tables}: {}", stderr(&output));
+            assert_silent(&output, secret, tables);
+            assert!(!place.path("r").exists(), "{tables}");
+        }
+    }
+    let place = Place::new();
+    let secret = "hidden-word";
+    for target in [
+        "mqtt:/me:S@h",
+        "mqt://me:S@h",
+        "mqtt://me:S@h:99999",
+        "mqtt://me:x/S@h",
+        "mqtt://me:%zzS@h",
+        "mqtt://me:S@h o",
+    ] {
+        let target = target.replace('S', secret);
+        for arguments in [vec!["bench", &target], vec!["run", &target], vec!["calibrate", "--relay", &target]] {
+            let output = place.run(&arguments);
+            assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+            assert_silent(&output, secret, &target);
+        }
+    }
+}
+
+/// Everyone on a machine sees the command lines of its processes.
+#[test]
+fn the_processes_of_a_run_do_not_show_a_secret() {
+    let home = Place::new();
+    let server = home.serve(&mosquitto("allow_anonymous true"), Places::default());
+    let there = server.endpoint().split_once("://").unwrap().1.to_owned();
+    let (place, source) = (Place::new(), Place::new());
+    let text = in_file(ALLOWED[0].0, SECRETS[0], &there).replace("\"200ms\"", "\"2s\"");
+    let study = source.study(&text).display().to_string();
+    let mut child =
+        place.command(&["run", &study, "--out", "r"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut seen = 0;
+    while child.try_wait().unwrap().is_none() {
+        for (_, line) in children(child.id()) {
+            assert_hidden(SECRETS[0], &line, "a command line");
+            seen += 1;
+        }
+        std::thread::yield_now();
+    }
+    assert!(seen > 0, "no process was seen");
+}
