@@ -205,7 +205,7 @@ fn told(histogram: Option<Histogram>) -> (Option<String>, Option<Summary>) {
     (histogram.filter(|histogram| !histogram.is_empty()).map(|histogram| histogram.encode()), summary)
 }
 
-/// Messages that the server acknowledged, and a subscriber never got.
+/// Messages that the server acknowledged, and a subscriber had not got when the drain ended.
 fn acked_lost(results: &[&AgentResult]) -> u64 {
     let unacked: Vec<&Sequences> = results.iter().flat_map(|result| &result.unacked).collect();
     let missing = results.iter().flat_map(|result| &result.missing);

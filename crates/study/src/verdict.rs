@@ -115,6 +115,7 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
     let latencies = !unlimited || record.workload.pattern == Pattern::RequestReply;
     let mut judge = Judge { verdict: Verdict::default(), part, asked: !record.faults.is_empty(), befallen, latencies };
 
+    judge.note(befallen, promises::forgotten(record));
     judge.against(Reason::ServerDied, obituary.map(Found::all));
     judge.result(Reason::ServerDied, disconnected(record));
     judge.against(Reason::ResourceLimitHit, limited(record));

@@ -3,7 +3,7 @@ use crate::registry;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::{Act, Script, Target};
 use pubmark_model::protocol::{PacingFigures, Role, Stalls};
-use pubmark_model::record::{AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, MachineLoad};
+use pubmark_model::record::{AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, MachineLoad, Phases};
 use pubmark_model::study::{Reading, Study};
 use pubmark_stats::Histogram;
 
@@ -117,6 +117,36 @@ fn what_the_coordinator_looked_at_too_late_is_not_known() {
     assert!(verdict.reasons[0].evidence.contains(says), "{:?}", verdict.reasons);
 }
 
+#[test]
+fn acknowledged_and_lost_comes_first_and_lost_is_not_never() {
+    let lossy = |record: &mut RunRecord| {
+        havoc(record);
+        record.fault_log = vec![FaultEvent {
+            what: Act::Kill,
+            who: Target::Server,
+            at_ns: Some(5 * SECOND),
+            until_ns: Some(6 * SECOND),
+            note: None,
+        }];
+        (record.counts.sent, record.counts.acked, record.counts.acked_lost) = (10_000, 8_700, 1_000);
+        record.phases = Some(Phases { drain_ns: 10 * SECOND + 4 * MILLISECOND, ..Phases::default() });
+    };
+    for fault in ["none", "kill server at 5s for 1s"] {
+        let verdict = judged(fault, lossy);
+        let first = &verdict.notes[0];
+        let says = "1000 of 8700 acknowledged messages were lost: they had not arrived 10.0 s after the window";
+        assert_eq!((first.part, first.evidence.as_str()), (Part::Server, says), "{fault}");
+        let others = verdict.notes.iter().map(|note| &note.evidence);
+        let reasons = verdict.reasons.iter().map(|finding| &finding.evidence);
+        let lost = "1000 of 10000 expected messages had not arrived 10.0 s after the window";
+        assert!(others.chain(reasons).any(|evidence| evidence == lost), "{fault}: {verdict:?}");
+    }
+    // Time that is virtual has no length to tell, and what was never acknowledged no promise to break.
+    let verdict = judged("none", |record| (record.counts.delivered, record.counts.lost) = (9_990, 10));
+    assert!(verdict.notes.is_empty(), "{:?}", verdict.notes);
+    assert!(verdict.reasons[0].evidence.ends_with("had not arrived when the drain ended"), "{:?}", verdict.reasons);
+}
+
 /// What a dying server does to a run.
 fn havoc(record: &mut RunRecord) {
     let counts = &mut record.counts;
@@ -181,7 +211,7 @@ fn what_a_cut_link_brings_about_is_the_links() {
     assert_eq!(silence.part, Part::Server);
     // Where the server was killed as well, nobody knows whose losses they are.
     let verdict = judged("cut link at 1s for 1s, kill server at 3s for 1s", |record| cut(record, SECOND));
-    let lost = verdict.notes.iter().find(|note| note.evidence.contains("never arrived")).unwrap();
+    let lost = verdict.notes.iter().find(|note| note.evidence.contains("expected messages")).unwrap();
     assert_eq!(lost.part, Part::Server);
 }
 
