@@ -147,6 +147,43 @@ fn acknowledged_and_lost_comes_first_and_lost_is_not_never() {
     assert!(verdict.reasons[0].evidence.ends_with("had not arrived when the drain ended"), "{:?}", verdict.reasons);
 }
 
+/// A tenth of the latencies wait for what is left of 40 ms, or all lie at ticks.
+fn stepped(step: impl Fn(u64) -> Ns) -> impl Fn(&mut RunRecord) {
+    move |record| {
+        let mut histogram = Histogram::latency();
+        (0..10_000).for_each(|message| histogram.record(step(message)));
+        (record.latency_ns, record.histograms.latency) = (histogram.summary(), Some(histogram.encode()));
+    }
+}
+
+#[test]
+fn what_a_setting_or_a_timer_leaves_in_the_latencies_is_noted_with_its_share() {
+    let held = stepped(|message| if message % 10 == 0 { message * 4_200 } else { 200_000 + message });
+    let verdict = judged("none", &held);
+    assert!(verdict.valid, "{:?}", verdict.reasons);
+    let [note] = &verdict.notes[..] else { panic!("{:?}", verdict.notes) };
+    let says = "7.6 % of the latencies lie in a step that ends at 40 ms, as where Nagle's algorithm waits";
+    assert!(note.part == Part::Server && note.evidence.starts_with(says), "{note:?}");
+    assert!(note.evidence.ends_with("see whether TCP_NODELAY is set on both sides"), "{note:?}");
+    let verdict = judged("none", |record| {
+        held(record);
+        record.options.insert("set_tcp_nodelay".into(), false.into());
+        record.options.insert("tcp_nodelay".into(), true.into());
+    });
+    assert!(verdict.notes[0].evidence.ends_with(": options.set_tcp_nodelay = false leaves it on"), "{verdict:?}");
+
+    let ticking = stepped(|message| message % 4 * 4 * MILLISECOND + 300_000 + message);
+    let verdict = judged("none", &ticking);
+    let says = "75.0 % of the latencies lie at multiples of 4.000 ms, as where a timer";
+    assert!(verdict.notes[0].evidence.starts_with(says), "{:?}", verdict.notes);
+    // At 250 messages a second it is the interval at which they are due.
+    let verdict = judged("none", |record| {
+        ticking(record);
+        record.workload.rate = Rate::PerKilosecond(250_000);
+    });
+    assert!(verdict.notes.is_empty(), "{:?}", verdict.notes);
+}
+
 /// What a dying server does to a run.
 fn havoc(record: &mut RunRecord) {
     let counts = &mut record.counts;
