@@ -46,10 +46,12 @@ export function spoiled(cell: Cell, key: string): boolean {
   return cell.figures[key] !== undefined && !quotable(cell, key);
 }
 
-/** A value of a figure, as it is to be read: `≥ 1.20M/s`. */
+/** A value of a figure, as it is to be read: `≥ 1.20M/s`, and a count to the
+ *  last one: 4,303 lost messages are not 4.30k. */
 export function said(cell: Cell, key: string, value: number, unit: Unit): string {
   const sign = cell.signs?.[key];
-  return `${sign ? `${sign} ` : ""}${quantity(value, unit)}`;
+  const text = unit === "count" && Number.isInteger(value) ? value.toLocaleString("en") : quantity(value, unit);
+  return `${sign ? `${sign} ` : ""}${text}`;
 }
 
 /** A figure of a cell that may be quoted or, marked by the caller, shown. */

@@ -76,8 +76,8 @@ export interface Result {
 }
 
 export interface Finding {
-  about: "latency" | "throughput" | "cost" | "validity";
-  outcome: "winner" | "tie" | "undecided" | "unranked" | "note";
+  about: "delivery" | "latency" | "throughput" | "cost" | "validity";
+  outcome: "kept" | "lost" | "winner" | "tie" | "undecided" | "unranked" | "note";
   text: string;
 }
 
@@ -116,6 +116,9 @@ export interface Cell {
   point: number;
   /** Whether messages are sent as fast as they go. */
   unthrottled: boolean;
+  /** Whether what became of each message is to be seen before any latency:
+   *  delivery was guaranteed, or a fault befell a part. */
+  delivery_first: boolean;
   pattern: string;
   status: CellStatus;
   /** Where it stands by the figure that ranks its point: a key of `Page.words`. */
@@ -216,6 +219,10 @@ export interface Run {
   delivered_per_s: number;
   delivered_ratio: number | null;
   lost: number;
+  duplicated: number;
+  /** Null where servers do not acknowledge. */
+  acked: number | null;
+  acked_lost: number | null;
   /** Generator, library and server together. */
   cpu_cores: number | null;
 }

@@ -52,6 +52,8 @@ export function rankBadge(page: Page, cell: Cell): HTMLElement {
 }
 
 const FINDING: Record<Finding["outcome"], [Tone, string]> = {
+  kept: ["good", "✓"],
+  lost: ["bad", "✕"],
   winner: ["good", "▲"],
   tie: ["plain", "="],
   undecided: ["warn", "?"],

@@ -87,17 +87,31 @@ pub fn line(record: &RunRecord) -> String {
     if let Some(error) = &record.error {
         return format!("failed: {}", clean(error, 2_000));
     }
-    let mut parts = Vec::new();
+    let mut parts = delivery(record);
     if let Some(latency) = &record.latency_ns {
         parts.push(format!("p50 {}, p99 {}", time(latency.p50 as f64), time(latency.p99 as f64)));
     }
     parts.push(format!("{}/s delivered", count(record.rates.delivered_per_s)));
-    if record.counts.lost > 0 {
+    if record.counts.lost > 0 && !record.delivery_first() {
         parts.push(format!("{} of {} lost", count(record.counts.lost as f64), count(record.counts.expected as f64)));
     }
     let reasons: Vec<String> = record.verdict.reasons.iter().map(|finding| finding.reason.to_string()).collect();
     parts.push(if reasons.is_empty() { "valid".into() } else { format!("not valid: {}", reasons.join(", ")) });
     parts.join(", ")
+}
+
+/// What became of the messages, where that matters more than any latency.
+fn delivery(record: &RunRecord) -> Vec<String> {
+    let counts = &record.counts;
+    let mut parts = Vec::new();
+    if record.workload.qos > 0 {
+        parts.push(format!("{} acknowledged messages lost", counts.acked_lost_of_acked()));
+    }
+    if record.delivery_first() {
+        parts.push(format!("{} of {} lost", counts.lost, counts.expected));
+        parts.push(format!("{} duplicated", counts.duplicated));
+    }
+    parts
 }
 
 impl Observer for Progress {

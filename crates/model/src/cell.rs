@@ -49,6 +49,13 @@ impl Cell {
         Script(faults)
     }
 
+    /// Whether what becomes of each message is to be said before any latency:
+    /// where delivery is guaranteed, or a fault befalls a part.
+    pub fn delivery_first(&self) -> bool {
+        let fails = self.link.is_some_and(|link| link.mttf_ns.is_some());
+        self.workload.qos > 0 || !self.faults.is_empty() || fails
+    }
+
     /// A short name for logs and progress: `zeromq tcp 1KiB …`.
     pub fn label(&self) -> String {
         label(&self.axes)

@@ -1,5 +1,7 @@
 //! The run record: the only truth. A line of `runs.jsonl` each.
 
+mod delivery;
+
 use crate::cell::Limits;
 use crate::fault::{Act, Script, Target};
 use crate::link::Link;

@@ -23,6 +23,9 @@ pub(crate) enum Show {
     CountBeside(Column),
     /// A count or a rate.
     Count(Column),
+    /// What became of messages, to the last one: in tables of cells where that
+    /// matters first, and there at every width.
+    Delivery(Column),
     /// A share.
     Percent(Column),
     /// Bytes a second as MB/s.
@@ -63,6 +66,9 @@ pub(crate) const MEDIAN: &str = "p50";
 /// The name of the column that ranks systems where there is no rate.
 pub(crate) const RATE: &str = "msg/s";
 
+/// The name of the column with the messages that were acknowledged and lost.
+pub(crate) const ACKED_LOST: &str = "acked lost";
+
 /// The name of the column with the latency from actual send time.
 pub(crate) const SERVICE: &str = "service p99";
 
@@ -77,6 +83,49 @@ pub(crate) fn tells_two_stories(result: &CellResult) -> bool {
     let apart = |(latency, service): (f64, f64)| latency > APART.0 * service && latency > service + APART.1;
     !result.cell.faults.is_empty() || result.cell.link.is_some() || pair.is_some_and(apart)
 }
+
+/// What stands right behind the system, where what becomes of each message
+/// matters more than any latency.
+const DELIVERY: &[Spec] = &[
+    spec("acked", Show::Delivery(Column::Acked), 0),
+    spec(ACKED_LOST, Show::Delivery(Column::AckedLost), 0),
+    spec("lost", Show::Delivery(Column::Lost), 0),
+    spec("duplicated", Show::Delivery(Column::Duplicated), 0),
+];
+
+/// The columns of a table of these cells, in their order.
+pub(crate) fn columns<'a>(specs: &'a [Spec], shown: &[&CellResult]) -> Vec<&'a Spec> {
+    let two_stories = shown.iter().any(|result| tells_two_stories(result));
+    let kept = specs.iter().filter(|spec| two_stories || !spec.show.is_second_story());
+    let mut columns: Vec<&Spec> = kept.collect();
+    if shown.iter().any(|result| result.cell.delivery_first()) {
+        let behind_system = columns.iter().position(|spec| matches!(spec.show, Show::System)).map_or(0, |at| at + 1);
+        let is_known = |column| shown.iter().any(|result| result.figures.get(column).is_some());
+        let delivery = DELIVERY.iter().filter(|spec| match spec.show {
+            Show::Delivery(column) => is_known(column),
+            _ => true,
+        });
+        columns.splice(behind_system..behind_system, delivery);
+    }
+    columns
+}
+
+/// How soon a column goes where there is no room for all. Where delivery comes
+/// first, the other figures make room for it, the throughput before the share
+/// that it may not stand without.
+pub(crate) fn expendable(spec: &Spec, columns: &[&Spec]) -> u8 {
+    let delivery_first = columns.iter().any(|spec| matches!(spec.show, Show::Delivery(_)));
+    match (spec.expendable, &spec.show) {
+        (0, Show::System | Show::Verdict | Show::Delivery(_)) => 0,
+        (0, Show::Count(_)) if delivery_first => LAST + 1,
+        (0, _) if delivery_first => LAST,
+        (0, _) => 0,
+        (more, _) => more + LAST,
+    }
+}
+
+/// A column that goes only after the intervals.
+pub(crate) const LAST: u8 = 1;
 
 /// Columns for cells with a given rate.
 pub(crate) const LATENCY: &[Spec] = &[
@@ -98,7 +147,6 @@ pub(crate) const LATENCY: &[Spec] = &[
     spec("CPU cores", Show::Number(Column::CpuCores), 5),
     spec("memory", Show::Bytes(Column::RssMax), 7),
     spec("connect p99", Show::Time(Column::ConnectP99), 9),
-    spec("acked, lost", Show::Count(Column::AckedLost), 8),
     spec("jitter", Show::Time(Column::Jitter), 8),
     spec("own lag p99", Show::Time(Column::OwnLagP99), 10),
     spec("runs", Show::Runs, 11),
@@ -152,6 +200,7 @@ impl Show {
             Show::HalfTime(column) if is_round_trip => figure(*column, &|ns| text::time(ns / 2.0)).without_spread(),
             Show::HalfTime(_) => Entry::none(),
             Show::Count(column) | Show::CountBeside(column) => figure(*column, &text::count).without_zero_spread(),
+            Show::Delivery(column) => figure(*column, &text::whole).without_spread(),
             Show::Percent(column) => figure(*column, &text::percent).without_zero_spread(),
             Show::Megabytes(column) => figure(*column, &|bytes| text::number(bytes / 1e6)),
             Show::Number(column) => figure(*column, &text::number),

@@ -5,8 +5,8 @@ use crate::analysis::{CellResult, Status};
 use crate::bars::{self, Scale};
 use crate::claims::{ClaimResult, Outcome};
 use crate::columns::{
-    AT_LEAST, HALF, LATENCY, MEDIAN, NAME_CHARS, NOT_QUOTED, RATE, SERVICE, Spec, THRIFT, THROUGHPUT,
-    tells_two_stories, verdict,
+    ACKED_LOST, AT_LEAST, HALF, LATENCY, MEDIAN, NAME_CHARS, NOT_QUOTED, RATE, SERVICE, Spec, THRIFT, THROUGHPUT,
+    columns, expendable, verdict,
 };
 use crate::findings::findings;
 use crate::notes;
@@ -175,10 +175,11 @@ pub(crate) fn document(report: &Report) -> Document {
     }
 }
 
-/// Who is best by the figures that rank.
+/// What was lost of what was acknowledged, and who is best by the figures that
+/// rank.
 fn answers(report: &Report) -> Vec<String> {
-    let ranking = |about: &str| about == "latency" || about == "throughput";
-    findings(report).into_iter().filter(|finding| ranking(finding.about)).map(|finding| finding.text).collect()
+    let shown = |about: &str| ["delivery", "latency", "throughput"].contains(&about);
+    findings(report).into_iter().filter(|finding| shown(finding.about)).map(|finding| finding.text).collect()
 }
 
 fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: Option<&str>) -> Option<Table> {
@@ -197,8 +198,7 @@ fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: 
     let axes: Vec<&String> = first.axes.keys().filter(|axis| varies(axis)).collect();
     let members = |point: &Point| -> Vec<&CellResult> { point.members.iter().map(|index| &cells[*index]).collect() };
     let shown: Vec<&CellResult> = points.iter().flat_map(|point| members(point)).collect();
-    let two_stories = shown.iter().any(|result| tells_two_stories(result));
-    let specs: Vec<&Spec> = specs.iter().filter(|spec| two_stories || !spec.show.is_second_story()).collect();
+    let specs = columns(specs, &shown);
     let mut groups: Vec<Vec<Row>> = points
         .iter()
         .map(|point| members(point).into_iter().map(|result| row(result, point, &axes, &specs)).collect())
@@ -211,7 +211,7 @@ fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: 
         name: spec.name.into(),
         is_figure: !spec.show.is_text(),
         is_axis: false,
-        expendable: spec.expendable,
+        expendable: expendable(spec, &specs),
     }));
     drop_empty(&mut heads, &mut groups);
     let bars = bars(first.unthrottled, &heads, &groups);
@@ -302,6 +302,12 @@ fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
     if named(HALF).is_some() {
         notes.push(Note::on_rows(format!(
             "latency of request-reply is the full round trip; {HALF} is half of its median"
+        )));
+    }
+    if named(ACKED_LOST).is_some() {
+        notes.push(Note::on_rows(format!(
+            "acked: messages that the server took responsibility for; {ACKED_LOST}: those of them that had not \
+             arrived when the drain ended; lost: all that had not"
         )));
     }
     if let Some(column) = named(SERVICE) {

@@ -115,7 +115,8 @@ columns! {
     ServerUss = "server_uss_bytes_median",
     /// Messages that the server acknowledged (QoS 1 and 2).
     Acked = "acked",
-    /// Messages that the server acknowledged and a subscriber never got.
+    /// Messages that the server acknowledged and a subscriber had not got when
+    /// the drain ended.
     AckedLost = "acked_lost",
     /// Connections that clients got.
     Connected = "connected",

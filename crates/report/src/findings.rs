@@ -1,6 +1,8 @@
 //! What the records support, in sentences: who is best where and by how much,
 //! or that it cannot be told.
 
+mod delivery;
+
 use crate::analysis::CellResult;
 use crate::figures::{Column, Sign};
 use crate::page::explain::{Unit, figure};
@@ -57,11 +59,11 @@ const QUESTIONS: [Question; 3] = [
     },
 ];
 
-/// The sentences of a report: one for each question that its points ask, and
-/// one on what may be quoted.
+/// The sentences of a report: what became of acknowledged messages, one for
+/// each question that its points ask, and one on what may be quoted.
 pub(crate) fn findings(report: &Report) -> Vec<Finding> {
     let answers = QUESTIONS.iter().filter_map(|question| answer(question, report));
-    answers.chain(validity(report)).collect()
+    delivery::finding(report).into_iter().chain(answers).chain(validity(report)).collect()
 }
 
 /// What the points say to a question.

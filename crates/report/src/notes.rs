@@ -3,6 +3,7 @@
 
 use crate::analysis::{CellResult, ReasonCount, Status};
 use crate::document::{axis_name, axis_value};
+use crate::figures::Column;
 use crate::points::Point;
 use crate::ranking::{Placing, Why};
 use crate::report::Report;
@@ -152,6 +153,12 @@ fn problems(result: &CellResult) -> Vec<String> {
     let label = clean(&result.cell.label(), LABEL_CHARS);
     let of_all = |count: usize| format!("{count} of {}", runs(result.runs));
     let mut notes = Vec::new();
+    if !result.notes.is_empty() {
+        let first = if result.noted_runs > 1 { ", the first" } else { "" };
+        let found = result.notes.iter().map(|note| clean(&note.evidence, EVIDENCE_CHARS));
+        let found = found.collect::<Vec<_>>().join("; ");
+        notes.push(format!("{label}: noted in {}{first}: {found}", of_all(result.noted_runs)));
+    }
     let [partly, invalid] = &result.reasons;
     if result.invalid_runs > 0 {
         let left_out = if result.status == Status::Invalid { "" } else { " and left out" };
@@ -175,11 +182,11 @@ fn problems(result: &CellResult) -> Vec<String> {
         let share = of_all(result.failed_runs);
         notes.push(format!("{label}: {share} failed: {error}"));
     }
-    if !result.notes.is_empty() {
-        let first = if result.noted_runs > 1 { ", the first" } else { "" };
-        let found = result.notes.iter().map(|note| clean(&note.evidence, EVIDENCE_CHARS));
-        let found = found.collect::<Vec<_>>().join("; ");
-        notes.push(format!("{label}: noted in {}{first}: {found}", of_all(result.noted_runs)));
+    // What was acknowledged and lost is the first of what was found, and goes
+    // before the reasons; nothing else does.
+    let lossy = result.figures.get(Column::AckedLost).is_some_and(|lost| lost.value > 0.0);
+    if !result.notes.is_empty() && !lossy {
+        notes.rotate_left(1);
     }
     notes
 }

@@ -1,6 +1,7 @@
 //! The report as tables for a terminal.
 
 use crate::bars::{self, Scale};
+use crate::columns::LAST;
 use crate::document::{About, Document, Mark, Row, Table};
 use crate::text::wrap;
 use comfy_table::{CellAlignment, Table as Grid};
@@ -11,7 +12,7 @@ const GAP: usize = 2;
 const PROSE_WIDTH_MIN: usize = 20;
 
 /// Columns that are at least as expendable go before the bars.
-const BARS_EXPENDABLE: u8 = 6;
+const BARS_EXPENDABLE: u8 = LAST + 6;
 
 const BOLD: &str = "1";
 const GREEN: &str = "32";
@@ -120,8 +121,8 @@ struct Layout {
 }
 
 impl Layout {
-    /// Drops columns, the most expendable first, then the spreads. Bars go
-    /// before a column that matters.
+    /// Drops columns, the most expendable first, then the spreads, then the
+    /// columns that go last. Bars go before a column that matters.
     fn of(table: &Table, width: usize) -> Layout {
         let mut layout = Layout { columns: (0..table.heads.len()).collect(), spreads: true, prose: None, bar: None };
         let mut widths = widths(table, true);
@@ -137,18 +138,23 @@ impl Layout {
         };
         let least = |(scale, _): &(Scale, usize)| bars::WIDTH_MIN.max(scale.head().chars().count());
         layout.bar = table.bars.as_ref().map(least);
+        let entries = || table.groups.iter().flatten().flat_map(|row| &row.entries);
+        let has_spreads = entries().any(|entry| !entry.spread.is_empty());
         while total(&layout.columns, &widths) + layout.bar.map_or(0, |bar| bar + GAP) > width {
             let expendable = |column: &&usize| table.heads[**column].expendable;
             match layout.columns.iter().max_by_key(expendable).copied() {
                 Some(column) if layout.bar.is_some() && table.heads[column].expendable < BARS_EXPENDABLE => {
                     layout.bar = None;
                 }
-                Some(column) if table.heads[column].expendable > 0 => {
+                Some(column) if table.heads[column].expendable > LAST => {
                     layout.columns.retain(|other| *other != column);
                 }
-                _ if layout.spreads => {
+                _ if layout.spreads && has_spreads => {
                     layout.spreads = false;
                     widths = self::widths(table, false);
+                }
+                Some(column) if table.heads[column].expendable == LAST => {
+                    layout.columns.retain(|other| *other != column);
                 }
                 _ => break,
             }

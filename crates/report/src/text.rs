@@ -70,6 +70,11 @@ pub fn time(ns: f64) -> String {
     scaled(ns, TIMES, " ")
 }
 
+/// A count to the last one; the middle between two of them has a half.
+pub(crate) fn whole(value: f64) -> String {
+    format!("{value}")
+}
+
 /// A count or rate as `12.3k`.
 pub fn count(value: f64) -> String {
     scaled(value, COUNTS, "")

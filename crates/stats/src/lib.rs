@@ -12,6 +12,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod artefact;
 mod better;
 mod change;
 mod codec;
@@ -25,6 +26,7 @@ mod summary;
 mod trend;
 mod typical;
 
+pub use artefact::{ARTEFACT_SAMPLES_MIN, Artefact, Step, TIMERS_NS, artefacts};
 pub use better::Better;
 pub use change::{Change, FALSE_ALARM, Order, Runs, Scale, change, change_p, holm};
 pub use estimate::{Estimate, Interval, median};

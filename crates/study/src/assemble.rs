@@ -207,7 +207,8 @@ fn told(histogram: Option<Histogram>) -> (Option<String>, Option<Summary>) {
     (histogram.filter(|histogram| !histogram.is_empty()).map(|histogram| histogram.encode()), summary)
 }
 
-/// Messages that the server acknowledged, and a subscriber never got; `united`
+/// Messages that the server acknowledged, and a subscriber had not got when
+/// the drain ended; `united`
 /// are those that none of several competing ones got. None where an agent does
 /// not name all of its own.
 fn acked_lost(results: &[&AgentResult], united: Ranges) -> Option<u64> {

@@ -2,6 +2,7 @@
 //! and with the figures that it touches: only these may not be quoted. What is
 //! found of the system itself is noted, and speaks not against the run.
 
+mod artefacts;
 mod bounds;
 mod cuts;
 mod loops;
@@ -115,6 +116,7 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
     let latencies = !unlimited || record.workload.pattern == Pattern::RequestReply;
     let mut judge = Judge { verdict: Verdict::default(), part, asked: !record.faults.is_empty(), befallen, latencies };
 
+    judge.note(befallen, promises::forgotten(record));
     judge.against(Reason::ServerDied, obituary.map(Found::all));
     judge.result(Reason::ServerDied, disconnected(record));
     judge.against(Reason::ConnectionsMissed, unconnected(record));
@@ -136,6 +138,7 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
         judge.against(Reason::GeneratorSaturated, loops::saturated(record));
         judge.result(Reason::OfferedRateMissed, promises::missed(record));
     }
+    judge.note(judge.part, artefacts::found(record));
     judge.note(Part::Server, pauses::befallen(record));
     judge.note(Part::Link, cuts::befallen(record));
     silences(&mut judge, record, stood_still);

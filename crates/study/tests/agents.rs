@@ -2,7 +2,7 @@
 //! the protocol, as far as they do.
 
 use pubmark_model::plan::cells;
-use pubmark_model::secrets::Secrets;
+use pubmark_model::secret::Secrets;
 use pubmark_model::study::{Reading, Study};
 use pubmark_study::agent::Agent;
 use pubmark_study::registry;

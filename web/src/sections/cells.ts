@@ -13,6 +13,9 @@ import { dot, rankBadge, statusWord } from "../words";
 /** Figures that are shown unless the reader asks for all. */
 const MAIN = ["latency_p50_ns", "latency_p99_ns", "latency_p999_ns", "delivered_per_s", "cpu_cores", "cpu_ns_per_message", "rss_bytes_max"];
 
+/** What is shown before them where what became of each message matters first. */
+export const DELIVERY = ["acked", "acked_lost", "lost", "duplicated"];
+
 /** Every cell with its figures, by point. */
 export const cells: Section = {
   id: "cells",
@@ -70,7 +73,9 @@ function columnsOf(context: Context): Figure[] {
   const { page, result, state } = context;
   const has = (figure: Figure): boolean => result.cells.some((cell) => cell.figures[figure.key] !== undefined);
   const wanted = state.is("cells.all") ? null : new Set(MAIN.map((key) => chosenKey(context, key)));
-  return page.figures.filter((figure) => (wanted === null || wanted.has(figure.key)) && figure.key !== "delivered_ratio" && has(figure));
+  const first = result.cells.some((cell) => cell.delivery_first) ? DELIVERY : [];
+  const others = page.figures.filter((figure) => !first.includes(figure.key) && (wanted === null || wanted.has(figure.key)) && figure.key !== "delivered_ratio");
+  return [...page.figures.filter((figure) => first.includes(figure.key)).sort((a, b) => first.indexOf(a.key) - first.indexOf(b.key)), ...others].filter(has);
 }
 
 function tableOf(context: Context): Table<Cell> {

@@ -5,6 +5,7 @@ import { NONE, quantity } from "../format";
 import type { Cell, Page, Rank } from "../model";
 import { plainTable } from "../table";
 import { clean, cleanLines, many } from "../text";
+import { DELIVERY } from "./cells";
 import { moreWords } from "../charts/winners";
 import { rankBadge, runsOf, statusBadge, verdictOf } from "../words";
 
@@ -12,6 +13,9 @@ import { rankBadge, runsOf, statusBadge, verdictOf } from "../words";
 export function cellEvidence(context: Context, index: number): HTMLElement {
   const cell = context.result.cells[index]!;
   const system = context.result.systems.find((system) => system.name === cell.system);
+  // What was acknowledged and lost is the first of what was found.
+  const lossy = (cell.figures["acked_lost"]?.[0] ?? 0) > 0;
+  const notes = cell.notes.length === 0 ? null : [h("h3", null, "Notes"), h("ul", null, cell.notes.map((note) => h("li", null, clean(note, 600))))];
   const versions = Object.entries(system?.versions ?? {}).map(([what, version]) => `${clean(what, 30)} ${clean(String(version), 60)}`);
   return h(
     "div",
@@ -19,8 +23,9 @@ export function cellEvidence(context: Context, index: number): HTMLElement {
     h("p", { class: "summary" }, statusBadge(cell.status), cell.word === cell.status ? null : [" ", rankBadge(context.page, cell)], ` ${runsOf(cell)}`, versions.length === 0 ? null : h("span", { class: "muted" }, ` · ${versions.join(", ")}`)),
     cell.skipped === null ? null : h("p", null, "Left out: ", clean(cell.skipped, 600)),
     cell.error === null ? null : h("p", { class: "error" }, cleanLines(cell.error, 2_000)),
+    lossy ? notes : null,
     whyNot(context.page, cell.reasons.map(({ reason, runs, touches, evidence }) => ({ reason, evidence, touches, runs: many(runs, "run") }))),
-    cell.notes.length === 0 ? null : [h("h3", null, "Notes"), h("ul", null, cell.notes.map((note) => h("li", null, clean(note, 600))))],
+    lossy ? null : notes,
     h("h3", null, "Make these runs again"),
     copyable(cleanLines(cell.command, 2_000)),
     figures(context, cell),
@@ -60,8 +65,11 @@ function rankWords(rank: Rank | undefined, system: string): string {
 
 function figures(context: Context, cell: Cell): Child {
   const point = context.result.points[cell.point];
+  const first = cell.delivery_first ? DELIVERY : [];
+  const place = (key: string): number => (first.includes(key) ? first.indexOf(key) : first.length);
   const rows = context.page.figures
     .filter((figure) => cell.figures[figure.key] !== undefined)
+    .sort((a, b) => place(a.key) - place(b.key))
     .map((figure): Child[] => {
       const [value, lo, hi] = cell.figures[figure.key]!;
       const interval = lo === null || hi === null ? NONE : `${quantity(lo, figure.unit)} to ${quantity(hi, figure.unit)}`;
@@ -86,12 +94,14 @@ function runsOfCell(context: Context, index: number): Child {
     run.p99 === null ? NONE : quantity(run.p99, "ns"),
     quantity(run.delivered_per_s, "per_s"),
     run.delivered_ratio === null ? NONE : quantity(run.delivered_ratio, "share"),
+    run.acked_lost === null ? NONE : run.acked_lost.toLocaleString("en"),
     run.lost.toLocaleString("en"),
+    run.duplicated.toLocaleString("en"),
     clean(run.started.slice(0, 19).replace("T", " "), 40),
   ]);
   const number = (label: string) => ({ label, numeric: true as const });
   return [
     h("h3", null, "Runs"),
-    plainTable("Runs of the cell", ["run", "verdict", number("latency p50"), number("latency p99"), number("delivered"), number("of expected"), number("lost"), "started (UTC)"], rows),
+    plainTable("Runs of the cell", ["run", "verdict", number("latency p50"), number("latency p99"), number("delivered"), number("of expected"), number("acked lost"), number("lost"), number("duplicated"), "started (UTC)"], rows),
   ];
 }

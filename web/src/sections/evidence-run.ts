@@ -69,11 +69,11 @@ function parts(record: RunRecord, context: Context): HTMLElement[] {
 
 function verdict(record: RunRecord, { page }: Context): Child {
   const { reasons, notes } = record.verdict;
-  return [
-    record.error === null ? null : h("p", { class: "error" }, cleanLines(record.error, 4_000)),
-    whyNot(page, reasons.map(({ reason, evidence, figures }) => ({ reason, evidence, touches: touched(figures) }))),
-    notes.length === 0 ? null : [h("h3", null, "Notes"), h("ul", null, notes.map(({ part, evidence }) => h("li", null, h("strong", null, clean(part, 40)), `: ${clean(evidence, 800)}`)))],
-  ];
+  const against = whyNot(page, reasons.map(({ reason, evidence, figures }) => ({ reason, evidence, touches: touched(figures) })));
+  const found = notes.length === 0 ? null : [h("h3", null, "Notes"), h("ul", null, notes.map(({ part, evidence }) => h("li", null, h("strong", null, clean(part, 40)), `: ${clean(evidence, 800)}`)))];
+  // What was acknowledged and lost is the first of what was found.
+  const lossy = (record.counts?.["acked_lost"] ?? 0) > 0;
+  return [record.error === null ? null : h("p", { class: "error" }, cleanLines(record.error, 4_000)), lossy ? [found, against] : [against, found]];
 }
 
 const KINDS: [string, string][] = [
@@ -99,12 +99,14 @@ function figures(record: RunRecord): Child {
     const summary = record[key] as Summary;
     return [label, summary.count.toLocaleString("en"), ...MARKS.map((mark) => quantity(summary[mark], "ns"))];
   });
+  const deliveryFirst = Number(record.workload?.["qos"] ?? 0) > 0 || (record.fault_log ?? []).length > 0;
   return [
     h("h3", null, "Figures"),
+    deliveryFirst ? counted : null,
     rows.length === 0 ? null : plainTable("Latencies of the run", ["kind", number("count"), ...MARKS.map((mark) => number(mark === "p999" ? "p99.9" : mark))], rows),
     record.schema > 1 ? null : h("p", { class: "muted" }, "Recorded by pubmark 0.1: its latency contains the generator's own lag."),
     paced(record),
-    counted,
+    deliveryFirst ? null : counted,
   ];
 }
 

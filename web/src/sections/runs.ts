@@ -90,6 +90,17 @@ function tableOf(context: Context): Table<Run> {
       sort: (run) => place(context, run, axis.name),
       cell: (run) => clean(axis.values.find((value) => value.value === result.cells[run.cell]?.axes[axis.name])?.label ?? NONE, 60),
     }));
+  const count = (key: string, label: string, value: (run: Run) => number | null): Column<Run> => ({
+    key,
+    label,
+    numeric: true,
+    sort: value,
+    cell: (run) => value(run)?.toLocaleString("en") ?? NONE,
+  });
+  // What became of each message, where that is to be seen before any latency.
+  const first = result.cells.some((cell) => cell.delivery_first);
+  const acknowledged = result.records.some((run) => run.acked !== null) ? [count("acked", "acked", (run) => run.acked), count("acked_lost", "acked lost", (run) => run.acked_lost)] : [];
+  const delivery = first ? [...acknowledged, count("lost", "lost", (run) => run.lost), count("duplicated", "duplicated", (run) => run.duplicated)] : [];
   const columns: Column<Run>[] = [
     {
       key: "system",
@@ -100,11 +111,12 @@ function tableOf(context: Context): Table<Run> {
     ...axes,
     { key: "repeat", label: "run", numeric: true, sort: (run) => run.repeat, cell: (run) => String(run.repeat) },
     { key: "verdict", label: "verdict", sort: verdictOf, cell: (run) => [statusBadge(verdictOf(run)), run.reasons.length === 0 ? null : h("div", { class: "small narrow" }, clean(run.reasons.join(", "), 120))] },
+    ...delivery,
     figure("p50", "latency p50", "ns", (run) => run.p50),
     figure("p99", "latency p99", "ns", (run) => run.p99),
     figure("delivered", "delivered", "per_s", (run) => run.delivered_per_s),
     figure("ratio", "of expected", "share", (run) => run.delivered_ratio),
-    { key: "lost", label: "lost", numeric: true, sort: (run) => run.lost, cell: (run) => run.lost.toLocaleString("en") },
+    ...(first ? [] : [count("lost", "lost", (run) => run.lost)]),
     { key: "cpu", label: "CPU cores", numeric: true, sort: (run) => run.cpu_cores, cell: (run) => (run.cpu_cores === null ? NONE : number(run.cpu_cores)) },
     { key: "started", label: "started (UTC)", sort: (run) => run.started, cell: (run) => h("span", { class: "unbroken" }, clean(run.started.slice(0, 19).replace("T", " "), 40)) },
   ];

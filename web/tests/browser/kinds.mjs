@@ -82,6 +82,21 @@ test("a server that was stopped: the run's evidence shows when, and the figures 
   });
 });
 
+test("where delivery is guaranteed, what became of each message comes before any latency", async () => {
+  await at("server", {}, async (tab) => {
+    const { results: [{ records: [run], findings }] } = await pageData(tab);
+    assert.equal(findings[0].about, "delivery");
+    const answer = await section(tab, "Answer");
+    assert.ok((await answer.locator("dl.findings dd").first().textContent()).includes(`${run.acked} acknowledged messages`));
+    for (const [name, words] of [["All cells", /^(acknowledged|acknowledged and lost|lost|duplicated)$/], ["All runs", /^(acked|acked lost|lost|duplicated)$/]]) {
+      const heads = (await (await section(tab, name)).locator("thead th").allTextContents()).map((head) => head.replace(/[^a-z0-9 ]/gi, "").trim());
+      const delivery = heads.findIndex((head) => words.test(head));
+      assert.ok(delivery > 0 && delivery + 4 <= heads.indexOf("latency p50"), heads.join());
+      assert.ok(heads.slice(delivery, delivery + 4).every((head) => words.test(head)), heads.join());
+    }
+  });
+});
+
 /** A figure's text in a cell's evidence, and whether it is struck through. */
 async function figureOf(tab, dialog, name) {
   const row = dialog.getByRole("row").filter({ has: tab.getByRole("rowheader", { name, exact: true }) }).first();

@@ -8,7 +8,7 @@ const { plain } = await source("sections/machine");
 
 const run = (of) => ({
   cell: 0, repeat: 1, started: "2026-01-01T00:00:00Z", valid: false, failed: false, reasons: [], notes: 0,
-  p50: null, p99: null, delivered_per_s: 0, delivered_ratio: null, lost: 0, cpu_cores: null, ...of,
+  p50: null, p99: null, delivered_per_s: 0, delivered_ratio: null, lost: 0, duplicated: 0, acked: null, acked_lost: null, cpu_cores: null, ...of,
 });
 
 test("a run's row has its cell's axes, its verdict in a word, and no formula", () => {
@@ -22,7 +22,7 @@ test("a run's row has its cell's axes, its verdict in a word, and no formula", (
   ]);
   const [head, ...body] = csv(rows).trimEnd().split("\n");
   assert.equal(head.split(",").length, rows[1].length);
-  assert.equal(body[0], `"'=HYPERLINK(""x"")",1000,1,2026-01-01T00:00:00Z,valid,,0,12345.6,,0,0.5,0,`);
+  assert.equal(body[0], `"'=HYPERLINK(""x"")",1000,1,2026-01-01T00:00:00Z,valid,,0,12345.6,,0,0.5,0,0,,,`);
   assert.deepEqual(rows.slice(1).map((row) => [row[4], row[5]]), [["valid", ""], ["invalid", "not-steady clock"], ["failed", "failed"], ["invalid", ""]]);
   assert.ok(body[3].startsWith(",,1,"));
 });

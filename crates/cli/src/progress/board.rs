@@ -187,7 +187,9 @@ impl Board {
             cell.last = Some(finished(record));
         }
         self.estimate.done(cell.cost_ns, now_ns.saturating_sub(current.began_ns));
-        self.last = Some(format!("{} #{}: {}", cell.label, current.repeat, clean(line, LABEL_CHARS)));
+        let (run, line) = (format!("{} #{}", cell.label, current.repeat), clean(line, LABEL_CHARS));
+        // What was lost is not to be cut off by a narrow screen.
+        self.last = Some(if record.delivery_first() { format!("{line} ({run})") } else { format!("{run}: {line}") });
     }
 
     /// The study is over, or cannot go on.

@@ -262,7 +262,7 @@ fn qos_0_loses_what_the_cut_took_and_the_run_still_counts() {
     assert_eq!(bench.record["connections"]["lost"], 2);
     assert_eq!(bench.record["connections"]["reconnected"], 2);
     let notes = bench.record["verdict"]["notes"].as_array().unwrap();
-    let blamed = notes.iter().find(|note| note["evidence"].as_str().unwrap().contains("never arrived")).unwrap();
+    let blamed = notes.iter().find(|note| note["evidence"].as_str().unwrap().contains("expected messages")).unwrap();
     assert_eq!(blamed["part"], "link");
 }
 
@@ -362,4 +362,30 @@ fn a_link_that_cannot_be_is_refused_with_the_way_out() {
     let list = stdout(&place.run(&["systems"]));
     assert!(!list.contains("toxiproxy"), "a tool is no system: {list}");
     assert!(stdout(&place.run(&["systems", "toxiproxy"])).contains("go install"), "and can be asked for");
+}
+
+#[test]
+fn acknowledged_and_lost_is_seen_on_eighty_columns() {
+    let place = Place::new();
+    // What waits for a subscriber that stands still is in the server's memory alone.
+    let load = ["--pairs", "2", "--qos", "1", "--durable", "--rate", "200", "--payload", "256B"];
+    let window = ["--warmup", "200ms", "--duration", "2s", "--repeats", "1", "--out", "r"];
+    let forgets = ["--set", "options.persistence=false", "--set", "options.max_inflight_messages=1"];
+    let fault = ["--fault", "stop subscribers at 200ms for 1500ms, kill server at 1s for 200ms"];
+    let arguments = [&["bench", "mosquitto"], &load[..], &window, &forgets, &fault].concat();
+    let output = place.command(&arguments).env("COLUMNS", "80").output().unwrap();
+    let record = &place.records("r")[0];
+    let count = |name: &str| record["counts"][name].as_u64().unwrap();
+    assert!(count("acked_lost") > 0, "{} {}", record["counts"], stderr(&output));
+    let share = format!("{} of {} acknowledged messages", count("acked_lost"), count("acked"));
+    let (table, line) = (stdout(&output), stderr(&output));
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&table).contains(&format!("mosquitto lost {share}.")), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let row = words(table.lines().find(|line| line.starts_with("mosquitto  ")).unwrap());
+    let first = ["acked", "acked_lost", "lost", "duplicated"].map(|name| count(name).to_string()).join(" ");
+    assert!(row.starts_with(&format!("mosquitto {first} ")), "{row}: {first}");
+    assert!(line.contains(&format!(": {share} lost, ")), "the line after the run: {line}");
+    let note = record["verdict"]["notes"][0]["evidence"].as_str().unwrap();
+    assert!(note.starts_with(&format!("{share} were lost: they had not arrived ")), "{note}");
 }

@@ -103,6 +103,7 @@ struct Cell<'a> {
     axes: &'a Map<String, Value>,
     point: usize,
     unthrottled: bool,
+    delivery_first: bool,
     pattern: String,
     status: &'static str,
     word: &'static str,
@@ -190,6 +191,10 @@ struct Run {
     delivered_per_s: f64,
     delivered_ratio: Option<f64>,
     lost: u64,
+    duplicated: u64,
+    /// None where servers do not acknowledge.
+    acked: Option<u64>,
+    acked_lost: Option<u64>,
     cpu_cores: Option<f64>,
 }
 
@@ -313,6 +318,7 @@ fn cell<'a>(report: &Report, result: &'a CellResult, runs: &[&RunRecord], point:
         axes: &result.cell.axes,
         point,
         unthrottled: at.unthrottled,
+        delivery_first: result.cell.delivery_first(),
         pattern: result.cell.workload.pattern.to_string(),
         status: match result.status {
             Status::Valid => "valid",
@@ -478,6 +484,9 @@ fn run(run: &RunRecord, cell: usize) -> Run {
         delivered_per_s: run.rates.delivered_per_s,
         delivered_ratio: counts.delivered_ratio(),
         lost: counts.lost,
+        duplicated: counts.duplicated,
+        acked: (run.workload.qos > 0).then_some(counts.acked),
+        acked_lost: counts.acked_lost.filter(|_| run.workload.qos > 0),
         cpu_cores: cpu_cores(run),
     }
 }

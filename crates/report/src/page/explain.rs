@@ -88,7 +88,7 @@ fn words(column: Column) -> (&'static str, Unit, Option<&'static str>, &'static 
         Column::ServerRssMax => ("server memory, largest", Bytes, LOWER, "largest resident set of the server"),
         Column::ServerUss => ("server memory, own", Bytes, LOWER, "median unique set of the server"),
         Column::Acked => ("acknowledged", Count, None, "messages that the server took responsibility for"),
-        Column::AckedLost => ("acknowledged and lost", Count, LOWER, "messages that the server acknowledged and a subscriber never got"),
+        Column::AckedLost => ("acknowledged and lost", Count, LOWER, "messages that the server acknowledged and a subscriber had not got when the drain ended"),
         Column::Connected => ("connected", Count, HIGHER, "connections that clients got"),
         Column::ConnectP50 => ("connect p50", Ns, LOWER, "median time until the server accepted a client"),
         Column::ConnectP99 => ("connect p99", Ns, LOWER, "99th percentile of the time until the server accepted a client"),

@@ -17,7 +17,11 @@ static SYSTEMS: LazyLock<Vec<System>> = LazyLock::new(|| {
              driver = \"mock\"\npatterns = [\"pairs\", \"request-reply\"]\nqos = [0, 1, 2]\n"
         )
     };
-    ["alpha", "beta", "gamma", "kernel", "mock"].map(|name| System::parse(name, name, &file(name)).unwrap()).into()
+    let server = "[server]\nendpoint = \"mqtt://127.0.0.1:{port}\"\ncommand = [\"delta\"]\n";
+    let broker = file("delta").replace("\"mock\"", "\"mqtt\"") + server;
+    let others =
+        ["alpha", "beta", "gamma", "kernel", "mock"].map(|name| System::parse(name, name, &file(name)).unwrap());
+    others.into_iter().chain([System::parse("delta", "delta", &broker).unwrap()]).collect()
 });
 
 /// The systems that the studies of these tests may name.

@@ -4,6 +4,7 @@ mod analysis;
 mod claims;
 mod compare;
 mod csv;
+mod delivery;
 mod html;
 mod lab;
 mod page;

@@ -5,6 +5,7 @@ use super::{Found, Judge};
 use pubmark_model::protocol::MOST_RANGES;
 use pubmark_model::record::{FigureGroup, Reason, RunRecord};
 use pubmark_model::system::System;
+use pubmark_model::units::{MILLISECOND, SECOND};
 use pubmark_model::workload::Pattern;
 
 /// Counts, and the latencies where so many of so many messages have none.
@@ -12,6 +13,26 @@ fn counts_without(messages: u64, of: u64) -> Vec<FigureGroup> {
     let mut figures = vec![FigureGroup::Counts];
     figures.extend(touched(WITHOUT_LATENCY, messages as f64 / of.max(1) as f64));
     figures
+}
+
+/// When the wait for messages ended: what had not come by then counts as lost,
+/// and may still have come later.
+fn drained(record: &RunRecord) -> String {
+    match record.phases.map(|phases| phases.drain_ns) {
+        None => "when the drain ended".into(),
+        Some(ns) if ns < SECOND => format!("{} ms after the window", ns.div_ceil(MILLISECOND)),
+        Some(ns) => format!("{:.1} s after the window", ns as f64 / SECOND as f64),
+    }
+}
+
+/// What the server took responsibility for and did not hand on: nothing of a
+/// run matters more.
+pub fn forgotten(record: &RunRecord) -> Option<String> {
+    let counts = &record.counts;
+    (counts.acked_lost > Some(0)).then(|| {
+        let share = counts.acked_lost_of_acked();
+        format!("{share} acknowledged messages were lost: they had not arrived {}", drained(record))
+    })
 }
 
 /// Losses, repetitions and the like. Where faults were asked for, they are told
@@ -33,7 +54,7 @@ pub fn broken(judge: &mut Judge, record: &RunRecord, system: &System) {
         found(
             (guaranteed || told) && lost > 0,
             counts_without(lost, counts.expected),
-            format!("{lost} of {} expected messages never arrived", counts.expected),
+            format!("{lost} of {} expected messages had not arrived {}", counts.expected, drained(record)),
         ),
     );
     judge.result(

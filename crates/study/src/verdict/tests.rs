@@ -3,7 +3,7 @@ use crate::registry;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::{Act, Script, Target};
 use pubmark_model::protocol::{PacingFigures, Role, Stalls};
-use pubmark_model::record::{AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, MachineLoad};
+use pubmark_model::record::{AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, MachineLoad, Phases};
 use pubmark_model::study::{Reading, Study};
 use pubmark_stats::Histogram;
 
@@ -143,6 +143,73 @@ fn a_run_with_fewer_connections_than_wanted_is_another_than_was_asked_for() {
     assert_eq!(verdict.reasons[0].evidence, says);
 }
 
+#[test]
+fn acknowledged_and_lost_comes_first_and_lost_is_not_never() {
+    let lossy = |record: &mut RunRecord| {
+        havoc(record);
+        record.fault_log = vec![FaultEvent {
+            what: Act::Kill,
+            who: Target::Server,
+            at_ns: Some(5 * SECOND),
+            until_ns: Some(6 * SECOND),
+            note: None,
+        }];
+        (record.counts.sent, record.counts.acked, record.counts.acked_lost) = (10_000, 8_700, Some(1_000));
+        record.phases = Some(Phases { drain_ns: 10 * SECOND + 4 * MILLISECOND, ..Phases::default() });
+    };
+    for fault in ["none", "kill server at 5s for 1s"] {
+        let verdict = judged(fault, lossy);
+        let first = &verdict.notes[0];
+        let says = "1000 of 8700 acknowledged messages were lost: they had not arrived 10.0 s after the window";
+        assert_eq!((first.part, first.evidence.as_str()), (Part::Server, says), "{fault}");
+        let others = verdict.notes.iter().map(|note| &note.evidence);
+        let reasons = verdict.reasons.iter().map(|finding| &finding.evidence);
+        let lost = "1000 of 10000 expected messages had not arrived 10.0 s after the window";
+        assert!(others.chain(reasons).any(|evidence| evidence == lost), "{fault}: {verdict:?}");
+    }
+    // Time that is virtual has no length to tell, and what was never acknowledged no promise to break.
+    let verdict = judged("none", |record| (record.counts.delivered, record.counts.lost) = (9_990, 10));
+    assert!(verdict.notes.is_empty(), "{:?}", verdict.notes);
+    assert!(verdict.reasons[0].evidence.ends_with("had not arrived when the drain ended"), "{:?}", verdict.reasons);
+}
+
+/// A tenth of the latencies wait for what is left of 40 ms, or all lie at ticks.
+fn stepped(step: impl Fn(u64) -> Ns) -> impl Fn(&mut RunRecord) {
+    move |record| {
+        let mut histogram = Histogram::latency();
+        (0..10_000).for_each(|message| histogram.record(step(message)));
+        (record.latency_ns, record.histograms.latency) = (histogram.summary(), Some(histogram.encode()));
+    }
+}
+
+#[test]
+fn what_a_setting_or_a_timer_leaves_in_the_latencies_is_noted_with_its_share() {
+    let held = stepped(|message| if message % 10 == 0 { message * 4_200 } else { 200_000 + message });
+    let verdict = judged("none", &held);
+    assert!(verdict.valid, "{:?}", verdict.reasons);
+    let [note] = &verdict.notes[..] else { panic!("{:?}", verdict.notes) };
+    let says = "7.6 % of the latencies lie in a step that ends at 40 ms, as where Nagle's algorithm waits";
+    assert!(note.part == Part::Server && note.evidence.starts_with(says), "{note:?}");
+    assert!(note.evidence.ends_with("see whether TCP_NODELAY is set on both sides"), "{note:?}");
+    let verdict = judged("none", |record| {
+        held(record);
+        record.options.insert("set_tcp_nodelay".into(), false.into());
+        record.options.insert("tcp_nodelay".into(), true.into());
+    });
+    assert!(verdict.notes[0].evidence.ends_with(": options.set_tcp_nodelay = false leaves it on"), "{verdict:?}");
+
+    let ticking = stepped(|message| message % 4 * 4 * MILLISECOND + 300_000 + message);
+    let verdict = judged("none", &ticking);
+    let says = "75.0 % of the latencies lie at multiples of 4.000 ms, as where a timer";
+    assert!(verdict.notes[0].evidence.starts_with(says), "{:?}", verdict.notes);
+    // At 250 messages a second it is the interval at which they are due.
+    let verdict = judged("none", |record| {
+        ticking(record);
+        record.workload.rate = Rate::PerKilosecond(250_000);
+    });
+    assert!(verdict.notes.is_empty(), "{:?}", verdict.notes);
+}
+
 /// What a dying server does to a run.
 fn havoc(record: &mut RunRecord) {
     let counts = &mut record.counts;
@@ -207,7 +274,7 @@ fn what_a_cut_link_brings_about_is_the_links() {
     assert_eq!(silence.part, Part::Server);
     // Where the server was killed as well, nobody knows whose losses they are.
     let verdict = judged("cut link at 1s for 1s, kill server at 3s for 1s", |record| cut(record, SECOND));
-    let lost = verdict.notes.iter().find(|note| note.evidence.contains("never arrived")).unwrap();
+    let lost = verdict.notes.iter().find(|note| note.evidence.contains("expected messages")).unwrap();
     assert_eq!(lost.part, Part::Server);
 }
 

@@ -1,0 +1,37 @@
+//! What became of each message, in words that every surface shares.
+
+use super::{Counts, RunRecord};
+
+impl RunRecord {
+    /// Whether what became of each message is to be said before any latency:
+    /// where delivery was guaranteed, or a fault befell a part.
+    pub fn delivery_first(&self) -> bool {
+        self.workload.qos > 0 || !self.faults.is_empty()
+    }
+}
+
+impl Counts {
+    /// The acknowledged messages that were lost, of all that were acknowledged:
+    /// `4303 of 30000`. Where several subscribers should have got each message,
+    /// copies are counted, and it says so. `an unknown number of 30000` where
+    /// they could not be counted.
+    pub fn acked_lost_of_acked(&self) -> String {
+        let of = if self.expected > self.sent { "copies of" } else { "of" };
+        let lost = self.acked_lost.map_or("an unknown number".into(), |lost| lost.to_string());
+        format!("{lost} {of} {}", self.acked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_not_taken_for_messages() {
+        let counts = Counts { sent: 100, expected: 100, acked: 90, acked_lost: Some(4), ..Counts::default() };
+        assert_eq!(counts.acked_lost_of_acked(), "4 of 90");
+        let fanned_out = Counts { expected: 300, acked_lost: Some(120), ..counts };
+        assert_eq!(fanned_out.acked_lost_of_acked(), "120 copies of 90");
+        assert_eq!(Counts { acked_lost: None, ..counts }.acked_lost_of_acked(), "an unknown number of 90");
+    }
+}

@@ -1,0 +1,79 @@
+//! What became of messages that servers had acknowledged.
+
+use super::{Finding, NAMED_MAX, name};
+use crate::report::Report;
+use crate::text::clean;
+use pubmark_model::record::{Counts, RunRecord};
+
+/// Longest name of a cell, characters.
+const LABEL_CHARS: usize = 80;
+
+/// A cell's messages, over all runs that were made: one that was lost in a run
+/// that does not count is lost all the same.
+struct Kept {
+    label: String,
+    system: String,
+    counts: Counts,
+    runs: usize,
+}
+
+/// What was lost of what had been acknowledged, the worst first; none where
+/// nothing was acknowledged.
+pub(super) fn finding(report: &Report) -> Option<Finding> {
+    let mut cells: Vec<Kept> = report
+        .cells()
+        .iter()
+        .map(|result| Kept {
+            label: clean(&result.cell.label(), LABEL_CHARS),
+            system: name(&result.cell.system),
+            counts: Counts::default(),
+            runs: 0,
+        })
+        .collect();
+    let known = |run: &RunRecord| {
+        run.error.is_none() && run.workload.qos > 0 && run.counts.acked > 0 && run.counts.acked_lost.is_some()
+    };
+    for (run, cell) in report.runs().iter().zip(report.cells_of_runs()).filter(|(run, _)| known(run)) {
+        let Kept { counts, runs, .. } = &mut cells[*cell];
+        counts.sent += run.counts.sent;
+        counts.expected += run.counts.expected;
+        counts.acked += run.counts.acked;
+        counts.acked_lost = Some(counts.acked_lost.unwrap_or(0) + run.counts.acked_lost.unwrap_or(0));
+        *runs += 1;
+    }
+    cells.retain(|cell| cell.runs > 0);
+    let acked: u64 = cells.iter().map(|cell| cell.counts.acked).sum();
+    let all = cells.len();
+    cells.retain(|cell| cell.counts.acked_lost > Some(0));
+    cells.sort_by_key(|cell| std::cmp::Reverse(cell.counts.acked_lost));
+    let (outcome, text) = match cells.as_slice() {
+        [] if all == 0 => return None,
+        [] => ("kept", format!("None of {acked} acknowledged messages was lost.")),
+        [only] if all == 1 => {
+            let Kept { system, counts, .. } = only;
+            ("lost", format!("{system} lost {} acknowledged messages{}.", counts.acked_lost_of_acked(), only.over()))
+        }
+        lossy => {
+            let each = lossy.iter().take(NAMED_MAX);
+            let each: Vec<String> = each
+                .map(|cell| format!("{} {}{}", cell.label, cell.counts.acked_lost_of_acked(), cell.over()))
+                .collect();
+            let more = lossy.len().saturating_sub(NAMED_MAX);
+            let more = if more == 0 { String::new() } else { format!("; and {more} more") };
+            let text = format!(
+                "Acknowledged messages were lost in {} of {all} cells: {}{more}.",
+                lossy.len(),
+                each.join("; ")
+            );
+            ("lost", text)
+        }
+    };
+    Some(Finding { about: "delivery", outcome, text })
+}
+
+impl Kept {
+    /// Over how many runs it is, where that is more than one.
+    fn over(&self) -> String {
+        if self.runs > 1 { format!(" in {} runs", self.runs) } else { String::new() }
+    }
+}
