@@ -16,9 +16,8 @@ use crate::machine::{self, Ticks};
 use crate::scratch::Scratch;
 use faults::{Faults, Reach};
 use live::{Live, News, Phase};
-use parts::{Layout, Part, connect, parts};
+use parts::{Part, connect, layout, parts, patience, pinning};
 use pubmark_model::cell::Cell;
-use pubmark_model::options::protocol_of;
 use pubmark_model::protocol::{
     AgentResult, BoundEndpoint, Command, Event, Prepare, PublisherTotal, ServerAddress, VERSION,
 };
@@ -26,7 +25,7 @@ use pubmark_model::record::{MachineLoad, RunRecord, UsageSeries};
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::{Pin, Transport, Workload};
+use pubmark_model::workload::Workload;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -149,16 +148,6 @@ struct Play {
     drained_ns: Option<Ns>,
     /// What no message may repeat.
     secrets: Secrets,
-}
-
-/// Processors for publishers and for subscribers.
-fn pinning(workload: &Workload) -> (Vec<usize>, Vec<usize>) {
-    let mut publishers = machine::usable_cpus();
-    if workload.pin == Pin::None || publishers.len() < 2 {
-        return (Vec::new(), Vec::new());
-    }
-    let subscribers = publishers.split_off(publishers.len() / 2);
-    (publishers, subscribers)
 }
 
 impl Play {
@@ -574,24 +563,6 @@ impl Play {
             },
         }
     }
-}
-
-fn layout(cell: &Cell, system: &System) -> Layout {
-    if protocol_of(&system.driver).is_some() {
-        return Layout::Server { connections: machine::files_for_connections() };
-    }
-    let inproc = cell.workload.transport.is_none_or(|transport| transport == Transport::Inproc);
-    if inproc || system.driver == "mock" { Layout::One } else { Layout::Sides }
-}
-
-/// How long clients may take until all are ready; with a broker: what connecting takes at
-/// the asked rate, and three times the time in which nothing may happen.
-fn patience(workload: &Workload, broker: bool) -> Ns {
-    if !broker {
-        return workload.connect_timeout_ns;
-    }
-    let clients = u64::from(workload.publishers) + u64::from(workload.subscribers);
-    clients * SECOND / u64::from(workload.connect_rate.max(1)) + 3 * workload.connect_timeout_ns + ANSWER
 }
 
 /// A name for the run that no other run has had on this machine: the time in

@@ -1,10 +1,15 @@
 //! Who plays what: the clients of a run, dealt out to agents.
 
 use super::{RunError, failed};
+use crate::machine;
+use pubmark_model::cell::Cell;
 use pubmark_model::fault::Target;
+use pubmark_model::options::protocol_of;
 use pubmark_model::protocol::{BoundEndpoint, Client, PublisherTotal, Role};
+use pubmark_model::system::System;
 use pubmark_model::topology::heard_by;
-use pubmark_model::workload::{Pattern, Transport, Workload};
+use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::workload::{Pattern, Pin, Transport, Workload};
 use std::path::Path;
 
 /// How the clients of a run are spread over processes.
@@ -82,6 +87,35 @@ impl Part {
             None => Ok(()),
         }
     }
+}
+
+/// How the clients of a run are spread: by what its driver is.
+pub fn layout(cell: &Cell, system: &System) -> Layout {
+    if protocol_of(&system.driver).is_some() {
+        return Layout::Server { connections: machine::files_for_connections() };
+    }
+    let inproc = cell.workload.transport.is_none_or(|transport| transport == Transport::Inproc);
+    if inproc || system.driver == "mock" { Layout::One } else { Layout::Sides }
+}
+
+/// How long clients may take until all are ready; with a broker: what connecting takes at
+/// the asked rate, and three times the time in which nothing may happen.
+pub fn patience(workload: &Workload, broker: bool) -> Ns {
+    if !broker {
+        return workload.connect_timeout_ns;
+    }
+    let clients = u64::from(workload.publishers) + u64::from(workload.subscribers);
+    clients * SECOND / u64::from(workload.connect_rate.max(1)) + 3 * workload.connect_timeout_ns + super::ANSWER
+}
+
+/// Processors for publishers and for subscribers.
+pub fn pinning(workload: &Workload) -> (Vec<usize>, Vec<usize>) {
+    let mut publishers = machine::usable_cpus();
+    if workload.pin == Pin::None || publishers.len() < 2 {
+        return (Vec::new(), Vec::new());
+    }
+    let subscribers = publishers.split_off(publishers.len() / 2);
+    (publishers, subscribers)
 }
 
 /// Deals the clients out.
