@@ -7,6 +7,7 @@ use crate::fault::{Act, Script, Target};
 use crate::link::Link;
 use crate::options::Options;
 use crate::protocol::{PacingFigures, Role, Stalls};
+use crate::tuning::Tuning;
 use crate::units::Ns;
 use crate::workload::Workload;
 use pubmark_stats::Summary;
@@ -41,6 +42,10 @@ pub struct RunRecord {
     pub workload: Workload,
     /// Options asked for, defaults filled in.
     pub options: Options,
+    /// Whose defaults the system had, and what differed from its makers'; none
+    /// for servers that were attached to, and in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Tuning>,
     /// Options as they took effect.
     pub applied: Map<String, Value>,
     /// The measured window's length, ns.

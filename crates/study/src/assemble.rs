@@ -3,6 +3,7 @@
 use crate::calibration;
 use crate::deploy::ServerReport;
 use crate::link::LinkReport;
+use crate::registry;
 use crate::run::Place;
 use crate::verdict;
 use base64::Engine;
@@ -16,6 +17,7 @@ use pubmark_model::record::{
     SCHEMA, Series, Usage, UsageSeries, Verdict,
 };
 use pubmark_model::system::System;
+use pubmark_model::tuning::Tuning;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_stats::{Histogram, Summary};
 use serde_json::Map;
@@ -64,6 +66,8 @@ pub fn blank(cell: &Cell, place: Place, started: String) -> RunRecord {
         started,
         workload: cell.workload.clone(),
         options: pubmark_model::options::recorded(&cell.options),
+        settings: registry::find(&cell.system)
+            .and_then(|system| Tuning::of(system, cell.settings, &cell.options, &cell.workload)),
         applied: Map::new(),
         window_ns: 0,
         counts: Counts::default(),

@@ -22,5 +22,6 @@ mod screen;
 mod servers;
 mod serving;
 mod support;
+mod settings;
 mod terminal;
 mod tls;
