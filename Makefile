@@ -166,7 +166,7 @@ test-zenoh:
 	cargo clippy --release --all-targets --locked --manifest-path agents/zenoh/Cargo.toml -- -D warnings
 	cargo test --release --locked --manifest-path agents/zenoh/Cargo.toml
 	cargo build --release --locked --manifest-path agents/zenoh/Cargo.toml
-	cargo run --quiet --locked -p pubmark -- agent-check $(ZENOH) agent
+	cargo run --quiet --locked -p pubmark -- agent-check --driver zenoh $(ZENOH) agent
 
 # Its pages and commands are tested by `make test`, which needs no mdbook.
 book:

@@ -334,9 +334,14 @@ Examples:
   pubmark agent-check pubmark agent
   pubmark agent-check --driver zeromq node agents/zeromq-js/agent.js")]
 pub struct AgentCheckArgs {
-    /// The driver to try [default: the first that the agent names and that needs no server].
+    /// The driver to try [default: the first that the agent names, that needs no server and that
+    /// is not the mock].
     #[arg(long)]
     pub driver: Option<String>,
+    /// The transport to try: inproc, ipc, tcp or udp [default: the first of the driver's system, or
+    /// tcp where pubmark knows none].
+    #[arg(long)]
+    pub transport: Option<String>,
     /// The agent's command.
     #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
     pub command: Vec<String>,

@@ -1,6 +1,9 @@
 //! The run record: the only truth. A line of `runs.jsonl` each.
 
+mod agent;
 mod delivery;
+
+pub use agent::AgentIdentity;
 
 use crate::cell::Limits;
 use crate::fault::{Act, Script, Target};
@@ -329,6 +332,9 @@ pub struct FaultEvent {
 pub struct AgentShare {
     /// `publishers`, `subscribers` or `all`; with a number where there are several.
     pub name: String,
+    /// The program that played them; none in schema 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentIdentity>,
     /// What its clients do; empty in schema 1.
     #[serde(default)]
     pub roles: Vec<Role>,

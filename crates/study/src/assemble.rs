@@ -13,8 +13,8 @@ use pubmark_model::protocol::{
     AgentResult, AgentUsage, Connections, LedgerCounts, PublisherTotal, Role, Sequences, Stalls,
 };
 use pubmark_model::record::{
-    AgentShare, ConnectionFigures, Counts, FaultEvent, Histograms, LinkFigures, MachineLoad, Phases, Rates, RunRecord,
-    SCHEMA, Series, Usage, UsageSeries, Verdict,
+    AgentIdentity, AgentShare, ConnectionFigures, Counts, FaultEvent, Histograms, LinkFigures, MachineLoad, Phases,
+    Rates, RunRecord, SCHEMA, Series, Usage, UsageSeries, Verdict,
 };
 use pubmark_model::system::System;
 use pubmark_model::tuning::Tuning;
@@ -26,8 +26,10 @@ use std::io::Read;
 
 /// An agent of a run, and what it measured.
 pub struct AgentReport {
-    /// Its name.
+    /// Its name in the run.
     pub name: String,
+    /// Who it says that it is.
+    pub identity: AgentIdentity,
     /// What its clients do.
     pub roles: Vec<Role>,
     /// What it measured.
@@ -146,6 +148,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
         .iter()
         .map(|agent| AgentShare {
             name: agent.name.clone(),
+            agent: Some(agent.identity.clone()),
             roles: agent.roles.clone(),
             loops: agent.result.loops,
             applied: agent.result.applied.clone(),

@@ -1,6 +1,8 @@
 //! One run: deploy, start agents, prepare, ready, start, drain, result.
 
+mod address;
 mod faults;
+pub mod hello;
 pub mod live;
 mod pacing;
 mod parts;
@@ -13,15 +15,16 @@ use crate::deploy::Deployed;
 use crate::link::Connection;
 use crate::machine::{self, Ticks};
 use crate::scratch::Scratch;
+use address::{run_name, sources};
 use faults::{Faults, Reach};
 use live::{Live, News, Phase};
 use parts::{Layout, Part, connect, parts};
 use pubmark_model::cell::Cell;
-use pubmark_model::options::{OptionValues, protocol_of};
+use pubmark_model::options::protocol_of;
 use pubmark_model::protocol::{
     AgentResult, BoundEndpoint, Command, Event, Prepare, PublisherTotal, ServerAddress, VERSION,
 };
-use pubmark_model::record::{MachineLoad, RunRecord, UsageSeries};
+use pubmark_model::record::{AgentIdentity, MachineLoad, RunRecord, UsageSeries};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Pin, Transport, Workload};
@@ -39,9 +42,6 @@ const LEAVE: Ns = MILLISECOND;
 const LEAD: Ns = 100 * MILLISECOND;
 /// How long a run whose end is a count may go without sending anything.
 const STANDSTILL: Ns = 30 * SECOND;
-/// Clients that may share a source address: the ephemeral ports of one are
-/// 28,232 by default, and some are still in TIME_WAIT.
-const CLIENTS_OF_ONE_ADDRESS: u32 = 10_000;
 /// How often the wait for an agent looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -92,7 +92,9 @@ pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -
     // somebody to remove it, whenever this process is killed.
     let mut play = Play::open(cell, system, place, stage, &scratch)?;
     scratch.make().map_err(|error| failed(format!("no folder for sockets: {error}")))?;
-    let mut deployed = match Deployed::begin(cell, system, place, stage, &scratch) {
+    // Before a server is started for agents that cannot play.
+    let met = play.meet(system, stage);
+    let mut deployed = match met.and_then(|()| Deployed::begin(cell, system, place, stage, &scratch)) {
         Ok(deployed) => deployed,
         Err(error) => {
             play.end(&scratch, false);
@@ -134,6 +136,8 @@ pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -
 struct Play {
     agents: Vec<Agent>,
     parts: Vec<Part>,
+    /// Who they say that they are.
+    identities: Vec<AgentIdentity>,
     /// What stands between them and the server, if anything does.
     link: Option<Connection>,
     inbox: Receiver<(usize, Incoming)>,
@@ -199,6 +203,7 @@ impl Play {
         Ok(Play {
             agents,
             parts,
+            identities: Vec::new(),
             link: None,
             inbox,
             live,
@@ -208,6 +213,20 @@ impl Play {
             used: None,
             drained_ns: None,
         })
+    }
+
+    /// Says hello, and hears who the agents are and whether they can play.
+    fn meet(&mut self, system: &System, stage: &mut Stage<'_>) -> Result<(), RunError> {
+        self.tell_all(&Command::Hello { protocol: VERSION });
+        let hellos = self.each("say hello", ANSWER, stage, |event| match event {
+            Event::Hello(hello) => Some(hello),
+            _ => None,
+        })?;
+        for hello in &hellos {
+            hello::fits(hello, Some(&system.driver)).map_err(|misfit| failed(format!("the agent {misfit}")))?;
+        }
+        self.identities = hellos.iter().map(hello::identity).collect();
+        Ok(())
     }
 
     fn run(
@@ -220,8 +239,6 @@ impl Play {
         deployed: &mut Deployed,
     ) -> Result<Measured, RunError> {
         let workload = &cell.workload;
-        self.tell_all(&Command::Hello { protocol: VERSION });
-        self.each("say hello", ANSWER, stage, |event| matches!(event, Event::Hello(_)).then_some(()))?;
         self.prepare(cell, system, place, scratch, stage, deployed)?;
         // Virtual time wakes nobody up.
         if stage.awake && system.driver != "mock" {
@@ -310,11 +327,9 @@ impl Play {
         if let Some(total) = results.iter().flat_map(|result| &result.publishers).find(|total| !total.adds_up()) {
             return Err(failed(format!("an agent's result says what cannot be: {total:?}")));
         }
-        let agents = self.agents.iter().zip(&self.parts);
-        let report = |((agent, part), result): ((&Agent, &Part), AgentResult)| AgentReport {
-            name: agent.name.clone(),
-            roles: part.roles(),
-            result,
+        let agents = self.agents.iter().zip(&self.parts).zip(&self.identities);
+        let report = |(((agent, part), identity), result): (((&Agent, &Part), &AgentIdentity), AgentResult)| {
+            AgentReport { name: agent.name.clone(), identity: identity.clone(), roles: part.roles(), result }
         };
         Ok(agents.zip(results).map(report).collect())
     }
@@ -559,30 +574,6 @@ fn patience(workload: &Workload, broker: bool) -> Ns {
     }
     let clients = u64::from(workload.publishers) + u64::from(workload.subscribers);
     clients * SECOND / u64::from(workload.connect_rate.max(1)) + 3 * workload.connect_timeout_ns + ANSWER
-}
-
-/// Addresses for an agent to connect from: those that the user gave, or one of
-/// its own where a loopback address would run out of ports.
-fn sources(cell: &Cell, endpoint: &str, agent: usize) -> Vec<String> {
-    if let Some(given) = cell.options.text("sources") {
-        return given.split(',').map(|source| source.trim().to_owned()).collect();
-    }
-    let clients = cell.workload.publishers + cell.workload.subscribers;
-    let local =
-        endpoint.split("://").nth(1).is_some_and(|rest| rest.starts_with("127.") || rest.starts_with("localhost"));
-    if local && clients > CLIENTS_OF_ONE_ADDRESS { vec![format!("127.0.0.{}", 2 + agent % 250)] } else { Vec::new() }
-}
-
-/// A name for the run that no other run has had on this machine: the time in
-/// microseconds, in base 36.
-fn run_name() -> String {
-    let mut left = jiff::Timestamp::now().as_microsecond().unsigned_abs();
-    let mut name = String::new();
-    while left > 0 {
-        name.insert(0, char::from_digit((left % 36) as u32, 36).unwrap_or('0'));
-        left /= 36;
-    }
-    name
 }
 
 /// What the machine and the coordinator had done up to an instant.

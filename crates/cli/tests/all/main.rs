@@ -1,6 +1,7 @@
 //! Whole-program tests: the real binary, real libraries, real sockets.
 #![allow(clippy::unwrap_used)]
 
+mod agents;
 mod book;
 mod brokers;
 mod calibrate;
@@ -21,7 +22,7 @@ mod repeat;
 mod screen;
 mod servers;
 mod serving;
-mod support;
 mod settings;
+mod support;
 mod terminal;
 mod tls;
