@@ -237,6 +237,8 @@ export interface RunRecord {
   started: string;
   versions: Record<string, unknown>;
   options: Record<string, unknown>;
+  /** Whose defaults the system had, and what was not its makers'. */
+  settings?: { use: string; differences: { name: string; value: unknown; stock: unknown; why: string }[] } | null;
   applied: Record<string, unknown>;
   workload: Record<string, unknown>;
   window_ns: number;

@@ -76,6 +76,7 @@ impl Calibrator<'_> {
             limits: Limits::default(),
             faults: Default::default(),
             link: None,
+            settings: Default::default(),
             options,
             skipped: None,
         };

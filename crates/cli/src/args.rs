@@ -93,6 +93,9 @@ pub struct RunArgs {
     /// Make only these points of an axis.
     #[arg(long, value_name = "AXIS=VALUE[,VALUE]")]
     pub only: Vec<String>,
+    /// Whose defaults the systems have: stock (their makers') or tuned (pubmark's) [default: tuned].
+    #[arg(long, value_name = "stock|tuned")]
+    pub settings: Option<String>,
     /// Set a key of the study, or an axis to one value.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -218,6 +221,9 @@ pub struct BenchArgs {
     /// "stop subscribers at …", "kill server at 10s for 2s", "cut link at 5s for 2s"; several with commas.
     #[arg(long, value_name = "FAULT")]
     pub fault: Vec<String>,
+    /// Whose defaults the system has: stock (its makers') or tuned (pubmark's) [default: tuned].
+    #[arg(long, value_name = "stock|tuned")]
+    pub settings: Option<String>,
     /// Any other key of a study, or an option of the system as options.NAME.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -328,9 +334,14 @@ Examples:
   pubmark agent-check pubmark agent
   pubmark agent-check --driver zeromq node agents/zeromq-js/agent.js")]
 pub struct AgentCheckArgs {
-    /// The driver to try [default: the first that the agent names and that needs no server].
+    /// The driver to try [default: the first that the agent names, that needs no server and that
+    /// is not the mock].
     #[arg(long)]
     pub driver: Option<String>,
+    /// The transport to try: inproc, ipc, tcp or udp [default: the first of the driver's system, or
+    /// tcp where pubmark knows none].
+    #[arg(long)]
+    pub transport: Option<String>,
     /// The agent's command.
     #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
     pub command: Vec<String>,

@@ -3,6 +3,7 @@
 use crate::fault::Script;
 use crate::link::{self, Link};
 use crate::options::Options;
+use crate::tuning::Use;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -31,6 +32,8 @@ pub struct Cell {
     pub faults: Script,
     /// What stands between clients and the server, if anything does.
     pub link: Option<Link>,
+    /// Whose defaults its options have.
+    pub settings: Use,
     /// Options of the system, defaults filled in.
     pub options: Options,
     /// Why the study leaves it out, if it does.

@@ -21,6 +21,7 @@ pub mod setting;
 pub mod study;
 pub mod system;
 pub mod topology;
+pub mod tuning;
 pub mod units;
 pub mod workload;
 

@@ -1,5 +1,6 @@
 //! Options of a system's server or driver: typed, with defaults, all recorded.
 
+use crate::tuning::{Stock, Tuned, Use};
 use crate::units::{format_time, parse_size, parse_time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -65,10 +66,23 @@ pub struct OptionSpec {
     pub default: Option<Value>,
     /// What it does, and what it costs.
     pub doc: String,
+    /// Why the default is not the makers', where it is not.
+    pub tuned: Option<Tuned>,
+}
+
+impl OptionSpec {
+    /// Its value where none is given: ours, or the makers' as far as it can be.
+    pub fn value(&self, asked: Use) -> Option<Value> {
+        match (asked, &self.tuned) {
+            (Use::Stock, Some(Tuned { stock: Stock::Value(stock), .. })) => Some(stock.clone()),
+            _ => self.default.clone(),
+        }
+    }
 }
 
 fn spec(name: &str, kind: OptionKind, default: Option<&str>, doc: &str) -> OptionSpec {
-    OptionSpec { name: name.into(), kind, default: default.and_then(|text| kind.read(text).ok()), doc: doc.into() }
+    let default = default.and_then(|text| kind.read(text).ok());
+    OptionSpec { name: name.into(), kind, default, doc: doc.into(), tuned: None }
 }
 
 /// The protocol that a driver speaks to servers, if it speaks one: the

@@ -8,6 +8,7 @@ use crate::options::Options;
 use crate::setting::Settings;
 use crate::study::{Axis, Part, Study, Systems};
 use crate::system::System;
+use crate::tuning::Use;
 use crate::units::format_time;
 use crate::workload::{Transport, Workload};
 use serde_json::{Map, Value};
@@ -93,7 +94,9 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
     let faults = Script::parse(script).map_err(Diagnostic::whole)?;
     let link = Link::resolve(&settings, &faults).map_err(Diagnostic::whole)?;
     workload.reconnect = faults.breaks_connections() || link.is_some_and(|link| link.mttf_ns.is_some());
-    let options = match options(study, system, &axes) {
+    let asked = settings.get("use").and_then(Value::as_str).map_or(Ok(Use::default()), Use::parse);
+    let asked = asked.map_err(Diagnostic::whole)?;
+    let options = match options(study, system, &axes, asked) {
         // What is left out need not have the options of the others.
         Err(_) if skip.is_some() => Options::new(),
         options => options?,
@@ -108,6 +111,7 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
     Ok(Cell {
         faults,
         link,
+        settings: asked,
         options,
         limits: Limits {
             cpus: settings.get("cpus").and_then(Value::as_f64),
@@ -231,9 +235,9 @@ fn can_link(link: &Link, system: &System, workload: &Workload) -> Result<(), Dia
     Ok(())
 }
 
-fn options(study: &Study, system: &System, axes: &Map<String, Value>) -> Result<Options, Diagnostic> {
+fn options(study: &Study, system: &System, axes: &Map<String, Value>, asked: Use) -> Result<Options, Diagnostic> {
     let mut options: Options =
-        system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect();
+        system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.value(asked)?))).collect();
     let mut set = |name: &str, text: &str| -> Result<(), Diagnostic> {
         let spec = system.option(name).ok_or_else(|| {
             let names: Vec<&str> = system.options.iter().map(|spec| spec.name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! The agent protocol, version 1: JSON lines between coordinator and agent.
+//! The agent protocol, version 2: JSON lines between coordinator and agent.
 //!
 //! `docs/agent-protocol.md` explains it with an example conversation.
 

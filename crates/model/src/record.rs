@@ -1,12 +1,16 @@
 //! The run record: the only truth. A line of `runs.jsonl` each.
 
+mod agent;
 mod delivery;
+
+pub use agent::AgentIdentity;
 
 use crate::cell::Limits;
 use crate::fault::{Act, Script, Target};
 use crate::link::Link;
 use crate::options::Options;
 use crate::protocol::{PacingFigures, Role, Stalls};
+use crate::tuning::Tuning;
 use crate::units::Ns;
 use crate::workload::Workload;
 use pubmark_stats::Summary;
@@ -41,6 +45,10 @@ pub struct RunRecord {
     pub workload: Workload,
     /// Options asked for, defaults filled in.
     pub options: Options,
+    /// Whose defaults the system had, and what differed from its makers'; none
+    /// for servers that were attached to, and in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Tuning>,
     /// Options as they took effect.
     pub applied: Map<String, Value>,
     /// The measured window's length, ns.
@@ -335,6 +343,9 @@ pub struct FaultEvent {
 pub struct AgentShare {
     /// `publishers`, `subscribers` or `all`; with a number where there are several.
     pub name: String,
+    /// The program that played them; none in schema 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentIdentity>,
     /// What its clients do; empty in schema 1.
     #[serde(default)]
     pub roles: Vec<Role>,

@@ -101,7 +101,7 @@ pub struct Places {
     /// do where the workload is durable, unless the option `persistence` of the
     /// system is off.
     pub durable: bool,
-    /// `{options.NAME}`.
+    /// `{options.NAME}`; one whose value is the text `{cpus}` is filled in like it.
     pub options: Options,
 }
 
@@ -148,6 +148,8 @@ impl Places {
             _ => match name.split_once('.') {
                 Some(("port", name)) => port(name),
                 Some(("options", name)) => self.options.get(name).map(|value| match value {
+                    // As many as the server may use.
+                    Value::String(text) if text == "{cpus}" => self.cpus.to_string(),
                     Value::String(text) => text.clone(),
                     other => other.to_string(),
                 }),
@@ -191,6 +193,8 @@ mod tests {
         let mut forgetful = places.clone();
         forgetful.options.insert("persistence".to_owned(), Value::from(false));
         assert_eq!(forgetful.fill("{durable:yes|no}").unwrap(), "no");
+        forgetful.options.insert("threads".to_owned(), Value::from("{cpus}"));
+        assert_eq!(forgetful.fill("{options.threads}").unwrap(), "2");
         assert!(places.fill("{prot}").unwrap_err().contains("{prot}"));
         assert!(places.fill("{durable:a}").is_err());
     }

@@ -3,6 +3,7 @@
 use crate::diagnostic::suggestion;
 use crate::fault;
 use crate::link::Side;
+use crate::tuning::Use;
 use crate::units::{MILLISECOND, Ns, Rate, SECOND, format_time, parse_size, parse_time};
 use crate::workload::{Arrival, Pacing, Pattern, Pin, Receive, Transport, Verify};
 use serde_json::Value;
@@ -24,6 +25,8 @@ pub enum Section {
     Limits,
     /// `[faults]`
     Faults,
+    /// `[settings]`
+    Settings,
     /// `[run]`
     Run,
 }
@@ -35,6 +38,7 @@ impl Section {
             Section::Workload => "workload",
             Section::Limits => "limits",
             Section::Faults => "faults",
+            Section::Settings => "settings",
             Section::Run => "run",
         }
     }
@@ -336,6 +340,13 @@ pub const KEYS: &[Key] = &[
         default: None,
         doc: "bytes a second that the link carries of each connection, in each direction: whole kB",
         read: bandwidth,
+    },
+    Key {
+        name: "use",
+        section: Section::Settings,
+        default: None,
+        doc: "whose defaults systems have: stock (their makers') or tuned (pubmark's) (tuned)",
+        read: |text| Use::parse(text).map(|word| word.word().into()),
     },
     Key {
         name: "repeats",

@@ -1,16 +1,17 @@
 //! What is measured: one file in `systems/` each.
 
 mod deployment;
+mod settings;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
 use crate::document::{Document, Table};
-use crate::options::{OptionKind, OptionSpec, of_driver, protocol_of};
-use crate::secret::SECRETS;
+use crate::options::{OptionSpec, of_driver, protocol_of};
 use crate::server::ServerSpec;
+use crate::tuning::Fixed;
 use crate::workload::{Pattern, Transport};
 use deployment::Deployment;
 
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 9] = [
     "install",
     "server",
     "server.prepare",
@@ -19,6 +20,7 @@ const TABLES: [&str; 8] = [
     "docker",
     "docker.environment",
     "options.NAME",
+    "fixed.NAME",
 ];
 
 /// A system as its file describes it.
@@ -54,6 +56,8 @@ pub struct System {
     pub install: Install,
     /// The options of its driver, the common ones included.
     pub options: Vec<OptionSpec>,
+    /// Settings that no option changes, and that are not its makers'.
+    pub fixed: Vec<Fixed>,
     /// What to know about it before quoting a figure.
     pub notes: Vec<String>,
 }
@@ -140,14 +144,16 @@ impl System {
             server: None,
             install: Install::default(),
             options: Vec::new(),
+            fixed: Vec::new(),
             notes: Vec::new(),
         };
         let mut deployment = Deployment::default();
         for table in &document.tables {
             match table.name.split_once('.') {
                 None if table.name.is_empty() => system.read_top(table, &mut errors),
-                None if table.name == "options" && table.entries.is_empty() => {}
+                None if ["options", "fixed"].contains(&table.name.as_str()) && table.entries.is_empty() => {}
                 Some(("options", option)) => system.read_option(option, table, &mut errors),
+                Some(("fixed", name)) => system.read_fixed(name, table, &mut errors),
                 _ if deployment.read(table, &mut errors) => {}
                 _ => errors.push(
                     Diagnostic::at(table.at, format!("unknown table [{}]", table.name))
@@ -246,46 +252,6 @@ impl System {
                 *field = value.text.clone();
             }
         }
-    }
-
-    fn read_option(&mut self, name: &str, table: &Table, errors: &mut Vec<Diagnostic>) {
-        let mut spec = OptionSpec { name: name.into(), kind: OptionKind::Text, default: None, doc: String::new() };
-        let mut default = None;
-        for entry in &table.entries {
-            let Some(value) = entry.one(errors) else { continue };
-            match entry.key.as_str() {
-                "kind" => {
-                    spec.kind = match value.text.as_str() {
-                        "bool" => OptionKind::Bool,
-                        "count" => OptionKind::Count,
-                        "size" => OptionKind::Size,
-                        "time" => OptionKind::Time,
-                        "text" => OptionKind::Text,
-                        other => {
-                            errors.push(Diagnostic::at_value(
-                                value.at,
-                                format!("`{other}` is none of bool, count, size, time, text"),
-                            ));
-                            continue;
-                        }
-                    }
-                }
-                "default" => default = Some(value),
-                "doc" => spec.doc = value.text.clone(),
-                _ => errors.push(entry.unknown("an option", ["kind", "default", "doc"])),
-            }
-        }
-        if let Some(value) = default {
-            match spec.kind.read(&value.text) {
-                Ok(value) => spec.default = Some(value),
-                Err(_) if SECRETS.contains(&spec.name.as_str()) => {
-                    errors.push(Diagnostic::at(value.at, format!("`default` is no {}", spec.kind.word())));
-                }
-                Err(error) => errors.push(Diagnostic::at_value(value.at, error)),
-            }
-        }
-        self.options.retain(|option| option.name != spec.name);
-        self.options.push(spec);
     }
 
     /// The option of this name.

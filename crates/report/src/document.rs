@@ -167,7 +167,7 @@ pub(crate) fn document(report: &Report) -> Document {
     Document {
         title: clean(&report.study().title, PROSE_CHARS),
         question: clean(&report.study().question, PROSE_CHARS),
-        constants: notes::constants(report.study()),
+        constants: notes::constants(report),
         answers: answers(report),
         tables: tables.collect(),
         claims: claims(report.claims()),

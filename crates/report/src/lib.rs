@@ -31,6 +31,7 @@ mod ranking;
 mod records;
 mod reference;
 mod report;
+mod settings;
 mod summary;
 mod terminal;
 pub mod text;

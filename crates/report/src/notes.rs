@@ -7,10 +7,10 @@ use crate::figures::Column;
 use crate::points::Point;
 use crate::ranking::{Placing, Why};
 use crate::report::Report;
+use crate::settings;
 use crate::text::{clean, percent};
 use pubmark_model::fault;
 use pubmark_model::record::FigureGroup;
-use pubmark_model::study::Study;
 use pubmark_stats::REPEATS_MORE_MAX;
 
 /// Cells whose problems are told beneath one table.
@@ -41,7 +41,8 @@ const SHOWN: [(&str, &str); 15] = [
 ];
 
 /// What is the same in all cells: `pattern pairs · payload 1KiB · 3 runs a cell`.
-pub(crate) fn constants(study: &Study) -> String {
+pub(crate) fn constants(report: &Report) -> String {
+    let study = report.study();
     let constant_axes = || study.axes.iter().filter(|axis| axis.values.len() == 1);
     let value = |name: &str| {
         let on_axis = constant_axes().find(|axis| axis.name == name);
@@ -49,7 +50,7 @@ pub(crate) fn constants(study: &Study) -> String {
     };
     let others = constant_axes()
         .map(|axis| axis.name.as_str())
-        .filter(|name| *name != "system" && SHOWN.iter().all(|(shown, _)| shown != name))
+        .filter(|name| *name != "system" && *name != "use" && SHOWN.iter().all(|(shown, _)| shown != name))
         .map(|name| (name, ""));
     let mut parts: Vec<String> = SHOWN
         .into_iter()
@@ -62,6 +63,7 @@ pub(crate) fn constants(study: &Study) -> String {
             _ => format!("{} {value}", axis_name(name)),
         })
         .collect();
+    parts.extend(settings::constant(report));
     parts.push(format!("{} a cell", runs(study.repeats() as usize)));
     parts.join(" · ")
 }
@@ -234,7 +236,8 @@ const TIMER: &str = "Recorded by pubmark 0.1, whose latencies contain the load g
 
 /// What is to be known of the whole.
 pub(crate) fn closing(report: &Report) -> Vec<String> {
-    let mut lines = skipped(report.cells());
+    let mut lines = settings::lines(report);
+    lines.extend(skipped(report.cells()));
     if report.has_timer_in_latency() {
         lines.push(TIMER.into());
     }

@@ -5,6 +5,7 @@ mod losses;
 use crate::calibration;
 use crate::deploy::ServerReport;
 use crate::link::LinkReport;
+use crate::registry;
 use crate::run::Place;
 use crate::verdict;
 use base64::Engine;
@@ -14,10 +15,11 @@ use pubmark_model::protocol::{
     AgentResult, AgentUsage, Connections, LedgerCounts, PublisherTotal, Ranges, Role, Sequences, Stalls,
 };
 use pubmark_model::record::{
-    AgentShare, ConnectionFigures, Counts, FaultEvent, Histograms, LinkFigures, MachineLoad, Phases, Rates, RunRecord,
-    SCHEMA, Series, Usage, UsageSeries, Verdict,
+    AgentIdentity, AgentShare, ConnectionFigures, Counts, FaultEvent, Histograms, LinkFigures, MachineLoad, Phases,
+    Rates, RunRecord, SCHEMA, Series, Usage, UsageSeries, Verdict,
 };
 use pubmark_model::system::System;
+use pubmark_model::tuning::Tuning;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_stats::{Histogram, Summary};
 use serde_json::Map;
@@ -26,8 +28,10 @@ use std::io::Read;
 
 /// An agent of a run, and what it measured.
 pub struct AgentReport {
-    /// Its name.
+    /// Its name in the run.
     pub name: String,
+    /// Who it says that it is.
+    pub identity: AgentIdentity,
     /// What its clients do.
     pub roles: Vec<Role>,
     /// What it measured.
@@ -66,6 +70,8 @@ pub fn blank(cell: &Cell, place: Place, started: String) -> RunRecord {
         started,
         workload: cell.workload.clone(),
         options: pubmark_model::secret::recorded(&cell.options),
+        settings: registry::find(&cell.system)
+            .and_then(|system| Tuning::of(system, cell.settings, &cell.options, &cell.workload)),
         applied: Map::new(),
         window_ns: 0,
         counts: Counts::default(),
@@ -145,6 +151,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
         .iter()
         .map(|agent| AgentShare {
             name: agent.name.clone(),
+            agent: Some(agent.identity.clone()),
             roles: agent.roles.clone(),
             loops: agent.result.loops,
             applied: agent.result.applied.clone(),

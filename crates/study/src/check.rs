@@ -3,13 +3,15 @@
 use crate::agent::{Agent, Incoming};
 use crate::machine;
 use crate::registry;
+use crate::run::hello::fits;
 use crate::scratch::Scratch;
+use crate::server::ports;
 use pubmark_model::options::Options;
-use pubmark_model::protocol::{Client, Command, Event, Prepare, Role, VERSION};
+use pubmark_model::protocol::{AgentHello, Client, Command, Event, Prepare, Role, VERSION};
 use pubmark_model::secret::Secrets;
 use pubmark_model::setting::{Settings, with_defaults};
 use pubmark_model::units::{MILLISECOND, SECOND};
-use pubmark_model::workload::Workload;
+use pubmark_model::workload::{Transport, Workload};
 use pubmark_stats::Histogram;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -67,7 +69,7 @@ impl Talk {
 }
 
 /// A short load: one publisher, one subscriber, threads of the agent itself.
-fn prepare(driver: &str, scratch: &Scratch) -> Result<Prepare, String> {
+fn prepare(driver: &str, transport: Option<&str>, scratch: &Scratch) -> Result<Prepare, String> {
     let mut settings: Settings = with_defaults(Settings::new());
     for (name, value) in [
         ("pattern", "fan-out"),
@@ -81,10 +83,12 @@ fn prepare(driver: &str, scratch: &Scratch) -> Result<Prepare, String> {
         settings.insert(name.into(), key.read(value)?);
     }
     let system = registry::systems().iter().find(|system| system.driver == driver);
-    let transport = system.map_or(Some("inproc"), |system| system.transports.first().map(|transport| transport.word()));
+    let usual = || system.map_or(Some("tcp"), |system| system.transports.first().map(|transport| transport.word()));
+    let transport = transport.or_else(usual).map(Transport::parse).transpose()?;
     if let Some(transport) = transport {
-        settings.insert("transport".into(), transport.into());
+        settings.insert("transport".into(), transport.word().into());
     }
+    let endpoint = endpoint(transport, scratch)?;
     let workload = Workload::resolve(&settings).map_err(|errors| errors.join("; "))?;
     let options: Options = match system {
         Some(system) => {
@@ -105,8 +109,8 @@ fn prepare(driver: &str, scratch: &Scratch) -> Result<Prepare, String> {
         options,
         workload,
         clients: vec![
-            client(Role::Publisher, Some("inproc://0"), Vec::new()),
-            client(Role::Subscriber, None, vec!["inproc://0".into()]),
+            client(Role::Publisher, Some(&endpoint), Vec::new()),
+            client(Role::Subscriber, None, vec![endpoint.clone()]),
         ],
         scratch: scratch.path().display().to_string(),
         server: None,
@@ -116,14 +120,63 @@ fn prepare(driver: &str, scratch: &Scratch) -> Result<Prepare, String> {
     })
 }
 
+/// Where publisher and subscriber of one agent meet: known beforehand, because
+/// both are prepared at once.
+fn endpoint(transport: Option<Transport>, scratch: &Scratch) -> Result<String, String> {
+    let free = || ports::free(1).map(|ports| ports[0]);
+    Ok(match transport {
+        Some(Transport::Tcp) => format!("tcp://127.0.0.1:{}", free()?),
+        Some(Transport::Udp) => format!("udp://127.0.0.1:{}", free()?),
+        Some(Transport::Ipc) => format!("ipc://{}/0", scratch.path().display()),
+        Some(Transport::Inproc) | None => "inproc://0".into(),
+    })
+}
+
 /// Whether the systems that are known by a driver are servers.
 fn needs_server(driver: &str) -> bool {
     registry::systems().iter().any(|system| system.driver == driver && system.broker())
 }
 
-/// Leads an agent through a whole conversation. `driver` names the driver to
-/// try; without it, the first that the agent says it has and that needs no server.
-pub fn check(command: &[String], driver: Option<&str>) -> std::io::Result<Vec<Step>> {
+/// What is to be tried.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked<'a> {
+    /// The driver; without it, the first that the agent says it has, that needs
+    /// no server, and that is not the mock.
+    pub driver: Option<&'a str>,
+    /// The transport; without it, the first of the system that is known by the
+    /// driver, and tcp where none is.
+    pub transport: Option<&'a str>,
+}
+
+/// The driver that plays in virtual time: it opens no socket and reads no clock,
+/// so that an agent that passes by it alone has shown nothing of either.
+const MOCK: &str = "mock";
+
+/// The driver to try. There is no server in this conversation, and nobody passes
+/// by what was not asked for.
+fn choose(hello: &AgentHello, asked: Option<&str>) -> Result<String, String> {
+    if let Some(driver) = asked {
+        return Ok(driver.to_owned());
+    }
+    let mut real = hello.drivers.iter().filter(|name| *name != MOCK);
+    if let Some(alone) = real.clone().find(|name| !needs_server(name)) {
+        return Ok(alone.clone());
+    }
+    Err(match real.next() {
+        None => format!("not checked: it has no driver but {MOCK}, which opens no socket and reads no clock"),
+        Some(first) => {
+            let names: Vec<&str> = hello.drivers.iter().map(String::as_str).filter(|name| *name != MOCK).collect();
+            format!(
+                "not checked: its drivers ({}) speak to a server, and there is none in this conversation. Whole runs \
+                 check them (`pubmark bench`); an agent that brings a server of its own is tried with --driver {first}",
+                names.join(", ")
+            )
+        }
+    })
+}
+
+/// Leads an agent through a whole conversation.
+pub fn check(command: &[String], asked: Asked<'_>) -> std::io::Result<Vec<Step>> {
     let scratch = Scratch::create()?;
     let (outbox, inbox) = channel();
     let agent = Agent::start(
@@ -136,32 +189,20 @@ pub fn check(command: &[String], driver: Option<&str>) -> std::io::Result<Vec<St
         outbox,
     )?;
     let mut talk = Talk { agent, inbox, steps: Vec::new() };
-    converse(&mut talk, driver, &scratch);
+    converse(&mut talk, asked, &scratch);
     talk.agent.finish();
     Ok(talk.steps)
 }
 
-fn converse(talk: &mut Talk, driver: Option<&str>, scratch: &Scratch) -> Option<()> {
+fn converse(talk: &mut Talk, asked: Asked<'_>, scratch: &Scratch) -> Option<()> {
     talk.agent.tell(&Command::Hello { protocol: VERSION });
     let hello = talk.wait(|event| if let Event::Hello(hello) = event { Some(hello.clone()) } else { None });
-    let checked = hello.as_ref().map_err(Clone::clone).and_then(|hello| {
-        if hello.protocol != VERSION {
-            return Err(format!("it speaks version {}, not {VERSION}", hello.protocol));
-        }
-        if hello.clock_ns.abs_diff(machine::now()) > 10 * SECOND {
-            return Err("clock_ns is not CLOCK_MONOTONIC of this machine".into());
-        }
-        if hello.drivers.is_empty() {
-            return Err("it names no driver".into());
-        }
-        Ok(())
-    });
+    let checked = hello.as_ref().map_err(Clone::clone);
+    let checked = checked.and_then(|hello| fits(hello, asked.driver).map_err(|misfit| misfit.to_string()));
     let good = talk.step("answers hello with its version, drivers and clock", checked);
     let hello = hello.ok().filter(|_| good)?;
-    // There is no server in this conversation: a driver that can do without comes first.
-    let alone = hello.drivers.iter().find(|name| !needs_server(name));
-    let driver = driver.map(str::to_owned).or_else(|| alone.or(hello.drivers.first()).cloned())?;
-    match prepare(&driver, scratch) {
+    let prepared = choose(&hello, asked.driver).and_then(|driver| prepare(&driver, asked.transport, scratch));
+    match prepared {
         Ok(prepare) => talk.agent.tell(&Command::Prepare(Box::new(prepare))),
         Err(error) => {
             talk.step("plays one publisher and one subscriber", Err(error));

@@ -71,6 +71,7 @@ mod tests {
             workload: Workload::resolve(&with_defaults(Settings::new())).unwrap(),
             options: Options::new(),
             limits: Limits::default(),
+            settings: pubmark_model::tuning::Use::default(),
             faults: Script::default(),
             link: None,
             skipped: None,

@@ -93,6 +93,7 @@ mod tests {
     use pubmark_model::plan::cells;
     use pubmark_model::server::Places;
     use pubmark_model::study::{Reading, Study};
+    use pubmark_model::tuning::Use;
 
     #[test]
     fn every_system_file_in_the_folder_is_registered_and_sound() {
@@ -139,6 +140,42 @@ mod tests {
             }
             let ways = [!install::commands(system).is_empty(), !system.install.manual.is_empty()];
             assert!(ways.contains(&true), "{}: nothing says how to get it", system.name);
+        }
+    }
+
+    /// What a system's files and commands come to with these settings.
+    fn filled(name: &str, asked: Use) -> String {
+        let system = find(name).unwrap();
+        let server = system.server.as_ref().unwrap();
+        let options = system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.value(asked)?)));
+        let ports = server.ports().into_iter().zip(11_000..).collect();
+        let places = Places { ports, cpus: 3, memory_mb: 1024, options: options.collect(), ..Places::default() };
+        let texts = server.command.iter().chain(server.files.iter().map(|(_, text)| text));
+        texts.map(|text| places.fill(text).unwrap()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn stock_settings_are_the_makers_and_reach_the_server() {
+        load().unwrap();
+        let cases: [(&str, &[&str], &[&str]); 4] = [
+            (
+                "mosquitto",
+                &["autosave_interval 1\n", "max_inflight_messages 0", "max_queued_messages 0", "set_tcp_nodelay true"],
+                &["autosave_interval 1800", "max_inflight_messages 20", "max_queued_messages 1000", "nodelay false"],
+            ),
+            ("rabbitmq-mqtt", &["mqtt.prefetch = 1000", "backlog = 4096"], &["mqtt.prefetch = 10\n", "backlog = 128"]),
+            (
+                "redis",
+                &["pubsub 67108864 0 0", "--io-threads 3", "--maxclients 100000"],
+                &["pubsub 33554432 8388608 60", "--io-threads 1", "--maxclients 10000 "],
+            ),
+            ("nats", &["max_payload: 67108864"], &["max_payload: 1048576", "max_connections: 65536"]),
+        ];
+        for (name, tuned, stock) in cases {
+            for (asked, says) in [(Use::Tuned, tuned), (Use::Stock, stock)] {
+                let text = filled(name, asked);
+                assert!(says.iter().all(|says| text.contains(says)), "{name} {asked:?}: {says:?} in {text}");
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! One run: deploy, start agents, prepare, ready, start, drain, result.
 
 mod faults;
+pub mod hello;
 pub mod live;
 mod pacing;
 mod parts;
@@ -21,11 +22,12 @@ use pubmark_model::cell::Cell;
 use pubmark_model::protocol::{
     AgentResult, BoundEndpoint, Command, Event, Prepare, PublisherTotal, ServerAddress, VERSION,
 };
-use pubmark_model::record::{MachineLoad, RunRecord, UsageSeries};
+use pubmark_model::record::{AgentIdentity, MachineLoad, RunRecord, UsageSeries};
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Workload;
+use sources::run_name;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -90,7 +92,9 @@ pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -
     // somebody to remove it, whenever this process is killed.
     let mut play = Play::open(cell, system, place, stage, &scratch)?;
     scratch.make().map_err(|error| failed(format!("no folder for sockets: {error}")))?;
-    let mut deployed = match Deployed::begin(cell, system, place, stage, &scratch) {
+    // Before a server is started for agents that cannot play.
+    let met = play.meet(system, stage);
+    let mut deployed = match met.and_then(|()| Deployed::begin(cell, system, place, stage, &scratch)) {
         Ok(deployed) => deployed,
         Err(error) => {
             play.end(&scratch, false);
@@ -132,6 +136,8 @@ pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -
 struct Play {
     agents: Vec<Agent>,
     parts: Vec<Part>,
+    /// Who they say that they are.
+    identities: Vec<AgentIdentity>,
     /// What stands between them and the server, if anything does.
     link: Option<Connection>,
     inbox: Receiver<(usize, Incoming)>,
@@ -190,6 +196,7 @@ impl Play {
         Ok(Play {
             agents,
             parts,
+            identities: Vec::new(),
             link: None,
             inbox,
             live,
@@ -202,6 +209,20 @@ impl Play {
         })
     }
 
+    /// Says hello, and hears who the agents are and whether they can play.
+    fn meet(&mut self, system: &System, stage: &mut Stage<'_>) -> Result<(), RunError> {
+        self.tell_all(&Command::Hello { protocol: VERSION });
+        let hellos = self.each("say hello", ANSWER, stage, |event| match event {
+            Event::Hello(hello) => Ok(hello),
+            other => Err(other),
+        })?;
+        for hello in &hellos {
+            hello::fits(hello, Some(&system.driver)).map_err(|misfit| failed(format!("the agent {misfit}")))?;
+        }
+        self.identities = hellos.iter().map(hello::identity).collect();
+        Ok(())
+    }
+
     fn run(
         &mut self,
         cell: &Cell,
@@ -212,11 +233,6 @@ impl Play {
         deployed: &mut Deployed,
     ) -> Result<Measured, RunError> {
         let workload = &cell.workload;
-        self.tell_all(&Command::Hello { protocol: VERSION });
-        self.each("say hello", ANSWER, stage, |event| match event {
-            Event::Hello(_) => Ok(()),
-            other => Err(other),
-        })?;
         self.prepare(cell, system, place, scratch, stage, deployed)?;
         // Virtual time wakes nobody up.
         if stage.awake && system.driver != "mock" {
@@ -311,11 +327,9 @@ impl Play {
         for (from, result) in results.iter().enumerate() {
             self.parts[from].check(&result.publishers).map_err(|what| self.wrong(from, &what))?;
         }
-        let agents = self.agents.iter().zip(&self.parts);
-        let report = |((agent, part), result): ((&Agent, &Part), AgentResult)| AgentReport {
-            name: agent.name.clone(),
-            roles: part.roles(),
-            result,
+        let agents = self.agents.iter().zip(&self.parts).zip(&self.identities);
+        let report = |(((agent, part), identity), result): (((&Agent, &Part), &AgentIdentity), AgentResult)| {
+            AgentReport { name: agent.name.clone(), identity: identity.clone(), roles: part.roles(), result }
         };
         Ok(agents.zip(results).map(report).collect())
     }
@@ -563,18 +577,6 @@ impl Play {
             },
         }
     }
-}
-
-/// A name for the run that no other run has had on this machine: the time in
-/// microseconds, in base 36.
-fn run_name() -> String {
-    let mut left = jiff::Timestamp::now().as_microsecond().unsigned_abs();
-    let mut name = String::new();
-    while left > 0 {
-        name.insert(0, char::from_digit((left % 36) as u32, 36).unwrap_or('0'));
-        left /= 36;
-    }
-    name
 }
 
 /// What the machine and the coordinator had done up to an instant.

@@ -52,6 +52,7 @@ function parts(record: RunRecord, context: Context): HTMLElement[] {
     ["connections", () => facts("Connections", record.connections)],
     ["link", () => facts("Link", record["link"])],
     ["machine", () => facts("Machine during the window", record.machine)],
+    ["settings", () => settings(record)],
     ["options", () => options(record)],
     ["workload", () => facts("Workload", record.workload)],
     ["versions", () => facts("Versions", record.versions)],
@@ -157,6 +158,17 @@ function usage(record: RunRecord): Child {
 
 function pauses(pauses: { count: number; longest_ns: number } | undefined): string {
   return pauses && pauses.count > 0 ? `${pauses.count} times, up to ${quantity(pauses.longest_ns, "ns")}` : "";
+}
+
+/** What was not as the system's makers have it. */
+function settings({ settings }: RunRecord): Child {
+  if (!settings) return null;
+  const rows = settings.differences.map(({ name, value, stock, why }): Child[] => [
+    h("code", null, clean(name, 80)), fact("", value), stock === null ? "not known, or cannot be" : fact("", stock), h("div", { class: "wide" }, clean(why, 300)),
+  ]);
+  const whose = settings.use === "stock" ? "The makers' defaults (stock)" : "pubmark's defaults (tuned)";
+  if (rows.length === 0) return h("p", null, `Settings: ${whose}, and nothing that is not the makers'.`);
+  return fold(`Settings: ${clean(settings.use, 20)}`, rows.length, h("p", { class: "muted" }, `${whose}. Not the makers' were:`), plainTable("Settings that are not the makers'", ["setting", "was", "the makers'", "why"], rows));
 }
 
 /** Options as they were asked for beside what they became. */

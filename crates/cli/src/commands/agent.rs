@@ -6,6 +6,8 @@ use crate::output::print;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use pubmark_load::agent::{BUILT_IN, serve};
+use pubmark_model::protocol::VERSION;
+use pubmark_study::check::{self, Asked};
 use std::io::{BufReader, BufWriter};
 
 /// Serves a coordinator until it says so or is gone.
@@ -23,7 +25,8 @@ pub fn agent() -> Result<Code, Failure> {
 
 /// Leads an agent through a conversation.
 pub fn check(args: &AgentCheckArgs) -> Result<Code, Failure> {
-    let steps = pubmark_study::check::check(&args.command, args.driver.as_deref())
+    let asked = Asked { driver: args.driver.as_deref(), transport: args.transport.as_deref() };
+    let steps = check::check(&args.command, asked)
         .map_err(|error| Failure::usage(format!("`{}` cannot be started: {error}", args.command.join(" "))))?;
     let mut good = true;
     for step in &steps {
@@ -36,7 +39,7 @@ pub fn check(args: &AgentCheckArgs) -> Result<Code, Failure> {
         }
     }
     if good {
-        print("The agent speaks version 1 of the agent protocol.");
+        print(&format!("The agent speaks version {VERSION} of the agent protocol."));
         return Ok(Code::Done);
     }
     Ok(Code::Gate)

@@ -73,6 +73,7 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
         ("cpus", &args.cpus),
         ("memory", &args.memory),
         ("fault", &fault),
+        ("use", &args.settings),
     ];
     let mut set: Vec<(String, String)> =
         given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect();

@@ -34,6 +34,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
     let Found { name, file, text, reference } = find(&args.study)?;
     let mut set = pairs(&args.set, "--set")?;
+    set.extend(args.settings.iter().map(|asked| ("use".to_owned(), asked.clone())));
     set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
     let only = pairs(&args.only, "--only")?;
     let reading = Reading { quick: args.quick, set: &set, only: &only };

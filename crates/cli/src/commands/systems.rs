@@ -8,6 +8,7 @@ use pubmark_model::diagnostic::suggestion;
 use pubmark_model::options::protocol_of;
 use pubmark_model::secret::recorded_text;
 use pubmark_model::system::System;
+use pubmark_model::tuning::Stock;
 use pubmark_study::install::{self, Presence};
 use pubmark_study::registry;
 use serde_json::{Value, json};
@@ -140,12 +141,22 @@ fn describe(system: &System, presence: &Presence) {
     }
     print("options:");
     for option in &system.options {
-        let default = option
-            .default
-            .as_ref()
-            .map_or_else(|| "not set".into(), |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        let default = option.default.as_ref().map_or_else(|| "not set".into(), shown);
         let default = if option.default.is_some() { recorded_text(&option.name, &default) } else { default };
         print(&format!("  options.{} = {default}\n      {}", option.name, option.doc));
+        if let Some(tuned) = &option.tuned {
+            print(&match &tuned.stock {
+                Stock::Value(stock) => format!("      not its makers' {}: {}", shown(stock), tuned.why),
+                Stock::Stays(stays) => format!("      with stock settings too: {}; {stays}", tuned.why),
+            });
+        }
+    }
+    if !system.fixed.is_empty() {
+        print("settings that no option changes, and that are not its makers':");
+    }
+    for fixed in &system.fixed {
+        let stock = fixed.stock.as_deref().unwrap_or("not known from their documentation");
+        print(&format!("  {} = {} (its makers': {stock})\n      {}", fixed.name, fixed.value, fixed.why));
     }
     for text in &system.notes {
         print(&format!("note: {text}"));
@@ -153,6 +164,11 @@ fn describe(system: &System, presence: &Presence) {
     if matches!(presence, Presence::Missing(_)) && !install::commands(system).is_empty() {
         note("It is not installed: `--install` does it.");
     }
+}
+
+/// A value as one would type it.
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// How it is started, word by word.

@@ -5,10 +5,10 @@ use crate::support::{Benched, Place, alive, bench_arguments, stderr, stdout, wai
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pubmark_model::link::{self, Link, Side};
+use pubmark_study::machine;
 use pubmark_study::server::keeper::{Order, Word};
 use pubmark_study::server::limits::Limits;
 use pubmark_study::server::{Server, ports, processes};
-use pubmark_study::{install, machine};
 use serde_json::Value;
 use std::io::Write;
 use std::process::{Child, Stdio};
@@ -179,13 +179,6 @@ fn the_script_the_log_and_both_latencies_are_shown() {
     place.assert_swept();
 }
 
-/// Whether the proxy of a link is here; `make deps-test` builds it where there is Go.
-fn linked(test: &str) -> bool {
-    let missing = install::missing_tool(install::tools::toxiproxy());
-    missing.iter().for_each(|why| eprintln!("{test} is not played: {why}"));
-    missing.is_none()
-}
-
 /// The log of a run whose link alone fails: as many failures as were to be, none
 /// before its time, each with its repair.
 fn cuts(record: &Value) -> Vec<(u64, u64)> {
@@ -205,10 +198,7 @@ fn cuts(record: &Value) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_link_that_fails_by_chance_fails_as_its_seed_says_and_qos_1_loses_nothing() {
-    if !linked("a link that fails by chance") {
-        return;
-    }
-    let place = Place::new();
+    let place = Place::linked();
     let chance = ["--set", "mttf=700ms", "--set", "mttr=100ms", "--set", "seed=3"];
     let load = ["mosquitto", "--pairs", "3", "--qos", "1", "--durable", "--duration", "3s"];
     let bench = place.bench(&[&load[..], &chance].concat());
@@ -244,10 +234,7 @@ fn a_link_that_fails_by_chance_fails_as_its_seed_says_and_qos_1_loses_nothing() 
 
 #[test]
 fn qos_0_loses_what_the_cut_took_and_the_run_still_counts() {
-    if !linked("a link that is cut at QoS 0") {
-        return;
-    }
-    let place = Place::new();
+    let place = Place::linked();
     // Clients wait up to 750 ms before they try again: all are back in time.
     let cut = ["--pairs", "2", "--duration", "2s", "--fault", "cut link at 300ms for 400ms"];
     let bench = place.bench(&[&["mosquitto"], &cut[..]].concat());
@@ -268,14 +255,11 @@ fn qos_0_loses_what_the_cut_took_and_the_run_still_counts() {
 
 #[test]
 fn acknowledgements_that_a_cut_takes_make_duplicates_of_what_was_delayed() {
-    if !linked("a link with a delay") {
-        return;
-    }
     let load = ["mosquitto", "--pairs", "2", "--qos", "1", "--durable", "--duration", "1500ms"];
-    let direct = Place::new().bench(&load);
+    let direct = Place::linked().bench(&load);
     // What subscribers acknowledge is 30 ms on its way back when the link is cut.
     let delayed = ["--set", "link_delay=30ms", "--fault", "cut link at 700ms for 100ms"];
-    let bench = Place::new().bench(&[&load[..], &delayed].concat());
+    let bench = Place::linked().bench(&[&load[..], &delayed].concat());
     assert_eq!((bench.count("lost"), bench.count("expected")), (0, 600));
     assert!(bench.count("duplicated") > 0, "{}", bench.record["counts"]);
     let p50 = |bench: &Benched| bench.record["latency_ns"]["p50"].as_u64().unwrap();
@@ -288,13 +272,10 @@ fn acknowledgements_that_a_cut_takes_make_duplicates_of_what_was_delayed() {
 
 #[test]
 fn only_the_side_that_goes_over_the_link_loses_its_connections() {
-    if !linked("a link of publishers") {
-        return;
-    }
     for (side, losses) in [("publishers", 2), ("both", 4)] {
         let cut = ["--set", &format!("link={side}"), "--fault", "cut link at 300ms for 200ms"];
         let load = ["mosquitto", "--pairs", "2", "--qos", "1", "--durable"];
-        let bench = Place::new().bench(&[&load[..], &cut].concat());
+        let bench = Place::linked().bench(&[&load[..], &cut].concat());
         let connections = &bench.record["connections"];
         assert_eq!(connections["lost"], losses, "{side}: {connections}");
         assert_eq!(connections["reconnected"], losses, "{side}: {connections}");
@@ -304,14 +285,11 @@ fn only_the_side_that_goes_over_the_link_loses_its_connections() {
 
 #[test]
 fn what_a_killed_server_had_acknowledged_is_lost_where_it_stored_nothing() {
-    if !linked("a server that is killed while its subscribers are away") {
-        return;
-    }
     let away = "cut link at 200ms for 1800ms, kill server at 1200ms for 300ms";
     let load = ["mosquitto", "--pairs", "2", "--qos", "1", "--durable", "--duration", "2500ms"];
     let run = |stored: &str| {
         let option = format!("options.persistence={stored}");
-        Place::new().bench(&[&load[..], &["--set", &option, "--fault", away]].concat())
+        Place::linked().bench(&[&load[..], &["--set", &option, "--fault", away]].concat())
     };
     let (kept, forgotten) = (run("true"), run("false"));
     for bench in [&kept, &forgotten] {
@@ -327,16 +305,15 @@ fn what_a_killed_server_had_acknowledged_is_lost_where_it_stored_nothing() {
 
 #[test]
 fn a_coordinator_that_is_killed_leaves_no_link() {
-    if !linked("a link whose coordinator is killed") {
-        return;
-    }
-    let place = Place::new();
+    let place = Place::linked();
     let arguments = bench_arguments(&["mosquitto", "--duration", "60s", "--set", "link_delay=1ms"]);
     let mut coordinator = place.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let proxy = wait_for("the proxy", || {
         let below = processes::descendants(coordinator.id() as i32);
         let command = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        below.into_iter().find(|pid| command(pid).contains("toxiproxy/bin/server"))
+        below
+            .into_iter()
+            .find(|pid| command(pid).contains("toxiproxy/bin/server") || command(pid).contains("relay::plays"))
     });
     coordinator.kill().unwrap();
     coordinator.wait().unwrap();

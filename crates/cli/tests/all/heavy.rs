@@ -2,6 +2,7 @@
 //! agent, and brokers in Java. They are played where PUBMARK_TEST_HEAVY is 1, as
 //! `make test-all` sets it; a broker that is missing there is a failure.
 
+use crate::left_out::leave_out;
 use crate::support::{Place, stderr, stdout};
 use serde_json::Value;
 
@@ -9,10 +10,7 @@ use serde_json::Value;
 fn wanted(test: &str) -> bool {
     let wanted = std::env::var("PUBMARK_TEST_HEAVY").is_ok_and(|value| value == "1");
     if !wanted {
-        // Not by `eprintln!`, which a passing test keeps to itself.
-        let line =
-            format!("{test} is not played: `make test-all` installs what it needs and sets PUBMARK_TEST_HEAVY=1\n");
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+        leave_out(&format!("heavy::{test}"), "`make test-all` installs what it needs and sets PUBMARK_TEST_HEAVY=1");
     }
     wanted
 }

@@ -9,6 +9,7 @@ mod compare;
 mod peer;
 mod taken;
 
+use crate::left_out::leave_out;
 use crate::support::{Benched, Place, stderr, stdout};
 use agents::Play;
 use compare::{Compared, Found, PERCENTILES, Reported, compare, row, rows};
@@ -170,7 +171,10 @@ fn latencies(driver: &str, script: &str, set: &[(&str, &str)], options: &[(&str,
 /// in five runs of which others took little, if fifteen hold so many.
 fn table(script: &str, protocols: &[&str]) {
     if std::env::var_os("PUBMARK_KNOWN_ANSWERS").is_none() {
-        println!("no table without PUBMARK_KNOWN_ANSWERS=1: it takes a minute or two");
+        leave_out(
+            &format!("known_answers, the table of {script}"),
+            "set PUBMARK_KNOWN_ANSWERS=1: it takes a minute or two",
+        );
         return;
     }
     const ROUNDS: usize = 5;

@@ -1,6 +1,7 @@
 //! Whole-program tests: the real binary, real libraries, real sockets.
 #![allow(clippy::unwrap_used)]
 
+mod agents;
 mod book;
 mod brokers;
 mod calibrate;
@@ -10,6 +11,7 @@ mod errors;
 mod faults;
 mod heavy;
 mod known_answers;
+mod left_out;
 mod libraries;
 mod lifecycle;
 mod mock;
@@ -17,11 +19,13 @@ mod omission;
 mod phases;
 mod published;
 mod refusals;
+mod relay;
 mod repeat;
 mod screen;
 mod secrets;
 mod servers;
 mod serving;
+mod settings;
 mod support;
 mod terminal;
 mod tls;

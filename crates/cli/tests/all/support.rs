@@ -1,9 +1,10 @@
 //! What the tests share: a place of their own, and the program in it.
 
+use crate::relay;
 use pubmark_model::server::{Places, ServerSpec};
-use pubmark_study::registry;
 use pubmark_study::server::limits::Limits;
 use pubmark_study::server::{Server, StartPlan, ports};
+use pubmark_study::{install, registry};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -31,6 +32,21 @@ impl Place {
         place
     }
 
+    /// A place whose runs can have links: with the proxy that is installed or,
+    /// where there is none, with a relay of the tests' own.
+    pub fn linked() -> Place {
+        let place = Place::new();
+        if install::missing_tool(install::tools::toxiproxy()).is_some() {
+            relay::install(&place.cache());
+        }
+        place
+    }
+
+    /// The cache folder of a place that has one of its own.
+    fn cache(&self) -> PathBuf {
+        self.path("cache")
+    }
+
     pub fn tmp(&self) -> PathBuf {
         self.0.path().join("t")
     }
@@ -42,6 +58,9 @@ impl Place {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = pubmark();
         command.args(arguments).current_dir(self.0.path()).env("TMPDIR", self.tmp());
+        if self.cache().is_dir() {
+            command.env("XDG_CACHE_HOME", self.cache());
+        }
         command
     }
 

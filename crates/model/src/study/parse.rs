@@ -11,8 +11,20 @@ use serde_json::Value;
 /// Most values of one axis.
 const MAX_AXIS: usize = 1_000;
 
-const TABLES: [&str; 11] =
-    ["workload", "limits", "faults", "run", "axes", "parts", "skip", "options", "claims", "reference", "quick"];
+const TABLES: [&str; 12] = [
+    "workload",
+    "limits",
+    "faults",
+    "settings",
+    "run",
+    "axes",
+    "parts",
+    "skip",
+    "options",
+    "claims",
+    "reference",
+    "quick",
+];
 
 pub(super) struct Parser<'a> {
     pub errors: Vec<Diagnostic>,
@@ -77,6 +89,7 @@ impl Parser<'_> {
                 "workload" => self.settings(table, Section::Workload),
                 "limits" => self.settings(table, Section::Limits),
                 "faults" => self.settings(table, Section::Faults),
+                "settings" => self.settings(table, Section::Settings),
                 "run" => self.settings(table, Section::Run),
                 "axes" => {
                     let axes = self.axes(table, "");

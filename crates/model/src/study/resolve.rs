@@ -184,6 +184,7 @@ impl Parser<'_> {
             .strip_prefix("workload.")
             .or_else(|| name.strip_prefix("limits."))
             .or_else(|| name.strip_prefix("faults."))
+            .or_else(|| name.strip_prefix("settings."))
             .or_else(|| name.strip_prefix("run."))
             .unwrap_or(name);
         if let Some(option) = name.strip_prefix("options.") {

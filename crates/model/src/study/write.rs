@@ -62,7 +62,7 @@ impl Study {
     pub fn to_toml(&self) -> String {
         let mut out = String::from("# As resolved: defaults filled in, overrides applied.\n");
         let _ = writeln!(out, "title = {}\nquestion = {}", quoted(&self.title), quoted(&self.question));
-        for section in [Section::Workload, Section::Limits, Section::Faults, Section::Run] {
+        for section in [Section::Workload, Section::Limits, Section::Faults, Section::Settings, Section::Run] {
             let keys: Vec<_> =
                 self.settings.iter().filter(|(name, _)| key(name).is_some_and(|key| key.section == section)).collect();
             if !keys.is_empty() {

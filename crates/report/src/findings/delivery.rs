@@ -2,8 +2,9 @@
 
 use super::{Finding, NAMED_MAX, name};
 use crate::report::Report;
+use crate::settings;
 use crate::text::clean;
-use pubmark_model::record::{Counts, RunRecord};
+use pubmark_model::record::{Counts, FigureGroup, RunRecord};
 
 /// Longest name of a cell, characters.
 const LABEL_CHARS: usize = 80;
@@ -42,6 +43,9 @@ pub(super) fn finding(report: &Report) -> Option<Finding> {
         *runs += 1;
     }
     cells.retain(|cell| cell.runs > 0);
+    let systems: Vec<String> = cells.iter().map(|cell| cell.system.clone()).collect();
+    let systems: Vec<&str> = systems.iter().map(String::as_str).collect();
+    let hangs = settings::behind(report, &systems, FigureGroup::Counts);
     let acked: u64 = cells.iter().map(|cell| cell.counts.acked).sum();
     let all = cells.len();
     cells.retain(|cell| cell.counts.acked_lost > Some(0));
@@ -68,7 +72,7 @@ pub(super) fn finding(report: &Report) -> Option<Finding> {
             ("lost", text)
         }
     };
-    Some(Finding { about: "delivery", outcome, text })
+    Some(Finding { about: "delivery", outcome, text: text + &hangs })
 }
 
 impl Kept {

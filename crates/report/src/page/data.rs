@@ -230,7 +230,7 @@ fn results(report: &Report) -> Results<'_> {
         name: clean(report.name(), NAME_CHARS),
         title: clean(&report.study().title, PROSE_CHARS),
         question: clean(&report.study().question, PROSE_CHARS),
-        constants: notes::constants(report.study()),
+        constants: notes::constants(report),
         quick: report.study().quick,
         runs: Runs {
             valid: counts.valid,

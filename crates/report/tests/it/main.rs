@@ -12,3 +12,4 @@ mod ranking;
 mod records;
 mod reference;
 mod rendering;
+mod settings;

@@ -31,6 +31,7 @@ pub fn toxiproxy() -> &'static System {
         }),
         install: Install { go: words(&["github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0"]), ..Install::default() },
         options: Vec::new(),
+        fixed: Vec::new(),
         notes: Vec::new(),
     })
 }

@@ -1,5 +1,5 @@
 //! Where clients connect from: a server is reached from one address by as many
-//! of them as there are ephemeral ports, and no more.
+//! of them as there are ephemeral ports, and no more. And what its topics are called.
 
 use super::parts::Part;
 use crate::server::attached;
@@ -30,6 +30,18 @@ pub fn of_agents(cell: &Cell, endpoint: Option<&str>, parts: &[Part]) -> Vec<Vec
     }
     let mut addresses = (u32::from(FIRST)..).map(|address| Ipv4Addr::from(address).to_string());
     clients.iter().map(|count| addresses.by_ref().take(count.div_ceil(CLIENTS_OF_ONE_ADDRESS)).collect()).collect()
+}
+
+/// A name for the run that no other run has had on this machine: the time in
+/// microseconds, in base 36.
+pub fn run_name() -> String {
+    let mut left = jiff::Timestamp::now().as_microsecond().unsigned_abs();
+    let mut name = String::new();
+    while left > 0 {
+        name.insert(0, char::from_digit((left % 36) as u32, 36).unwrap_or('0'));
+        left /= 36;
+    }
+    name
 }
 
 #[cfg(test)]

@@ -124,6 +124,7 @@ mod tests {
             limits: Limits::default(),
             faults: Default::default(),
             link: None,
+            settings: Default::default(),
             options: pubmark_model::options::Options::new(),
             skipped: None,
         };

@@ -1,0 +1,123 @@
+//! Agents that are not pubmark's own: what they say is read, and what they
+//! cannot is named at once.
+
+use crate::support::{Place, stderr, stdout};
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+/// A program of so many lines of shell.
+fn program(place: &Place, name: &str, script: &str) -> PathBuf {
+    let path = place.path(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// An agent that says hello with these drivers and its clock, and then writes
+/// down what it is told.
+fn greeting(protocol: u32, drivers: &[&str]) -> String {
+    let hello =
+        json!({"type": "hello", "protocol": protocol, "name": "shell", "version": "7.1", "pid": 1, "drivers": drivers});
+    let hello = hello.to_string();
+    let open = hello.trim_end_matches('}');
+    format!(
+        "read line\nread up idle </proc/uptime\nprintf '%s,\"clock_ns\":%s0000000}}\\n' '{open}' \"$(echo $up | tr -d .)\"\n\
+         cat >\"$(dirname \"$0\")/told\""
+    )
+}
+
+fn check(place: &Place, script: &str, flags: &[&str]) -> (Option<i32>, String) {
+    let agent = program(place, "agent.sh", script);
+    let output = place.run(&[&["agent-check"], flags, &[agent.to_str().unwrap()]].concat());
+    (output.status.code(), stdout(&output))
+}
+
+#[test]
+fn an_agent_that_talks_nonsense_is_found_out() {
+    let place = Place::new();
+    let other = greeting(9, &["d"]);
+    let none = greeting(2, &[]);
+    for (script, wanted) in [
+        ("echo hello there; cat >/dev/null", "no event of the protocol"),
+        ("read line; exit 7", "exit status: 7"),
+        (&other, "shell 7.1 speaks version 9 of the agent protocol"),
+        (&none, "shell 7.1 names no driver"),
+    ] {
+        let (code, said) = check(&place, script, &[]);
+        assert_eq!(code, Some(1), "{script}");
+        assert!(said.contains("FAIL") && said.contains(wanted), "{script}: {said}");
+    }
+}
+
+#[test]
+fn nobody_passes_by_the_mock_or_without_the_server_that_is_needed() {
+    let place = Place::new();
+    for (drivers, wanted) in [
+        (&["mqtt", "mock"][..], "not checked: its drivers (mqtt) speak to a server"),
+        (&["mock"], "not checked: it has no driver but mock"),
+    ] {
+        let (code, said) = check(&place, &greeting(2, drivers), &[]);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("ok    answers hello") && said.contains(wanted), "{drivers:?}: {said}");
+        assert_eq!(std::fs::read_to_string(place.path("told")).unwrap(), "", "it was told nothing more");
+    }
+    let (code, said) = check(&place, &greeting(2, &["mqtt"]), &["--driver", "zeromq"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("shell 7.1 has no driver `zeromq`; it has: mqtt"), "{said}");
+}
+
+#[test]
+fn an_agent_is_told_to_meet_where_its_transport_can() {
+    let place = Place::new();
+    for (driver, flags, wanted) in [
+        ("somebodys-own", &[][..], "tcp://127.0.0.1:"),
+        ("zeromq", &["--transport", "tcp"], "tcp://127.0.0.1:"),
+        ("zeromq", &["--transport", "ipc"], "ipc:///"),
+        ("zeromq", &[], "inproc://0"),
+    ] {
+        // It ends when it has been told what to play.
+        let script = greeting(2, &[driver]).replace("cat >", "head -n 1 >");
+        let (code, _) = check(&place, &script, flags);
+        assert_eq!(code, Some(1), "it has not played");
+        let told = std::fs::read_to_string(place.path("told")).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let bound = told["clients"][0]["bind"].as_str().unwrap();
+        assert!(bound.starts_with(wanted) && !bound.ends_with(":0"), "{driver} {flags:?}: {bound}");
+        assert_eq!(told["clients"][1]["connect"], json!([bound]));
+    }
+}
+
+#[test]
+fn a_run_is_refused_by_what_its_agent_says_before_a_server_is_started() {
+    for (protocol, drivers, wanted) in [
+        (9, &["zenoh"][..], "the agent shell 7.1 speaks version 9 of the agent protocol, and this pubmark version 2"),
+        (2, &["mqtt"], "the agent shell 7.1 has no driver `zenoh`; it has: mqtt"),
+    ] {
+        let place = Place::new();
+        // Its system's router is the same program: it would say that it was started.
+        let script = format!(
+            "[ \"$1\" = --version ] && exec echo 'crate zenoh 1'\n[ \"$1\" = router ] && : >started\n{}",
+            greeting(protocol, drivers)
+        );
+        program(&place, "pubmark-zenoh", &script);
+        let path = format!("{}:{}", place.0.path().display(), std::env::var("PATH").unwrap());
+        let mut command = place.command(&["bench", "zenoh", "--repeats", "1", "--out", "r", "-q"]);
+        let output = command.env("PATH", path).env("XDG_CACHE_HOME", place.path("cache")).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        assert_eq!(place.records("r")[0]["error"], wanted, "{}", stderr(&output));
+        assert!(!place.path("started").exists(), "no server was started for it");
+        place.assert_swept();
+    }
+}
+
+#[test]
+fn a_record_names_the_program_that_played() {
+    let place = Place::new();
+    let bench = place.bench(&["kernel", "--transport", "tcp"]);
+    let agents = bench.record["agents"].as_array().unwrap();
+    assert_eq!(agents.len(), 2);
+    for agent in agents {
+        assert_eq!(agent["agent"], json!({"name": "pubmark", "version": env!("CARGO_PKG_VERSION")}));
+    }
+}

@@ -1,0 +1,43 @@
+//! Tests that leave themselves out are written down, and `make test` says at its
+//! end how many did: what a passing test prints is kept from its reader.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+/// Where `make test` looks for them.
+const FILE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/left-out.txt");
+
+/// Says that this test was left out, and why.
+pub fn leave_out(test: &str, why: &str) {
+    note(Path::new(FILE), test, why);
+}
+
+/// In one piece, so that tests that run at once do not mix their lines.
+fn note(file: &Path, test: &str, why: &str) {
+    let mut out = OpenOptions::new().create(true).append(true).open(file).unwrap();
+    out.write_all(format!("{test}: {why}\n").as_bytes()).unwrap();
+}
+
+/// What `make test` says at its end of such a file.
+fn said(file: &Path) -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let variable = format!("LEFT_OUT={}", file.display());
+    let output = Command::new("make").args(["--no-print-directory", "-s", "-C", root, "left-out", &variable]).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn each_is_said_once_with_its_reason_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("left-out.txt");
+    assert_eq!(said(&file), "no test left itself out\n");
+    note(&file, "b", "no cgroup is mounted");
+    note(&file, "a", "there is no Go");
+    note(&file, "b", "no cgroup is mounted");
+    let expected = "2 tests left themselves out:\n  a: there is no Go\n  b: no cgroup is mounted\n";
+    assert_eq!(said(&file), expected);
+}

@@ -1,0 +1,62 @@
+//! Whose defaults a system has: as asked for, in the server's own file, in the
+//! record and on the screen.
+
+use crate::support::{Place, stderr, stdout};
+use serde_json::{Value, json};
+
+/// A run of Mosquitto at QoS 1, and what is shown of it.
+fn measured(place: &Place, more: &[&str]) -> (Value, String) {
+    let load = ["--qos", "1", "--rate", "200", "--payload", "256B", "--warmup", "200ms"];
+    let window = if more.contains(&"--duration") { &[][..] } else { &["--duration", "1s"] };
+    let bench = ["bench", "mosquitto", "--durable", "--repeats", "1", "--out", "r"];
+    let arguments = [&bench, &load[..], window, more].concat();
+    let output = place.command(&arguments).env("COLUMNS", "80").output().unwrap();
+    let records = place.records("r");
+    assert_eq!(records.len(), 1, "{}", stderr(&output));
+    (records[0].clone(), stdout(&output).split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn a_record_lists_each_difference_from_the_makers_with_its_reason() {
+    let (record, shown) = measured(&Place::new(), &[]);
+    assert_eq!(record["settings"]["use"], "tuned");
+    let differences = record["settings"]["differences"].as_array().unwrap();
+    let saved = differences.iter().find(|one| one["name"] == "autosave_interval_s").unwrap();
+    assert_eq!((&saved["value"], &saved["stock"]), (&json!(1), &json!(1800)));
+    assert!(differences.iter().all(|one| one["why"].as_str().is_some_and(|why| !why.is_empty())), "{differences:?}");
+    assert!(shown.contains("· settings tuned ·"), "{shown}");
+    assert!(shown.contains("mosquitto autosave_interval_s 1 (1800)"), "what is said of losses names it: {shown}");
+
+    let (record, shown) = measured(&Place::new(), &["--settings", "stock", "--set", "options.max_queued_messages=7"]);
+    assert_eq!(record["settings"]["use"], "stock");
+    let (options, left) = (&record["options"], record["settings"]["differences"].as_array().unwrap());
+    assert_eq!((&options["autosave_interval_s"], &options["set_tcp_nodelay"]), (&json!(1800), &json!(false)));
+    let names: Vec<&Value> = left.iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["max_queued_messages"], "what was set for the run is a difference all the same");
+    assert!(shown.contains("· settings stock ·"), "{shown}");
+}
+
+#[test]
+fn a_broker_that_lets_nagle_wait_says_so_beside_its_latency() {
+    let (record, shown) = measured(&Place::new(), &["--duration", "3s", "--set", "options.set_tcp_nodelay=false"]);
+    let notes = record["verdict"]["notes"].as_array().unwrap();
+    let step = notes.iter().find_map(|note| note["evidence"].as_str().filter(|told| told.contains("40 ms")));
+    let step = step.unwrap_or_else(|| panic!("{} {}", record["latency_ns"], record["verdict"]));
+    assert!(step.ends_with("options.set_tcp_nodelay = false leaves it on"), "{step}");
+    assert!(shown.contains("lie in a step that ends at 40 ms"), "{shown}");
+}
+
+#[test]
+fn both_can_be_measured_side_by_side_and_nothing_else_is_taken() {
+    let place = Place::new();
+    place.study(
+        "title = \"t\"\n[workload]\nduration = \"1s\"\n[axes]\nsystem = [\"mosquitto\"]\nuse = [\"stock\", \"tuned\"]\n",
+    );
+    let plan = stdout(&place.run(&["run", "study.toml", "--dry-run"]));
+    assert!(plan.contains("use=stock") && plan.contains("use=tuned"), "{plan}");
+    let output = place.run(&["bench", "mosquitto", "--settings", "theirs"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("neither stock") && stderr(&output).contains("tuned"), "{}", stderr(&output));
+    let about = stdout(&place.run(&["systems", "mosquitto"]));
+    assert!(about.contains("not its makers' 1800: 1,800 would lose half an hour"), "{about}");
+}
