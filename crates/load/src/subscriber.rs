@@ -217,7 +217,8 @@ impl ReceiveRecorder {
         self.counts
     }
 
-    /// Arrivals within the window's time, and the last arrival of a window message.
+    /// Arrivals within the window's time (where it has no end of its own, those
+    /// of its messages), and the last arrival of a window message.
     pub fn arrivals(&self) -> (u64, Option<Ns>) {
         (self.arrived, self.last_arrival_ns)
     }
@@ -333,8 +334,12 @@ impl Incoming {
         }
         let slice = recorder.slicer.as_mut().and_then(|slicer| slicer.slice(now));
         if let Some(slice) = slice {
-            recorder.arrived += 1;
-            recorder.slices[slice] += 1;
+            // The window of a count is that of its messages: what is left of
+            // the warm-up is none of it.
+            if measured || window.to_ns.is_some() {
+                recorder.arrived += 1;
+                recorder.slices[slice] += 1;
+            }
             self.any_arrival_ns = self.any_arrival_ns.max(window.from_ns);
             recorder.note_silence(&mut self.any_arrival_ns, now);
         }

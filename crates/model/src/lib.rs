@@ -21,6 +21,7 @@ pub mod study;
 pub mod system;
 pub mod topology;
 pub mod units;
+pub mod used;
 pub mod workload;
 
 mod document;
