@@ -109,6 +109,8 @@ pub struct ReceiveRecorder {
     slices: Vec<u64>,
     stalls: Stalls,
     overflow: bool,
+    /// Messages of the window that came first when the drain was over.
+    too_late: u64,
 }
 
 impl ReceiveRecorder {
@@ -140,6 +142,7 @@ impl ReceiveRecorder {
             slices: Vec::new(),
             stalls: Stalls::default(),
             overflow: false,
+            too_late: 0,
         }
     }
 
@@ -255,6 +258,11 @@ impl ReceiveRecorder {
         self.stalls
     }
 
+    /// Messages of the window that came when the drain was over: they are lost.
+    pub fn too_late(&self) -> u64 {
+        self.too_late
+    }
+
     /// Whether a sequence came that the ledger has no room for.
     pub fn overflow(&self) -> bool {
         self.overflow
@@ -348,6 +356,23 @@ impl Incoming {
         }
     }
 
+    /// A message arrived when the drain was over: one that had come before is a
+    /// duplicate, any other is too late.
+    pub fn arrived_after(&self, recorder: &mut ReceiveRecorder, message: &[u8]) {
+        let Some(header) = Header::read(message).filter(|header| header.sequence < END) else { return };
+        let slot = header.publisher.wrapping_sub(self.hears.start) as usize;
+        let in_window = recorder.window().is_some_and(|window| window.holds(header.intended_ns));
+        let Some(stream) = self.streams.get(slot).filter(|_| in_window && message.len() == recorder.expect.payload)
+        else {
+            return;
+        };
+        let sequence = u64::from(header.sequence);
+        match stream.seen.count(sequence, sequence + 1) {
+            0 => recorder.too_late += 1,
+            _ => recorder.counts.duplicated += 1,
+        }
+    }
+
     /// Whether it hears this publisher.
     pub fn hears(&self, publisher: u32) -> bool {
         self.hears.contains(&publisher)
@@ -392,6 +417,10 @@ impl Incoming {
         for (publisher, stream) in self.hears.clone().zip(&self.streams) {
             let Some(total) = totals.of(publisher) else { continue };
             recorder.counts.delivered += stream.seen.count(total.window_first, total.window_end);
+            // Its number was damaged, or it is of no message of this run.
+            let unsent = stream.seen.count(total.sent, stream.seen.highest());
+            recorder.counts.corrupted += unsent;
+            recorder.counts.unidentified += unsent;
             if !recorder.expect.competing {
                 recorder.counts.expected += total.window_end.saturating_sub(total.window_first);
             }
