@@ -113,6 +113,10 @@ impl Outcome {
         if recorder.overflow() {
             outcome.remarks.push("more messages arrived than a subscriber's ledger has room for".into());
         }
+        if recorder.too_late() > 0 {
+            let count = recorder.too_late();
+            outcome.remarks.push(format!("{count} messages came when the drain was over: they count as lost"));
+        }
         outcome.receipts = Some(recorder);
         outcome
     }

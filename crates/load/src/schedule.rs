@@ -33,6 +33,13 @@ pub fn evenly(index: u64, rate_per_ks: u64) -> Ns {
     }
 }
 
+/// When within its period, ns, an instance begins that is independent of others.
+fn phase(seed: u64, instance: u32, period_ns: Ns) -> Ns {
+    // A publisher's own draws have its number in the upper half of the seed.
+    let drawn = Random(seed ^ !u64::from(instance)).bits();
+    (u128::from(drawn) * u128::from(period_ns) >> 64) as Ns
+}
+
 impl Schedule {
     /// The schedule of publisher `publisher` of `publishers`, each at
     /// `rate_per_ks` messages per 1,000 s. Publishers are spread evenly over
@@ -61,16 +68,28 @@ impl Schedule {
     ///
     /// In the pattern `tree` a burst of K is one message each of K publishers
     /// of a partition, one group after another: the partition as a whole sends
-    /// K messages at once, by changing publishers.
+    /// K messages at once, by changing publishers. Partitions know nothing of
+    /// each other: each has a phase of its own, drawn from the seed, so that
+    /// they do not all send at once.
     pub fn of(workload: &Workload, rate_per_ks: u64, publisher: u32) -> Schedule {
         let (arrival, seed) = (workload.arrival, workload.seed);
-        let (Pattern::Tree, Arrival::Burst(size)) = (workload.pattern, arrival) else {
-            return Schedule::new(arrival, rate_per_ks, publisher, workload.publishers, seed);
+        let size = match (workload.pattern, arrival) {
+            (Pattern::Tree, Arrival::Burst(size)) => size,
+            (Pattern::Tree, Arrival::Uniform) => 1,
+            _ => return Schedule::new(arrival, rate_per_ks, publisher, workload.publishers, seed),
         };
         let partition = (workload.publishers / workload.subscribers.max(1)).max(1);
-        let group = publisher % partition / size;
+        let (instance, group) = (publisher / partition, publisher % partition / size);
         let groups = partition.div_ceil(size);
-        Schedule::new(Arrival::Uniform, rate_per_ks, group, groups, seed)
+        let mut schedule = Schedule::new(Arrival::Uniform, rate_per_ks, group, groups, seed);
+        schedule.delay(phase(seed, instance, evenly(1, rate_per_ks) / Ns::from(groups)));
+        schedule
+    }
+
+    /// Lets all of it be so much later.
+    fn delay(&mut self, by_ns: Ns) {
+        self.offset_ns += by_ns;
+        self.due_ns += by_ns;
     }
 
     fn compute(&mut self) -> Ns {
@@ -106,6 +125,8 @@ impl Schedule {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use pubmark_model::setting::{Settings, key, with_defaults};
+    use std::collections::BTreeMap;
 
     fn dues(mut schedule: Schedule, count: usize) -> Vec<Ns> {
         (0..count)
@@ -115,6 +136,15 @@ mod tests {
                 due
             })
             .collect()
+    }
+
+    /// A tree whose publishers send a message a second, with the seed 1.
+    fn tree(more: &[(&str, &str)]) -> Workload {
+        let mut settings = Settings::new();
+        for (name, value) in [("pattern", "tree"), ("rate", "1")].iter().chain(more) {
+            settings.insert((*name).into(), key(name).unwrap().read(value).unwrap());
+        }
+        Workload::resolve(&with_defaults(settings)).unwrap()
     }
 
     #[test]
@@ -141,19 +171,36 @@ mod tests {
 
     #[test]
     fn bursts_of_a_tree_come_from_changing_publishers() {
-        use pubmark_model::setting::{Settings, key, with_defaults};
-        let mut settings = Settings::new();
-        for (name, value) in
-            [("pattern", "tree"), ("publishers", "2000"), ("subscribers", "2"), ("rate", "1"), ("arrival", "burst:100")]
-        {
-            settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
-        }
-        let workload = Workload::resolve(&with_defaults(settings)).unwrap();
+        let workload = tree(&[("publishers", "2000"), ("subscribers", "2"), ("arrival", "burst:100")]);
         let first: Vec<Ns> = (0..2_000).map(|k| Schedule::of(&workload, 1_000, k).due()).collect();
+        // SplitMix64 of the seed 1 and the partition's number, as a part of 100 ms.
+        let phases = [94_971_076, 89_394_292];
         for (publisher, due) in first.iter().enumerate() {
-            assert_eq!(*due, (publisher as u64 % 1_000 / 100) * 100_000_000, "{publisher}");
+            let phase = phases[publisher / 1_000];
+            assert_eq!(*due, (publisher as u64 % 1_000 / 100) * 100_000_000 + phase, "{publisher}");
         }
-        assert_eq!(dues(Schedule::of(&workload, 1_000, 150), 2), [100_000_000, 1_100_000_000]);
+        let again = [100_000_000, 1_100_000_000].map(|due| due + phases[0]);
+        assert_eq!(dues(Schedule::of(&workload, 1_000, 150), 2), again);
+    }
+
+    /// A hundred instances of 1,000 publishers: no instant has more than what
+    /// one of them sends at once, and they are spread over the whole period.
+    #[test]
+    fn instances_of_a_tree_are_independent_of_each_other() {
+        let workload = tree(&[("publishers", "100000"), ("arrival", "burst:100")]);
+        let mut at: BTreeMap<Ns, u32> = BTreeMap::new();
+        (0..100_000).for_each(|k| *at.entry(Schedule::of(&workload, 1_000, k).due()).or_default() += 1);
+        assert_eq!((at.len(), at.values().copied().max()), (1_000, Some(100)));
+        let mut tenths = [0; 10];
+        (0..100).for_each(|k| tenths[(Schedule::of(&workload, 1_000, k * 1_000).due() / 10_000_000) as usize] += 1);
+        assert!(tenths.iter().all(|count| (1..=25).contains(count)), "{tenths:?}");
+        let other = Workload { seed: 2, ..workload.clone() };
+        assert_ne!(Schedule::of(&workload, 1_000, 0).due(), Schedule::of(&other, 1_000, 0).due());
+        // Within an instance uniform arrivals are evenly spaced; its phase is its own.
+        let workload = tree(&[("publishers", "2000"), ("subscribers", "2")]);
+        let due = |publisher| Schedule::of(&workload, 1_000, publisher).due();
+        assert_eq!((due(999) - due(0), due(1_999) - due(1_000)), (999_000_000, 999_000_000));
+        assert_ne!(due(0), due(1_000));
     }
 
     #[test]

@@ -109,6 +109,8 @@ pub struct ReceiveRecorder {
     slices: Vec<u64>,
     stalls: Stalls,
     overflow: bool,
+    /// Messages of the window that came first when the drain was over.
+    too_late: u64,
 }
 
 impl ReceiveRecorder {
@@ -140,6 +142,7 @@ impl ReceiveRecorder {
             slices: Vec::new(),
             stalls: Stalls::default(),
             overflow: false,
+            too_late: 0,
         }
     }
 
@@ -217,7 +220,8 @@ impl ReceiveRecorder {
         self.counts
     }
 
-    /// Arrivals within the window's time, and the last arrival of a window message.
+    /// Arrivals within the window's time (where it has no end of its own, those
+    /// of its messages), and the last arrival of a window message.
     pub fn arrivals(&self) -> (u64, Option<Ns>) {
         (self.arrived, self.last_arrival_ns)
     }
@@ -252,6 +256,11 @@ impl ReceiveRecorder {
     /// Silences.
     pub fn stalls(&self) -> Stalls {
         self.stalls
+    }
+
+    /// Messages of the window that came when the drain was over: they are lost.
+    pub fn too_late(&self) -> u64 {
+        self.too_late
     }
 
     /// Whether a sequence came that the ledger has no room for.
@@ -333,13 +342,34 @@ impl Incoming {
         }
         let slice = recorder.slicer.as_mut().and_then(|slicer| slicer.slice(now));
         if let Some(slice) = slice {
-            recorder.arrived += 1;
-            recorder.slices[slice] += 1;
+            // The window of a count is that of its messages: what is left of
+            // the warm-up is none of it.
+            if measured || window.to_ns.is_some() {
+                recorder.arrived += 1;
+                recorder.slices[slice] += 1;
+            }
             self.any_arrival_ns = self.any_arrival_ns.max(window.from_ns);
             recorder.note_silence(&mut self.any_arrival_ns, now);
         }
         if measured && sound && recorder.expect.latency {
             recorder.measure(stream, &header, now, slice);
+        }
+    }
+
+    /// A message arrived when the drain was over: one that had come before is a
+    /// duplicate, any other is too late.
+    pub fn arrived_after(&self, recorder: &mut ReceiveRecorder, message: &[u8]) {
+        let Some(header) = Header::read(message).filter(|header| header.sequence < END) else { return };
+        let slot = header.publisher.wrapping_sub(self.hears.start) as usize;
+        let in_window = recorder.window().is_some_and(|window| window.holds(header.intended_ns));
+        let Some(stream) = self.streams.get(slot).filter(|_| in_window && message.len() == recorder.expect.payload)
+        else {
+            return;
+        };
+        let sequence = u64::from(header.sequence);
+        match stream.seen.count(sequence, sequence + 1) {
+            0 => recorder.too_late += 1,
+            _ => recorder.counts.duplicated += 1,
         }
     }
 
@@ -387,6 +417,10 @@ impl Incoming {
         for (publisher, stream) in self.hears.clone().zip(&self.streams) {
             let Some(total) = totals.of(publisher) else { continue };
             recorder.counts.delivered += stream.seen.count(total.window_first, total.window_end);
+            // Its number was damaged, or it is of no message of this run.
+            let unsent = stream.seen.count(total.sent, stream.seen.highest());
+            recorder.counts.corrupted += unsent;
+            recorder.counts.unidentified += unsent;
             if !recorder.expect.competing {
                 recorder.counts.expected += total.window_end.saturating_sub(total.window_first);
             }

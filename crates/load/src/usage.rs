@@ -5,12 +5,17 @@ use crate::window::Window;
 use nix::sys::resource::{UsageWho, getrusage};
 use pubmark_model::protocol::{AgentUsage, Stalls};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::used::{Course, Reading, Used};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 /// RSS samples are this far apart.
 const SAMPLE: Ns = 250 * MILLISECOND;
+
+/// Readings on the way through a window without a known end are so far apart at
+/// first.
+const READING: Ns = 4 * MILLISECOND;
 
 /// A gap of this length between two wake-ups of the watching thread is a
 /// pause of the process: three times what it should be, and far more than a
@@ -42,6 +47,20 @@ fn snapshot() -> Snapshot {
         system: usage.map(|usage| ns(usage.system_time())).unwrap_or_default(),
         voluntary: usage.map(|usage| usage.voluntary_context_switches() as u64).unwrap_or_default(),
         involuntary: usage.map(|usage| usage.involuntary_context_switches() as u64).unwrap_or_default(),
+    }
+}
+
+/// What was used between two snapshots.
+fn used(began: &Snapshot, now: &Snapshot) -> Used {
+    let cpu_ns = now.cpu - began.cpu;
+    // The split into user and system is the kernel's estimate; the sum is not.
+    let (user, system) = (now.user - began.user, now.system - began.system);
+    let user_ns = u128::from(cpu_ns) * u128::from(user) / u128::from(user + system).max(1);
+    Used {
+        cpu_ns,
+        user_ns: user_ns as Ns,
+        voluntary_switches: now.voluntary - began.voluntary,
+        involuntary_switches: now.involuntary - began.involuntary,
     }
 }
 
@@ -117,7 +136,19 @@ fn sample(window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
     // The first sample waits for a quarter of the step, so that even the
     // shortest window has one, taken under load.
     let mut next = window.from_ns + SAMPLE.min(window.to_ns.map_or(SAMPLE, |to| to - window.from_ns)) / 4;
+    let mut course = window.to_ns.is_none().then(|| Course::new(READING));
+    let read = |course: &mut Course, samples: usize| {
+        let now = snapshot();
+        course.add(Reading { at_ns: now.at, used: used(&began, &now), samples });
+    };
+    course.iter_mut().for_each(|course| course.add(Reading { at_ns: began.at, ..Reading::default() }));
     while next < to && !stop.load(Ordering::Relaxed) {
+        while let Some(course) = course.as_mut().filter(|course| course.next_ns() < next)
+            && !stop.load(Ordering::Relaxed)
+        {
+            wait(course.next_ns());
+            read(course, usage.rss_bytes.len());
+        }
         wait(next);
         if let Ok(text) = std::fs::read_to_string("/proc/self/smaps_rollup") {
             let (rss, uss) = parse_smaps(&text);
@@ -131,16 +162,13 @@ fn sample(window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
     wait(to);
     let ended = snapshot();
     usage.wall_ns = ended.at - began.at;
-    usage.cpu_ns = ended.cpu - began.cpu;
-    // The split into user and system is the kernel's estimate; the sum is not.
-    let (user, system) = (ended.user - began.user, ended.system - began.system);
-    usage.user_ns = if user + system == 0 {
-        0
-    } else {
-        (u128::from(usage.cpu_ns) * u128::from(user) / u128::from(user + system)) as Ns
-    };
-    usage.voluntary_switches = ended.voluntary - began.voluntary;
-    usage.involuntary_switches = ended.involuntary - began.involuntary;
+    let all = used(&began, &ended);
+    (usage.cpu_ns, usage.user_ns) = (all.cpu_ns, all.user_ns);
+    (usage.voluntary_switches, usage.involuntary_switches) = (all.voluntary_switches, all.involuntary_switches);
+    if let Some(mut course) = course {
+        course.add(Reading { at_ns: ended.at, used: all, samples: usage.rss_bytes.len() });
+        usage.course = course.into_readings();
+    }
     (usage, pauses)
 }
 

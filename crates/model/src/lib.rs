@@ -23,6 +23,7 @@ pub mod system;
 pub mod topology;
 pub mod tuning;
 pub mod units;
+pub mod used;
 pub mod workload;
 
 mod document;

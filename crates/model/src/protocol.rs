@@ -2,10 +2,14 @@
 //!
 //! `docs/agent-protocol.md` explains it with an example conversation.
 
+mod ranges;
+
 use crate::header::MAX_SEQUENCE;
 use crate::options::Options;
 use crate::units::Ns;
+use crate::used::{self, Reading, Used};
 use crate::workload::Workload;
+pub use ranges::{MOST_RANGES, Ranges, Sequences};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -15,9 +19,6 @@ pub const VERSION: u32 = 2;
 /// The longest line that either side reads, bytes: what a million clients of
 /// one agent, and [`MOST_RANGES`] of both kinds, have room in.
 pub const MAX_LINE: usize = 256 << 20;
-
-/// Most ranges that `unacked` or `missing` of a result may have.
-pub const MOST_RANGES: usize = 1_000_000;
 
 /// What the coordinator says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -273,7 +274,7 @@ pub struct AgentResult {
     /// The ledger, over all subscribers of the agent.
     pub ledger: LedgerCounts,
     /// Messages that arrived within the window's time, each counted once,
-    /// whenever they were due.
+    /// whenever they were due; of a count at `max` those of the window alone.
     pub arrived: u64,
     /// When the first message of the window was sent, ns; count-limited runs at `max`.
     pub first_sent_ns: Option<Ns>,
@@ -375,52 +376,6 @@ impl PacingFigures {
     }
 }
 
-/// Sequences of one publisher: from `first` to `end`, which is not among them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sequences {
-    /// The publisher.
-    pub publisher: u32,
-    /// The first.
-    pub first: u64,
-    /// The one after the last.
-    pub end: u64,
-}
-
-/// Messages named by ranges of their sequences: all of them, or none (`null`)
-/// where there are more than [`MOST_RANGES`], or an agent cannot tell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Ranges(pub Option<Vec<Sequences>>);
-
-impl Default for Ranges {
-    fn default() -> Ranges {
-        Ranges(Some(Vec::new()))
-    }
-}
-
-impl Ranges {
-    /// Adds these, as long as all of them can be named.
-    pub fn extend(&mut self, more: impl IntoIterator<Item = Sequences>) {
-        for sequences in more {
-            match &mut self.0 {
-                Some(list) if list.len() < MOST_RANGES => list.push(sequences),
-                _ => {
-                    self.0 = None;
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Adds those of others.
-    pub fn add(&mut self, other: Ranges) {
-        match other.0 {
-            Some(more) => self.extend(more),
-            None => self.0 = None,
-        }
-    }
-}
-
 /// How connections to a broker came about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Connections {
@@ -519,6 +474,35 @@ pub struct AgentUsage {
     pub rss_bytes: Vec<u64>,
     /// Unique set size samples, bytes.
     pub uss_bytes: Vec<u64>,
+    /// Where nobody knows the window's end beforehand: readings from its
+    /// beginning to the stop, so that the coordinator can cut out the window.
+    /// Then the figures above are of all that time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub course: Vec<Reading>,
+}
+
+impl AgentUsage {
+    /// What was used between two instants, where there are readings; else all.
+    pub fn within(&self, from_ns: Ns, to_ns: Ns) -> AgentUsage {
+        if self.course.is_empty() {
+            return self.clone();
+        }
+        let Used { cpu_ns, user_ns, voluntary_switches, involuntary_switches } =
+            used::between(&self.course, from_ns, to_ns);
+        // The first sample is taken under load, however short the window is.
+        let samples = used::samples_by(&self.course, to_ns).max(1);
+        let taken = |samples_of: &[u64]| samples_of.iter().copied().take(samples).collect();
+        AgentUsage {
+            wall_ns: to_ns.saturating_sub(from_ns),
+            cpu_ns,
+            user_ns,
+            voluntary_switches,
+            involuntary_switches,
+            rss_bytes: taken(&self.rss_bytes),
+            uss_bytes: taken(&self.uss_bytes),
+            course: Vec::new(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -547,24 +531,6 @@ mod tests {
         let rest = 16 << 20;
         assert!(clients + rest < MAX_LINE, "prepare: {clients}");
         assert!(totals + 2 * ranges + rest < MAX_LINE, "result: {totals} and twice {ranges}");
-    }
-
-    #[test]
-    fn ranges_are_all_of_them_or_none() {
-        let of = |count: u64| (0..count).map(|n| Sequences { publisher: 0, first: 2 * n, end: 2 * n + 1 });
-        let mut ranges = Ranges::default();
-        ranges.extend(of(MOST_RANGES as u64));
-        assert_eq!(ranges.0.as_ref().map(Vec::len), Some(MOST_RANGES));
-        ranges.extend(of(1));
-        assert_eq!(ranges, Ranges(None));
-        ranges.extend(of(1));
-        assert_eq!(ranges, Ranges(None), "what was cut is never whole again");
-        let mut sum = Ranges::default();
-        sum.add(ranges);
-        assert_eq!(sum, Ranges(None));
-        assert_eq!(serde_json::to_string(&sum).unwrap(), "null");
-        assert_eq!(serde_json::from_str::<Ranges>("null").unwrap(), sum);
-        assert_eq!(serde_json::from_str::<Ranges>("[]").unwrap(), Ranges::default());
     }
 
     #[test]

@@ -111,9 +111,14 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     let mut remarks: Vec<String> = results.iter().flat_map(|result| result.remarks.iter().cloned()).collect();
     let totals: Vec<PublisherTotal> = results.iter().flat_map(|result| result.publishers.iter().copied()).collect();
     let (ledger, missing) = unite(cell, &totals, &results, &mut remarks);
-    let first_sent = results.iter().filter_map(|result| result.first_sent_ns).min().unwrap_or(measured.from_ns);
-    let last_arrival = results.iter().filter_map(|result| result.last_arrival_ns).max().unwrap_or(first_sent);
-    record.window_ns = cell.workload.window_ns().unwrap_or(last_arrival.saturating_sub(first_sent)).max(1);
+    let (first_sent, last_arrival) = window_of_count(&measured.results, measured.from_ns);
+    let length = cell.workload.window_ns();
+    record.window_ns = length.unwrap_or(last_arrival.saturating_sub(first_sent)).max(1);
+    let used = |result: &AgentResult| match length {
+        Some(_) => result.usage.clone(),
+        None => result.usage.within(first_sent, last_arrival),
+    };
+    let used: Vec<AgentUsage> = results.iter().map(|result| used(result)).collect();
     record.counts = counts(&totals, &ledger);
     record.counts.corrupted = cell.workload.checks_bodies().then_some(ledger.corrupted);
     record.counts.acked = results.iter().map(|result| result.acked).sum();
@@ -149,17 +154,18 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     record.agents = measured
         .results
         .iter()
-        .map(|agent| AgentShare {
+        .zip(&used)
+        .map(|(agent, used)| AgentShare {
             name: agent.name.clone(),
             agent: Some(agent.identity.clone()),
             roles: agent.roles.clone(),
             loops: agent.result.loops,
             applied: agent.result.applied.clone(),
-            usage: usage(&[&agent.result.usage]),
+            usage: usage(&[used]),
             pauses: agent.result.pauses,
         })
         .collect();
-    record.generator = Some(usage(&results.iter().map(|result| &result.usage).collect::<Vec<_>>()));
+    record.generator = Some(usage(&used.iter().collect::<Vec<_>>()));
     record.machine = measured.machine;
     record.fault_log = measured.fault_log;
     for result in &results {
@@ -183,6 +189,14 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     record.rates.lower_bound = verdict::lower_bound(&record);
     record.verdict = verdict::judge(&record, system, ledger.negative, obituary);
     record
+}
+
+/// The window of a count at `max`, ns: from when the first of its messages was
+/// sent until the last of them arrived.
+pub fn window_of_count(agents: &[AgentReport], from_ns: Ns) -> (Ns, Ns) {
+    let results = || agents.iter().map(|agent| &agent.result);
+    let first_sent = results().filter_map(|result| result.first_sent_ns).min().unwrap_or(from_ns);
+    (first_sent, results().filter_map(|result| result.last_arrival_ns).max().unwrap_or(first_sent).max(first_sent))
 }
 
 fn counts(totals: &[PublisherTotal], ledger: &LedgerCounts) -> Counts {

@@ -63,9 +63,9 @@ pub struct Started {
 impl External {
     /// Ends the watch. Of a server that has ended meanwhile nobody knows what it
     /// used: its accounts went with it.
-    fn finish(&mut self) -> &Option<ServerUsage> {
+    fn finish(&mut self, window: Option<(Ns, Ns)>) -> &Option<ServerUsage> {
         if let Some(sampler) = self.sampler.take() {
-            self.usage = Some(sampler.finish());
+            self.usage = Some(sampler.finish(window));
         }
         if self.watched.as_ref().is_some_and(|watched| !processes::lives(watched.root)) {
             (self.attached, self.usage) = (Attached::Hidden, None);
@@ -237,14 +237,16 @@ impl Deployed {
         matches!(self, Deployed::Started(started) if started.server.is_listening())
     }
 
-    /// CPU time that it used in the window, ns. Ends the watch.
-    pub fn cpu_ns(&mut self) -> Ns {
+    /// CPU time that it used in the window, ns. Ends the watch. `window` is one
+    /// whose end nobody knew before.
+    pub fn cpu_ns(&mut self, window: Option<(Ns, Ns)>) -> Ns {
         let usage = match self {
             Deployed::Started(started) => {
-                started.usage = started.sampler.take().map(Sampler::finish).or(started.usage.take());
+                let seen = started.sampler.take().map(|sampler| sampler.finish(window));
+                started.usage = seen.or(started.usage.take());
                 &started.usage
             }
-            Deployed::External(external) => external.finish(),
+            Deployed::External(external) => external.finish(window),
             Deployed::Nothing => return 0,
         };
         usage.as_ref().map_or(0, |usage| (usage.usage.cpu_s * SECOND as f64) as Ns)
@@ -271,7 +273,7 @@ impl Deployed {
 
     /// Ends it, and says what it was.
     pub fn end(mut self) -> Option<ServerReport> {
-        self.cpu_ns();
+        self.cpu_ns(None);
         match self {
             Deployed::Nothing => None,
             Deployed::External(external) => {

@@ -154,7 +154,7 @@ impl Connection {
 
     /// CPU time that it used in the window, ns. Ends the watch.
     pub fn cpu_ns(&mut self) -> Ns {
-        self.usage = self.sampler.take().map(|sampler| sampler.finish().usage).or(self.usage.take());
+        self.usage = self.sampler.take().map(|sampler| sampler.finish(None).usage).or(self.usage.take());
         self.usage.map_or(0, |usage| (usage.cpu_s * 1e9) as Ns)
     }
 

@@ -9,7 +9,7 @@ mod sources;
 pub mod usage;
 
 use crate::agent::{Agent, Incoming};
-use crate::assemble::{AgentReport, Measured, assemble};
+use crate::assemble::{AgentReport, Measured, assemble, window_of_count};
 use crate::awake::Awake;
 use crate::deploy::Deployed;
 use crate::link::Connection;
@@ -288,9 +288,11 @@ impl Play {
             return Err(failed(why));
         }
         let results = self.collect(workload, from_ns + window_ns.unwrap_or(0), totals, stage)?;
-        let agents_cpu: Ns = results.iter().map(|agent| agent.result.usage.cpu_ns).sum();
+        let looked = |agent: &AgentReport| agent.result.usage.within(before.at, after.at).cpu_ns;
+        let agents_cpu: Ns = results.iter().map(looked).sum();
         let link_cpu = self.link.as_mut().map_or(0, Connection::cpu_ns);
-        let ours = agents_cpu + deployed.cpu_ns() + link_cpu + after.own_cpu - before.own_cpu;
+        let of_count = window_ns.is_none().then(|| window_of_count(&results, from_ns));
+        let ours = agents_cpu + deployed.cpu_ns(of_count) + link_cpu + after.own_cpu - before.own_cpu;
         let late_ns = self.late_ns.max(deployed.late_ns());
         let awake = self.awake.is_some();
         let machine =

@@ -82,6 +82,29 @@ fn what_is_asked_is_offered_and_sent() {
     }
 }
 
+/// By hand: what agents used is held against the time from the first send to
+/// the last arrival, and not against a drain in which nothing happens.
+#[test]
+fn what_a_count_uses_and_delivers_is_of_the_time_that_it_takes() {
+    let arguments =
+        ["--transport", "tcp", "--rate", "max", "--warmup", "50ms", "--count", "200000", "--payload", "64B"];
+    let record = bench("kernel", &arguments);
+    let window_s = record["window_ns"].as_f64().unwrap() / 1e9;
+    let near = |found: &Value, wanted: f64| (found.as_f64().unwrap() / wanted - 1.0).abs() < 1e-6;
+    for rate in ["sent_per_s", "delivered_per_s"] {
+        assert!(near(&record["rates"][rate], 200_000.0 / window_s), "{window_s}: {}", record["rates"]);
+    }
+    let mut cpu_s = 0.0;
+    for agent in record["agents"].as_array().unwrap() {
+        let usage = &agent["usage"];
+        assert!(near(&usage["cpu_cores"], usage["cpu_s"].as_f64().unwrap() / window_s), "{window_s}: {usage}");
+        cpu_s += usage["cpu_s"].as_f64().unwrap();
+    }
+    let generator = &record["generator"];
+    assert!(cpu_s > 0.0 && near(&generator["cpu_s"], cpu_s), "{generator}");
+    assert!(near(&generator["cpu_cores"], cpu_s / window_s), "{window_s}: {generator}");
+}
+
 #[test]
 fn a_count_of_messages_is_exact_at_any_rate() {
     for rate in ["2000", "max"] {

@@ -30,7 +30,7 @@ fn reasons(record: &Value) -> Vec<&str> {
 
 fn counts(record: &Value) -> [u64; 8] {
     ["offered", "sent", "expected", "delivered", "lost", "duplicated", "reordered", "corrupted"]
-        .map(|name| record["counts"][name].as_u64().unwrap())
+        .map(|name| record["counts"][name].as_u64().unwrap_or_default())
 }
 
 #[test]
@@ -156,4 +156,25 @@ fn arrivals_follow_the_schedule() {
     }
     let poisson = counts(&bench(&["arrival=poisson"]))[0];
     assert!((1800..2200).contains(&poisson), "{poisson}: 2000 with a standard deviation of 45");
+}
+
+/// A publisher that takes 1 ms a message, and 500 ms on the way: when the window
+/// of 1,000 messages begins, 500 of the warm-up's are still to come.
+#[test]
+fn the_window_of_a_count_is_that_of_its_messages() {
+    let place = Place::new();
+    let mut arguments = vec!["bench", "mock", "--rate", "max", "--warmup", "700ms", "--count", "1000", "--out", "r"];
+    arguments.extend(["--repeats", "1", "--json", "-q", "--set", "options.delay=500ms"]);
+    arguments.extend(["--set", "options.send_cost=1ms"]);
+    let json: Value = serde_json::from_str(&stdout(&place.run(&arguments))).unwrap();
+    let record = &json["runs"][0];
+    // The first is sent at once, the last 999 ms later, and comes after 500 ms.
+    assert_eq!(record["window_ns"], 1_499_000_000_u64);
+    assert_eq!(counts(record)[..5], [1_000, 1_000, 1_000, 1_000, 0]);
+    let per_s = 1_000.0 / 1.499;
+    for rate in ["offered_per_s", "sent_per_s", "delivered_per_s"] {
+        assert!((record["rates"][rate].as_f64().unwrap() - per_s).abs() < 1e-6, "{}", record["rates"]);
+    }
+    let delivered = record["series"]["delivered"].as_array().unwrap();
+    assert_eq!(delivered.iter().map(|count| count.as_u64().unwrap()).sum::<u64>(), 1_000);
 }

@@ -135,7 +135,7 @@ fn a_broker_listens_is_watched_and_is_gone() {
     let from = machine::now();
     let sampler = server.sample(from, None);
     wait_for("the time of some samples", || (machine::now() > from + SECOND / 2).then_some(()));
-    let used = sampler.finish();
+    let used = sampler.finish(None);
     assert_eq!(used.processes.len(), 1, "{used:?}");
     assert_eq!(used.processes[0].pid, server.pid());
     assert!(used.usage.rss_bytes_median >= used.usage.uss_bytes_median && used.usage.uss_bytes_median > 0);
@@ -318,7 +318,7 @@ fn processors_are_limited_and_waiting_for_them_is_counted() {
     let from = machine::now() + SECOND / 5;
     let sampler = server.sample(from, Some(from + SECOND));
     wait_for("the window's end", || (machine::now() > from + SECOND + SECOND / 20).then_some(()));
-    let used = sampler.finish();
+    let used = sampler.finish(None);
     let applied = server.applied().clone();
     let end = server.stop();
     if applied.cpus == Some(0.5) {

@@ -3,10 +3,10 @@
 //! unread resets its connection, and the server may lose what it was told.
 
 use super::carrier::Carrier;
-use super::connection::State;
+use super::connection::{News, State};
 use super::{BELL, Shard};
 use crate::clock;
-use crate::session::Session;
+use crate::session::{Heard, Session};
 use pubmark_model::units::{Ns, SECOND};
 use rustix::event::epoll;
 
@@ -151,17 +151,35 @@ impl<S: Session> Shard<'_, S> {
         self.connections[index].state == State::Opening || self.hear_out(index, until_ns)
     }
 
+    /// Hands the ledger what still comes while a client takes its leave.
+    fn overhear(&mut self, index: usize, count: usize) {
+        let Shard { connections, settings, buffer, answers, inbound, .. } = self;
+        let mut heard = |heard: Heard<'_>, _: &mut News| {
+            if let (Heard::Message(message), Some(client)) = (heard, inbound.clients.get(index)) {
+                client.arrived_after(&mut inbound.recorder, message);
+            }
+        };
+        answers.clear();
+        // A session that has said goodbye may find fault with what comes then.
+        let _ = connections[index].feed(settings, &buffer[..count], answers, &mut heard);
+    }
+
     /// Writes what is left to say, and reads what is left to hear until then:
-    /// nobody wants it any more. False at the connection's end, and where there
-    /// is no end to it.
+    /// nobody waits for it any more. False at the connection's end, and where
+    /// there is no end to it.
     fn hear_out(&mut self, index: usize, until_ns: Ns) -> bool {
         let connection = &mut self.connections[index];
         if connection.has_pending() && connection.flush().is_err() {
             return false;
         }
         loop {
-            match connection.read(&mut self.buffer) {
-                Ok(Some((_, _, now))) if now < until_ns => {}
+            match self.connections[index].read(&mut self.buffer) {
+                Ok(Some((count, _, now))) if now < until_ns => {
+                    // Of a session that is erased there is nothing to count.
+                    if self.connections[index].state == State::Up {
+                        self.overhear(index, count);
+                    }
+                }
                 Ok(None) => return true,
                 Ok(Some(_)) | Err(_) => return false,
             }

@@ -166,6 +166,14 @@ fn at_qos_1_what_was_not_acknowledged_comes_twice() {
 }
 
 #[test]
+fn what_comes_twice_after_the_drain_is_counted() {
+    let script = Script { at_unsubscribe: sequences(&[1, 200, 299]), ..Script::default() };
+    let (publisher, subscriber, broker) = run(Qos::AtLeastOnce, "5", script);
+    assert_whole(&publisher, &subscriber, &broker.world());
+    assert_eq!(subscriber.ledger.duplicated, 3);
+}
+
+#[test]
 fn at_qos_2_nothing_comes_twice() {
     for version in ["3.1.1", "5"] {
         let script = Script {

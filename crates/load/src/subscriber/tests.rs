@@ -52,6 +52,41 @@ fn every_kind_of_fault_is_counted_apart() {
     assert_eq!(subscriber.recorder().jitter().1, 1, "only 0 and 1 came one after the other");
 }
 
+/// A damaged number can name a message that nobody has sent.
+#[test]
+fn what_was_never_sent_is_damage_and_delivers_nothing() {
+    let workload = workload(&[("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);
+    let mut subscriber = subscriber(&workload);
+    for sequence in [0u32, 1, 2, 700] {
+        subscriber.arrived(&message(64, 0, sequence, FROM), FROM);
+    }
+    let total = PublisherTotal { publisher: 0, sent: 4, window_first: 0, window_end: 4, offered: 4 };
+    subscriber.close(&Totals::new(&[total]));
+    let counts = subscriber.recorder().counts();
+    assert_eq!((counts.expected, counts.delivered), (4, 3));
+    assert_eq!((counts.corrupted, counts.unidentified), (1, 1));
+}
+
+#[test]
+fn after_the_drain_only_what_had_come_before_still_counts() {
+    let workload = workload(&[("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);
+    let mut subscriber = subscriber(&workload);
+    subscriber.arrived(&message(64, 0, 0, FROM), FROM);
+    let (incoming, mut recorder) = subscriber.into_parts();
+    // Again, for the first time, an end marker, one of the warm-up, another's, cut short.
+    for (sequence, intended_ns, publisher, length) in [
+        (0, FROM, 0, 64),
+        (1, FROM, 0, 64),
+        (END, FROM, 0, 64),
+        (0, FROM - 1, 0, 64),
+        (0, FROM, 9, 64),
+        (0, FROM, 0, 60),
+    ] {
+        incoming.arrived_after(&mut recorder, &message(64, publisher, sequence, intended_ns)[..length]);
+    }
+    assert_eq!((recorder.counts().duplicated, recorder.too_late()), (1, 1));
+}
+
 #[test]
 fn latency_counts_from_the_intended_time() {
     let workload = workload(&[("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);

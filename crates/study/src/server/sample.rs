@@ -6,6 +6,7 @@ use super::processes::{self, Counters};
 use crate::machine;
 use pubmark_model::record::Usage;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::used::{self, Course, Reading, Used};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,10 @@ use std::time::Duration;
 
 /// The first samples of memory are this far apart; later ones a second.
 const STEP: Ns = 250 * MILLISECOND;
+
+/// Readings on the way through a window without a known end are so far apart at
+/// first.
+const READING: Ns = 20 * MILLISECOND;
 
 /// What a server used in the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -84,7 +89,7 @@ struct Edge {
 
 /// Watches a server on a thread of its own.
 pub struct Sampler {
-    thread: JoinHandle<ServerUsage>,
+    thread: JoinHandle<Seen>,
     stop: Arc<AtomicBool>,
     watched: Watched,
     departed: Departed,
@@ -111,11 +116,44 @@ impl Sampler {
         self.departed.lock().unwrap_or_else(PoisonError::into_inner).extend(counters);
     }
 
-    /// Ends, at the window's end or now, whichever is first.
-    pub fn finish(self) -> ServerUsage {
+    /// Ends, at the window's end or now, whichever is first. Of a window whose
+    /// edges are known only now, what was used between them.
+    pub fn finish(self, window: Option<(Ns, Ns)>) -> ServerUsage {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
-        self.thread.join().unwrap_or_default()
+        self.thread.join().unwrap_or_default().usage(window)
+    }
+}
+
+/// What was seen of a server.
+#[derive(Default)]
+struct Seen {
+    wall_ns: Ns,
+    all: Used,
+    /// Where the window has no known end.
+    course: Vec<Reading>,
+    memory: Memory,
+    throttled_ns: Ns,
+    late_ns: Ns,
+}
+
+impl Seen {
+    fn usage(mut self, window: Option<(Ns, Ns)>) -> ServerUsage {
+        let (mut wall_ns, mut used) = (self.wall_ns, self.all);
+        if let (Some((from_ns, to_ns)), false) = (window, self.course.is_empty()) {
+            (wall_ns, used) = (to_ns.saturating_sub(from_ns), used::between(&self.course, from_ns, to_ns));
+            self.memory.sums.truncate(used::samples_by(&self.course, to_ns).max(1));
+        }
+        let mut seen = self.memory.usage();
+        seen.late_ns = self.late_ns;
+        seen.throttled_s = self.throttled_ns as f64 / SECOND as f64;
+        let usage = &mut seen.usage;
+        usage.cpu_s = used.cpu_ns as f64 / SECOND as f64;
+        usage.cpu_cores = if wall_ns == 0 { 0.0 } else { used.cpu_ns as f64 / wall_ns as f64 };
+        usage.user_s = used.user_ns as f64 / SECOND as f64;
+        usage.voluntary_switches = used.voluntary_switches;
+        usage.involuntary_switches = used.involuntary_switches;
+        seen
     }
 }
 
@@ -126,7 +164,7 @@ fn edge(watched: &Watched) -> Edge {
     Edge { at, done: machine::now(), group, throttled_ns, counters }
 }
 
-fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, departed: &Departed) -> ServerUsage {
+fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, departed: &Departed) -> Seen {
     let _ = nix::sys::prctl::set_timerslack(1);
     let wait = |until: Ns| {
         while machine::now() < until && !stop.load(Ordering::Relaxed) {
@@ -140,7 +178,16 @@ fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, 
     // The first sample waits for a quarter of the step, so that even the
     // shortest window has one, taken under load.
     let mut next = from_ns + STEP.min(to_ns.map_or(STEP, |to| to.saturating_sub(from_ns))) / 4;
+    let mut course = to_ns.is_none().then(|| Course::new(READING));
+    course.iter_mut().for_each(|course| course.add(Reading { at_ns: began.at, ..Reading::default() }));
     while next < to && !stop.load(Ordering::Relaxed) {
+        while let Some(course) = course.as_mut().filter(|course| course.next_ns() < next)
+            && !stop.load(Ordering::Relaxed)
+        {
+            wait(course.next_ns());
+            let now = glance(watched, &began);
+            course.add(Reading { at_ns: now.at, used: spent(&began, &now), samples: memory.sums.len() });
+        }
         wait(next);
         memory.look(watched);
         next += if memory.sums.len() < 4 { STEP } else { SECOND };
@@ -150,35 +197,50 @@ fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, 
     for (pid, counters) in std::mem::take(&mut *departed.lock().unwrap_or_else(PoisonError::into_inner)) {
         ended.counters.entry(pid).or_insert(counters);
     }
-    let mut used = memory.usage();
-    // A run may end before its window does.
-    used.late_ns = (began.done.saturating_sub(from_ns)).max(ended.done.saturating_sub(to));
-    used.throttled_s = ended.throttled_ns.saturating_sub(began.throttled_ns) as f64 / SECOND as f64;
-    spent(&mut used.usage, &began, &ended);
-    used
+    let all = spent(&began, &ended);
+    let mut course = course.map(Course::into_readings).unwrap_or_default();
+    if to_ns.is_none() {
+        course.push(Reading { at_ns: ended.at, used: all, samples: memory.sums.len() });
+    }
+    Seen {
+        wall_ns: ended.at.saturating_sub(began.at),
+        all,
+        course,
+        memory,
+        throttled_ns: ended.throttled_ns.saturating_sub(began.throttled_ns),
+        // A run may end before its window does.
+        late_ns: (began.done.saturating_sub(from_ns)).max(ended.done.saturating_sub(to)),
+    }
+}
+
+/// What is known without a walk through all processes: that of those which
+/// were there when the window began.
+fn glance(watched: &Watched, began: &Edge) -> Edge {
+    let (at, group) = (machine::now(), watched.accounts.cpu_time());
+    let counters = began.counters.keys().filter_map(|pid| Some((*pid, processes::counters(*pid)?))).collect();
+    Edge { at, done: at, group, throttled_ns: 0, counters }
 }
 
 /// CPU time and context switches between two edges.
-fn spent(usage: &mut Usage, began: &Edge, ended: &Edge) {
-    let (mut cpu_ns, mut user, mut system) = (0, 0, 0);
+fn spent(began: &Edge, ended: &Edge) -> Used {
+    let mut used = Used::default();
+    let (mut user, mut system) = (0, 0);
     for (pid, now) in &ended.counters {
         let then = began.counters.get(pid).copied().unwrap_or_default();
-        cpu_ns += now.cpu_ns.saturating_sub(then.cpu_ns);
+        used.cpu_ns += now.cpu_ns.saturating_sub(then.cpu_ns);
         user += now.user_ticks.saturating_sub(then.user_ticks);
         system += now.system_ticks.saturating_sub(then.system_ticks);
-        usage.voluntary_switches += now.voluntary.saturating_sub(then.voluntary);
-        usage.involuntary_switches += now.involuntary.saturating_sub(then.involuntary);
+        used.voluntary_switches += now.voluntary.saturating_sub(then.voluntary);
+        used.involuntary_switches += now.involuntary.saturating_sub(then.involuntary);
     }
     if let (Some(then), Some(now)) = (began.group, ended.group) {
-        cpu_ns = now.total_ns.saturating_sub(then.total_ns);
+        used.cpu_ns = now.total_ns.saturating_sub(then.total_ns);
         user = now.user_ns.saturating_sub(then.user_ns);
         system = now.system_ns.saturating_sub(then.system_ns);
     }
-    let wall_ns = ended.at.saturating_sub(began.at);
-    usage.cpu_s = cpu_ns as f64 / SECOND as f64;
-    usage.cpu_cores = if wall_ns == 0 { 0.0 } else { cpu_ns as f64 / wall_ns as f64 };
     // The split into user and system is the kernel's estimate; the sum is not.
-    usage.user_s = if user + system == 0 { 0.0 } else { usage.cpu_s * user as f64 / (user + system) as f64 };
+    let part = u128::from(used.cpu_ns) * u128::from(user) / u128::from(user + system).max(1);
+    Used { user_ns: part as Ns, ..used }
 }
 
 /// Samples of memory.
@@ -262,13 +324,32 @@ mod tests {
         };
         let began = edge(0, None, &[(1, counters(SECOND, 5)), (2, counters(9, 9))]);
         let ended = edge(2 * SECOND, None, &[(1, counters(2 * SECOND, 8)), (3, counters(SECOND, 1))]);
-        let mut usage = Usage::default();
-        spent(&mut usage, &began, &ended);
-        assert_eq!((usage.cpu_s, usage.cpu_cores, usage.user_s, usage.voluntary_switches), (2.0, 1.0, 2.0, 4));
-        let mut exact = Usage::default();
+        let used = spent(&began, &ended);
+        assert_eq!((used.cpu_ns, used.user_ns, used.voluntary_switches), (2 * SECOND, 2 * SECOND, 4));
         let (began, ended) = (Edge { group: group(0), ..began }, Edge { group: group(4 * SECOND), ..ended });
-        spent(&mut exact, &began, &ended);
-        assert_eq!((exact.cpu_s, exact.cpu_cores, exact.user_s), (4.0, 2.0, 2.0));
+        let exact = spent(&began, &ended);
+        assert_eq!((exact.cpu_ns, exact.user_ns), (4 * SECOND, 2 * SECOND));
+    }
+
+    #[test]
+    fn what_is_used_in_a_window_without_a_known_end_is_cut_out_of_what_was_seen() {
+        let reading = |at: Ns, cpu_ns: Ns, samples| Reading {
+            at_ns: at * SECOND,
+            used: Used { cpu_ns: cpu_ns * SECOND, user_ns: cpu_ns * SECOND / 2, ..Used::default() },
+            samples,
+        };
+        let seen = || Seen {
+            wall_ns: 9 * SECOND,
+            all: Used { cpu_ns: 6 * SECOND, ..Used::default() },
+            course: vec![reading(1, 0, 0), reading(2, 1, 1), reading(4, 5, 2), reading(10, 6, 4)],
+            memory: Memory { sums: vec![(10, 1), (30, 3), (100, 9), (100, 9)], ..Memory::default() },
+            ..Seen::default()
+        };
+        let usage = seen().usage(Some((2 * SECOND, 4 * SECOND))).usage;
+        assert_eq!((usage.cpu_s, usage.cpu_cores, usage.user_s), (4.0, 2.0, 2.0));
+        assert_eq!((usage.rss_bytes_max, usage.rss_bytes_median), (30, 20));
+        let usage = seen().usage(None).usage;
+        assert_eq!((usage.cpu_s, usage.rss_bytes_max), (6.0, 100), "where it is known the edges are what counts");
     }
 
     #[test]
@@ -283,7 +364,7 @@ mod tests {
             thread::yield_now();
         }
         let spent = processes::counters(pid).unwrap().cpu_ns - before;
-        let used = sampler.finish();
+        let used = sampler.finish(None);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(used.usage.cpu_s > 0.0 && used.usage.cpu_s <= spent as f64 / SECOND as f64, "{used:?}");
@@ -307,7 +388,7 @@ mod tests {
         sampler.before_kill();
         child.kill().unwrap();
         child.wait().unwrap();
-        let found = sampler.finish();
+        let found = sampler.finish(None);
         assert!(found.usage.cpu_s > 0.0, "{found:?}");
     }
 }

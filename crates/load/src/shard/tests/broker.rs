@@ -19,6 +19,8 @@ pub struct Script {
     pub at_release: BTreeSet<u32>,
     /// The subscriber's connection ends when this message has been sent to it.
     pub at_delivery: BTreeSet<u32>,
+    /// These are sent to the subscriber once more when it unsubscribes.
+    pub at_unsubscribe: BTreeSet<u32>,
     /// The server forgets the session when the connection ends.
     pub forgets: bool,
     /// Connections end with input unread, which is a reset.
@@ -236,6 +238,10 @@ impl Peer {
                 self.say(|out| encode::suback(out, version, id, &codes, None).unwrap());
             }
             Packet::Unsubscribe { id, .. } => {
+                for sequence in std::mem::take(&mut world.script.at_unsubscribe) {
+                    let message = world.messages[&sequence].clone();
+                    world.send(version, 60_000 + sequence as u16, &message);
+                }
                 self.say(|out| encode::unsuback(out, version, id, &[0]).unwrap());
             }
             Packet::Pingreq => self.say(encode::pingresp),

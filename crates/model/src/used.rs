@@ -1,0 +1,143 @@
+//! What a process uses on the way through a window whose end nobody knows
+//! beforehand: a count of messages, sent as fast as possible.
+
+use crate::units::Ns;
+use serde::{Deserialize, Serialize};
+
+/// What was used since the first reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Used {
+    /// CPU time of all threads, ns.
+    pub cpu_ns: Ns,
+    /// The part in user mode, ns.
+    pub user_ns: Ns,
+    /// Voluntary context switches.
+    pub voluntary_switches: u64,
+    /// Involuntary context switches.
+    pub involuntary_switches: u64,
+}
+
+/// A reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// When it was taken, ns.
+    pub at_ns: Ns,
+    /// What had been used.
+    #[serde(flatten)]
+    pub used: Used,
+    /// Samples of memory that had been taken.
+    pub samples: usize,
+}
+
+/// Readings one after the other, at most [`Course::MOST`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Course {
+    readings: Vec<Reading>,
+    step_ns: Ns,
+}
+
+impl Course {
+    /// Most readings: a step is then a 500th of the window or less.
+    pub const MOST: usize = 1_000;
+
+    /// An empty one whose readings are to be so far apart at first.
+    pub fn new(step_ns: Ns) -> Course {
+        Course { readings: Vec::new(), step_ns }
+    }
+
+    /// Takes a reading in. Where there are too many, every second one goes, and
+    /// the next ones are twice as far apart.
+    pub fn add(&mut self, reading: Reading) {
+        if self.readings.len() == Course::MOST {
+            let mut number = 0;
+            self.readings.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+            self.step_ns *= 2;
+        }
+        self.readings.push(reading);
+    }
+
+    /// When the next reading is due, ns.
+    pub fn next_ns(&self) -> Ns {
+        self.readings.last().map_or(0, |last| last.at_ns + self.step_ns)
+    }
+
+    /// All of them.
+    pub fn into_readings(self) -> Vec<Reading> {
+        self.readings
+    }
+}
+
+/// What was used between two instants: between two readings, evenly.
+pub fn between(readings: &[Reading], from_ns: Ns, to_ns: Ns) -> Used {
+    let (before, after) = (by(readings, from_ns), by(readings, to_ns));
+    let part = |pick: fn(&Used) -> u64| pick(&after).saturating_sub(pick(&before));
+    Used {
+        cpu_ns: part(|used| used.cpu_ns),
+        user_ns: part(|used| used.user_ns),
+        voluntary_switches: part(|used| used.voluntary_switches),
+        involuntary_switches: part(|used| used.involuntary_switches),
+    }
+}
+
+/// Samples of memory that were taken by an instant.
+pub fn samples_by(readings: &[Reading], at_ns: Ns) -> usize {
+    let after = readings.partition_point(|reading| reading.at_ns <= at_ns);
+    readings[..after].last().map_or(0, |reading| reading.samples)
+}
+
+fn by(readings: &[Reading], at_ns: Ns) -> Used {
+    let after = readings.partition_point(|reading| reading.at_ns < at_ns);
+    let (Some(next), Some(last)) = (readings.get(after), after.checked_sub(1).map(|at| &readings[at])) else {
+        let nearest = readings.get(after).or(readings.last());
+        return nearest.map_or(Used::default(), |reading| reading.used);
+    };
+    let (gone, step) = (u128::from(at_ns - last.at_ns), u128::from(next.at_ns - last.at_ns));
+    let on_the_way = |pick: fn(&Used) -> u64| {
+        let (then, later) = (pick(&last.used), pick(&next.used));
+        then + (u128::from(later.saturating_sub(then)) * gone / step) as u64
+    };
+    Used {
+        cpu_ns: on_the_way(|used| used.cpu_ns),
+        user_ns: on_the_way(|used| used.user_ns),
+        voluntary_switches: on_the_way(|used| used.voluntary_switches),
+        involuntary_switches: on_the_way(|used| used.involuntary_switches),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(at_ns: Ns, cpu_ns: Ns) -> Reading {
+        let used = Used { cpu_ns, user_ns: cpu_ns / 2, voluntary_switches: cpu_ns / 10, involuntary_switches: 0 };
+        Reading { at_ns, used, samples: (at_ns / 100) as usize }
+    }
+
+    #[test]
+    fn what_is_used_between_two_instants_is_neither_the_warm_ups_nor_the_drains() {
+        let readings = [reading(100, 0), reading(200, 100), reading(400, 500), reading(1_400, 510)];
+        assert_eq!(between(&readings, 100, 400).cpu_ns, 500);
+        let used = between(&readings, 150, 300);
+        assert_eq!((used.cpu_ns, used.user_ns, used.voluntary_switches), (50 + 200, 125, 25));
+        assert_eq!(between(&readings, 0, 5_000).cpu_ns, 510, "beyond the readings nothing is known to be used");
+        assert_eq!((samples_by(&readings, 399), samples_by(&readings, 400), samples_by(&readings, 50)), (2, 4, 0));
+        assert_eq!(between(&[], 1, 2), Used::default());
+    }
+
+    #[test]
+    fn a_long_window_has_fewer_readings_and_the_same_sum() {
+        let mut course = Course::new(1);
+        let mut at_ns = 0;
+        while at_ns < 5_000 {
+            course.add(reading(at_ns, 3 * at_ns));
+            at_ns = course.next_ns();
+        }
+        let readings = course.into_readings();
+        assert!((Course::MOST / 2..=Course::MOST).contains(&readings.len()), "{}", readings.len());
+        assert!(readings.windows(2).all(|pair| pair[1].at_ns - pair[0].at_ns <= 8));
+        assert_eq!(between(&readings, 1_000, 4_000).cpu_ns, 9_000);
+    }
+}
