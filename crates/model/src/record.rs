@@ -2,8 +2,10 @@
 
 mod agent;
 mod delivery;
+mod judgement;
 
 pub use agent::AgentIdentity;
+pub use judgement::{FigureGroup, Finding, Note, Part, Reason, Verdict};
 
 use crate::cell::Limits;
 use crate::fault::{Act, Script, Target};
@@ -16,7 +18,6 @@ use crate::workload::Workload;
 use pubmark_stats::Summary;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::fmt;
 
 /// The version of the record's layout.
 pub const SCHEMA: u32 = 2;
@@ -456,155 +457,4 @@ pub struct MachineLoad {
     /// Whether an idle-class spinner kept each processor awake.
     #[serde(default)]
     pub awake: bool,
-}
-
-/// Figures that stand or fall together where something spoils a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FigureGroup {
-    /// Messages counted: sent, delivered, lost, duplicated; the delivered ratio.
-    Counts,
-    /// Messages and bytes a second.
-    Rates,
-    /// Least and median latency, of each kind.
-    LatencyP50,
-    /// Latencies from the 90th percentile up, their mean, and jitter.
-    LatencyP99,
-    /// Processor time, memory and context switches.
-    Cost,
-}
-
-impl FigureGroup {
-    /// Every group.
-    pub const ALL: &'static [FigureGroup] =
-        &[FigureGroup::Counts, FigureGroup::Rates, FigureGroup::LatencyP50, FigureGroup::LatencyP99, FigureGroup::Cost];
-
-    /// Both groups of latencies.
-    pub const LATENCY: &'static [FigureGroup] = &[FigureGroup::LatencyP50, FigureGroup::LatencyP99];
-
-    /// All, for records that do not say which.
-    pub fn all() -> Vec<FigureGroup> {
-        FigureGroup::ALL.to_vec()
-    }
-}
-
-/// Why a run may not be quoted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// The generator was late by its own doing.
-    GeneratorSaturated,
-    /// A trend, a growing backlog or a silence in the window.
-    NotSteady,
-    /// Fewer messages sent than were due.
-    OfferedRateMissed,
-    /// Fewer clients got a connection than wanted one.
-    ConnectionsMissed,
-    /// Lost although the guarantee forbids it.
-    MessagesLost,
-    /// Delivered more than once although the guarantee forbids it.
-    Duplicates,
-    /// Out of order although the guarantee forbids it.
-    Reordered,
-    /// Arrived damaged.
-    Corrupted,
-    /// Too few for the percentile quoted.
-    TooFewSamples,
-    /// A clock is wrong.
-    Clock,
-    /// Something else used the machine.
-    NoisyMachine,
-    /// The server ended.
-    ServerDied,
-    /// A limit was hit.
-    ResourceLimitHit,
-    /// The run could not be made at all.
-    Failed,
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Reason::GeneratorSaturated => "generator-saturated",
-            Reason::NotSteady => "not-steady",
-            Reason::OfferedRateMissed => "offered-rate-missed",
-            Reason::ConnectionsMissed => "connections-missed",
-            Reason::MessagesLost => "messages-lost",
-            Reason::Duplicates => "duplicates",
-            Reason::Reordered => "reordered",
-            Reason::Corrupted => "corrupted",
-            Reason::TooFewSamples => "too-few-samples",
-            Reason::Clock => "clock",
-            Reason::NoisyMachine => "noisy-machine",
-            Reason::ServerDied => "server-died",
-            Reason::ResourceLimitHit => "resource-limit-hit",
-            Reason::Failed => "failed",
-        })
-    }
-}
-
-/// A reason with its evidence in words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// Which.
-    pub reason: Reason,
-    /// What was seen.
-    pub evidence: String,
-    /// The figures that it touches: these may not be quoted, the others may.
-    #[serde(default = "FigureGroup::all")]
-    pub figures: Vec<FigureGroup>,
-}
-
-/// The part of a run that a remark is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// The broker.
-    Server,
-    /// The library under test.
-    Library,
-    /// The agents that played its clients.
-    Generator,
-    /// What stood between clients and the server.
-    Link,
-}
-
-impl Part {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Part::Server => "server",
-            Part::Library => "library",
-            Part::Generator => "generator",
-            Part::Link => "link",
-        }
-    }
-}
-
-/// What a run has found about a part, and what is no reason against the run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
-    /// Which part.
-    pub part: Part,
-    /// What was seen.
-    pub evidence: String,
-}
-
-/// Whether a run may be quoted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// True where there is no reason against it.
-    pub valid: bool,
-    /// Each reason against it.
-    pub reasons: Vec<Finding>,
-    /// What it found that speaks of a part and not against the run.
-    #[serde(default)]
-    pub notes: Vec<Note>,
-}
-
-impl Verdict {
-    /// Whether no reason touches these figures.
-    pub fn allows(&self, figures: FigureGroup) -> bool {
-        !self.reasons.iter().any(|finding| finding.figures.contains(&figures))
-    }
 }
