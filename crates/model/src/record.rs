@@ -234,6 +234,9 @@ pub struct Deployment {
     pub applied: AppliedLimits,
     /// Processes of it that the kernel killed for want of memory.
     pub oom_kills: u64,
+    /// The line of its log by which it said that it had run out of memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_of_memory: Option<String>,
     /// Time that its threads were held back by the processor limit, s.
     pub throttled_s: f64,
     /// The most memory that the kernel counted for it, page cache included, bytes.

@@ -25,6 +25,9 @@ pub struct ServerSpec {
     /// Text of the server's log that says that it is up, where its port opens
     /// before it is ready; empty if the port says it.
     pub ready_log: String,
+    /// Text of the server's log that says that it has run out of memory, though
+    /// it may live on; empty if it says nothing of the kind.
+    pub out_of_memory_log: String,
     /// How long it may take until it listens, ns.
     pub start_timeout_ns: Ns,
     /// How it runs in a container, if it does.
@@ -42,6 +45,7 @@ impl Default for ServerSpec {
             version: Vec::new(),
             version_after: String::new(),
             ready_log: String::new(),
+            out_of_memory_log: String::new(),
             start_timeout_ns: 60 * SECOND,
             docker: None,
         }

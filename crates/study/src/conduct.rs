@@ -134,7 +134,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
     let (mut results, records) = if how.resume {
         Results::resume(how.folder, &text)?
     } else {
-        let results = Results::create(how.folder, &text, &machine::environment(study.quick))?;
+        let results = Results::create(how.folder, &text, &machine::environment(study.quick, how.folder))?;
         how.reference.map_or(Ok(()), |text| results.note_reference(text))?;
         (results, Vec::new())
     };

@@ -293,6 +293,7 @@ impl Deployed {
                 let Started { server, mut deployment, version, usage, .. } = *started;
                 let end = server.stop();
                 deployment.oom_kills = end.oom_kills;
+                deployment.out_of_memory = end.out_of_memory;
                 if let Some(usage) = &usage {
                     deployment.throttled_s = usage.throttled_s;
                     deployment.cgroup_memory_bytes_max = usage.cgroup_memory_bytes_max;

@@ -1,10 +1,13 @@
 //! The machine: what it is (`environment.json`), and what it did in a window.
 
+mod devices;
+
 use nix::time::{ClockId, clock_gettime};
 use pubmark_model::record::MachineLoad;
 use pubmark_model::units::{Ns, SECOND};
 use serde_json::{Value, json};
 use std::fs::read_to_string;
+use std::path::Path;
 
 /// CLOCK_MONOTONIC now, ns.
 pub fn now() -> Ns {
@@ -124,8 +127,8 @@ pub fn memory_bytes() -> Option<u64> {
 }
 
 /// Everything about the machine that can change a figure, and whether the
-/// study was cut down.
-pub fn environment(quick: bool) -> Value {
+/// study was cut down. Its results go into `folder`.
+pub fn environment(quick: bool, folder: &Path) -> Value {
     let files = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).ok();
     let sysctl = |name: &str| line(&format!("/proc/sys/{name}"));
     json!({
@@ -147,6 +150,9 @@ pub fn environment(quick: bool) -> Value {
         "transparent_hugepage": line("/sys/kernel/mm/transparent_hugepage/enabled"),
         "open_files": files.map(|(soft, hard)| json!({"soft": soft, "hard": hard})),
         "load_average": line("/proc/loadavg"),
+        "java": devices::java(),
+        "disk": { "results": devices::disk(folder), "scratch": devices::disk(&std::env::temp_dir()) },
+        "network": devices::network(Path::new("/sys/class/net")),
         "quick": quick,
         "doctor": crate::doctor::examine(),
         "calibration": crate::calibration::of_this_machine(),

@@ -7,6 +7,7 @@
 pub mod accounts;
 pub mod attached;
 pub mod docker;
+mod exhausted;
 pub mod keeper;
 mod kept;
 mod layout;
@@ -81,6 +82,8 @@ pub struct Server {
     port: Option<u16>,
     started_s: f64,
     log: PathBuf,
+    /// What its log says when it has run out of memory.
+    out_of_memory_log: String,
     /// What came of orders, as far as nobody has asked.
     happened: Vec<Word>,
     exited: Option<String>,
@@ -102,6 +105,8 @@ pub struct ServerEnd {
     pub throttled_s: f64,
     /// How it ended, if it had ended before it was told to.
     pub obituary: Option<String>,
+    /// The line of its log by which it said that it had run out of memory.
+    pub out_of_memory: Option<String>,
 }
 
 impl Server {
@@ -144,6 +149,7 @@ impl Server {
             port,
             started_s: 0.0,
             log,
+            out_of_memory_log: plan.spec.out_of_memory_log.clone(),
             happened: Vec::new(),
             exited: None,
             kept,
@@ -271,7 +277,8 @@ impl Server {
         let obituary = self.ended();
         let (oom_kills, throttled_ns) = (self.oom_kills(), self.group.accounts.throttled_ns());
         self.kept.end();
-        ServerEnd { oom_kills, throttled_s: throttled_ns as f64 / SECOND as f64, obituary }
+        let out_of_memory = exhausted::said(&self.log, &self.out_of_memory_log);
+        ServerEnd { oom_kills, throttled_s: throttled_ns as f64 / SECOND as f64, obituary, out_of_memory }
     }
 
     /// Waits until the keeper has started it.

@@ -121,6 +121,7 @@ pub fn judge(record: &RunRecord, system: &System, negative: u64, obituary: Optio
     judge.result(Reason::ServerDied, disconnected(record));
     judge.against(Reason::ConnectionsMissed, unconnected(record));
     judge.against(Reason::ResourceLimitHit, limited(record));
+    judge.against(Reason::ResourceLimitHit, exhausted(record));
     let paused = pauses::paused(record);
     let stood_still = !paused.is_empty();
     if !latencies {
@@ -253,6 +254,13 @@ fn limited(record: &RunRecord) -> Option<Found> {
         let kills = deployment.oom_kills;
         Found::all(format!("the kernel killed {kills} of the server's processes for want of memory{limit}"))
     })
+}
+
+/// A server that ran out of memory, whether it lives on or not: what it was
+/// doing then is done by half.
+fn exhausted(record: &RunRecord) -> Option<Found> {
+    let line = record.deployment.as_ref()?.out_of_memory.as_ref()?;
+    Some(Found::all(format!("the server said that it had run out of memory: {line}")))
 }
 
 /// Messages that the generator sent late by its own doing. What they were late

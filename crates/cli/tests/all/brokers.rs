@@ -123,6 +123,17 @@ fn limits_are_read_back() {
     place.assert_swept();
 }
 
+/// Where it stops reading from publishers lies below where the kernel kills it.
+#[test]
+fn rabbitmq_heeds_its_memory_before_the_kernel_does() {
+    let place = Place::new();
+    let bench = place.bench(&["rabbitmq-amqp", "--pairs", "1", "--memory", "1000MiB"]);
+    assert!(bench.record["error"].is_null(), "{}", bench.error());
+    let log = std::fs::read_to_string(place.path("r/logs/run-0-server.log")).unwrap();
+    let set = log.split("Memory high watermark set to ").nth(1).unwrap_or_else(|| panic!("{log}"));
+    assert!(set.starts_with("600 MiB "), "{}", set.lines().next().unwrap());
+}
+
 #[test]
 fn nats_delivers_every_pattern() {
     let place = Place::new();

@@ -505,3 +505,24 @@ fn a_container_is_run_met_and_removed() {
     assert!(run.contains("/mounts/0:/etc/x.conf:ro "), "{run}");
     assert_nothing_left(&place);
 }
+
+/// A JVM that catches its own OutOfMemoryError goes on, and answers less.
+#[test]
+fn a_server_that_says_that_it_has_no_memory_left_is_heard_though_it_lives_on() {
+    let place = Place::new();
+    let says =
+        "echo 'Exception in thread \"worker\" java.lang.OutOfMemoryError: Java heap space'; echo READY; sleep 600";
+    let spec = ServerSpec {
+        command: shell(says),
+        endpoint: "x".into(),
+        ready_log: "READY".into(),
+        out_of_memory_log: "java.lang.OutOfMemoryError".into(),
+        ..ServerSpec::default()
+    };
+    let mut server = Server::start(&start_plan(&place, &spec)).unwrap();
+    assert_eq!(server.ended(), None);
+    let line = "Exception in thread \"worker\" java.lang.OutOfMemoryError: Java heap space";
+    assert_eq!(server.stop().out_of_memory.as_deref(), Some(line));
+    let spec = ServerSpec { out_of_memory_log: String::new(), ..spec };
+    assert_eq!(Server::start(&start_plan(&place, &spec)).unwrap().stop().out_of_memory, None);
+}

@@ -77,6 +77,7 @@ impl Deployment {
                 "version" => self.server.version = self.list(entry, errors),
                 "version_after" => self.server.version_after = self.text(entry, errors),
                 "ready_log" => self.server.ready_log = self.text(entry, errors),
+                "out_of_memory_log" => self.server.out_of_memory_log = self.text(entry, errors),
                 "start_timeout" => {
                     let Some(value) = entry.one(errors) else { continue };
                     match parse_time(&value.text) {
@@ -89,7 +90,15 @@ impl Deployment {
                 }
                 _ => errors.push(entry.unknown(
                     "[server]",
-                    ["endpoint", "command", "version", "version_after", "ready_log", "start_timeout"],
+                    [
+                        "endpoint",
+                        "command",
+                        "version",
+                        "version_after",
+                        "ready_log",
+                        "out_of_memory_log",
+                        "start_timeout",
+                    ],
                 )),
             }
         }

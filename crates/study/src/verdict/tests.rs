@@ -210,6 +210,16 @@ fn what_a_setting_or_a_timer_leaves_in_the_latencies_is_noted_with_its_share() {
     assert!(verdict.notes.is_empty(), "{:?}", verdict.notes);
 }
 
+#[test]
+fn a_server_that_ran_out_of_memory_and_lives_on_is_no_valid_run() {
+    let line = "WARN java.lang.OutOfMemoryError: Java heap space";
+    let verdict = judged("none", |record| {
+        record.deployment = Some(Deployment { out_of_memory: Some(line.into()), ..Deployment::default() });
+    });
+    assert_eq!(found(&verdict), [(Reason::ResourceLimitHit, FigureGroup::all())]);
+    assert!(verdict.reasons[0].evidence.ends_with(line), "{:?}", verdict.reasons);
+}
+
 /// What a dying server does to a run.
 fn havoc(record: &mut RunRecord) {
     let counts = &mut record.counts;
