@@ -37,7 +37,7 @@ pub fn evenly(index: u64, rate_per_ks: u64) -> Ns {
 fn phase(seed: u64, instance: u32, period_ns: Ns) -> Ns {
     // A publisher's own draws have its number in the upper half of the seed.
     let drawn = Random(seed ^ !u64::from(instance)).bits();
-    (u128::from(drawn) * u128::from(period_ns) >> 64) as Ns
+    ((u128::from(drawn) * u128::from(period_ns)) >> 64) as Ns
 }
 
 impl Schedule {

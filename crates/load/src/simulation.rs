@@ -173,7 +173,7 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
     }
     let totals: Vec<PublisherTotal> = publishers.iter().map(Publisher::total).collect();
     let totals = Totals::new(&totals);
-    let publishers = publishers.into_iter().map(|publisher| Outcome::of_publisher(publisher));
+    let publishers = publishers.into_iter().map(Outcome::of_publisher);
     let subscribers = subscribers.into_iter().map(|subscriber| Outcome::of_subscriber(subscriber, &totals, workload));
     publishers.chain(subscribers).collect()
 }

@@ -197,7 +197,9 @@ pub fn assert_adds_up(record: &Value) {
     let count = |name| count(record, name);
     assert_eq!(count("offered"), count("sent") + count("not_sent"), "{}", record["counts"]);
     assert_eq!(count("expected"), count("delivered") + count("lost"), "{}", record["counts"]);
-    assert!(count("acked") <= count("sent") && count("acked_lost") <= count("lost"), "{}", record["counts"]);
+    assert!(count("acked") <= count("sent"), "{}", record["counts"]);
+    // Of a run that could not be made nobody can tell.
+    assert!(record["counts"]["acked_lost"].as_u64() <= Some(count("lost")), "{}", record["counts"]);
 }
 
 /// A port where nobody listens.
