@@ -8,6 +8,7 @@ mod chaos;
 mod compare;
 mod errors;
 mod faults;
+mod folders;
 mod heavy;
 mod known_answers;
 mod libraries;
