@@ -48,7 +48,7 @@ help:
 	@echo "make book         the pages in docs/ as a book: target/book/index.html (installs mdbook)"
 	@echo "make deny         licences, sources and duplicates of the dependencies"
 
-# Exit code 3 says that a run is not valid (on a busy machine, say): the table
+# Exit code 3 says that a cell has no answer (on a busy machine, say): the table
 # shows which and why, and the quickstart has done its work all the same.
 quickstart: deps build
 	$(PUBMARK) run quickstart || [ $$? -eq 3 ]

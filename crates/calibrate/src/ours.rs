@@ -90,7 +90,7 @@ impl Calibrator<'_> {
             interrupt: self.interrupt,
             news: &mut |_| {},
         };
-        make(&cell, system, place, &mut stage)
+        make(&cell, system, place, &mut stage).map(|made| made.record)
     }
 }
 

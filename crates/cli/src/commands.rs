@@ -1,6 +1,7 @@
 //! One file a subcommand; what they share.
 
 mod agent;
+mod answers;
 mod bare;
 mod bench;
 mod calibrate;
@@ -16,6 +17,7 @@ mod systems;
 
 use crate::args::{Arguments, Command};
 use crate::failure::{Code, Failure};
+use crate::output::note;
 use clap::CommandFactory;
 use std::path::Path;
 use std::sync::Arc;
@@ -57,6 +59,15 @@ pub struct Voice {
     pub quiet: bool,
     /// More.
     pub verbose: bool,
+}
+
+impl Voice {
+    /// Says something that was not asked for.
+    fn note(self, text: &str) {
+        if !self.quiet {
+            note(text);
+        }
+    }
 }
 
 /// This program.

@@ -13,7 +13,7 @@ pub enum Code {
     Gate = 1,
     /// Bad usage or a bad file.
     Usage = 2,
-    /// A run could not be made, was interrupted, or is invalid.
+    /// A cell has no answer, or it was interrupted.
     Run = 3,
 }
 
@@ -29,6 +29,12 @@ pub enum Failure {
     /// The user asked for what cannot be.
     #[error("{0}")]
     Usage(String),
+    /// The results folder is somebody's already.
+    #[error("{0}")]
+    Occupied(String),
+    /// There is no room for results.
+    #[error("{0}")]
+    Full(String),
     /// Something could not be done.
     #[error("{0}")]
     Run(String),
@@ -38,8 +44,8 @@ impl Failure {
     /// The exit code that says so.
     pub fn code(&self) -> Code {
         match self {
-            Failure::Usage(_) => Code::Usage,
-            Failure::Run(_) => Code::Run,
+            Failure::Usage(_) | Failure::Occupied(_) => Code::Usage,
+            Failure::Full(_) | Failure::Run(_) => Code::Run,
         }
     }
 
@@ -60,8 +66,9 @@ impl From<ConductError> for Failure {
             ConductError::Results(ResultsError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::StorageFull =>
             {
-                Failure::run(error)
+                Failure::Full(error.to_string())
             }
+            ConductError::Results(ResultsError::Occupied(_)) => Failure::Occupied(error.to_string()),
             ConductError::Plan(_) | ConductError::Results(_) => Failure::usage(error),
         }
     }

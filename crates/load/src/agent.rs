@@ -14,7 +14,7 @@ use crate::window::Window;
 use cast::{Opened, Waker, open};
 use drivers::{Driver, Kind};
 use pubmark_model::protocol::{
-    AgentHello, Command, Event, MAX_LINE, Prepare, Progress, PublisherTotal, Role, SCRATCH, VERSION,
+    AgentHello, Command, Event, LOCK, MAX_LINE, Prepare, Progress, PublisherTotal, Role, SCRATCH, VERSION,
 };
 use pubmark_model::units::Ns;
 use serde_json::{Map, Value};
@@ -79,23 +79,31 @@ pub fn serve(
     let reader = sender.clone();
     thread::Builder::new().name("commands".into()).spawn(move || read_commands(input, &reader))?;
     let scratch = std::env::var(SCRATCH).ok();
-    let mut agent = Agent { identity, output, sender, receiver, troupe: None, scratch, started: false };
+    let mut agent =
+        Agent { identity, output, sender, receiver, troupe: None, scratch, has_scratch: false, started: false };
     // Whoever cannot be told anything has gone, like one who says nothing more.
     let farewell = agent.run().unwrap_or(Farewell::Orphaned);
     if farewell == Farewell::Orphaned
         && let Some(scratch) = &agent.scratch
     {
-        remove_scratch(Path::new(scratch));
+        remove_scratch(Path::new(scratch), agent.has_scratch);
     }
     Ok(farewell)
 }
 
-/// Removes a run's folder, if it is one: its name must say so. All agents of a
-/// run do this at once, and may take files from under each other's feet: the
-/// one that is last finishes it.
-pub fn remove_scratch(folder: &Path) {
-    let ours = folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("pubmark-"));
-    if !ours || !folder.is_absolute() {
+/// Removes a run's folder, if it is one: its name and the file of a lock must
+/// say so, or it was `known` to be one. All agents of a run do this at once, and
+/// may take files from under each other's feet: the one that is last finishes
+/// it.
+pub fn remove_scratch(folder: &Path, known: bool) {
+    let named = folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("pubmark-"));
+    if !named || !folder.is_absolute() {
+        return;
+    }
+    if !known && !is_scratch(folder) {
+        // Its coordinator may have died before it locked it; what is in a
+        // folder of somebody else's stays.
+        let _ = std::fs::remove_dir(folder);
         return;
     }
     for _ in 0..REMOVALS {
@@ -105,6 +113,10 @@ pub fn remove_scratch(folder: &Path) {
         }
         thread::yield_now();
     }
+}
+
+fn is_scratch(folder: &Path) -> bool {
+    folder.join(LOCK).is_file()
 }
 
 fn read_commands(mut input: impl BufRead, sender: &Sender<Input>) {
@@ -161,6 +173,8 @@ struct Agent<W> {
     receiver: Receiver<Input>,
     troupe: Option<Cast>,
     scratch: Option<String>,
+    /// Whether it was seen to be one.
+    has_scratch: bool,
     started: bool,
 }
 
@@ -228,6 +242,7 @@ impl<W: Write> Agent<W> {
 
     fn prepare(&mut self, prepare: Prepare) -> std::io::Result<()> {
         self.scratch = Some(prepare.scratch.clone()).filter(|scratch| !scratch.is_empty());
+        self.has_scratch = self.scratch.as_ref().is_some_and(|scratch| is_scratch(Path::new(scratch)));
         if prepare.driver == MOCK {
             self.troupe = Some(Cast::Mock { prepare: Box::new(prepare), outcomes: Vec::new() });
             self.say(&Event::Bound { endpoints: Vec::new() })?;
@@ -445,5 +460,33 @@ impl<W: Write> Agent<W> {
             }
         }
         self.say(&Event::Progress(progress))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_orphan_removes_its_runs_folder_and_nobody_elses() {
+        let place = std::env::temp_dir().join(format!("orphan-{}", std::process::id()));
+        let folder = |name: &str, files: &[&str]| {
+            let folder = place.join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            files.iter().for_each(|file| std::fs::write(folder.join(file), "").unwrap());
+            folder
+        };
+        let ours = folder("pubmark-0", &[LOCK, "socket"]);
+        let known = folder("pubmark-1", &["socket"]);
+        let barely_made = folder("pubmark-2", &[]);
+        let foreign = [folder("pubmark-3", &["theirs"]), folder("other", &[LOCK])];
+        remove_scratch(&ours, false);
+        // Another agent has begun to remove it.
+        remove_scratch(&known, true);
+        remove_scratch(&barely_made, false);
+        foreign.iter().for_each(|folder| remove_scratch(folder, false));
+        assert!(!ours.exists() && !known.exists() && !barely_made.exists());
+        assert!(foreign[0].join("theirs").exists() && foreign[1].join(LOCK).exists());
+        std::fs::remove_dir_all(place).unwrap();
     }
 }

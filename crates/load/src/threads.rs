@@ -31,6 +31,9 @@ fn marker_every(workload: &Workload) -> Duration {
     MARKERS_APART.saturating_mul(workload.publishers).clamp(MARKER_EVERY, Duration::from_secs(1))
 }
 
+/// So many messages are taken before a subscriber looks about.
+const LOOK_EVERY: u32 = 256;
+
 /// Over a transport that may reorder, a stream is at its end when its end
 /// marker has come and then nothing for this long.
 const QUIET: Ns = 250 * MILLISECOND;
@@ -268,7 +271,9 @@ impl Player {
                         subscriber.start(Window::new(workload, start_ns));
                     }
                     subscriber.arrived(message, now);
-                    if started && since_look < 256 {
+                    // While it drains, end markers come more often than this
+                    // thread waits in vain: it would look once in 256 of them.
+                    if started && since_look < LOOK_EVERY && control.draining().is_none() {
                         continue;
                     }
                 }
@@ -490,3 +495,6 @@ pub(crate) fn pin(cpus: &[usize]) -> Result<(), String> {
     nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
         .map_err(|error| format!("pinning to processors {cpus:?} failed: {error}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -122,13 +122,40 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
+/// The names that a mistyped one may stand for: the nearest, or else those that
+/// it is a part of.
+pub fn meant<'a>(typed: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
+    /// Fewer letters are a part of too much.
+    const PART: usize = 3;
+    if let Some(name) = nearest(typed, known.clone()) {
+        return Some(format!("`{name}`"));
+    }
+    let typed = typed.to_lowercase();
+    let part =
+        |name: &&str| typed.len() >= PART && (name.contains(&typed) || typed.contains(name) && name.len() >= PART);
+    let names: Vec<String> = known.into_iter().filter(part).map(|name| format!("`{name}`")).collect();
+    (!names.is_empty()).then(|| names.join(" or "))
+}
+
 /// `did you mean …?`, or the list of what is known.
 pub fn suggestion<'a>(typed: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
-    match nearest(typed, known.clone()) {
-        Some(name) => format!("did you mean `{name}`?"),
-        None => {
-            let names: Vec<&str> = known.into_iter().collect();
-            if names.is_empty() { "there are none here".into() } else { format!("known: {}", names.join(", ")) }
-        }
+    if let Some(meant) = meant(typed, known.clone()) {
+        return format!("did you mean {meant}?");
+    }
+    let names: Vec<&str> = known.into_iter().collect();
+    if names.is_empty() { "there are none here".into() } else { format!("known: {}", names.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_name_is_understood() {
+        let known = ["mosquitto", "rabbitmq-mqtt", "rabbitmq-amqp", "nats"];
+        assert_eq!(suggestion("rabbitmq", known), "did you mean `rabbitmq-mqtt` or `rabbitmq-amqp`?");
+        assert_eq!(suggestion("mosquito", known), "did you mean `mosquitto`?", "a slip of the keys comes first");
+        assert_eq!(suggestion("nats-server", known), "did you mean `nats`?");
+        assert_eq!(suggestion("q", known), "known: mosquitto, rabbitmq-mqtt, rabbitmq-amqp, nats");
     }
 }

@@ -98,10 +98,10 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
     let asked = asked.map_err(Diagnostic::whole)?;
     let options = match options(study, system, &axes, asked) {
         // What is left out need not have the options of the others.
-        Err(_) if skip.is_some() => Options::new(),
+        Err(_) if skip.is_some() || study.recorded => Options::new(),
         options => options?,
     };
-    if skip.is_none() {
+    if skip.is_none() && !study.recorded {
         fits(system, &workload)?;
         can_befall(&faults, system, &workload, &options)?;
         if let Some(link) = &link {

@@ -186,6 +186,10 @@ pub struct AgentHello {
 /// folder its coordinator would leave behind: the later `scratch` of `prepare`.
 pub const SCRATCH: &str = "PUBMARK_SCRATCH";
 
+/// The file in a folder of pubmark's whose lock says that the folder is in use.
+/// A folder `scratch` without it is somebody else's.
+pub const LOCK: &str = "lock";
+
 /// An endpoint that a client bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoundEndpoint {

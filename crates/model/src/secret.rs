@@ -136,7 +136,18 @@ impl Secrets {
         without_logins(&hidden)
     }
 
-    /// The same, for every text within a value.
+    /// The end of a text without them, in so many bytes or a little less. It is
+    /// cut last: half a secret could not be found.
+    pub fn hide_end(&self, text: &str, bytes: usize) -> String {
+        let hidden = self.hide(text);
+        let mut from = hidden.len().saturating_sub(bytes);
+        while !hidden.is_char_boundary(from) {
+            from += 1;
+        }
+        hidden[from..].trim().to_owned()
+    }
+
+    /// A value without them, in every text of it.
     pub fn hide_in(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.hide(text),

@@ -76,6 +76,8 @@ pub struct Study {
     pub reference: Option<Source>,
     /// Whether it was cut down to a coffee break.
     pub quick: bool,
+    /// Whether it is only told of, and not to be carried out: see [`Reading::recorded`].
+    pub recorded: bool,
 }
 
 /// How a study file is to be read.
@@ -87,6 +89,11 @@ pub struct Reading<'a> {
     pub set: &'a [(String, String)],
     /// `AXIS=VALUE[,VALUE…]` pairs that narrow an axis.
     pub only: &'a [(String, String)],
+    /// The study of a results folder, whoever wrote it: systems may have options
+    /// and abilities that are not known here. Their cells cannot be run.
+    pub recorded: bool,
+    /// The names of the systems, to be suggested for one that is not known.
+    pub names: &'a [&'a str],
 }
 
 /// Finds a system by name; the registry of those that come with pubmark.

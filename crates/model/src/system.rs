@@ -120,6 +120,34 @@ fn texts(table: &Table, key: &str) -> Vec<String> {
     entry.map(|entry| entry.values.iter().map(|value| value.text.clone()).collect()).unwrap_or_default()
 }
 
+/// What is known of a system of which only records tell: nothing.
+pub static UNKNOWN: System = System {
+    name: String::new(),
+    title: String::new(),
+    about: String::new(),
+    licence: String::new(),
+    homepage: String::new(),
+    driver: String::new(),
+    agent: String::new(),
+    transports: Vec::new(),
+    patterns: Vec::new(),
+    lossless: Vec::new(),
+    qos: Vec::new(),
+    durable: false,
+    server: None,
+    install: Install {
+        debian: Vec::new(),
+        maven: Vec::new(),
+        pip: Vec::new(),
+        cargo: Vec::new(),
+        go: Vec::new(),
+        manual: String::new(),
+    },
+    fixed: Vec::new(),
+    options: Vec::new(),
+    notes: Vec::new(),
+};
+
 impl System {
     /// Reads a system file strictly; all its errors at once.
     pub fn parse(name: &str, file: &str, text: &str) -> Result<System, Diagnostics> {

@@ -12,6 +12,7 @@ use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
 use pubmark_model::plan;
 use pubmark_model::record::RunRecord;
 use pubmark_model::study::{Reading, Study, Systems};
+use pubmark_model::system::{System, UNKNOWN};
 use pubmark_stats::HistogramError;
 use serde_json::Value;
 use std::fs::File;
@@ -118,8 +119,11 @@ impl Report {
         let path = dir.join("study.toml");
         let text = read_text(&path).map_err(|source| ReportError::Io { path: path.clone(), source })?;
         let file = path.display().to_string();
-        let mut study = Study::parse(&file, &text, systems, &Reading::default()).map_err(Box::new)?;
-        let cells = plan::cells(&study, systems).map_err(|errors| Box::new(Diagnostics { file, text, errors }))?;
+        // Records outlive the systems that a build knows.
+        let known = |name: &str| systems(name).or(Some(&UNKNOWN));
+        let reading = Reading { recorded: true, ..Reading::default() };
+        let mut study = Study::parse(&file, &text, &known, &reading).map_err(Box::new)?;
+        let cells = plan::cells(&study, &known).map_err(|errors| Box::new(Diagnostics { file, text, errors }))?;
         let environment = environment(&dir.join("environment.json"))?;
         study.quick = environment["quick"] == true;
         let records = read_records(dir)?;
@@ -127,7 +131,7 @@ impl Report {
         report.folder = dir.to_owned();
         let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         report.name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        report.reference = reference(dir, &report, systems)?;
+        report.reference = reference(dir, &report, &known)?;
         Ok(report)
     }
 
@@ -154,7 +158,8 @@ impl Report {
         let points = points(&analysis.cells);
         let mut brokers: Vec<String> = analysis.cells.iter().map(|result| result.cell.system.clone()).collect();
         brokers.dedup();
-        brokers.retain(|name| systems(name).is_some_and(|system| system.broker()));
+        let deployed = |name: &str| records.runs.iter().any(|run| run.system == name && run.deployment.is_some());
+        brokers.retain(|name| systems(name).map_or_else(|| deployed(name), System::broker));
         let known = records.runs.into_iter().zip(&analysis.cells_of_runs);
         let (runs, cells_of_runs) = known.filter_map(|(run, cell)| Some((run, (*cell)?))).unzip();
         Ok(Report {

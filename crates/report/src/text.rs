@@ -118,7 +118,7 @@ pub(crate) fn spread(estimate: Estimate) -> String {
         share if share < 0.05 => "±0.1%".into(),
         share if share < 9.95 => format!("±{share:.1}%"),
         share if share < 1e4 => format!("±{share:.0}%"),
-        _ => "±>9999%".into(),
+        _ => "±>100×".into(),
     }
 }
 
@@ -197,6 +197,8 @@ mod tests {
         assert_eq!(of(100.0, 80.0, 105.0), "±20%");
         assert_eq!(of(100.0, 99.99, 100.0), "±0.1%");
         assert_eq!(of(100.0, 100.0, 100.0), "±0%");
+        assert_eq!(of(1.0, 0.0, 95.0), "±9400%");
+        assert_eq!(of(1.0, 0.0, 500.0), "±>100×");
         assert_eq!(of(0.0, 0.0, 3.0), "");
         let single = Estimate { value: 1.0, interval: None };
         assert_eq!(spread(single), "");

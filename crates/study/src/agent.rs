@@ -160,9 +160,7 @@ impl Agent {
             }
         };
         let log = std::fs::read(&self.log).unwrap_or_default();
-        // Hidden before it is cut: half a secret could not be found.
-        let told = self.secrets.hide(&String::from_utf8_lossy(&log));
-        let tail = told.get(told.ceil_char_boundary(told.len().saturating_sub(500))..).unwrap_or_default().trim();
+        let tail = self.secrets.hide_end(&String::from_utf8_lossy(&log), 500);
         if tail.is_empty() { status } else { format!("{status}; the end of its log: {tail}") }
     }
 }

@@ -1,6 +1,7 @@
 //! A whole study, from plan to records.
 
 use crate::assemble::blank;
+use crate::lock::Lock;
 use crate::machine;
 use crate::results::{Results, ResultsError, io};
 use crate::run::live::News;
@@ -124,8 +125,9 @@ pub fn runs(study: &Study) -> Result<usize, ConductError> {
     Ok(order(study, &cells).len())
 }
 
-/// Makes every run of a study that is not on the disk yet.
-pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) -> Result<Ending, ConductError> {
+/// Makes every run of a study that is not on the disk yet. Nobody else can
+/// write into the results folder as long as the lock is held.
+pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) -> Result<(Ending, Lock), ConductError> {
     let cells = cells(study, &registry::find).map_err(ConductError::Plan)?;
     let order = order(study, &cells);
     scratch::sweep();
@@ -169,23 +171,25 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
             news: &mut |news| observer.news(news),
         };
         let secrets = Secrets::of(&cell.options);
-        let made = make(cell, system, place, &mut stage);
-        redact::logs(&logs, place.position, &secrets).map_err(io(&logs))?;
-        let mut record = match made {
-            Ok(record) => record,
+        let (mut record, standing) = match make(cell, system, place, &mut stage) {
+            Ok(made) => (made.record, Some(made.standing)),
             Err(RunError::Interrupted) => {
                 ending.interrupted = true;
+                redact::logs(&logs, place.position, &secrets).map_err(io(&logs))?;
                 break;
             }
             Err(RunError::Failed(error)) => {
                 let mut record = blank(cell, place, jiff::Timestamp::now().to_string());
                 record.verdict = verdict::failed(&error);
                 record.error = Some(error);
-                record
+                (record, None)
             }
         };
         redact::record(&mut record, &secrets);
         results.append(&record)?;
+        // What it measured is safe: only now may it take its time to end.
+        drop(standing);
+        redact::logs(&logs, place.position, &secrets).map_err(io(&logs))?;
         ending.runs.count(&record);
         meet(&record);
         observer.run_ends(&record);
@@ -193,7 +197,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
     results.note_versions(&met)?;
     // An empty folder of logs says that there was nothing to log.
     let _ = std::fs::remove_dir(&logs);
-    Ok(ending)
+    Ok((ending, results.close()))
 }
 
 /// The runs that need not be made again: those with a record. A run that

@@ -271,18 +271,18 @@ impl Deployed {
         }
     }
 
-    /// Ends it, and says what it was.
-    pub fn end(mut self) -> Option<ServerReport> {
+    /// What it was, as long as it stands; a second time it says nothing.
+    pub fn report(&mut self) -> Option<ServerReport> {
         self.cpu_ns(None);
         match self {
             Deployed::Nothing => None,
             Deployed::External(external) => {
-                let External { endpoint, attached, watched, usage, .. } = *external;
+                let usage = external.usage.take();
                 let deployment = Deployment {
                     kind: "external".into(),
-                    endpoint: shown(&endpoint),
-                    attached: Some(attached),
-                    pid: watched.and_then(|watched| u32::try_from(watched.root).ok()),
+                    endpoint: shown(&external.endpoint),
+                    attached: Some(external.attached),
+                    pid: external.watched.as_ref().and_then(|watched| u32::try_from(watched.root).ok()),
                     processes: usage.iter().flat_map(|usage| usage.processes.iter().map(share)).collect(),
                     ..Deployment::default()
                 };
@@ -290,8 +290,8 @@ impl Deployed {
                 Some(ServerReport { deployment, usage, version: None, obituary: None })
             }
             Deployed::Started(started) => {
-                let Started { server, mut deployment, version, usage, .. } = *started;
-                let end = server.stop();
+                let end = started.server.so_far();
+                let (mut deployment, usage) = (started.deployment.clone(), started.usage.take());
                 deployment.oom_kills = end.oom_kills;
                 deployment.out_of_memory = end.out_of_memory;
                 if let Some(usage) = &usage {
@@ -300,7 +300,7 @@ impl Deployed {
                     deployment.processes = usage.processes.iter().map(share).collect();
                 }
                 let usage = usage.map(|usage| usage.usage);
-                Some(ServerReport { deployment, usage, version, obituary: end.obituary })
+                Some(ServerReport { deployment, usage, version: started.version.clone(), obituary: end.obituary })
             }
         }
     }

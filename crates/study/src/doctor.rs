@@ -184,8 +184,14 @@ fn open_files() -> Checkup {
     good("open files a process", found)
 }
 
+/// The kernel has a tab between the first and the last.
+fn ports_in_words(range: &str) -> String {
+    range.split_whitespace().collect::<Vec<_>>().join(" to ")
+}
+
 fn ports() -> Checkup {
     let range = machine::line("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let range = ports_in_words(&range);
     let first: u32 = range.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(32_768);
     if first < 32_000 {
         return finding(
@@ -249,6 +255,11 @@ fn pages() -> Checkup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_of_ports_is_in_words() {
+        assert_eq!(ports_in_words("32768\t60999"), "32768 to 60999");
+    }
 
     #[test]
     fn whatever_is_not_good_says_what_to_do() {

@@ -15,6 +15,7 @@ pub mod doctor;
 pub mod fit;
 pub mod install;
 pub mod link;
+pub mod lock;
 pub mod machine;
 mod redact;
 pub mod registry;

@@ -199,4 +199,26 @@ mod tests {
             }
         }
     }
+
+    /// `pubmark run NAME … # … N runs …` in a study's README.
+    #[test]
+    fn a_readme_says_how_many_runs_its_study_has() {
+        let mut told = 0;
+        for included in STUDIES {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
+            let readme = std::fs::read_to_string(format!("{folder}/{}/README.md", included.name)).unwrap_or_default();
+            let command = format!("pubmark run {}", included.name);
+            for line in readme.lines().filter(|line| line.starts_with(&command)) {
+                let Some((typed, comment)) = line.split_once('#').filter(|(_, told)| told.contains(" runs")) else {
+                    continue;
+                };
+                let said = comment.split(" runs").next().unwrap().rsplit(' ').next().unwrap().replace(',', "");
+                let reading = Reading { quick: typed.contains("--quick"), ..Reading::default() };
+                let study = Study::parse(included.name, included.text, &find, &reading).unwrap();
+                assert_eq!(said, crate::conduct::runs(&study).unwrap().to_string(), "{line}");
+                told += 1;
+            }
+        }
+        assert!(told >= 10, "{told} lines");
+    }
 }

@@ -1,5 +1,6 @@
 //! The results folder: records are appended and synced as soon as a run ends.
 
+use crate::lock::{LOCK, Lock, LockError};
 use pubmark_model::record::RunRecord;
 use pubmark_model::reference;
 use pubmark_model::study::without_reference;
@@ -22,8 +23,19 @@ pub enum ResultsError {
         hint: &'static str,
     },
     /// The folder holds results already.
-    #[error("{path} holds results already: name another folder with --out, or go on with --resume", path = .0.display())]
+    #[error("{path} holds results already: name another folder with --out", path = .0.display())]
     Occupied(PathBuf),
+    /// The folder holds what is not pubmark's.
+    #[error("{path} is not empty, and nothing in it is overwritten: name a new or an empty folder with --out", path = .0.display())]
+    Foreign(PathBuf),
+    /// Another process writes into it.
+    #[error("{path} is being written by {holder}: wait for its end, or name another folder with --out", path = .path.display())]
+    Held {
+        /// Which folder.
+        path: PathBuf,
+        /// Who.
+        holder: String,
+    },
     /// There is nothing to go on with.
     #[error("{path} holds no results to go on with: leave --resume out", path = .0.display())]
     Nothing(PathBuf),
@@ -45,9 +57,7 @@ pub enum ResultsError {
 pub(crate) fn io(path: &Path) -> impl Fn(std::io::Error) -> ResultsError + '_ {
     move |source| {
         let hint = match source.kind() {
-            std::io::ErrorKind::StorageFull => {
-                ". Free some space, then go on with --resume: every finished run is kept"
-            }
+            std::io::ErrorKind::StorageFull => ". Free some space: every finished run is kept",
             std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
                 ". Name a folder that can be written with --out"
             }
@@ -57,28 +67,111 @@ pub(crate) fn io(path: &Path) -> impl Fn(std::io::Error) -> ResultsError + '_ {
     }
 }
 
-/// An open results folder.
+/// An open results folder. Nobody else can write into it.
 pub struct Results {
     folder: PathBuf,
     runs: File,
     runs_path: PathBuf,
+    lock: Lock,
+}
+
+/// Makes `BASE/STUDY-TIME`, by local time, which nobody else has made: with a
+/// number behind it where there is one of this second.
+pub fn new_folder(base: &Path, study: &str) -> Result<PathBuf, ResultsError> {
+    make_folder(base, &mut sync).map_err(io(base))?;
+    let name = format!("{study}-{}", jiff::Zoned::now().strftime("%Y%m%d-%H%M%S"));
+    for number in 1.. {
+        let folder = base.join(if number == 1 { name.clone() } else { format!("{name}-{number}") });
+        match std::fs::create_dir(&folder) {
+            Ok(()) => {
+                sync(base).map_err(io(base))?;
+                return Ok(folder);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(io(&folder)(error)),
+        }
+    }
+    Err(ResultsError::Occupied(base.join(name)))
+}
+
+/// The newest of the folders that [`new_folder`] has made for a study.
+pub fn newest_folder(base: &Path, study: &str) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
+    let mine = entries.filter_map(|entry| {
+        let name = entry.file_name();
+        let time = time_of(name.to_str()?.strip_prefix(study)?.strip_prefix('-')?)?;
+        Some((time, entry.path()))
+    });
+    mine.max().map(|(_, path)| path)
+}
+
+/// The time at the end of a folder's name, and its number within the second.
+fn time_of(text: &str) -> Option<(String, u32)> {
+    let mut parts = text.split('-');
+    let (day, second, number) = (parts.next()?, parts.next()?, parts.next());
+    let digits = |text: &str, count| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = number.map_or(Some(1), |number| number.parse().ok())?;
+    (digits(day, 8) && digits(second, 6) && parts.next().is_none()).then(|| (format!("{day}{second}"), number))
+}
+
+/// Makes a folder and those above it. The entry of each is on the disk when
+/// `sync` has been told of the folder that it is in.
+fn make_folder(folder: &Path, sync: &mut dyn FnMut(&Path) -> std::io::Result<()>) -> std::io::Result<()> {
+    let missing: Vec<&Path> =
+        folder.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).collect();
+    std::fs::create_dir_all(folder)?;
+    for path in missing.into_iter().rev() {
+        sync(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
+    }
+    Ok(())
+}
+
+/// Waits until the entries of a folder are on the disk.
+fn sync(folder: &Path) -> std::io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Refuses a folder that has anything in it but an older lock's file.
+fn refuse_foreign(folder: &Path) -> Result<(), ResultsError> {
+    if folder.join("runs.jsonl").exists() {
+        return Err(ResultsError::Occupied(folder.to_owned()));
+    }
+    for entry in std::fs::read_dir(folder).map_err(io(folder))? {
+        if entry.map_err(io(folder))?.file_name() != LOCK {
+            return Err(ResultsError::Foreign(folder.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn lock(folder: &Path) -> Result<Lock, ResultsError> {
+    Lock::take(folder).map_err(|error| match error {
+        LockError::Held(holder) => ResultsError::Held { path: folder.to_owned(), holder },
+        LockError::Io(error) => io(folder)(error),
+    })
 }
 
 impl Results {
     /// Makes a folder for a study's results. An empty folder may exist.
     pub fn create(folder: &Path, study: &str, environment: &Value) -> Result<Results, ResultsError> {
-        std::fs::create_dir_all(folder.join("logs")).map_err(io(folder))?;
-        let runs_path = folder.join("runs.jsonl");
-        if runs_path.exists() {
-            return Err(ResultsError::Occupied(folder.to_owned()));
-        }
-        let study_path = folder.join("study.toml");
-        std::fs::write(&study_path, study).map_err(io(&study_path))?;
-        let environment_path = folder.join("environment.json");
+        make_folder(folder, &mut sync).map_err(io(folder))?;
+        refuse_foreign(folder)?;
+        let lock = lock(folder)?;
+        // Before it was locked, another process may have filled it.
+        refuse_foreign(folder)?;
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            let made = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+            made.map_err(io(&path))
+        };
+        write("study.toml", study)?;
         let text = serde_json::to_string_pretty(environment).unwrap_or_default();
-        std::fs::write(&environment_path, text + "\n").map_err(io(&environment_path))?;
+        write("environment.json", &(text + "\n"))?;
+        std::fs::create_dir(folder.join("logs")).map_err(io(folder))?;
+        let runs_path = folder.join("runs.jsonl");
         let runs = OpenOptions::new().append(true).create_new(true).open(&runs_path).map_err(io(&runs_path))?;
-        Ok(Results { folder: folder.to_owned(), runs, runs_path })
+        sync(folder).map_err(io(folder))?;
+        Ok(Results { folder: folder.to_owned(), runs, runs_path, lock })
     }
 
     /// Opens the results of the same study, to go on. A line that was torn by
@@ -88,6 +181,7 @@ impl Results {
         if !runs_path.exists() {
             return Err(ResultsError::Nothing(folder.to_owned()));
         }
+        let lock = lock(folder)?;
         let study_path = folder.join("study.toml");
         let before = std::fs::read_to_string(&study_path).map_err(io(&study_path))?;
         // What it is compared with changes nothing that is measured.
@@ -112,7 +206,7 @@ impl Results {
             })?;
             records.push(record);
         }
-        Ok((Results { folder: folder.to_owned(), runs, runs_path }, records))
+        Ok((Results { folder: folder.to_owned(), runs, runs_path, lock }, records))
     }
 
     /// Puts the published figures into the folder.
@@ -150,13 +244,87 @@ impl Results {
         std::fs::rename(&fresh, &path).map_err(io(&path))
     }
 
-    /// The folder.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    /// No more runs: what keeps the folder for this process.
+    pub fn close(self) -> Lock {
+        self.lock
     }
 
     /// Where logs go.
     pub fn logs(&self) -> PathBuf {
         self.folder.join("logs")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_folder_is_the_studys_own() {
+        let base = tempfile::tempdir().unwrap();
+        for name in [
+            "a-20260101-120000",
+            "a-20260101-120000-2",
+            "a-20260101-120000-10",
+            "a-20250101-120000",
+            "a-edge-20270101-120000",
+            "a-20270101",
+            "a-20270101-12000x",
+            "a-20270101-120000-old",
+        ] {
+            std::fs::create_dir(base.path().join(name)).unwrap();
+        }
+        assert_eq!(newest_folder(base.path(), "a"), Some(base.path().join("a-20260101-120000-10")));
+        assert_eq!(newest_folder(base.path(), "a-edge"), Some(base.path().join("a-edge-20270101-120000")));
+        assert_eq!(newest_folder(base.path(), "edge"), None);
+    }
+
+    /// Within a second, and so under one name.
+    #[test]
+    fn folders_made_at_once_are_different_ones() {
+        let base = tempfile::tempdir().unwrap();
+        let results = base.path().join("results");
+        let made: Vec<PathBuf> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..20).map(|_| scope.spawn(|| new_folder(&results, "a").unwrap())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let different: std::collections::HashSet<&PathBuf> = made.iter().collect();
+        assert_eq!(different.len(), 20);
+        assert!(made.iter().all(|folder| std::fs::read_dir(folder).unwrap().count() == 0));
+        assert!(newest_folder(&results, "a").is_some_and(|newest| made.contains(&newest)));
+    }
+
+    #[test]
+    fn the_entry_of_every_new_folder_is_synced() {
+        let base = tempfile::tempdir().unwrap();
+        let mut synced = Vec::new();
+        let mut note = |folder: &Path| {
+            synced.push(folder.to_owned());
+            Ok(())
+        };
+        make_folder(&base.path().join("a/b"), &mut note).unwrap();
+        make_folder(&base.path().join("a/c"), &mut note).unwrap();
+        make_folder(&base.path().join("a/c"), &mut note).unwrap();
+        assert_eq!(synced, [base.path().to_owned(), base.path().join("a"), base.path().join("a")]);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_not_written_into() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("mine");
+        std::fs::create_dir(&folder).unwrap();
+        for file in ["study.toml", "report.html", "notes"] {
+            std::fs::write(folder.join(file), "mine").unwrap();
+            assert!(matches!(Results::create(&folder, "", &Value::Null), Err(ResultsError::Foreign(_))));
+            let left: Vec<_> = std::fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.file_name()).collect();
+            assert_eq!(left, [file]);
+            assert_eq!(std::fs::read_to_string(folder.join(file)).unwrap(), "mine");
+            std::fs::remove_file(folder.join(file)).unwrap();
+        }
+        let results = Results::create(&folder, "", &Value::Null).unwrap();
+        assert!(matches!(Results::create(&folder, "", &Value::Null), Err(ResultsError::Occupied(_))));
+        assert!(matches!(Results::resume(&folder, ""), Err(ResultsError::Held { .. })), "one writes");
+        drop(results);
+        assert!(Results::resume(&folder, "").is_ok());
     }
 }

@@ -3,6 +3,8 @@
 mod faults;
 pub mod hello;
 pub mod live;
+mod load;
+mod made;
 mod pacing;
 mod parts;
 mod sources;
@@ -13,16 +15,18 @@ use crate::assemble::{AgentReport, Measured, assemble, window_of_count};
 use crate::awake::Awake;
 use crate::deploy::Deployed;
 use crate::link::Connection;
-use crate::machine::{self, Ticks};
+use crate::machine;
 use crate::scratch::Scratch;
 use faults::{Faults, Reach};
 use live::{Live, News, Phase};
+use load::Load;
+pub use made::{Made, Standing};
 use parts::{Part, connect, layout, parts, patience, pinning};
 use pubmark_model::cell::Cell;
 use pubmark_model::protocol::{
     AgentResult, BoundEndpoint, Command, Event, Prepare, PublisherTotal, ServerAddress, VERSION,
 };
-use pubmark_model::record::{AgentIdentity, MachineLoad, RunRecord, UsageSeries};
+use pubmark_model::record::{AgentIdentity, MachineLoad, UsageSeries};
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
@@ -84,8 +88,9 @@ pub struct Place {
     pub position: u64,
 }
 
-/// Makes one run.
-pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -> Result<RunRecord, RunError> {
+/// Makes one run. What it returns still stands, so that its record can be kept
+/// first.
+pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -> Result<Made, RunError> {
     let started = jiff::Timestamp::now().to_string();
     let scratch = Scratch::planned();
     // Before the folder is made and a server started: from now on there is
@@ -94,7 +99,7 @@ pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -
     scratch.make().map_err(|error| failed(format!("no folder for sockets: {error}")))?;
     // Before a server is started for agents that cannot play.
     let met = play.meet(system, stage);
-    let mut deployed = match met.and_then(|()| Deployed::begin(cell, system, place, stage, &scratch)) {
+    let deployed = match met.and_then(|()| Deployed::begin(cell, system, place, stage, &scratch)) {
         Ok(deployed) => deployed,
         Err(error) => {
             play.end(&scratch, false);
@@ -104,27 +109,27 @@ pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -
     if let Some(watch) = deployed.look() {
         (stage.news)(News::Server(watch));
     }
-    let linked = play.link_up(cell, place, stage, &scratch, &deployed);
-    let played = linked.and_then(|()| play.run(cell, system, place, &scratch, stage, &mut deployed));
-    match played {
-        Ok(_) | Err(RunError::Interrupted) => play.end(&scratch, deployed.keeps()),
-        Err(RunError::Failed(_)) => Agent::finish_all(&mut play.agents),
+    let mut standing = Standing { play, deployed, scratch, failed: false };
+    let Standing { play, deployed, scratch, failed: has_failed } = &mut standing;
+    let linked = play.link_up(cell, place, stage, scratch, deployed);
+    let played = linked.and_then(|()| play.run(cell, system, place, scratch, stage, deployed));
+    if let Err(RunError::Failed(_)) = played {
+        *has_failed = true;
+        Agent::finish_all(&mut play.agents);
     }
-    let played = match (played, play.link.take().and_then(|mut link| link.obituary())) {
+    let played = match (played, play.link.as_mut().and_then(|link| link.obituary())) {
         (Err(RunError::Failed(error)), Some(obituary)) => Err(failed(format!("{obituary}; meanwhile: {error}"))),
         // Without its proxy it was another link than the record says.
         (Ok(_), Some(obituary)) => Err(failed(obituary)),
         (played, _) => played,
     };
-    // Why the server went says more than what its clients made of it.
-    let obituary = deployed.obituary();
-    let server = deployed.end();
     match played {
         Ok(mut measured) => {
-            measured.server = server;
-            Ok(assemble(cell, system, place, started, measured))
+            measured.server = deployed.report();
+            Ok(Made { record: assemble(cell, system, place, started, measured), standing })
         }
-        Err(RunError::Failed(error)) => Err(failed(match obituary {
+        // Why the server went says more than what its clients made of it.
+        Err(RunError::Failed(error)) => Err(failed(match deployed.obituary() {
             Some(obituary) => format!("{obituary}; meanwhile: {error}"),
             None => error,
         })),
@@ -578,19 +583,5 @@ impl Play {
                 event => Ok(Some((from, event))),
             },
         }
-    }
-}
-
-/// What the machine and the coordinator had done up to an instant.
-struct Load {
-    at: Ns,
-    ticks: Ticks,
-    own_cpu: Ns,
-}
-
-impl Load {
-    fn now(awake: Option<&Awake>) -> Load {
-        let own_cpu = machine::own_cpu() + awake.map_or(0, Awake::cpu_ns);
-        Load { at: machine::now(), ticks: Ticks::now(), own_cpu }
     }
 }

@@ -1,15 +1,25 @@
 //! A folder for the socket files of one run, gone when the run is.
 
-use std::os::unix::fs::DirBuilderExt;
+use crate::lock::Lock;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::OnceLock;
 
 const PREFIX: &str = "pubmark-";
+/// Digits of the name's random part.
+const DIGITS: usize = 16;
 /// Unix socket paths end at 107 bytes; this much is left for the file's name.
 const LONGEST: usize = 80;
+/// Where folders are made when the temporary folder's path is too long.
+const SHORT: &str = "/tmp";
 
-/// A run's folder, removed when dropped.
-pub struct Scratch(PathBuf);
+/// A run's folder, removed when dropped if it was made here.
+pub struct Scratch {
+    path: PathBuf,
+    /// Held from the moment at which the folder was made.
+    lock: OnceLock<Lock>,
+}
 
 impl Scratch {
     /// Makes a folder.
@@ -19,29 +29,39 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// A folder that is not there yet, named after this process: whoever is to
+    /// A folder that is not there yet, under a random name: whoever is to
     /// remove it after this process's death can know of it beforehand.
     pub fn planned() -> Scratch {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let base =
-            Some(std::env::temp_dir()).filter(|base| base.as_os_str().len() <= LONGEST - 24 && base.is_absolute());
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Scratch(base.unwrap_or_else(|| "/tmp".into()).join(format!("{PREFIX}{}-{number}", std::process::id())))
+        let base = Some(std::env::temp_dir())
+            .filter(|base| base.as_os_str().len() <= LONGEST - PREFIX.len() - DIGITS && base.is_absolute());
+        // The keys of each are random.
+        let random = RandomState::new().build_hasher().finish();
+        let path = base.unwrap_or_else(|| SHORT.into()).join(format!("{PREFIX}{random:0DIGITS$x}"));
+        Scratch { path, lock: OnceLock::new() }
     }
 
-    /// Makes it; only this user can enter.
+    /// Makes it; only this user can enter. One that is there already is
+    /// somebody else's, and an error.
     pub fn make(&self) -> std::io::Result<()> {
-        std::fs::DirBuilder::new().mode(0o700).create(&self.0)
+        std::fs::DirBuilder::new().mode(0o700).create(&self.path)?;
+        let lock = Lock::take(&self.path).map_err(|error| match error {
+            crate::lock::LockError::Held(holder) => std::io::Error::other(format!("{holder} has locked it")),
+            crate::lock::LockError::Io(error) => error,
+        })?;
+        let _ = self.lock.set(lock);
+        Ok(())
     }
 
-    /// Removes it, with all that is in it.
+    /// Removes it, with all that is in it, if it was made here.
     pub fn remove(&self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        if self.lock.get().is_some() {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
     }
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 }
 
@@ -51,20 +71,25 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes the folders of coordinators that are no more: of one that was
+/// Removes the folders that nobody holds any more: of a coordinator that was
 /// killed together with its agents, nobody else could.
 pub fn sweep() {
-    let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else {
-        return;
-    };
+    let temporary = std::env::temp_dir();
+    sweep_in(&temporary);
+    if temporary != Path::new(SHORT) {
+        sweep_in(Path::new(SHORT));
+    }
+}
+
+fn sweep_in(base: &Path) {
+    let Ok(entries) = std::fs::read_dir(base) else { return };
+    let user = nix::unistd::geteuid().as_raw();
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|rest| rest.split_once('-'));
-        let Some(pid) = owner.and_then(|(pid, number)| number.parse::<u32>().ok().and(pid.parse::<i32>().ok())) else {
-            continue;
-        };
-        let gone = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None) == Err(nix::errno::Errno::ESRCH);
-        if gone && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        let random = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).unwrap_or_default();
+        let named = random.len() == DIGITS && random.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_mine = |meta: std::fs::Metadata| meta.is_dir() && meta.uid() == user;
+        if named && entry.metadata().is_ok_and(is_mine) && Lock::is_abandoned(&entry.path()) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -73,6 +98,7 @@ pub fn sweep() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lock::LOCK;
 
     #[test]
     fn lives_as_long_as_its_owner() {
@@ -80,18 +106,40 @@ mod tests {
         let path = scratch.path().to_owned();
         std::fs::write(path.join("socket"), "").unwrap();
         sweep();
-        assert!(path.join("socket").exists(), "a living process keeps its folder");
+        assert!(path.join("socket").exists(), "one that is held is kept, whoever sweeps");
         drop(scratch);
         assert!(!path.exists());
     }
 
     #[test]
-    fn folders_of_the_dead_are_swept() {
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        child.wait().unwrap();
-        let left = std::env::temp_dir().join(format!("{PREFIX}{}-0", child.id()));
-        std::fs::create_dir(&left).unwrap();
-        sweep();
+    fn folders_that_nobody_holds_are_swept_and_those_of_others_are_not() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = |name: &str, file: &str| {
+            let folder = base.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::write(folder.join(file), "").unwrap();
+            folder
+        };
+        let left = folder("pubmark-0123456789abcdef", LOCK);
+        let foreign = [
+            folder("pubmark-0123456789abcdee", "theirs"),
+            folder("pubmark-4711-0", LOCK),
+            folder("pubmark-results-of-may", LOCK),
+        ];
+        sweep_in(base.path());
         assert!(!left.exists());
+        assert!(foreign.iter().all(|folder| folder.exists()));
+    }
+
+    #[test]
+    fn a_folder_of_the_same_name_is_not_taken_over_and_not_removed() {
+        let scratch = Scratch::planned();
+        std::fs::create_dir(scratch.path()).unwrap();
+        std::fs::write(scratch.path().join("theirs"), "").unwrap();
+        let path = scratch.path().to_owned();
+        assert_eq!(scratch.make().unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
+        drop(scratch);
+        assert!(path.join("theirs").exists());
+        std::fs::remove_dir_all(path).unwrap();
     }
 }

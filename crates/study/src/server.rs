@@ -272,13 +272,19 @@ impl Server {
         if counted == 0 && self.exited.is_some() && asked() { 1 } else { counted }
     }
 
-    /// Ends it, politely first, and removes what it leaves. Bounded.
-    pub fn stop(mut self) -> ServerEnd {
+    /// How it has fared, as long as nobody has ended it.
+    pub fn so_far(&mut self) -> ServerEnd {
         let obituary = self.ended();
         let (oom_kills, throttled_ns) = (self.oom_kills(), self.group.accounts.throttled_ns());
-        self.kept.end();
         let out_of_memory = exhausted::said(&self.log, &self.out_of_memory_log);
         ServerEnd { oom_kills, throttled_s: throttled_ns as f64 / SECOND as f64, obituary, out_of_memory }
+    }
+
+    /// Ends it, politely first, and removes what it leaves. Bounded.
+    pub fn stop(mut self) -> ServerEnd {
+        let end = self.so_far();
+        self.kept.end();
+        end
     }
 
     /// Waits until the keeper has started it.
@@ -458,9 +464,7 @@ fn tail(log: &Path, secrets: &Secrets) -> String {
         file.seek(SeekFrom::Start(length.saturating_sub(most))).ok()?;
         let mut text = Vec::new();
         file.take(most).read_to_end(&mut text).ok()?;
-        let text = secrets.hide(&String::from_utf8_lossy(&text));
-        let from = text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES as usize));
-        Some(text.get(from..).unwrap_or_default().trim().to_owned())
+        Some(secrets.hide_end(&String::from_utf8_lossy(&text), TAIL_BYTES as usize))
     };
     match read() {
         Some(text) if !text.is_empty() => format!("; the end of its log: {text}"),

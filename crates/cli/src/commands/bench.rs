@@ -1,6 +1,6 @@
 //! `pubmark bench`: one cell without a file.
 
-use super::run::{Outlets, carry_out, conclude, finish, missing, new_folder};
+use super::run::{Carried, Outlets, WayOn, carry_out, conclude, finish, fresh, leave_no_empty, missing};
 use super::{Voice, pairs, raise_open_files};
 use crate::args::BenchArgs;
 use crate::failure::{Code, Failure};
@@ -22,10 +22,13 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     }
     let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let name = format!("bench-{system}");
-    let folder = args.out.clone().unwrap_or_else(|| new_folder(&name));
+    let folder = args.out.clone().map_or_else(|| fresh(&name), Ok)?;
     let outlets = Outlets { metrics: args.serving.metrics, watch: None };
-    let ending = carry_out(&study, None, &folder, false, voice, outlets)?.ending;
+    let Carried { ending, lock, .. } = carry_out(&study, None, &folder, false, voice, outlets)
+        .map_err(|error| WayOn::Again.advise(error))
+        .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
     let report = finish(&folder)?;
+    drop(lock);
     if args.json {
         let runs: Vec<Value> = report.runs().iter().filter_map(|record| serde_json::to_value(record).ok()).collect();
         let cell = report.runs().first().map(|record| record.cell.clone()).unwrap_or_default();
@@ -38,7 +41,7 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     } else {
         print(&report.terminal(width(), colour()));
     }
-    conclude(&ending, &report, &folder)
+    Ok(conclude(&ending, &report, &folder, voice, WayOn::Again))
 }
 
 /// A study of one cell, whose axes are what was asked for.
@@ -82,7 +85,7 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
     }
     set.extend(pairs(&args.set, "--set")?);
     let text = format!("title = \"{name}\"\nquestion = \"\"\n[axes]\nsystem = [\"{name}\"]\n", name = system.name);
-    let reading = Reading { quick: false, set: &set, only: &[] };
+    let reading = Reading { set: &set, ..Reading::default() };
     let mut study = Study::parse("the command line", &text, &registry::find, &reading).map_err(|errors| {
         let lines: Vec<String> = errors
             .errors

@@ -1,9 +1,9 @@
 //! `pubmark run`
 
-use super::{Voice, agent_command, interrupt_flag, pairs, raise_open_files, studies};
+use super::{Voice, agent_command, answers, interrupt_flag, pairs, raise_open_files, studies};
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
-use crate::output::{colour, note, print, width};
+use crate::output::{colour, print, width};
 use crate::progress::estimate::cost;
 use crate::progress::{Progress, Shared};
 use crate::serve::live::{Live, Pages, linger};
@@ -19,12 +19,17 @@ use pubmark_report::page::Content;
 use pubmark_report::{Outcome, Reference, Report};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
 use pubmark_study::fit::leave_out;
+use pubmark_study::lock::Lock;
+use pubmark_study::results::{new_folder, newest_folder};
 use pubmark_study::{install, registry};
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+/// Where results go that are given no folder of their own.
+const RESULTS: &str = "results";
 
 /// The page within a results folder.
 pub const PAGE: &str = "report.html";
@@ -37,25 +42,30 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     set.extend(args.settings.iter().map(|asked| ("use".to_owned(), asked.clone())));
     set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
     let only = pairs(&args.only, "--only")?;
-    let reading = Reading { quick: args.quick, set: &set, only: &only };
+    let names: Vec<&str> = registry::systems().iter().map(|system| system.name.as_str()).collect();
+    let reading = Reading { quick: args.quick, set: &set, only: &only, names: &names, recorded: false };
     let mut study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
-    let reference = published(&file, &text, reference)?;
+    let asked = cells(&study, &registry::find).map(|cells| extent(&study, &cells)).unwrap_or_default();
+    let reference = published(&file, &text, reference, voice)?;
     raise_open_files();
     if args.install {
-        install_missing(&study)?;
+        install_missing(&study, voice)?;
     }
     let left_out = leave_out(&mut study, &registry::find, &missing);
-    left_out.iter().for_each(|why| note(&format!("left out: {why}")));
+    left_out.iter().for_each(|why| voice.note(&format!("left out: {why}")));
     let planned = cells(&study, &registry::find)
         .map_err(|errors| Failure::usage(Diagnostics { file: file.clone(), text: text.clone(), errors }))?;
     if args.dry_run {
-        return Ok(dry_run(&study, &planned));
+        return Ok(dry_run(&study, &planned, asked));
     }
     let folder = folder(args, &name)?;
     let outlets = Outlets { metrics: args.serving.metrics, watch: args.watch };
-    let Carried { ending, watched, interrupt } =
-        carry_out(&study, reference.as_deref(), &folder, args.resume, voice, outlets)?;
+    let Carried { ending, watched, interrupt, lock } =
+        carry_out(&study, reference.as_deref(), &folder, args.resume, voice, outlets)
+            .map_err(|error| WayOn::Resume.advise(error))
+            .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
     let report = finish(&folder)?;
+    drop(lock);
     let shown = if args.json {
         serde_json::to_string_pretty(&report.summary_json()).unwrap_or_default()
     } else if args.markdown {
@@ -64,12 +74,12 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
         report.terminal(width(), colour())
     };
     print(&shown);
-    let code = conclude(&ending, &report, &folder);
+    let code = conclude(&ending, &report, &folder, voice, WayOn::Resume);
     if let Some((live, server)) = watched.filter(|_| !ending.interrupted && std::io::stderr().is_terminal()) {
         live.refresh_for_good();
         linger(&server, &interrupt);
     }
-    code
+    Ok(code)
 }
 
 /// Why a system cannot be used here.
@@ -79,21 +89,21 @@ pub fn missing(system: &System, cell: &Cell) -> Option<String> {
 
 /// Installs the systems of a study that can be installed and are not here, and
 /// the tools that they need.
-fn install_missing(study: &Study) -> Result<(), Failure> {
+fn install_missing(study: &Study, voice: Voice) -> Result<(), Failure> {
     let planned = cells(study, &registry::find).unwrap_or_default();
     let mut seen: Vec<&str> = Vec::new();
     for cell in planned.iter().filter(|cell| cell.skipped.is_none()) {
         if let Some(tool) = install::tool_of(cell).filter(|tool| install::missing_tool(tool).is_some()) {
-            note(&format!("installing {}", tool.name));
-            install::install(tool, &|line| note(line)).map_err(Failure::run)?;
+            voice.note(&format!("installing {}", tool.name));
+            install::install(tool, &|line| voice.note(line)).map_err(Failure::run)?;
         }
         let Some(system) = registry::find(&cell.system).filter(|system| !seen.contains(&system.name.as_str())) else {
             continue;
         };
         seen.push(&system.name);
         if missing(system, cell).is_some() && !install::commands(system).is_empty() {
-            note(&format!("installing {}", system.name));
-            install::install(system, &|line| note(line)).map_err(Failure::run)?;
+            voice.note(&format!("installing {}", system.name));
+            install::install(system, &|line| voice.note(line)).map_err(Failure::run)?;
         }
     }
     Ok(())
@@ -116,7 +126,7 @@ enum Beside {
 
 /// The published figures of a study that names some, checked against the whole
 /// of it, before anything is cut down or left out.
-fn published(file: &str, text: &str, beside: Beside) -> Result<Option<String>, Failure> {
+fn published(file: &str, text: &str, beside: Beside, voice: Voice) -> Result<Option<String>, Failure> {
     let study = Study::parse(file, text, &registry::find, &Reading::default()).map_err(Failure::usage)?;
     if study.reference.is_none() {
         return Ok(None);
@@ -126,7 +136,7 @@ fn published(file: &str, text: &str, beside: Beside) -> Result<Option<String>, F
         Beside::At(path) => match std::fs::read_to_string(&path) {
             Ok(text) => (path.display().to_string(), Some(text)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                note(&format!("no published figures in the report: there is no {}", path.display()));
+                voice.note(&format!("no published figures in the report: there is no {}", path.display()));
                 return Ok(None);
             }
             Err(error) => return Err(Failure::usage(format!("{}: {error}", path.display()))),
@@ -168,24 +178,25 @@ fn find(study: &str) -> Result<Found, Failure> {
 fn folder(args: &RunArgs, name: &str) -> Result<PathBuf, Failure> {
     match (&args.out, args.resume) {
         (Some(folder), _) => Ok(folder.clone()),
-        (None, false) => Ok(new_folder(name)),
-        (None, true) => {
-            let prefix = format!("{name}-");
-            let entries = std::fs::read_dir("results").into_iter().flatten().flatten();
-            let mine = entries.filter(|entry| entry.file_name().to_str().is_some_and(|file| file.starts_with(&prefix)));
-            let newest = mine.map(|entry| entry.path()).max();
-            newest.ok_or_else(|| {
-                Failure::usage(format!(
-                    "there is no results/{prefix}… to go on with: name the folder with --out, or leave --resume out"
-                ))
-            })
-        }
+        (None, false) => fresh(name),
+        (None, true) => newest_folder(Path::new(RESULTS), name).ok_or_else(|| {
+            Failure::usage(format!(
+                "there is no {RESULTS}/{name}-TIME to go on with: name the folder with --out, or leave --resume out"
+            ))
+        }),
     }
 }
 
-/// `results/NAME-TIME`, by local time.
-pub fn new_folder(name: &str) -> PathBuf {
-    Path::new("results").join(format!("{name}-{}", jiff::Zoned::now().strftime("%Y%m%d-%H%M%S")))
+/// `results/NAME-TIME`, just made and empty.
+pub fn fresh(name: &str) -> Result<PathBuf, Failure> {
+    new_folder(Path::new(RESULTS), name).map_err(|error| Failure::from(ConductError::from(error)))
+}
+
+/// A folder of this program's own making, in which nothing came to be, is not left.
+pub fn leave_no_empty(folder: &Path, given: Option<&Path>) {
+    if given.is_none() {
+        let _ = std::fs::remove_dir(folder);
+    }
 }
 
 /// What else shows a study that goes on.
@@ -205,6 +216,8 @@ pub struct Carried {
     pub watched: Option<(Arc<Live>, Server)>,
     /// Set when the user wants to stop.
     pub interrupt: Arc<AtomicBool>,
+    /// Keeps the results folder for this process.
+    pub lock: Lock,
 }
 
 /// Conducts a study with a progress display.
@@ -235,8 +248,8 @@ pub fn carry_out(
     let how = Conduct { folder, resume, reference, agent: &agent, interrupt: &interrupt };
     let ending = conduct(study, &how, &mut progress);
     progress.finish();
-    let ending = ending.map_err(|error: ConductError| Failure::from(error))?;
-    Ok(Carried { ending, watched, interrupt })
+    let (ending, lock) = ending?;
+    Ok(Carried { ending, watched, interrupt, lock })
 }
 
 /// The live report of what is in a results folder so far.
@@ -260,27 +273,61 @@ pub fn finish(folder: &Path) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Says where the results are, and how it went, by exit code.
-pub fn conclude(ending: &Ending, report: &Report, folder: &Path) -> Result<Code, Failure> {
-    note(&format!("report: {}", folder.join(PAGE).display()));
-    if ending.interrupted {
-        note(&format!(
-            "interrupted: finished runs are kept; go on with the same command and --out {} --resume",
-            folder.display()
-        ));
-        return Ok(Code::Run);
-    }
-    if ending.runs.failed > 0 {
-        note("some runs could not be made: --resume tries them again");
-    }
-    if ending.runs.failed + ending.runs.invalid > 0 {
-        return Ok(Code::Run);
-    }
-    let refuted = report.claims().iter().any(|claim| claim.outcome == Outcome::Fails);
-    Ok(if refuted { Code::Gate } else { Code::Done })
+/// What can be done about runs that are missing.
+#[derive(Clone, Copy)]
+pub enum WayOn {
+    /// The same command goes on with its results folder.
+    Resume,
+    /// It has to be given again.
+    Again,
 }
 
-fn dry_run(study: &Study, planned: &[pubmark_model::cell::Cell]) -> Code {
+impl WayOn {
+    /// An error with the way on behind it.
+    pub fn advise(self, error: Failure) -> Failure {
+        match (self, error) {
+            (WayOn::Resume, Failure::Occupied(text)) => Failure::Occupied(text + ", or go on with --resume"),
+            (WayOn::Resume, Failure::Full(text)) => Failure::Full(text + ", and --resume goes on after them"),
+            (_, error) => error,
+        }
+    }
+}
+
+/// Says where the results are, and how it went, by exit code.
+pub fn conclude(ending: &Ending, report: &Report, folder: &Path, voice: Voice, way_on: WayOn) -> Code {
+    voice.note(&format!("report: {}", folder.join(PAGE).display()));
+    let again = match way_on {
+        WayOn::Resume => format!("go on with the same command and --out {} --resume", folder.display()),
+        WayOn::Again => "for the others give the command again, with another --out".into(),
+    };
+    if ending.interrupted {
+        voice.note(&format!("interrupted: finished runs are kept; {again}"));
+        return Code::Run;
+    }
+    if let Some(left_out) = answers::left_out(report) {
+        voice.note(&left_out);
+    }
+    if ending.runs.failed > 0 {
+        voice.note(&format!("some runs could not be made: {again}"));
+    }
+    let unanswered = answers::unanswered(report);
+    unanswered.iter().for_each(|line| voice.note(line));
+    let refuted = report.claims().iter().any(|claim| claim.outcome == Outcome::Fails);
+    match (unanswered.is_empty(), refuted) {
+        (false, _) => Code::Run,
+        (true, true) => Code::Gate,
+        (true, false) => Code::Done,
+    }
+}
+
+/// How many cells are run, and how many runs they have.
+fn extent(study: &Study, planned: &[Cell]) -> (usize, usize) {
+    (planned.iter().filter(|cell| cell.skipped.is_none()).count(), order(study, planned).len())
+}
+
+/// What is planned: its cells and runs, beside those that there would be if
+/// nothing had to be left out here.
+fn dry_run(study: &Study, planned: &[Cell], asked: (usize, usize)) -> Code {
     let runs = order(study, planned);
     let ns: Ns = runs.iter().map(|run| cost(&planned[run.cell])).sum();
     for cell in planned {
@@ -289,6 +336,16 @@ fn dry_run(study: &Study, planned: &[pubmark_model::cell::Cell]) -> Code {
             None => print(&cell.label()),
         }
     }
-    print(&format!("{} cells, {} runs, about {} min", planned.len(), runs.len(), ns.div_ceil(60 * SECOND)));
+    let of = |count: usize, all: usize| if all > count { format!("{count} of {all}") } else { count.to_string() };
+    let here = extent(study, planned);
+    print(&format!("{} cells, {} runs, about {}", of(here.0, asked.0), of(here.1, asked.1), in_words(ns)));
     Code::Done
+}
+
+/// A time as an estimate is told.
+fn in_words(ns: Ns) -> String {
+    match ns.div_ceil(SECOND) {
+        seconds @ ..90 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds.div_ceil(60)),
+    }
 }

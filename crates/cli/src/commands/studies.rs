@@ -3,7 +3,7 @@
 use crate::args::StudiesArgs;
 use crate::failure::{Code, Failure};
 use crate::output::print;
-use pubmark_model::diagnostic::nearest;
+use pubmark_model::diagnostic::meant;
 use pubmark_model::reference;
 use pubmark_model::study::{Reading, Study};
 use pubmark_report::Reference;
@@ -27,7 +27,7 @@ pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
         };
         let (whole, quick) = (read(false)?, read(true)?);
         print(&format!(
-            "{}\n  {}\n  {} runs, {} with --quick\n",
+            "{}\n  {}\n  {} runs where every system is here, {} with --quick\n",
             included.name,
             whole.question,
             runs(&whole)?,
@@ -54,7 +54,7 @@ fn published(included: &Included) -> Result<Option<String>, Failure> {
 /// There is no study of this name.
 pub fn unknown(name: &str) -> Failure {
     let names = STUDIES.iter().map(|study| study.name);
-    let meant = nearest(name, names.clone()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let meant = meant(name, names.clone()).map(|near| format!("did you mean {near}? ")).unwrap_or_default();
     Failure::usage(format!(
         "there is no study `{name}`, and no such file: {meant}`pubmark studies` lists those that come with pubmark ({})",
         names.collect::<Vec<_>>().join(", ")

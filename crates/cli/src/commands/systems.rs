@@ -24,7 +24,11 @@ pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
             let all: Vec<Value> = found.iter().map(|(system, presence)| as_json(system, presence)).collect();
             print(&serde_json::to_string_pretty(&all).unwrap_or_default());
         } else {
-            table(&found.iter().map(|(system, presence)| row(system, presence)).collect::<Vec<_>>());
+            let rows = found.iter().map(|(system, presence)| row(system, presence));
+            // A tool measures nothing, and is named to be installed.
+            let tool = install::tools::toxiproxy();
+            let [name, _, version, _, how] = row(tool, &install::probe_tool(tool));
+            table(&rows.chain([[name, tool.title.clone(), version, "a tool: links".into(), how]]).collect::<Vec<_>>());
         }
         return Ok(Code::Done);
     };
@@ -32,7 +36,10 @@ pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
     let system = registry::find(name).or(tool).ok_or_else(|| {
         Failure::usage(format!(
             "there is no system `{name}`: {}",
-            suggestion(name, registry::systems().iter().map(|system| system.name.as_str()))
+            suggestion(
+                name,
+                registry::systems().iter().chain([install::tools::toxiproxy()]).map(|system| system.name.as_str())
+            )
         ))
     })?;
     if args.install {

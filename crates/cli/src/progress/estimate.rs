@@ -9,6 +9,9 @@ use pubmark_study::registry;
 /// draining, ns.
 const OVERHEAD: Ns = SECOND / 3;
 
+/// The driver whose time is virtual: it waits for nothing.
+const MOCK: &str = "mock";
+
 /// What starting and ending a server costs on top, ns.
 const SERVER: Ns = 5 * SECOND;
 
@@ -16,8 +19,12 @@ const SERVER: Ns = 5 * SECOND;
 /// second.
 pub fn cost(cell: &Cell) -> Ns {
     let workload = &cell.workload;
+    let system = registry::find(&cell.system);
+    if system.is_some_and(|system| system.driver == MOCK) {
+        return OVERHEAD;
+    }
     let mut ns = OVERHEAD + workload.warmup_ns + workload.window_ns().unwrap_or(SECOND);
-    if registry::find(&cell.system).is_some_and(System::broker) {
+    if system.is_some_and(System::broker) {
         let clients = u64::from(workload.publishers) + u64::from(workload.subscribers);
         ns += SERVER + clients * SECOND / u64::from(workload.connect_rate.max(1));
     }
@@ -65,6 +72,24 @@ impl Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pubmark_model::plan::cells;
+    use pubmark_model::study::{Reading, Study};
+
+    #[test]
+    fn virtual_time_takes_none() {
+        registry::load().unwrap();
+        let cost_of = |system: &str, duration: &str| {
+            let text =
+                format!("title = \"t\"\n[workload]\nduration = \"{duration}\"\n[axes]\nsystem = [\"{system}\"]\n");
+            let transport = [("transport".to_owned(), "tcp".to_owned())];
+            let set: &[(String, String)] = if system == "mock" { &[] } else { &transport };
+            let reading = Reading { set, ..Reading::default() };
+            let study = Study::parse("t", &text, &registry::find, &reading).unwrap();
+            cost(&cells(&study, &registry::find).unwrap()[0])
+        };
+        assert_eq!(cost_of("mock", "10m"), cost_of("mock", "1s"));
+        assert_eq!(cost_of("kernel", "10m"), cost_of("kernel", "1s") + 599 * SECOND);
+    }
 
     #[test]
     fn what_runs_took_corrects_what_they_should_take() {

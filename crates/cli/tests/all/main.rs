@@ -9,6 +9,7 @@ mod chaos;
 mod compare;
 mod errors;
 mod faults;
+mod folders;
 mod heavy;
 mod known_answers;
 mod left_out;

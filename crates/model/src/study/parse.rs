@@ -2,7 +2,7 @@
 
 use super::{Axis, OptionSetting, Part, Reading, Skip, Study, Systems};
 use crate::claim::{Claim, Condition, Figure};
-use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
+use crate::diagnostic::{Diagnostic, Diagnostics, meant, suggestion};
 use crate::document::{Document, Entry, Scalar, Table};
 use crate::reference::Source;
 use crate::setting::{KEYS, Section, Settings, key};
@@ -36,6 +36,8 @@ pub(super) struct Parser<'a> {
     /// Options as they stand in the file: which, where its name, where its value.
     pub options: Vec<(OptionSetting, usize, usize)>,
     pub systems: Systems<'a>,
+    /// The names of the systems, to be suggested.
+    pub names: Vec<String>,
 }
 
 impl Study {
@@ -54,6 +56,7 @@ impl Study {
             claims: Vec::new(),
             reference: None,
             quick: reading.quick,
+            recorded: reading.recorded,
         };
         let mut parser = Parser {
             errors,
@@ -64,6 +67,7 @@ impl Study {
             has_quick: false,
             options: Vec::new(),
             systems,
+            names: reading.names.iter().map(|name| (*name).to_owned()).collect(),
         };
         if document.sound {
             for table in &document.tables {
@@ -262,7 +266,14 @@ impl Parser<'_> {
 
     /// A value on an axis, canonical.
     pub fn axis_value(&self, axis: &str, scalar: &Scalar) -> Result<Value, Diagnostic> {
-        axis_value(axis, scalar, self.systems)
+        axis_value(axis, scalar, self.systems).map_err(|error| {
+            match meant(&scalar.text, self.names.iter().map(String::as_str)) {
+                Some(meant) if axis == "system" => {
+                    error.help(format!("did you mean {meant}? `pubmark systems` lists them"))
+                }
+                _ => error,
+            }
+        })
     }
 
     /// The conditions of a table.

@@ -321,7 +321,7 @@ impl Parser<'_> {
         let of_systems = mine.iter().filter_map(|name| (self.systems)(name)).flat_map(|system| &system.options);
         let known: Vec<&OptionSpec> =
             if system.is_some() { of_systems.collect() } else { common.iter().chain(of_systems).collect() };
-        if system.is_some() && known.is_empty() {
+        if self.study.recorded || system.is_some() && known.is_empty() {
             // An unknown system is reported by itself.
             return Ok(());
         }

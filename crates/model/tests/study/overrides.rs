@@ -105,7 +105,11 @@ fn quick_follows_the_files_own_table() {
     assert_eq!(cut.axis("rate").unwrap().values, [json!(1), json!(2)]);
     assert_eq!(cut.axis("options.queue_messages").unwrap().values, [json!(5)]);
     let set = pairs(&[("repeats", "7")]);
-    assert_eq!(read(&file, &Reading { quick: true, set: &set, only: &[] }).unwrap().repeats(), 7, "--set comes last");
+    assert_eq!(
+        read(&file, &Reading { quick: true, set: &set, only: &[], ..Reading::default() }).unwrap().repeats(),
+        7,
+        "--set comes last"
+    );
 }
 
 #[test]

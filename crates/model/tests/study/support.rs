@@ -103,13 +103,14 @@ pub fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
 #[track_caller]
 pub fn overridden(text: &str, set: &[(&str, &str)], only: &[(&str, &str)]) -> Study {
     let (set, only) = (pairs(set), pairs(only));
-    read(text, &Reading { quick: false, set: &set, only: &only }).unwrap_or_else(|errors| panic!("{errors}"))
+    read(text, &Reading { quick: false, set: &set, only: &only, ..Reading::default() })
+        .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 #[track_caller]
 pub fn override_refused(text: &str, set: &[(&str, &str)], only: &[(&str, &str)], wanted: &[&str]) {
     let (set, only) = (pairs(set), pairs(only));
-    refused_as(text, &Reading { quick: false, set: &set, only: &only }, wanted);
+    refused_as(text, &Reading { quick: false, set: &set, only: &only, ..Reading::default() }, wanted);
 }
 
 pub fn quick() -> Reading<'static> {

@@ -70,8 +70,7 @@ fn filling(record: &RunRecord, flow: &Flow) -> Option<Found> {
     let latency_ns = record.latency_ns.as_ref()?.p50;
     let warmup_ns = record.workload.warmup_ns;
     let slices: Vec<f64> = slices(record);
-    let third = slices.len().div_ceil(3);
-    let (first, last) = (median(slices.get(..third)?)?, median(slices.get(slices.len() - third..)?)?);
+    let (first, last) = ends(&slices)?;
     let fills = flow.owed > BACKLOG_GREW * flow.copies && latency_ns > warmup_ns && last <= SAME * first;
     fills.then(|| {
         let evidence = format!(
@@ -142,6 +141,17 @@ fn moved_median(record: &RunRecord) -> bool {
     record.latency_ns.as_ref().is_some_and(|latency| better > 0.0 && latency.p50 as f64 > BACKLOG_P50 * better)
 }
 
+/// The medians of the first and of the last third.
+fn ends(values: &[f64]) -> Option<(f64, f64)> {
+    let third = values.len().div_ceil(3);
+    Some((median(values.get(..third)?)?, median(values.get(values.len() - third..)?)?))
+}
+
+/// No p-value is 0.
+fn probability(p: f64) -> String {
+    if p < 1e-4 { "p < 0.0001".into() } else { format!("p = {p:.4}") }
+}
+
 /// A figure that rose or fell over the window, by more than chance, and by so
 /// much that where the window lies decides what is quoted.
 pub fn trending(record: &RunRecord) -> Option<Found> {
@@ -159,9 +169,33 @@ pub fn trending(record: &RunRecord) -> Option<Found> {
     (found.p < TREND_P && change.abs() > TREND_CHANGE).then(|| {
         let direction = if change > 0.0 { "rose" } else { "fell" };
         let by = match change.abs() {
-            share if share < 1.0 => format!("{:.0} %", share * 100.0),
-            times => format!("{times:.1} times its median"),
+            share if share < 1.0 => format!("by {:.0} %", share * 100.0),
+            // Beyond its own median a share says nothing that can be imagined.
+            times => match ends(&values).filter(|(first, last)| (last > first) == (change > 0.0)) {
+                Some((first, last)) if record.latency_ns.is_some() => {
+                    format!("from {} to {}", words(first as Ns), words(last as Ns))
+                }
+                Some((first, last)) => format!("from {first:.0} to {last:.0} in a slice"),
+                None => format!("by {:.0} %", times * 100.0),
+            },
         };
-        Found::of(figures, format!("{what} {direction} by {by} over the window (Mann-Kendall p = {:.4})", found.p))
+        Found::of(figures, format!("{what} {direction} {by} over the window (Mann-Kendall {})", probability(found.p)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_probability_is_not_said_to_be_0() {
+        assert_eq!(probability(0.00004), "p < 0.0001");
+        assert_eq!(probability(0.0028), "p = 0.0028");
+    }
+
+    #[test]
+    fn the_ends_are_the_medians_of_the_outer_thirds() {
+        assert_eq!(ends(&[1.0, 2.0, 9.0, 5.0, 5.0, 5.0, 7.0, 8.0, 100.0]), Some((2.0, 8.0)));
+        assert_eq!(ends(&[]), None);
+    }
 }

@@ -28,7 +28,7 @@ fn study(payloads: usize, repeats: u32, title: &str) -> Study {
          system = [\"nng\", \"kernel\"]\npayload = [{}]\n[run]\nrepeats = {repeats}\n",
         values.join(", ")
     );
-    let reading = Reading { quick: false, set: &[], only: &[] };
+    let reading = Reading { quick: false, set: &[], only: &[], ..Reading::default() };
     let mut study = Study::parse("x", &text, &registry::find, &reading).unwrap();
     study.title = title.into();
     study

@@ -1,0 +1,56 @@
+//! What a study's runs answer, and which of them were left out.
+
+use pubmark_model::record::{FigureGroup, Reason};
+use pubmark_report::{CellResult, Report, Status};
+
+/// How many runs were left out, wholly or for some figures, and why; none
+/// where all count for everything.
+pub fn left_out(report: &Report) -> Option<String> {
+    let counts = report.counts();
+    let left_out = counts.partly + counts.invalid + counts.failed;
+    let mut reasons: Vec<(Reason, usize)> = Vec::new();
+    for found in report.cells().iter().flat_map(CellResult::all_reasons) {
+        match reasons.iter_mut().find(|(reason, _)| *reason == found.reason) {
+            Some((_, runs)) => *runs += found.runs,
+            None => reasons.push((found.reason, found.runs)),
+        }
+    }
+    reasons.sort_by_key(|(_, runs)| std::cmp::Reverse(*runs));
+    let why: Vec<String> = reasons.iter().map(|(reason, runs)| format!("{reason} {runs}")).collect();
+    let all = left_out + counts.valid;
+    let figures = if counts.partly > 0 { " (for some figures or all)" } else { "" };
+    let verb = if left_out == 1 { "was" } else { "were" };
+    (left_out > 0).then(|| format!("{left_out} of {all} runs {verb} left out{figures}: {}", why.join(", ")))
+}
+
+/// The cells of which no run counts, for some figures or for all: a line each.
+pub fn unanswered(report: &Report) -> Vec<String> {
+    report.cells().iter().filter_map(question).collect()
+}
+
+fn question(result: &CellResult) -> Option<String> {
+    let what = match result.status {
+        Status::Valid | Status::Skipped => return None,
+        Status::Invalid | Status::Failed | Status::Missing => "no run counts".to_owned(),
+        Status::Partly => {
+            let open = FigureGroup::ALL.iter().filter(|group| result.runs_for(**group) == 0);
+            let open: Vec<&str> = open.map(|group| word(*group)).collect();
+            // Of figures that the cell has none are open: it is answered.
+            if open.is_empty() {
+                return None;
+            }
+            format!("no run counts for {}", open.join(", "))
+        }
+    };
+    Some(format!("no answer: {}: {what}", result.cell.label()))
+}
+
+fn word(group: FigureGroup) -> &'static str {
+    match group {
+        FigureGroup::Counts => "counts",
+        FigureGroup::Rates => "rates",
+        FigureGroup::LatencyP50 => "p50",
+        FigureGroup::LatencyP99 => "p99",
+        FigureGroup::Cost => "cost",
+    }
+}

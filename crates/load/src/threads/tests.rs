@@ -1,0 +1,68 @@
+use super::*;
+use pubmark_model::setting::{Settings, with_defaults};
+use serde_json::{Map, Value, json};
+use std::sync::atomic::AtomicU32;
+use std::sync::mpsc::{Receiver, channel};
+
+/// After so many end markers it is in vain.
+const MARKERS: u32 = 1_000;
+
+/// Never without a message: probes, and end markers once the run is started.
+struct Endless {
+    marker: Marker,
+    crew: Arc<Crew>,
+    reports: Receiver<Report>,
+    ends: Arc<AtomicU32>,
+}
+
+impl Socket for Endless {
+    fn endpoint(&self) -> Option<&str> {
+        None
+    }
+    fn send(&mut self, _: &[u8]) -> Result<Sent, DriverError> {
+        Ok(Sent::Accepted)
+    }
+    fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
+        let control = &self.crew.control;
+        match self.reports.try_recv() {
+            Ok(Report::Ready) => {
+                control.start(clock::now());
+                control.drain(Vec::new(), Ns::MAX);
+            }
+            Ok(Report::Drained) => control.stop(),
+            _ => {}
+        }
+        if control.started().is_none() {
+            return Ok(Some(self.marker.message(PROBE, clock::now())));
+        }
+        if self.ends.fetch_add(1, Ordering::Relaxed) > MARKERS {
+            control.stop();
+        }
+        Ok(Some(self.marker.message(END, clock::now())))
+    }
+    fn applied(&self) -> Map<String, Value> {
+        Map::new()
+    }
+}
+
+/// End markers come as fast as a socket is read: they are no load that would
+/// keep a subscriber from looking about.
+#[test]
+fn a_subscriber_has_drained_at_its_first_end_marker() {
+    let workload = Workload::resolve(&with_defaults(Settings::new())).unwrap();
+    let (marker, ends) = (Marker::new(&workload, 0), Arc::new(AtomicU32::new(0)));
+    let crew = Arc::new(Crew { workload, control: Control::default() });
+    let (sender, reports) = channel();
+    let socket = Endless { marker, crew: crew.clone(), reports, ends: ends.clone() };
+    let client = json!({"role": "subscriber", "id": 0, "hears_first": 0, "hears_count": 1});
+    let player = Player {
+        client: serde_json::from_value(client).unwrap(),
+        socket: Box::new(socket),
+        counter: Arc::default(),
+        cpus: Vec::new(),
+        spin_cores: 0.0,
+    };
+    player.play(&crew, &sender);
+    let ends = ends.load(Ordering::Relaxed);
+    assert!(ends <= 3, "it took {ends} end markers");
+}

@@ -1,0 +1,126 @@
+//! A lock on a folder: a file in it that names who holds it. The kernel lets go
+//! of it when its holder dies, in whatever namespace of processes that was.
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+pub use pubmark_model::protocol::LOCK;
+
+/// The longest name of a holder that is read, bytes.
+const HOLDER_BYTES: u64 = 200;
+
+/// Why there is no lock.
+#[derive(Debug)]
+pub enum LockError {
+    /// Somebody holds it.
+    Held(String),
+    /// It cannot be had.
+    Io(std::io::Error),
+}
+
+impl From<std::io::Error> for LockError {
+    fn from(error: std::io::Error) -> LockError {
+        LockError::Io(error)
+    }
+}
+
+/// A folder's lock. Its file is removed when it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    path: PathBuf,
+    _file: Flock<File>,
+}
+
+impl Lock {
+    /// Locks a folder for this process.
+    pub fn take(folder: &Path) -> Result<Lock, LockError> {
+        let path = folder.join(LOCK);
+        loop {
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .custom_flags(nix::libc::O_NOFOLLOW)
+                .open(&path)?;
+            let mut file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(file) => file,
+                Err((file, Errno::EWOULDBLOCK)) => return Err(LockError::Held(holder(file))),
+                Err((_, error)) => return Err(LockError::Io(error.into())),
+            };
+            // Whoever held it until now has removed the file: it locks nothing.
+            if !is_at(&file, &path) {
+                continue;
+            }
+            file.set_len(0)?;
+            file.write_all(name().as_bytes())?;
+            return Ok(Lock { path, _file: file });
+        }
+    }
+
+    /// Whether a folder has a lock's file that nobody holds.
+    pub fn is_abandoned(folder: &Path) -> bool {
+        let path = folder.join(LOCK);
+        let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW).open(&path);
+        let held = file.ok().map(|file| Flock::lock(file, FlockArg::LockExclusiveNonblock));
+        matches!(held, Some(Ok(file)) if is_at(&file, &path))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // While it is held: nobody can take what is removed here.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let place = |meta: std::io::Result<std::fs::Metadata>| meta.ok().map(|meta| (meta.dev(), meta.ino()));
+    let mine = place(file.metadata());
+    mine.is_some() && mine == place(std::fs::symlink_metadata(path))
+}
+
+/// This process, as another one is told of it.
+fn name() -> String {
+    let host = nix::sys::utsname::uname().ok().map(|names| names.nodename().to_string_lossy().into_owned());
+    format!("process {} on {}\n", std::process::id(), host.as_deref().unwrap_or("this machine"))
+}
+
+fn holder(file: File) -> String {
+    let mut text = String::new();
+    let read = file.take(HOLDER_BYTES).read_to_string(&mut text);
+    let text = text.trim();
+    if read.is_err() || text.is_empty() { "another process".into() } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_holds_it_and_is_named_until_it_lets_go() {
+        let place = tempfile::tempdir().unwrap();
+        let lock = Lock::take(place.path()).unwrap();
+        let Err(LockError::Held(holder)) = Lock::take(place.path()) else { panic!("taken twice") };
+        assert!(holder.starts_with(&format!("process {} on ", std::process::id())), "{holder}");
+        assert!(!Lock::is_abandoned(place.path()));
+        drop(lock);
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "its file goes with it");
+        drop(Lock::take(place.path()).unwrap());
+    }
+
+    #[test]
+    fn the_file_of_one_that_was_killed_holds_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join(LOCK), "process 1 on elsewhere, which is a longer name than this one's")
+            .unwrap();
+        assert!(Lock::is_abandoned(place.path()));
+        let lock = Lock::take(place.path()).unwrap();
+        assert_eq!(std::fs::read_to_string(place.path().join(LOCK)).unwrap(), name());
+        drop(lock);
+    }
+}

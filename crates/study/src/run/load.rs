@@ -1,0 +1,23 @@
+//! What a run's surroundings used.
+
+use crate::awake::Awake;
+use crate::machine::{self, Ticks};
+use pubmark_model::units::Ns;
+
+/// What the machine and the coordinator had done up to an instant.
+pub struct Load {
+    /// The instant, ns.
+    pub at: Ns,
+    /// The machine's processors.
+    pub ticks: Ticks,
+    /// The coordinator's own CPU time, ns.
+    pub own_cpu: Ns,
+}
+
+impl Load {
+    /// Up to now.
+    pub fn now(awake: Option<&Awake>) -> Load {
+        let own_cpu = machine::own_cpu() + awake.map_or(0, Awake::cpu_ns);
+        Load { at: machine::now(), ticks: Ticks::now(), own_cpu }
+    }
+}
