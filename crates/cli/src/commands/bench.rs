@@ -7,7 +7,9 @@ use crate::failure::{Code, Failure};
 use crate::output::{colour, print, width};
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::endpoint::Endpoint;
+use pubmark_model::plan::cells;
 use pubmark_model::study::{Reading, Study};
+use pubmark_study::conduct::ConductError;
 use pubmark_study::fit::leave_out;
 use pubmark_study::registry;
 use serde_json::{Value, json};
@@ -20,6 +22,7 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     if let Some(why) = leave_out(&mut study, &registry::find, &missing).first() {
         return Err(Failure::usage(why));
     }
+    cells(&study, &registry::find).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
     let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let name = format!("bench-{system}");
     let folder = args.out.clone().map_or_else(|| fresh(&name), Ok)?;

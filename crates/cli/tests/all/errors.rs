@@ -101,7 +101,7 @@ fn results_are_never_overwritten() {
     let bench = ["bench", "mock", "--repeats", "1", "--out", "r"];
     assert_eq!(place.run(&bench).status.code(), Some(0));
     let before = std::fs::read(place.path("r/runs.jsonl")).unwrap();
-    assert_error(&place, &bench, 2, &["holds results already", "--out", "--resume"]);
+    assert_error(&place, &bench, 2, &["holds results already", "another folder with --out"]);
     assert_eq!(std::fs::read(place.path("r/runs.jsonl")).unwrap(), before);
 }
 

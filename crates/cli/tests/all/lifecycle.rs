@@ -18,8 +18,13 @@ fn start(place: &Place, arguments: &[&str]) -> Child {
 /// another: its agents, by pid.
 fn midst(place: &Place, coordinator: &Child, finished: usize) -> Vec<i32> {
     wait_for("finished runs", || (place.records("r").len() >= finished).then_some(()));
+    // Those of a run whose record is there may not have gone yet.
+    let before: Vec<i32> = children(coordinator.id()).into_iter().map(|(pid, _)| pid).collect();
     wait_for("two agents with a socket between them", || {
         let agents: Vec<i32> = children(coordinator.id()).into_iter().map(|(pid, _)| pid).collect();
+        if agents.iter().any(|pid| before.contains(pid)) {
+            return None;
+        }
         let socket = std::fs::read_dir(place.tmp()).ok()?.flatten().any(|folder| folder.path().join("0").exists());
         (agents.len() == 2 && socket).then_some(agents)
     })
