@@ -9,6 +9,7 @@ use crate::page::explain::{Unit, figure};
 use crate::points::Point;
 use crate::ranking::{Placing, Why};
 use crate::report::Report;
+use crate::settings;
 use crate::text::{bytes, clean, count, number, percent, time};
 use pubmark_model::cell;
 use pubmark_model::claim::Figure;
@@ -90,12 +91,27 @@ fn answer(question: &Question, report: &Report) -> Option<Finding> {
     let placed = |point| Some((point, &Point::by(point, question.figure)?.placing));
     let asked: Vec<(&Point, &Placing)> = report.points().iter().filter(is_asked).filter_map(placed).collect();
     let answers = Answers { question, cells: report.cells(), asked };
-    (!answers.asked.is_empty()).then(|| answers.sentence())
+    (!answers.asked.is_empty()).then(|| {
+        let mut finding = answers.sentence();
+        if finding.outcome == "winner" || finding.outcome == "tie" {
+            finding.text.push_str(&settings::behind(report, &answers.systems(), answers.column().group()));
+        }
+        finding
+    })
 }
 
 impl<'a> Answers<'a> {
     fn count(&self, is: fn(&Placing) -> bool) -> usize {
         self.asked.iter().filter(|(_, placing)| is(placing)).count()
+    }
+
+    /// The systems that are compared, each once.
+    fn systems(&self) -> Vec<&'a str> {
+        let members = self.asked.iter().flat_map(|(point, _)| self.by_value(point));
+        let mut systems: Vec<&str> = members.map(|result| result.cell.system.as_str()).collect();
+        systems.sort_unstable();
+        systems.dedup();
+        systems
     }
 
     /// The members of a point that have the figure, best value first.

@@ -73,9 +73,12 @@ pub(crate) fn behind(report: &Report, systems: &[&str], group: FigureGroup) -> S
             }
         }
     }
+    let hidden = all.len().saturating_sub(NAMED_MAX);
+    all.truncate(NAMED_MAX);
+    let more = if hidden > 0 { format!("; and {hidden} more") } else { String::new() };
     match all.as_slice() {
         [] => String::new(),
-        all => format!(" That hangs on settings that are not their makers': {}.", all.join("; ")),
+        all => format!(" That hangs on settings that are not their makers': {}{more}.", all.join("; ")),
     }
 }
 

@@ -38,7 +38,7 @@ fn a_record_lists_each_difference_from_the_makers_with_its_reason() {
 
 #[test]
 fn a_broker_that_lets_nagle_wait_says_so_beside_its_latency() {
-    let (record, shown) = measured(&Place::new(), &["--duration", "3s", "--set", "options.set_tcp_nodelay=false"]);
+    let (record, shown) = measured(&Place::new(), &["--duration", "5s", "--set", "options.set_tcp_nodelay=false"]);
     let notes = record["verdict"]["notes"].as_array().unwrap();
     let step = notes.iter().find_map(|note| note["evidence"].as_str().filter(|told| told.contains("40 ms")));
     let step = step.unwrap_or_else(|| panic!("{} {}", record["latency_ns"], record["verdict"]));

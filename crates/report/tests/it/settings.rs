@@ -55,3 +55,20 @@ fn stock_is_named_and_says_what_stayed() {
     let [text, _] = said(&measured(Use::Tuned, Vec::new()));
     assert!(!text.contains("settings"), "a system without settings of ours has neither: {text}");
 }
+
+#[test]
+fn a_winner_names_the_settings_that_its_figure_hangs_on() {
+    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\", \"beta\"]\n[run]\nrepeats = 5\n");
+    lab.latencies("alpha", &[100_000, 101_000, 102_000, 100_500, 101_500]);
+    lab.latencies("beta", &[200_000, 201_000, 199_000, 200_500, 202_000]);
+    for run in &mut lab.records.runs {
+        let moves: &[FigureGroup] =
+            if run.system == "alpha" { &[FigureGroup::LatencyP50] } else { &[FigureGroup::Cost] };
+        let differences = vec![difference("nodelay", 1, Some(0), moves)];
+        run.settings = Some(Tuning { asked: Use::Tuned, differences });
+    }
+    for text in said(&lab) {
+        let says = "a factor of 1.98. That hangs on settings that are not their makers': alpha nodelay 1 (0).";
+        assert!(text.contains(says), "{text}");
+    }
+}
