@@ -7,7 +7,7 @@ use pubmark_model::protocol::Role;
 use pubmark_model::record::RunRecord;
 use pubmark_model::setting::{Settings, with_defaults};
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_model::workload::{Extent, Pacing, Rate, Workload};
+use pubmark_model::workload::{Extent, Pacing, Rate, Verify, Workload};
 use pubmark_study::registry;
 use pubmark_study::run::{Place, RunError, Stage, failed, make};
 
@@ -49,6 +49,8 @@ impl Load {
             // The bare loops sleep until something is due: who watched the clock
             // before it would be measured by its watching.
             pacing: Pacing::Sleep,
+            // Nor do they look at bodies.
+            verify: Verify::Header,
             warmup_ns: self.warmup_ns,
             extent: Extent::TimeNs(self.window_ns),
             drain_ns: self.drain_ns,

@@ -23,10 +23,10 @@ fn main() {
 const STREAMS: u32 = 1_000;
 const MESSAGES: u32 = 100_000;
 
-fn workload() -> Workload {
+fn workload(verify: &str) -> Workload {
     let mut settings = Settings::new();
-    for (name, value) in [("pairs", "1000"), ("rate", "50"), ("duration", "60s"), ("warmup", "0s"), ("payload", "64B")]
-    {
+    let usual = [("pairs", "1000"), ("rate", "50"), ("duration", "60s"), ("warmup", "0s"), ("payload", "64B")];
+    for (name, value) in usual.into_iter().chain([("verify", verify)]) {
         if let Some(key) = key(name) {
             settings.insert(name.into(), key.read(value).expect("a legal value"));
         }
@@ -41,10 +41,10 @@ fn latency(number: u32) -> Ns {
 }
 
 /// A message that arrives: parsed, checked, entered into the ledger and into
-/// three histograms and the series.
-#[divan::bench]
-fn receive(bencher: Bencher) {
-    let workload = workload();
+/// three histograms and the series; with its body checked or not.
+#[divan::bench(args = ["header", "full"])]
+fn receive(bencher: Bencher, verify: &str) {
+    let workload = workload(verify);
     let window = Window::new(&workload, SECOND);
     bencher
         .counter(ItemsCount::new(MESSAGES))
@@ -70,7 +70,7 @@ fn receive(bencher: Bencher) {
 /// the series.
 #[divan::bench]
 fn send(bencher: Bencher) {
-    let workload = workload();
+    let workload = workload("header");
     let window = Window::new(&workload, SECOND);
     bencher
         .counter(ItemsCount::new(MESSAGES))
