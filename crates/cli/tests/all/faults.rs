@@ -337,7 +337,10 @@ fn a_link_that_cannot_be_is_refused_with_the_way_out() {
         assert!(stderr(&output).contains(says), "should say {says:?}: {}", stderr(&output));
     }
     let list = stdout(&place.run(&["systems"]));
-    assert!(!list.contains("toxiproxy"), "a tool is no system: {list}");
+    let tool = list.lines().last().unwrap();
+    assert!(tool.starts_with("toxiproxy") && tool.contains("a tool"), "behind the systems: {list}");
+    let systems = stdout(&place.run(&["systems", "--json"]));
+    assert!(!systems.contains("toxiproxy"), "a tool is no system: {systems}");
     assert!(stdout(&place.run(&["systems", "toxiproxy"])).contains("go install"), "and can be asked for");
 }
 

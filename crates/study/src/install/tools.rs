@@ -1,5 +1,5 @@
-//! Programs that runs need beside a system. None is measured, and none shows
-//! among the systems.
+//! Programs that runs need beside a system. None is measured, and each is
+//! listed behind the systems as what it is.
 
 use pubmark_model::server::ServerSpec;
 use pubmark_model::system::{Install, System};
