@@ -140,11 +140,11 @@ function phases({ phases }: RunRecord): Child {
 }
 
 function usage(record: RunRecord): Child {
-  const agents = (record["agents"] as { name: string; usage: Usage; pauses?: { count: number; longest_ns: number } }[] | undefined) ?? [];
+  const agents = (record["agents"] as { name: string; agent?: { name: string; version: string } | null; usage: Usage; pauses?: { count: number; longest_ns: number } }[] | undefined) ?? [];
   const lines: [string, Usage | null, string][] = [
     ["server", record.server, ""],
     ["generator, library included", record.generator, ""],
-    ...agents.map((agent): [string, Usage, string] => [`agent: ${clean(agent.name, 60)}`, agent.usage, pauses(agent.pauses)]),
+    ...agents.map((agent): [string, Usage, string] => [`agent: ${clean(agent.name, 60)}${agent.agent ? `, ${clean(agent.agent.name, 60)} ${clean(agent.agent.version, 60)}` : ""}`, agent.usage, pauses(agent.pauses)]),
   ];
   const rows = lines.filter((line): line is [string, Usage, string] => line[1] !== null).map(([name, use, note]): Child[] => [
     name, quantity(use.cpu_cores, "cores"), `${quantity(use.cpu_s * 1e9, "ns")}`, quantity(use.rss_bytes_median, "bytes"), quantity(use.rss_bytes_max, "bytes"), quantity(use.uss_bytes_median, "bytes"), note,

@@ -78,7 +78,8 @@ test("a server that was stopped: the run's evidence shows when, and the figures 
     await dialog.locator('figure[data-chart][data-drawn="1"]').first().waitFor();
     assert.ok((await dialog.locator("figure[data-chart] svg path").count()) > 5);
     await dialog.getByText(/stop(ped)? server|server.*stop/i).first().waitFor();
-    for (const words of ["Deployment and limits", "Versions", "Workload"]) await dialog.getByText(words, { exact: true }).waitFor();
+    await dialog.getByText(/^agent: publishers, pubmark \d/).waitFor();
+    for (const words of ["Settings: tuned", "Deployment and limits", "Versions", "Workload"]) await dialog.getByText(words, { exact: true }).waitFor();
   });
 });
 
