@@ -166,7 +166,7 @@ mod tests {
             ("rabbitmq-mqtt", &["mqtt.prefetch = 1000", "backlog = 4096"], &["mqtt.prefetch = 10\n", "backlog = 128"]),
             (
                 "redis",
-                &["pubsub 67108864 0 0", "--io-threads 3", "--maxclients 100000"],
+                &["pubsub 67108864 0 0", "--io-threads 1", "--maxclients 100000"],
                 &["pubsub 33554432 8388608 60", "--io-threads 1", "--maxclients 10000 "],
             ),
             ("nats", &["max_payload: 67108864"], &["max_payload: 1048576", "max_connections: 65536"]),

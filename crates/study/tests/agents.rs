@@ -5,18 +5,23 @@ use pubmark_model::plan::cells;
 use pubmark_model::secret::Secrets;
 use pubmark_model::study::{Reading, Study};
 use pubmark_study::agent::Agent;
-use pubmark_study::registry;
 use pubmark_study::run::{self, Place, RunError, Stage};
+use pubmark_study::{machine, registry};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// Longer than any deadline of a run here; who waits longer waits forever.
 const PATIENCE: Duration = Duration::from_secs(60);
-const HELLO: &str =
-    r#"{"type":"hello","protocol":2,"name":"liar","version":"1","pid":1,"drivers":["kernel","mock"],"clock_ns":0}"#;
 const BOUND: &str = r#"{"type":"bound","endpoints":[{"role":"publisher","id":0,"endpoint":"ipc:///tmp/x"}]}"#;
 const READY: &str = r#"{"type":"ready"}"#;
+
+/// Says who it is.
+fn hello() -> String {
+    let now = machine::now();
+    let hello = r#"{"type":"hello","protocol":2,"name":"liar","version":"1","pid":1,"drivers":["kernel","mock"]"#;
+    answer(&[&format!("{hello},\"clock_ns\":{now}}}")])
+}
 
 /// Answers a word of the coordinator with these lines.
 fn answer(lines: &[&str]) -> String {
@@ -60,14 +65,14 @@ fn run(system: &'static str, workload: &str, script: String) -> String {
 #[test]
 fn an_agent_that_does_not_read_holds_up_its_run_no_longer_than_its_deadline() {
     // More than a pipe holds.
-    let error = run("kernel", "transport = \"ipc\"\npairs = 5000", answer(&[HELLO]) + SILENCE);
+    let error = run("kernel", "transport = \"ipc\"\npairs = 5000", hello() + SILENCE);
     assert!(error.contains("did not bind in time"), "{error}");
 }
 
 #[test]
 fn ready_counts_once_an_agent() {
     // Publishers say it for their subscribers as well.
-    let twice = answer(&[HELLO]) + &answer(&[BOUND, READY, READY]) + SILENCE;
+    let twice = hello() + &answer(&[BOUND, READY, READY]) + SILENCE;
     let error = run("kernel", "transport = \"ipc\"\npattern = \"fan-out\"", twice);
     assert!(error.contains("said out of turn") && error.contains("ready"), "{error}");
 }
@@ -80,7 +85,7 @@ fn sent(publisher: u32, count: u64) -> String {
 /// An agent that plays up to `sent`, and says there what it is given.
 fn up_to_sent(totals: &str) -> String {
     let ready = answer(&[r#"{"type":"bound","endpoints":[]}"#, READY]);
-    answer(&[HELLO]) + &ready + &answer(&[&format!(r#"{{"type":"sent","publishers":[{totals}]}}"#)])
+    hello() + &ready + &answer(&[&format!(r#"{{"type":"sent","publishers":[{totals}]}}"#)])
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn difference(name: &str, value: u64, stock: Option<u64>, moves: &[FigureGroup])
 fn measured(asked: Use, differences: Vec<Difference>) -> Lab {
     let mut lab = Lab::new("[workload]\nqos = 1\n[axes]\nsystem = [\"alpha\"]\n[run]\nrepeats = 1\n");
     lab.run("alpha", 1, |run| {
-        (run.counts.sent, run.counts.acked) = (20_000, 20_000);
+        (run.counts.sent, run.counts.acked, run.counts.acked_lost) = (20_000, 20_000, Some(0));
         run.settings = Some(Tuning { asked, differences });
     });
     lab
