@@ -148,20 +148,20 @@ fuzz_target!(|input: &[u8]| {
     subscriber.close(&totals);
     assert_eq!(subscriber.incoming().unheard().is_empty(), subscriber.heard_all());
 
-    let (incoming, recorder) = subscriber.into_parts();
+    let (incoming, mut recorder) = subscriber.into_parts();
     let (counts, received) = (recorder.counts(), recorder.received());
     let distinct = incoming.distinct();
-    let (latency, service) = recorder.latencies();
+    let [latency, intended, service] = recorder.latencies().map(|histogram| histogram.count());
     let known_damage = counts.corrupted - counts.unidentified;
     assert!(workload.competing() || counts.delivered <= counts.expected, "{counts:?}");
     assert!(counts.delivered <= distinct && distinct + counts.duplicated <= received, "{counts:?}");
     assert!(counts.reordered <= distinct, "{counts:?}");
-    assert!(latency.count() + counts.negative + known_damage <= distinct, "{counts:?}");
-    assert!(service.count() <= latency.count() && recorder.jitter().1 <= latency.count());
+    assert!(latency + counts.negative + known_damage <= distinct, "{counts:?}");
+    assert!(intended == latency && service <= latency && recorder.jitter().1 <= latency);
     let (arrived, last) = recorder.arrivals();
     let (slices, histograms) = recorder.slices();
     assert_eq!(slices.iter().sum::<u64>(), arrived);
-    assert!(histograms.iter().map(|slice| slice.count()).sum::<u64>() <= latency.count());
+    assert!(histograms.iter().map(|slice| slice.count()).sum::<u64>() <= latency);
     assert!(arrived <= distinct && (last.is_none() || distinct > 0));
     assert_eq!(recorder.stalls().longest_ns > 0, recorder.stalls().count > 0);
     let missing: u64 = incoming.missing(&totals).map(|range| range.end - range.first).sum();
