@@ -65,7 +65,7 @@ test("the page follows a study, and stays usable when the program has gone", asy
     await strip.getByText("does not answer").waitFor();
     // What it was sent is all there.
     await tab.evaluate(() => (location.hash = "#run=0"));
-    await tab.getByRole("dialog").getByText("latency from intended time").waitFor();
+    await tab.getByRole("dialog").getByText("latency from the due time").waitFor();
     assert.deepEqual(errors, []);
     assert.equal(readFileSync(join(results, "runs.jsonl"), "utf8").trim().split("\n").length, RUNS);
   } finally {
