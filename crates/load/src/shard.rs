@@ -52,6 +52,7 @@ const READS: usize = 8;
 const EVENTS: usize = 512;
 /// The bell's number among the connections.
 const BELL: u64 = u64::MAX;
+
 /// What a shard is to play.
 pub struct Assignment {
     /// Its clients: all publishers, or all subscribers.

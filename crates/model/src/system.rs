@@ -10,6 +10,7 @@ use crate::server::ServerSpec;
 use crate::tuning::Fixed;
 use crate::workload::{Pattern, Transport};
 use deployment::Deployment;
+use std::sync::LazyLock;
 
 const TABLES: [&str; 9] = [
     "install",
@@ -24,7 +25,7 @@ const TABLES: [&str; 9] = [
 ];
 
 /// A system as its file describes it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct System {
     /// Its name: the file's name, a study's `system`, a bench's TARGET.
     pub name: String,
@@ -121,32 +122,7 @@ fn texts(table: &Table, key: &str) -> Vec<String> {
 }
 
 /// What is known of a system of which only records tell: nothing.
-pub static UNKNOWN: System = System {
-    name: String::new(),
-    title: String::new(),
-    about: String::new(),
-    licence: String::new(),
-    homepage: String::new(),
-    driver: String::new(),
-    agent: String::new(),
-    transports: Vec::new(),
-    patterns: Vec::new(),
-    lossless: Vec::new(),
-    qos: Vec::new(),
-    durable: false,
-    server: None,
-    install: Install {
-        debian: Vec::new(),
-        maven: Vec::new(),
-        pip: Vec::new(),
-        cargo: Vec::new(),
-        go: Vec::new(),
-        manual: String::new(),
-    },
-    fixed: Vec::new(),
-    options: Vec::new(),
-    notes: Vec::new(),
-};
+pub static UNKNOWN: LazyLock<System> = LazyLock::new(System::default);
 
 impl System {
     /// Reads a system file strictly; all its errors at once.
@@ -156,25 +132,7 @@ impl System {
         if !document.sound {
             return Err(Diagnostics { file: file.into(), text: text.into(), errors });
         }
-        let mut system = System {
-            name: name.to_owned(),
-            title: String::new(),
-            about: String::new(),
-            licence: String::new(),
-            homepage: String::new(),
-            driver: String::new(),
-            agent: String::new(),
-            transports: Vec::new(),
-            patterns: Vec::new(),
-            lossless: Vec::new(),
-            qos: vec![0],
-            durable: false,
-            server: None,
-            install: Install::default(),
-            options: Vec::new(),
-            fixed: Vec::new(),
-            notes: Vec::new(),
-        };
+        let mut system = System { name: name.to_owned(), qos: vec![0], ..System::default() };
         let mut deployment = Deployment::default();
         for table in &document.tables {
             match table.name.split_once('.') {

@@ -17,6 +17,18 @@ pub struct Used {
     pub involuntary_switches: u64,
 }
 
+impl Used {
+    /// Each of its figures by what this makes of it and of the other's.
+    fn with(&self, other: &Used, make: impl Fn(u64, u64) -> u64) -> Used {
+        Used {
+            cpu_ns: make(self.cpu_ns, other.cpu_ns),
+            user_ns: make(self.user_ns, other.user_ns),
+            voluntary_switches: make(self.voluntary_switches, other.voluntary_switches),
+            involuntary_switches: make(self.involuntary_switches, other.involuntary_switches),
+        }
+    }
+}
+
 /// A reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
@@ -72,14 +84,7 @@ impl Course {
 
 /// What was used between two instants: between two readings, evenly.
 pub fn between(readings: &[Reading], from_ns: Ns, to_ns: Ns) -> Used {
-    let (before, after) = (by(readings, from_ns), by(readings, to_ns));
-    let part = |pick: fn(&Used) -> u64| pick(&after).saturating_sub(pick(&before));
-    Used {
-        cpu_ns: part(|used| used.cpu_ns),
-        user_ns: part(|used| used.user_ns),
-        voluntary_switches: part(|used| used.voluntary_switches),
-        involuntary_switches: part(|used| used.involuntary_switches),
-    }
+    by(readings, to_ns).with(&by(readings, from_ns), u64::saturating_sub)
 }
 
 /// Samples of memory that were taken by an instant.
@@ -95,16 +100,7 @@ fn by(readings: &[Reading], at_ns: Ns) -> Used {
         return nearest.map_or(Used::default(), |reading| reading.used);
     };
     let (gone, step) = (u128::from(at_ns - last.at_ns), u128::from(next.at_ns - last.at_ns));
-    let on_the_way = |pick: fn(&Used) -> u64| {
-        let (then, later) = (pick(&last.used), pick(&next.used));
-        then + (u128::from(later.saturating_sub(then)) * gone / step) as u64
-    };
-    Used {
-        cpu_ns: on_the_way(|used| used.cpu_ns),
-        user_ns: on_the_way(|used| used.user_ns),
-        voluntary_switches: on_the_way(|used| used.voluntary_switches),
-        involuntary_switches: on_the_way(|used| used.involuntary_switches),
-    }
+    last.used.with(&next.used, |then, later| then + (u128::from(later.saturating_sub(then)) * gone / step) as u64)
 }
 
 #[cfg(test)]

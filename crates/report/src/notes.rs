@@ -119,17 +119,10 @@ const UNDECIDED: &str =
 
 /// Figures in words, as `p50 and p99`; empty where it is all of them.
 pub(crate) fn touched(figures: &[FigureGroup]) -> String {
-    let word = |group: &FigureGroup| match group {
-        FigureGroup::Counts => "counts",
-        FigureGroup::Rates => "rates",
-        FigureGroup::LatencyP50 => "p50",
-        FigureGroup::LatencyP99 => "p99",
-        FigureGroup::Cost => "cost",
-    };
     if FigureGroup::ALL.iter().all(|group| figures.contains(group)) {
         return String::new();
     }
-    let words: Vec<&str> = figures.iter().map(word).collect();
+    let words: Vec<&str> = figures.iter().map(|group| group.word()).collect();
     match words.as_slice() {
         [] => String::new(),
         [only] => (*only).into(),
@@ -155,12 +148,6 @@ fn problems(result: &CellResult) -> Vec<String> {
     let label = clean(&result.cell.label(), LABEL_CHARS);
     let of_all = |count: usize| format!("{count} of {}", runs(result.runs));
     let mut notes = Vec::new();
-    if !result.notes.is_empty() {
-        let first = if result.noted_runs > 1 { ", the first" } else { "" };
-        let found = result.notes.iter().map(|note| clean(&note.evidence, EVIDENCE_CHARS));
-        let found = found.collect::<Vec<_>>().join("; ");
-        notes.push(format!("{label}: noted in {}{first}: {found}", of_all(result.noted_runs)));
-    }
     let [partly, invalid] = &result.reasons;
     if result.invalid_runs > 0 {
         let left_out = if result.status == Status::Invalid { "" } else { " and left out" };
@@ -184,11 +171,15 @@ fn problems(result: &CellResult) -> Vec<String> {
         let share = of_all(result.failed_runs);
         notes.push(format!("{label}: {share} failed: {error}"));
     }
-    // What was acknowledged and lost is the first of what was found, and goes
-    // before the reasons; nothing else does.
-    let lossy = result.figures.get(Column::AckedLost).is_some_and(|lost| lost.value > 0.0);
-    if !result.notes.is_empty() && !lossy {
-        notes.rotate_left(1);
+    if !result.notes.is_empty() {
+        let first = if result.noted_runs > 1 { ", the first" } else { "" };
+        let found = result.notes.iter().map(|note| clean(&note.evidence, EVIDENCE_CHARS));
+        let found = found.collect::<Vec<_>>().join("; ");
+        // What was acknowledged and lost is the first of it, and goes before
+        // the reasons; nothing else does.
+        let lossy = result.figures.get(Column::AckedLost).is_some_and(|lost| lost.value > 0.0);
+        let place = if lossy { 0 } else { notes.len() };
+        notes.insert(place, format!("{label}: noted in {}{first}: {found}", of_all(result.noted_runs)));
     }
     notes
 }

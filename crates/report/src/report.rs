@@ -120,7 +120,7 @@ impl Report {
         let text = read_text(&path).map_err(|source| ReportError::Io { path: path.clone(), source })?;
         let file = path.display().to_string();
         // Records outlive the systems that a build knows.
-        let known = |name: &str| systems(name).or(Some(&UNKNOWN));
+        let known = |name: &str| systems(name).or(Some(&*UNKNOWN));
         let reading = Reading { recorded: true, ..Reading::default() };
         let mut study = Study::parse(&file, &text, &known, &reading).map_err(Box::new)?;
         let cells = plan::cells(&study, &known).map_err(|errors| Box::new(Diagnostics { file, text, errors }))?;

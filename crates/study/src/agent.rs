@@ -151,13 +151,10 @@ impl Agent {
 
     /// How it ended, in words, with the end of its log.
     pub fn obituary(&mut self) -> String {
-        let deadline = Instant::now() + FAREWELL;
-        let status = loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => break status.to_string(),
-                Ok(None) if Instant::now() < deadline => thread::park_timeout(Duration::from_millis(1)),
-                _ => break "its output closed, but it runs on".into(),
-            }
+        self.ended(Instant::now() + FAREWELL);
+        let status = match self.child.try_wait() {
+            Ok(Some(status)) => status.to_string(),
+            _ => "its output closed, but it runs on".into(),
         };
         let log = std::fs::read(&self.log).unwrap_or_default();
         let tail = self.secrets.hide_end(&String::from_utf8_lossy(&log), 500);

@@ -229,9 +229,8 @@ fn told(histogram: Option<Histogram>) -> (Option<String>, Option<Summary>) {
 }
 
 /// Messages that the server acknowledged, and a subscriber had not got when
-/// the drain ended; `united`
-/// are those that none of several competing ones got. None where an agent does
-/// not name all of its own.
+/// the drain ended; `united` are those that none of several competing ones got.
+/// None where an agent does not name all of its own.
 fn acked_lost(results: &[&AgentResult], united: Ranges) -> Option<u64> {
     let mut unacked = Vec::new();
     for result in results {

@@ -275,12 +275,7 @@ impl Play {
         if let Some(window_ns) = window_ns {
             self.befall(&mut faults, from_ns + window_ns, deployed, &mut totals, stage)?;
             after = Some(self.load(from_ns + window_ns, &mut totals, stage)?);
-            faults.finish(Reach {
-                agents: &self.agents,
-                parts: &self.parts,
-                server: deployed,
-                link: self.link.as_ref(),
-            })?;
+            faults.finish(self.reach(deployed))?;
         }
         let after = match after {
             Some(after) => after,
@@ -432,6 +427,11 @@ impl Play {
         Ok(())
     }
 
+    /// What faults can befall.
+    fn reach<'a>(&'a self, server: &'a mut Deployed) -> Reach<'a> {
+        Reach { agents: &self.agents, parts: &self.parts, server, link: self.link.as_ref() }
+    }
+
     /// Waits for an instant, and lets the faults happen until then.
     fn befall(
         &mut self,
@@ -442,12 +442,7 @@ impl Play {
         stage: &mut Stage<'_>,
     ) -> Result<(), RunError> {
         while machine::now() < until_ns {
-            faults.step(&mut Reach {
-                agents: &self.agents,
-                parts: &self.parts,
-                server: deployed,
-                link: self.link.as_ref(),
-            })?;
+            faults.step(&mut self.reach(deployed))?;
             if let Some((from, event)) = self.poll(until_ns.min(faults.next_ns()), stage)? {
                 self.while_sending(from, event, totals)?;
             }

@@ -34,7 +34,7 @@ fn question(result: &CellResult) -> Option<String> {
         Status::Invalid | Status::Failed | Status::Missing => "no run counts".to_owned(),
         Status::Partly => {
             let open = FigureGroup::ALL.iter().filter(|group| result.runs_for(**group) == 0);
-            let open: Vec<&str> = open.map(|group| word(*group)).collect();
+            let open: Vec<&str> = open.map(|group| group.word()).collect();
             // Of figures that the cell has none are open: it is answered.
             if open.is_empty() {
                 return None;
@@ -43,14 +43,4 @@ fn question(result: &CellResult) -> Option<String> {
         }
     };
     Some(format!("no answer: {}: {what}", result.cell.label()))
-}
-
-fn word(group: FigureGroup) -> &'static str {
-    match group {
-        FigureGroup::Counts => "counts",
-        FigureGroup::Rates => "rates",
-        FigureGroup::LatencyP50 => "p50",
-        FigureGroup::LatencyP99 => "p99",
-        FigureGroup::Cost => "cost",
-    }
 }

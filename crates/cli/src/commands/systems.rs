@@ -148,8 +148,8 @@ fn describe(system: &System, presence: &Presence) {
     }
     print("options:");
     for option in &system.options {
-        let default = option.default.as_ref().map_or_else(|| "not set".into(), shown);
-        let default = if option.default.is_some() { recorded_text(&option.name, &default) } else { default };
+        let recorded = |value: &Value| recorded_text(&option.name, &shown(value));
+        let default = option.default.as_ref().map_or_else(|| "not set".into(), recorded);
         print(&format!("  options.{} = {default}\n      {}", option.name, option.doc));
         if let Some(tuned) = &option.tuned {
             print(&match &tuned.stock {

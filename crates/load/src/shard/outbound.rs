@@ -43,9 +43,8 @@ pub struct Outbound {
     flights: Vec<InFlight>,
     recorder: Option<SendRecorder>,
     window: Option<Window>,
-    give_up_ns: Option<Ns>,
     quantum_ns: Ns,
-    /// How much goes into one write, where there is no schedule.
+    /// When publishers give up, and how much goes into one write, where there is no schedule.
     measure: Measure,
     /// Publishers by the time of their next message, where there is a schedule.
     due: BinaryHeap<Reverse<(Ns, u32)>>,
@@ -73,7 +72,6 @@ impl Outbound {
             frames: Frames::default(),
             recorder: None,
             window: None,
-            give_up_ns: None,
             quantum_ns: workload.pacing_quantum_ns,
             measure: Measure {
                 bytes: options.number("coalesce").max(1) as usize,
@@ -165,8 +163,7 @@ impl<S: Session> Shard<'_, S> {
         let outbound = &mut self.outbound;
         outbound.recorder = Some(SendRecorder::new(self.workload, window));
         outbound.window = Some(window);
-        outbound.give_up_ns = give_up_ns(self.workload, &window);
-        outbound.measure.give_up_ns = outbound.give_up_ns;
+        outbound.measure.give_up_ns = give_up_ns(self.workload, &window);
         outbound.sending = outbound.clients.len();
         (outbound.marker_next, outbound.marker_ns) = (0, 0);
         for index in 0..outbound.clients.len() {
@@ -190,7 +187,7 @@ impl<S: Session> Shard<'_, S> {
             return next;
         };
         if self.outbound.sending > 0 {
-            if self.outbound.give_up_ns.is_some_and(|give_up| now >= give_up) {
+            if self.outbound.measure.give_up_ns.is_some_and(|give_up| now >= give_up) {
                 (0..self.outbound.clients.len()).for_each(|index| self.outbound.end(index, &window));
             } else if self.workload.rate == Rate::Max {
                 return self.flood(now, &window);
@@ -276,7 +273,7 @@ impl<S: Session> Shard<'_, S> {
                 self.batch_ns = now;
             }
             let index = index as usize;
-            let give_up_ns = self.outbound.give_up_ns;
+            let give_up_ns = self.outbound.measure.give_up_ns;
             let mut next = None;
             if !self.outbound.clients[index].is_done() {
                 match self.outbound.clients[index].next(window, give_up_ns, now) {

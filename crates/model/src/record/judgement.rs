@@ -27,6 +27,17 @@ impl FigureGroup {
     /// Both groups of latencies.
     pub const LATENCY: &'static [FigureGroup] = &[FigureGroup::LatencyP50, FigureGroup::LatencyP99];
 
+    /// The word for it, as tables say it.
+    pub fn word(self) -> &'static str {
+        match self {
+            FigureGroup::Counts => "counts",
+            FigureGroup::Rates => "rates",
+            FigureGroup::LatencyP50 => "p50",
+            FigureGroup::LatencyP99 => "p99",
+            FigureGroup::Cost => "cost",
+        }
+    }
+
     /// All, for records that do not say which.
     pub fn all() -> Vec<FigureGroup> {
         FigureGroup::ALL.to_vec()

@@ -15,13 +15,6 @@ pub fn toxiproxy() -> &'static System {
         about: "TCP proxy that delays, narrows and cuts: the link of a run, a tool and no system".into(),
         licence: "MIT".into(),
         homepage: "https://github.com/Shopify/toxiproxy".into(),
-        driver: String::new(),
-        agent: String::new(),
-        transports: Vec::new(),
-        patterns: Vec::new(),
-        lossless: Vec::new(),
-        qos: Vec::new(),
-        durable: false,
         server: Some(ServerSpec {
             endpoint: "http://127.0.0.1:{port}".into(),
             command: words(&["{cache}/bin/server", "-host", "127.0.0.1", "-port", "{port}"]),
@@ -30,9 +23,7 @@ pub fn toxiproxy() -> &'static System {
             ..ServerSpec::default()
         }),
         install: Install { go: words(&["github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0"]), ..Install::default() },
-        options: Vec::new(),
-        fixed: Vec::new(),
-        notes: Vec::new(),
+        ..System::default()
     })
 }
 

@@ -15,7 +15,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Up to now.
+    /// Up to now. `awake` belongs to us: its processor time is nobody else's.
     pub fn now(awake: Option<&Awake>) -> Load {
         let own_cpu = machine::own_cpu() + awake.map_or(0, Awake::cpu_ns);
         Load { at: machine::now(), ticks: Ticks::now(), own_cpu }
