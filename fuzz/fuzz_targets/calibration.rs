@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pubmark_study::calibration::Calibration;
+use pubmark_judge::calibration::Calibration;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(calibration) = serde_json::from_slice::<Calibration>(bytes) {

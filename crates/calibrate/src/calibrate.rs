@@ -2,11 +2,14 @@
 
 use crate::helper::Helper;
 use crate::sink::{Listening, Taken};
+use pubmark_host::machine::Ticks;
+use pubmark_host::scratch::Scratch;
+use pubmark_host::{clock, machine};
+use pubmark_judge::calibration::{Calibration, SCHEMA};
+use pubmark_judge::verdict::quiet;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_study::calibration::{Calibration, Identity, SCHEMA};
-use pubmark_study::machine::{self, Ticks};
-use pubmark_study::run::{RunError, failed};
-use pubmark_study::scratch::Scratch;
+use pubmark_study::calibrated;
+use pubmark_study::stage::{RunError, failed};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -86,16 +89,16 @@ impl<'a> Calibrator<'a> {
 /// Measures everything: a minute and a half or so, a quarter of that where it is quick.
 pub fn calibrate(mut how: Calibrator<'_>) -> Result<Calibration, RunError> {
     let time = jiff::Timestamp::now().to_string();
-    let (ticks, at, own_cpu) = (Ticks::now(), machine::now(), machine::own_cpu());
+    let (ticks, at, own_cpu) = (Ticks::now(), clock::now(), clock::own_cpu());
     let wake = how.wake()?;
-    let load = Ticks::now().load_since(ticks, machine::now() - at, machine::own_cpu() - own_cpu);
+    let load = Ticks::now().load_since(ticks, clock::now() - at, clock::own_cpu() - own_cpu);
     let (relay, cost) = how.cost()?;
     let unthrottled = how.unthrottled()?;
     let most = how.most()?;
     let (connections, bytes_per_connection) = how.connections()?;
     let mut calibration = Calibration {
         schema: SCHEMA,
-        machine: Identity::here(),
+        machine: calibrated::here(),
         time,
         quick: how.quick,
         relay,
@@ -108,7 +111,7 @@ pub fn calibrate(mut how: Calibrator<'_>) -> Result<Calibration, RunError> {
         load,
         remarks: how.remarks,
     };
-    if !calibration.quiet() {
+    if !quiet(&calibration.load) {
         calibration.remarks.push(format!(
             "others kept {:.2} of {} processors busy and the hypervisor took {:.1} %: these figures are of a disturbed machine",
             load.foreign_cores,

@@ -2,11 +2,12 @@
 
 use crate::calibrate::Calibrator;
 use crate::ours::Load;
+use pubmark_host::machine;
+use pubmark_judge::calibration::Connected;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
-use pubmark_study::calibration::{self, Connected};
-use pubmark_study::machine;
-use pubmark_study::run::RunError;
+use pubmark_study::calibrated;
+use pubmark_study::stage::RunError;
 
 /// The most that one agent is asked for where the slope is measured.
 const SLOPE: u32 = 10_000;
@@ -63,7 +64,7 @@ impl Calibrator<'_> {
         self.drained(sink)?;
         let connections = record.connections.unwrap_or_default();
         // That the calibration before this one cannot be read is no longer of interest.
-        let stale = calibration::remark();
+        let stale = calibrated::remark();
         self.remarks.extend(record.remarks.into_iter().filter(|remark| Some(remark) != stale.as_ref()));
         let per_s = if connections.ramp_s > 0.0 { connections.opened as f64 / connections.ramp_s } else { 0.0 };
         Ok(Connected {

@@ -5,15 +5,15 @@ use crate::calibrate::{Calibrator, PATIENCE};
 use crate::helper::Helper;
 use crate::ours::{DRAIN, Load, cpu_s, default_quantum_ns};
 use crate::sink::Listening;
+use pubmark_host::clock;
+use pubmark_judge::calibration::{Compared, Cost};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::protocol::Role;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
 use pubmark_stats::{Histogram, Summary};
-use pubmark_study::calibration::{Compared, Cost};
-use pubmark_study::machine;
-use pubmark_study::run::{RunError, failed};
+use pubmark_study::stage::{RunError, failed};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ impl Calibrator<'_> {
         let _: Ready = receiver.hear(PATIENCE, self.interrupt)?;
         let mut sender = self.bare("send", endpoint, &run, total)?;
         let _: Ready = sender.hear(PATIENCE, self.interrupt)?;
-        let go = Go { start_ns: machine::now() + LEAD };
+        let go = Go { start_ns: clock::now() + LEAD };
         receiver.tell(&go);
         sender.tell(&go);
         let within = PATIENCE + Duration::from_nanos(WARMUP + WINDOW);

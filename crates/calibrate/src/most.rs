@@ -2,10 +2,10 @@
 
 use crate::calibrate::Calibrator;
 use crate::ours::{DRAIN, Load};
+use pubmark_judge::calibration::{Attempt, Most};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
-use pubmark_study::calibration::{Attempt, Most};
-use pubmark_study::run::RunError;
+use pubmark_study::stage::RunError;
 
 const CONNECTIONS: u32 = 1_000;
 const PAYLOAD_BYTES: u64 = 64;

@@ -3,13 +3,15 @@
 use crate::calibrate::Calibrator;
 use pubmark_model::cell::{Cell, Limits};
 use pubmark_model::options::Options;
+use pubmark_model::plan::Place;
 use pubmark_model::protocol::Role;
 use pubmark_model::record::RunRecord;
 use pubmark_model::setting::{Settings, with_defaults};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Extent, Pacing, Rate, Verify, Workload};
 use pubmark_study::registry;
-use pubmark_study::run::{Place, RunError, Stage, failed, make};
+use pubmark_study::run::make;
+use pubmark_study::stage::{RunError, Stage, failed};
 
 /// Connections a second: as fast as it goes.
 const CONNECT_RATE: u32 = 1_000_000;

@@ -6,11 +6,11 @@ use crate::cost::address;
 use crate::ours::{DRAIN, Load};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
+use pubmark_host::{clock, machine};
+use pubmark_judge::calibration::{Compared, Unthrottled};
 use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_model::workload::Rate;
-use pubmark_study::calibration::{Compared, Unthrottled};
-use pubmark_study::machine;
-use pubmark_study::run::RunError;
+use pubmark_study::stage::RunError;
 use std::time::Duration;
 
 /// Publishers: enough that one is writable while others are full.
@@ -139,7 +139,7 @@ impl Calibrator<'_> {
         }
         let mut sender = self.helper(&arguments)?;
         let _: Ready = sender.hear(PATIENCE, self.interrupt)?;
-        sender.tell(&Go { start_ns: machine::now() + LEAD });
+        sender.tell(&Go { start_ns: clock::now() + LEAD });
         let done: Done = sender.hear(PATIENCE + Duration::from_nanos(WARMUP + WINDOW), self.interrupt)?;
         Ok(per_s(done.messages, done.wall_ns))
     }

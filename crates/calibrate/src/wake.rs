@@ -1,11 +1,11 @@
 //! How late sleepers wake up: what is in every lag and in every latency.
 
 use crate::calibrate::Calibrator;
+use pubmark_judge::calibration::Wake;
 use pubmark_load::clock;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_stats::Histogram;
-use pubmark_study::calibration::Wake;
-use pubmark_study::run::{RunError, failed};
+use pubmark_study::stage::{RunError, failed};
 use rustix::event::Timespec;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -10,12 +10,12 @@ pub mod table;
 use crate::commands::Voice;
 use crate::output::note;
 use board::Board;
+use pubmark_host::clock;
 use pubmark_model::cell::Cell;
 use pubmark_model::record::RunRecord;
 use pubmark_report::text::{clean, count, time};
 use pubmark_study::conduct::{Course, Observer};
-use pubmark_study::machine;
-use pubmark_study::run::live::News;
+use pubmark_study::live::News;
 use screen::Screen;
 use std::io::IsTerminal;
 use std::sync::atomic::AtomicBool;
@@ -130,7 +130,7 @@ impl Observer for Progress {
 
     fn run_begins(&mut self, cell: &Cell, repeat: u32, number: usize) {
         self.label = format!("{} #{repeat}", cell.label());
-        self.shared.lock().run_begins(number, repeat, machine::now());
+        self.shared.lock().run_begins(number, repeat, clock::now());
     }
 
     fn news(&mut self, news: News) {
@@ -139,7 +139,7 @@ impl Observer for Progress {
 
     fn run_ends(&mut self, record: &RunRecord) {
         let said = line(record);
-        self.shared.lock().run_ends(record, &said, machine::now());
+        self.shared.lock().run_ends(record, &said, clock::now());
         let number = record.position + 1;
         if self.screen.is_none() || self.voice.verbose || record.error.is_some() {
             let width = self.runs.to_string().len();

@@ -15,6 +15,7 @@ pub mod plan;
 pub mod protocol;
 pub mod record;
 pub mod reference;
+pub mod reported;
 pub mod secret;
 pub mod server;
 pub mod setting;

@@ -3,6 +3,7 @@
 
 use crate::fault::{Act, Fault, Script, Target};
 use crate::plan::Random;
+use crate::protocol::Role;
 use crate::setting::Settings;
 use crate::units::{MILLISECOND, Ns, format_time, parse_time};
 use crate::workload::words;
@@ -26,9 +27,13 @@ words! {
 }
 
 impl Side {
-    /// Whether the clients of an agent, known by its name, are meant.
-    pub fn holds(self, agent: &str) -> bool {
-        self == Side::Both || agent.starts_with(self.word())
+    /// Whether clients of this role are meant.
+    pub fn holds(self, role: Role) -> bool {
+        match self {
+            Side::Both => true,
+            Side::Publishers => role.sends(),
+            Side::Subscribers => !role.sends(),
+        }
     }
 }
 
@@ -149,8 +154,8 @@ mod tests {
         assert_eq!(resolve(&[("link_delay", "0s"), ("link", "both")], "none").unwrap().unwrap().side, Side::Both);
         let link = resolve(&[("link_bandwidth", "1MB")], "none").unwrap().unwrap();
         assert_eq!(link.bandwidth_bytes_per_s, Some(1_000_000));
-        assert!(Side::Both.holds("publishers-2") && Side::Publishers.holds("publishers-2"));
-        assert!(!Side::Subscribers.holds("publishers"));
+        assert!(Side::Both.holds(Role::Publisher) && Side::Publishers.holds(Role::Requester));
+        assert!(!Side::Subscribers.holds(Role::Publisher) && Side::Subscribers.holds(Role::Replier));
     }
 
     #[test]

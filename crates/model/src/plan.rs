@@ -271,6 +271,15 @@ pub struct Planned {
     pub repeat: u32,
 }
 
+/// Which run of the study one is.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Repetition, from 1.
+    pub repeat: u32,
+    /// Place in the order of runs, from 0.
+    pub position: u64,
+}
+
 /// The order of runs. Interleaved: in each repeat the points of the workload
 /// come in a seeded random order, and at each point the systems follow one
 /// another, in a random order too, so that drift hits all of them alike.

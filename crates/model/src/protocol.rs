@@ -108,6 +108,13 @@ pub enum Role {
     Replier,
 }
 
+impl Role {
+    /// Whether it sends by the schedule.
+    pub fn sends(self) -> bool {
+        matches!(self, Role::Publisher | Role::Requester)
+    }
+}
+
 /// One client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -446,6 +446,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_used_is_looked_at_once_a_second_and_in_short_windows_as_often_as_the_record_has_slices() {
+        let slice_ms = |length: &str| {
+            let settings = Settings::from([("duration".to_owned(), key("duration").unwrap().read(length).unwrap())]);
+            Workload::resolve(&with_defaults(settings)).unwrap().usage_slice_ns() / 1_000_000
+        };
+        assert_eq!(["500ms", "4s", "5s", "60s", "600m"].map(slice_ms), [100, 200, 1_000, 1_000, 10_000]);
+    }
+
+    #[test]
     fn the_documentation_lists_every_key() {
         let page = include_str!("../../../docs/study-file.md");
         for key in KEYS {

@@ -413,6 +413,16 @@ impl Workload {
         self.window_ns().map_or(SECOND, of)
     }
 
+    /// The same for what server and generator use, which costs a look each time:
+    /// a second or more, and in windows below five seconds 100 ms or more, ns.
+    pub fn usage_slice_ns(&self) -> Ns {
+        let shortest = match self.window_ns() {
+            Some(window_ns) if window_ns < 5 * SECOND => 100 * MILLISECOND,
+            _ => SECOND,
+        };
+        self.slice_ns().max(shortest)
+    }
+
     /// The window's length, ns, where the schedule decides it; none for a
     /// count of messages at `max`.
     pub fn window_ns(&self) -> Option<Ns> {

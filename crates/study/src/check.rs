@@ -1,11 +1,11 @@
 //! `agent-check`: a conformance conversation with any agent.
 
-use crate::agent::{Agent, Incoming};
-use crate::machine;
+use crate::lead::hello::fits;
 use crate::registry;
-use crate::run::hello::fits;
-use crate::scratch::Scratch;
-use crate::server::ports;
+use pubmark_host::agent::{Agent, Incoming};
+use pubmark_host::clock;
+use pubmark_host::scratch::Scratch;
+use pubmark_host::server::ports;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{AgentHello, Client, Command, Event, Prepare, Role, VERSION};
 use pubmark_model::secret::Secrets;
@@ -198,7 +198,8 @@ fn converse(talk: &mut Talk, asked: Asked<'_>, scratch: &Scratch) -> Option<()> 
     talk.agent.tell(&Command::Hello { protocol: VERSION });
     let hello = talk.wait(|event| if let Event::Hello(hello) = event { Some(hello.clone()) } else { None });
     let checked = hello.as_ref().map_err(Clone::clone);
-    let checked = checked.and_then(|hello| fits(hello, asked.driver).map_err(|misfit| misfit.to_string()));
+    let checked =
+        checked.and_then(|hello| fits(hello, asked.driver, clock::now()).map_err(|misfit| misfit.to_string()));
     let good = talk.step("answers hello with its version, drivers and clock", checked);
     let hello = hello.ok().filter(|_| good)?;
     let prepared = choose(&hello, asked.driver).and_then(|driver| prepare(&driver, asked.transport, scratch));
@@ -213,7 +214,7 @@ fn converse(talk: &mut Talk, asked: Asked<'_>, scratch: &Scratch) -> Option<()> 
     talk.step("binds and says so", bound).then_some(())?;
     let ready = talk.wait(|event| matches!(event, Event::Ready {}).then_some(()));
     talk.step("is ready when its subscriber has heard its publisher", ready).then_some(())?;
-    talk.agent.tell(&Command::Start { at_ns: machine::now() + 100 * MILLISECOND });
+    talk.agent.tell(&Command::Start { at_ns: clock::now() + 100 * MILLISECOND });
     let sent = talk.wait(|event| if let Event::Sent { publishers } = event { Some(publishers.clone()) } else { None });
     let checked = sent.as_ref().map_err(Clone::clone).and_then(|publishers| match publishers.as_slice() {
         [total] if total.offered == 500 && total.sent == 600 && total.window_end - total.window_first == 500 => Ok(()),
@@ -221,7 +222,7 @@ fn converse(talk: &mut Talk, asked: Asked<'_>, scratch: &Scratch) -> Option<()> 
     });
     talk.step("sends exactly what the schedule asks for", checked).then_some(())?;
     let publishers = sent.ok()?;
-    talk.agent.tell(&Command::Drain { publishers, deadline_ns: machine::now() + 2 * SECOND });
+    talk.agent.tell(&Command::Drain { publishers, deadline_ns: clock::now() + 2 * SECOND });
     let drained = talk.wait(|event| matches!(event, Event::Drained {}).then_some(()));
     talk.step("drains", drained).then_some(())?;
     talk.agent.tell(&Command::Stop {});

@@ -1,15 +1,17 @@
 //! A whole study, from plan to records.
 
-use crate::assemble::blank;
-use crate::lock::Lock;
-use crate::machine;
+use crate::live::News;
 use crate::results::{Results, ResultsError, io};
-use crate::run::live::News;
-use crate::run::{Place, RunError, Stage, make};
-use crate::{redact, registry, scratch, verdict};
+use crate::run::make;
+use crate::stage::{RunError, Stage};
+use crate::{calibrated, redact, registry};
+use pubmark_host::lock::Lock;
+use pubmark_host::{environment, scratch, server};
+use pubmark_judge::blank::blank;
+use pubmark_judge::verdict;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
-use pubmark_model::plan::{Planned, cells, order};
+use pubmark_model::plan::{Place, Planned, cells, order};
 use pubmark_model::record::RunRecord;
 use pubmark_model::secret::Secrets;
 use pubmark_model::study::Study;
@@ -131,12 +133,12 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
     let cells = cells(study, &registry::find).map_err(ConductError::Plan)?;
     let order = order(study, &cells);
     scratch::sweep();
-    crate::server::sweep();
+    server::limits::sweep();
     let text = study.to_toml();
     let (mut results, records) = if how.resume {
         Results::resume(how.folder, &text)?
     } else {
-        let results = Results::create(how.folder, &text, &machine::environment(study.quick, how.folder))?;
+        let results = Results::create(how.folder, &text, &environment(study, how.folder))?;
         how.reference.map_or(Ok(()), |text| results.note_reference(text))?;
         (results, Vec::new())
     };
@@ -179,7 +181,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
                 break;
             }
             Err(RunError::Failed(error)) => {
-                let mut record = blank(cell, place, jiff::Timestamp::now().to_string());
+                let mut record = blank(cell, Some(system), place, jiff::Timestamp::now().to_string());
                 record.verdict = verdict::failed(&error);
                 record.error = Some(error);
                 (record, None)
@@ -198,6 +200,14 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
     // An empty folder of logs says that there was nothing to log.
     let _ = std::fs::remove_dir(&logs);
     Ok((ending, results.close()))
+}
+
+/// What `environment.json` holds when a study begins.
+fn environment(study: &Study, folder: &Path) -> Value {
+    let mut told = environment::environment(folder);
+    told.insert("quick".into(), study.quick.into());
+    told.insert("calibration".into(), serde_json::json!(calibrated::of_this_machine()));
+    Value::Object(told)
 }
 
 /// The runs that need not be made again: those with a record. A run that

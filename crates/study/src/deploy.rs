@@ -1,33 +1,24 @@
 //! The server of a run: attached to, or started for it.
 
-use crate::run::usage::Looker;
-use crate::run::{Place, RunError, Stage, failed};
-use crate::scratch::Scratch;
-use crate::server::keeper::{Order, Word};
-use crate::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
-use crate::server::watch::ServerWatch;
-use crate::server::{GRACE_MS, Server, StartPlan, attached, limits, processes};
-use crate::{install, machine};
+use crate::stage::{RunError, Stage, failed};
+use pubmark_host::cache::cache_folder;
+use pubmark_host::scratch::Scratch;
+use pubmark_host::server::keeper::{Order, Word};
+use pubmark_host::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
+use pubmark_host::server::watch::ServerWatch;
+use pubmark_host::server::{GRACE_MS, Server, StartPlan, attached, limits, processes};
+use pubmark_host::usage::Looker;
+use pubmark_host::{install, machine};
 use pubmark_model::cell::{Cell, Limits};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::{OptionValues, protocol_of};
-use pubmark_model::record::{AppliedLimits, Attached, Deployment, ServerProcess, Usage};
+use pubmark_model::plan::Place;
+use pubmark_model::record::{AppliedLimits, Attached, Deployment, ServerProcess};
+use pubmark_model::reported::ServerReport;
 use pubmark_model::server::Places;
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use std::path::PathBuf;
-
-/// What a record says of the server.
-pub struct ServerReport {
-    /// How it came to run, and under which limits.
-    pub deployment: Deployment,
-    /// What it used in the window.
-    pub usage: Option<Usage>,
-    /// Its name and version, where its own program tells them.
-    pub version: Option<String>,
-    /// Why it ended before it was told to.
-    pub obituary: Option<String>,
-}
 
 /// The server of a run.
 pub enum Deployed {
@@ -102,7 +93,7 @@ impl Deployed {
         })?;
         let deployment = cell.options.text("deployment").unwrap_or("native");
         let places = Places {
-            cache: install::cache_folder(system).display().to_string(),
+            cache: cache_folder(system).display().to_string(),
             cpus: cell
                 .limits
                 .cpus
@@ -126,13 +117,7 @@ impl Deployed {
             grace_ms: GRACE_MS,
             interrupt: stage.interrupt,
         };
-        let server = Server::start(&plan).map_err(|error| {
-            if stage.interrupt.load(std::sync::atomic::Ordering::Relaxed) {
-                RunError::Interrupted
-            } else {
-                failed(error)
-            }
-        })?;
+        let server = Server::start(&plan)?;
         let applied = server.applied();
         let deployment = Deployment {
             kind: deployment.to_owned(),
@@ -319,16 +304,4 @@ fn share(process: &ProcessShare) -> ServerProcess {
 /// An endpoint without user and password.
 fn shown(endpoint: &str) -> String {
     Endpoint::parse(endpoint).map_or_else(|_| String::new(), |endpoint| endpoint.to_string())
-}
-
-/// The program that plays the clients of a system: the built-in agent, or one
-/// of its own, beside this program, in PATH, or where it is installed.
-pub fn agent_command(system: &System, built_in: &[String]) -> Result<Vec<String>, String> {
-    if system.agent.is_empty() {
-        return Ok(built_in.to_vec());
-    }
-    match install::find_program(&system.agent) {
-        Some(path) => Ok(vec![path.display().to_string(), "agent".into()]),
-        None => Err(format!("the agent `{}` is not installed: {}", system.agent, system.install.manual)),
-    }
 }

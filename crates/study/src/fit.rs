@@ -1,7 +1,8 @@
 //! What of a study this machine can make: the rest is left out, with the
 //! reason that the report shows.
 
-use crate::{install, machine};
+use pubmark_host::install::{self, tools};
+use pubmark_host::machine;
 use pubmark_model::cell::Cell;
 use pubmark_model::claim::Condition;
 use pubmark_model::link::Side;
@@ -24,6 +25,11 @@ const LINK: [&str; 8] = ["part", "system", "fault", "link", "mttf", "mttr", "lin
 /// is installed.
 pub type Missing<'a> = &'a dyn Fn(&System, &Cell) -> Option<String>;
 
+/// The tool that a run of a cell needs beside its system.
+pub fn tool_of(cell: &Cell) -> Option<&'static System> {
+    cell.link.map(|_| tools::toxiproxy())
+}
+
 /// Leaves out what cannot be made here. The reasons that are new, in words.
 pub fn leave_out(study: &mut Study, systems: Systems<'_>, missing: Missing<'_>) -> Vec<String> {
     let Ok(cells) = cells(study, systems) else {
@@ -35,7 +41,7 @@ pub fn leave_out(study: &mut Study, systems: Systems<'_>, missing: Missing<'_>) 
         let Some(system) = systems(&cell.system) else { continue };
         let (axes, why): (&[&str], String) = if let Some(why) = missing(system, cell) {
             (&["system"], why)
-        } else if let Some(why) = install::tool_of(cell).and_then(install::missing_tool) {
+        } else if let Some(why) = tool_of(cell).and_then(install::missing_tool) {
             (&LINK, format!("its link needs a proxy: {why}"))
         } else if let Some(why) = too_large(system, cell) {
             (&SIZES, why)

@@ -48,9 +48,11 @@ pub fn logs(folder: &Path, position: u64, secrets: &Secrets) -> std::io::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pubmark_judge::blank::blank;
     use pubmark_model::cell::{Cell, Limits};
     use pubmark_model::fault::Script;
     use pubmark_model::options::Options;
+    use pubmark_model::plan::Place;
     use pubmark_model::record::{AgentShare, Deployment};
     use pubmark_model::setting::{Settings, with_defaults};
     use pubmark_model::workload::Workload;
@@ -76,15 +78,15 @@ mod tests {
             link: None,
             skipped: None,
         };
-        let place = crate::run::Place { repeat: 1, position: 0 };
-        let mut made = crate::assemble::blank(&cell, place, String::new());
+        let place = Place { repeat: 1, position: 0 };
+        let mut made = blank(&cell, None, place, String::new());
         let told = format!("login with {SECRET} at mqtt://me:pw@h failed");
         let map: Map<String, Value> = [("x".to_owned(), serde_json::json!([{"y": told}]))].into_iter().collect();
         made.error = Some(told.clone());
         made.remarks = vec![told.clone()];
         (made.versions, made.applied) = (map.clone(), map.clone());
         made.agents = vec![AgentShare { applied: map, ..AgentShare::default() }];
-        made.verdict = crate::verdict::failed(&told);
+        made.verdict = pubmark_judge::verdict::failed(&told);
         made.deployment = Some(Deployment { command: vec![told.clone()], endpoint: told, ..Deployment::default() });
         record(&mut made, &secrets());
         let text = serde_json::to_string(&made).unwrap();

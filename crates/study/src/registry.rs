@@ -88,7 +88,7 @@ pub fn find(name: &str) -> Option<&'static System> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::install;
+    use pubmark_host::install;
     use pubmark_model::endpoint::Endpoint;
     use pubmark_model::plan::cells;
     use pubmark_model::server::Places;
@@ -220,5 +220,15 @@ mod tests {
             }
         }
         assert!(told >= 10, "{told} lines");
+    }
+
+    #[test]
+    fn whatever_runs_in_a_java_says_so() {
+        load().unwrap();
+        let runs_java =
+            |server: &&pubmark_model::server::ServerSpec| server.command.first().is_some_and(|it| it == "java");
+        let servers: Vec<_> = systems().iter().filter_map(|system| system.server.as_ref()).filter(runs_java).collect();
+        assert!(servers.len() >= 5, "{}", servers.len());
+        assert!(servers.iter().all(|server| server.out_of_memory_log == "java.lang.OutOfMemoryError"));
     }
 }

@@ -1,6 +1,6 @@
 //! The results folder: records are appended and synced as soon as a run ends.
 
-use crate::lock::{LOCK, Lock, LockError};
+use pubmark_host::lock::{LOCK, Lock, LockError};
 use pubmark_model::record::RunRecord;
 use pubmark_model::reference;
 use pubmark_model::study::without_reference;

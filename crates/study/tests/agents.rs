@@ -1,12 +1,15 @@
 //! Agents that do not do as they are told: scripts of the shell that speak
 //! the protocol, as far as they do.
 
+use pubmark_host::agent::Agent;
+use pubmark_host::clock;
+use pubmark_model::plan::Place;
 use pubmark_model::plan::cells;
 use pubmark_model::secret::Secrets;
 use pubmark_model::study::{Reading, Study};
-use pubmark_study::agent::Agent;
-use pubmark_study::run::{self, Place, RunError, Stage};
-use pubmark_study::{machine, registry};
+use pubmark_study::registry;
+use pubmark_study::run;
+use pubmark_study::stage::{RunError, Stage};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -18,7 +21,7 @@ const READY: &str = r#"{"type":"ready"}"#;
 
 /// Says who it is.
 fn hello() -> String {
-    let now = machine::now();
+    let now = clock::now();
     let hello = r#"{"type":"hello","protocol":2,"name":"liar","version":"1","pid":1,"drivers":["kernel","mock"]"#;
     answer(&[&format!("{hello},\"clock_ns\":{now}}}")])
 }

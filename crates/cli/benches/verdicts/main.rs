@@ -20,8 +20,9 @@ mod disturb;
 mod table;
 
 use disturb::{Disturbance, disturbances};
+use pubmark_judge::verdict;
 use pubmark_model::record::RunRecord;
-use pubmark_study::{registry, verdict};
+use pubmark_study::registry;
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -143,7 +144,7 @@ fn judged(path: &Path) -> Result<Vec<Turn>, String> {
     for Turn { record, .. } in &mut turns {
         let system = registry::find(&record.system).ok_or(format!("no system {}", record.system))?;
         record.rates.lower_bound = verdict::lower_bound(record);
-        record.verdict = verdict::judge(record, system, 0, None);
+        record.verdict = verdict::judge(record, system, 0, None, None);
     }
     Ok(turns)
 }

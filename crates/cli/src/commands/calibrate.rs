@@ -6,12 +6,12 @@ use crate::failure::{Code, Failure};
 use crate::output::{note, print};
 use indicatif::{ProgressBar, ProgressStyle};
 use pubmark_calibrate::Calibrator;
+use pubmark_judge::calibration::{Calibration, Compared};
 use pubmark_model::endpoint::{Carrier, Endpoint};
 use pubmark_report::text::{bytes, count, time};
 use pubmark_stats::Summary;
-use pubmark_study::calibration::{Calibration, Compared};
-use pubmark_study::registry;
-use pubmark_study::run::RunError;
+use pubmark_study::stage::RunError;
+use pubmark_study::{calibrated, registry};
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -50,7 +50,8 @@ pub fn calibrate(args: &CalibrateArgs, voice: Voice) -> Result<Code, Failure> {
     } else {
         table(&calibration)
     });
-    let path = calibration.save().map_err(|error| Failure::run(format!("the calibration cannot be saved: {error}")))?;
+    let path = calibrated::save(&calibration)
+        .map_err(|error| Failure::run(format!("the calibration cannot be saved: {error}")))?;
     note(&format!("saved: {}", path.display()));
     Ok(Code::Done)
 }

@@ -3,7 +3,7 @@
 use crate::args::DoctorArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, print};
-use pubmark_study::doctor::{Severity, examine};
+use pubmark_host::doctor::{Severity, examine};
 
 /// Prints what was found, and what mends it. Exit code 1 if something is bad.
 pub fn doctor(args: &DoctorArgs) -> Result<Code, Failure> {

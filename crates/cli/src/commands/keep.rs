@@ -3,7 +3,7 @@
 
 use crate::args::{AwakeArgs, LaunchArgs};
 use crate::failure::{Code, Failure};
-use pubmark_study::server::keeper::{self, Launch};
+use pubmark_host::server::keeper::{self, Launch};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::io::BufReader;
 use std::sync::Arc;
@@ -30,6 +30,6 @@ pub fn launch(args: LaunchArgs) -> Result<Code, Failure> {
 
 /// Keeps every processor awake until its input ends.
 pub fn awake(args: &AwakeArgs) -> Result<Code, Failure> {
-    pubmark_study::awake::stay(args.parent).map_err(Failure::run)?;
+    pubmark_host::awake::stay(args.parent).map_err(Failure::run)?;
     Ok(Code::Done)
 }

@@ -8,6 +8,8 @@ use crate::progress::estimate::cost;
 use crate::progress::{Progress, Shared};
 use crate::serve::live::{Live, Pages, linger};
 use crate::serve::{Server, metrics};
+use pubmark_host::install;
+use pubmark_host::lock::Lock;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::plan::{cells, order};
@@ -18,10 +20,9 @@ use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::page::Content;
 use pubmark_report::{Outcome, Reference, Report};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
-use pubmark_study::fit::leave_out;
-use pubmark_study::lock::Lock;
+use pubmark_study::fit::{leave_out, tool_of};
+use pubmark_study::registry;
 use pubmark_study::results::{new_folder, newest_folder};
-use pubmark_study::{install, registry};
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -93,7 +94,7 @@ fn install_missing(study: &Study, voice: Voice) -> Result<(), Failure> {
     let planned = cells(study, &registry::find).unwrap_or_default();
     let mut seen: Vec<&str> = Vec::new();
     for cell in planned.iter().filter(|cell| cell.skipped.is_none()) {
-        if let Some(tool) = install::tool_of(cell).filter(|tool| install::missing_tool(tool).is_some()) {
+        if let Some(tool) = tool_of(cell).filter(|tool| install::missing_tool(tool).is_some()) {
             voice.note(&format!("installing {}", tool.name));
             install::install(tool, &|line| voice.note(line)).map_err(Failure::run)?;
         }

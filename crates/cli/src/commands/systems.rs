@@ -4,12 +4,13 @@ use super::agent_command;
 use crate::args::SystemsArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{note, print};
+use pubmark_host::install::{self, Presence};
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::options::protocol_of;
 use pubmark_model::secret::recorded_text;
 use pubmark_model::system::System;
 use pubmark_model::tuning::Stock;
-use pubmark_study::install::{self, Presence};
+use pubmark_study::probe::probe;
 use pubmark_study::registry;
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
     let agent = agent_command()?;
     let Some(name) = &args.name else {
         let found: Vec<(&System, Presence)> =
-            registry::systems().iter().map(|system| (system, install::probe(system, &agent))).collect();
+            registry::systems().iter().map(|system| (system, probe(system, &agent))).collect();
         if args.json {
             let all: Vec<Value> = found.iter().map(|(system, presence)| as_json(system, presence)).collect();
             print(&serde_json::to_string_pretty(&all).unwrap_or_default());
@@ -27,7 +28,7 @@ pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
             let rows = found.iter().map(|(system, presence)| row(system, presence));
             // A tool measures nothing, and is named to be installed.
             let tool = install::tools::toxiproxy();
-            let [name, _, version, _, how] = row(tool, &install::probe_tool(tool));
+            let [name, _, version, _, how] = row(tool, &install::probe(tool));
             table(&rows.chain([[name, tool.title.clone(), version, "a tool: links".into(), how]]).collect::<Vec<_>>());
         }
         return Ok(Code::Done);
@@ -45,7 +46,7 @@ pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
     if args.install {
         install::install(system, &|command| note(&format!("+ {command}"))).map_err(Failure::run)?;
     }
-    let presence = if tool.is_some() { install::probe_tool(system) } else { install::probe(system, &agent) };
+    let presence = if tool.is_some() { install::probe(system) } else { probe(system, &agent) };
     if args.json {
         print(&serde_json::to_string_pretty(&as_json(system, &presence)).unwrap_or_default());
     } else {

@@ -2,14 +2,14 @@
 //! show. It is told what happens and when; it has no clock and no screen.
 
 use super::estimate::{Estimate, cost};
+use pubmark_host::server::watch::ServerWatch;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Rate, Workload};
 use pubmark_report::text::clean;
 use pubmark_stats::Summary;
 use pubmark_study::conduct::{Course, Tally};
-use pubmark_study::run::live::{Figures, News, Phase};
-use pubmark_study::server::watch::ServerWatch;
+use pubmark_study::live::{Figures, News, Phase};
 use std::collections::HashMap;
 
 /// Longest label of a cell that is kept, characters.

@@ -7,7 +7,7 @@
 use super::Shared;
 use super::table::{Line, Tone, lines};
 use crate::output::colours;
-use pubmark_study::machine;
+use pubmark_host::clock;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -93,7 +93,7 @@ impl Canvas {
                 super::table::fit("interrupted: ending in order (Ctrl-C again: at once)", columns.saturating_sub(1));
             vec![Line { text, tone: Tone::Bad }]
         } else {
-            lines(&self.shared.lock(), machine::now(), columns, rows)
+            lines(&self.shared.lock(), clock::now(), columns, rows)
         };
         let mut out = String::from("\r");
         for (index, line) in lines.iter().enumerate() {

@@ -5,7 +5,7 @@ use super::board::{Board, CellState, Current};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::text::{count, time};
 use pubmark_study::conduct::Tally;
-use pubmark_study::run::live::Phase;
+use pubmark_study::live::Phase;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Studies of more cells are shown by system.

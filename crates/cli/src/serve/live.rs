@@ -8,8 +8,8 @@ use super::{Request, Response, Server};
 use crate::failure::Failure;
 use crate::output::note;
 use crate::progress::{Shared, table};
+use pubmark_host::clock;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_study::machine;
 use serde::Serialize;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -135,7 +135,7 @@ impl Live {
     }
 
     fn status(&self) -> Status {
-        let now_ns = machine::now();
+        let now_ns = clock::now();
         let board = self.shared.lock();
         let current = board.current.as_ref();
         let figures = current.and_then(|current| current.figures).unwrap_or_default();

@@ -11,11 +11,11 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
+use pubmark_host::clock;
+use pubmark_host::server::watch::{ServerNow, ServerWatch};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_study::conduct::Tally;
-use pubmark_study::machine;
-use pubmark_study::run::live::Phase;
-use pubmark_study::server::watch::{ServerNow, ServerWatch};
+use pubmark_study::live::Phase;
 use std::fmt::Error;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,7 +81,7 @@ struct Snapshot {
 
 impl Metrics {
     fn snapshot(&self) -> Snapshot {
-        let now_ns = machine::now();
+        let now_ns = clock::now();
         let board = self.shared.lock();
         Snapshot {
             now_ns,

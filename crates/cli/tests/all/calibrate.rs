@@ -63,7 +63,7 @@ fn bare<'a>(what: &'a str, to: &'a str, more: &[&'a str]) -> Helper {
 /// Begins now, and says what was done.
 fn go(mut helper: Helper) -> Value {
     helper.hear();
-    helper.tell(&json!({"start_ns": pubmark_study::machine::now()}));
+    helper.tell(&json!({"start_ns": pubmark_host::clock::now()}));
     helper.hear()
 }
 
@@ -105,7 +105,7 @@ fn what_the_bare_sender_sends_the_bare_receiver_gets() {
     assert_eq!(receiver.hear(), json!({"connections": 20}));
     let mut sender = bare("send", &to, &load);
     sender.hear();
-    let start = json!({"start_ns": pubmark_study::machine::now()});
+    let start = json!({"start_ns": pubmark_host::clock::now()});
     receiver.tell(&start);
     sender.tell(&start);
     let sent = sender.hear();

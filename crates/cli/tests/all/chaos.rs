@@ -16,10 +16,10 @@ use crate::support::{Place, bench_arguments, pubmark, wait_for};
 use checks::Attempt;
 use disturber::{Disturber, Phase, pass};
 use nix::sys::signal::Signal;
+use pubmark_host::clock;
+use pubmark_host::server::processes;
 use pubmark_model::record::{Reason, RunRecord};
 use pubmark_model::units::MILLISECOND;
-use pubmark_study::machine;
-use pubmark_study::server::processes;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::process::{Child, ExitStatus, Stdio};
@@ -101,7 +101,7 @@ impl Chaos {
             if Instant::now() < until {
                 disturber.disturb(process);
             } else {
-                pass(machine::now() + 20 * MILLISECOND);
+                pass(clock::now() + 20 * MILLISECOND);
             }
             assert!(Instant::now() < deadline, "the coordinator does not end");
         };
@@ -110,7 +110,7 @@ impl Chaos {
             events: disturber.log[first_event..].to_vec(),
             records: before,
             ended: SystemTime::now(),
-            ended_ns: machine::now(),
+            ended_ns: clock::now(),
             status,
             sums: Default::default(),
             said,
@@ -194,7 +194,7 @@ fn a_coordinator_that_misses_the_windows_end_says_so() {
     processes::signal(pid, Signal::SIGSTOP);
     wait_for("the window's end", || agents.iter().all(|agent| agent.process.told_to_start().is_none()).then_some(()));
     // What follows is longer than a tenth of the window.
-    pass(machine::now() + 500 * MILLISECOND);
+    pass(clock::now() + 500 * MILLISECOND);
     processes::signal(pid, Signal::SIGCONT);
     wait_for("the coordinator's end", || coordinator.0.try_wait().unwrap());
     let records = checks::records(&place.path("r").join("runs.jsonl"));

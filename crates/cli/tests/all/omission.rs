@@ -5,8 +5,9 @@
 
 use crate::left_out::leave_out;
 use crate::support::{Benched, Place};
+use pubmark_host::programs::find_program;
 use pubmark_stats::Histogram;
-use pubmark_study::{install, registry};
+use pubmark_study::registry;
 use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
 
@@ -212,7 +213,7 @@ fn omission_is_seen_over_zeromq() {
 fn omission_is_seen_over_zenoh_where_it_is_installed() {
     registry::load().unwrap();
     let agent = registry::find("zenoh").map(|system| system.agent.clone()).unwrap_or_default();
-    if agent.is_empty() || install::find_program(&agent).is_none() {
+    if agent.is_empty() || find_program(&agent).is_none() {
         leave_out("omission_is_seen_over_zenoh_where_it_is_installed", "`make zenoh` builds its agent");
         return;
     }

@@ -4,8 +4,8 @@
 use crate::support::{Benched, PATIENCE, Place, bench_arguments, free_port, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use pubmark_host::server::Server;
 use pubmark_model::server::{Places, ServerSpec};
-use pubmark_study::server::Server;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -323,8 +323,8 @@ fn the_death_of_a_server_of_its_own_is_told_with_its_status() {
     let child =
         place.command(&bench_arguments(&arguments)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let server = wait_for("the server", || {
-        let below = pubmark_study::server::processes::descendants(child.id() as i32);
-        below.into_iter().find(|pid| pubmark_study::server::processes::name(*pid) == "mosquitto")
+        let below = pubmark_host::server::processes::descendants(child.id() as i32);
+        below.into_iter().find(|pid| pubmark_host::server::processes::name(*pid) == "mosquitto")
     });
     wait_for("messages", || (read_bytes(server) > MIDST_BYTES).then_some(()));
     kill(Pid::from_raw(server), Signal::SIGKILL).unwrap();

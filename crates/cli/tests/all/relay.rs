@@ -2,7 +2,7 @@
 //! understands the requests that pubmark makes, and delays and cuts. The test
 //! program plays it itself, as a process of its own that is kept as the proxy is.
 
-use pubmark_study::install::tools;
+use pubmark_host::install::tools;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -5,12 +5,12 @@ use crate::left_out::leave_out;
 use crate::support::{Place, alive, pubmark, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use pubmark_host::server::accounts::hierarchies;
+use pubmark_host::server::keeper::KeepPlan;
+use pubmark_host::server::limits::{Group, Limits, name};
+use pubmark_host::server::{Server, StartPlan, ports, processes};
+use pubmark_host::{clock, machine};
 use pubmark_model::server::{DockerSpec, Places, ServerSpec};
-use pubmark_study::machine;
-use pubmark_study::server::accounts::hierarchies;
-use pubmark_study::server::keeper::KeepPlan;
-use pubmark_study::server::limits::{Group, Limits, name};
-use pubmark_study::server::{Server, StartPlan, ports, processes};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -55,7 +55,7 @@ pub fn start_plan<'a>(place: &Place, spec: &'a ServerSpec) -> StartPlan<'a> {
 fn refused(place: &Place, plan: &StartPlan) -> String {
     let error = Server::start(plan).err().expect("it should not have started");
     assert_nothing_left(place);
-    error
+    error.to_string()
 }
 
 fn assert_nothing_left(place: &Place) {
@@ -132,9 +132,9 @@ fn a_broker_listens_is_watched_and_is_gone() {
     assert_eq!(ports::listener(&[server.pid()], port), ports::Listener::Own);
     assert_eq!(processes::name(server.pid()), "mosquitto");
     assert!(server.started_s() > 0.0);
-    let from = machine::now();
+    let from = clock::now();
     let sampler = server.sample(from, None);
-    wait_for("the time of some samples", || (machine::now() > from + SECOND / 2).then_some(()));
+    wait_for("the time of some samples", || (clock::now() > from + SECOND / 2).then_some(()));
     let used = sampler.finish(None);
     assert_eq!(used.processes.len(), 1, "{used:?}");
     assert_eq!(used.processes[0].pid, server.pid());
@@ -315,9 +315,9 @@ fn processors_are_limited_and_waiting_for_them_is_counted() {
     let spec = ServerSpec { command: shell(spin), ..ServerSpec::default() };
     let limits = Limits { cpus: Some(0.5), memory_bytes: None };
     let server = Server::start(&StartPlan { limits, ..start_plan(&place, &spec) }).unwrap();
-    let from = machine::now() + SECOND / 5;
+    let from = clock::now() + SECOND / 5;
     let sampler = server.sample(from, Some(from + SECOND));
-    wait_for("the window's end", || (machine::now() > from + SECOND + SECOND / 20).then_some(()));
+    wait_for("the window's end", || (clock::now() > from + SECOND + SECOND / 20).then_some(()));
     let used = sampler.finish(None);
     let applied = server.applied().clone();
     let end = server.stop();

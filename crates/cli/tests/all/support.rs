@@ -1,10 +1,11 @@
 //! What the tests share: a place of their own, and the program in it.
 
 use crate::relay;
+use pubmark_host::install;
+use pubmark_host::server::limits::Limits;
+use pubmark_host::server::{Server, StartPlan, ports};
 use pubmark_model::server::{Places, ServerSpec};
-use pubmark_study::server::limits::Limits;
-use pubmark_study::server::{Server, StartPlan, ports};
-use pubmark_study::{install, registry};
+use pubmark_study::registry;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -113,7 +114,7 @@ impl Place {
         registry::load().unwrap();
         let system = registry::find(name).unwrap();
         let options = system.options.iter().filter_map(|option| Some((option.name.clone(), option.default.clone()?)));
-        let cache = pubmark_study::install::cache_folder(system).display().to_string();
+        let cache = pubmark_host::cache::cache_folder(system).display().to_string();
         let places = Places { ports, cache, cpus: 1, memory_mb: 512, options: options.collect(), ..Places::default() };
         self.serve(system.server.as_ref().unwrap(), places)
     }

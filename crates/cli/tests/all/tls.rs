@@ -2,8 +2,8 @@
 
 use crate::servers::start_plan;
 use crate::support::{Place, stderr, stdout};
+use pubmark_host::server::{Server, ports};
 use pubmark_model::server::ServerSpec;
-use pubmark_study::server::{Server, ports};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair, SanType, date_time_ymd,
 };

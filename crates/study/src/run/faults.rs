@@ -1,13 +1,13 @@
 //! The script of a run: each fault at its instant, and what came of it.
 
-use super::parts::Part;
-use super::{RunError, failed};
-use crate::agent::Agent;
 use crate::deploy::Deployed;
-use crate::link::Connection;
-use crate::machine;
-use crate::server::keeper::{Order, Word};
+use crate::lead::deal::AgentPlan;
+use crate::stage::{RunError, failed};
 use nix::sys::signal::Signal;
+use pubmark_host::agent::Agent;
+use pubmark_host::clock;
+use pubmark_host::proxy::Proxy;
+use pubmark_host::server::keeper::{Order, Word};
 use pubmark_model::fault::{Act, Fault, Script, Target};
 use pubmark_model::record::FaultEvent;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
@@ -32,11 +32,11 @@ pub struct Reach<'a> {
     /// Those that play clients.
     pub agents: &'a [Agent],
     /// What each of them plays.
-    pub parts: &'a [Part],
+    pub plans: &'a [AgentPlan],
     /// The server, if there is one.
     pub server: &'a mut Deployed,
     /// What stands between them, if anything does.
-    pub link: Option<&'a Connection>,
+    pub link: Option<&'a Proxy>,
 }
 
 /// A server that was started again.
@@ -75,7 +75,7 @@ impl Faults {
 
     /// When there is something to do next, at the latest.
     pub fn next_ns(&self) -> Ns {
-        let look = if self.returning.is_some() { machine::now() + LOOK } else { Ns::MAX };
+        let look = if self.returning.is_some() { clock::now() + LOOK } else { Ns::MAX };
         self.steps.front().map_or(look, |step| step.at_ns.min(look))
     }
 
@@ -84,7 +84,7 @@ impl Faults {
     /// # Errors
     /// Where a link neither fails nor is repaired as it should.
     pub fn step(&mut self, reach: &mut Reach<'_>) -> Result<(), RunError> {
-        while self.steps.front().is_some_and(|step| step.at_ns <= machine::now()) {
+        while self.steps.front().is_some_and(|step| step.at_ns <= clock::now()) {
             self.steps.pop_front().map_or(Ok(()), |step| self.take(&step, reach))?;
         }
         self.hear(reach.server);
@@ -103,20 +103,20 @@ impl Faults {
             self.awaited.push_back((step.fault, step.ends));
             return Ok(());
         }
-        let began_ns = machine::now();
+        let began_ns = clock::now();
         match (event.who, reach.link) {
             (Target::Link, Some(link)) => if step.ends { link.mend() } else { link.cut() }?,
             _ => {
                 let signal = if step.ends { Signal::SIGCONT } else { Signal::SIGSTOP };
-                let played = reach.agents.iter().zip(reach.parts);
-                let side = played.filter(|(_, part)| part.is_of(event.who));
+                let played = reach.agents.iter().zip(reach.plans);
+                let side = played.filter(|(_, plan)| plan.is_of(event.who));
                 side.for_each(|(agent, _)| agent.signal(signal));
             }
         }
         if step.ends {
             event.until_ns = Some(began_ns.saturating_sub(self.from_ns));
         } else {
-            event.at_ns = Some(machine::now().saturating_sub(self.from_ns));
+            event.at_ns = Some(clock::now().saturating_sub(self.from_ns));
         }
         Ok(())
     }
@@ -144,7 +144,7 @@ impl Faults {
             }
         }
         if let Some(returning) = self.returning.take_if(|_| server.is_listening()) {
-            let took_ms = machine::now().saturating_sub(returning.since_ns) as f64 / MILLISECOND as f64;
+            let took_ms = clock::now().saturating_sub(returning.since_ns) as f64 / MILLISECOND as f64;
             self.log[returning.fault].note = Some(format!("it listened again {took_ms:.0} ms after it was started"));
         }
     }
@@ -159,10 +159,10 @@ impl Faults {
             self.take(&step, &mut reach)?;
         }
         let server = reach.server;
-        let deadline = machine::now() + ANSWER;
+        let deadline = clock::now() + ANSWER;
         self.hear(server);
         while let (Some((fault, _)), None) = (self.awaited.front(), server.obituary()) {
-            if machine::now() >= deadline {
+            if clock::now() >= deadline {
                 let event = &self.log[*fault];
                 let (what, who) = (event.what.word(), event.who.word());
                 return Err(failed(format!(

@@ -1,7 +1,8 @@
 //! What a run's surroundings used.
 
-use crate::awake::Awake;
-use crate::machine::{self, Ticks};
+use pubmark_host::awake::Awake;
+use pubmark_host::clock;
+use pubmark_host::machine::Ticks;
 use pubmark_model::units::Ns;
 
 /// What the machine and the coordinator had done up to an instant.
@@ -17,7 +18,7 @@ pub struct Load {
 impl Load {
     /// Up to now. `awake` belongs to us: its processor time is nobody else's.
     pub fn now(awake: Option<&Awake>) -> Load {
-        let own_cpu = machine::own_cpu() + awake.map_or(0, Awake::cpu_ns);
-        Load { at: machine::now(), ticks: Ticks::now(), own_cpu }
+        let own_cpu = clock::own_cpu() + awake.map_or(0, Awake::cpu_ns);
+        Load { at: clock::now(), ticks: Ticks::now(), own_cpu }
     }
 }

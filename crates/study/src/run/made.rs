@@ -1,8 +1,8 @@
 //! A run that was made, and what of it still stands.
 
-use super::Play;
+use super::play::Play;
 use crate::deploy::Deployed;
-use crate::scratch::Scratch;
+use pubmark_host::scratch::Scratch;
 use pubmark_model::record::RunRecord;
 
 /// A run's record, and what is to be torn down when the record is safe: ending

@@ -1,8 +1,8 @@
 //! Where clients connect from: a server is reached from one address by as many
 //! of them as there are ephemeral ports, and no more. And what its topics are called.
 
-use super::parts::Part;
-use crate::server::attached;
+use crate::lead::deal::AgentPlan;
+use pubmark_host::server::attached;
 use pubmark_model::cell::Cell;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::OptionValues;
@@ -19,14 +19,14 @@ const FIRST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// The addresses that each agent connects from, by agent: those that the user
 /// gave, or as many of its own as its clients need of a server on this machine.
 /// None leaves it to the kernel.
-pub fn of_agents(cell: &Cell, endpoint: Option<&str>, parts: &[Part]) -> Vec<Vec<String>> {
+pub fn of_agents(cell: &Cell, endpoint: Option<&str>, agents: &[AgentPlan]) -> Vec<Vec<String>> {
     if let Some(given) = cell.options.text("sources") {
-        return vec![given.split(',').map(|source| source.trim().to_owned()).collect(); parts.len()];
+        return vec![given.split(',').map(|source| source.trim().to_owned()).collect(); agents.len()];
     }
     let local = || endpoint.and_then(|url| Endpoint::parse(url).ok()).is_some_and(|endpoint| attached::here(&endpoint));
-    let clients: Vec<usize> = parts.iter().map(|part| part.clients.len()).collect();
+    let clients: Vec<usize> = agents.iter().map(|agent| agent.clients.len()).collect();
     if clients.iter().sum::<usize>() <= CLIENTS_OF_ONE_ADDRESS || !local() {
-        return vec![Vec::new(); parts.len()];
+        return vec![Vec::new(); agents.len()];
     }
     let mut addresses = (u32::from(FIRST)..).map(|address| Ipv4Addr::from(address).to_string());
     clients.iter().map(|count| addresses.by_ref().take(count.div_ceil(CLIENTS_OF_ONE_ADDRESS)).collect()).collect()
@@ -47,8 +47,8 @@ pub fn run_name() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lead::deal::{Layout, deal};
     use crate::registry;
-    use crate::run::parts::{Layout, parts};
     use pubmark_model::study::{Reading, Study};
     use std::collections::BTreeSet;
     use std::path::Path;
@@ -59,9 +59,9 @@ mod tests {
         let text = format!("title = \"t\"\n[workload]\npairs = {pairs}\n[axes]\nsystem = \"mosquitto\"\n{options}");
         let study = Study::parse("t", &text, &registry::find, &Reading::default()).unwrap();
         let cell = pubmark_model::plan::cells(&study, &registry::find).unwrap().remove(0);
-        let parts = parts(&cell.workload, Path::new("/x"), Layout::Server { connections });
-        let clients = parts.iter().map(|part| part.clients.len()).collect();
-        (of_agents(&cell, Some(endpoint), &parts), clients)
+        let agents = deal(&cell.workload, Path::new("/x"), Layout::Server { connections });
+        let clients = agents.iter().map(|agent| agent.clients.len()).collect();
+        (of_agents(&cell, Some(endpoint), &agents), clients)
     }
 
     /// Each address of its own, and at most so many clients at each.

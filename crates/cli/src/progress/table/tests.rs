@@ -1,12 +1,12 @@
 use super::*;
+use pubmark_judge::blank::blank;
+use pubmark_model::plan::Place;
 use pubmark_model::plan::{cells, order};
 use pubmark_model::record::{FigureGroup, Finding, Reason, RunRecord, Verdict};
 use pubmark_model::study::{Reading, Study};
-use pubmark_study::assemble::blank;
 use pubmark_study::conduct::Course;
+use pubmark_study::live::{Figures, News};
 use pubmark_study::registry;
-use pubmark_study::run::Place;
-use pubmark_study::run::live::{Figures, News};
 use std::collections::HashSet;
 
 /// A board of a study of two systems whose axis `payload` has so many values.
@@ -41,7 +41,7 @@ fn record(valid: bool, error: Option<&str>) -> RunRecord {
         vec![Finding { reason: Reason::MessagesLost, evidence: "x".into(), figures: FigureGroup::all() }]
     };
     let cell = &cells(&study(1, 1, "x"), &registry::find).unwrap()[0];
-    let mut record = blank(cell, Place { repeat: 1, position: 0 }, String::new());
+    let mut record = blank(cell, None, Place { repeat: 1, position: 0 }, String::new());
     record.verdict = Verdict { valid, reasons, ..Verdict::default() };
     record.error = error.map(str::to_owned);
     record

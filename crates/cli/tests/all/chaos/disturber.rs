@@ -2,9 +2,9 @@
 
 use super::tree::{self, Member, Process, Role};
 use nix::sys::signal::Signal;
+use pubmark_host::clock;
+use pubmark_host::server::processes;
 use pubmark_model::units::{MILLISECOND, Ns};
-use pubmark_study::machine;
-use pubmark_study::server::processes;
 use std::time::Duration;
 
 /// How long a killed server's agents are watched: as long as one of them
@@ -87,16 +87,16 @@ fn in_window(coordinator: Process) -> bool {
 
 /// Waits while something holds and the coordinator lives, but not for long.
 fn linger(coordinator: Process, holds: impl Fn() -> bool) {
-    let give_up_ns = machine::now() + LONGEST;
-    while coordinator.lives() && machine::now() < give_up_ns && holds() {
-        pass(machine::now() + LOOK);
+    let give_up_ns = clock::now() + LONGEST;
+    while coordinator.lives() && clock::now() < give_up_ns && holds() {
+        pass(clock::now() + LOOK);
     }
 }
 
 /// Lets time go by.
 pub fn pass(until_ns: Ns) {
-    while machine::now() < until_ns {
-        std::thread::park_timeout(Duration::from_nanos(until_ns.saturating_sub(machine::now())));
+    while clock::now() < until_ns {
+        std::thread::park_timeout(Duration::from_nanos(until_ns.saturating_sub(clock::now())));
     }
 }
 
@@ -119,11 +119,11 @@ impl Disturber {
             }
             // or at any time.
             _ => {
-                let until_ns = machine::now() + self.random.between(20, 1_500) * MILLISECOND;
-                linger(coordinator, || machine::now() < until_ns);
+                let until_ns = clock::now() + self.random.between(20, 1_500) * MILLISECOND;
+                linger(coordinator, || clock::now() < until_ns);
             }
         }
-        pass(machine::now() + self.random.between(0, 60) * MILLISECOND);
+        pass(clock::now() + self.random.between(0, 60) * MILLISECOND);
         if coordinator.lives() {
             self.act(coordinator, None);
         }
@@ -166,12 +166,12 @@ impl Disturber {
             }
             Act::Interrupt(signal) => {
                 send(target, signal);
-                self.note(act, role, position, phase, machine::now());
+                self.note(act, role, position, phase, clock::now());
                 if self.random.one_in(3) {
                     // Who asks twice wants no order.
-                    pass(machine::now() + self.random.between(0, 30) * MILLISECOND);
+                    pass(clock::now() + self.random.between(0, 30) * MILLISECOND);
                     send(target, signal);
-                    self.note(act, role, position, phase, machine::now());
+                    self.note(act, role, position, phase, clock::now());
                 }
             }
         }
@@ -185,7 +185,7 @@ impl Disturber {
         let all = members.iter().map(|member| (member.process, member.role));
         for (process, role) in all.chain([(coordinator, Role::Coordinator)]) {
             send(process, Signal::SIGKILL);
-            self.note(Act::Kill, role, position, phase, machine::now());
+            self.note(Act::Kill, role, position, phase, clock::now());
         }
     }
 
@@ -209,11 +209,11 @@ impl Disturber {
 
     fn stop(&mut self, coordinator: Process, target: Process, role: Role, position: Option<u64>, phase: Phase) {
         send(target, Signal::SIGSTOP);
-        let give_up_ns = machine::now() + 1_000 * MILLISECOND;
-        while target.state().is_some_and(|state| !matches!(state, 'T' | 'Z' | 'X')) && machine::now() < give_up_ns {
-            pass(machine::now() + MILLISECOND);
+        let give_up_ns = clock::now() + 1_000 * MILLISECOND;
+        while target.state().is_some_and(|state| !matches!(state, 'T' | 'Z' | 'X')) && clock::now() < give_up_ns {
+            pass(clock::now() + MILLISECOND);
         }
-        let at_ns = machine::now();
+        let at_ns = clock::now();
         let until_ns = at_ns + self.random.between(50, 1_500) * MILLISECOND;
         // What stands still can be looked at.
         let told_ns = match role {
@@ -228,7 +228,7 @@ impl Disturber {
         }
         pass(until_ns);
         let stood = target.state() == Some('T');
-        self.log[index].until_ns = if stood { machine::now() } else { self.log[index].at_ns };
+        self.log[index].until_ns = if stood { clock::now() } else { self.log[index].at_ns };
         send(target, Signal::SIGCONT);
     }
 
@@ -243,15 +243,15 @@ impl Disturber {
     ) {
         let (lived, told_ns) = (target.lives(), target.told_to_start());
         send(target, Signal::SIGKILL);
-        let at_ns = machine::now();
+        let at_ns = clock::now();
         self.note(Act::Kill, role, position, phase, at_ns).told_ns = told_ns;
         if role != Role::Server || !lived || stopped == Some(Role::Keeper) {
             return;
         }
-        let last_ns = machine::now() + SURVIVED;
+        let last_ns = clock::now() + SURVIVED;
         let agents = || members.iter().filter(|member| member.role == Role::Agent);
-        while machine::now() < last_ns && agents().any(|agent| agent.process.lives()) {
-            pass(machine::now() + LOOK);
+        while clock::now() < last_ns && agents().any(|agent| agent.process.lives()) {
+            pass(clock::now() + LOOK);
         }
         // Its number may have been given to no other before the signal came.
         let noticed = agents().any(|agent| agent.process.lives()) && !target.lives();

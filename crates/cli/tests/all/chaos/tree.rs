@@ -1,8 +1,8 @@
 //! The coordinator's processes, as `/proc` shows them.
 
+use pubmark_host::clock;
+use pubmark_host::server::processes;
 use pubmark_model::units::{MILLISECOND, Ns};
-use pubmark_study::machine;
-use pubmark_study::server::processes;
 use std::path::{Path, PathBuf};
 
 /// The kernel gives starts in hundredths of a second.
@@ -47,7 +47,7 @@ impl Process {
         let up_s: f64 = uptime.split(' ').next()?.parse().ok()?;
         let since_ns = ((up_s * 100.0).round() as u64).saturating_sub(start) * TICK;
         // Each of the two was rounded down by up to a tick.
-        Some((machine::now().saturating_sub(since_ns + TICK), 2 * TICK))
+        Some((clock::now().saturating_sub(since_ns + TICK), 2 * TICK))
     }
 }
 

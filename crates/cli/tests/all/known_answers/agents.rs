@@ -6,14 +6,15 @@ use super::taken::{Taken, Watch, Whose};
 use crate::support::{PATIENCE, Place};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
+use pubmark_host::agent::{Agent, Incoming};
+use pubmark_host::clock;
 use pubmark_model::options::{Options, protocol_of};
 use pubmark_model::protocol::{AgentResult, Client, Command, Event, Prepare, Role, ServerAddress, VERSION};
 use pubmark_model::secret::Secrets;
 use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
-use pubmark_study::agent::{Agent, Incoming};
-use pubmark_study::{machine, registry};
+use pubmark_study::registry;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
@@ -167,11 +168,11 @@ impl Play<'_> {
         }
         pair.each("ready", BOTH, |event| matches!(event, Event::Ready {}).then_some(()));
         let watch = Watch::start(Whose::Process(pair.agents[1].pid()), processors().0);
-        pair.tell(&Command::Start { at_ns: machine::now() + LEAD });
+        pair.tell(&Command::Start { at_ns: clock::now() + LEAD });
         let sent = |event| if let Event::Sent { publishers } = event { Some(publishers) } else { None };
         let publishers = pair.each("the last message", &[0], sent).remove(0);
         let taken = watch.end();
-        pair.tell(&Command::Drain { publishers, deadline_ns: machine::now() + workload.drain_ns });
+        pair.tell(&Command::Drain { publishers, deadline_ns: clock::now() + workload.drain_ns });
         pair.each("the drain's end", BOTH, |event| matches!(event, Event::Drained {}).then_some(()));
         pair.tell(&Command::Stop {});
         let result = |event| if let Event::Result(result) = event { Some(*result) } else { None };

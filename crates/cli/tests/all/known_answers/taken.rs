@@ -2,8 +2,8 @@
 //! time that its threads waited for a processor, and the time that the
 //! hypervisor gave to others.
 
+use pubmark_host::clock::now;
 use pubmark_model::units::Ns;
-use pubmark_study::machine::now;
 use std::path::Path;
 
 /// A tick of `/proc/stat`, ns.

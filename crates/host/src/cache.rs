@@ -1,0 +1,23 @@
+//! Where on this host pubmark keeps what outlives a run.
+
+use pubmark_model::system::System;
+use std::path::PathBuf;
+
+/// Where what is pinned is installed to: `$XDG_CACHE_HOME/pubmark/systems/NAME`,
+/// by default below `~/.cache`.
+pub fn cache_folder(system: &System) -> PathBuf {
+    base().join("systems").join(&system.name)
+}
+
+/// Where programs are put that are built from this repository, such as the
+/// agent of a library that is not built in: `$XDG_CACHE_HOME/pubmark/bin`.
+pub fn bin_folder() -> PathBuf {
+    base().join("bin")
+}
+
+/// The folder below which everything is kept.
+pub fn base() -> PathBuf {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    base.unwrap_or_else(std::env::temp_dir).join("pubmark")
+}

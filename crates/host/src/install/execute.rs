@@ -1,0 +1,102 @@
+//! Runs a command to its end, or to its deadline.
+
+use crate::programs::find_program;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// From asking a command to end to ending it.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Runs a command; what it prints is the user's to see, on standard error,
+/// because standard output may be promised to JSON.
+pub fn run(command: &[String], limit: Duration) -> Result<(), String> {
+    let line = command.join(" ");
+    let out = std::io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
+    let mut child = start(command, out, Stdio::inherit())?;
+    let pid = child.id();
+    let (outbox, inbox) = channel();
+    std::thread::spawn(move || outbox.send(child.wait()));
+    match end(pid, &inbox, limit) {
+        Some(Ok(status)) if status.success() => Ok(()),
+        Some(Ok(status)) => Err(format!("`{line}` failed ({status})")),
+        Some(Err(error)) => Err(format!("`{line}`: {error}")),
+        None => Err(format!("`{line}` did not end within {} s", limit.as_secs())),
+    }
+}
+
+/// What a command prints on standard output and error, if it ends in time.
+pub fn output(command: &[String], limit: Duration) -> Result<String, String> {
+    let (mut reader, writer) = std::io::pipe().map_err(|error| error.to_string())?;
+    let twin = writer.try_clone().map_err(|error| error.to_string())?;
+    let mut child = start(command, Stdio::from(writer), Stdio::from(twin))?;
+    let pid = child.id();
+    let (outbox, inbox) = channel();
+    std::thread::spawn(move || {
+        let mut seen = Vec::new();
+        // A version fits into this many times over.
+        let read = reader.by_ref().take(1 << 20).read_to_end(&mut seen);
+        drop(reader);
+        let _ = child.wait();
+        outbox.send(read.map(|_| String::from_utf8_lossy(&seen).into_owned()))
+    });
+    match end(pid, &inbox, limit) {
+        Some(read) => read.map_err(|error| error.to_string()),
+        None => Err(format!("`{}` did not end within {} s", command.join(" "), limit.as_secs())),
+    }
+}
+
+fn start(command: &[String], out: Stdio, err: Stdio) -> Result<Child, String> {
+    let variables: Vec<(&str, &str)> = command.iter().map_while(|word| word.split_once('=')).collect();
+    let (program, arguments) = command[variables.len()..].split_first().ok_or("an empty command")?;
+    let path = find_program(program).ok_or_else(|| format!("`{program}` is not found"))?;
+    // In this program's process group: Ctrl-C reaches it, and sudo may ask for a password.
+    let child = Command::new(path).args(arguments).envs(variables).stdin(Stdio::null()).stdout(out).stderr(err).spawn();
+    child.map_err(|error| format!("`{program}` cannot be run: {error}"))
+}
+
+/// What the waiting thread says; past the limit the command is ended, and there is nothing to say.
+fn end<T>(pid: u32, inbox: &Receiver<T>, limit: Duration) -> Option<T> {
+    if let Ok(result) = inbox.recv_timeout(limit) {
+        return Some(result);
+    }
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        // The thread has not reaped it, so the number is still its own.
+        let _ = kill(Pid::from_raw(pid as i32), signal);
+        if inbox.recv_timeout(GRACE).is_ok() {
+            break;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn ends_are_told_apart() {
+        let ample = Duration::from_secs(60);
+        assert_eq!(run(&words("true"), ample), Ok(()));
+        assert!(run(&words("false"), ample).unwrap_err().contains("`false` failed"));
+        assert!(run(&words("no-such-program x"), ample).unwrap_err().contains("is not found"));
+        assert!(run(&words("sleep 600"), Duration::from_millis(20)).unwrap_err().contains("did not end"));
+    }
+
+    #[test]
+    fn what_is_printed_is_read_from_both_streams() {
+        let script = ["sh".to_owned(), "-c".to_owned(), "echo out; echo err >&2".to_owned()];
+        let seen = output(&script, Duration::from_secs(60)).unwrap();
+        assert!(seen.contains("out") && seen.contains("err"), "{seen}");
+        assert_eq!(output(&words("A=b printenv A"), Duration::from_secs(60)).unwrap(), "b\n");
+        assert!(output(&words("sleep 600"), Duration::from_millis(20)).unwrap_err().contains("did not end"));
+    }
+}

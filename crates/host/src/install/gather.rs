@@ -1,0 +1,121 @@
+//! The folder into which a system's pinned parts are installed.
+
+use super::{execute, plan};
+use crate::cache::cache_folder;
+use pubmark_model::system::System;
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// Whether the cache folder holds all that the file pins, and nothing older.
+pub fn is_whole(system: &System) -> bool {
+    holds(&cache_folder(system), system)
+}
+
+fn holds(folder: &Path, system: &System) -> bool {
+    std::fs::read_to_string(folder.join(plan::STAMP)).is_ok_and(|stamp| stamp == plan::stamp(&system.install))
+}
+
+/// Fetches what is pinned into a folder beside the one meant, which takes its
+/// place when it is whole: an interrupted installation is none.
+pub fn gather(system: &System, say: &dyn Fn(&str)) -> Result<(), String> {
+    let target = cache_folder(system);
+    sweep(&target);
+    let part = Part(part_of(&target, std::process::id()));
+    write(&part.0.join("pom.xml"), &plan::pom(&system.install)).map_err(|error| at(&part.0, &error))?;
+    for step in plan::fetch(system, &part.0) {
+        say(&step.command.join(" "));
+        execute::run(&step.command, step.limit)?;
+    }
+    place(system, &part.0, &target).map_err(|error| at(&target, &error))
+}
+
+/// A folder that is removed unless it has been put in its place.
+struct Part(PathBuf);
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn at(path: &Path, error: &Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+/// The folder in which the process of this number gathers an installation.
+fn part_of(target: &Path, pid: u32) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!(".{name}-{pid}"))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    std::fs::write(path, text)
+}
+
+/// Marks an installation as whole and puts it where it belongs.
+fn place(system: &System, part: &Path, target: &Path) -> Result<(), Error> {
+    write(&part.join(plan::STAMP), &plan::stamp(&system.install))?;
+    match std::fs::remove_dir_all(target) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => std::fs::rename(part, target),
+    }
+}
+
+/// Removes what interrupted installations of this system left.
+fn sweep(target: &Path) {
+    let Some((folder, name)) = target.parent().zip(target.file_name()) else { return };
+    let prefix = format!(".{}-", name.to_string_lossy());
+    let gone = |pid| nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None) == Err(nix::errno::Errno::ESRCH);
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let pid = entry.file_name().to_str().and_then(|name| name.strip_prefix(&prefix)?.parse::<i32>().ok());
+        if pid.is_some_and(|pid| pid > 0 && gone(pid)) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn system(version: u32) -> System {
+        let text = format!(
+            "title = \"T\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mqtt\"\npatterns = [\"pairs\"]\n[install]\npip = [\"x=={version}\"]"
+        );
+        System::parse("t", "t.toml", &text).unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    #[test]
+    fn a_whole_installation_takes_the_place_of_an_older_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("t");
+        for version in [1, 2] {
+            let part = Part(part_of(&target, std::process::id()));
+            write(&part.0.join(format!("file-{version}")), "").unwrap();
+            assert!(!holds(&target, &system(version)), "not before it is in its place");
+            place(&system(version), &part.0, &target).unwrap();
+            assert!(holds(&target, &system(version)));
+        }
+        assert!(!holds(&target, &system(1)) && !target.join("file-1").exists());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn parts_of_the_dead_are_swept_and_those_of_the_living_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("t");
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let [dead, living, other] = [
+            part_of(&target, child.id()),
+            part_of(&target, std::process::id()),
+            part_of(&folder.path().join("u"), child.id()),
+        ];
+        for part in [&dead, &living, &other] {
+            std::fs::create_dir(part).unwrap();
+        }
+        sweep(&target);
+        assert!(!dead.exists() && living.exists() && other.exists());
+    }
+}

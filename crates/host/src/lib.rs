@@ -1,0 +1,22 @@
+//! Everything that touches a machine: processes, ports, control groups,
+//! servers and their keepers, containers, scratch folders, sampling, what is
+//! installed, and what would spoil a measurement. It knows no run and no study.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod agent;
+pub mod awake;
+pub mod cache;
+pub mod clock;
+mod devices;
+pub mod doctor;
+pub mod environment;
+pub mod error;
+pub mod install;
+pub mod lock;
+pub mod machine;
+pub mod programs;
+pub mod proxy;
+pub mod scratch;
+pub mod server;
+pub mod usage;

@@ -1,0 +1,127 @@
+//! The machine: what it is, and what it did in a window.
+
+use pubmark_model::record::MachineLoad;
+use pubmark_model::units::{Ns, SECOND};
+use std::fs::read_to_string;
+
+/// Clock ticks of `/proc/stat` in a second, on every Linux.
+const TICKS_PER_S: f64 = 100.0;
+
+/// Processor time of the whole machine so far, in clock ticks. What was busy is
+/// what was neither idle nor stolen: the kernel measures idle time, and only
+/// samples what runs, at its own tick. A schedule of 5,000 messages a second
+/// falls in step with that tick, and looks three times as busy as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ticks {
+    idle: u64,
+    steal: u64,
+}
+
+impl Ticks {
+    /// Reads `/proc/stat`.
+    pub fn now() -> Ticks {
+        Ticks::parse(&read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Ticks {
+        let line = text.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
+        let fields: Vec<u64> = line.split_whitespace().filter_map(|field| field.parse().ok()).collect();
+        let field = |at: usize| fields.get(at).copied().unwrap_or_default();
+        // user nice system idle iowait irq softirq steal (guest is within user)
+        Ticks { idle: field(3) + field(4), steal: field(7) }
+    }
+
+    /// What the machine did since: `own_cpu_ns` is what the run's own
+    /// processes used in that time.
+    pub fn load_since(self, earlier: Ticks, wall_ns: Ns, own_cpu_ns: Ns) -> MachineLoad {
+        let seconds = |now: u64, then: u64| now.saturating_sub(then) as f64 / TICKS_PER_S;
+        let wall_s = wall_ns as f64 / SECOND as f64;
+        if wall_s == 0.0 {
+            return MachineLoad { cores: cores(), ..MachineLoad::default() };
+        }
+        let all_s = wall_s * f64::from(cores());
+        let (idle_s, steal_s) = (seconds(self.idle, earlier.idle), seconds(self.steal, earlier.steal));
+        let busy_cores = (all_s - idle_s - steal_s) / wall_s;
+        let own_cores = own_cpu_ns as f64 / wall_ns as f64;
+        MachineLoad {
+            steal: (steal_s / all_s).min(1.0),
+            foreign_cores: (busy_cores - own_cores).max(0.0),
+            cores: cores(),
+            awake: false,
+            late_ns: 0,
+        }
+    }
+}
+
+/// Files that a process started from here may open.
+pub fn open_files() -> usize {
+    use nix::sys::resource::{Resource, getrlimit};
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(1_024, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX))
+}
+
+/// Files that a process of ours opens beside its connections: logs, event
+/// loops, libraries.
+const OWN_FILES: usize = 200;
+
+/// Connections that one process of ours may hold.
+pub fn files_for_connections() -> usize {
+    open_files().saturating_sub(OWN_FILES).max(1)
+}
+
+/// Processors of the machine.
+pub fn cores() -> u32 {
+    let listed = read_to_string("/proc/stat").unwrap_or_default();
+    listed.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count().max(1) as u32
+}
+
+/// Processors that this process may use, by number.
+pub fn usable_cpus() -> Vec<usize> {
+    let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0));
+    let Ok(set) = set else { return Vec::new() };
+    (0..nix::sched::CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
+}
+
+/// A one-line file of the kernel's.
+pub fn line(path: &str) -> Option<String> {
+    read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// Model of the processor.
+pub fn processor() -> Option<String> {
+    let info = read_to_string("/proc/cpuinfo").ok()?;
+    let model = info.lines().find(|line| line.starts_with("model name") || line.starts_with("Model"))?;
+    model.split_once(':').map(|(_, name)| name.trim().to_owned())
+}
+
+/// Whether a hypervisor runs this machine.
+pub fn is_virtual() -> bool {
+    read_to_string("/proc/cpuinfo")
+        .is_ok_and(|info| info.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor")))
+}
+
+/// Memory of the machine, bytes.
+pub fn memory_bytes() -> Option<u64> {
+    let info = read_to_string("/proc/meminfo").ok()?;
+    let kb: u64 =
+        info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.split_whitespace().next()?.parse().ok()?;
+    Some(kb * 1_024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_what_is_neither_idle_nor_stolen_nor_ours() {
+        let machine = u64::from(cores());
+        let before = Ticks::parse("cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 1\n");
+        // In 2 s: 30 % stolen, 50 % idle, and so 20 % busy, whatever was sampled.
+        let (idle, steal) = (800 + 100 * machine, 60 * machine);
+        let after = Ticks::parse(&format!("cpu  9000 0 150 {idle} 0 0 0 {steal} 0 0\ncpu0 1\n"));
+        let load = after.load_since(before, 2 * SECOND, 0);
+        assert!((load.steal - 0.3).abs() < 1e-9, "{load:?}");
+        assert!((load.foreign_cores - 0.2 * machine as f64).abs() < 1e-9, "{load:?}");
+        let all_ours = after.load_since(before, 2 * SECOND, machine * SECOND);
+        assert_eq!(all_ours.foreign_cores, 0.0);
+    }
+}

@@ -1,0 +1,191 @@
+//! The link of a run: a proxy between clients and their server, which delays,
+//! narrows and cuts. It is kept as a server is, and ends as surely.
+
+mod http;
+
+use crate::cache::cache_folder;
+use crate::error::HostError;
+use crate::install::{self, tools};
+use crate::server::sample::Sampler;
+use crate::server::{GRACE_MS, Server, StartPlan, limits, ports};
+use http::Api;
+use pubmark_model::endpoint::Endpoint;
+use pubmark_model::link::Link;
+use pubmark_model::protocol::Role;
+use pubmark_model::record::Usage;
+use pubmark_model::reported::LinkReport;
+use pubmark_model::server::Places;
+use pubmark_model::units::{MILLISECOND, Ns};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+/// The proxy's name for the link.
+const NAME: &str = "link";
+
+/// What is needed to start the proxy.
+pub struct ProxyPlan<'a> {
+    /// Its folder, absolute.
+    pub dir: PathBuf,
+    /// Where all that it prints goes to.
+    pub log: PathBuf,
+    /// The `pubmark` program.
+    pub program: PathBuf,
+    /// Set where the user wants no more.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// The link of a run, in working order unless it was cut. It ends when this is
+/// dropped.
+pub struct Proxy {
+    link: Link,
+    server: Server,
+    api: Api,
+    endpoint: String,
+    version: Option<String>,
+    sampler: Option<Sampler>,
+    usage: Option<Usage>,
+}
+
+impl Proxy {
+    /// Puts a link before a server.
+    pub fn open(link: &Link, server: &str, how: ProxyPlan<'_>) -> Result<Proxy, HostError> {
+        let tool = tools::toxiproxy();
+        let spec = tool.server.as_ref().ok_or("the link's proxy cannot be started")?;
+        install::missing_tool(tool).map_or(Ok(()), |why| Err(format!("the link of this run is missing: {why}")))?;
+        let behind = Endpoint::parse(server)?;
+        let [api, port] = ports::free(2)?[..] else { return Err("no free ports for the link".into()) };
+        let plan = StartPlan {
+            system: &tool.name,
+            spec,
+            deployment: "native",
+            places: Places {
+                ports: vec![(String::new(), api)],
+                cache: cache_folder(tool).display().to_string(),
+                ..Places::default()
+            },
+            remove: vec![how.dir.clone()],
+            dir: how.dir,
+            log: how.log,
+            limits: limits::Limits::default(),
+            program: how.program,
+            grace_ms: GRACE_MS,
+            interrupt: how.interrupt,
+        };
+        let mut proxy = Proxy {
+            link: *link,
+            server: Server::start(&plan)?,
+            api: Api { port: api },
+            endpoint: through(server, &behind, port),
+            version: install::version(tool).map(|version| format!("{} {version}", tool.name)),
+            sampler: None,
+            usage: None,
+        };
+        proxy.set_up(&behind.address(), port).map_err(|why| format!("the link was not put up: {why}"))?;
+        Ok(proxy)
+    }
+
+    fn set_up(&mut self, behind: &str, port: u16) -> Result<(), String> {
+        let listen = format!("127.0.0.1:{port}");
+        self.api.send(
+            "POST",
+            "/proxies",
+            &json!({ "name": NAME, "listen": listen, "upstream": behind, "enabled": true }),
+        )?;
+        // It is never let loose. That it stands there makes the proxy reset the
+        // connections that it closes when the link is cut: without it they end
+        // as politely as if a program had closed them.
+        self.toxic("abrupt", "reset_peer", "upstream", 0.0, &json!({ "timeout": 0 }))?;
+        for direction in ["upstream", "downstream"] {
+            if self.link.delay_ns > 0 {
+                let attributes = json!({ "latency": self.link.delay_ns / MILLISECOND });
+                self.toxic(&format!("delay-{direction}"), "latency", direction, 1.0, &attributes)?;
+            }
+            if let Some(bytes) = self.link.bandwidth_bytes_per_s {
+                let attributes = json!({ "rate": bytes / 1_000 });
+                self.toxic(&format!("bandwidth-{direction}"), "bandwidth", direction, 1.0, &attributes)?;
+            }
+        }
+        if !self.server.holds(port) {
+            return Err(format!("port {port} is held by another process"));
+        }
+        Ok(())
+    }
+
+    fn toxic(&self, name: &str, kind: &str, stream: &str, toxicity: f64, attributes: &Value) -> Result<(), String> {
+        let toxic =
+            json!({ "name": name, "type": kind, "stream": stream, "toxicity": toxicity, "attributes": attributes });
+        self.api.send("POST", &format!("/proxies/{NAME}/toxics"), &toxic)
+    }
+
+    /// Where clients of this role connect to: the link, or the server, as the
+    /// study has it.
+    pub fn endpoint_of<'a>(&'a self, role: Role, server: &'a str) -> &'a str {
+        if self.link.side.holds(role) { &self.endpoint } else { server }
+    }
+
+    /// Resets all connections, and refuses new ones. When this returns it has
+    /// happened.
+    pub fn cut(&self) -> Result<(), HostError> {
+        self.enable(false)
+    }
+
+    /// Lets connections through again.
+    pub fn mend(&self) -> Result<(), HostError> {
+        self.enable(true)
+    }
+
+    fn enable(&self, enabled: bool) -> Result<(), HostError> {
+        let what = if enabled { "repaired" } else { "cut" };
+        let done = self.api.send("PATCH", &format!("/proxies/{NAME}"), &json!({ "enabled": enabled }));
+        done.map_err(|why| HostError::Failed(format!("nobody knows whether the link was {what}: {why}")))
+    }
+
+    /// Watches what it uses, from the window's beginning to its end.
+    pub fn watch(&mut self, from_ns: Ns, window_ns: Option<Ns>) {
+        self.sampler = Some(self.server.sample(from_ns, window_ns.map(|window| from_ns + window)));
+    }
+
+    /// CPU time that it used in the window, ns. Ends the watch.
+    pub fn cpu_ns(&mut self) -> Ns {
+        self.usage = self.sampler.take().map(|sampler| sampler.finish(None).usage).or(self.usage.take());
+        self.usage.map_or(0, |usage| (usage.cpu_s * 1e9) as Ns)
+    }
+
+    /// Why its proxy ended, if it has.
+    pub fn obituary(&mut self) -> Option<String> {
+        self.server.ended()
+    }
+
+    /// What it was.
+    pub fn report(&mut self) -> LinkReport {
+        self.cpu_ns();
+        LinkReport { usage: self.usage, version: self.version.clone() }
+    }
+}
+
+/// A server's endpoint with the link's address in place of its own; user and
+/// password stay as they were written.
+fn through(server: &str, behind: &Endpoint, port: u16) -> String {
+    let (scheme, rest) = server.split_once("://").unwrap_or(("", server));
+    let authority = rest.find('/').map_or(rest, |slash| &rest[..slash]);
+    let login = authority.rsplit_once('@').map_or(String::new(), |(login, _)| format!("{login}@"));
+    format!("{scheme}://{login}127.0.0.1:{port}{}", behind.path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_but_the_address_of_an_endpoint_stays() {
+        for (server, wanted) in [
+            ("mqtt://127.0.0.1:1883", "mqtt://127.0.0.1:9"),
+            ("mqtts://a%40b:c@host", "mqtts://a%40b:c@127.0.0.1:9"),
+            ("ws://[::1]:80/mqtt", "ws://127.0.0.1:9/mqtt"),
+            ("amqp://u@h:1/vhost", "amqp://u@127.0.0.1:9/vhost"),
+        ] {
+            assert_eq!(through(server, &Endpoint::parse(server).unwrap(), 9), wanted);
+        }
+    }
+}

@@ -1,0 +1,540 @@
+//! Servers: started under limits, watched, and ended whatever happens.
+//!
+//! Between the coordinator and a server stands a keeper, a process of its own,
+//! which ends the server when the coordinator is done with it or is dead.
+//! No socket is opened to a server: the kernel's tables say whether it listens.
+
+pub mod accounts;
+pub mod attached;
+pub mod docker;
+mod exhausted;
+pub mod keeper;
+mod kept;
+mod layout;
+pub mod limits;
+pub mod ports;
+pub mod processes;
+pub mod sample;
+pub mod watch;
+
+use crate::error::HostError;
+use crate::programs::find_program;
+use accounts::Accounts;
+use keeper::{KeepPlan, Order, Word};
+use kept::{Heard, Kept};
+use limits::{Applied, Group, Limits};
+use ports::Listener;
+use pubmark_model::secret::Secrets;
+use pubmark_model::server::{Places, ServerSpec};
+use pubmark_model::units::{Ns, SECOND};
+use sample::{Sampler, Watched};
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use watch::ServerWatch;
+
+/// From SIGTERM to SIGKILL, ms, where nothing else is wanted.
+pub const GRACE_MS: u64 = 5_000;
+
+/// How long the programs that are run before a server may take.
+const PREPARATION: Duration = Duration::from_secs(120);
+/// The same for containers, whose image may have to be fetched.
+const FETCHING: Duration = Duration::from_secs(600);
+/// How often a starting server is looked at.
+const LOOK: Duration = Duration::from_millis(5);
+/// So much of a log's end goes into an error, bytes.
+const TAIL_BYTES: u64 = 500;
+
+/// All that is needed to start a server.
+pub struct StartPlan<'a> {
+    /// The system's name, for messages.
+    pub system: &'a str,
+    /// What its file says.
+    pub spec: &'a ServerSpec,
+    /// `native` or `docker`.
+    pub deployment: &'a str,
+    /// What places stand for. The folder and the ports are filled in here; a
+    /// port that is given already is kept.
+    pub places: Places,
+    /// The server's folder (`{dir}`) and working folder, absolute; made if it is missing.
+    pub dir: PathBuf,
+    /// Where all that it prints goes to; an older log is overwritten.
+    pub log: PathBuf,
+    /// What it may use.
+    pub limits: Limits,
+    /// The `pubmark` program, for its subcommands `keep` and `launch`.
+    pub program: PathBuf,
+    /// Folders that are removed when nothing of the server runs any more, also
+    /// after the coordinator's death.
+    pub remove: Vec<PathBuf>,
+    /// From SIGTERM to SIGKILL, ms; usually [`GRACE_MS`].
+    pub grace_ms: u64,
+    /// Set where the user wants no more.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// A server that listens. It ends when this is dropped.
+pub struct Server {
+    system: String,
+    endpoint: String,
+    pid: i32,
+    port: Option<u16>,
+    started_s: f64,
+    log: PathBuf,
+    /// What its log says when it has run out of memory.
+    out_of_memory_log: String,
+    /// What came of orders, as far as nobody has asked.
+    happened: Vec<Word>,
+    exited: Option<String>,
+    /// Removed after the keeper has ended: fields are dropped in this order.
+    kept: Kept,
+    group: Group,
+    container: Option<String>,
+    /// What no message may repeat of its log.
+    secrets: Secrets,
+}
+
+/// How a server ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerEnd {
+    /// How many of its processes the kernel killed for want of memory.
+    pub oom_kills: u64,
+    /// How long the limit of processors kept it waiting over its whole life,
+    /// summed over processors, s.
+    pub throttled_s: f64,
+    /// How it ended, if it had ended before it was told to.
+    pub obituary: Option<String>,
+    /// The line of its log by which it said that it had run out of memory.
+    pub out_of_memory: Option<String>,
+}
+
+impl Server {
+    /// Starts a server and waits until it listens. What fails is said in
+    /// words, with the end of its log; nothing is left behind then.
+    pub fn start(plan: &StartPlan) -> Result<Server, HostError> {
+        Server::try_start(plan).map_err(|error| {
+            // Where it failed before there was a keeper, nobody else does.
+            for folder in &plan.remove {
+                let _ = fs::remove_dir_all(folder);
+            }
+            if plan.interrupt.load(Ordering::Relaxed) { HostError::Interrupted } else { HostError::Failed(error) }
+        })
+    }
+
+    fn try_start(plan: &StartPlan) -> Result<Server, String> {
+        let mut places = plan.places.clone();
+        if !plan.dir.is_absolute() {
+            return Err(format!("the server's folder {} is not an absolute path", plan.dir.display()));
+        }
+        fs::create_dir_all(&plan.dir).map_err(|error| format!("{}: {error}", plan.dir.display()))?;
+        File::create(&plan.log).map_err(|error| format!("{}: {error}", plan.log.display()))?;
+        layout::settle(plan.spec, &mut places, &plan.dir)?;
+        let name = limits::name();
+        let endpoint = places.fill(&plan.spec.endpoint)?;
+        let ready_log = places.fill(&plan.spec.ready_log)?;
+        let (keep, group, container) = match plan.deployment {
+            "native" => native(plan, &places, name)?,
+            "docker" => contained(plan, &places, name)?,
+            other => return Err(format!("`{other}` is no way to start a server: write native or docker")),
+        };
+        let kept = Kept::start(&plan.program, keep)?;
+        let (system, log) = (plan.system.to_owned(), plan.log.clone());
+        let port = places.ports.iter().find(|(name, _)| name.is_empty()).map(|(_, port)| *port);
+        let mut server = Server {
+            system,
+            endpoint,
+            pid: 0,
+            port,
+            started_s: 0.0,
+            log,
+            out_of_memory_log: plan.spec.out_of_memory_log.clone(),
+            happened: Vec::new(),
+            exited: None,
+            kept,
+            group,
+            container,
+            secrets: Secrets::of(&plan.places.options),
+        };
+        server.await_process(plan)?;
+        server.await_ready(plan, port, &ready_log)?;
+        Ok(server)
+    }
+
+    /// Where clients connect to.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// The server's process; in a container its first one, as this machine
+    /// numbers it.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// From its start until it listened, s.
+    pub fn started_s(&self) -> f64 {
+        self.started_s
+    }
+
+    /// The limits that are in force.
+    pub fn applied(&self) -> &Applied {
+        &self.group.applied
+    }
+
+    /// Where the kernel counts what it uses.
+    pub fn accounts(&self) -> &Accounts {
+        &self.group.accounts
+    }
+
+    /// Starts to watch what it uses, from one instant of CLOCK_MONOTONIC to
+    /// another, ns, or until the sampler is told to finish.
+    pub fn sample(&self, from_ns: Ns, to_ns: Option<Ns>) -> Sampler {
+        Sampler::start(self.watched(), from_ns, to_ns)
+    }
+
+    /// Its processes, to be looked at while it runs; none for a container's.
+    pub fn own_processes(&self) -> Option<Watched> {
+        self.container.is_none().then(|| self.watched())
+    }
+
+    /// Has all its processes stopped, continued or killed, or it started again
+    /// after a kill. What came of it is heard by [`happened`](Server::happened).
+    /// Of a container's processes these are not the ones.
+    pub fn order(&mut self, order: Order) {
+        self.kept.order(order);
+    }
+
+    /// What came of orders since this was asked last.
+    pub fn happened(&mut self) -> Vec<Word> {
+        self.ended();
+        std::mem::take(&mut self.happened)
+    }
+
+    /// Whether it listens, as after a restart.
+    pub fn is_listening(&self) -> bool {
+        self.port.is_some_and(|port| self.holds(port))
+    }
+
+    /// Whether it, and nobody else, listens on this port.
+    pub fn holds(&self, port: u16) -> bool {
+        ports::listener(&self.watched().processes(), port) == Listener::Own
+    }
+
+    /// A look at what it uses, from any thread, as long as it runs.
+    pub fn watch(&self) -> ServerWatch {
+        ServerWatch::new(self.watched())
+    }
+
+    fn watched(&self) -> Watched {
+        let accounts = self.group.accounts.clone();
+        match self.container {
+            Some(_) => Watched { root: self.pid, below_only: false, accounts },
+            None => Watched { root: self.kept.pid(), below_only: true, accounts },
+        }
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<String> {
+        while self.exited.is_none() {
+            match self.kept.hear(Duration::ZERO) {
+                Heard::Nothing => return None,
+                heard => self.heard(heard),
+            }
+        }
+        let status = self.exited.clone()?;
+        let oom = if self.oom_kills() > 0 { ", killed by the kernel for want of memory" } else { "" };
+        Some(format!("{} ended: {status}{oom}{}", self.system, tail(&self.log, &self.secrets)))
+    }
+
+    fn heard(&mut self, heard: Heard) {
+        match heard {
+            Heard::Word(Word::Exited(status)) => {
+                let ended = self.container.as_ref().and_then(|name| docker::ended(name));
+                self.exited = Some(ended.map_or(status, |ended| format!("exit status: {}", ended.code)));
+            }
+            Heard::Word(Word::Failed(why)) => self.exited = Some(why),
+            Heard::Gone => self.exited = Some("its keeper was killed".into()),
+            Heard::Word(Word::Pid(_)) | Heard::Nothing => {}
+            Heard::Word(word) => {
+                if let Word::Restarted(_, pid) = word {
+                    self.pid = pid;
+                }
+                self.happened.push(word);
+            }
+        }
+    }
+
+    fn oom_kills(&self) -> u64 {
+        let counted = self.group.accounts.oom_kills();
+        let asked = || self.container.as_ref().and_then(|name| docker::ended(name)).is_some_and(|ended| ended.oom);
+        if counted == 0 && self.exited.is_some() && asked() { 1 } else { counted }
+    }
+
+    /// How it has fared, as long as nobody has ended it.
+    pub fn so_far(&mut self) -> ServerEnd {
+        let obituary = self.ended();
+        let (oom_kills, throttled_ns) = (self.oom_kills(), self.group.accounts.throttled_ns());
+        let out_of_memory = exhausted::said(&self.log, &self.out_of_memory_log);
+        ServerEnd { oom_kills, throttled_s: throttled_ns as f64 / SECOND as f64, obituary, out_of_memory }
+    }
+
+    /// Ends it, politely first, and removes what it leaves. Bounded.
+    pub fn stop(mut self) -> ServerEnd {
+        let end = self.so_far();
+        self.kept.end();
+        end
+    }
+
+    /// Waits until the keeper has started it.
+    fn await_process(&mut self, plan: &StartPlan) -> Result<(), String> {
+        let each = if self.container.is_some() { FETCHING } else { PREPARATION };
+        let deadline = Instant::now() + each * (plan.spec.prepare.len() as u32 + 1);
+        loop {
+            interrupted(plan)?;
+            match self.kept.hear(LOOK) {
+                Heard::Word(Word::Pid(pid)) => {
+                    self.pid = pid;
+                    return Ok(());
+                }
+                Heard::Word(Word::Failed(why)) => return Err(self.not_started(&why)),
+                Heard::Nothing if Instant::now() < deadline => {}
+                Heard::Nothing => return Err(self.not_started("its preparation takes too long")),
+                heard => {
+                    self.heard(heard);
+                    return Err(self.not_started(&self.exited.clone().unwrap_or_default()));
+                }
+            }
+        }
+    }
+
+    fn not_started(&self, why: &str) -> String {
+        let tail = tail(&self.log, &self.secrets);
+        let engine = tail.contains("Cannot connect to the Docker daemon");
+        let engine = if self.container.is_some() && engine { "no Docker engine answers: " } else { "" };
+        format!("{} was not started: {engine}{why}{tail}", self.system)
+    }
+
+    /// Waits until it listens, and its log says what it should.
+    fn await_ready(&mut self, plan: &StartPlan, port: Option<u16>, ready_log: &str) -> Result<(), String> {
+        let began = Instant::now();
+        let deadline = began + Duration::from_nanos(plan.spec.start_timeout_ns);
+        let mut log = LogWatch::new(&self.log, ready_log);
+        if let Some(name) = self.container.clone() {
+            self.meet_container(&name)?;
+        }
+        loop {
+            interrupted(plan)?;
+            if self.listens(plan, port)? && log.has_said() {
+                self.started_s = began.elapsed().as_secs_f64();
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                let seconds = plan.spec.start_timeout_ns as f64 / SECOND as f64;
+                let missing = match port {
+                    Some(port) if !self.listens(plan, Some(port))? => format!("did not listen on port {port}"),
+                    _ => format!("did not say `{ready_log}`"),
+                };
+                return Err(format!("{} {missing} within {seconds} s{}", self.system, tail(&self.log, &self.secrets)));
+            }
+            let heard = self.kept.hear(LOOK);
+            self.heard(heard);
+            if self.exited.is_some() {
+                // A foreign server may be why it ended: that says more.
+                self.listens(plan, port)?;
+                let obituary = self.ended().unwrap_or_default();
+                return Err(obituary.replacen(" ended: ", " ended while starting: ", 1));
+            }
+        }
+    }
+
+    fn meet_container(&mut self, name: &str) -> Result<(), String> {
+        let running = docker::running(name).map_err(|why| self.not_started(&why))?;
+        self.pid = running.pid;
+        // Docker makes and removes the group itself.
+        self.group.accounts = Accounts::of(running.pid).filter(|_| running.pid > 0).unwrap_or_default();
+        self.group.applied = running.applied;
+        Ok(())
+    }
+
+    fn listens(&self, plan: &StartPlan, port: Option<u16>) -> Result<bool, String> {
+        let Some(port) = port else { return Ok(true) };
+        if self.container.is_some() {
+            let within = plan.spec.docker.as_ref().map_or(0, |docker| docker.port);
+            // On this side of the container Docker's own proxy listens at once.
+            let seen = ports::listens_within(self.pid, within);
+            return Ok(seen.unwrap_or_else(|| ports::listener(&[], port) != Listener::Nobody));
+        }
+        // Whose it is takes a look at every process: only when there is something.
+        if ports::listens_within(std::process::id() as i32, port) == Some(false) {
+            return Ok(false);
+        }
+        match ports::listener(&self.watched().processes(), port) {
+            Listener::Nobody => Ok(false),
+            Listener::Own => Ok(true),
+            Listener::Foreign(Some((pid, name))) => Err(format!(
+                "port {port} is held by pid {pid} ({name}), not by {}{}",
+                self.system,
+                tail(&self.log, &self.secrets)
+            )),
+            Listener::Foreign(None) => Ok(false),
+        }
+    }
+}
+
+fn interrupted(plan: &StartPlan) -> Result<(), String> {
+    if plan.interrupt.load(Ordering::Relaxed) { Err("interrupted".into()) } else { Ok(()) }
+}
+
+type Arrangement = (KeepPlan, Group, Option<String>);
+
+fn keep_plan(plan: &StartPlan, places: &Places, name: &str) -> Result<KeepPlan, String> {
+    Ok(KeepPlan {
+        marker: name.to_owned(),
+        environment: layout::fill_values(places, &plan.spec.environment)?,
+        folder: plan.dir.clone(),
+        log: plan.log.clone(),
+        remove: plan.remove.clone(),
+        grace_ms: plan.grace_ms,
+        ..KeepPlan::default()
+    })
+}
+
+fn native(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement, String> {
+    if plan.spec.command.is_empty() {
+        return Err(format!("{} cannot be started natively: its file has no command", plan.system));
+    }
+    layout::write_files(plan.spec, places, &plan.dir)?;
+    let command = found(layout::fill(places, &plan.spec.command)?);
+    let prepare = plan.spec.prepare.iter().map(|command| Ok(found(layout::fill(places, command)?)));
+    let prepare = prepare.collect::<Result<_, String>>()?;
+    let base = keep_plan(plan, places, &name)?;
+    let group = Group::create(&name, plan.limits);
+    let keep = KeepPlan { command, prepare, groups: group.accounts.folders(), cpus: group.cpus.clone(), ..base };
+    Ok((keep, group, None))
+}
+
+/// A command with its program's place in full, where the program is found: not
+/// only on the path. It is looked up here, since the server's environment may
+/// name another home.
+fn found(mut command: Vec<String>) -> Vec<String> {
+    if let Some(word) = command.first_mut()
+        && let Some(path) = find_program(word)
+    {
+        *word = path.display().to_string();
+    }
+    command
+}
+
+fn contained(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement, String> {
+    let spec = plan.spec.docker.as_ref().ok_or_else(|| format!("{} has no container", plan.system))?;
+    docker::sweep();
+    let open_files = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE);
+    let here = places.ports.iter().find(|(name, _)| name.is_empty()).map(|(_, port)| *port);
+    let container = docker::Container {
+        name: name.clone(),
+        image: spec.image.clone(),
+        command: layout::fill(places, &spec.command)?,
+        environment: layout::fill_values(places, &spec.environment)?,
+        files: layout::write_mounts(spec, places, &plan.dir)?,
+        ports: here.map(|here| (here, spec.port)),
+        limits: plan.limits,
+        open_files: open_files.map_or(1_024, |(_, hard)| hard),
+    };
+    let keep = KeepPlan {
+        // Variables of the server are the container's, not Docker's own.
+        environment: Vec::new(),
+        command: docker::logs(&name),
+        prepare: vec![docker::run(&container)],
+        farewell: docker::farewell(&name, plan.grace_ms),
+        ..keep_plan(plan, places, &name)?
+    };
+    let group = Group { accounts: Accounts::default(), applied: Applied::default(), cpus: Vec::new() };
+    Ok((keep, group, Some(name)))
+}
+
+/// The end of a log, in words that can follow others.
+fn tail(log: &Path, secrets: &Secrets) -> String {
+    let read = || {
+        let mut file = File::open(log).ok()?;
+        let length = file.metadata().ok()?.len();
+        // A secret at the cut is read whole, or else its rest would be shown.
+        let most = TAIL_BYTES + secrets.longest() as u64;
+        file.seek(SeekFrom::Start(length.saturating_sub(most))).ok()?;
+        let mut text = Vec::new();
+        file.take(most).read_to_end(&mut text).ok()?;
+        Some(secrets.hide_end(&String::from_utf8_lossy(&text), TAIL_BYTES as usize))
+    };
+    match read() {
+        Some(text) if !text.is_empty() => format!("; the end of its log: {text}"),
+        _ => "; its log is empty".into(),
+    }
+}
+
+/// Looks for a text in a log that grows, without reading any of it twice.
+struct LogWatch {
+    path: PathBuf,
+    wanted: Vec<u8>,
+    read_bytes: u64,
+    /// What was read last, as far as the text may have begun there.
+    rest: Vec<u8>,
+    said: bool,
+}
+
+impl LogWatch {
+    fn new(path: &Path, wanted: &str) -> LogWatch {
+        let said = wanted.is_empty();
+        LogWatch { path: path.to_owned(), wanted: wanted.into(), read_bytes: 0, rest: Vec::new(), said }
+    }
+
+    fn has_said(&mut self) -> bool {
+        if self.said {
+            return true;
+        }
+        let Ok(mut file) = File::open(&self.path) else { return false };
+        let read = file.seek(SeekFrom::Start(self.read_bytes)).and_then(|_| file.read_to_end(&mut self.rest));
+        self.read_bytes += read.unwrap_or(0) as u64;
+        self.said = self.rest.windows(self.wanted.len()).any(|window| window == self.wanted);
+        let kept = self.rest.len().min(self.wanted.len() - 1);
+        self.rest.drain(..self.rest.len() - kept);
+        self.said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_text_is_found_across_two_looks() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("log");
+        let mut file = File::create(&path).unwrap();
+        let mut watch = LogWatch::new(&path, "server up");
+        assert!(!watch.has_said());
+        file.write_all(b"not yet\nserv").unwrap();
+        assert!(!watch.has_said());
+        file.write_all(b"er up\n").unwrap();
+        assert!(watch.has_said() && watch.has_said());
+        assert!(LogWatch::new(&path, "").has_said());
+    }
+
+    #[test]
+    fn a_logs_end_is_short() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("log");
+        assert_eq!(tail(&path, &Secrets::default()), "; its log is empty");
+        std::fs::write(&path, format!("{}the end\n", "x".repeat(5_000))).unwrap();
+        let shown = tail(&path, &Secrets::default());
+        assert!(shown.ends_with("xthe end") && shown.len() < 600, "{shown}");
+        // However a secret lies to the cut, no part of it is shown.
+        let secrets = Secrets::of(&[("password".to_owned(), "hidden-word".into())].into_iter().collect());
+        for after in TAIL_BYTES as usize - 11..TAIL_BYTES as usize + 11 {
+            std::fs::write(&path, format!("{}hidden-word{}", "x".repeat(900), "y".repeat(after))).unwrap();
+            let shown = tail(&path, &secrets);
+            assert!(!shown.contains("word") && !shown.contains("wor y") && !shown.contains("dy"), "{after}: {shown}");
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! The keeper: the process between coordinator and server that outlives the
+//! one to end the other. It knows that the coordinator has done with the
+//! server, or is dead, by the end of its own standard input.
+//!
+//! It is the reaper of its descendants, so that what a server leaves to run in
+//! the background remains below it; and as long as anything of a server runs,
+//! the keeper has a child.
+//!
+//! Until then it stops, continues, kills and starts the server again as it is
+//! ordered to: a line of its input each.
+
+use super::accounts::processes_in;
+use super::limits;
+use super::processes::{self, MARKER};
+use crate::clock;
+use nix::errno::Errno;
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use pubmark_model::units::Ns;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::fs::OpenOptions;
+use std::io::{BufRead, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A plan is never longer than this, bytes.
+const MAX_PLAN: u64 = 16 << 20;
+/// An order is never longer than this, bytes.
+const MAX_ORDER: u64 = 64;
+/// How long killing may take, before what cannot be killed is given up.
+pub const KILLING: Duration = Duration::from_secs(10);
+/// How long each command of the farewell may take.
+pub const FAREWELL: Duration = Duration::from_secs(20);
+
+/// What a keeper is told first: a line of its standard input.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KeepPlan {
+    /// By this value of `PUBMARK_SERVER` the server's processes are known.
+    pub marker: String,
+    /// The server's program and arguments.
+    pub command: Vec<String>,
+    /// Run to their end before it, in order, without limits.
+    pub prepare: Vec<Vec<String>>,
+    /// Run when nothing of the server is left.
+    pub farewell: Vec<Vec<String>>,
+    /// Environment variables beside the keeper's own.
+    pub environment: Vec<(String, String)>,
+    /// Working folder.
+    pub folder: PathBuf,
+    /// Where all that they print goes to; appended.
+    pub log: PathBuf,
+    /// Control groups that the server joins; removed at the end.
+    pub groups: Vec<PathBuf>,
+    /// Processors that the server is bound to; empty for all.
+    pub cpus: Vec<usize>,
+    /// Folders that are removed at the end.
+    pub remove: Vec<PathBuf>,
+    /// From SIGTERM to SIGKILL, ms.
+    pub grace_ms: u64,
+}
+
+/// What a keeper is told then: a line each. It ends what it keeps at a line
+/// that is none of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// SIGSTOP to every process of the server.
+    Stop,
+    /// SIGCONT to them.
+    Continue,
+    /// SIGKILL to them; that the server ends by it is no end of its own.
+    Kill,
+    /// Start the server again, which was killed.
+    Start,
+}
+
+/// What a keeper says: a line of its standard output each. Instants are of
+/// CLOCK_MONOTONIC, ns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// All processes of the server have been sent SIGSTOP.
+    Stopped(Ns),
+    /// They are being sent SIGCONT.
+    Continued(Ns),
+    /// All have been sent SIGKILL, and are gone.
+    Killed(Ns),
+    /// The server has been started again: when, and its process.
+    Restarted(Ns, i32),
+    /// The server has been started: its process.
+    Pid(i32),
+    /// It has ended: how.
+    Exited(String),
+    /// It was not started: why.
+    Failed(String),
+}
+
+enum Event {
+    /// A process below the keeper has ended.
+    Reaped(i32, String),
+    /// None was left.
+    Childless,
+    /// The coordinator wants something.
+    Order(Order),
+    /// The coordinator is done, or gone.
+    Closed,
+}
+
+struct Keeper<W> {
+    plan: KeepPlan,
+    output: W,
+    events: Receiver<Event>,
+    sender: Sender<Event>,
+    /// What came while the server was being killed.
+    pending: VecDeque<Event>,
+    /// A thread waits for children: as long as there are any.
+    reaping: bool,
+}
+
+/// Keeps a server until `input` ends, and then ends it. The caller sees to
+/// that signals do not end this process.
+pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Result<(), String> {
+    prctl::set_child_subreaper(true).map_err(|error| format!("descendants cannot be kept: {error}"))?;
+    // A stopped keeper wakes up when its coordinator dies.
+    let _ = prctl::set_pdeathsig(Signal::SIGCONT);
+    let mut line = String::new();
+    (&mut input).take(MAX_PLAN).read_line(&mut line).map_err(|error| format!("no plan: {error}"))?;
+    let plan = serde_json::from_str(&line).map_err(|error| format!("the plan: {error}"))?;
+    let (sender, events) = channel();
+    let closed = sender.clone();
+    let listen = move || {
+        let mut line = String::new();
+        while (&mut input).take(MAX_ORDER).read_line(&mut line).is_ok_and(|length| length > 0) {
+            let order = serde_json::from_str(&line).map(Event::Order);
+            if order.is_ok_and(|order| closed.send(order).is_ok()) {
+                line.clear();
+            } else {
+                break;
+            }
+        }
+        let _ = closed.send(Event::Closed);
+    };
+    thread::Builder::new().spawn(listen).map_err(|error| format!("no thread: {error}"))?;
+    let mut keeper = Keeper { plan, output, events, sender, pending: VecDeque::new(), reaping: false };
+    keeper.serve();
+    keeper.end();
+    Ok(())
+}
+
+impl<W: Write> Keeper<W> {
+    /// Starts what is planned, and waits until the coordinator is done.
+    fn serve(&mut self) {
+        for command in self.plan.prepare.clone() {
+            let failure = match self.spawn(&command, false) {
+                Err(error) => error,
+                Ok(pid) => match self.ended(pid, None) {
+                    None => return,
+                    Some(status) if status == SUCCESS => continue,
+                    Some(status) => format!("`{}` ended: {status}", command.join(" ")),
+                },
+            };
+            self.say(&Word::Failed(failure));
+            return self.closed();
+        }
+        match self.spawn(&self.plan.command.clone(), true) {
+            Err(error) => self.say(&Word::Failed(error)),
+            Ok(pid) => {
+                self.say(&Word::Pid(pid));
+                match self.watch(pid) {
+                    None => return,
+                    Some(end) => self.say(&end),
+                }
+            }
+        }
+        self.closed();
+    }
+
+    /// Does as it is ordered until the server ends by itself, or cannot be
+    /// started again: how; `None` if the coordinator is done first.
+    fn watch(&mut self, server: i32) -> Option<Word> {
+        let mut server = Some(server);
+        loop {
+            let said = match self.event(None)? {
+                Event::Closed => return None,
+                Event::Reaped(pid, status) if server == Some(pid) => return Some(Word::Exited(status)),
+                Event::Reaped(..) | Event::Childless => continue,
+                Event::Order(Order::Stop) => Word::Stopped(self.signal(Signal::SIGSTOP).1),
+                Event::Order(Order::Continue) => Word::Continued(self.signal(Signal::SIGCONT).0),
+                Event::Order(Order::Kill) => {
+                    server = None;
+                    let (_, at_ns) = self.signal(Signal::SIGKILL);
+                    // Its port and its files are free only when all are gone.
+                    self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
+                    Word::Killed(at_ns)
+                }
+                Event::Order(Order::Start) if server.is_some() => continue,
+                Event::Order(Order::Start) => {
+                    let at_ns = clock::now();
+                    match self.spawn(&self.plan.command.clone(), true) {
+                        Err(error) => return Some(Word::Failed(error)),
+                        Ok(pid) => {
+                            server = Some(pid);
+                            Word::Restarted(at_ns, pid)
+                        }
+                    }
+                }
+            };
+            self.say(&said);
+        }
+    }
+
+    /// Sends all that is left a signal, and those too that were started
+    /// meanwhile: when the first was sent, and when the last had been.
+    fn signal(&self, signal: Signal) -> (Ns, Ns) {
+        let mut reached: Vec<i32> = Vec::new();
+        let mut fresh = self.left();
+        let began_ns = clock::now();
+        let mut done_ns = began_ns;
+        while !fresh.is_empty() {
+            fresh.iter().for_each(|pid| processes::signal(*pid, signal));
+            done_ns = clock::now();
+            reached.append(&mut fresh);
+            fresh = self.left();
+            fresh.retain(|pid| !reached.contains(pid));
+        }
+        (began_ns, done_ns)
+    }
+
+    /// Whoever does not hear it has gone, which shows by the input's end.
+    fn say(&mut self, word: &Word) {
+        if let Ok(mut line) = serde_json::to_vec(word) {
+            line.push(b'\n');
+            let _ = self.output.write_all(&line).and_then(|()| self.output.flush());
+        }
+    }
+
+    fn spawn(&mut self, command: &[String], limited: bool) -> Result<i32, String> {
+        let log = OpenOptions::new().append(true).create(true).open(&self.plan.log);
+        let outputs = log.and_then(|log| Ok((log.try_clone()?, log)));
+        let (out, err) = outputs.map_err(|error| format!("{}: {error}", self.plan.log.display()))?;
+        // This very program, even if its file has been replaced meanwhile.
+        let mut launch = Command::new("/proc/self/exe");
+        launch.arg("launch").arg("--parent").arg(std::process::id().to_string());
+        if limited {
+            for group in &self.plan.groups {
+                launch.arg("--group").arg(group);
+            }
+            for cpu in &self.plan.cpus {
+                launch.arg("--cpu").arg(cpu.to_string());
+            }
+        }
+        launch.arg("--").args(command).current_dir(&self.plan.folder);
+        launch.envs(self.plan.environment.iter().map(|(name, value)| (name, value))).env(MARKER, &self.plan.marker);
+        launch.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
+        // From the first thread: with the thread that starts it a server dies.
+        let child = launch.spawn().map_err(|error| format!("`{}`: {error}", command.join(" ")))?;
+        self.reap();
+        Ok(child.id() as i32)
+    }
+
+    fn reap(&mut self) {
+        if self.reaping {
+            return;
+        }
+        let sender = self.sender.clone();
+        let reap = move || {
+            loop {
+                let event = match waitpid(None, None) {
+                    Ok(status) => reaped(status),
+                    Err(Errno::EINTR) => None,
+                    Err(_) => break,
+                };
+                if event.is_some_and(|event| sender.send(event).is_err()) {
+                    return;
+                }
+            }
+            let _ = sender.send(Event::Childless);
+        };
+        self.reaping = thread::Builder::new().spawn(reap).is_ok();
+    }
+
+    /// The next event; `None` when the time is up.
+    fn event(&mut self, deadline: Option<Instant>) -> Option<Event> {
+        self.pending.pop_front().or_else(|| self.receive(deadline))
+    }
+
+    fn receive(&mut self, deadline: Option<Instant>) -> Option<Event> {
+        let event = match deadline {
+            None => self.events.recv().ok(),
+            Some(deadline) => self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok(),
+        };
+        if matches!(event, Some(Event::Childless)) {
+            self.reaping = false;
+            // A child may have been started after the thread looked.
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Err(_) => {}
+                Ok(status) => {
+                    self.reap();
+                    return reaped(status).or(Some(Event::Childless));
+                }
+            }
+        }
+        event
+    }
+
+    /// How a process ended; `None` if the coordinator is done first, or the
+    /// time is up.
+    fn ended(&mut self, pid: i32, deadline: Option<Instant>) -> Option<String> {
+        loop {
+            match self.event(deadline) {
+                Some(Event::Reaped(reaped, status)) if reaped == pid => return Some(status),
+                Some(Event::Closed) | None => return None,
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn closed(&mut self) {
+        while !matches!(self.event(None), Some(Event::Closed) | None) {}
+    }
+
+    /// The processes that are left of the server.
+    fn left(&self) -> Vec<i32> {
+        let mut left = processes::descendants(std::process::id() as i32);
+        left.extend(self.plan.groups.iter().flat_map(|group| processes_in(group)));
+        left.sort_unstable();
+        left.dedup();
+        left
+    }
+
+    /// Ends all of it, politely first.
+    fn end(&mut self) {
+        for pid in self.left() {
+            processes::signal(pid, Signal::SIGTERM);
+            // A stopped process takes no SIGTERM.
+            processes::signal(pid, Signal::SIGCONT);
+        }
+        self.wait_empty(Instant::now() + Duration::from_millis(self.plan.grace_ms), None);
+        self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
+        for command in self.plan.farewell.clone() {
+            if let Ok(pid) = self.spawn(&command, false) {
+                self.ended(pid, Some(Instant::now() + FAREWELL));
+            }
+        }
+        self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
+        limits::remove(&self.plan.groups);
+        for folder in &self.plan.remove {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+
+    /// Waits until nothing is left, and sends what is left a signal each time
+    /// that it looks.
+    fn wait_empty(&mut self, deadline: Instant, signal: Option<Signal>) {
+        loop {
+            let left = self.left();
+            if left.is_empty() && !self.reaping || Instant::now() >= deadline {
+                return;
+            }
+            if let Some(signal) = signal {
+                left.iter().for_each(|pid| processes::signal(*pid, signal));
+            }
+            let event = self.receive(Some(deadline.min(Instant::now() + Duration::from_millis(20))));
+            self.pending.extend(event.filter(|event| matches!(event, Event::Closed | Event::Order(_))));
+        }
+    }
+}
+
+const SUCCESS: &str = "exit status: 0";
+
+/// The event of an ended process, in the words of the standard library.
+fn reaped(status: WaitStatus) -> Option<Event> {
+    match status {
+        WaitStatus::Exited(pid, code) => Some(Event::Reaped(pid.as_raw(), format!("exit status: {code}"))),
+        WaitStatus::Signaled(pid, signal, _) => {
+            Some(Event::Reaped(pid.as_raw(), format!("signal: {} ({signal})", signal as i32)))
+        }
+        _ => None,
+    }
+}
+
+/// What `launch` does before it becomes the command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// The keeper; the command dies with it.
+    pub parent: i32,
+    /// Control groups to join.
+    pub groups: Vec<PathBuf>,
+    /// Processors to be bound to; empty for all.
+    pub cpus: Vec<usize>,
+    /// Program and arguments.
+    pub command: Vec<String>,
+}
+
+/// Becomes a command under limits. Returns only if it cannot: why.
+pub fn launch(launch: &Launch) -> String {
+    match prepare(launch) {
+        Err(why) => why,
+        Ok(mut command) => {
+            let error = command.exec();
+            format!("`{}` cannot be run: {error}", launch.command.join(" "))
+        }
+    }
+}
+
+fn prepare(launch: &Launch) -> Result<Command, String> {
+    let (program, arguments) = launch.command.split_first().ok_or("the command is empty")?;
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| format!("no signal at the keeper's death: {error}"))?;
+    if nix::unistd::getppid() != Pid::from_raw(launch.parent) {
+        return Err("the keeper has gone".into());
+    }
+    for group in &launch.groups {
+        let path = group.join("cgroup.procs");
+        std::fs::write(&path, std::process::id().to_string())
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    if !launch.cpus.is_empty() {
+        let mut set = nix::sched::CpuSet::new();
+        let bound = launch.cpus.iter().try_for_each(|cpu| set.set(*cpu));
+        bound
+            .and_then(|()| nix::sched::sched_setaffinity(Pid::from_raw(0), &set))
+            .map_err(|error| format!("processors {:?}: {error}", launch.cpus))?;
+    }
+    // Every client is an open file of the server's.
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_plans_are_lines_of_json() {
+        let line = |word: &Word| serde_json::to_string(word).unwrap();
+        assert_eq!(line(&Word::Pid(7)), r#"{"pid":7}"#);
+        assert_eq!(line(&Word::Restarted(5, 7)), r#"{"restarted":[5,7]}"#);
+        assert_eq!(serde_json::to_string(&Order::Stop).unwrap(), r#""stop""#);
+        assert_eq!(line(&Word::Exited("exit status: 1".into())), r#"{"exited":"exit status: 1"}"#);
+        let plan = KeepPlan { marker: "pubmark-1-0".into(), grace_ms: 5_000, ..KeepPlan::default() };
+        assert_eq!(serde_json::from_str::<KeepPlan>(&serde_json::to_string(&plan).unwrap()).unwrap(), plan);
+    }
+
+    #[test]
+    fn without_a_command_nothing_is_run() {
+        assert!(prepare(&Launch::default()).unwrap_err().contains("empty"));
+    }
+}

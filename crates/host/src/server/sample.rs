@@ -1,0 +1,394 @@
+//! What a server uses, over exactly the window: CPU time from the kernel's
+//! accounts at its edges, memory within it.
+
+use super::accounts::{Accounts, CpuTime};
+use super::processes::{self, Counters};
+use crate::clock;
+use pubmark_model::record::Usage;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::used::{self, Course, Reading, Used};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// The first samples of memory are this far apart; later ones a second.
+const STEP: Ns = 250 * MILLISECOND;
+
+/// Readings on the way through a window without a known end are so far apart at
+/// first.
+const READING: Ns = 20 * MILLISECOND;
+
+/// What a server used in the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerUsage {
+    /// Over all its processes. Resident sizes are summed, so that pages which
+    /// processes share count once each; unique sizes have none of them.
+    pub usage: Usage,
+    /// The most memory that was charged to its control group, page cache
+    /// included, bytes.
+    pub cgroup_memory_bytes_max: Option<u64>,
+    /// Each process, by number.
+    pub processes: Vec<ProcessShare>,
+    /// How long the limit of processors kept it waiting, summed over processors, s.
+    pub throttled_s: f64,
+    /// How late one of the window's edges had been looked at, at worst, ns.
+    pub late_ns: Ns,
+}
+
+/// One process's part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessShare {
+    /// Its number.
+    pub pid: i32,
+    /// Its name.
+    pub name: String,
+    /// Median resident set size, bytes.
+    pub rss_bytes_median: u64,
+    /// Median unique set size, bytes.
+    pub uss_bytes_median: u64,
+}
+
+/// Which processes are watched.
+#[derive(Clone, Debug, Default)]
+pub struct Watched {
+    /// This process and all below it.
+    pub root: i32,
+    /// Not the first one itself, because it is the keeper.
+    pub below_only: bool,
+    /// The control group of the server.
+    pub accounts: Accounts,
+}
+
+impl Watched {
+    /// The processes that live now.
+    pub fn processes(&self) -> Vec<i32> {
+        let mut found = processes::descendants(self.root);
+        found.extend((!self.below_only && processes::lives(self.root)).then_some(self.root));
+        found.extend(self.accounts.processes());
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    fn counters(&self) -> BTreeMap<i32, Counters> {
+        self.processes().into_iter().filter_map(|pid| Some((pid, processes::counters(pid)?))).collect()
+    }
+}
+
+struct Edge {
+    at: Ns,
+    /// When all of it had been read.
+    done: Ns,
+    group: Option<CpuTime>,
+    throttled_ns: Ns,
+    counters: BTreeMap<i32, Counters>,
+}
+
+/// Watches a server on a thread of its own.
+pub struct Sampler {
+    thread: JoinHandle<Seen>,
+    stop: Arc<AtomicBool>,
+    watched: Watched,
+    departed: Departed,
+}
+
+/// What processes had used that are to be killed before the window's end.
+type Departed = Arc<Mutex<BTreeMap<i32, Counters>>>;
+
+impl Sampler {
+    /// Starts to watch, from one instant of CLOCK_MONOTONIC to another or, if
+    /// there is none, until [`finish`](Sampler::finish).
+    pub fn start(watched: Watched, from_ns: Ns, to_ns: Option<Ns>) -> Sampler {
+        let stop = Arc::new(AtomicBool::new(false));
+        let departed = Departed::default();
+        let (stopped, gone, shared) = (stop.clone(), departed.clone(), watched.clone());
+        let thread = thread::spawn(move || sample(&shared, from_ns, to_ns, &stopped, &gone));
+        Sampler { thread, stop, watched, departed }
+    }
+
+    /// To be called before all that is watched is killed: what it has used so
+    /// far would be lost with it.
+    pub fn before_kill(&self) {
+        let counters = self.watched.counters();
+        self.departed.lock().unwrap_or_else(PoisonError::into_inner).extend(counters);
+    }
+
+    /// Ends, at the window's end or now, whichever is first. Of a window whose
+    /// edges are known only now, what was used between them.
+    pub fn finish(self, window: Option<(Ns, Ns)>) -> ServerUsage {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        self.thread.join().unwrap_or_default().usage(window)
+    }
+}
+
+/// What was seen of a server.
+#[derive(Default)]
+struct Seen {
+    wall_ns: Ns,
+    all: Used,
+    /// Where the window has no known end.
+    course: Vec<Reading>,
+    memory: Memory,
+    throttled_ns: Ns,
+    late_ns: Ns,
+}
+
+impl Seen {
+    fn usage(mut self, window: Option<(Ns, Ns)>) -> ServerUsage {
+        let (mut wall_ns, mut used) = (self.wall_ns, self.all);
+        if let (Some((from_ns, to_ns)), false) = (window, self.course.is_empty()) {
+            (wall_ns, used) = (to_ns.saturating_sub(from_ns), used::between(&self.course, from_ns, to_ns));
+            self.memory.sums.truncate(used::samples_by(&self.course, to_ns).max(1));
+        }
+        let mut seen = self.memory.usage();
+        seen.late_ns = self.late_ns;
+        seen.throttled_s = self.throttled_ns as f64 / SECOND as f64;
+        let usage = &mut seen.usage;
+        usage.cpu_s = used.cpu_ns as f64 / SECOND as f64;
+        usage.cpu_cores = if wall_ns == 0 { 0.0 } else { used.cpu_ns as f64 / wall_ns as f64 };
+        usage.user_s = used.user_ns as f64 / SECOND as f64;
+        usage.voluntary_switches = used.voluntary_switches;
+        usage.involuntary_switches = used.involuntary_switches;
+        seen
+    }
+}
+
+fn edge(watched: &Watched) -> Edge {
+    let (at, group) = (clock::now(), watched.accounts.cpu_time());
+    let throttled_ns = watched.accounts.throttled_ns();
+    let counters = watched.counters();
+    Edge { at, done: clock::now(), group, throttled_ns, counters }
+}
+
+fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, departed: &Departed) -> Seen {
+    let _ = nix::sys::prctl::set_timerslack(1);
+    let wait = |until: Ns| {
+        while clock::now() < until && !stop.load(Ordering::Relaxed) {
+            thread::park_timeout(Duration::from_nanos(until.saturating_sub(clock::now())));
+        }
+    };
+    wait(from_ns);
+    let began = edge(watched);
+    let mut memory = Memory::default();
+    let to = to_ns.unwrap_or(Ns::MAX);
+    // The first sample waits for a quarter of the step, so that even the
+    // shortest window has one, taken under load.
+    let mut next = from_ns + STEP.min(to_ns.map_or(STEP, |to| to.saturating_sub(from_ns))) / 4;
+    let mut course = to_ns.is_none().then(|| Course::new(READING));
+    course.iter_mut().for_each(|course| course.add(Reading { at_ns: began.at, ..Reading::default() }));
+    while next < to && !stop.load(Ordering::Relaxed) {
+        while let Some(course) = course.as_mut().filter(|course| course.next_ns() < next)
+            && !stop.load(Ordering::Relaxed)
+        {
+            wait(course.next_ns());
+            let now = glance(watched, &began);
+            course.add(Reading { at_ns: now.at, used: spent(&began, &now), samples: memory.sums.len() });
+        }
+        wait(next);
+        memory.look(watched);
+        next += if memory.sums.len() < 4 { STEP } else { SECOND };
+    }
+    wait(to);
+    let mut ended = edge(watched);
+    for (pid, counters) in std::mem::take(&mut *departed.lock().unwrap_or_else(PoisonError::into_inner)) {
+        ended.counters.entry(pid).or_insert(counters);
+    }
+    let all = spent(&began, &ended);
+    let mut course = course.map(Course::into_readings).unwrap_or_default();
+    if to_ns.is_none() {
+        course.push(Reading { at_ns: ended.at, used: all, samples: memory.sums.len() });
+    }
+    Seen {
+        wall_ns: ended.at.saturating_sub(began.at),
+        all,
+        course,
+        memory,
+        throttled_ns: ended.throttled_ns.saturating_sub(began.throttled_ns),
+        // A run may end before its window does.
+        late_ns: (began.done.saturating_sub(from_ns)).max(ended.done.saturating_sub(to)),
+    }
+}
+
+/// What is known without a walk through all processes: that of those which
+/// were there when the window began.
+fn glance(watched: &Watched, began: &Edge) -> Edge {
+    let (at, group) = (clock::now(), watched.accounts.cpu_time());
+    let counters = began.counters.keys().filter_map(|pid| Some((*pid, processes::counters(*pid)?))).collect();
+    Edge { at, done: at, group, throttled_ns: 0, counters }
+}
+
+/// CPU time and context switches between two edges.
+fn spent(began: &Edge, ended: &Edge) -> Used {
+    let mut used = Used::default();
+    let (mut user, mut system) = (0, 0);
+    for (pid, now) in &ended.counters {
+        let then = began.counters.get(pid).copied().unwrap_or_default();
+        used.cpu_ns += now.cpu_ns.saturating_sub(then.cpu_ns);
+        user += now.user_ticks.saturating_sub(then.user_ticks);
+        system += now.system_ticks.saturating_sub(then.system_ticks);
+        used.voluntary_switches += now.voluntary.saturating_sub(then.voluntary);
+        used.involuntary_switches += now.involuntary.saturating_sub(then.involuntary);
+    }
+    if let (Some(then), Some(now)) = (began.group, ended.group) {
+        used.cpu_ns = now.total_ns.saturating_sub(then.total_ns);
+        user = now.user_ns.saturating_sub(then.user_ns);
+        system = now.system_ns.saturating_sub(then.system_ns);
+    }
+    // The split into user and system is the kernel's estimate; the sum is not.
+    let part = u128::from(used.cpu_ns) * u128::from(user) / u128::from(user + system).max(1);
+    Used { user_ns: part as Ns, ..used }
+}
+
+/// Samples of memory.
+#[derive(Default)]
+struct Memory {
+    /// Resident and unique size of all processes together, bytes.
+    sums: Vec<(u64, u64)>,
+    /// Name and sizes of each.
+    each: BTreeMap<i32, (String, Vec<(u64, u64)>)>,
+    group_max: Option<u64>,
+}
+
+impl Memory {
+    fn look(&mut self, watched: &Watched) {
+        self.group_max = self.group_max.max(watched.accounts.memory_bytes());
+        let mut sum = (0, 0);
+        for pid in watched.processes() {
+            let Some((rss, uss)) = processes::memory(pid) else { continue };
+            sum = (sum.0 + rss, sum.1 + uss);
+            let (name, sizes) = self.each.entry(pid).or_default();
+            *name = processes::name(pid);
+            sizes.push((rss, uss));
+        }
+        if sum.0 > 0 {
+            self.sums.push(sum);
+        }
+    }
+
+    fn usage(self) -> ServerUsage {
+        let rss_of = |sizes: &[(u64, u64)]| median(sizes.iter().map(|size| size.0));
+        let uss_of = |sizes: &[(u64, u64)]| median(sizes.iter().map(|size| size.1));
+        let usage = Usage {
+            rss_bytes_median: rss_of(&self.sums),
+            rss_bytes_max: self.sums.iter().map(|size| size.0).max().unwrap_or(0),
+            uss_bytes_median: uss_of(&self.sums),
+            ..Usage::default()
+        };
+        let share = |(pid, (name, sizes)): (i32, (String, Vec<(u64, u64)>))| ProcessShare {
+            pid,
+            name,
+            rss_bytes_median: rss_of(&sizes),
+            uss_bytes_median: uss_of(&sizes),
+        };
+        let processes = self.each.into_iter().map(share).collect();
+        ServerUsage { usage, cgroup_memory_bytes_max: self.group_max, processes, throttled_s: 0.0, late_ns: 0 }
+    }
+}
+
+/// The middle one; of an even number, the mean of the middle two.
+fn median(values: impl Iterator<Item = u64>) -> u64 {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    match values.len() {
+        0 => 0,
+        count if count % 2 == 1 => values[count / 2],
+        count => values[count / 2 - 1].midpoint(values[count / 2]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_is_found() {
+        assert_eq!(median([].into_iter()), 0);
+        assert_eq!(median([3, 1, 2].into_iter()), 2);
+        assert_eq!(median([4, 1, 2, 3].into_iter()), 2);
+    }
+
+    #[test]
+    fn the_groups_own_count_goes_before_that_of_the_processes() {
+        let counters = |cpu_ns, voluntary| Counters { cpu_ns, voluntary, user_ticks: cpu_ns, ..Counters::default() };
+        let group = |total_ns| Some(CpuTime { total_ns, user_ns: total_ns / 2, system_ns: total_ns - total_ns / 2 });
+        let edge = |at, group, list: &[(i32, Counters)]| Edge {
+            at,
+            done: at,
+            group,
+            throttled_ns: 0,
+            counters: list.iter().copied().collect(),
+        };
+        let began = edge(0, None, &[(1, counters(SECOND, 5)), (2, counters(9, 9))]);
+        let ended = edge(2 * SECOND, None, &[(1, counters(2 * SECOND, 8)), (3, counters(SECOND, 1))]);
+        let used = spent(&began, &ended);
+        assert_eq!((used.cpu_ns, used.user_ns, used.voluntary_switches), (2 * SECOND, 2 * SECOND, 4));
+        let (began, ended) = (Edge { group: group(0), ..began }, Edge { group: group(4 * SECOND), ..ended });
+        let exact = spent(&began, &ended);
+        assert_eq!((exact.cpu_ns, exact.user_ns), (4 * SECOND, 2 * SECOND));
+    }
+
+    #[test]
+    fn what_is_used_in_a_window_without_a_known_end_is_cut_out_of_what_was_seen() {
+        let reading = |at: Ns, cpu_ns: Ns, samples| Reading {
+            at_ns: at * SECOND,
+            used: Used { cpu_ns: cpu_ns * SECOND, user_ns: cpu_ns * SECOND / 2, ..Used::default() },
+            samples,
+        };
+        let seen = || Seen {
+            wall_ns: 9 * SECOND,
+            all: Used { cpu_ns: 6 * SECOND, ..Used::default() },
+            course: vec![reading(1, 0, 0), reading(2, 1, 1), reading(4, 5, 2), reading(10, 6, 4)],
+            memory: Memory { sums: vec![(10, 1), (30, 3), (100, 9), (100, 9)], ..Memory::default() },
+            ..Seen::default()
+        };
+        let usage = seen().usage(Some((2 * SECOND, 4 * SECOND))).usage;
+        assert_eq!((usage.cpu_s, usage.cpu_cores, usage.user_s), (4.0, 2.0, 2.0));
+        assert_eq!((usage.rss_bytes_max, usage.rss_bytes_median), (30, 20));
+        let usage = seen().usage(None).usage;
+        assert_eq!((usage.cpu_s, usage.rss_bytes_max), (6.0, 100), "where it is known the edges are what counts");
+    }
+
+    #[test]
+    fn a_spinning_child_is_seen_as_what_the_kernel_says_of_it() {
+        let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let pid = child.id() as i32;
+        let watched = Watched { root: pid, ..Watched::default() };
+        let from = clock::now();
+        let before = processes::counters(pid).unwrap().cpu_ns;
+        let sampler = Sampler::start(watched, from, Some(from + 300 * MILLISECOND));
+        while !sampler.thread.is_finished() {
+            thread::yield_now();
+        }
+        let spent = processes::counters(pid).unwrap().cpu_ns - before;
+        let used = sampler.finish(None);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(used.usage.cpu_s > 0.0 && used.usage.cpu_s <= spent as f64 / SECOND as f64, "{used:?}");
+        assert_eq!(used.processes.len(), 1);
+        assert_eq!((used.processes[0].pid, used.processes[0].name.as_str()), (pid, "sh"));
+        assert!(used.usage.rss_bytes_max >= used.usage.rss_bytes_median && used.usage.rss_bytes_median > 0);
+    }
+
+    #[test]
+    fn what_a_killed_process_had_used_is_counted() {
+        let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let pid = child.id() as i32;
+        let sampler = Sampler::start(Watched { root: pid, ..Watched::default() }, clock::now(), None);
+        let used = || processes::counters(pid).map_or(0, |counters| counters.cpu_ns);
+        // The sampler has looked at it first.
+        let deadline = clock::now() + 30 * SECOND;
+        let first = used();
+        while used() < first + 100 * MILLISECOND && clock::now() < deadline {
+            thread::yield_now();
+        }
+        sampler.before_kill();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let found = sampler.finish(None);
+        assert!(found.usage.cpu_s > 0.0, "{found:?}");
+    }
+}

@@ -1,0 +1,357 @@
+//! What server and generator use while a run goes by: processors and memory,
+//! from the start of the schedule to the end of the drain.
+//!
+//! A look costs two system calls and one small file a process, and a control
+//! group one file more. The processes of a run are looked for rarely, for that
+//! is what costs: a file for each process of the machine. Memory is the
+//! kernel's running count (`statm`), not the walk over the pages
+//! (`smaps_rollup`) that the figures of the window are made of: the walk holds
+//! the lock that the server's own threads want.
+
+use crate::clock;
+use crate::server::processes;
+use crate::server::sample::Watched;
+use nix::sys::prctl::set_timerslack;
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::{Pid, SysconfVar, sysconf};
+use pubmark_model::record::{UsageOverTime, UsageSeries};
+use pubmark_model::units::{Ns, SECOND};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// The processes are looked for this often, and where one of them has ended.
+const ROSTER: Ns = 5 * SECOND;
+/// So many looks at most, whatever becomes of a run whose end is a count.
+const LOOKS_MAX: usize = 20_000;
+/// A slice at an end of the series counts if this part of it was seen.
+const SEEN_MIN: f64 = 0.1;
+
+/// What was used up to an instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Used {
+    cpu_ns: Ns,
+    rss_bytes: u64,
+}
+
+/// One look.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reading {
+    at: Ns,
+    server: Option<Used>,
+    generator: Option<Used>,
+}
+
+/// Processes whose use is added up.
+struct Group {
+    /// The processes of each are looked for; a control group knows its own.
+    watched: Vec<Watched>,
+    pids: Vec<i32>,
+    listed_ns: Ns,
+    /// CPU time of each process that was ever seen, as it was seen last.
+    cpu_ns: BTreeMap<i32, Ns>,
+}
+
+impl Group {
+    fn new(watched: Vec<Watched>) -> Group {
+        Group { watched, pids: Vec::new(), listed_ns: 0, cpu_ns: BTreeMap::new() }
+    }
+
+    fn list(&mut self, now: Ns) {
+        self.pids.clear();
+        let mut roots = Vec::new();
+        for watched in &self.watched {
+            let of_group = watched.accounts.processes();
+            if of_group.is_empty() {
+                roots.push(watched.root);
+                self.pids.extend((!watched.below_only && processes::lives(watched.root)).then_some(watched.root));
+            }
+            self.pids.extend(of_group);
+        }
+        if !roots.is_empty() {
+            self.pids.extend(processes::descendants_of(&roots));
+        }
+        self.pids.sort_unstable();
+        self.pids.dedup();
+        self.listed_ns = now;
+    }
+
+    /// None as long as no process of it has been seen.
+    fn look(&mut self, now: Ns) -> Option<Used> {
+        if self.pids.is_empty() || now >= self.listed_ns + ROSTER {
+            self.list(now);
+        }
+        let (mut rss_bytes, all) = self.read();
+        if !all {
+            self.list(now);
+            rss_bytes = self.read().0;
+        }
+        if self.cpu_ns.is_empty() {
+            return None;
+        }
+        let groups: Option<Vec<_>> = self.watched.iter().map(|watched| watched.accounts.cpu_time()).collect();
+        let counted = groups.map(|groups| groups.iter().map(|group| group.total_ns).sum());
+        let cpu_ns = counted.unwrap_or_else(|| self.cpu_ns.values().sum());
+        Some(Used { cpu_ns, rss_bytes })
+    }
+
+    /// Takes in the CPU time of each process. Their memory, bytes, and whether
+    /// all of them were there.
+    fn read(&mut self) -> (u64, bool) {
+        let (mut sum, mut all) = (0, true);
+        for pid in &self.pids {
+            let Some((cpu_ns, rss_bytes)) = cpu_ns(*pid).zip(rss_bytes(*pid)) else {
+                all = false;
+                continue;
+            };
+            // A number may be given again: what was used before stays.
+            let seen = self.cpu_ns.entry(*pid).or_default();
+            *seen = (*seen).max(cpu_ns);
+            sum += rss_bytes;
+        }
+        (sum, all)
+    }
+}
+
+/// CPU time of a process, of the threads that have ended too, ns.
+fn cpu_ns(pid: i32) -> Option<Ns> {
+    let time = clock_gettime(clock_getcpuclockid(Pid::from_raw(pid)).ok()?).ok()?;
+    Some(time.tv_sec() as Ns * SECOND + time.tv_nsec() as Ns)
+}
+
+/// Resident set of a process as the kernel keeps count of it, bytes.
+fn rss_bytes(pid: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    let page_bytes = sysconf(SysconfVar::PAGE_SIZE).ok().flatten()?;
+    Some(pages * u64::try_from(page_bytes).ok()?)
+}
+
+struct Looks {
+    server: Group,
+    generator: Group,
+    readings: Vec<Reading>,
+}
+
+impl Looks {
+    fn look(&mut self) {
+        let at = clock::now();
+        if self.readings.len() < LOOKS_MAX {
+            let reading = Reading { at, server: self.server.look(at), generator: self.generator.look(at) };
+            self.readings.push(reading);
+        }
+    }
+}
+
+/// Has a look taken at once, by whoever knows that something is about to end.
+#[derive(Clone)]
+pub struct Looker(Arc<Mutex<Looks>>);
+
+impl Looker {
+    /// Takes a look.
+    pub fn look(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).look();
+    }
+}
+
+/// Watches server and agents on a thread of its own, until it is dropped.
+pub struct UsageWatch {
+    looker: Looker,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    from_ns: Ns,
+    slice_ns: Ns,
+}
+
+impl UsageWatch {
+    /// Starts to watch at the beginning of the warm-up, on CLOCK_MONOTONIC. The
+    /// window begins at its end: the edges of the slices are counted from there.
+    pub fn start(
+        server: Option<Watched>,
+        agents: impl Iterator<Item = i32>,
+        warmup: Range<Ns>,
+        slice_ns: Ns,
+    ) -> UsageWatch {
+        let from_ns = warmup.end;
+        let agents = agents.map(|root| Watched { root, ..Watched::default() }).collect();
+        let (server, generator) = (Group::new(server.into_iter().collect()), Group::new(agents));
+        let looker = Looker(Arc::new(Mutex::new(Looks { server, generator, readings: Vec::new() })));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, looks) = (stop.clone(), looker.clone());
+        let thread = thread::Builder::new().name("usage".into());
+        let thread = thread.spawn(move || watch(&looks, warmup.start, from_ns, slice_ns, &stopped)).ok();
+        UsageWatch { looker, stop, thread, from_ns, slice_ns }
+    }
+
+    /// To have a look taken before something ends.
+    pub fn looker(&self) -> Looker {
+        self.looker.clone()
+    }
+
+    /// Takes a last look and ends. None where there was nothing to see.
+    pub fn finish(self) -> Option<UsageSeries> {
+        self.looker.look();
+        let readings = std::mem::take(&mut self.looker.0.lock().unwrap_or_else(PoisonError::into_inner).readings);
+        series(&readings, self.from_ns, self.slice_ns)
+    }
+}
+
+impl Drop for UsageWatch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+fn watch(looker: &Looker, start_ns: Ns, from_ns: Ns, slice_ns: Ns, stop: &AtomicBool) {
+    let _ = set_timerslack(1);
+    let mut next = start_ns;
+    loop {
+        while clock::now() < next && !stop.load(Ordering::Relaxed) {
+            thread::park_timeout(Duration::from_nanos(next.saturating_sub(clock::now())));
+        }
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        looker.look();
+        // The next edge; those that have gone by meanwhile are not made up for.
+        let now = clock::now();
+        next = if now < from_ns {
+            from_ns - (from_ns - now - 1) / slice_ns * slice_ns
+        } else {
+            from_ns + ((now - from_ns) / slice_ns + 1) * slice_ns
+        };
+    }
+}
+
+/// The looks as slices. CPU time between two looks is spread evenly, so that
+/// a late look shifts little and loses nothing.
+fn series(readings: &[Reading], from_ns: Ns, slice_ns: Ns) -> Option<UsageSeries> {
+    let edge = |slice: i64| slice * slice_ns as i64;
+    let relative = |at: Ns| at as i64 - from_ns as i64;
+    let (first, last) = (relative(readings.first()?.at), relative(readings.last()?.at));
+    let seen = |slice: i64| (edge(slice).max(first), edge(slice + 1).min(last));
+    let enough = |slice: &i64| {
+        let (from, to) = seen(*slice);
+        (to - from) as f64 >= SEEN_MIN * slice_ns as f64
+    };
+    let range = first.div_euclid(slice_ns as i64)..=last.div_euclid(slice_ns as i64);
+    let slices: Vec<i64> = range.filter(enough).collect();
+    let over_time = |pick: fn(&Reading) -> Option<Used>| {
+        let used: Vec<(i64, Used)> =
+            readings.iter().filter_map(|look| Some((relative(look.at), pick(look)?))).collect();
+        let rounded = |cores: f64| (cores * 1e6).round() / 1e6;
+        (used.len() > 1).then(|| UsageOverTime {
+            cpu_cores: slices.iter().map(|slice| rounded(cores(&used, seen(*slice)))).collect(),
+            rss_bytes: slices.iter().map(|slice| nearest(&used, seen(*slice).1).rss_bytes).collect(),
+        })
+    };
+    let (server, generator) = (over_time(|look| look.server), over_time(|look| look.generator));
+    let start_ns = edge(*slices.first()?);
+    (server.is_some() || generator.is_some()).then_some(UsageSeries { start_ns, slice_ns, server, generator })
+}
+
+/// Processors busy between two instants.
+fn cores(used: &[(i64, Used)], (from, to): (i64, i64)) -> f64 {
+    if to <= from { 0.0 } else { (cpu_at(used, to) - cpu_at(used, from)).max(0.0) / (to - from) as f64 }
+}
+
+/// CPU time up to an instant, ns, on the line between the looks beside it.
+fn cpu_at(used: &[(i64, Used)], at: i64) -> f64 {
+    let after = used.partition_point(|(seen, _)| *seen < at);
+    let (Some((to, then)), Some((from, before))) = (used.get(after), after.checked_sub(1).and_then(|i| used.get(i)))
+    else {
+        return used.get(after.min(used.len().saturating_sub(1))).map_or(0.0, |(_, used)| used.cpu_ns as f64);
+    };
+    let part = (at - from) as f64 / (to - from) as f64;
+    before.cpu_ns as f64 + part * (then.cpu_ns as f64 - before.cpu_ns as f64)
+}
+
+fn nearest(used: &[(i64, Used)], at: i64) -> Used {
+    used.iter().min_by_key(|(seen, _)| seen.abs_diff(at)).map(|(_, used)| *used).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubmark_model::units::MILLISECOND;
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Command, Stdio};
+
+    fn look(at: Ns, server_cpu_ns: Option<Ns>, rss_bytes: u64) -> Reading {
+        let server = server_cpu_ns.map(|cpu_ns| Used { cpu_ns, rss_bytes });
+        Reading { at, server, generator: Some(Used { cpu_ns: at, rss_bytes: 7 }) }
+    }
+
+    /// Looks at these instants after a start of 10 s, ms; the window begins at 12.5 s.
+    fn seen(looks: &[(u64, u64, u64)]) -> UsageSeries {
+        let ms = |ms: u64| 10 * SECOND + ms * MILLISECOND;
+        let looks: Vec<Reading> =
+            looks.iter().map(|(at, cpu, rss)| look(ms(*at), Some(cpu * MILLISECOND), *rss)).collect();
+        series(&looks, ms(2_500), SECOND).unwrap()
+    }
+
+    #[test]
+    fn slices_begin_with_the_warm_up_and_end_with_the_drain() {
+        let used =
+            seen(&[(0, 100, 1), (500, 350, 2), (1_500, 850, 3), (2_500, 850, 4), (3_500, 1_850, 5), (3_900, 2_050, 6)]);
+        assert_eq!((used.start_ns, used.slice_ns), (-3 * SECOND as i64, SECOND));
+        let server = used.server.unwrap();
+        assert_eq!(server.cpu_cores, [0.5, 0.5, 0.0, 1.0, 0.5], "those at the ends are of the part that was seen");
+        assert_eq!(server.rss_bytes, [2, 3, 4, 5, 6]);
+        assert_eq!(used.generator.unwrap().cpu_cores, [1.0; 5]);
+    }
+
+    #[test]
+    fn a_late_look_loses_nothing_and_a_sliver_is_no_slice() {
+        let used = seen(&[(2_450, 0, 1), (2_500, 50, 1), (4_000, 1_550, 2), (4_500, 2_050, 3), (4_599, 2_149, 4)]);
+        assert_eq!(used.start_ns, 0, "50 ms of the slice before the window were seen");
+        let server = used.server.unwrap();
+        assert_eq!(server.cpu_cores, [1.0, 1.0]);
+        assert_eq!(server.rss_bytes, [2, 3]);
+    }
+
+    #[test]
+    fn what_was_never_seen_is_absent_and_not_zero() {
+        let looks = [look(SECOND, None, 0), look(2 * SECOND, None, 0)];
+        let used = series(&looks, SECOND, SECOND).unwrap();
+        assert_eq!((used.server, used.generator.map(|used| used.cpu_cores)), (None, Some(vec![1.0])));
+        assert_eq!(series(&[], 0, SECOND), None);
+        assert_eq!(series(&looks[..1], 0, SECOND), None);
+        let nobody = Reading { at: 3 * SECOND, ..Reading::default() };
+        assert_eq!(series(&[Reading { at: SECOND, ..nobody }, nobody], 0, SECOND), None);
+    }
+
+    #[test]
+    fn a_busy_child_is_seen_with_the_processor_time_that_it_says_it_used() {
+        let script = "read go; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; cat /proc/$$/schedstat; read end";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let group =
+            |pids: &[i32]| Group::new(pids.iter().map(|root| Watched { root: *root, ..Watched::default() }).collect());
+        let pid = child.id() as i32;
+        let mut looks = Looks { server: group(&[]), generator: group(&[pid]), readings: Vec::new() };
+        looks.look();
+        child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
+        looks.look();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        looks.look();
+        let own: f64 = said.split_whitespace().next().unwrap().parse().unwrap();
+        let used: Vec<Used> = looks.readings.iter().map(|look| look.generator.unwrap()).collect();
+        let seen = (used[1].cpu_ns - used[0].cpu_ns) as f64;
+        assert!((0.8..1.2).contains(&(seen / own)), "{used:?} against {own}");
+        assert!(used[1].rss_bytes > 0 && used[2].rss_bytes == 0, "{used:?}");
+        assert_eq!(used[2].cpu_ns, used[1].cpu_ns, "what a process has used stays when it has gone");
+        assert!(looks.readings.iter().all(|look| look.server.is_none()));
+    }
+}

@@ -1,0 +1,55 @@
+//! A record before anything is measured.
+
+use pubmark_model::cell::Cell;
+use pubmark_model::plan::Place;
+use pubmark_model::protocol::Stalls;
+use pubmark_model::record::{Counts, Histograms, LinkFigures, MachineLoad, Rates, RunRecord, SCHEMA, Series, Verdict};
+use pubmark_model::secret::recorded;
+use pubmark_model::system::System;
+use pubmark_model::tuning::Tuning;
+use serde_json::Map;
+
+/// An empty record of a run: what is known before anything is measured.
+pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String) -> RunRecord {
+    RunRecord {
+        schema: SCHEMA,
+        cell: cell.axes.clone(),
+        repeat: place.repeat,
+        position: place.position,
+        system: cell.system.clone(),
+        versions: [("pubmark".to_owned(), env!("CARGO_PKG_VERSION").into())].into_iter().collect(),
+        started,
+        workload: cell.workload.clone(),
+        options: recorded(&cell.options),
+        settings: system.and_then(|system| Tuning::of(system, cell.settings, &cell.options, &cell.workload)),
+        applied: Map::new(),
+        window_ns: 0,
+        counts: Counts::default(),
+        rates: Rates::default(),
+        latency_ns: None,
+        intended_latency_ns: None,
+        service_latency_ns: None,
+        send_lag_ns: None,
+        own_lag_ns: None,
+        receive_lag_ns: None,
+        pacing: None,
+        jitter_ns: None,
+        server: None,
+        deployment: None,
+        connections: None,
+        generator: None,
+        faults: cell.script(place.repeat),
+        fault_log: Vec::new(),
+        link: cell.link.map(|asked| LinkFigures { asked, usage: None }),
+        agents: Vec::new(),
+        stalls: Stalls::default(),
+        histograms: Histograms::default(),
+        series: Series::default(),
+        usage_series: None,
+        phases: None,
+        machine: MachineLoad::default(),
+        remarks: Vec::new(),
+        error: None,
+        verdict: Verdict::default(),
+    }
+}

@@ -1,0 +1,250 @@
+//! Whether a run may be quoted, and if not, each reason why with its evidence
+//! and with the figures that it touches: only these may not be quoted. What is
+//! found of the system itself is noted, and speaks not against the run.
+
+mod artefacts;
+mod bounds;
+mod cuts;
+mod found;
+mod loops;
+mod machine;
+mod pauses;
+mod promises;
+mod steady;
+#[cfg(test)]
+mod tests;
+
+pub use bounds::P99_SAMPLES;
+pub use machine::quiet;
+
+use crate::calibration::Calibration;
+use bounds::{AWAKE, OWN_LAG_P50, OWN_LAG_WITHIN, RECEIVE, touched};
+use found::{Found, Judge, words};
+use pubmark_model::header::FREE_LEN;
+use pubmark_model::record::{FigureGroup, Finding, Part, Reason, RunRecord, Verdict};
+use pubmark_model::system::System;
+use pubmark_model::units::{Ns, format_size};
+use pubmark_model::workload::{Pacing, Pattern, Rate};
+use pubmark_stats::Summary;
+
+/// Judges a run that could be made. `negative` counts latencies below zero;
+/// `obituary` says why the server ended before it was told to; `calibration` is
+/// of the machine on which it was made.
+pub fn judge(
+    record: &RunRecord,
+    system: &System,
+    negative: u64,
+    obituary: Option<String>,
+    calibration: Option<&Calibration>,
+) -> Verdict {
+    let unlimited = record.workload.rate == Rate::Max;
+    // Not every agent counts the connections to its server.
+    let served = record.connections.is_some() || record.deployment.is_some();
+    let part = if served { Part::Server } else { Part::Library };
+    let befallen = if cuts::only(record) { Part::Link } else { part };
+    let latencies = !unlimited || record.workload.pattern == Pattern::RequestReply;
+    let mut judge = Judge { verdict: Verdict::default(), part, asked: !record.faults.is_empty(), befallen, latencies };
+
+    judge.note(befallen, promises::forgotten(record));
+    judge.against(Reason::ServerDied, obituary.map(Found::all));
+    judge.result(Reason::ServerDied, disconnected(record));
+    judge.against(Reason::ConnectionsMissed, unconnected(record));
+    judge.against(Reason::ResourceLimitHit, limited(record));
+    judge.against(Reason::ResourceLimitHit, exhausted(record));
+    let paused = pauses::paused(record);
+    let stood_still = !paused.is_empty();
+    if !latencies {
+        // What touches no figure is told all the same.
+        let short = paused.iter().filter(|found| !found.touches(FigureGroup::Rates));
+        judge.note(Part::Generator, short.map(|found| found.evidence.clone()));
+    }
+    judge.against(Reason::GeneratorSaturated, paused);
+    if unlimited {
+        judge.note(Part::Generator, at_limit(record));
+    } else {
+        judge.against(Reason::GeneratorSaturated, late(record));
+        judge.against(Reason::GeneratorSaturated, received_late(record));
+        judge.against(Reason::GeneratorSaturated, awake(record));
+        judge.against(Reason::GeneratorSaturated, loops::saturated(record, calibration));
+        judge.result(Reason::OfferedRateMissed, promises::missed(record));
+    }
+    judge.note(judge.part, artefacts::found(record));
+    judge.note(Part::Server, pauses::befallen(record));
+    judge.note(Part::Link, cuts::befallen(record));
+    silences(&mut judge, record, stood_still);
+    // A fault moves the figures, and is no trend.
+    let trend = || if record.faults.is_empty() { steady::trending(record) } else { None };
+    judge.result(Reason::NotSteady, steady::backlog(record, unlimited).or_else(trend));
+    promises::broken(&mut judge, record, system);
+    judge.note(Part::Generator, promises::untold(record));
+    judge.against(Reason::TooFewSamples, promises::too_few(record, unlimited));
+    judge.against(Reason::Clock, early(negative));
+    judge.against(Reason::NoisyMachine, machine::noisy(record));
+    judge.note(Part::Server, machine::unknown(record));
+    judge.verdict.valid = judge.verdict.reasons.is_empty();
+    judge.verdict
+}
+
+/// Whether a loop of the generator was at its limit at `rate = "max"`, so that
+/// the system may carry more than was measured.
+pub fn lower_bound(record: &RunRecord) -> bool {
+    record.workload.rate == Rate::Max && !loops::at_limit(record).is_empty()
+}
+
+fn at_limit(record: &RunRecord) -> Vec<String> {
+    let says = |busy: &loops::Busy<'_>| {
+        format!("{}: the throughput is a lower bound, the server may carry more", busy.words())
+    };
+    loops::at_limit(record).iter().map(says).collect()
+}
+
+fn early(negative: u64) -> Option<Found> {
+    (negative > 0).then(|| {
+        Found::of(FigureGroup::LATENCY, format!("{negative} messages arrived before they were due: a clock is wrong"))
+    })
+}
+
+/// Silences of subscribers, laid at the door of the part that stalled: the
+/// generator, where an agent stood still or a publisher was as late by its own
+/// doing; else the system, and then they are a finding, not a fault of the run.
+fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
+    let stalls = record.stalls;
+    if stalls.count == 0 {
+        return;
+    }
+    let (length, from) = (words(stalls.longest_ns), words(stalls.longest_at_ns));
+    let times = match stalls.count {
+        1 => String::new(),
+        count => format!(" ({count} such silences; this was the longest)"),
+    };
+    let stalled = (stalls.longest_at_ns, stalls.longest_at_ns + stalls.longest_ns);
+    let cut = cuts::overlaps(record, stalled);
+    let own_ns = record.own_lag_ns.as_ref().map_or(0, |own| own.max);
+    if stood_still {
+        let evidence = format!("a subscriber heard nothing for {length}, from {from} into the window{times}");
+        judge.note(Part::Generator, [evidence]);
+    } else if cut {
+        let evidence = format!(
+            "a subscriber heard nothing for {length}, from {from} into the window, when the link was cut{times}"
+        );
+        judge.note(Part::Link, [evidence]);
+    } else if own_ns >= stalls.longest_ns / 2 {
+        let evidence = format!(
+            "a subscriber heard nothing for {length}, from {from} into the window{times}; a publisher was up to {} \
+             late by its own doing",
+            words(own_ns)
+        );
+        let share = stalls.longest_ns as f64 / record.window_ns.max(1) as f64;
+        judge.against(Reason::GeneratorSaturated, Found::if_any(pauses::figures(share, record), evidence));
+    } else {
+        let part = judge.part.word();
+        let evidence = format!(
+            "the {part} delivered nothing to a subscriber for {length}, from {from} into the window, while all agents \
+             ran{times}"
+        );
+        judge.note(judge.part, [evidence]);
+    }
+}
+
+/// The verdict on a run that could not be made.
+pub fn failed(error: &str) -> Verdict {
+    let reasons = vec![Finding { reason: Reason::Failed, evidence: error.to_owned(), figures: FigureGroup::all() }];
+    Verdict { valid: false, reasons, notes: Vec::new() }
+}
+
+/// Connections that went while the run was on.
+fn disconnected(record: &RunRecord) -> Option<Found> {
+    let connections = record.connections.as_ref()?;
+    let first = record.remarks.iter().find(|remark| remark.contains("lost its connection"));
+    (connections.lost > 0).then(|| {
+        let which = first.map_or(String::new(), |first| format!(": {first}"));
+        Found::all(match cuts::only(record) {
+            true => format!("{} connections were lost, of {} clients{which}", connections.lost, connections.opened),
+            false => format!("the server ended {} of {} connections{which}", connections.lost, connections.opened),
+        })
+    })
+}
+
+/// Clients that never got a connection: it was another load than was asked for.
+fn unconnected(record: &RunRecord) -> Option<Found> {
+    let connections = record.connections.as_ref()?;
+    (connections.opened < connections.wanted).then(|| {
+        let met = connections.first_error.as_ref();
+        let met = met.map_or(String::new(), |error| format!("; the first attempt that failed: {error}"));
+        Found::all(format!("{} of {} clients got a connection{met}", connections.opened, connections.wanted))
+    })
+}
+
+fn limited(record: &RunRecord) -> Option<Found> {
+    let deployment = record.deployment.as_ref()?;
+    (deployment.oom_kills > 0).then(|| {
+        let limit =
+            deployment.applied.memory_bytes.map_or(String::new(), |bytes| format!(" (limit: {})", format_size(bytes)));
+        let kills = deployment.oom_kills;
+        Found::all(format!("the kernel killed {kills} of the server's processes for want of memory{limit}"))
+    })
+}
+
+/// A server that ran out of memory, whether it lives on or not: what it was
+/// doing then is done by half.
+fn exhausted(record: &RunRecord) -> Option<Found> {
+    let line = record.deployment.as_ref()?.out_of_memory.as_ref()?;
+    Some(Found::all(format!("the server said that it had run out of memory: {line}")))
+}
+
+/// Messages that the generator sent late by its own doing. What they were late
+/// is not in the headline; but they go out together, and wait for each other in
+/// the system. Of messages too short to say when their publisher was free, it is
+/// in the headline as well.
+fn late(record: &RunRecord) -> Option<Found> {
+    let own = record.own_lag_ns.as_ref()?;
+    let bound = record.workload.max_send_lag_ns;
+    let within = record.workload.payload_bytes < FREE_LEN as u64;
+    let latency = record.latency_ns.as_ref().filter(|_| within);
+    let part =
+        |pick: fn(&Summary) -> Ns| latency.is_some_and(|all| pick(own) as f64 > OWN_LAG_WITHIN * pick(all) as f64);
+    let p99 = own.p99 > bound || part(|summary| summary.p99);
+    let p50 = own.p50 as f64 > OWN_LAG_P50 * bound as f64 || part(|summary| summary.p50);
+    let mut figures = Vec::new();
+    figures.extend(p99.then_some(FigureGroup::LatencyP99));
+    figures.extend(p50.then_some(FigureGroup::LatencyP50));
+    let why = if within { ", and messages of so few bytes have that in their latency" } else { "" };
+    let evidence = format!(
+        "the generator sent half of its messages more than {} and 1 % more than {} late by its own doing (bound: {}, worst: {}){why}",
+        words(own.p50),
+        words(own.p99),
+        words(bound),
+        words(own.max)
+    );
+    Found::if_any(figures, evidence)
+}
+
+/// Publishers that spin, and took the processors from what is measured. What
+/// others may spend on waiting awake is chosen so that there are enough.
+fn awake(record: &RunRecord) -> Option<Found> {
+    if record.workload.pacing != Pacing::Spin {
+        return None;
+    }
+    let cores = f64::from(record.machine.cores.max(1));
+    let spent = record.pacing?.spent_cores;
+    let evidence = format!("publishers kept {spent:.2} of {cores} processors awake, waiting for due times");
+    Found::if_any(touched(AWAKE, spent / cores), evidence)
+}
+
+/// Messages that may have waited for the receiving loop, which was busy with
+/// others, for so long that it makes a part of what is quoted.
+fn received_late(record: &RunRecord) -> Option<Found> {
+    let (lag, latency) = (record.receive_lag_ns.as_ref()?, record.latency_ns.as_ref()?);
+    let part = |pick: fn(&Summary) -> Ns| pick(lag) as f64 > RECEIVE * pick(latency) as f64;
+    let mut figures = Vec::new();
+    figures.extend(part(|summary| summary.p50).then_some(FigureGroup::LatencyP50));
+    figures.extend(part(|summary| summary.p99).then_some(FigureGroup::LatencyP99));
+    let evidence = format!(
+        "of a latency of {} at the median and {} at p99, messages may have waited {} and {} for the subscriber's own loop",
+        words(latency.p50),
+        words(latency.p99),
+        words(lag.p50),
+        words(lag.p99)
+    );
+    Found::if_any(figures, evidence)
+}

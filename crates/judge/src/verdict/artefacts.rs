@@ -1,0 +1,52 @@
+//! Steps in the latencies that a setting or a timer is known to leave: no
+//! reason against the run, and nothing to take for the system's speed unsaid.
+
+use super::found::words;
+use pubmark_model::record::RunRecord;
+use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::workload::Rate;
+use pubmark_stats::{Artefact, Histogram, Step, artefacts};
+use serde_json::Value;
+
+/// So far from a publisher's interval a tick is no longer it.
+const INTERVAL: f64 = 0.02;
+
+/// The steps that were found, in words.
+pub fn found(record: &RunRecord) -> Vec<String> {
+    let latency = record.histograms.latency.as_deref().and_then(|text| Histogram::decode(text).ok());
+    let steps = latency.as_ref().map(artefacts).unwrap_or_default();
+    steps.into_iter().filter_map(|step| in_words(step, record)).collect()
+}
+
+fn in_words(step: Step, record: &RunRecord) -> Option<String> {
+    let share = format!("{:.1} % of the latencies", step.share * 100.0);
+    match step.artefact {
+        Artefact::DelayedAcknowledgement => Some(format!(
+            "{share} lie in a step that ends at 40 ms, as where Nagle's algorithm waits for a delayed acknowledgement{}",
+            nodelay(record)
+        )),
+        // What waits for the next message of its publisher comes at intervals of those.
+        Artefact::Timer(period_ns) if is_interval(period_ns, record) => None,
+        Artefact::Timer(period_ns) => Some(format!(
+            "{share} lie at multiples of {}, as where a timer of that period wakes what they wait for",
+            words(period_ns)
+        )),
+    }
+}
+
+/// Whether a publisher's messages are due that far from each other.
+fn is_interval(period_ns: Ns, record: &RunRecord) -> bool {
+    let Rate::PerKilosecond(rate) = record.workload.rate else { return false };
+    let interval_ns = 1e3 * SECOND as f64 / rate.max(1) as f64;
+    (period_ns as f64 - interval_ns).abs() <= INTERVAL * period_ns as f64
+}
+
+/// The options that leave Nagle's algorithm on.
+fn nodelay(record: &RunRecord) -> String {
+    let off = record.options.iter().filter(|(name, value)| name.contains("nodelay") && **value == Value::Bool(false));
+    let off: Vec<String> = off.map(|(name, _)| format!("options.{name} = false")).collect();
+    match off.as_slice() {
+        [] => ": see whether TCP_NODELAY is set on both sides".into(),
+        off => format!(": {} leaves it on", off.join(", ")),
+    }
+}

@@ -1,0 +1,40 @@
+//! What the link's failures brought about, so that it is not laid at the
+//! server's door.
+
+use super::found::words;
+use pubmark_model::fault::Target;
+use pubmark_model::record::{FaultEvent, RunRecord};
+use pubmark_model::units::{MILLISECOND, Ns};
+
+/// How long after a repair clients may take to come back: so long a silence is
+/// the failure's doing.
+const RETURN: Ns = 500 * MILLISECOND;
+
+fn cuts(record: &RunRecord) -> impl Iterator<Item = (Ns, Ns)> {
+    let on_link = |event: &&FaultEvent| event.who == Target::Link;
+    let times = |event: &FaultEvent| Some((event.at_ns?, event.until_ns.unwrap_or(record.window_ns)));
+    record.fault_log.iter().filter(on_link).filter_map(times)
+}
+
+/// Whether the faults that were asked for were the link's, and no other's.
+pub fn only(record: &RunRecord) -> bool {
+    !record.faults.is_empty() && record.faults.0.iter().all(|fault| fault.who == Target::Link)
+}
+
+/// Whether the link was cut, or just repaired, within a time.
+pub fn overlaps(record: &RunRecord, (from, to): (Ns, Ns)) -> bool {
+    cuts(record).any(|(at, until)| at < to && from < until + RETURN)
+}
+
+/// How often the link failed, and for how long.
+pub fn befallen(record: &RunRecord) -> Option<String> {
+    let (mut count, mut down_ns) = (0, 0);
+    for (at, until) in cuts(record) {
+        count += 1;
+        down_ns += until.saturating_sub(at);
+    }
+    let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    (count > 0).then(|| {
+        format!("the link was cut {times}, for {} of the window of {}", words(down_ns), words(record.window_ns))
+    })
+}

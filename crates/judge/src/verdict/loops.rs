@@ -1,0 +1,208 @@
+//! Event loops at their limit. Each agent is judged by its own loops: how many
+//! another has says nothing of it.
+
+use super::bounds::{BUSY, IN_TIME};
+use super::found::Found;
+use super::machine::quiet;
+use crate::calibration::{Calibration, Most};
+use pubmark_model::record::{AgentShare, FigureGroup, RunRecord};
+use pubmark_model::workload::{Pacing, Rate, Receive};
+
+/// Whether an agent has clients that send by the schedule.
+pub fn sends(agent: &AgentShare) -> bool {
+    agent.roles.iter().any(|role| role.sends())
+}
+
+/// Whether an agent has clients that receive.
+pub fn receives(agent: &AgentShare) -> bool {
+    agent.roles.iter().any(|role| !role.sends())
+}
+
+/// An agent whose loops had no time left.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Busy<'a> {
+    agent: &'a AgentShare,
+    /// Processor time of each of its loops over the window, 0 to 1 and a little more.
+    share: f64,
+}
+
+impl Busy<'_> {
+    /// Which, and how busy.
+    pub fn words(&self) -> String {
+        let AgentShare { name, loops, .. } = self.agent;
+        let each = match loops {
+            1 => "in its event loop".to_owned(),
+            loops => format!("in each of its {loops} event loops"),
+        };
+        format!("the agent `{name}` computed for {:.0} % of the window {each}", self.share * 100.0)
+    }
+}
+
+/// Agents whose event loops were at their limit. Only clients of a broker are
+/// judged, for what a library's threads do is the library's; only where an
+/// agent says how many loops it has; and none that keeps a processor busy with
+/// waiting, for then nobody sees how much of it was work.
+pub fn at_limit(record: &RunRecord) -> Vec<Busy<'_>> {
+    if record.connections.is_none() {
+        return Vec::new();
+    }
+    let unlimited = record.workload.rate == Rate::Max;
+    let waits_awake = |agent: &AgentShare| {
+        sends(agent) && record.workload.pacing == Pacing::Spin && !unlimited
+            || receives(agent) && record.workload.receive == Receive::Spin
+    };
+    // What all publishers spent on waiting awake, each agent of them alike.
+    let senders = record.agents.iter().filter(|agent| sends(agent)).count().max(1) as f64;
+    let awake_cores = record.pacing.map_or(0.0, |pacing| pacing.spent_cores) / senders;
+    let busy = |agent: &&AgentShare| agent.loops > 0 && !waits_awake(agent);
+    let share = |agent| {
+        let waited = if sends(agent) { awake_cores } else { 0.0 };
+        Busy { agent, share: (agent.usage.cpu_cores - waited) / f64::from(agent.loops) }
+    };
+    record.agents.iter().filter(busy).map(share).filter(|busy| busy.share >= BUSY).collect()
+}
+
+/// Why the generator was at its end, from its processor time and from what the
+/// calibration of this machine found that it can do.
+pub fn saturated(record: &RunRecord, calibration: Option<&Calibration>) -> Option<Found> {
+    // What a disturbed machine could not do, an undisturbed one may.
+    let most = || calibration.filter(|calibration| quiet(&calibration.load)).map(|calibration| &calibration.most);
+    let busiest = at_limit(record).into_iter().max_by(|a, b| a.share.total_cmp(&b.share));
+    let found = |evidence: String| Found::of(FigureGroup::LATENCY, evidence);
+    let busy = busiest.map(|busy| format!("{}: it had no time left", busy.words()));
+    busy.or_else(|| beyond(record, most()?)).map(found)
+}
+
+/// A rate beyond what was calibrated, of messages that cost no less: QoS 0 is
+/// the cheapest quality, the smallest message the cheapest message. Only what
+/// is sent by a schedule to a broker is judged, by loops that sleep.
+fn beyond(record: &RunRecord, most: &Most) -> Option<String> {
+    record.connections.as_ref()?;
+    let workload = &record.workload;
+    let Rate::PerKilosecond(rate) = workload.rate else { return None };
+    let comparable = workload.pacing != Pacing::Spin && workload.payload_bytes >= most.payload_bytes;
+    let senders: Vec<&AgentShare> = record.agents.iter().filter(|agent| sends(agent)).collect();
+    // Publishers are dealt out evenly: the agent with the fewest loops has most to do.
+    let loops = senders.iter().map(|agent| agent.loops.max(1)).min().unwrap_or(1);
+    let limit = most.per_s / f64::from(most.shards.max(1)) * f64::from(loops);
+    if !comparable || limit <= 0.0 || most.missed_per_s.is_none() {
+        return None;
+    }
+    let in_time = IN_TIME * workload.max_send_lag_ns as f64;
+    if record.own_lag_ns.as_ref().is_some_and(|own| own.p99 as f64 <= in_time) {
+        return None;
+    }
+    let asked = rate as f64 / 1e3 * f64::from(workload.publishers) / senders.len().max(1) as f64;
+    (asked > limit).then(|| {
+        format!(
+            "an agent was asked for {asked:.0} messages/s, and `pubmark calibrate` found {limit:.0}/s to be the most that one offers in time on this machine"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blank::blank;
+    use pubmark_model::cell::{Cell, Limits};
+    use pubmark_model::plan::Place;
+    use pubmark_model::protocol::{PacingFigures, Role};
+    use pubmark_model::record::{ConnectionFigures, Usage};
+    use pubmark_model::setting::{Settings, key, with_defaults};
+    use pubmark_model::workload::Workload;
+
+    /// A record of agents that send or not, with so many loops, on so many processors.
+    fn record(rate: &str, agents: &[(bool, u32, f64)]) -> RunRecord {
+        let mut settings = Settings::new();
+        for (name, value) in [("pairs", "1000"), ("rate", rate)] {
+            settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
+        }
+        let cell = Cell {
+            axes: serde_json::Map::new(),
+            system: "mqtt".into(),
+            workload: Workload::resolve(&with_defaults(settings)).unwrap(),
+            limits: Limits::default(),
+            faults: Default::default(),
+            link: None,
+            settings: Default::default(),
+            options: pubmark_model::options::Options::new(),
+            skipped: None,
+        };
+        let mut record = blank(&cell, None, Place { repeat: 1, position: 0 }, String::new());
+        record.connections = Some(ConnectionFigures::default());
+        let share = |(index, (sends, loops, cores)): (usize, &(bool, u32, f64))| AgentShare {
+            // A name says nothing: the roles do.
+            name: format!("agent-{index}"),
+            roles: vec![if *sends { Role::Publisher } else { Role::Subscriber }],
+            loops: *loops,
+            usage: Usage { cpu_cores: *cores, ..Usage::default() },
+            ..AgentShare::default()
+        };
+        record.agents = agents.iter().enumerate().map(share).collect();
+        record
+    }
+
+    fn most(per_s: f64) -> Most {
+        Most { per_s, missed_per_s: Some(per_s * 1.1), payload_bytes: 64, shards: 1, ..Most::default() }
+    }
+
+    const TWO: [(bool, u32, f64); 3] = [(false, 1, 0.1), (true, 1, 0.1), (true, 1, 0.1)];
+
+    #[test]
+    fn an_agent_that_is_asked_for_more_than_the_most_is_saturated_and_both_figures_are_said() {
+        let evidence = beyond(&record("300", &TWO), &most(100_000.0)).unwrap();
+        assert!(evidence.contains("150000") && evidence.contains("100000"), "{evidence}");
+        assert_eq!(beyond(&record("200", &TWO), &most(100_000.0)), None, "exactly the most is no more than it");
+        assert_eq!(beyond(&record("max", &TWO), &most(100_000.0)), None);
+        let unbounded = Most { missed_per_s: None, ..most(1.0) };
+        assert_eq!(beyond(&record("300", &TWO), &unbounded), None, "a search that met no end found no most");
+        let mut wider = record("300", &TWO);
+        wider.agents[0].loops = 2;
+        assert!(beyond(&wider, &most(100_000.0)).is_some(), "the loops of subscribers offer nothing");
+        wider.agents[1].loops = 2;
+        assert!(beyond(&wider, &most(100_000.0)).is_some(), "the other publishers have one loop");
+        wider.agents[2].loops = 2;
+        assert_eq!(beyond(&wider, &most(100_000.0)), None, "two event loops offer twice as much");
+        let mut in_time = record("300", &TWO);
+        let mut lag = pubmark_stats::Histogram::latency();
+        lag.record(90_000);
+        in_time.own_lag_ns = lag.summary();
+        assert_eq!(beyond(&in_time, &most(100_000.0)), None, "the run itself shows that it can be done");
+        lag.record(500_000);
+        in_time.own_lag_ns = lag.summary();
+        assert!(beyond(&in_time, &most(100_000.0)).is_some(), "half the bound is no such proof");
+        let mut library = record("300", &TWO);
+        library.connections = None;
+        assert_eq!(beyond(&library, &most(1.0)), None);
+    }
+
+    fn limited(record: &RunRecord) -> Vec<String> {
+        at_limit(record).iter().map(Busy::words).collect()
+    }
+
+    #[test]
+    fn an_agent_without_a_moment_left_is_saturated_unless_it_spins() {
+        let found = limited(&record("1", &[(false, 1, 0.2), (true, 1, 0.99)]));
+        assert_eq!(found, ["the agent `agent-1` computed for 99 % of the window in its event loop"]);
+        assert_eq!(limited(&record("1", &[(false, 1, 0.2), (true, 1, 0.9)])), [""; 0]);
+        let mut spinning = record("1", &[(false, 1, 0.99), (true, 1, 0.99)]);
+        spinning.workload.pacing = Pacing::Spin;
+        assert_eq!(limited(&spinning).len(), 1, "publishers that spin are busy by design, subscribers are not");
+        spinning.workload.receive = Receive::Spin;
+        assert_eq!(limited(&spinning), [""; 0]);
+        let mut hybrid = record("1", &[(false, 1, 0.2), (true, 1, 0.99)]);
+        hybrid.pacing = Some(PacingFigures { spent_cores: 0.2, ..PacingFigures::default() });
+        assert_eq!(limited(&hybrid), [""; 0], "a fifth of it was waiting awake");
+    }
+
+    #[test]
+    fn each_agent_is_judged_by_its_own_loops() {
+        // One of eight processors in eight loops is little; one in the one loop of another is all that it has.
+        assert_eq!(limited(&record("1", &[(false, 8, 1.0), (true, 1, 0.2)])), [""; 0]);
+        let found = limited(&record("1", &[(false, 1, 1.0), (true, 8, 2.0)]));
+        assert_eq!(found, ["the agent `agent-0` computed for 100 % of the window in its event loop"]);
+        let found = limited(&record("1", &[(false, 8, 7.9), (true, 1, 0.2)]));
+        assert_eq!(found, ["the agent `agent-0` computed for 99 % of the window in each of its 8 event loops"]);
+        assert_eq!(limited(&record("1", &[(false, 0, 1.0)])), [""; 0], "it does not say how many it has");
+    }
+}

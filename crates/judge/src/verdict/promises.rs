@@ -1,0 +1,127 @@
+//! What a system promises of its messages, and what became of them.
+
+use super::bounds::{OFFERED, P50_SAMPLES, P99_SAMPLES, WITHOUT_LATENCY, touched};
+use super::found::{Found, Judge};
+use pubmark_model::protocol::MOST_RANGES;
+use pubmark_model::record::{FigureGroup, Reason, RunRecord};
+use pubmark_model::system::System;
+use pubmark_model::units::{MILLISECOND, SECOND};
+use pubmark_model::workload::Pattern;
+
+/// Counts, and the latencies where so many of so many messages have none.
+fn counts_without(messages: u64, of: u64) -> Vec<FigureGroup> {
+    let mut figures = vec![FigureGroup::Counts];
+    figures.extend(touched(WITHOUT_LATENCY, messages as f64 / of.max(1) as f64));
+    figures
+}
+
+/// When the wait for messages ended: what had not come by then counts as lost,
+/// and may still have come later.
+fn drained(record: &RunRecord) -> String {
+    match record.phases.map(|phases| phases.drain_ns) {
+        None => "when the drain ended".into(),
+        Some(ns) if ns < SECOND => format!("{} ms after the window", ns.div_ceil(MILLISECOND)),
+        Some(ns) => format!("{:.1} s after the window", ns as f64 / SECOND as f64),
+    }
+}
+
+/// What the server took responsibility for and did not hand on: nothing of a
+/// run matters more.
+pub fn forgotten(record: &RunRecord) -> Option<String> {
+    let counts = &record.counts;
+    (counts.acked_lost > Some(0)).then(|| {
+        let share = counts.acked_lost_of_acked();
+        format!("{share} acknowledged messages were lost: they had not arrived {}", drained(record))
+    })
+}
+
+/// Losses, repetitions and the like. Where faults were asked for, they are told
+/// whatever is promised.
+pub fn broken(judge: &mut Judge, record: &RunRecord, system: &System) {
+    let counts = &record.counts;
+    let broker = record.connections.is_some();
+    // A broker promises nothing at QoS 0.
+    let guaranteed = system.lossless.contains(&record.workload.pattern) && (!broker || record.workload.qos > 0);
+    // At least once allows duplicates; every other promise is broken by them.
+    let once = !(broker && record.workload.qos == 1);
+    // Order is promised within a topic, and publishers of a tree have several.
+    let ordered = guaranteed && record.workload.pattern != Pattern::Tree;
+    let lost = counts.lost.saturating_sub(counts.unidentified);
+    let told = judge.asked;
+    let found = |holds: bool, figures: Vec<FigureGroup>, evidence: String| holds.then(|| Found::of(&figures, evidence));
+    judge.result(
+        Reason::MessagesLost,
+        found(
+            (guaranteed || told) && lost > 0,
+            counts_without(lost, counts.expected),
+            format!("{lost} of {} expected messages had not arrived {}", counts.expected, drained(record)),
+        ),
+    );
+    judge.result(
+        Reason::Duplicates,
+        found(
+            (once || told) && counts.duplicated > 0,
+            vec![FigureGroup::Counts],
+            format!("{} messages arrived again", counts.duplicated),
+        ),
+    );
+    judge.result(
+        Reason::Reordered,
+        found(
+            (ordered || told) && counts.reordered > 0,
+            vec![FigureGroup::Counts],
+            format!("{} messages arrived behind a later one of the same publisher", counts.reordered),
+        ),
+    );
+    judge.against(
+        Reason::Corrupted,
+        found(
+            counts.damaged() > 0,
+            counts_without(counts.damaged(), counts.expected),
+            match counts.corrupted {
+                Some(corrupted) => format!("{corrupted} messages arrived with a wrong length, header or body"),
+                None => format!("{} messages arrived with a wrong length or header", counts.unidentified),
+            },
+        ),
+    );
+}
+
+/// What was acknowledged and lost, where that cannot be told.
+pub fn untold(record: &RunRecord) -> Option<String> {
+    (record.workload.qos > 0 && record.counts.acked_lost.is_none()).then(|| {
+        format!(
+            "whether lost messages had been acknowledged cannot be told: {} were lost and {} not acknowledged, in more \
+             than {MOST_RANGES} stretches",
+            record.counts.lost,
+            record.counts.sent.saturating_sub(record.counts.acked)
+        )
+    })
+}
+
+/// Messages that were due and never went out. Those that did are another load
+/// than was asked for.
+pub fn missed(record: &RunRecord) -> Option<Found> {
+    let counts = &record.counts;
+    ((counts.sent as f64) < OFFERED * counts.offered as f64).then(|| {
+        let mut figures = counts_without(counts.not_sent, counts.offered);
+        figures.push(FigureGroup::Rates);
+        Found::of(&figures, format!("{} of {} messages that were due could be sent", counts.sent, counts.offered))
+    })
+}
+
+/// Percentiles of too few messages.
+pub fn too_few(record: &RunRecord, unlimited: bool) -> Option<Found> {
+    let samples = record.latency_ns.as_ref().map_or(0, |latency| latency.count);
+    if unlimited && record.workload.pattern != Pattern::RequestReply {
+        return (record.counts.delivered == 0).then(|| Found::of(FigureGroup::ALL, "nothing was delivered".into()));
+    }
+    let figures: &[FigureGroup] = match samples {
+        0..P50_SAMPLES => FigureGroup::LATENCY,
+        P50_SAMPLES..P99_SAMPLES => &[FigureGroup::LatencyP99],
+        _ => return None,
+    };
+    let evidence = format!(
+        "{samples} latencies were measured; the 99th percentile needs {P99_SAMPLES}, the median {P50_SAMPLES}: measure longer"
+    );
+    Some(Found::of(figures, evidence))
+}

@@ -1,0 +1,201 @@
+//! Whether the window shows a state that lasts: no trend, and no backlog that
+//! grew, was left from before, or rose and fell.
+
+use super::bounds::{BACKLOG_GREW, BACKLOG_LEFT, BACKLOG_P50, BACKLOG_ROSE, TREND_CHANGE, TREND_P};
+use super::found::{Found, words};
+use pubmark_model::record::{FigureGroup, RunRecord};
+use pubmark_model::units::Ns;
+use pubmark_model::workload::Rate;
+use pubmark_stats::{median, trend};
+
+/// Fewer messages than this have no flow.
+const MESSAGES_MIN: u64 = 100;
+/// Median latencies of the first and the last slices that differ by no more
+/// than this are the same.
+const SAME: f64 = 1.2;
+
+/// What was owed to subscribers over the window, in copies.
+struct Flow {
+    sent: u64,
+    arrived: u64,
+    /// Copies that should have arrived of what was sent in the window.
+    copies: f64,
+    /// What was sent and had not arrived, at the window's end less at its
+    /// beginning; what is lost for good is not owed.
+    owed: f64,
+    /// The highest that it was over the lowest before it, within the window.
+    rose: f64,
+    /// The slice in which it was highest.
+    peak: usize,
+}
+
+impl Flow {
+    fn of(record: &RunRecord) -> Option<Flow> {
+        let (counts, series) = (&record.counts, &record.series);
+        let (sent, arrived) = (series.sent.iter().sum::<u64>(), series.delivered.iter().sum::<u64>());
+        if sent <= MESSAGES_MIN || counts.sent == 0 {
+            return None;
+        }
+        let each = counts.expected as f64 / counts.sent as f64;
+        let copies = sent as f64 * each;
+        // Where losses fell is not known: they are spread like what was sent.
+        let kept = each * (1.0 - counts.lost as f64 / copies).max(0.0);
+        let (mut owed, mut lowest, mut rose, mut peak) = (0.0_f64, 0.0_f64, 0.0, 0);
+        for slice in 0..series.sent.len().max(series.delivered.len()) {
+            let of = |values: &[u64]| values.get(slice).copied().unwrap_or_default() as f64;
+            owed += of(&series.sent) * kept - of(&series.delivered);
+            lowest = lowest.min(owed);
+            if owed - lowest > rose {
+                (rose, peak) = (owed - lowest, slice);
+            }
+        }
+        let owed = copies - arrived as f64 - counts.lost as f64;
+        Some(Flow { sent, arrived, copies, owed, rose, peak })
+    }
+}
+
+/// Why the figures are of no state that lasts. `unlimited`: messages go out as
+/// fast as they are taken, so that a backlog is how it works.
+pub fn backlog(record: &RunRecord, unlimited: bool) -> Option<Found> {
+    if unlimited {
+        return None;
+    }
+    let flow = Flow::of(record)?;
+    filling(record, &flow).or_else(|| grew(&flow)).or_else(|| left(record, &flow)).or_else(|| rose(record, &flow))
+}
+
+/// A pipe that is longer than the warm-up was still being filled: what arrives
+/// takes as long at the window's end as at its beginning.
+fn filling(record: &RunRecord, flow: &Flow) -> Option<Found> {
+    let latency_ns = record.latency_ns.as_ref()?.p50;
+    let warmup_ns = record.workload.warmup_ns;
+    let slices: Vec<f64> = slices(record);
+    let (first, last) = ends(&slices)?;
+    let fills = flow.owed > BACKLOG_GREW * flow.copies && latency_ns > warmup_ns && last <= SAME * first;
+    fills.then(|| {
+        let evidence = format!(
+            "the warm-up of {} is shorter than the latency, {} at the median: {} messages were sent in the window, and \
+             {} had come by its end",
+            words(warmup_ns),
+            words(latency_ns),
+            flow.sent,
+            flow.arrived
+        );
+        Found::of(&[FigureGroup::Rates, FigureGroup::Cost], evidence)
+    })
+}
+
+/// More was sent than arrived.
+fn grew(flow: &Flow) -> Option<Found> {
+    (flow.owed > BACKLOG_GREW * flow.copies).then(|| {
+        let evidence =
+            format!("a backlog grew: {} arrivals in the window for {} messages sent in it", flow.arrived, flow.sent);
+        Found::of(&[FigureGroup::Rates, FigureGroup::LatencyP50, FigureGroup::LatencyP99, FigureGroup::Cost], evidence)
+    })
+}
+
+/// More arrived than was sent: it had gathered before the window.
+fn left(record: &RunRecord, flow: &Flow) -> Option<Found> {
+    let left = -flow.owed;
+    (left > BACKLOG_LEFT * flow.copies && left > MESSAGES_MIN as f64).then(|| {
+        let evidence = format!(
+            "a backlog from before the window was worked off in it: {} arrivals for {} messages sent",
+            flow.arrived, flow.sent
+        );
+        let mut figures = vec![FigureGroup::Rates, FigureGroup::LatencyP99];
+        figures.extend(moved_median(record).then_some(FigureGroup::LatencyP50));
+        Found::of(&figures, evidence)
+    })
+}
+
+/// What was owed rose and fell within the window. Where a subscriber heard
+/// nothing for so long, that is a standstill, and told as such.
+fn rose(record: &RunRecord, flow: &Flow) -> Option<Found> {
+    let window_ns = record.window_ns.max(1) as f64;
+    let silent = record.stalls.longest_ns as f64 / window_ns * flow.copies;
+    (flow.rose > BACKLOG_ROSE * flow.copies && flow.rose > 1.5 * silent).then(|| {
+        let at_ns = record.series.slice_ns * (flow.peak as Ns + 1);
+        let behind_ns = (flow.rose / flow.copies * window_ns) as Ns;
+        let evidence = format!(
+            "a backlog rose and fell: {} into the window subscribers were behind by {:.0} messages, {} of traffic",
+            words(at_ns),
+            flow.rose,
+            words(behind_ns)
+        );
+        let mut figures = vec![FigureGroup::LatencyP99];
+        figures.extend(moved_median(record).then_some(FigureGroup::LatencyP50));
+        Found::of(&figures, evidence)
+    })
+}
+
+/// The slices' median latencies, of those in which something arrived, ns.
+fn slices(record: &RunRecord) -> Vec<f64> {
+    record.series.latency_p50_ns.iter().filter(|ns| **ns > 0).map(|ns| *ns as f64).collect()
+}
+
+/// Whether the median of all is far above what it is in the better slices.
+fn moved_median(record: &RunRecord) -> bool {
+    let mut sorted = slices(record);
+    sorted.sort_by(f64::total_cmp);
+    let better = sorted.get(sorted.len() / 4).copied().unwrap_or_default();
+    record.latency_ns.as_ref().is_some_and(|latency| better > 0.0 && latency.p50 as f64 > BACKLOG_P50 * better)
+}
+
+/// The medians of the first and of the last third.
+fn ends(values: &[f64]) -> Option<(f64, f64)> {
+    let third = values.len().div_ceil(3);
+    Some((median(values.get(..third)?)?, median(values.get(values.len() - third..)?)?))
+}
+
+/// No p-value is 0.
+fn probability(p: f64) -> String {
+    if p < 1e-4 { "p < 0.0001".into() } else { format!("p = {p:.4}") }
+}
+
+/// A figure that rose or fell over the window, by more than chance, and by so
+/// much that where the window lies decides what is quoted.
+pub fn trending(record: &RunRecord) -> Option<Found> {
+    let (what, values, figures): (&str, Vec<f64>, &[FigureGroup]) = if record.latency_ns.is_none() {
+        let delivered = record.series.delivered.iter().map(|count| *count as f64).collect();
+        ("messages delivered a second", delivered, &[FigureGroup::Rates, FigureGroup::Cost])
+    } else if record.workload.rate == Rate::Max {
+        // One request after the other: its latency is its rate.
+        ("the median latency", slices(record), &[FigureGroup::Rates, FigureGroup::LatencyP50, FigureGroup::LatencyP99])
+    } else {
+        ("the median latency", slices(record), FigureGroup::LATENCY)
+    };
+    let found = trend(&values)?;
+    let change = found.relative_change?;
+    (found.p < TREND_P && change.abs() > TREND_CHANGE).then(|| {
+        let direction = if change > 0.0 { "rose" } else { "fell" };
+        let by = match change.abs() {
+            share if share < 1.0 => format!("by {:.0} %", share * 100.0),
+            // Beyond its own median a share says nothing that can be imagined.
+            times => match ends(&values).filter(|(first, last)| (last > first) == (change > 0.0)) {
+                Some((first, last)) if record.latency_ns.is_some() => {
+                    format!("from {} to {}", words(first as Ns), words(last as Ns))
+                }
+                Some((first, last)) => format!("from {first:.0} to {last:.0} in a slice"),
+                None => format!("by {:.0} %", times * 100.0),
+            },
+        };
+        Found::of(figures, format!("{what} {direction} {by} over the window (Mann-Kendall {})", probability(found.p)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_probability_is_not_said_to_be_0() {
+        assert_eq!(probability(0.00004), "p < 0.0001");
+        assert_eq!(probability(0.0028), "p = 0.0028");
+    }
+
+    #[test]
+    fn the_ends_are_the_medians_of_the_outer_thirds() {
+        assert_eq!(ends(&[1.0, 2.0, 9.0, 5.0, 5.0, 5.0, 7.0, 8.0, 100.0]), Some((2.0, 8.0)));
+        assert_eq!(ends(&[]), None);
+    }
+}

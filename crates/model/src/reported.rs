@@ -1,0 +1,23 @@
+//! What a host reports of the servers of a run, for its record.
+
+use crate::record::{Deployment, Usage};
+
+/// What is to be said of the server.
+pub struct ServerReport {
+    /// How it came to run, and under which limits.
+    pub deployment: Deployment,
+    /// What it used in the window.
+    pub usage: Option<Usage>,
+    /// Its name and version, where its own program tells them.
+    pub version: Option<String>,
+    /// Why it ended before it was told to.
+    pub obituary: Option<String>,
+}
+
+/// What is to be said of the link's proxy.
+pub struct LinkReport {
+    /// What it used in the window.
+    pub usage: Option<Usage>,
+    /// Its name and version.
+    pub version: Option<String>,
+}

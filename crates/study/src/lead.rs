@@ -1,0 +1,510 @@
+//! Leading the agents of a run. What they say and what time it is goes in,
+//! orders and a deadline come out: there is no process, no clock and no file
+//! here, so that agents of every kind of wrongness can be met in virtual time.
+
+pub mod deal;
+pub mod hello;
+mod pacing;
+mod refusal;
+
+use crate::live::{Figures, Live};
+use deal::{AgentPlan, connect, patience, pinning};
+use hello::{fits, identity};
+use pubmark_judge::assemble::AgentReport;
+use pubmark_model::cell::Cell;
+use pubmark_model::plan::Place;
+use pubmark_model::protocol::{
+    AgentHello, AgentResult, BoundEndpoint, Command, Event, Prepare, PublisherTotal, ServerAddress, VERSION,
+};
+use pubmark_model::secret::Secrets;
+use pubmark_model::system::System;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::workload::Workload;
+pub use refusal::Refusal;
+use std::collections::VecDeque;
+
+/// How long an agent may take to say hello, or to hand in its result.
+pub const ANSWER: Ns = 10 * SECOND;
+/// How long each client may take to take leave of a server.
+const LEAVE: Ns = MILLISECOND;
+/// From the word `start` to the instant of the start.
+const LEAD: Ns = 100 * MILLISECOND;
+/// How long a run whose end is a count may go without sending anything.
+const STANDSTILL: Ns = 30 * SECOND;
+
+/// What is to be played.
+pub struct Brief<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// Its system.
+    pub system: &'a System,
+    /// Which run it is.
+    pub place: Place,
+    /// The run's own name.
+    pub run: String,
+    /// The folder for socket files.
+    pub scratch: String,
+    /// Processors that the run may use, by number.
+    pub cpus: Vec<usize>,
+    /// What no message may repeat.
+    pub secrets: Secrets,
+}
+
+impl Brief<'_> {
+    /// Whether the run goes by in virtual time: then there is nothing to wait for.
+    fn timeless(&self) -> bool {
+        self.system.driver == "mock"
+    }
+}
+
+/// How an agent reaches its server.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    /// The server's URL, or that of the link before it.
+    pub endpoint: String,
+    /// Addresses to connect from; none leaves it to the kernel.
+    pub sources: Vec<String>,
+}
+
+/// What comes from an agent.
+#[derive(Clone, Debug)]
+pub enum Said {
+    /// A word of the protocol.
+    Event(Event),
+    /// A line that is none, and why.
+    Garbage(String),
+    /// Its output has ended; how it fared, in words.
+    Closed(String),
+}
+
+/// An edge of the measured window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// Its beginning.
+    Begin,
+    /// Its end.
+    End,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// Tell an agent something.
+    Tell(usize, Command),
+    /// Start the server and the link, if there are any; answered by
+    /// [`Leader::deployed`].
+    Deploy,
+    /// All agents are ready; answered by [`Leader::begin`].
+    Begin,
+    /// Look at what the machine has done so far.
+    Look {
+        /// Which look it is.
+        edge: Edge,
+        /// When it was due, ns.
+        at_ns: Ns,
+    },
+    /// All is sent, and what is on its way is waited for.
+    Draining,
+    /// The drain is over.
+    Drained,
+    /// The load has gone on.
+    Figures(Figures),
+}
+
+/// The instants of a run, on the coordinator's clock, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// The start of the schedule.
+    pub start_ns: Ns,
+    /// The beginning of the window.
+    pub from_ns: Ns,
+    /// Its end; none where a count ends it.
+    pub to_ns: Option<Ns>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Meeting,
+    Deploying,
+    /// The agents of this wave bind, or connect and subscribe.
+    Preparing(u8),
+    /// All have, and some have not heard everybody yet.
+    Hearing,
+    Beginning,
+    WarmUp,
+    Window,
+    Sending,
+    Draining,
+    Stopping,
+    Over,
+}
+
+/// Who leads the agents of one run.
+pub struct Leader<'a> {
+    brief: Brief<'a>,
+    agents: Vec<AgentPlan>,
+    phase: Phase,
+    /// When the phase is over, or has failed.
+    deadline_ns: Option<Ns>,
+    orders: VecDeque<Order>,
+    live: Live,
+    /// By agent: whether what the phase waits for is still missing.
+    awaited: Vec<bool>,
+    unready: Vec<bool>,
+    hellos: Vec<Option<AgentHello>>,
+    reached: Option<Vec<Reached>>,
+    bound: Vec<BoundEndpoint>,
+    /// Until when all have to be ready, ns.
+    ready_by_ns: Ns,
+    times: Times,
+    totals: Vec<PublisherTotal>,
+    /// What had been sent when a count was last seen to go on.
+    sent: u64,
+    results: Vec<Option<AgentResult>>,
+    failed: Option<Refusal>,
+}
+
+impl<'a> Leader<'a> {
+    /// Leads these agents, which have been started.
+    pub fn new(brief: Brief<'a>, agents: Vec<AgentPlan>, now: Ns) -> Leader<'a> {
+        let count = agents.len();
+        let mut leader = Leader {
+            brief,
+            agents,
+            phase: Phase::Meeting,
+            deadline_ns: None,
+            orders: VecDeque::new(),
+            live: Live::new(count),
+            awaited: Vec::new(),
+            unready: vec![true; count],
+            hellos: vec![None; count],
+            reached: None,
+            bound: Vec::new(),
+            ready_by_ns: 0,
+            times: Times { start_ns: 0, from_ns: 0, to_ns: None },
+            totals: Vec::new(),
+            sent: 0,
+            results: vec![None; count],
+            failed: None,
+        };
+        leader.ask_all(Phase::Meeting, &Command::Hello { protocol: VERSION }, now + ANSWER);
+        leader
+    }
+
+    /// What is to be done next, until there is nothing more.
+    pub fn poll(&mut self) -> Option<Order> {
+        self.orders.pop_front()
+    }
+
+    /// When it has to be told the time, at the latest; none where it waits for
+    /// an answer to an order.
+    pub fn deadline_ns(&self) -> Option<Ns> {
+        self.deadline_ns
+    }
+
+    /// Whether the window is open.
+    pub fn measures(&self) -> bool {
+        self.phase == Phase::Window
+    }
+
+    /// What the agents play.
+    pub fn agents(&self) -> &[AgentPlan] {
+        &self.agents
+    }
+
+    /// What became of it, when it is over: what the agents measured, or why
+    /// they did not.
+    pub fn outcome(&mut self) -> Option<Result<Vec<AgentReport>, Refusal>> {
+        if let Some(refusal) = self.failed.take() {
+            return Some(Err(refusal));
+        }
+        if self.phase != Phase::Over {
+            return None;
+        }
+        let said = self.hellos.iter_mut().zip(&mut self.results);
+        let report = |(plan, (hello, result)): (&AgentPlan, (&mut Option<AgentHello>, &mut Option<AgentResult>))| {
+            let identity = identity(hello.as_ref()?);
+            Some(AgentReport { name: plan.name.clone(), identity, roles: plan.roles(), result: result.take()? })
+        };
+        Some(Ok(self.agents.iter().zip(said).filter_map(report).collect()))
+    }
+
+    /// The server stands, if there is one, and this is how each agent reaches it.
+    pub fn deployed(&mut self, reached: Option<Vec<Reached>>, now: Ns) {
+        if self.phase == Phase::Deploying {
+            self.ready_by_ns = now + patience(&self.brief.cell.workload, reached.is_some());
+            self.reached = reached;
+            self.prepare(0);
+        }
+    }
+
+    /// The schedule may start. When it does so.
+    pub fn begin(&mut self, now: Ns) -> Times {
+        let workload = &self.brief.cell.workload;
+        let start_ns = now + LEAD;
+        let from_ns = start_ns + workload.warmup_ns;
+        let to_ns = workload.window_ns().map(|window_ns| from_ns + window_ns);
+        self.times = Times { start_ns, from_ns, to_ns };
+        self.live.start(start_ns);
+        self.tell_all(&Command::Start { at_ns: start_ns });
+        if self.brief.timeless() {
+            self.times.from_ns = start_ns;
+            self.send_by(start_ns);
+        } else {
+            (self.phase, self.deadline_ns) = (Phase::WarmUp, Some(from_ns));
+        }
+        self.times
+    }
+
+    /// An agent has said something.
+    pub fn handle(&mut self, from: usize, said: Said, now: Ns) {
+        if matches!(self.phase, Phase::Over) || self.failed.is_some() {
+            return;
+        }
+        let name = || self.agents[from].name.clone();
+        let heard = match said {
+            Said::Closed(end) => Err(Refusal::Ended { agent: name(), end }),
+            Said::Garbage(line) => Err(Refusal::Garbage { agent: name(), line }),
+            Said::Event(Event::Error { message, fatal: true }) => Err(Refusal::Fatal { message }),
+            Said::Event(Event::Error { message, fatal: false }) => Err(Refusal::Error { agent: name(), message }),
+            Said::Event(Event::Progress(progress)) => {
+                let figures = self.live.hear(from, progress, now);
+                self.orders.push_back(Order::Figures(figures));
+                self.go_on(now);
+                Ok(())
+            }
+            Said::Event(event) => self.hear(from, event, now),
+        };
+        if let Err(refusal) = heard {
+            self.refuse(refusal);
+        }
+    }
+
+    /// It is this late.
+    pub fn tick(&mut self, now: Ns) {
+        if self.failed.is_some() || self.deadline_ns.is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        match (self.phase, self.times.to_ns) {
+            (Phase::WarmUp, Some(to_ns)) => {
+                self.look(Edge::Begin, self.times.from_ns);
+                (self.phase, self.deadline_ns) = (Phase::Window, Some(to_ns));
+            }
+            (Phase::WarmUp, None) => {
+                self.look(Edge::Begin, self.times.from_ns);
+                self.send_by(self.times.from_ns);
+                self.all_sent(now);
+            }
+            (Phase::Window, to_ns) => {
+                let to_ns = to_ns.unwrap_or(now);
+                self.look(Edge::End, to_ns);
+                self.send_by(to_ns);
+                self.all_sent(now);
+            }
+            (Phase::Sending, _) => self.refuse(Refusal::Sending),
+            _ => {
+                let missing = if self.phase == Phase::Hearing { &self.unready } else { &self.awaited };
+                let silent = self.agents.iter().zip(missing).filter(|(_, missing)| **missing);
+                let agents = silent.map(|(agent, _)| agent.name.clone()).collect();
+                self.refuse(Refusal::Silent { agents, what: self.wanted() });
+            }
+        }
+    }
+
+    /// What the agents are to do in this phase, in words.
+    fn wanted(&self) -> &'static str {
+        match self.phase {
+            Phase::Meeting => "say hello",
+            Phase::Preparing(_) if self.reached.is_some() => "connect and subscribe",
+            Phase::Preparing(_) => "bind",
+            Phase::Hearing => "connect and hear each other",
+            Phase::Draining => "drain",
+            _ => "hand in its result",
+        }
+    }
+
+    fn hear(&mut self, from: usize, event: Event, now: Ns) -> Result<(), Refusal> {
+        match (self.phase, event) {
+            (Phase::Meeting, Event::Hello(hello)) if self.awaited[from] => {
+                fits(&hello, Some(&self.brief.system.driver), now).map_err(Refusal::Misfit)?;
+                self.hellos[from] = Some(hello);
+                if self.answered(from) {
+                    (self.phase, self.deadline_ns) = (Phase::Deploying, None);
+                    self.orders.push_back(Order::Deploy);
+                }
+            }
+            (Phase::Preparing(wave), Event::Bound { endpoints }) if self.awaited[from] => {
+                self.bound.extend(endpoints);
+                if self.answered(from) {
+                    self.prepare(wave + 1);
+                }
+            }
+            // Only who is bound can be ready, and only once.
+            (Phase::Preparing(wave), Event::Ready {})
+                if self.unready[from] && !self.awaited[from] && self.agents[from].wave <= wave =>
+            {
+                self.unready[from] = false;
+            }
+            (Phase::Hearing, Event::Ready {}) if self.unready[from] => {
+                self.unready[from] = false;
+                self.all_ready();
+            }
+            (Phase::WarmUp | Phase::Window | Phase::Sending, Event::Sent { publishers }) => {
+                self.sent(from, publishers)?;
+                self.all_sent(now);
+            }
+            (Phase::Draining, Event::Drained {}) if self.awaited[from] => {
+                if self.answered(from) {
+                    self.orders.push_back(Order::Drained);
+                    let workload = &self.brief.cell.workload;
+                    let clients = Ns::from(workload.publishers) + Ns::from(workload.subscribers);
+                    self.ask_all(Phase::Stopping, &Command::Stop {}, now + ANSWER + clients * LEAVE);
+                }
+            }
+            (Phase::Stopping, Event::Result(result)) if self.awaited[from] => {
+                self.check(from, &result.publishers)?;
+                self.results[from] = Some(*result);
+                if self.answered(from) {
+                    (self.phase, self.deadline_ns) = (Phase::Over, None);
+                }
+            }
+            (_, event) => return Err(self.out_of_turn(from, &event)),
+        }
+        Ok(())
+    }
+
+    /// An agent has done what the phase waits for. Whether all have.
+    fn answered(&mut self, from: usize) -> bool {
+        self.awaited[from] = false;
+        self.awaited.iter().all(|awaited| !awaited)
+    }
+
+    /// Prepares the agents of this wave, or of the next that has any; where
+    /// there is none, all are prepared.
+    fn prepare(&mut self, wave: u8) {
+        let Some(wave) = self.agents.iter().map(|agent| agent.wave).filter(|of| *of >= wave).min() else {
+            (self.phase, self.deadline_ns) = (Phase::Hearing, Some(self.ready_by_ns));
+            return self.all_ready();
+        };
+        (self.phase, self.deadline_ns) = (Phase::Preparing(wave), Some(self.ready_by_ns));
+        self.awaited = self.agents.iter().map(|agent| agent.wave == wave).collect();
+        let members = self.awaited.iter().filter(|awaited| **awaited).count() as u32;
+        for index in (0..self.agents.len()).filter(|index| self.awaited[*index]).collect::<Vec<_>>() {
+            if self.reached.is_none()
+                && let Err(refusal) = connect(&mut self.agents[index], &self.bound)
+            {
+                return self.refuse(refusal);
+            }
+            let prepare = self.prepared(index, members);
+            self.orders.push_back(Order::Tell(index, Command::Prepare(Box::new(prepare))));
+        }
+    }
+
+    /// What an agent is to play, one of so many that connect at once.
+    fn prepared(&self, index: usize, members: u32) -> Prepare {
+        let Brief { cell, system, place, .. } = &self.brief;
+        let (workload, agent) = (&cell.workload, &self.agents[index]);
+        let pinned = pinning(workload, &self.brief.cpus);
+        Prepare {
+            driver: system.driver.clone(),
+            options: cell.options.clone(),
+            workload: workload.of_repeat(place.repeat),
+            clients: agent.clients.clone(),
+            spin_cores: pacing::spin_cores(workload, self.brief.cpus.len(), agent.senders()),
+            scratch: self.brief.scratch.clone(),
+            server: self.reached.as_ref().map(|reached| ServerAddress {
+                endpoint: reached[index].endpoint.clone(),
+                run: self.brief.run.clone(),
+                sources: reached[index].sources.clone(),
+                connect_per_s: (workload.connect_rate / members).max(1),
+            }),
+            publisher_cpus: pinned.0,
+            subscriber_cpus: pinned.1,
+        }
+    }
+
+    fn all_ready(&mut self) {
+        if self.unready.iter().all(|unready| !unready) {
+            (self.phase, self.deadline_ns) = (Phase::Beginning, None);
+            self.orders.push_back(Order::Begin);
+        }
+    }
+
+    fn sent(&mut self, from: usize, publishers: Vec<PublisherTotal>) -> Result<(), Refusal> {
+        self.check(from, &publishers)?;
+        // Agents have no publishers in common: who has said one has said all.
+        if self.totals.iter().any(|known| publishers.first().is_some_and(|new| new.publisher == known.publisher)) {
+            return Err(self.out_of_turn(from, &Event::Sent { publishers }));
+        }
+        self.totals.extend(publishers);
+        Ok(())
+    }
+
+    /// All has to be sent when the drain that begins now would be over.
+    fn send_by(&mut self, end_ns: Ns) {
+        (self.phase, self.deadline_ns) = (Phase::Sending, Some(end_ns + self.brief.cell.workload.drain_ns + ANSWER));
+    }
+
+    /// A run whose end is a count goes on for as long as anything is sent.
+    fn go_on(&mut self, now: Ns) {
+        let sent = self.live.sent();
+        if self.phase == Phase::Sending && self.times.to_ns.is_none() && sent > self.sent {
+            (self.sent, self.deadline_ns) = (sent, Some(now + STANDSTILL));
+        }
+    }
+
+    /// The drain begins, once all publishers have said what they sent.
+    fn all_sent(&mut self, now: Ns) {
+        let workload: &Workload = &self.brief.cell.workload;
+        if self.phase != Phase::Sending || (self.totals.len() as u64) < u64::from(workload.publishers) {
+            return;
+        }
+        let (drain_ns, timeless) = (workload.drain_ns, self.brief.timeless());
+        if self.times.to_ns.is_none() && !timeless {
+            self.look(Edge::End, now);
+        }
+        self.orders.push_back(Order::Draining);
+        let publishers = std::mem::take(&mut self.totals);
+        self.ask_all(
+            Phase::Draining,
+            &Command::Drain { publishers, deadline_ns: now + drain_ns },
+            now + drain_ns + ANSWER,
+        );
+    }
+
+    fn look(&mut self, edge: Edge, at_ns: Ns) {
+        self.orders.push_back(Order::Look { edge, at_ns });
+    }
+
+    /// Tells all agents something, and waits for each to answer.
+    fn ask_all(&mut self, phase: Phase, command: &Command, deadline_ns: Ns) {
+        (self.phase, self.deadline_ns) = (phase, Some(deadline_ns));
+        self.awaited = vec![true; self.agents.len()];
+        self.tell_all(command);
+    }
+
+    fn tell_all(&mut self, command: &Command) {
+        self.orders.extend((0..self.agents.len()).map(|index| Order::Tell(index, command.clone())));
+    }
+
+    /// What an agent says that its publishers have sent is what they can have.
+    fn check(&self, from: usize, publishers: &[PublisherTotal]) -> Result<(), Refusal> {
+        let agent = &self.agents[from];
+        agent.check(publishers).map_err(|what| Refusal::Wrong { agent: agent.name.clone(), what })
+    }
+
+    fn out_of_turn(&self, from: usize, event: &Event) -> Refusal {
+        let said = self.brief.secrets.hide(&serde_json::to_string(event).unwrap_or_default());
+        Refusal::OutOfTurn { agent: self.agents[from].name.clone(), said: said.chars().take(200).collect() }
+    }
+
+    /// The run is lost: nothing more is ordered.
+    fn refuse(&mut self, refusal: Refusal) {
+        (self.phase, self.deadline_ns) = (Phase::Over, None);
+        self.orders.clear();
+        self.failed.get_or_insert(refusal);
+    }
+}
+
+#[cfg(test)]
+mod tests;

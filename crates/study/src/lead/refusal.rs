@@ -1,0 +1,74 @@
+//! Why agents did not play a run to its end.
+
+use super::hello::Misfit;
+
+/// What was wrong, and with whom.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It cannot play.
+    #[error("the agent {0}")]
+    Misfit(Misfit),
+    /// It ended.
+    #[error("agent {agent} ended in mid-run: {end}")]
+    Ended {
+        /// Which.
+        agent: String,
+        /// How, in words, with the end of its log.
+        end: String,
+    },
+    /// It said what nobody understands.
+    #[error("agent {agent} said what is no word of the protocol: {line}")]
+    Garbage {
+        /// Which.
+        agent: String,
+        /// The line's beginning.
+        line: String,
+    },
+    /// It cannot go on.
+    #[error("{message}")]
+    Fatal {
+        /// What it says.
+        message: String,
+    },
+    /// It could, and yet something is wrong.
+    #[error("agent {agent}: {message}")]
+    Error {
+        /// Which.
+        agent: String,
+        /// What it says.
+        message: String,
+    },
+    /// It said a word of the protocol at the wrong time, or twice.
+    #[error("agent {agent} said out of turn: {said}")]
+    OutOfTurn {
+        /// Which.
+        agent: String,
+        /// The word.
+        said: String,
+    },
+    /// It speaks of other publishers than its own, or of what cannot be.
+    #[error("agent {agent} does not answer for what it was told to play: {what}")]
+    Wrong {
+        /// Which.
+        agent: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// It did not say where a client is bound.
+    #[error("the agent did not say where its {client} is bound")]
+    Unbound {
+        /// Role and number.
+        client: String,
+    },
+    /// They did not do in time what they should.
+    #[error("agents ({}) did not {what} in time", agents.join(", "))]
+    Silent {
+        /// Who is missing.
+        agents: Vec<String>,
+        /// What they should have done.
+        what: &'static str,
+    },
+    /// The schedule is over, and not all publishers have said what they sent.
+    #[error("the publishers did not finish sending in time")]
+    Sending,
+}

@@ -1,0 +1,341 @@
+//! Agents of every kind of wrongness, in virtual time.
+
+use super::*;
+use crate::registry;
+use proptest::prelude::*;
+use pubmark_judge::assemble::{Measured, assemble};
+use pubmark_model::plan::cells;
+use pubmark_model::protocol::Role;
+use pubmark_model::record::{MachineLoad, RunRecord};
+use pubmark_model::study::{Reading, Study};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What an agent does with one of its words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    /// It says nothing more, and does not go.
+    Silence,
+    /// It says it twice.
+    Twice,
+    /// It says it so much later, ns.
+    Late(Ns),
+    /// It dies instead.
+    Death,
+    /// It says what is no word.
+    Garbage,
+    /// It says a word whose time has not come.
+    Early,
+    /// It speaks of a publisher that it does not play.
+    Lie,
+    /// It says that it cannot.
+    Error(bool),
+}
+
+/// From a word of the coordinator to an agent's answer.
+const PACE: Ns = MILLISECOND;
+
+/// What became of a run.
+struct Played {
+    outcome: Result<Vec<AgentReport>, Refusal>,
+    /// Each look, when it was due, and when it was taken.
+    looks: Vec<(Edge, Ns, Ns)>,
+    took_ns: Ns,
+}
+
+/// Agents that play a run as they should, but for one word of one of them.
+struct Stage<'a> {
+    leader: Leader<'a>,
+    workload: Workload,
+    wrong: Option<(usize, usize, Way)>,
+    /// How many words each agent has said.
+    said: Vec<usize>,
+    mute: Vec<bool>,
+    /// When each agent spoke last: nobody's words overtake each other.
+    spoke: Vec<Ns>,
+    coming: BTreeMap<(Ns, usize), (usize, Said)>,
+    number: usize,
+    now: Ns,
+    looks: Vec<(Edge, Ns, Ns)>,
+}
+
+impl<'a> Stage<'a> {
+    fn new(cell: &'a Cell, wrong: Option<(usize, usize, Way)>) -> Stage<'a> {
+        let system = registry::find(&cell.system).unwrap();
+        let agents = deal::deal(&cell.workload, Path::new("/x"), deal::layout(cell, system, 1_000));
+        let count = agents.len();
+        let brief = Brief {
+            cell,
+            system,
+            place: Place { repeat: 1, position: 0 },
+            run: "r".into(),
+            scratch: "/x".into(),
+            cpus: vec![0, 1],
+            secrets: Secrets::default(),
+        };
+        let now = 5 * SECOND;
+        Stage {
+            leader: Leader::new(brief, agents, now),
+            workload: cell.workload.clone(),
+            wrong,
+            said: vec![0; count],
+            mute: vec![false; count],
+            spoke: vec![0; count],
+            coming: BTreeMap::new(),
+            number: 0,
+            now,
+            looks: Vec::new(),
+        }
+    }
+
+    fn totals(&self, agent: usize) -> Vec<PublisherTotal> {
+        let senders = self.leader.agents()[agent].clients.iter().filter(|client| client.role.sends());
+        let total = |publisher| PublisherTotal { publisher, sent: 9, window_first: 2, window_end: 9, offered: 7 };
+        senders.map(|client| total(client.id)).collect()
+    }
+
+    fn plays_senders(&self, agent: usize) -> bool {
+        !self.totals(agent).is_empty()
+    }
+
+    fn send(&mut self, agent: usize, at: Ns, said: Said) {
+        self.number += 1;
+        self.coming.insert((at, self.number), (agent, said));
+    }
+
+    fn say(&mut self, agent: usize, mut at: Ns, mut event: Event) {
+        let word = self.said[agent];
+        self.said[agent] += 1;
+        if self.mute[agent] {
+            return;
+        }
+        match self.wrong.filter(|(who, which, _)| (*who, *which) == (agent, word)).map(|(.., way)| way) {
+            Some(Way::Silence) => return self.mute[agent] = true,
+            Some(Way::Twice) => self.send(agent, at, Said::Event(event.clone())),
+            Some(Way::Late(by)) => at += by,
+            Some(Way::Death) => {
+                self.mute[agent] = true;
+                return self.send(agent, at, Said::Closed("signal: 9".into()));
+            }
+            Some(Way::Garbage) => return self.send(agent, at, Said::Garbage("{".into())),
+            Some(Way::Early) => self.send(agent, at, Said::Event(Event::Result(Box::default()))),
+            Some(Way::Lie) => {
+                if let Event::Sent { publishers } = &mut event {
+                    publishers[0].publisher += 1_000;
+                }
+                if let Event::Result(result) = &mut event {
+                    result.publishers.push(PublisherTotal { publisher: 77, ..PublisherTotal::default() });
+                }
+            }
+            Some(Way::Error(fatal)) => event = Event::Error { message: "it is broken".into(), fatal },
+            None => {}
+        }
+        at = at.max(self.spoke[agent] + 1);
+        self.spoke[agent] = at;
+        self.send(agent, at, Said::Event(event));
+    }
+
+    fn told(&mut self, agent: usize, command: Command) {
+        let at = self.now + PACE;
+        match command {
+            Command::Hello { protocol } => {
+                let (clock_ns, drivers) = (self.now, vec!["kernel".into(), "mqtt".into(), "mock".into()]);
+                let (name, version) = ("scripted".into(), "1".into());
+                self.say(agent, at, Event::Hello(AgentHello { protocol, name, version, pid: 1, drivers, clock_ns }));
+            }
+            Command::Prepare(prepare) => {
+                let bound = |role: Role, id| BoundEndpoint { role, id, endpoint: format!("tcp://127.0.0.1:{id}") };
+                let binds = prepare.clients.iter().filter(|client| client.bind.is_some());
+                let endpoints = binds.map(|client| bound(client.role, client.id)).collect();
+                self.say(agent, at, Event::Bound { endpoints });
+                self.say(agent, at + 1, Event::Ready {});
+            }
+            Command::Start { at_ns } => {
+                let end = at_ns + self.workload.warmup_ns + self.workload.window_ns().unwrap_or(SECOND);
+                if self.plays_senders(agent) {
+                    let publishers = self.totals(agent);
+                    self.say(agent, end + PACE, Event::Sent { publishers });
+                }
+            }
+            Command::Drain { .. } => self.say(agent, at, Event::Drained {}),
+            Command::Stop {} => {
+                let publishers = self.totals(agent);
+                self.say(agent, at, Event::Result(Box::new(AgentResult { publishers, ..AgentResult::default() })));
+            }
+            Command::Exit {} => {}
+        }
+    }
+
+    /// Plays to the end, which has to come, and in bounded virtual time.
+    fn play(mut self) -> Played {
+        let began = self.now;
+        loop {
+            while let Some(order) = self.leader.poll() {
+                match order {
+                    Order::Tell(agent, command) => self.told(agent, command),
+                    Order::Deploy => self.leader.deployed(None, self.now),
+                    Order::Begin => {
+                        self.leader.begin(self.now);
+                    }
+                    Order::Look { edge, at_ns } => self.looks.push((edge, at_ns, self.now)),
+                    Order::Draining | Order::Drained | Order::Figures(_) => {}
+                }
+            }
+            if let Some(outcome) = self.leader.outcome() {
+                return Played { outcome, looks: self.looks, took_ns: self.now - began };
+            }
+            let said = self.coming.first_key_value().map(|((at, _), _)| *at);
+            let deadline = self.leader.deadline_ns();
+            let next = said.into_iter().chain(deadline).min().expect("it waits for nothing");
+            self.now = self.now.max(next);
+            if said == Some(next)
+                && let Some((_, (agent, said))) = self.coming.pop_first()
+            {
+                self.leader.handle(agent, said, self.now);
+            }
+            self.leader.tick(self.now);
+        }
+    }
+}
+
+fn planned(text: &str) -> Vec<Cell> {
+    registry::load().unwrap();
+    let study =
+        Study::parse("t", text, &registry::find, &Reading::default()).unwrap_or_else(|errors| panic!("{errors}"));
+    cells(&study, &registry::find).unwrap()
+}
+
+fn cell(workload: &str) -> Cell {
+    let text = format!(
+        "title = \"t\"\n[workload]\nduration = \"2s\"\nwarmup = \"1s\"\ndrain = \"3s\"\n{workload}\n[axes]\nsystem = \"kernel\"\ntransport = \"tcp\"\n"
+    );
+    planned(&text).remove(0)
+}
+
+#[test]
+fn a_run_is_led_from_hello_to_result_and_looked_at_when_its_window_begins_and_ends() {
+    let cell = cell("pattern = \"fan-in\"\npublishers = 3");
+    let Played { outcome, looks, .. } = Stage::new(&cell, None).play();
+    let reports = outcome.unwrap();
+    let names: Vec<(&str, &[Role])> = reports.iter().map(|report| (report.name.as_str(), &report.roles[..])).collect();
+    assert_eq!(names, [("publishers", &[Role::Publisher][..]), ("subscribers", &[Role::Subscriber])]);
+    assert_eq!(reports.iter().map(|report| report.result.publishers.len()).sum::<usize>(), 3);
+    let [(Edge::Begin, begin, seen), (Edge::End, end, _)] = looks[..] else { panic!("{looks:?}") };
+    assert_eq!((end - begin, seen), (2 * SECOND, begin));
+}
+
+#[test]
+fn who_is_missing_is_named_and_nobody_else() {
+    let cell = cell("pattern = \"fan-out\"");
+    for (word, says) in
+        [(0, "say hello"), (1, "bind"), (2, "connect and hear each other"), (3, "drain"), (4, "hand in")]
+    {
+        let refusal = Stage::new(&cell, Some((1, word, Way::Silence))).play().outcome.unwrap_err().to_string();
+        assert!(refusal.starts_with("agents (subscribers) did not") && refusal.contains(says), "{refusal}");
+    }
+    let refusal = Stage::new(&cell, Some((0, 3, Way::Silence))).play().outcome.unwrap_err();
+    assert_eq!(refusal, Refusal::Sending);
+}
+
+#[test]
+fn a_count_goes_on_as_long_as_anything_is_sent_and_no_longer() {
+    let text = "title = \"t\"\n[workload]\ncount = 1000\nrate = \"max\"\nwarmup = \"0s\"\n[axes]\nsystem = \"kernel\"\ntransport = \"tcp\"\n";
+    let cell = planned(text).remove(0);
+    let mut stage = Stage::new(&cell, Some((0, 3, Way::Silence)));
+    // Ten minutes of progress, one word every 20 s.
+    for minute in 0..30 {
+        let progress = pubmark_model::protocol::Progress { sent: minute + 1, ..Default::default() };
+        stage.send(0, (10 + 20 * minute) * SECOND, Said::Event(Event::Progress(progress)));
+    }
+    let Played { outcome, took_ns, .. } = stage.play();
+    assert_eq!(outcome.unwrap_err(), Refusal::Sending);
+    let last = (10 + 20 * 29) * SECOND - 5 * SECOND;
+    assert_eq!(took_ns, last + STANDSTILL);
+}
+
+fn ways() -> impl Strategy<Value = Way> {
+    prop_oneof![
+        Just(Way::Silence),
+        Just(Way::Twice),
+        (0..100 * SECOND).prop_map(Way::Late),
+        Just(Way::Death),
+        Just(Way::Garbage),
+        Just(Way::Early),
+        Just(Way::Lie),
+        any::<bool>().prop_map(Way::Error),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    /// Whatever one agent does at whatever word, the run ends, and what is
+    /// wrong is said of that agent.
+    #[test]
+    fn whoever_does_as_nobody_should_ends_the_run_by_name(
+        pattern in prop::sample::select(vec!["fan-out", "fan-in", "pairs", "request-reply", "pipeline"]),
+        agent in 0..2_usize,
+        word in 0..6_usize,
+        way in ways(),
+    ) {
+        let cell = cell(&format!("pattern = \"{pattern}\""));
+        let stage = Stage::new(&cell, Some((agent, word, way)));
+        let words = 5 + usize::from(stage.plays_senders(agent));
+        let name = stage.leader.agents()[agent].name.clone();
+        let sender = stage.plays_senders(agent);
+        let Played { outcome, took_ns, .. } = stage.play();
+        prop_assert!(took_ns < 120 * SECOND, "{took_ns} ns");
+        let harmless = match way {
+            Way::Late(by) => by < SECOND,
+            // Nobody listens to what is said after the last word; and only these two words tell of publishers.
+            Way::Twice | Way::Early => word + 1 == words && agent == 1 && (way == Way::Twice || !sender),
+            Way::Lie => !(word == 5 || word == 4 && !sender || word == 3 && sender),
+            _ => false,
+        } || word >= words;
+        match outcome {
+            Ok(reports) => prop_assert!(harmless || matches!(way, Way::Late(_) | Way::Twice), "{way:?}: {}", reports.len()),
+            Err(refusal) => {
+                prop_assert!(!harmless, "{way:?} at {word}: {refusal}");
+                let says = refusal.to_string();
+                let named = says.contains(&name) || refusal == Refusal::Sending || matches!(refusal, Refusal::Fatal { .. });
+                prop_assert!(named, "{says}");
+            }
+        }
+    }
+}
+
+/// A study from its file to its records, without a process, a file or a clock.
+#[test]
+fn a_thousand_cells_are_planned_led_and_judged_in_virtual_time() {
+    let list = |from: u32| (from..from + 10).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "title = \"t\"\n[workload]\npattern = \"fan-in\"\nduration = \"60s\"\n[axes]\nsystem = \"kernel\"\ntransport = \"tcp\"\npublishers = [{}]\nrate = [{}]\npayload = [{}]\n",
+        list(1),
+        list(1),
+        list(16).split(", ").map(|size| format!("\"{size}B\"")).collect::<Vec<_>>().join(", ")
+    );
+    let cells = planned(&text);
+    assert_eq!(cells.len(), 1_000);
+    let record = |cell: &Cell| -> RunRecord {
+        let system = registry::find(&cell.system).unwrap();
+        let Played { outcome, looks, .. } = Stage::new(cell, None).play();
+        let measured = Measured {
+            results: outcome.unwrap(),
+            from_ns: looks[0].1,
+            machine: MachineLoad::default(),
+            server: None,
+            link: None,
+            fault_log: Vec::new(),
+            used: None,
+            drained_ns: None,
+            calibration: None,
+            remarks: Vec::new(),
+        };
+        assemble(cell, system, Place { repeat: 1, position: 0 }, String::new(), measured)
+    };
+    for cell in &cells {
+        let record = record(cell);
+        assert_eq!(record.counts.sent, 7 * u64::from(cell.workload.publishers));
+        assert_eq!((record.window_ns, record.agents.len()), (60 * SECOND, 2));
+    }
+}

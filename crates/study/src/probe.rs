@@ -1,0 +1,79 @@
+//! Whether a system can be used here, found out by trying.
+
+use pubmark_host::agent::{Agent, Incoming};
+use pubmark_host::install::{self, Presence};
+use pubmark_host::scratch::Scratch;
+use pubmark_model::protocol::{Client, Command, Event, Prepare, Role};
+use pubmark_model::secret::Secrets;
+use pubmark_model::setting::{Settings, with_defaults};
+use pubmark_model::system::System;
+use pubmark_model::workload::{Pattern, Workload};
+use serde_json::{Map, Value};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+/// How long an agent may take to load a library.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Finds out by trying: an agent loads the library and says which it is; a
+/// broker's program says its version.
+pub fn probe(system: &System, agent: &[String]) -> Presence {
+    if system.broker() {
+        return install::probe(system);
+    }
+    let tried = try_out(system, agent);
+    match tried {
+        Ok(versions) => Presence::Here(versions),
+        Err(error) => Presence::Missing(error),
+    }
+}
+
+fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, String> {
+    let scratch = Scratch::create().map_err(|error| error.to_string())?;
+    let (outbox, inbox) = channel();
+    let log = scratch.path().join("agent.log");
+    let mut agent = Agent::start(command, "probe", &log, scratch.path(), &Secrets::default(), 0, outbox)
+        .map_err(|error| error.to_string())?;
+    let mut settings: Settings = with_defaults(Settings::new());
+    settings.insert("pattern".into(), Pattern::FanOut.word().into());
+    if let Some(transport) = system.transports.first() {
+        settings.insert("transport".into(), transport.word().into());
+    }
+    let workload = Workload::resolve(&settings).map_err(|errors| errors.join("; "))?;
+    agent.tell(&Command::Prepare(Box::new(Prepare {
+        driver: system.driver.clone(),
+        options: system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect(),
+        workload,
+        clients: vec![Client {
+            role: Role::Publisher,
+            id: 0,
+            bind: Some("inproc://0".into()),
+            connect: Vec::new(),
+            hears_first: 0,
+            hears_count: 0,
+        }],
+        scratch: String::new(),
+        server: None,
+        spin_cores: 0.0,
+        publisher_cpus: Vec::new(),
+        subscriber_cpus: Vec::new(),
+    })));
+    agent.tell(&Command::Stop {});
+    let deadline = Instant::now() + ANSWER;
+    loop {
+        match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok((_, Incoming::Event(event))) => match *event {
+                Event::Result(result) => {
+                    agent.tell(&Command::Exit {});
+                    agent.finish();
+                    return Ok(result.versions);
+                }
+                Event::Error { message, .. } => return Err(message),
+                _ => {}
+            },
+            Ok((_, Incoming::Garbage(line))) => return Err(line),
+            Ok((_, Incoming::Closed)) => return Err(agent.obituary()),
+            Err(_) => return Err(format!("the agent did not answer within {} s", ANSWER.as_secs())),
+        }
+    }
+}
