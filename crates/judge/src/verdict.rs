@@ -43,7 +43,9 @@ pub fn judge(
     let part = if served { Part::Server } else { Part::Library };
     let befallen = if cuts::only(record) { Part::Link } else { part };
     let latencies = !unlimited || record.workload.pattern == Pattern::RequestReply;
-    let mut judge = Judge { verdict: Verdict::default(), part, asked: !record.faults.is_empty(), befallen, latencies };
+    let outpaced = unlimited && record.counts.lost > 0;
+    let asked = !record.faults.is_empty();
+    let mut judge = Judge { verdict: Verdict::default(), part, asked, befallen, latencies, outpaced };
 
     judge.note(befallen, promises::forgotten(record));
     judge.against(Reason::ServerDied, obituary.map(Found::all));

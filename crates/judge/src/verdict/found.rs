@@ -60,6 +60,9 @@ pub struct Judge {
     /// Whether there are latencies that could be touched: none at `max`, but for
     /// one request after the other.
     pub latencies: bool,
+    /// Whether messages were lost at `max`, where how many arrive hangs on the
+    /// pace as the throughput does.
+    pub outpaced: bool,
 }
 
 impl Judge {
@@ -68,6 +71,9 @@ impl Judge {
     pub fn against(&mut self, reason: Reason, found: impl IntoIterator<Item = Found>) {
         for Found { evidence, mut figures } in found {
             figures.retain(|figure| self.latencies || !FigureGroup::LATENCY.contains(figure));
+            if self.outpaced && figures.contains(&FigureGroup::Rates) && !figures.contains(&FigureGroup::Counts) {
+                figures.insert(0, FigureGroup::Counts);
+            }
             if !figures.is_empty() {
                 self.verdict.reasons.push(Finding { reason, evidence, figures });
             }
