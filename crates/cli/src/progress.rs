@@ -14,7 +14,7 @@ use pubmark_host::clock;
 use pubmark_model::cell::Cell;
 use pubmark_model::record::RunRecord;
 use pubmark_report::text::{clean, count, time};
-use pubmark_study::conduct::{Course, Observer};
+use pubmark_study::conduct::{Observer, StudyStart};
 use pubmark_study::live::News;
 use screen::Screen;
 use std::io::IsTerminal;
@@ -115,7 +115,7 @@ fn delivery(record: &RunRecord) -> Vec<String> {
 }
 
 impl Observer for Progress {
-    fn begin(&mut self, course: &Course<'_>) {
+    fn begin(&mut self, course: &StudyStart<'_>) {
         self.runs = course.order.len();
         self.shared.lock().begin(course);
         if self.live {

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long an agent may take to exit before it is killed.
-const FAREWELL: Duration = Duration::from_secs(2);
+const EXIT: Duration = Duration::from_secs(2);
 
 /// What arrives from an agent.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl Agent {
             // One that a fault has stopped could not hear it.
             agent.signal(Signal::SIGCONT);
         }
-        let deadline = Instant::now() + FAREWELL;
+        let deadline = Instant::now() + EXIT;
         for agent in agents {
             match agent.ended(deadline) {
                 true => agent.tidy(),
@@ -150,8 +150,8 @@ impl Agent {
     }
 
     /// How it ended, in words, with the end of its log.
-    pub fn obituary(&mut self) -> String {
-        self.ended(Instant::now() + FAREWELL);
+    pub fn exit_reason(&mut self) -> String {
+        self.ended(Instant::now() + EXIT);
         let status = match self.child.try_wait() {
             Ok(Some(status)) => status.to_string(),
             _ => "its output closed, but it runs on".into(),

@@ -129,12 +129,12 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
         record.applied.extend(result.applied.clone());
     }
     record.connections = connections(&results, &mut remarks);
-    let mut obituary = None;
+    let mut exit_reason = None;
     if let Some(server) = measured.server {
         if let (Some(version), false) = (server.version, record.versions.contains_key("server")) {
             record.versions.insert("server".into(), version.into());
         }
-        (record.deployment, record.server, obituary) = (Some(server.deployment), server.usage, server.obituary);
+        (record.deployment, record.server, exit_reason) = (Some(server.deployment), server.usage, server.exit_reason);
     }
     if let (Some(report), Some(figures)) = (measured.link, &mut record.link) {
         figures.usage = report.usage;
@@ -143,7 +143,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     remarks.extend(measured.remarks);
     record.remarks = remarks;
     record.rates.lower_bound = verdict::lower_bound(&record);
-    record.verdict = verdict::judge(&record, system, ledger.negative, obituary, measured.calibration);
+    record.verdict = verdict::judge(&record, system, ledger.negative, exit_reason, measured.calibration);
     record
 }
 

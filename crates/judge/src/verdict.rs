@@ -28,27 +28,27 @@ use pubmark_model::workload::{Pacing, Pattern, Rate};
 use pubmark_stats::Summary;
 
 /// Judges a run that could be made. `negative` counts latencies below zero;
-/// `obituary` says why the server ended before it was told to; `calibration` is
+/// `exit_reason` says why the server ended before it was told to; `calibration` is
 /// of the machine on which it was made.
 pub fn judge(
     record: &RunRecord,
     system: &System,
     negative: u64,
-    obituary: Option<String>,
+    exit_reason: Option<String>,
     calibration: Option<&Calibration>,
 ) -> Verdict {
     let unlimited = record.workload.rate == Rate::Max;
     // Not every agent counts the connections to its server.
     let served = record.connections.is_some() || record.deployment.is_some();
     let part = if served { Part::Server } else { Part::Library };
-    let befallen = if cuts::only(record) { Part::Link } else { part };
+    let affected = if cuts::only(record) { Part::Link } else { part };
     let latencies = !unlimited || record.workload.pattern == Pattern::RequestReply;
     let outpaced = unlimited && record.counts.lost > 0;
     let asked = !record.faults.is_empty();
-    let mut judge = Judge { verdict: Verdict::default(), part, asked, befallen, latencies, outpaced };
+    let mut judge = Judge { verdict: Verdict::default(), part, asked, affected, latencies, outpaced };
 
-    judge.note(befallen, promises::forgotten(record));
-    judge.against(Reason::ServerDied, obituary.map(Found::all));
+    judge.note(affected, promises::forgotten(record));
+    judge.against(Reason::ServerDied, exit_reason.map(Found::all));
     judge.result(Reason::ServerDied, disconnected(record));
     judge.against(Reason::ConnectionsMissed, unconnected(record));
     judge.against(Reason::ResourceLimitHit, limited(record));
@@ -71,8 +71,8 @@ pub fn judge(
         judge.result(Reason::OfferedRateMissed, promises::missed(record));
     }
     judge.note(judge.part, artefacts::found(record));
-    judge.note(Part::Server, pauses::befallen(record));
-    judge.note(Part::Link, cuts::befallen(record));
+    judge.note(Part::Server, pauses::noted(record));
+    judge.note(Part::Link, cuts::noted(record));
     silences(&mut judge, record, stood_still);
     // A fault moves the figures, and is no trend.
     let trend = || if record.faults.is_empty() { steady::trending(record) } else { None };

@@ -11,7 +11,7 @@ pub struct ServerReport {
     /// Its name and version, where its own program tells them.
     pub version: Option<String>,
     /// Why it ended before it was told to.
-    pub obituary: Option<String>,
+    pub exit_reason: Option<String>,
 }
 
 /// What is to be said of the link's proxy.

@@ -1,9 +1,9 @@
 //! A whole study, from plan to records.
 
+use crate::context::{RunContext, RunError};
 use crate::live::News;
 use crate::results::{Results, ResultsError, io};
 use crate::run::make;
-use crate::stage::{RunError, Stage};
 use crate::{calibrated, redact, registry};
 use pubmark_host::lock::Lock;
 use pubmark_host::{environment, scratch, server};
@@ -39,7 +39,7 @@ fn show(diagnostic: &Diagnostic) -> String {
 }
 
 /// What lies before and behind a study that begins.
-pub struct Course<'a> {
+pub struct StudyStart<'a> {
     /// Its title.
     pub title: &'a str,
     /// Its cells, those that are skipped among them.
@@ -55,7 +55,7 @@ pub struct Course<'a> {
 /// Watches a study go by, on the coordinator's thread: nothing here may wait.
 pub trait Observer {
     /// The study begins.
-    fn begin(&mut self, course: &Course<'_>);
+    fn begin(&mut self, course: &StudyStart<'_>);
     /// A run begins.
     fn run_begins(&mut self, cell: &Cell, repeat: u32, number: usize);
     /// Something is new of the present run.
@@ -152,7 +152,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
     };
     records.iter().for_each(&mut meet);
     records.iter().filter(|record| record.error.is_none()).for_each(|record| ending.runs.count(record));
-    observer.begin(&Course { title: &study.title, cells: &cells, order: &order, done: &done, records: &records });
+    observer.begin(&StudyStart { title: &study.title, cells: &cells, order: &order, done: &done, records: &records });
     let logs = results.logs();
     for (position, planned) in order.iter().enumerate().filter(|(_, planned)| !done.contains(planned)) {
         if how.interrupt.load(Ordering::Relaxed) {
@@ -165,7 +165,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
         };
         let place = Place { repeat: planned.repeat, position: position as u64 };
         observer.run_begins(cell, planned.repeat, position);
-        let mut stage = Stage {
+        let mut context = RunContext {
             agent: how.agent,
             logs: &logs,
             awake: study.awake(),
@@ -173,8 +173,8 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
             news: &mut |news| observer.news(news),
         };
         let secrets = Secrets::of(&cell.options);
-        let (mut record, standing) = match make(cell, system, place, &mut stage) {
-            Ok(made) => (made.record, Some(made.standing)),
+        let (mut record, tear_down) = match make(cell, system, place, &mut context) {
+            Ok(made) => (made.record, Some(made.tear_down)),
             Err(RunError::Interrupted) => {
                 ending.interrupted = true;
                 redact::logs(&logs, place.position, &secrets).map_err(io(&logs))?;
@@ -190,7 +190,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
         redact::record(&mut record, &secrets);
         results.append(&record)?;
         // What it measured is safe: only now may it take its time to end.
-        drop(standing);
+        drop(tear_down);
         redact::logs(&logs, place.position, &secrets).map_err(io(&logs))?;
         ending.runs.count(&record);
         meet(&record);

@@ -1,15 +1,15 @@
 //! The server of a run: attached to, or started for it.
 
-use crate::stage::{RunError, Stage, failed};
+use crate::context::{RunContext, RunError, failed};
 use pubmark_host::cache::cache_folder;
 use pubmark_host::scratch::Scratch;
-use pubmark_host::server::keeper::{Order, Word};
+use pubmark_host::server::keeper::{KeeperAnswer, KeeperOrder};
 use pubmark_host::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
 use pubmark_host::server::watch::ServerWatch;
-use pubmark_host::server::{GRACE_MS, Server, StartPlan, attached, limits, processes};
+use pubmark_host::server::{GRACE_MS, Server, StartPlan, attached, processes};
 use pubmark_host::usage::Looker;
 use pubmark_host::{install, machine};
-use pubmark_model::cell::{Cell, Limits};
+use pubmark_model::cell::Cell;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::{OptionValues, protocol_of};
 use pubmark_model::plan::Place;
@@ -71,7 +71,7 @@ impl Deployed {
         cell: &Cell,
         system: &System,
         place: Place,
-        stage: &Stage<'_>,
+        context: &RunContext<'_>,
         scratch: &Scratch,
     ) -> Result<Deployed, RunError> {
         if protocol_of(&system.driver).is_none() {
@@ -110,12 +110,12 @@ impl Deployed {
             deployment,
             places,
             dir: scratch.path().join("server"),
-            log: stage.logs.join(format!("run-{}-server.log", place.position)),
-            limits: limits::Limits { cpus: cell.limits.cpus, memory_bytes: cell.limits.memory_bytes },
-            program: stage.agent.first().map(PathBuf::from).unwrap_or_default(),
+            log: context.logs.join(format!("run-{}-server.log", place.position)),
+            limits: cell.limits,
+            program: context.agent.first().map(PathBuf::from).unwrap_or_default(),
             remove: vec![scratch.path().to_owned()],
             grace_ms: GRACE_MS,
-            interrupt: stage.interrupt,
+            interrupt: context.interrupt,
         };
         let server = Server::start(&plan)?;
         let applied = server.applied();
@@ -129,7 +129,7 @@ impl Deployed {
             },
             pid: u32::try_from(server.pid()).ok(),
             started_s: Some(server.started_s()),
-            limits: Limits { cpus: cell.limits.cpus, memory_bytes: cell.limits.memory_bytes },
+            limits: cell.limits,
             applied: AppliedLimits {
                 cpus: applied.cpus,
                 memory_bytes: applied.memory_bytes,
@@ -199,9 +199,9 @@ impl Deployed {
 
     /// Has the server that was started here stopped, continued, killed or
     /// started again.
-    pub fn order(&mut self, order: Order) {
+    pub fn order(&mut self, order: KeeperOrder) {
         if let Deployed::Started(started) = self {
-            if order == Order::Kill {
+            if order == KeeperOrder::Kill {
                 started.sampler.iter().for_each(Sampler::before_kill);
                 started.looker.iter().for_each(Looker::look);
             }
@@ -210,7 +210,7 @@ impl Deployed {
     }
 
     /// What came of orders since this was asked last.
-    pub fn happened(&mut self) -> Vec<Word> {
+    pub fn happened(&mut self) -> Vec<KeeperAnswer> {
         match self {
             Deployed::Started(started) => started.server.happened(),
             _ => Vec::new(),
@@ -249,7 +249,7 @@ impl Deployed {
     }
 
     /// Why it ended, if it has.
-    pub fn obituary(&mut self) -> Option<String> {
+    pub fn exit_reason(&mut self) -> Option<String> {
         match self {
             Deployed::Started(started) => started.server.ended(),
             _ => None,
@@ -272,7 +272,7 @@ impl Deployed {
                     ..Deployment::default()
                 };
                 let usage = usage.map(|usage| usage.usage);
-                Some(ServerReport { deployment, usage, version: None, obituary: None })
+                Some(ServerReport { deployment, usage, version: None, exit_reason: None })
             }
             Deployed::Started(started) => {
                 let end = started.server.so_far();
@@ -285,7 +285,7 @@ impl Deployed {
                     deployment.processes = usage.processes.iter().map(share).collect();
                 }
                 let usage = usage.map(|usage| usage.usage);
-                Some(ServerReport { deployment, usage, version: started.version.clone(), obituary: end.obituary })
+                Some(ServerReport { deployment, usage, version: started.version.clone(), exit_reason: end.exit_reason })
             }
         }
     }

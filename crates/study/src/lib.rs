@@ -6,6 +6,7 @@
 pub mod calibrated;
 pub mod check;
 pub mod conduct;
+pub mod context;
 pub mod deploy;
 pub mod fit;
 pub mod lead;
@@ -15,4 +16,3 @@ mod redact;
 pub mod registry;
 pub mod results;
 pub mod run;
-pub mod stage;

@@ -72,7 +72,7 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
                 _ => {}
             },
             Ok((_, Incoming::Garbage(line))) => return Err(line),
-            Ok((_, Incoming::Closed)) => return Err(agent.obituary()),
+            Ok((_, Incoming::Closed)) => return Err(agent.exit_reason()),
             Err(_) => return Err(format!("the agent did not answer within {} s", ANSWER.as_secs())),
         }
     }

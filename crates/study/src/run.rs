@@ -2,18 +2,17 @@
 //! orders is carried out.
 
 mod faults;
-mod load;
-mod made;
-mod play;
+mod look;
+mod processes;
 mod sources;
+mod tear_down;
 
+use crate::context::{RunContext, RunError, failed};
 use crate::deploy::Deployed;
 use crate::lead::deal::{deal, layout};
 use crate::lead::{Brief, Leader};
 use crate::live::News;
-use crate::stage::{RunError, Stage, failed};
-pub use made::{Made, Standing};
-use play::Play;
+use processes::Processes;
 use pubmark_host::agent::Agent;
 use pubmark_host::scratch::Scratch;
 use pubmark_host::{clock, machine};
@@ -22,17 +21,18 @@ use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
+pub use tear_down::{Made, TearDown};
 
 /// Makes one run. What it returns still stands, so that its record can be kept
 /// first.
-pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -> Result<Made, RunError> {
+pub fn make(cell: &Cell, system: &System, place: Place, context: &mut RunContext<'_>) -> Result<Made, RunError> {
     let started = jiff::Timestamp::now().to_string();
     let scratch = Scratch::planned();
     let layout = layout(cell, system, machine::files_for_connections());
     let plans = deal(&cell.workload, scratch.path(), layout);
     // Before the folder is made and a server started: from now on there is
     // somebody to remove it, whenever this process is killed.
-    let mut play = Play::open(cell, system, place, &plans, stage, &scratch)?;
+    let mut processes = Processes::open(cell, system, place, &plans, context, &scratch)?;
     scratch.make().map_err(|error| failed(format!("no folder for sockets: {error}")))?;
     let brief = Brief {
         cell,
@@ -45,39 +45,39 @@ pub fn make(cell: &Cell, system: &System, place: Place, stage: &mut Stage<'_>) -
     };
     let mut leader = Leader::new(brief, plans, clock::now());
     // Before a server is started for agents that cannot play.
-    let met = play.meet(&mut leader, stage);
-    let deployed = match met.and_then(|()| Deployed::begin(cell, system, place, stage, &scratch)) {
+    let met = processes.meet(&mut leader, context);
+    let deployed = match met.and_then(|()| Deployed::begin(cell, system, place, context, &scratch)) {
         Ok(deployed) => deployed,
         Err(error) => {
-            play.end(&scratch, false);
+            processes.end(&scratch, false);
             return Err(error);
         }
     };
     if let Some(watch) = deployed.look() {
-        (stage.news)(News::Server(watch));
+        (context.news)(News::Server(watch));
     }
-    let mut standing = Standing { play, deployed, scratch, failed: false };
-    let Standing { play, deployed, scratch, failed: has_failed } = &mut standing;
-    let linked = play.link_up(cell, place, stage, scratch, deployed);
-    let played = linked.and_then(|()| play.run(&mut leader, cell, system, place, stage, deployed));
+    let mut tear_down = TearDown { processes, deployed, scratch, failed: false };
+    let TearDown { processes, deployed, scratch, failed: has_failed } = &mut tear_down;
+    let linked = processes.link_up(cell, place, context, scratch, deployed);
+    let played = linked.and_then(|()| processes.run(&mut leader, cell, system, place, context, deployed));
     if let Err(RunError::Failed(_)) = played {
         *has_failed = true;
-        Agent::finish_all(&mut play.agents);
+        Agent::finish_all(&mut processes.agents);
     }
-    let played = match (played, play.link.as_mut().and_then(|link| link.obituary())) {
-        (Err(RunError::Failed(error)), Some(obituary)) => Err(failed(format!("{obituary}; meanwhile: {error}"))),
+    let played = match (played, processes.link.as_mut().and_then(|link| link.exit_reason())) {
+        (Err(RunError::Failed(error)), Some(exit_reason)) => Err(failed(format!("{exit_reason}; meanwhile: {error}"))),
         // Without its proxy it was another link than the record says.
-        (Ok(_), Some(obituary)) => Err(failed(obituary)),
+        (Ok(_), Some(exit_reason)) => Err(failed(exit_reason)),
         (played, _) => played,
     };
     match played {
         Ok(mut measured) => {
             measured.server = deployed.report();
-            Ok(Made { record: assemble(cell, system, place, started, measured), standing })
+            Ok(Made { record: assemble(cell, system, place, started, measured), tear_down })
         }
         // Why the server went says more than what its clients made of it.
-        Err(RunError::Failed(error)) => Err(failed(match deployed.obituary() {
-            Some(obituary) => format!("{obituary}; meanwhile: {error}"),
+        Err(RunError::Failed(error)) => Err(failed(match deployed.exit_reason() {
+            Some(exit_reason) => format!("{exit_reason}; meanwhile: {error}"),
             None => error,
         })),
         Err(interrupted) => Err(interrupted),

@@ -7,9 +7,9 @@ use pubmark_model::plan::Place;
 use pubmark_model::plan::cells;
 use pubmark_model::secret::Secrets;
 use pubmark_model::study::{Reading, Study};
+use pubmark_study::context::{RunContext, RunError};
 use pubmark_study::registry;
 use pubmark_study::run;
-use pubmark_study::stage::{RunError, Stage};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ fn run(system: &'static str, workload: &str, script: String) -> String {
         let cell = cells(&study, &registry::find).unwrap().remove(0);
         let logs = tempfile::tempdir().unwrap();
         let command = ["sh".to_owned(), "-c".to_owned(), script];
-        let mut stage = Stage {
+        let mut stage = RunContext {
             agent: &command,
             logs: logs.path(),
             awake: false,

@@ -10,7 +10,7 @@ use pubmark_judge::calibration::{Calibration, Compared};
 use pubmark_model::endpoint::{Carrier, Endpoint};
 use pubmark_report::text::{bytes, count, time};
 use pubmark_stats::Summary;
-use pubmark_study::stage::RunError;
+use pubmark_study::context::RunError;
 use pubmark_study::{calibrated, registry};
 use std::io::IsTerminal;
 use std::time::Duration;

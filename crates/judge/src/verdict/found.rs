@@ -56,7 +56,7 @@ pub struct Judge {
     /// Whether faults were asked for: what they bring about is the run's result.
     pub asked: bool,
     /// The part to which they happened.
-    pub befallen: Part,
+    pub affected: Part,
     /// Whether there are latencies that could be touched: none at `max`, but for
     /// one request after the other.
     pub latencies: bool,
@@ -83,7 +83,7 @@ impl Judge {
     /// This too, unless faults were asked for.
     pub fn result(&mut self, reason: Reason, found: Option<Found>) {
         match self.asked {
-            true => self.note(self.befallen, found.map(|found| found.evidence)),
+            true => self.note(self.affected, found.map(|found| found.evidence)),
             false => self.against(reason, found),
         }
     }

@@ -1,13 +1,13 @@
 //! The script of a run: each fault at its instant, and what came of it.
 
+use crate::context::{RunError, failed};
 use crate::deploy::Deployed;
 use crate::lead::deal::AgentPlan;
-use crate::stage::{RunError, failed};
 use nix::sys::signal::Signal;
 use pubmark_host::agent::Agent;
 use pubmark_host::clock;
 use pubmark_host::proxy::Proxy;
-use pubmark_host::server::keeper::{Order, Word};
+use pubmark_host::server::keeper::{KeeperAnswer, KeeperOrder};
 use pubmark_model::fault::{Act, Fault, Script, Target};
 use pubmark_model::record::FaultEvent;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
@@ -95,10 +95,10 @@ impl Faults {
         let event = &mut self.log[step.fault];
         if event.who == Target::Server {
             reach.server.order(match (event.what == Act::Kill, step.ends) {
-                (false, false) => Order::Stop,
-                (false, true) => Order::Continue,
-                (true, false) => Order::Kill,
-                (true, true) => Order::Start,
+                (false, false) => KeeperOrder::Stop,
+                (false, true) => KeeperOrder::Continue,
+                (true, false) => KeeperOrder::Kill,
+                (true, true) => KeeperOrder::Start,
             });
             self.awaited.push_back((step.fault, step.ends));
             return Ok(());
@@ -128,8 +128,10 @@ impl Faults {
         }
         for word in server.happened() {
             let Some((fault, ends)) = self.awaited.pop_front() else { continue };
-            let (Word::Stopped(at_ns) | Word::Continued(at_ns) | Word::Killed(at_ns) | Word::Restarted(at_ns, _)) =
-                word
+            let (KeeperAnswer::Stopped(at_ns)
+            | KeeperAnswer::Continued(at_ns)
+            | KeeperAnswer::Killed(at_ns)
+            | KeeperAnswer::Restarted(at_ns, _)) = word
             else {
                 continue;
             };
@@ -139,7 +141,7 @@ impl Faults {
             } else {
                 self.log[fault].at_ns = at;
             }
-            if matches!(word, Word::Restarted(..)) {
+            if matches!(word, KeeperAnswer::Restarted(..)) {
                 self.returning = Some(Returning { fault, since_ns: at_ns });
             }
         }
@@ -161,7 +163,7 @@ impl Faults {
         let server = reach.server;
         let deadline = clock::now() + ANSWER;
         self.hear(server);
-        while let (Some((fault, _)), None) = (self.awaited.front(), server.obituary()) {
+        while let (Some((fault, _)), None) = (self.awaited.front(), server.exit_reason()) {
             if clock::now() >= deadline {
                 let event = &self.log[*fault];
                 let (what, who) = (event.what.word(), event.who.word());

@@ -77,7 +77,7 @@ impl Pair {
                     Event::Error { message, .. } => panic!("{what}: agent {from}: {message}"),
                     event => answers.extend(want(event).filter(|_| whose.contains(&from)).map(|answer| (from, answer))),
                 },
-                other => panic!("{what}: agent {from}: {other:?}: {}", self.agents[from].obituary()),
+                other => panic!("{what}: agent {from}: {other:?}: {}", self.agents[from].exit_reason()),
             }
         }
         answers.sort_by_key(|(from, _)| *from);

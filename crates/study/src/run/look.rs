@@ -6,7 +6,7 @@ use pubmark_host::machine::Ticks;
 use pubmark_model::units::Ns;
 
 /// What the machine and the coordinator had done up to an instant.
-pub struct Load {
+pub struct Look {
     /// The instant, ns.
     pub at: Ns,
     /// The machine's processors.
@@ -15,10 +15,10 @@ pub struct Load {
     pub own_cpu: Ns,
 }
 
-impl Load {
+impl Look {
     /// Up to now. `awake` belongs to us: its processor time is nobody else's.
-    pub fn now(awake: Option<&Awake>) -> Load {
+    pub fn now(awake: Option<&Awake>) -> Look {
         let own_cpu = clock::own_cpu() + awake.map_or(0, Awake::cpu_ns);
-        Load { at: clock::now(), ticks: Ticks::now(), own_cpu }
+        Look { at: clock::now(), ticks: Ticks::now(), own_cpu }
     }
 }

@@ -1,6 +1,6 @@
 //! A run that was made, and what of it still stands.
 
-use super::play::Play;
+use super::processes::Processes;
 use crate::deploy::Deployed;
 use pubmark_host::scratch::Scratch;
 use pubmark_model::record::RunRecord;
@@ -11,12 +11,12 @@ pub struct Made {
     /// What was measured.
     pub record: RunRecord,
     /// What still stands.
-    pub standing: Standing,
+    pub tear_down: TearDown,
 }
 
 /// Agents, link and server of a run that is over. They end when this is dropped.
-pub struct Standing {
-    pub(super) play: Play,
+pub struct TearDown {
+    pub(super) processes: Processes,
     /// Dropped before its folder is.
     pub(super) deployed: Deployed,
     pub(super) scratch: Scratch,
@@ -24,11 +24,11 @@ pub struct Standing {
     pub(super) failed: bool,
 }
 
-impl Drop for Standing {
+impl Drop for TearDown {
     fn drop(&mut self) {
         if !self.failed {
-            self.play.end(&self.scratch, self.deployed.keeps());
+            self.processes.end(&self.scratch, self.deployed.keeps());
         }
-        self.play.link = None;
+        self.processes.link = None;
     }
 }

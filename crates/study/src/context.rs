@@ -31,7 +31,7 @@ pub fn failed(text: impl Into<String>) -> RunError {
 }
 
 /// What a run needs beside its cell.
-pub struct Stage<'a> {
+pub struct RunContext<'a> {
     /// How to start an agent.
     pub agent: &'a [String],
     /// Where logs go.

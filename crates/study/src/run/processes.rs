@@ -1,14 +1,14 @@
 //! The processes of a run, which carry out what the leader orders.
 
 use super::faults::{Faults, Reach};
-use super::load::Load;
+use super::look::Look;
 use super::sources;
 use crate::calibrated;
+use crate::context::{RunContext, RunError, failed};
 use crate::deploy::Deployed;
 use crate::lead::deal::AgentPlan;
 use crate::lead::{Edge, Leader, Order, Reached, Refusal, Said};
 use crate::live::{News, Phase};
-use crate::stage::{RunError, Stage, failed};
 use pubmark_host::agent::{Agent, Incoming};
 use pubmark_host::awake::Awake;
 use pubmark_host::clock;
@@ -33,7 +33,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The agents of a run, and what stands beside them.
-pub struct Play {
+pub struct Processes {
     /// Those that play clients.
     pub agents: Vec<Agent>,
     /// What stands between them and the server, if anything does.
@@ -48,42 +48,42 @@ pub struct Play {
     /// When the drain was over.
     drained_ns: Option<Ns>,
     /// What the machine had done at the edges of the window.
-    before: Option<Load>,
-    after: Option<Load>,
+    before: Option<Look>,
+    after: Option<Look>,
     /// How late an edge was looked at, at worst.
     late_ns: Ns,
 }
 
 /// What carrying out orders needs beside the agents.
-struct Course<'a, 'b> {
-    stage: &'a mut Stage<'b>,
+struct Means<'a, 'b> {
+    context: &'a mut RunContext<'b>,
     deployed: &'a mut Deployed,
     faults: Option<&'a mut Faults>,
 }
 
-impl Play {
+impl Processes {
     /// Starts an agent for each plan.
     pub fn open(
         cell: &Cell,
         system: &System,
         place: Place,
         plans: &[AgentPlan],
-        stage: &Stage<'_>,
+        context: &RunContext<'_>,
         scratch: &Scratch,
-    ) -> Result<Play, RunError> {
+    ) -> Result<Processes, RunError> {
         let (outbox, inbox) = channel();
-        let command = agent_command(system, stage.agent).map_err(failed)?;
+        let command = agent_command(system, context.agent).map_err(failed)?;
         let secrets = Secrets::of(&cell.options);
         let mut agents = Vec::new();
         for (index, plan) in plans.iter().enumerate() {
-            let log = stage.logs.join(format!("run-{}-{}.log", place.position, plan.name));
+            let log = context.logs.join(format!("run-{}-{}.log", place.position, plan.name));
             let agent = Agent::start(&command, &plan.name, &log, scratch.path(), &secrets, index, outbox.clone());
             agents.push(
                 agent
                     .map_err(|error| failed(format!("agent `{}` could not be started: {error}", command.join(" "))))?,
             );
         }
-        Ok(Play {
+        Ok(Processes {
             agents,
             link: None,
             inbox,
@@ -102,16 +102,16 @@ impl Play {
         &mut self,
         cell: &Cell,
         place: Place,
-        stage: &mut Stage<'_>,
+        context: &mut RunContext<'_>,
         scratch: &Scratch,
         deployed: &Deployed,
     ) -> Result<(), RunError> {
         if let (Some(link), Some(server)) = (&cell.link, deployed.endpoint()) {
             let plan = ProxyPlan {
                 dir: scratch.path().join("link"),
-                log: stage.logs.join(format!("run-{}-link.log", place.position)),
-                program: stage.agent.first().map(PathBuf::from).unwrap_or_default(),
-                interrupt: stage.interrupt,
+                log: context.logs.join(format!("run-{}-link.log", place.position)),
+                program: context.agent.first().map(PathBuf::from).unwrap_or_default(),
+                interrupt: context.interrupt,
             };
             self.link = Some(Proxy::open(link, server, plan)?);
         }
@@ -119,10 +119,10 @@ impl Play {
     }
 
     /// Hears who the agents are, and whether they can play.
-    pub fn meet(&mut self, leader: &mut Leader<'_>, stage: &mut Stage<'_>) -> Result<(), RunError> {
+    pub fn meet(&mut self, leader: &mut Leader<'_>, context: &mut RunContext<'_>) -> Result<(), RunError> {
         let mut nothing = Deployed::Nothing;
-        let mut course = Course { stage, deployed: &mut nothing, faults: None };
-        self.follow(leader, &Order::Deploy, &mut course)
+        let mut means = Means { context, deployed: &mut nothing, faults: None };
+        self.follow(leader, &Order::Deploy, &mut means)
     }
 
     /// Plays the run, whose server stands.
@@ -132,19 +132,19 @@ impl Play {
         cell: &Cell,
         system: &System,
         place: Place,
-        stage: &mut Stage<'_>,
+        context: &mut RunContext<'_>,
         deployed: &mut Deployed,
     ) -> Result<Measured<'static>, RunError> {
         leader.deployed(self.reached(cell, leader.agents(), deployed), clock::now());
-        self.follow(leader, &Order::Begin, &mut Course { stage, deployed, faults: None })?;
+        self.follow(leader, &Order::Begin, &mut Means { context, deployed, faults: None })?;
         // Virtual time wakes nobody up.
         let timeless = system.driver == "mock";
-        if stage.awake && !timeless {
+        if context.awake && !timeless {
             self.awake = Some(Awake::start()?);
         }
         let times = leader.begin(clock::now());
         let (start_ns, from_ns, to_ns) = (times.start_ns, times.from_ns, times.to_ns);
-        (stage.news)(News::Phase(Phase::Load { start_ns, from_ns: start_ns + cell.workload.warmup_ns, to_ns }));
+        (context.news)(News::Phase(Phase::Load { start_ns, from_ns: start_ns + cell.workload.warmup_ns, to_ns }));
         let window_ns = cell.workload.window_ns();
         let mut faults = Faults::new(&cell.script(place.repeat), from_ns);
         if !timeless {
@@ -155,7 +155,7 @@ impl Play {
             self.usage = Some(usage);
             self.link.iter_mut().for_each(|link| link.watch(from_ns, window_ns));
         }
-        let results = self.play_out(leader, &mut Course { stage, deployed, faults: Some(&mut faults) })?;
+        let results = self.play_out(leader, &mut Means { context, deployed, faults: Some(&mut faults) })?;
         let machine = match (self.before.take(), self.after.take()) {
             (Some(before), Some(after)) => self.machine(&before, &after, &results, from_ns, window_ns, deployed),
             _ => MachineLoad::default(),
@@ -177,8 +177,8 @@ impl Play {
     /// What the machine did between two looks that was not of the run.
     fn machine(
         &mut self,
-        before: &Load,
-        after: &Load,
+        before: &Look,
+        after: &Look,
         results: &[AgentReport],
         from_ns: Ns,
         window_ns: Option<Ns>,
@@ -205,49 +205,49 @@ impl Play {
     }
 
     /// Carries out orders until this one comes.
-    fn follow(&mut self, leader: &mut Leader<'_>, until: &Order, course: &mut Course<'_, '_>) -> Result<(), RunError> {
+    fn follow(&mut self, leader: &mut Leader<'_>, until: &Order, means: &mut Means<'_, '_>) -> Result<(), RunError> {
         loop {
             while let Some(order) = leader.poll() {
                 if order == *until {
                     return Ok(());
                 }
-                self.carry_out(order, leader, course)?;
+                self.carry_out(order, leader, means)?;
             }
             if let Some(outcome) = leader.outcome() {
-                let refusal = outcome.err().map(|refusal| refused(&refusal, course.stage));
+                let refusal = outcome.err().map(|refusal| refused(&refusal, means.context));
                 return Err(refusal.unwrap_or_else(|| failed("the agents were done before they had begun")));
             }
-            self.step(leader, course)?;
+            self.step(leader, means)?;
         }
     }
 
     /// Carries out orders until the run is over.
-    fn play_out(&mut self, leader: &mut Leader<'_>, course: &mut Course<'_, '_>) -> Result<Vec<AgentReport>, RunError> {
+    fn play_out(&mut self, leader: &mut Leader<'_>, means: &mut Means<'_, '_>) -> Result<Vec<AgentReport>, RunError> {
         loop {
             while let Some(order) = leader.poll() {
-                self.carry_out(order, leader, course)?;
+                self.carry_out(order, leader, means)?;
             }
             if let Some(outcome) = leader.outcome() {
-                return outcome.map_err(|refusal| refused(&refusal, course.stage));
+                return outcome.map_err(|refusal| refused(&refusal, means.context));
             }
-            self.step(leader, course)?;
+            self.step(leader, means)?;
         }
     }
 
-    fn carry_out(&mut self, order: Order, leader: &Leader<'_>, course: &mut Course<'_, '_>) -> Result<(), RunError> {
+    fn carry_out(&mut self, order: Order, leader: &Leader<'_>, means: &mut Means<'_, '_>) -> Result<(), RunError> {
         match order {
             Order::Tell(index, command) => self.agents[index].tell(&command),
-            Order::Figures(figures) => (course.stage.news)(News::Figures(figures)),
+            Order::Figures(figures) => (means.context.news)(News::Figures(figures)),
             Order::Look { edge, at_ns } => {
-                let load = Load::now(self.awake.as_ref());
+                let load = Look::now(self.awake.as_ref());
                 // After it: what stops a process may do so while it reads.
                 self.late_ns = self.late_ns.max(clock::now().saturating_sub(at_ns));
                 match edge {
                     Edge::Begin => self.before = Some(load),
-                    Edge::End => self.end_window(load, leader, course)?,
+                    Edge::End => self.end_window(load, leader, means)?,
                 }
             }
-            Order::Draining => (course.stage.news)(News::Phase(Phase::Draining)),
+            Order::Draining => (means.context.news)(News::Phase(Phase::Draining)),
             Order::Drained => {
                 self.drained_ns = Some(clock::now());
                 self.used = self.usage.take().and_then(UsageWatch::finish);
@@ -258,10 +258,10 @@ impl Play {
         Ok(())
     }
 
-    fn end_window(&mut self, load: Load, leader: &Leader<'_>, course: &mut Course<'_, '_>) -> Result<(), RunError> {
+    fn end_window(&mut self, load: Look, leader: &Leader<'_>, means: &mut Means<'_, '_>) -> Result<(), RunError> {
         self.after = Some(load);
-        if let Some(faults) = &mut course.faults {
-            faults.finish(self.reach(leader, course.deployed))?;
+        if let Some(faults) = &mut means.faults {
+            faults.finish(self.reach(leader, means.deployed))?;
         }
         self.awake.as_mut().and_then(Awake::gone).map_or(Ok(()), |why| Err(failed(why)))
     }
@@ -273,13 +273,13 @@ impl Play {
 
     /// Waits for an agent's next word, for the leader's deadline, for the next
     /// fault, or until it is time to look for an interrupt.
-    fn step(&mut self, leader: &mut Leader<'_>, course: &mut Course<'_, '_>) -> Result<(), RunError> {
-        if course.stage.interrupt.load(Ordering::Relaxed) {
+    fn step(&mut self, leader: &mut Leader<'_>, means: &mut Means<'_, '_>) -> Result<(), RunError> {
+        if means.context.interrupt.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
         }
         let mut until_ns = leader.deadline_ns().unwrap_or(Ns::MAX);
-        if let Some(faults) = course.faults.as_mut().filter(|_| leader.measures()) {
-            faults.step(&mut self.reach(leader, course.deployed))?;
+        if let Some(faults) = means.faults.as_mut().filter(|_| leader.measures()) {
+            faults.step(&mut self.reach(leader, means.deployed))?;
             until_ns = until_ns.min(faults.next_ns());
         }
         let left = Duration::from_nanos(until_ns.saturating_sub(clock::now())).min(LOOK);
@@ -290,7 +290,7 @@ impl Play {
                 let said = match incoming {
                     Incoming::Event(event) => Said::Event(*event),
                     Incoming::Garbage(line) => Said::Garbage(line),
-                    Incoming::Closed => Said::Closed(self.agents[from].obituary()),
+                    Incoming::Closed => Said::Closed(self.agents[from].exit_reason()),
                 };
                 leader.handle(from, said, clock::now());
             }
@@ -312,9 +312,9 @@ impl Play {
 }
 
 /// Why there is no record, with the way to more evidence.
-fn refused(refusal: &Refusal, stage: &Stage<'_>) -> RunError {
+fn refused(refusal: &Refusal, context: &RunContext<'_>) -> RunError {
     match refusal {
-        Refusal::Silent { .. } => failed(format!("{refusal}; their logs are in {}", stage.logs.display())),
+        Refusal::Silent { .. } => failed(format!("{refusal}; their logs are in {}", context.logs.display())),
         _ => failed(refusal.to_string()),
     }
 }
