@@ -91,6 +91,7 @@ impl Calibrator<'_> {
             agent: &agent,
             logs: self.scratch.path(),
             awake: false,
+            placement: &pubmark_model::host::Placement::default(),
             interrupt: self.interrupt,
             news: &mut |_| {},
         };

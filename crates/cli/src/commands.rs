@@ -37,6 +37,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         Command::Calibrate(args) => calibrate::calibrate(&args, voice),
         Command::Agent => agent::agent(),
         Command::AgentCheck(args) => agent::check(&args),
+        Command::Host => keep::host(),
         Command::Keep => keep::keep(),
         Command::Launch(args) => keep::launch(args),
         Command::Awake(args) => keep::awake(&args),

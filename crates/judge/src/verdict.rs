@@ -4,6 +4,7 @@
 
 mod artefacts;
 mod bounds;
+mod clocks;
 mod cuts;
 mod found;
 mod loops;
@@ -81,6 +82,7 @@ pub fn judge(
     judge.note(Part::Generator, promises::untold(record));
     judge.against(Reason::TooFewSamples, promises::too_few(record, unlimited));
     judge.against(Reason::Clock, early(negative));
+    judge.against(Reason::Clock, clocks::apart(record));
     judge.against(Reason::NoisyMachine, machine::noisy(record));
     judge.note(Part::Server, machine::unknown(record));
     judge.verdict.valid = judge.verdict.reasons.is_empty();

@@ -1,8 +1,10 @@
 //! What a host reports of the servers of a run, for its record.
 
 use crate::record::{Deployment, Usage};
+use serde::{Deserialize, Serialize};
 
 /// What is to be said of the server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerReport {
     /// How it came to run, and under which limits.
     pub deployment: Deployment,
@@ -15,6 +17,7 @@ pub struct ServerReport {
 }
 
 /// What is to be said of the link's proxy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
     /// What it used in the window.
     pub usage: Option<Usage>,

@@ -29,6 +29,8 @@ const TABLES: [&str; 9] = [
 pub struct System {
     /// Its name: the file's name, a study's `system`, a bench's TARGET.
     pub name: String,
+    /// The text of its file: what another host is told.
+    pub source: String,
     /// Its name as its makers write it.
     pub title: String,
     /// What it is, in a sentence.
@@ -132,7 +134,7 @@ impl System {
         if !document.sound {
             return Err(Diagnostics { file: file.into(), text: text.into(), errors });
         }
-        let mut system = System { name: name.to_owned(), qos: vec![0], ..System::default() };
+        let mut system = System { name: name.to_owned(), source: text.to_owned(), qos: vec![0], ..System::default() };
         let mut deployment = Deployment::default();
         for table in &document.tables {
             match table.name.split_once('.') {

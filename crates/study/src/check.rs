@@ -2,7 +2,7 @@
 
 use crate::lead::hello::fits;
 use crate::registry;
-use pubmark_host::agent::{Agent, Incoming};
+use pubmark_host::agent::{Agent, Incoming, into_inbox};
 use pubmark_host::clock;
 use pubmark_host::scratch::Scratch;
 use pubmark_host::server::ports;
@@ -185,8 +185,7 @@ pub fn check(command: &[String], asked: Asked<'_>) -> std::io::Result<Vec<CheckS
         &scratch.path().join("agent.log"),
         scratch.path(),
         &Secrets::default(),
-        0,
-        outbox,
+        into_inbox(0, outbox, &Secrets::default()),
     )?;
     let mut talk = Talk { agent, inbox, steps: Vec::new() };
     converse(&mut talk, asked, &scratch);

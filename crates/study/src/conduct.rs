@@ -11,6 +11,7 @@ use pubmark_judge::blank::blank;
 use pubmark_judge::verdict;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
+use pubmark_model::host::Placement;
 use pubmark_model::plan::{Place, Planned, cells, order};
 use pubmark_model::record::RunRecord;
 use pubmark_model::secret::Secrets;
@@ -74,6 +75,8 @@ pub struct Conduct<'a> {
     pub reference: Option<&'a str>,
     /// How to start an agent.
     pub agent: &'a [String],
+    /// Which host plays which part.
+    pub placement: &'a Placement,
     /// Set when the user wants to stop.
     pub interrupt: &'a AtomicBool,
 }
@@ -169,6 +172,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
             agent: how.agent,
             logs: &logs,
             awake: study.awake(),
+            placement: how.placement,
             interrupt: how.interrupt,
             news: &mut |news| observer.news(news),
         };

@@ -7,7 +7,6 @@ pub mod calibrated;
 pub mod check;
 pub mod conduct;
 pub mod context;
-pub mod deploy;
 pub mod fit;
 pub mod lead;
 pub mod live;

@@ -121,6 +121,7 @@ mod tests {
                     cpus: 3,
                     memory_mb: 1024,
                     durable,
+                    address: String::new(),
                     options: defaults.clone().collect(),
                 };
                 let fill = |text: &str| places.fill(text).unwrap_or_else(|error| panic!("{}: {error}", system.name));

@@ -1,7 +1,7 @@
 //! Agents that do not do as they are told: scripts of the shell that speak
 //! the protocol, as far as they do.
 
-use pubmark_host::agent::Agent;
+use pubmark_host::agent::{Agent, into_inbox};
 use pubmark_host::clock;
 use pubmark_model::plan::Place;
 use pubmark_model::plan::cells;
@@ -51,6 +51,7 @@ fn run(system: &'static str, workload: &str, script: String) -> String {
             agent: &command,
             logs: logs.path(),
             awake: false,
+            placement: &pubmark_model::host::Placement::default(),
             interrupt: &AtomicBool::new(false),
             news: &mut |_| {},
         };
@@ -115,7 +116,15 @@ fn agents_that_do_not_end_are_ended_together() {
     let command = ["sh".to_owned(), "-c".to_owned(), SILENCE.to_owned()];
     let start = |index: usize| {
         let log = folder.path().join(format!("{index}.log"));
-        Agent::start(&command, "stubborn", &log, folder.path(), &Secrets::default(), index, outbox.clone()).unwrap()
+        Agent::start(
+            &command,
+            "stubborn",
+            &log,
+            folder.path(),
+            &Secrets::default(),
+            into_inbox(index, outbox.clone(), &Secrets::default()),
+        )
+        .unwrap()
     };
     let ended_in = |count: usize| {
         let mut agents: Vec<Agent> = (0..count).map(start).collect();

@@ -7,6 +7,7 @@ use crate::failure::{Code, Failure};
 use crate::output::{colour, print, width};
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::endpoint::Endpoint;
+use pubmark_model::host::Placement;
 use pubmark_model::plan::cells;
 use pubmark_model::study::{Reading, Study};
 use pubmark_study::conduct::ConductError;
@@ -26,7 +27,7 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let name = format!("bench-{system}");
     let folder = args.out.clone().map_or_else(|| fresh(&name), Ok)?;
-    let outlets = Outlets { metrics: args.serving.metrics, watch: None };
+    let outlets = Outlets { metrics: args.serving.metrics, watch: None, placement: placement(args)? };
     let Carried { ending, lock, .. } = carry_out(&study, None, &folder, false, voice, outlets)
         .map_err(|error| WayOn::Again.advise(error))
         .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
@@ -45,6 +46,14 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
         print(&report.terminal(width(), colour()));
     }
     Ok(conclude(&ending, &report, &folder, voice, WayOn::Again))
+}
+
+/// Which host plays which part: this one, unless a file says otherwise.
+fn placement(args: &BenchArgs) -> Result<Placement, Failure> {
+    let Some(path) = &args.hosts else { return Ok(Placement::default()) };
+    let wrong = |error: String| Failure::usage(format!("--hosts {}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
 }
 
 /// A study of one cell, whose axes are what was asked for.

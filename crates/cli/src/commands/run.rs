@@ -12,6 +12,7 @@ use pubmark_host::install;
 use pubmark_host::lock::Lock;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
+use pubmark_model::host::Placement;
 use pubmark_model::plan::{cells, order};
 use pubmark_model::reference;
 use pubmark_model::study::{Reading, Study};
@@ -60,7 +61,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
         return Ok(dry_run(&study, &planned, asked));
     }
     let folder = folder(args, &name)?;
-    let outlets = Outlets { metrics: args.serving.metrics, watch: args.watch };
+    let outlets = Outlets { metrics: args.serving.metrics, watch: args.watch, placement: Placement::default() };
     let Carried { ending, watched, interrupt, lock } =
         carry_out(&study, reference.as_deref(), &folder, args.resume, voice, outlets)
             .map_err(|error| WayOn::Resume.advise(error))
@@ -201,12 +202,14 @@ pub fn leave_no_empty(folder: &Path, given: Option<&Path>) {
 }
 
 /// What else shows a study that goes on.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub struct Outlets {
     /// Where metrics are to be had.
     pub metrics: Option<SocketAddr>,
     /// The port of the live report.
     pub watch: Option<u16>,
+    /// Which host plays which part.
+    pub placement: Placement,
 }
 
 /// A study that is over.
@@ -246,7 +249,8 @@ pub fn carry_out(
         let live = live.clone();
         progress.between_runs(move || live.refresh());
     }
-    let how = Conduct { folder, resume, reference, agent: &agent, interrupt: &interrupt };
+    let how =
+        Conduct { folder, resume, reference, agent: &agent, placement: &outlets.placement, interrupt: &interrupt };
     let ending = conduct(study, &how, &mut progress);
     progress.finish();
     let (ending, lock) = ending?;

@@ -6,7 +6,7 @@ use super::taken::{Taken, Watch, Whose};
 use crate::support::{PATIENCE, Place};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use pubmark_host::agent::{Agent, Incoming};
+use pubmark_host::agent::{Agent, Incoming, into_inbox};
 use pubmark_host::clock;
 use pubmark_model::options::{Options, protocol_of};
 use pubmark_model::protocol::{AgentResult, Client, Command, Event, Prepare, Role, ServerAddress, VERSION};
@@ -51,9 +51,15 @@ impl Pair {
         let command = [env!("CARGO_BIN_EXE_pubmark").to_owned(), "agent".to_owned()];
         let agent = |index: usize, name: &str| {
             let log = place.path(&format!("{name}.log"));
-            let agent =
-                Agent::start(&command, name, &log, &place.path(name), &Secrets::default(), index, outbox.clone())
-                    .unwrap();
+            let agent = Agent::start(
+                &command,
+                name,
+                &log,
+                &place.path(name),
+                &Secrets::default(),
+                into_inbox(index, outbox.clone(), &Secrets::default()),
+            )
+            .unwrap();
             keep_off(agent.pid() as u32);
             agent
         };
