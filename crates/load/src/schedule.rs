@@ -1,9 +1,9 @@
 //! When messages are due: a pure function of the count (and, for Poisson
 //! arrivals, of the seed). It never slips and never forgets.
 
-use pubmark_model::plan::Random;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Arrival, Pattern, Workload};
+use pubmark_stats::Random;
 
 /// Nanoseconds in 1,000 s: rates are held in messages per 1,000 s.
 const KILOSECOND: u128 = 1_000_000_000_000;

@@ -2,11 +2,11 @@
 //! it fails.
 
 use crate::fault::{Act, Fault, Script, Target};
-use crate::plan::Random;
 use crate::protocol::Role;
 use crate::setting::Settings;
 use crate::units::{MILLISECOND, Ns, format_time, parse_time};
 use crate::workload::words;
+use pubmark_stats::Random;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;

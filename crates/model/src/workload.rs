@@ -4,6 +4,7 @@ use crate::header::body_at;
 use crate::setting::Settings;
 pub use crate::units::Rate;
 use crate::units::{LONGEST, MILLISECOND, Ns, SECOND};
+use pubmark_stats::Random;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -438,7 +439,7 @@ impl Workload {
     /// The workload of one repeat: its Poisson gaps are its own, the same for
     /// all systems, so that intervals over repeats hold the arrivals' chance too.
     pub fn of_repeat(&self, repeat: u32) -> Workload {
-        let seed = crate::plan::Random(self.seed ^ (u64::from(repeat) << 40)).bits();
+        let seed = Random(self.seed ^ (u64::from(repeat) << 40)).bits();
         Workload { seed, ..self.clone() }
     }
 
