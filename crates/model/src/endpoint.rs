@@ -1,6 +1,6 @@
 //! Where a server is: `mqtt://user:password@host:1883/path`.
 
-use crate::secret::{HIDDEN, without_logins};
+use crate::login::{HIDDEN, without_logins};
 use std::fmt;
 
 /// How bytes are carried to a server.

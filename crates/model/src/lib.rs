@@ -28,3 +28,6 @@ pub mod used;
 pub mod workload;
 
 mod document;
+mod figure_group;
+mod login;
+mod words;

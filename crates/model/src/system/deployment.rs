@@ -1,6 +1,6 @@
 //! How a system file says where its server comes from and how it runs.
 
-use super::{Install, System, texts};
+use super::{Install, System};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Entry, Scalar, Table};
 use crate::endpoint::Endpoint;
@@ -57,7 +57,7 @@ impl Deployment {
     fn read_install(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
         for entry in &table.entries {
             match entry.key.as_str() {
-                "debian" => self.install.debian = texts(table, "debian"),
+                "debian" => self.install.debian = table.texts("debian"),
                 "maven" => self.install.maven = pins(entry, maven, errors),
                 "pip" => self.install.pip = pins(entry, pip, errors),
                 "cargo" => self.install.cargo = pins(entry, cargo, errors),
