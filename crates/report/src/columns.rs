@@ -1,6 +1,7 @@
 //! What the tables show of a cell.
 
 use crate::analysis::{CellResult, Status};
+use crate::axes::NAME_CHARS;
 use crate::document::{Entry, Mark};
 use crate::figures::{Column, Sign};
 use crate::points::{Point, headline};
@@ -216,9 +217,6 @@ impl Show {
         }
     }
 }
-
-/// Longest system name or axis value that is shown, characters.
-pub(crate) const NAME_CHARS: usize = 32;
 
 /// Stands before a figure that may not be quoted, beside others that may.
 pub(crate) const NOT_QUOTED: &str = "! ";
