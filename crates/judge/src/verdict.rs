@@ -24,7 +24,7 @@ use pubmark_model::header::FREE_LEN;
 use pubmark_model::record::{FigureGroup, Finding, Part, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, format_size};
-use pubmark_model::workload::{Pacing, Pattern, Rate};
+use pubmark_model::workload::{Pacing, Rate};
 use pubmark_stats::Summary;
 
 /// Judges a run that could be made. `negative` counts latencies below zero;
@@ -42,7 +42,7 @@ pub fn judge(
     let served = record.connections.is_some() || record.deployment.is_some();
     let part = if served { Part::Server } else { Part::Library };
     let befallen = if cuts::only(record) { Part::Link } else { part };
-    let latencies = !unlimited || record.workload.pattern == Pattern::RequestReply;
+    let latencies = !unlimited || record.workload.pattern.round_trip();
     let mut judge = Judge { verdict: Verdict::default(), part, asked: !record.faults.is_empty(), befallen, latencies };
 
     judge.note(befallen, promises::forgotten(record));

@@ -11,6 +11,7 @@ pub mod fault;
 pub mod header;
 pub mod link;
 pub mod options;
+pub mod pattern;
 pub mod plan;
 pub mod protocol;
 pub mod record;

@@ -3,6 +3,7 @@
 mod resolve;
 
 use crate::header::body_at;
+pub use crate::pattern::Pattern;
 pub use crate::units::Rate;
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::words::words;
@@ -12,25 +13,6 @@ use std::fmt;
 
 /// Most slices of a record's series.
 pub const MAX_SLICES: u64 = 3_600;
-
-words! {
-    /// Who sends to whom.
-    Pattern {
-        /// N publishers, each with one subscriber of its own.
-        Pairs = "pairs",
-        /// Every subscriber hears every publisher; few publishers.
-        FanOut = "fan-out",
-        /// Every subscriber hears every publisher; few subscribers.
-        FanIn = "fan-in",
-        /// N requesters, each with one replier that echoes.
-        RequestReply = "request-reply",
-        /// Subscribers compete: each message goes to one of them (PUSH/PULL).
-        Pipeline = "pipeline",
-        /// Partitions of a topic tree system/subsystem/device/parameter: many
-        /// publishers, and one subscriber at the root of each partition.
-        Tree = "tree",
-    }
-}
 
 words! {
     /// How bytes cross from client to client, for libraries.
@@ -277,6 +259,6 @@ impl Workload {
 
     /// Whether a subscriber's messages are its own, or shared out among all.
     pub fn competing(&self) -> bool {
-        self.pattern == Pattern::Pipeline
+        self.pattern.competing()
     }
 }

@@ -8,7 +8,6 @@ use crate::points::{Point, headline};
 use crate::ranking::{Placing, Ranked};
 use crate::text;
 use crate::words::Word;
-use pubmark_model::workload::Pattern;
 
 /// How a column shows a cell.
 pub(crate) enum Show {
@@ -194,7 +193,7 @@ impl Show {
                 spread: text::spread(estimate),
             })
         };
-        let is_round_trip = result.cell.workload.pattern == Pattern::RequestReply;
+        let is_round_trip = result.cell.workload.pattern.round_trip();
         match self {
             Show::System => Entry::plain(text::clean(&result.cell.system, NAME_CHARS)),
             Show::Time(column) | Show::Beside(column) => figure(*column, &text::time),

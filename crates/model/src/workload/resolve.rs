@@ -2,6 +2,7 @@
 
 use super::{Arrival, Extent, Pacing, Pattern, Pin, Rate, Receive, Transport, Verify, Workload, default_connect_rate};
 use crate::header::MAX_SEQUENCE;
+use crate::pattern::Topics;
 use crate::setting::Settings;
 use crate::topology::copies;
 use crate::units::{LONGEST, SECOND, parse_time};
@@ -22,8 +23,8 @@ impl Workload {
         let rate = settings.get("rate").and_then(|rate| Rate::try_from(rate.clone()).ok()).unwrap_or(Rate::Max);
 
         let (mut publishers, mut subscribers) = (number("publishers"), number("subscribers"));
-        match (pattern, number("pairs")) {
-            (Pattern::Pairs | Pattern::RequestReply, Some(pairs)) => {
+        match (pattern.paired(), number("pairs")) {
+            (true, Some(pairs)) => {
                 for (given, name) in [(publishers, "publishers"), (subscribers, "subscribers")] {
                     if given.is_some_and(|given| given != pairs) {
                         errors.push(format!("`{name}` contradicts `pairs`: leave one of them out"));
@@ -31,7 +32,7 @@ impl Workload {
                 }
                 (publishers, subscribers) = (Some(pairs), Some(pairs));
             }
-            (Pattern::Pairs | Pattern::RequestReply, None) => {
+            (true, None) => {
                 let pairs = publishers.or(subscribers).unwrap_or(1);
                 if subscribers.is_some_and(|subscribers| subscribers != pairs) {
                     errors.push(format!(
@@ -40,21 +41,21 @@ impl Workload {
                 }
                 (publishers, subscribers) = (Some(pairs), Some(pairs));
             }
-            (_, Some(_)) => errors
+            (false, Some(_)) => errors
                 .push(format!("`pairs` has no meaning in pattern `{pattern}`: write `publishers` and `subscribers`")),
-            _ => {}
+            (false, None) => {}
         }
-        if pattern == Pattern::Tree && subscribers.is_none() {
+        let is_tree = pattern.topics() == Topics::Tree;
+        if is_tree && subscribers.is_none() {
             subscribers = Some(publishers.unwrap_or(1).div_ceil(PARTITION).max(1));
         }
-        if pattern == Pattern::Tree
+        if is_tree
             && let (Some(publishers), Some(subscribers)) = (publishers.or(Some(1)), subscribers)
             && (publishers < subscribers || publishers % subscribers != 0)
         {
-            errors.push(
-                "pattern `tree` needs a whole number of publishers for each partition: let `publishers` be a multiple of `subscribers`"
-                    .into(),
-            );
+            errors.push(format!(
+                "pattern `{pattern}` needs a whole number of publishers for each partition: let `publishers` be a multiple of `subscribers`"
+            ));
         }
         let extent = match (settings.get("duration"), number("count")) {
             (Some(_), Some(_)) => {
