@@ -26,6 +26,7 @@ pub mod topology;
 pub mod tuning;
 pub mod units;
 pub mod used;
+pub mod wire_protocol;
 pub mod workload;
 
 mod document;

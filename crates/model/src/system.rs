@@ -5,9 +5,10 @@ mod differences;
 mod parse;
 mod settings;
 
-use crate::options::{OptionSpec, protocol_of};
+use crate::options::OptionSpec;
 use crate::server::ServerSpec;
 use crate::tuning::Fixed;
+use crate::wire_protocol::Protocol;
 use crate::workload::{Pattern, Transport};
 use std::sync::LazyLock;
 
@@ -82,9 +83,14 @@ pub type Systems<'a> = &'a dyn Fn(&str) -> Option<&'a System>;
 pub static UNKNOWN: LazyLock<System> = LazyLock::new(System::default);
 
 impl System {
+    /// What its clients speak to its server; none of a library.
+    pub fn protocol(&self) -> Option<Protocol> {
+        Protocol::of_driver(&self.driver)
+    }
+
     /// Whether its clients meet at a server.
     pub fn broker(&self) -> bool {
-        protocol_of(&self.driver).is_some()
+        self.protocol().is_some()
     }
 
     /// The option of this name.

@@ -11,7 +11,7 @@ use pubmark_host::usage::Looker;
 use pubmark_host::{install, machine};
 use pubmark_model::cell::{Cell, Limits};
 use pubmark_model::endpoint::Endpoint;
-use pubmark_model::options::{OptionValues, protocol_of};
+use pubmark_model::options::OptionValues;
 use pubmark_model::plan::Place;
 use pubmark_model::record::{AppliedLimits, Attached, Deployment, ServerProcess};
 use pubmark_model::reported::ServerReport;
@@ -74,7 +74,7 @@ impl Deployed {
         stage: &Stage<'_>,
         scratch: &Scratch,
     ) -> Result<Deployed, RunError> {
-        if protocol_of(&system.driver).is_none() {
+        if !system.broker() {
             return Ok(Deployed::Nothing);
         }
         if let Some(endpoint) = cell.options.text("endpoint") {

@@ -211,7 +211,7 @@ impl Deployment {
         let endpoint = places.fill(&self.server.endpoint).unwrap_or_default();
         match Endpoint::parse(&endpoint) {
             _ if self.server.endpoint.is_empty() => errors.push(Diagnostic::at(at, "[server] has no `endpoint`")),
-            Ok(endpoint) if endpoint.protocol == system.driver => {}
+            Ok(endpoint) if Some(endpoint.protocol) == system.protocol() => {}
             Ok(endpoint) => errors.push(Diagnostic::at(
                 at,
                 format!("`endpoint` speaks {}, but the driver speaks {}", endpoint.protocol, system.driver),

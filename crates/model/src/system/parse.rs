@@ -4,7 +4,8 @@ use super::System;
 use super::deployment::Deployment;
 use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
 use crate::document::{Document, Table, flag};
-use crate::options::of_driver;
+use crate::options::common;
+use crate::wire_protocol::Protocol;
 use crate::workload::{Pattern, Transport};
 
 const TABLES: [&str; 9] = [
@@ -42,7 +43,7 @@ impl System {
                 ),
             }
         }
-        let mut options = of_driver(&system.driver);
+        let mut options = system.protocol().map_or_else(common, Protocol::options);
         options.retain(|option| system.option(&option.name).is_none());
         options.append(&mut system.options);
         system.options = options;
@@ -79,7 +80,10 @@ impl System {
                     "the driver `{}` connects to no server: [server] has no meaning",
                     self.driver
                 ))
-                .help("drivers that do: mqtt, nats, redis, amqp, zenoh"),
+                .help(format!(
+                    "drivers that do: {}",
+                    Protocol::ALL.iter().map(|known| known.word()).collect::<Vec<_>>().join(", ")
+                )),
             );
         }
     }

@@ -3,7 +3,6 @@
 use super::refusal::Refusal;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::Target;
-use pubmark_model::options::protocol_of;
 use pubmark_model::protocol::{BoundEndpoint, Client, PublisherTotal, Role};
 use pubmark_model::system::System;
 use pubmark_model::topology::heard_by;
@@ -100,7 +99,7 @@ impl AgentPlan {
 /// How the clients of a run are spread: by what its driver is. A process may
 /// hold so many connections.
 pub fn layout(cell: &Cell, system: &System, connections: usize) -> Layout {
-    if protocol_of(&system.driver).is_some() {
+    if system.broker() {
         return Layout::Server { connections };
     }
     let inproc = cell.workload.transport.is_none_or(|transport| transport == Transport::Inproc);
