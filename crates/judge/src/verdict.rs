@@ -25,7 +25,7 @@ use pubmark_model::header::FREE_LEN;
 use pubmark_model::record::{FigureGroup, Finding, Part, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, format_size};
-use pubmark_model::workload::{Pacing, Pattern, Rate};
+use pubmark_model::workload::{Pacing, Rate};
 use pubmark_stats::Summary;
 
 /// Judges a run that could be made. `negative` counts latencies below zero;
@@ -43,7 +43,7 @@ pub fn judge(
     let served = record.connections.is_some() || record.deployment.is_some();
     let part = if served { Part::Server } else { Part::Library };
     let affected = if cuts::only(record) { Part::Link } else { part };
-    let latencies = !unlimited || record.workload.pattern == Pattern::RequestReply;
+    let latencies = !unlimited || record.workload.pattern.round_trip();
     let outpaced = unlimited && record.counts.lost > 0;
     let asked = !record.faults.is_empty();
     let mut judge = Judge { verdict: Verdict::default(), part, asked, affected, latencies, outpaced };

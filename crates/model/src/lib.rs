@@ -12,6 +12,7 @@ pub mod header;
 pub mod host;
 pub mod link;
 pub mod options;
+pub mod pattern;
 pub mod plan;
 pub mod protocol;
 pub mod record;
@@ -26,6 +27,10 @@ pub mod topology;
 pub mod tuning;
 pub mod units;
 pub mod used;
+pub mod wire_protocol;
 pub mod workload;
 
 mod document;
+mod figure_group;
+mod login;
+mod words;

@@ -5,10 +5,11 @@ mod delivery;
 mod judgement;
 
 pub use agent::AgentIdentity;
-pub use judgement::{FigureGroup, Finding, Note, Part, Reason, Verdict};
+pub use judgement::{Finding, Note, Part, Reason, Verdict};
 
 use crate::cell::Limits;
 use crate::fault::{Act, Script, Target};
+pub use crate::figure_group::FigureGroup;
 use crate::host::ClockOffset;
 use crate::link::Link;
 use crate::options::Options;

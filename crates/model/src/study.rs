@@ -1,18 +1,14 @@
 //! A study: systems crossed with workload axes, how often to repeat, and what
 //! is claimed.
 
+pub(crate) mod axis;
 mod parse;
 mod resolve;
 mod write;
 
 use crate::claim::{Claim, Condition};
-use crate::reference::Source;
 use crate::setting::Settings;
-use crate::system::System;
 use serde_json::Value;
-
-pub(crate) use parse::{axis_value, known_axis, no_axis};
-pub use write::without_reference;
 
 /// One axis: a key and the values that it takes, in the file's order.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +47,17 @@ pub struct OptionSetting {
     pub name: String,
     /// Its value as typed; its kind is the system's to say.
     pub text: String,
+}
+
+/// Where the published figures beside a study come from: `[reference]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// Authors, year, title, where.
+    pub source: String,
+    /// What it was measured on.
+    pub machine: String,
+    /// What is to be known of all of them.
+    pub note: Option<String>,
 }
 
 /// A study, checked.
@@ -95,9 +102,6 @@ pub struct Reading<'a> {
     /// The names of the systems, to be suggested for one that is not known.
     pub names: &'a [&'a str],
 }
-
-/// Finds a system by name; the registry of those that come with pubmark.
-pub type Systems<'a> = &'a dyn Fn(&str) -> Option<&'a System>;
 
 impl Study {
     /// The axis of this name.

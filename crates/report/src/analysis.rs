@@ -1,7 +1,7 @@
 //! From runs to cells: what each cell's runs say together.
 
 use crate::figures::{Column, Figures, Reading, Sign, allows, typical};
-use crate::points::FLOOR;
+use crate::floor::FLOOR;
 use crate::records::place;
 use pubmark_model::cell::Cell;
 use pubmark_model::record::{FigureGroup, Histograms, Note, Reason, RunRecord};

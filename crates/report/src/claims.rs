@@ -1,8 +1,10 @@
 //! Deciding the study's claims by its records.
 
 use crate::analysis::{CellResult, Status};
-use crate::points::{Point, is_reference};
-use crate::ranking::{Ranked, ranked};
+use crate::floor::is_reference;
+use crate::points::Point;
+use crate::ranking::Ranked;
+use crate::ranking::decide::ranked;
 use pubmark_model::claim::Claim;
 use std::fmt;
 

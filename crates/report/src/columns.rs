@@ -1,13 +1,13 @@
 //! What the tables show of a cell.
 
 use crate::analysis::{CellResult, Status};
+use crate::axes::NAME_CHARS;
 use crate::document::{Entry, Mark};
 use crate::figures::{Column, Sign};
 use crate::points::{Point, headline};
 use crate::ranking::{Placing, Ranked};
 use crate::text;
 use crate::words::Word;
-use pubmark_model::workload::Pattern;
 
 /// How a column shows a cell.
 pub(crate) enum Show {
@@ -193,7 +193,7 @@ impl Show {
                 spread: text::spread(estimate),
             })
         };
-        let is_round_trip = result.cell.workload.pattern == Pattern::RequestReply;
+        let is_round_trip = result.cell.workload.pattern.round_trip();
         match self {
             Show::System => Entry::plain(text::clean(&result.cell.system, NAME_CHARS)),
             Show::Time(column) | Show::Beside(column) => figure(*column, &text::time),
@@ -216,9 +216,6 @@ impl Show {
         }
     }
 }
-
-/// Longest system name or axis value that is shown, characters.
-pub(crate) const NAME_CHARS: usize = 32;
 
 /// Stands before a figure that may not be quoted, beside others that may.
 pub(crate) const NOT_QUOTED: &str = "! ";

@@ -2,6 +2,9 @@
 //! or that it cannot be told.
 
 mod delivery;
+mod sentence;
+
+pub(crate) use sentence::Finding;
 
 use crate::analysis::CellResult;
 use crate::figures::{Column, Sign};
@@ -13,21 +16,8 @@ use crate::settings;
 use crate::text::{bytes, clean, count, number, percent, time};
 use pubmark_model::cell;
 use pubmark_model::claim::Figure;
-use serde::Serialize;
+use sentence::{NAME_CHARS, NAMED_MAX, name};
 use std::collections::BTreeMap;
-
-/// Longest name of a system or place, characters.
-const NAME_CHARS: usize = 80;
-/// Systems that a sentence names.
-const NAMED_MAX: usize = 3;
-
-/// A sentence.
-#[derive(Debug, Serialize, PartialEq, Eq)]
-pub struct Finding {
-    pub about: &'static str,
-    pub outcome: &'static str,
-    pub text: String,
-}
 
 /// A question that systems are compared by.
 struct Question {
@@ -306,10 +296,6 @@ fn varying(point: &Point, all: &[&Point]) -> serde_json::Map<String, serde_json:
     let varies = |axis: &String| all.iter().any(|other| other.axes.get(axis) != point.axes.get(axis));
     let axes = point.axes.iter().filter(|(axis, _)| varies(axis));
     axes.map(|(axis, value)| (axis.clone(), value.clone())).collect()
-}
-
-fn name(system: &str) -> String {
-    clean(system, NAME_CHARS)
 }
 
 fn amount(column: Column, value: f64) -> String {

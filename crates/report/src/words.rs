@@ -3,7 +3,8 @@
 
 use crate::analysis::{CellResult, Status};
 use crate::figures::Column;
-use crate::points::{Point, headline, is_reference};
+use crate::floor::is_reference;
+use crate::points::{Point, headline};
 use crate::ranking::Standing;
 
 /// What is said of a cell.

@@ -8,8 +8,8 @@ use pubmark_model::claim::Condition;
 use pubmark_model::link::Side;
 use pubmark_model::options::OptionValues;
 use pubmark_model::plan::cells;
-use pubmark_model::study::{Skip, Study, Systems};
-use pubmark_model::system::System;
+use pubmark_model::study::{Skip, Study};
+use pubmark_model::system::{System, Systems};
 use pubmark_model::units::format_size;
 
 /// Files that a server opens beside its connections: jars, logs, databases.

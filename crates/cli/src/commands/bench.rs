@@ -62,7 +62,7 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
         true => Some(Endpoint::parse(&args.target).map_err(Failure::usage)?),
         false => None,
     };
-    let target = endpoint.as_ref().map_or(args.target.as_str(), |endpoint| endpoint.protocol);
+    let target = endpoint.as_ref().map_or(args.target.as_str(), |endpoint| endpoint.protocol.word());
     let names = || registry::systems().iter().map(|system| system.name.as_str());
     let system = registry::find(target)
         .ok_or_else(|| Failure::usage(format!("there is no system `{target}`: {}", suggestion(target, names()))))?;

@@ -64,8 +64,10 @@ fn paths(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("use ") {
         let statement = text[..at].rsplit(['\n', ';', '{', '}']).next().unwrap_or_default().trim();
-        if statement.is_empty() || statement.starts_with("pub") {
-            found.extend(flat(text[at + 4..].split(';').next().unwrap_or_default()));
+        let tree = text[at + 4..].split(';').next().unwrap_or_default();
+        // A line of a text may begin with the word.
+        if (statement.is_empty() || statement.starts_with("pub")) && !tree.contains('"') {
+            found.extend(flat(tree));
         }
     }
     let of_a_path = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
@@ -160,7 +162,7 @@ fn a_crate_names_only_those_that_it_may() {
 }
 
 /// Crates whose files still do.
-const ROUND: &[&str] = &["stats", "wire", "model", "load", "peer", "report", "calibrate", "cli"];
+const ROUND: &[&str] = &["wire", "load", "peer", "calibrate", "cli"];
 
 #[test]
 fn no_two_files_of_a_crate_import_each_other_in_a_circle() {

@@ -6,8 +6,9 @@ use crate::drivers::{Driver, Kind, Load, SocketSpec};
 use crate::shard::{Assignment, Bell, Dial, Play, TlsDial, WebSocketDial};
 use crate::threads::{Counter, Crew, Player, Report};
 use pubmark_model::endpoint::{Carrier, Endpoint};
-use pubmark_model::options::{OptionValues, protocol_of};
+use pubmark_model::options::OptionValues;
 use pubmark_model::protocol::{BoundEndpoint, Client, Prepare, Role, ServerAddress};
+use pubmark_model::wire_protocol::Protocol;
 use pubmark_model::workload::{Receive, Transport};
 use serde_json::{Map, Value};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -138,7 +139,7 @@ pub fn open(identity: &Identity, prepare: &Prepare) -> Result<Opened, String> {
 /// A socket for each client: those that bind come first.
 fn sockets(load: Load, prepare: &Prepare) -> Result<Opened, String> {
     // To a server, the endpoint says how bytes are carried.
-    let to_server = protocol_of(&prepare.driver).map(|_| Transport::Tcp);
+    let to_server = Protocol::of_driver(&prepare.driver).map(|_| Transport::Tcp);
     let transport = prepare.workload.transport.or(to_server).ok_or("the workload names no transport")?;
     let mut driver = load(&prepare.options).map_err(|error| error.to_string())?;
     let mut opened = Opened { driver: None, jobs: Vec::new(), bound: Vec::new(), applied: Map::new() };

@@ -9,7 +9,7 @@ use super::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS, port};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::Role;
-use pubmark_model::workload::{Pattern, Transport};
+use pubmark_model::workload::Transport;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::io;
@@ -105,7 +105,7 @@ impl Driver for Kernel {
             lobby,
             bell,
             wires: Vec::new(),
-            competing: spec.pattern == Pattern::Pipeline,
+            competing: spec.pattern.competing(),
             answering: spec.role == Role::Replier,
             spin: spec.spin,
             last: 0,

@@ -1,7 +1,8 @@
 //! What comes after the tables of a study file: cutting down, overrides, and
 //! checks across tables.
 
-use super::parse::{PART, Parser, axis_names, plain};
+use super::axis::{PART, axis_names, plain};
+use super::parse::Parser;
 use super::{Axis, OptionSetting, Reading};
 use crate::claim::Condition;
 use crate::diagnostic::{Diagnostic, suggestion};

@@ -1,8 +1,9 @@
 //! From two reports to what has changed.
 
+use super::comparison::{CellChange, Change, Comparison, Outcome, Tally};
 use super::difference::differences;
 use super::figure::{HEADLINES, better};
-use super::{CellChange, Change, Comparison, Outcome, Selection, Tally};
+use super::select::Selection;
 use crate::analysis::{CellResult, Status};
 use crate::figures::{Column, Reading};
 use crate::records::place;

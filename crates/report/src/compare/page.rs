@@ -1,10 +1,11 @@
 //! A comparison as tables of harmless text.
 
-use super::figure::{short_name, shown, sign, signed_percent};
-use super::{CellChange, Change, Comparison, GateOutcome, Outcome};
+use super::comparison::{CellChange, Change, Comparison, Outcome, range};
+use super::figure::{short_name, shown, signed_percent};
+use super::gate::GateOutcome;
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
 use crate::text::clean;
-use pubmark_stats::{Interval, Order, Scale};
+use pubmark_stats::Order;
 
 /// Longest name of a results folder that is shown, characters.
 const NAME_CHARS: usize = 200;
@@ -190,26 +191,6 @@ fn comparisons(count: usize) -> String {
 fn few(all: &[String], most: usize) -> String {
     let shown = all.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
     if all.len() > most { format!("{shown}; … and {} more", all.len() - most) } else { shown }
-}
-
-/// The ends of a change's interval; where it is a difference, in per cent of A
-/// if that is above 0.
-pub(super) fn range(change: &Change, interval: Interval) -> String {
-    let percent = |value: f64| match (change.scale(), change.a) {
-        (Some(Scale::Ratio), _) => Some((value - 1.0) * 100.0),
-        (_, Some(a)) if a.value > 0.0 => Some(value / a.value * 100.0),
-        _ => None,
-    };
-    match percent(interval.lo).zip(percent(interval.hi)) {
-        Some((lo, hi)) => format!("{} … {}", signed_percent(lo), signed_percent(hi)),
-        None => {
-            let amount = |value: f64| match shown(change.column, value.abs()) {
-                nothing if value == 0.0 => nothing,
-                size => format!("{}{size}", sign(value)),
-            };
-            format!("{} … {}", amount(interval.lo), amount(interval.hi))
-        }
-    }
 }
 
 fn text_head(name: &str) -> Head {

@@ -1,6 +1,6 @@
 //! What one run says of a figure.
 
-use super::Column;
+use super::column::Column;
 use pubmark_model::record::{RunRecord, Usage};
 use pubmark_stats::Summary;
 

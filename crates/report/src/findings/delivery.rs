@@ -1,6 +1,6 @@
 //! What became of messages that servers had acknowledged.
 
-use super::{Finding, NAMED_MAX, name};
+use super::sentence::{Finding, NAMED_MAX, name};
 use crate::report::Report;
 use crate::settings;
 use crate::text::clean;

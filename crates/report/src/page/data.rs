@@ -5,8 +5,9 @@ use super::beside::{ComparisonView, ReferenceView, Triple, comparison, reference
 use super::curves::{self, Curves, Distribution, curves};
 use super::explain::{self, Explanation, Figure};
 use crate::analysis::{CellResult, Status};
+use crate::axes::{axis_name, axis_value};
 use crate::columns::repeats_more;
-use crate::document::{axis_name, axis_value};
+use crate::csv;
 use crate::figures::{Column, Sign, allows, counted, cpu_cores};
 use crate::findings::{Finding, findings};
 use crate::notes;
@@ -253,7 +254,7 @@ fn results(report: &Report) -> Results<'_> {
             doctor => doctor,
         },
         records: report.runs().iter().zip(report.cells_of_runs()).map(|(run, cell)| self::run(run, *cell)).collect(),
-        summary_csv: report.csv().unwrap_or_default(),
+        summary_csv: csv::render(report).unwrap_or_default(),
     }
 }
 
@@ -385,7 +386,7 @@ fn against(count: &crate::analysis::ReasonCount) -> Against {
 
 fn point_view<'a>(point: &'a Point, cells: &[CellResult]) -> PointView<'a> {
     let floor = point.members.iter().copied();
-    let mut floor = floor.filter(|cell| cells[*cell].cell.system == crate::points::FLOOR);
+    let mut floor = floor.filter(|cell| cells[*cell].cell.system == crate::floor::FLOOR);
     let ranks = claim::Figure::ALL.into_iter().filter_map(|figure| {
         let column = Column::from(figure);
         let known = point.members.iter().any(|cell| cells[*cell].figures.get(column).is_some());

@@ -1,6 +1,6 @@
 //! The differences of each pair of systems of a point, within blocks.
 
-use super::{Blocks, Point};
+use super::table::{Blocks, Point};
 use crate::change::Scale;
 
 /// No standard deviation of a difference of logarithms below this is believed:

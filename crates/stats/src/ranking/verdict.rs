@@ -2,9 +2,11 @@
 //! point.
 
 use super::family::Shown;
+use super::more;
 use super::noise::Noise;
 use super::pairs::Pairs;
-use super::{BLOCKS_MIN, Placing, Point, RankedPoint, Standing, Why, more};
+use super::ranked::{Placing, RankedPoint, Standing, Why};
+use super::table::{BLOCKS_MIN, Point};
 use crate::better::Better;
 
 /// Puts together what is known of a point.

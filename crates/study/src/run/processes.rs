@@ -17,7 +17,7 @@ use pubmark_judge::assemble::{AgentReport, Measured, window_of_count};
 use pubmark_judge::usage::joined;
 use pubmark_model::cell::Cell;
 use pubmark_model::host::{HostSpec, LOCAL};
-use pubmark_model::options::{OptionValues, protocol_of};
+use pubmark_model::options::OptionValues;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::Role;
 use pubmark_model::record::{HostShare, MachineLoad, UsageSeries};
@@ -25,7 +25,6 @@ use pubmark_model::reported::ServerReport;
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
 use pubmark_model::units::Ns;
-use pubmark_model::workload::Pattern;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -123,14 +122,14 @@ impl<'h> Processes<'h> {
 
     /// The folder for socket files of those that bind.
     pub fn binders_scratch(&self, cell: &Cell) -> &Path {
-        let binds = if cell.workload.pattern == Pattern::RequestReply { Role::Replier } else { Role::Publisher };
+        let binds = if cell.workload.pattern.round_trip() { Role::Replier } else { Role::Publisher };
         Path::new(&self.facts[self.side(binds)].scratch)
     }
 
     /// Starts an agent for each plan; then the folders are made, which the
     /// agents would remove.
     pub fn start_agents(&mut self, system: &System, place: Place, plans: &[AgentPlan]) -> Result<(), RunError> {
-        if protocol_of(&system.driver).is_none() && self.sides[0] != self.sides[1] {
+        if !system.broker() && self.sides[0] != self.sides[1] {
             return Err(failed(format!("{}: the sides of a library cannot be on different hosts yet", system.name)));
         }
         let own = if system.agent.is_empty() { Vec::new() } else { vec![system.agent.clone(), "agent".to_owned()] };
@@ -214,7 +213,7 @@ impl<'h> Processes<'h> {
         place: Place,
         context: &mut RunContext<'_>,
     ) -> Result<(), RunError> {
-        if protocol_of(&system.driver).is_none() {
+        if !system.broker() {
             return Ok(());
         }
         let host = &mut self.hosts[self.server];

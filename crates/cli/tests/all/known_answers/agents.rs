@@ -8,11 +8,12 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use pubmark_host::agent::{Agent, Incoming, into_inbox};
 use pubmark_host::clock;
-use pubmark_model::options::{Options, protocol_of};
+use pubmark_model::options::Options;
 use pubmark_model::protocol::{AgentResult, Client, Command, Event, Prepare, Role, ServerAddress, VERSION};
 use pubmark_model::secret::Secrets;
 use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::units::Ns;
+use pubmark_model::wire_protocol::Protocol;
 use pubmark_model::workload::Workload;
 use pubmark_study::registry;
 use std::sync::mpsc::{Receiver, channel};
@@ -103,7 +104,7 @@ pub struct Play<'a> {
 impl Play<'_> {
     /// Whether all connect to a server. Otherwise a library's sockets do.
     fn to_server(&self) -> bool {
-        protocol_of(self.driver).is_some()
+        Protocol::of_driver(self.driver).is_some()
     }
 
     fn workload(&self) -> Workload {
