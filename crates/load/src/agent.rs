@@ -3,16 +3,18 @@
 //! virtual time.
 
 mod cast;
+mod identity;
 
 use crate::clock;
-use crate::drivers;
+use crate::control::{Control, Counter, Crew, Report};
+use crate::drivers::socket::Driver;
 use crate::outcome::{self, Outcome};
 use crate::simulation;
-use crate::threads::{Control, Counter, Crew, Report};
 use crate::usage::{Sampler, give_back_memory};
 use crate::window::Window;
 use cast::{Opened, Waker, open};
-use drivers::{Driver, Kind};
+use identity::MOCK;
+pub use identity::{BUILT_IN, Identity};
 use pubmark_model::protocol::{
     AgentHello, Command, Event, LOCK, MAX_LINE, Prepare, Progress, PublisherTotal, Role, SCRATCH, VERSION,
 };
@@ -33,9 +35,6 @@ const JOIN_EACH: Duration = Duration::from_micros(500);
 const ORPHAN: Duration = Duration::from_secs(2);
 /// How often an orphaned agent tries to remove its scratch folder.
 const REMOVALS: u32 = 1_000;
-/// The name of the driver that runs in virtual time.
-const MOCK: &str = "mock";
-
 enum Input {
     Command(Box<Command>),
     Bad(String),
@@ -51,21 +50,6 @@ pub enum Farewell {
     /// Its coordinator is gone.
     Orphaned,
 }
-
-/// Who an agent is, and what it can play: the program that calls [`serve`] says so.
-#[derive(Clone, Copy, Debug)]
-pub struct Identity {
-    /// Its name, for `hello`.
-    pub name: &'static str,
-    /// Its version, for `hello`.
-    pub version: &'static str,
-    /// Its drivers, by name; the mock comes on top.
-    pub drivers: &'static [(&'static str, Kind)],
-}
-
-/// The agent that is built into pubmark.
-pub const BUILT_IN: Identity =
-    Identity { name: "pubmark", version: env!("CARGO_PKG_VERSION"), drivers: drivers::REGISTRY };
 
 /// Serves one coordinator until `exit` or the end of `input`. When the input
 /// ends without an `exit`, the coordinator has died: the run's scratch folder

@@ -6,6 +6,7 @@
 //! stated rate, probe (or wait for probes), run, drain, take leave.
 
 mod away;
+mod bell;
 mod carrier;
 mod connection;
 mod farewell;
@@ -13,30 +14,30 @@ mod gather;
 mod inbound;
 mod outbound;
 mod ramp;
+mod state;
 #[cfg(test)]
 mod tests;
 
 use crate::clock;
+use crate::control::{Counter, Crew, Report, pin};
 use crate::outcome::{Connecting, Outcome};
 use crate::pacing::Pacer;
 use crate::session::{Heard, Part, Session, Terms};
 use crate::subscriber::{ReceiveRecorder, Totals};
-use crate::threads::{Counter, Crew, Report, pin};
 use crate::topics;
 use crate::window::Window;
-use away::Away;
+use bell::BELL;
+pub use bell::Bell;
 pub use carrier::{Dial, TlsDial, WebSocket, WebSocketDial};
 use connection::{Connection, Loss, News, State};
-use inbound::{Inbound, LOOK};
-use outbound::Outbound;
+use inbound::LOOK;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{Client, Role};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::{Rate, Receive, Workload};
-use ramp::Ramp;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd};
-use std::os::fd::OwnedFd;
+use pubmark_model::workload::{Rate, Receive};
+use rustix::event::{PollFd, PollFlags, epoll};
+use state::{Away, Inbound, Outbound, Ramp, Shard};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -50,9 +51,6 @@ const READ_BYTES: usize = 256 << 10;
 const READS: usize = 8;
 /// Events taken at once.
 const EVENTS: usize = 512;
-/// The bell's number among the connections.
-const BELL: u64 = u64::MAX;
-
 /// What a shard is to play.
 pub struct Assignment {
     /// Its clients: all publishers, or all subscribers.
@@ -75,22 +73,6 @@ pub struct Assignment {
     pub counter: Arc<Counter>,
 }
 
-/// Wakes a shard.
-#[derive(Clone)]
-pub struct Bell(Arc<OwnedFd>);
-
-impl Bell {
-    /// A bell for a new shard.
-    pub fn new() -> std::io::Result<Bell> {
-        Ok(Bell(Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)))
-    }
-
-    /// Wakes the shard, if it still is.
-    pub fn ring(&self) {
-        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
-    }
-}
-
 /// Plays a shard to its end.
 pub type Play = fn(Assignment, &Crew, &Sender<Report>, Bell) -> Result<Outcome, String>;
 
@@ -107,46 +89,6 @@ pub fn play<S: Session>(
     let mut outcome = shard.run()?;
     outcome.remarks.append(&mut remarks);
     Ok(outcome)
-}
-
-struct Shard<'a, S: Session> {
-    workload: &'a Workload,
-    crew: &'a Crew,
-    reports: &'a Sender<Report>,
-    role: Role,
-    /// Numbers of its clients within their role.
-    ids: Vec<u32>,
-    /// Streams that are to be heard, over all its clients.
-    streams: u64,
-    run: String,
-    settings: S::Settings,
-    connections: Vec<Connection<S>>,
-    epoll: OwnedFd,
-    bell: Bell,
-    events: Vec<epoll::Event>,
-    buffer: Vec<u8>,
-    answers: Vec<u8>,
-    /// Connections that have more to read than their turn allowed.
-    again: Vec<u32>,
-    ramp: Ramp,
-    outbound: Outbound,
-    inbound: Inbound,
-    window: Option<Window>,
-    /// How its publishers wait, once there is a schedule.
-    pacer: Option<Pacer>,
-    spin_cores: f64,
-    /// When messages last went out together, ns.
-    batch_ns: Ns,
-    /// When it last looked what has arrived, ns.
-    looked_ns: Ns,
-    said_ready: bool,
-    alive_next: usize,
-    alive_ns: Ns,
-    server: Option<String>,
-    away: Away,
-    /// What the verdict should know of how the run began.
-    remarks: Vec<String>,
-    counter: Arc<Counter>,
 }
 
 impl<'a, S: Session> Shard<'a, S> {

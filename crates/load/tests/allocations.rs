@@ -3,10 +3,10 @@
 
 use allocation_counter::measure;
 use pubmark_load::clock;
+use pubmark_load::control::{Control, Counter, Crew, Report};
 use pubmark_load::drivers::mqtt::Mqtt;
 use pubmark_load::outcome::Outcome;
 use pubmark_load::shard::{Assignment, Bell, Dial, play};
-use pubmark_load::threads::{Control, Counter, Crew, Report};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::header::{END, Header, PROBE, pattern};
 use pubmark_model::options::Options;

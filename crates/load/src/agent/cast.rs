@@ -1,10 +1,12 @@
 //! From what is to be played to threads: a client with its socket on each, or
 //! an event loop with many.
 
-use super::{Identity, MOCK};
-use crate::drivers::{Driver, Kind, Load, SocketSpec};
+use super::identity::{Identity, MOCK};
+use crate::control::{Counter, Crew, Report};
+use crate::drivers::socket::{Driver, SocketSpec};
+use crate::drivers::{Kind, Load};
 use crate::shard::{Assignment, Bell, Dial, Play, TlsDial, WebSocketDial};
-use crate::threads::{Counter, Crew, Player, Report};
+use crate::threads::Player;
 use pubmark_model::endpoint::{Carrier, Endpoint};
 use pubmark_model::options::{OptionValues, protocol_of};
 use pubmark_model::protocol::{BoundEndpoint, Client, Prepare, Role, ServerAddress};

@@ -4,8 +4,9 @@
 mod datagram;
 mod ring;
 mod stream;
+mod wire;
 
-use super::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS, port};
+use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::Role;
@@ -14,36 +15,11 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::io;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::BorrowedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-
-/// One connection to one peer.
-trait Wire: Send {
-    /// Offers a message; blocks for at most about [`WAIT_MS`]. What is
-    /// accepted will be written out by this call or by the next ones.
-    fn offer(&mut self, message: &[u8]) -> io::Result<Sent>;
-
-    /// Writes out what was accepted and held back.
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Makes the next message available to [`Wire::message`], if there is
-    /// one; waits for about [`WAIT_MS`] if asked to.
-    fn take(&mut self, wait: bool) -> io::Result<bool>;
-
-    /// The message that was taken last.
-    fn message(&self) -> &[u8];
-
-    /// What to wait on for the next message; none for a ring.
-    fn fd(&self) -> Option<BorrowedFd<'_>>;
-
-    /// Whether the peer has gone.
-    fn closed(&self) -> bool;
-}
+use wire::{Wire, first_free, unsupported};
 
 /// Peers that have connected and that the socket has not taken over yet.
 #[derive(Default)]
@@ -135,10 +111,6 @@ fn applied(spec: &SocketSpec<'_>) -> Map<String, Value> {
     applied
 }
 
-fn unsupported(endpoint: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, format!("`{endpoint}` is no endpoint of this transport"))
-}
-
 impl Kernel {
     fn bind(&mut self, spec: &SocketSpec<'_>, at: &str, lobby: &Arc<Lobby>, bell: &ring::Bell) -> io::Result<String> {
         let lobby = lobby.clone();
@@ -185,18 +157,6 @@ impl Kernel {
             Transport::Udp => datagram::connect(spec, to),
         }
     }
-}
-
-/// Binds the first candidate port that is really free.
-fn first_free<T>(bind: impl Fn(u16) -> io::Result<T>) -> io::Result<T> {
-    let mut last = io::Error::new(io::ErrorKind::AddrInUse, "no port from 10000 to 31999 of 127.0.0.1 is free");
-    for port in port::candidates() {
-        match bind(port) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = error,
-            other => return other,
-        }
-    }
-    Err(last)
 }
 
 /// Takes in peers on a thread of its own, for as long as the process lives.

@@ -2,9 +2,10 @@
 //! what the servers answer is waited for. A socket that is closed with input
 //! unread resets its connection, and the server may lose what it was told.
 
+use super::bell::BELL;
 use super::carrier::Carrier;
 use super::connection::{News, State};
-use super::{BELL, Shard};
+use super::state::Shard;
 use crate::clock;
 use crate::session::{Heard, Session};
 use pubmark_model::units::{Ns, SECOND};

@@ -3,13 +3,14 @@
 mod broker;
 
 use super::*;
+use crate::control::Control;
 use crate::drivers::conversation::options;
 use crate::drivers::mqtt::Mqtt;
 use crate::outcome::merge;
-use crate::threads::Control;
 use broker::{Broker, Script, World};
 use pubmark_model::protocol::{AgentResult, Ranges};
 use pubmark_model::setting::{Settings, key, with_defaults};
+use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
 use pubmark_wire::mqtt::Qos;
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 use super::*;
 use pubmark_model::setting::{Settings, with_defaults};
 use serde_json::{Map, Value, json};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 /// After so many end markers it is in vain.

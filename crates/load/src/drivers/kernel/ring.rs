@@ -1,8 +1,8 @@
 //! Rings in memory between threads of one process: a message is copied in once
 //! and read in place, and a thread that finds nothing sleeps until it is rung for.
 
-use super::super::{Sent, SocketSpec, WAIT_MS};
-use super::Wire;
+use super::wire::Wire;
+use crate::drivers::socket::{Sent, SocketSpec, WAIT_MS};
 use pubmark_model::options::queue_messages;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::io;

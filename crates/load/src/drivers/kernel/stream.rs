@@ -1,7 +1,7 @@
 //! TCP and Unix stream sockets: messages behind a 4-byte length.
 
-use super::super::{Sent, SocketSpec, WAIT_MS};
-use super::Wire;
+use super::wire::Wire;
+use crate::drivers::socket::{Sent, SocketSpec, WAIT_MS};
 use nix::sys::socket::{setsockopt, sockopt};
 use pubmark_model::options::OptionValues;
 use std::io::{self, IoSlice, Read, Write};

@@ -7,7 +7,8 @@
 //! library allocates for each message. SHA-1 and randomness come from `ring`,
 //! which TLS brings along.
 
-use super::{Wire, denied, foreign};
+use super::errors::{denied, foreign};
+use super::wire::Wire;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
