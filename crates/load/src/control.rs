@@ -106,7 +106,7 @@ impl Counter {
 }
 
 /// What every client thread of an agent has in common.
-pub struct Crew {
+pub struct ThreadContext {
     /// The workload.
     pub workload: Workload,
     /// Flags.

@@ -3,7 +3,7 @@
 //! run is on but a few flags that are read.
 
 use crate::clock::{self, NAP};
-use crate::control::{Control, Counter, Crew, Report, pin};
+use crate::control::{Control, Counter, Report, ThreadContext, pin};
 use crate::drivers::socket::{DriverError, Sent, Socket};
 use crate::outcome::Outcome;
 use crate::pacing::Pacer;
@@ -39,7 +39,7 @@ const LOOK_EVERY: u32 = 256;
 const QUIET: Ns = 250 * MILLISECOND;
 
 /// One client with its socket, ready to go on a thread.
-pub struct Player {
+pub struct ClientThread {
     /// Its part.
     pub client: Client,
     /// Its socket.
@@ -52,16 +52,16 @@ pub struct Player {
     pub spin_cores: f64,
 }
 
-impl Player {
-    /// Plays until the crew is stopped.
-    pub fn play(mut self, crew: &Crew, reports: &Sender<Report>) {
+impl ClientThread {
+    /// Sends or receives until the run is stopped.
+    pub fn play(mut self, context: &ThreadContext, reports: &Sender<Report>) {
         clock::exact_timers();
         let mut remarks = pin(&self.cpus).err().into_iter().collect::<Vec<_>>();
         let played = match self.client.role {
-            Role::Publisher => self.publish(crew, reports),
-            Role::Subscriber => self.subscribe(crew, reports),
-            Role::Requester => self.request(crew, reports),
-            Role::Replier => self.reply(crew, reports),
+            Role::Publisher => self.publish(context, reports),
+            Role::Subscriber => self.subscribe(context, reports),
+            Role::Requester => self.request(context, reports),
+            Role::Replier => self.reply(context, reports),
         };
         let report = match played {
             Ok(mut outcome) => {
@@ -77,8 +77,8 @@ impl Player {
         std::mem::forget(self.socket);
     }
 
-    fn publish(&mut self, crew: &Crew, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
-        let (workload, control) = (&crew.workload, &crew.control);
+    fn publish(&mut self, context: &ThreadContext, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
+        let (workload, control) = (&context.workload, &context.control);
         let _ = reports.send(Report::Ready);
         let mut marker = Marker::new(workload, self.client.id);
         let copies = if workload.competing() { workload.subscribers } else { 1 };
@@ -140,8 +140,8 @@ impl Player {
         Ok(Outcome::of_publisher(publisher))
     }
 
-    fn subscribe(&mut self, crew: &Crew, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
-        let (workload, control) = (&crew.workload, &crew.control);
+    fn subscribe(&mut self, context: &ThreadContext, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
+        let (workload, control) = (&context.workload, &context.control);
         let hears = self.client.hears_first..self.client.hears_first + self.client.hears_count;
         let mut subscriber = Subscriber::new(workload, hears);
         let stride = clock_stride(workload);
@@ -212,8 +212,8 @@ impl Player {
         Ok(outcome)
     }
 
-    fn request(&mut self, crew: &Crew, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
-        let (workload, control) = (&crew.workload, &crew.control);
+    fn request(&mut self, context: &ThreadContext, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
+        let (workload, control) = (&context.workload, &context.control);
         let mut marker = Marker::new(workload, self.client.id);
         let mut subscriber = Subscriber::new(workload, self.client.id..self.client.id + 1);
         while !subscriber.heard_all() {
@@ -293,10 +293,10 @@ impl Player {
         }
     }
 
-    fn reply(&mut self, crew: &Crew, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
-        let control = &crew.control;
+    fn reply(&mut self, context: &ThreadContext, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
+        let control = &context.control;
         let _ = reports.send(Report::Ready);
-        let mut echo = Vec::with_capacity(crew.workload.payload_bytes as usize);
+        let mut echo = Vec::with_capacity(context.workload.payload_bytes as usize);
         let (mut received, mut drained) = (0, false);
         while !control.stopped() {
             if !drained && control.draining().is_some() {

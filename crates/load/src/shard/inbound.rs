@@ -42,7 +42,7 @@ impl<S: Session> Shard<'_, S> {
 
     /// Looks whether everything that was sent is here.
     pub(super) fn drain(&mut self, now: Ns) {
-        let Some((totals, deadline_ns)) = self.crew.control.draining() else { return };
+        let Some((totals, deadline_ns)) = self.context.control.draining() else { return };
         if self.inbound.drained || now < self.inbound.looked_ns + LOOK {
             return;
         }

@@ -79,7 +79,7 @@ impl<S: Session> Shard<'_, S> {
     /// What was sent is done with when the server has acknowledged it, as far
     /// as its connection lives, or when the drain is over.
     fn await_acknowledgements(&mut self, now: Ns) {
-        let Some((_, deadline_ns)) = self.crew.control.draining() else { return };
+        let Some((_, deadline_ns)) = self.context.control.draining() else { return };
         if self.workload.qos == 0 || self.outbound.said_drained {
             return;
         }

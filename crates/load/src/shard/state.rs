@@ -5,9 +5,9 @@ mod inbound;
 mod outbound;
 mod ramp;
 
-use super::bell::Bell;
 use super::connection::Connection;
-use crate::control::{Counter, Crew, Report};
+use super::notifier::Notifier;
+use crate::control::{Counter, Report, ThreadContext};
 use crate::pacing::Pacer;
 use crate::session::Session;
 use crate::window::Window;
@@ -26,7 +26,7 @@ use std::sync::mpsc::Sender;
 /// An event loop and all that it owns.
 pub struct Shard<'a, S: Session> {
     pub workload: &'a Workload,
-    pub crew: &'a Crew,
+    pub context: &'a ThreadContext,
     pub reports: &'a Sender<Report>,
     pub role: Role,
     /// Numbers of its clients within their role.
@@ -37,7 +37,7 @@ pub struct Shard<'a, S: Session> {
     pub settings: S::Settings,
     pub connections: Vec<Connection<S>>,
     pub epoll: OwnedFd,
-    pub bell: Bell,
+    pub notifier: Notifier,
     pub events: Vec<epoll::Event>,
     pub buffer: Vec<u8>,
     pub answers: Vec<u8>,

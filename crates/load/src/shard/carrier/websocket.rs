@@ -287,7 +287,7 @@ impl WebSocket {
                 if !std::mem::replace(&mut self.said_close, true) {
                     self.put(CLOSE, payload.get(..2).unwrap_or_default());
                 }
-                self.closed = Some(farewell(&payload));
+                self.closed = Some(close_reason(&payload));
             }
             TEXT => return Err(foreign("the server sends text over WebSocket, where bytes belong")),
             other => return Err(foreign(format!("the server sends a WebSocket frame of the unknown kind {other}"))),
@@ -393,7 +393,7 @@ fn check_head(head: &str, key: &str, path: &str) -> io::Result<()> {
 }
 
 /// What a server's last frame says.
-fn farewell(payload: &[u8]) -> String {
+fn close_reason(payload: &[u8]) -> String {
     match payload {
         [high, low, reason @ ..] => {
             let code = u16::from_be_bytes([*high, *low]);
