@@ -67,7 +67,7 @@ impl Helper {
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(failed(format!("`{}` said nothing for {} s", self.what, within.as_secs())));
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(self.exit_reason()),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.how_it_ended()),
             }
         }
     }
@@ -86,7 +86,8 @@ impl Helper {
         self.hear(within, &AtomicBool::new(false))
     }
 
-    fn exit_reason(&mut self) -> RunError {
+    /// Why nothing more will be heard of it: how it ended, and its last complaint.
+    fn how_it_ended(&mut self) -> RunError {
         // Its output is closed: it ends now, or is made to.
         let _ = self.child.kill();
         let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());

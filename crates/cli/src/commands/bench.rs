@@ -1,10 +1,10 @@
 //! `pubmark bench`: one cell without a file.
 
 use super::run::{Carried, Outlets, WayOn, carry_out, conclude, finish, fresh, leave_no_empty, missing};
-use super::{Voice, pairs, raise_open_files};
+use super::shared::{pairs, raise_open_files};
 use crate::args::BenchArgs;
 use crate::failure::{Code, Failure};
-use crate::output::{colour, print, width};
+use crate::output::{Voice, colour, print, width};
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::host::Placement;

@@ -1,11 +1,13 @@
 //! `pubmark run`
 
-use super::{Voice, agent_command, answers, interrupt_flag, pairs, raise_open_files, studies};
+use super::shared::{agent_command, interrupt_flag, pairs, raise_open_files};
+use super::{answers, studies};
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
-use crate::output::{colour, print, width};
+use crate::output::{Voice, colour, print, width};
+use crate::progress::Progress;
+use crate::progress::board::SharedBoard;
 use crate::progress::estimate::cost;
-use crate::progress::{Progress, Shared};
 use crate::serve::live::{Live, Pages, linger};
 use crate::serve::{Server, metrics};
 use pubmark_host::install;
@@ -236,7 +238,7 @@ pub fn carry_out(
     let interrupt = interrupt_flag()?;
     raise_open_files();
     let agent = agent_command()?;
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(SharedBoard::default());
     let _metrics = outlets.metrics.map(|address| metrics::serve(shared.clone(), address)).transpose()?;
     let mut watched = None;
     if let Some(port) = outlets.watch {

@@ -11,6 +11,7 @@ use pubmark_stats::Summary;
 use pubmark_study::conduct::{StudyStart, Tally};
 use pubmark_study::live::{Figures, News, Phase};
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Longest label of a cell that is kept, characters.
 const LABEL_CHARS: usize = 200;
@@ -238,5 +239,17 @@ fn finished(record: &RunRecord) -> Finished {
         latency_ns: record.latency_ns.clone(),
         delivered_ratio: record.counts.delivered_ratio(),
         delivered_per_s: record.rates.delivered_per_s,
+    }
+}
+
+/// How the study stands, for every thread that shows it. The coordinator
+/// writes it a few times a second; who reads it must not keep it.
+#[derive(Default)]
+pub struct SharedBoard(Mutex<Board>);
+
+impl SharedBoard {
+    /// The board.
+    pub fn lock(&self) -> MutexGuard<'_, Board> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
