@@ -2,7 +2,7 @@
 //! and `pubmark launch`: what stands between a coordinator and a server;
 //! `pubmark awake`: what keeps processors awake. Nobody types them.
 
-use super::{agent_command, raise_open_files};
+use super::shared::{agent_command, raise_open_files};
 use crate::args::{AwakeArgs, LaunchArgs};
 use crate::failure::{Code, Failure};
 use pubmark_host::remote;
