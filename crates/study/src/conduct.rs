@@ -2,6 +2,7 @@
 
 use crate::context::{RunContext, RunError};
 use crate::live::News;
+use crate::plan::Plan;
 use crate::results::{Results, ResultsError, io};
 use crate::run::make;
 use crate::{calibrated, redact, registry};
@@ -12,7 +13,7 @@ use pubmark_judge::verdict;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::host::Placement;
-use pubmark_model::plan::{Place, Planned, cells, order};
+use pubmark_model::plan::{Place, Planned};
 use pubmark_model::record::RunRecord;
 use pubmark_model::secret::Secrets;
 use pubmark_model::study::Study;
@@ -124,17 +125,10 @@ pub struct Ending {
     pub interrupted: bool,
 }
 
-/// How many runs a study has.
-pub fn runs(study: &Study) -> Result<usize, ConductError> {
-    let cells = cells(study, &registry::find).map_err(ConductError::Plan)?;
-    Ok(order(study, &cells).len())
-}
-
 /// Makes every run of a study that is not on the disk yet. Nobody else can
 /// write into the results folder as long as the lock is held.
-pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) -> Result<(Ending, Lock), ConductError> {
-    let cells = cells(study, &registry::find).map_err(ConductError::Plan)?;
-    let order = order(study, &cells);
+pub fn conduct(plan: &Plan, how: &Conduct<'_>, observer: &mut dyn Observer) -> Result<(Ending, Lock), ConductError> {
+    let (study, cells, order) = (plan.study(), plan.cells(), plan.order());
     scratch::sweep();
     server::limits::sweep();
     let text = study.to_toml();
@@ -145,7 +139,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
         how.reference.map_or(Ok(()), |text| results.note_reference(text))?;
         (results, Vec::new())
     };
-    let done = finished(&records, &cells);
+    let done = finished(&records, cells);
     let mut ending = Ending::default();
     let mut met: Vec<(String, Map<String, Value>)> = Vec::new();
     let mut meet = |record: &RunRecord| {
@@ -155,7 +149,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
     };
     records.iter().for_each(&mut meet);
     records.iter().filter(|record| record.error.is_none()).for_each(|record| ending.runs.count(record));
-    observer.begin(&StudyStart { title: &study.title, cells: &cells, order: &order, done: &done, records: &records });
+    observer.begin(&StudyStart { title: &study.title, cells, order: &order, done: &done, records: &records });
     let logs = results.logs();
     for (position, planned) in order.iter().enumerate().filter(|(_, planned)| !done.contains(planned)) {
         if how.interrupt.load(Ordering::Relaxed) {

@@ -10,6 +10,7 @@ pub mod context;
 pub mod fit;
 pub mod lead;
 pub mod live;
+pub mod plan;
 pub mod probe;
 mod redact;
 pub mod registry;

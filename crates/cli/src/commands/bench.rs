@@ -8,27 +8,27 @@ use crate::output::{Voice, colour, print, width};
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::host::Placement;
-use pubmark_model::plan::cells;
 use pubmark_model::study::{Reading, Study};
 use pubmark_study::conduct::ConductError;
 use pubmark_study::fit::leave_out;
+use pubmark_study::plan::Plan;
 use pubmark_study::registry;
 use serde_json::{Value, json};
 
 /// Measures one system by one workload.
 pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
-    let mut study = study(args)?;
     raise_open_files();
-    if let Some(why) = leave_out(&mut study, &registry::find, &missing).first() {
+    let mut plan = Plan::new(study(args)?).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
+    if let Some(why) = leave_out(&mut plan, &missing).0.first() {
         return Err(Failure::usage(why));
     }
-    cells(&study, &registry::find).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
+    let study = plan.study();
     let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let name = format!("bench-{system}");
     let folder = args.out.clone().map_or_else(|| fresh(&name), Ok)?;
     let outlets = Outlets { metrics: args.serving.metrics, watch: None, placement: placement(args)? };
-    let Carried { ending, lock, .. } = carry_out(&study, None, &folder, false, voice, outlets)
+    let Carried { ending, lock, .. } = carry_out(&plan, None, &folder, false, voice, outlets)
         .map_err(|error| WayOn::Again.advise(error))
         .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
     let report = finish(&folder)?;
