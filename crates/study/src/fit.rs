@@ -105,11 +105,11 @@ fn too_large(system: &System, cell: &Cell) -> Option<String> {
 mod tests {
     use super::*;
     use crate::registry;
-    use pubmark_model::study::Reading;
+    use pubmark_model::study::ReadOptions;
 
     fn study(text: &str) -> Study {
         let text = format!("title = \"t\"\n[axes]\n{text}");
-        Study::parse("t", &text, &registry::find, &Reading::default()).unwrap_or_else(|errors| panic!("{errors}"))
+        Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap_or_else(|errors| panic!("{errors}"))
     }
 
     #[test]

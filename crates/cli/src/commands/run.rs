@@ -14,11 +14,11 @@ use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::plan::{cells, order};
 use pubmark_model::reference;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::page::Content;
-use pubmark_report::{Outcome, Reference, Report};
+use pubmark_report::{ClaimOutcome, Reference, Report};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
 use pubmark_study::fit::{leave_out, tool_of};
 use pubmark_study::registry;
@@ -44,7 +44,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
     let only = pairs(&args.only, "--only")?;
     let names: Vec<&str> = registry::systems().iter().map(|system| system.name.as_str()).collect();
-    let reading = Reading { quick: args.quick, set: &set, only: &only, names: &names, recorded: false };
+    let reading = ReadOptions { quick: args.quick, set: &set, only: &only, names: &names, recorded: false };
     let mut study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
     let asked = cells(&study, &registry::find).map(|cells| extent(&study, &cells)).unwrap_or_default();
     let reference = published(&file, &text, reference, voice)?;
@@ -128,7 +128,7 @@ enum Beside {
 /// The published figures of a study that names some, checked against the whole
 /// of it, before anything is cut down or left out.
 fn published(file: &str, text: &str, beside: Beside, voice: Voice) -> Result<Option<String>, Failure> {
-    let study = Study::parse(file, text, &registry::find, &Reading::default()).map_err(Failure::usage)?;
+    let study = Study::parse(file, text, &registry::find, &ReadOptions::default()).map_err(Failure::usage)?;
     if study.reference.is_none() {
         return Ok(None);
     }
@@ -313,7 +313,7 @@ pub fn conclude(ending: &Ending, report: &Report, folder: &Path, voice: Voice, w
     }
     let unanswered = answers::unanswered(report);
     unanswered.iter().for_each(|line| voice.note(line));
-    let refuted = report.claims().iter().any(|claim| claim.outcome == Outcome::Fails);
+    let refuted = report.claims().iter().any(|claim| claim.outcome == ClaimOutcome::Fails);
     match (unanswered.is_empty(), refuted) {
         (false, _) => Code::Run,
         (true, true) => Code::Gate,
