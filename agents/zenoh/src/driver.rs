@@ -19,7 +19,7 @@ use crate::settings::{Settings, config, reason};
 use crate::{ZENOH_VERSION, router};
 use pubmark_load::clock;
 use pubmark_load::drivers::port::candidates;
-use pubmark_load::drivers::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
+use pubmark_load::drivers::socket::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::{MILLISECOND, Ns};

@@ -1,7 +1,7 @@
 //! The driver against a router that is a process of its own.
 
 use pubmark_load::drivers::port::candidates;
-use pubmark_load::drivers::{Driver, DriverError, Sent, Socket, SocketSpec};
+use pubmark_load::drivers::socket::{Driver, DriverError, Sent, Socket, SocketSpec};
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
 use pubmark_model::workload::{Pattern, Transport};

@@ -2,7 +2,7 @@
 //! the relay. It says a line of JSON when it is ready and another when it is
 //! done, and ends when its input does.
 
-use pubmark_study::stage::{RunError, failed};
+use pubmark_study::context::{RunError, failed};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -67,7 +67,7 @@ impl Helper {
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(failed(format!("`{}` said nothing for {} s", self.what, within.as_secs())));
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(self.obituary()),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.how_it_ended()),
             }
         }
     }
@@ -86,7 +86,8 @@ impl Helper {
         self.hear(within, &AtomicBool::new(false))
     }
 
-    fn obituary(&mut self) -> RunError {
+    /// Why nothing more will be heard of it: how it ended, and its last complaint.
+    fn how_it_ended(&mut self) -> RunError {
         // Its output is closed: it ends now, or is made to.
         let _ = self.child.kill();
         let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());

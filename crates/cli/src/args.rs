@@ -58,6 +58,9 @@ pub enum Command {
     AgentCheck(AgentCheckArgs),
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),
+    /// Serve a coordinator on another machine, on standard input and output: start agents and
+    /// servers for it, watch them, and end them when it is gone.
+    Host,
     /// Keep a server for a coordinator, and end it when that is gone.
     #[command(hide = true)]
     Keep,
@@ -217,7 +220,7 @@ pub struct BenchArgs {
     /// Memory that the server may use.
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// What befalls a part in the window: "stop server at 5s for 1s", "stop publishers at …",
+    /// What happens to a part in the window: "stop server at 5s for 1s", "stop publishers at …",
     /// "stop subscribers at …", "kill server at 10s for 2s", "cut link at 5s for 2s"; several with commas.
     #[arg(long, value_name = "FAULT")]
     pub fault: Vec<String>,
@@ -230,6 +233,10 @@ pub struct BenchArgs {
     /// The results folder [default: results/bench-TARGET-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Which host plays which part: a JSON file with server, publishers, subscribers, each with name,
+    /// prefix (what is written before a command so that it runs there) and address.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub hosts: Option<PathBuf>,
     /// Print one JSON object: cell, runs, summary.
     #[arg(long)]
     pub json: bool,

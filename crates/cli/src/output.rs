@@ -43,3 +43,21 @@ pub fn error(text: &str) {
     let label = if colours(std::io::stderr().is_terminal()) { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
     note(&format!("{label} {text}"));
 }
+
+/// How much to say.
+#[derive(Clone, Copy)]
+pub struct Voice {
+    /// Only what was asked for.
+    pub quiet: bool,
+    /// More.
+    pub verbose: bool,
+}
+
+impl Voice {
+    /// Says something that was not asked for.
+    pub fn note(self, text: &str) {
+        if !self.quiet {
+            note(text);
+        }
+    }
+}

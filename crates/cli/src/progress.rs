@@ -7,35 +7,22 @@ pub mod estimate;
 mod screen;
 pub mod table;
 
-use crate::commands::Voice;
-use crate::output::note;
-use board::Board;
+use crate::output::{Voice, note};
+use board::SharedBoard;
 use pubmark_host::clock;
 use pubmark_model::cell::Cell;
 use pubmark_model::record::RunRecord;
 use pubmark_report::text::{clean, count, time};
-use pubmark_study::conduct::{Course, Observer};
+use pubmark_study::conduct::{Observer, StudyStart};
 use pubmark_study::live::News;
 use screen::Screen;
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// How the study stands, for every thread that shows it. The coordinator
-/// writes it a few times a second; who reads it must not keep it.
-#[derive(Default)]
-pub struct Shared(Mutex<Board>);
-
-impl Shared {
-    /// The board.
-    pub fn lock(&self) -> MutexGuard<'_, Board> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Shows a study as it goes by.
 pub struct Progress {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBoard>,
     interrupt: Arc<AtomicBool>,
     voice: Voice,
     live: bool,
@@ -47,7 +34,7 @@ pub struct Progress {
 
 impl Progress {
     /// A display that suits standard error.
-    pub fn new(voice: Voice, shared: Arc<Shared>, interrupt: Arc<AtomicBool>) -> Progress {
+    pub fn new(voice: Voice, shared: Arc<SharedBoard>, interrupt: Arc<AtomicBool>) -> Progress {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Progress {
             shared,
@@ -115,7 +102,7 @@ fn delivery(record: &RunRecord) -> Vec<String> {
 }
 
 impl Observer for Progress {
-    fn begin(&mut self, course: &Course<'_>) {
+    fn begin(&mut self, course: &StudyStart<'_>) {
         self.runs = course.order.len();
         self.shared.lock().begin(course);
         if self.live {

@@ -4,6 +4,7 @@
 
 mod artefacts;
 mod bounds;
+mod clocks;
 mod cuts;
 mod found;
 mod loops;
@@ -28,25 +29,27 @@ use pubmark_model::workload::{Pacing, Rate};
 use pubmark_stats::Summary;
 
 /// Judges a run that could be made. `negative` counts latencies below zero;
-/// `obituary` says why the server ended before it was told to; `calibration` is
+/// `exit_reason` says why the server ended before it was told to; `calibration` is
 /// of the machine on which it was made.
 pub fn judge(
     record: &RunRecord,
     system: &System,
     negative: u64,
-    obituary: Option<String>,
+    exit_reason: Option<String>,
     calibration: Option<&Calibration>,
 ) -> Verdict {
     let unlimited = record.workload.rate == Rate::Max;
     // Not every agent counts the connections to its server.
     let served = record.connections.is_some() || record.deployment.is_some();
     let part = if served { Component::Server } else { Component::Library };
-    let befallen = if cuts::only(record) { Component::Link } else { part };
+    let affected = if cuts::only(record) { Component::Link } else { part };
     let latencies = !unlimited || record.workload.pattern.round_trip();
-    let mut judge = Judge { verdict: Verdict::default(), part, asked: !record.faults.is_empty(), befallen, latencies };
+    let outpaced = unlimited && record.counts.lost > 0;
+    let asked = !record.faults.is_empty();
+    let mut judge = Judge { verdict: Verdict::default(), part, asked, affected, latencies, outpaced };
 
-    judge.note(befallen, promises::forgotten(record));
-    judge.against(Reason::ServerDied, obituary.map(Found::all));
+    judge.note(affected, promises::forgotten(record));
+    judge.against(Reason::ServerDied, exit_reason.map(Found::all));
     judge.result(Reason::ServerDied, disconnected(record));
     judge.against(Reason::ConnectionsMissed, unconnected(record));
     judge.against(Reason::ResourceLimitHit, limited(record));
@@ -69,8 +72,8 @@ pub fn judge(
         judge.result(Reason::OfferedRateMissed, promises::missed(record));
     }
     judge.note(judge.part, artefacts::found(record));
-    judge.note(Component::Server, pauses::befallen(record));
-    judge.note(Component::Link, cuts::befallen(record));
+    judge.note(Component::Server, pauses::noted(record));
+    judge.note(Component::Link, cuts::noted(record));
     silences(&mut judge, record, stood_still);
     // A fault moves the figures, and is no trend.
     let trend = || if record.faults.is_empty() { steady::trending(record) } else { None };
@@ -79,6 +82,7 @@ pub fn judge(
     judge.note(Component::Generator, promises::untold(record));
     judge.against(Reason::TooFewSamples, promises::too_few(record, unlimited));
     judge.against(Reason::Clock, early(negative));
+    judge.against(Reason::Clock, clocks::apart(record));
     judge.against(Reason::NoisyMachine, machine::noisy(record));
     judge.note(Component::Server, machine::unknown(record));
     judge.verdict.valid = judge.verdict.reasons.is_empty();

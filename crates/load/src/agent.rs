@@ -2,17 +2,18 @@
 //! given, and plays clients on threads, in event loops, or (for the mock) in
 //! virtual time.
 
-mod cast;
+mod identity;
+mod tasks;
 
 use crate::clock;
-use crate::drivers;
+use crate::control::{Control, Counter, Report, ThreadContext};
+use crate::drivers::socket::Driver;
 use crate::outcome::{self, Outcome};
 use crate::simulation;
-use crate::threads::{Control, Counter, Crew, Report};
 use crate::usage::{Sampler, give_back_memory};
 use crate::window::Window;
-use cast::{Opened, Waker, open};
-use drivers::{Driver, Kind};
+use identity::MOCK;
+pub use identity::{BUILT_IN, Identity};
 use pubmark_model::protocol::{
     AgentHello, Command, Event, LOCK, MAX_LINE, Prepare, Progress, PublisherTotal, Role, SCRATCH, VERSION,
 };
@@ -24,17 +25,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+use tasks::{Opened, Waker, open};
 
 /// How long client threads may take to end after a stop …
 const JOIN: Duration = Duration::from_secs(5);
-/// … and each client to take leave of its server.
+/// … and each client to disconnect from its server.
 const JOIN_EACH: Duration = Duration::from_micros(500);
 /// How long the agent may take to end after its coordinator is gone.
 const ORPHAN: Duration = Duration::from_secs(2);
 /// How often an orphaned agent tries to remove its scratch folder.
 const REMOVALS: u32 = 1_000;
-/// The name of the driver that runs in virtual time.
-const MOCK: &str = "mock";
 
 enum Input {
     Command(Box<Command>),
@@ -45,27 +45,12 @@ enum Input {
 
 /// Why the agent ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Farewell {
+pub enum ExitReason {
     /// It was told to.
     Exit,
     /// Its coordinator is gone.
     Orphaned,
 }
-
-/// Who an agent is, and what it can play: the program that calls [`serve`] says so.
-#[derive(Clone, Copy, Debug)]
-pub struct Identity {
-    /// Its name, for `hello`.
-    pub name: &'static str,
-    /// Its version, for `hello`.
-    pub version: &'static str,
-    /// Its drivers, by name; the mock comes on top.
-    pub drivers: &'static [(&'static str, Kind)],
-}
-
-/// The agent that is built into pubmark.
-pub const BUILT_IN: Identity =
-    Identity { name: "pubmark", version: env!("CARGO_PKG_VERSION"), drivers: drivers::REGISTRY };
 
 /// Serves one coordinator until `exit` or the end of `input`. When the input
 /// ends without an `exit`, the coordinator has died: the run's scratch folder
@@ -74,21 +59,21 @@ pub fn serve(
     identity: Identity,
     input: impl BufRead + Send + 'static,
     output: impl Write,
-) -> std::io::Result<Farewell> {
+) -> std::io::Result<ExitReason> {
     let (sender, receiver) = channel();
     let reader = sender.clone();
     thread::Builder::new().name("commands".into()).spawn(move || read_commands(input, &reader))?;
     let scratch = std::env::var(SCRATCH).ok();
     let mut agent =
-        Agent { identity, output, sender, receiver, troupe: None, scratch, has_scratch: false, started: false };
+        Agent { identity, output, sender, receiver, current: None, scratch, has_scratch: false, started: false };
     // Whoever cannot be told anything has gone, like one who says nothing more.
-    let farewell = agent.run().unwrap_or(Farewell::Orphaned);
-    if farewell == Farewell::Orphaned
+    let reason = agent.run().unwrap_or(ExitReason::Orphaned);
+    if reason == ExitReason::Orphaned
         && let Some(scratch) = &agent.scratch
     {
         remove_scratch(Path::new(scratch), agent.has_scratch);
     }
-    Ok(farewell)
+    Ok(reason)
 }
 
 /// Removes a run's folder, if it is one: its name and the file of a lock must
@@ -142,9 +127,9 @@ fn read_commands(mut input: impl BufRead, sender: &Sender<Input>) {
 }
 
 /// The clients of the present run.
-struct Troupe {
+struct Clients {
     driver: Option<Box<dyn Driver>>,
-    crew: Arc<Crew>,
+    context: Arc<ThreadContext>,
     wakers: Vec<Waker>,
     /// Threads whose clients are not all connected yet, where there is a server.
     unconnected: usize,
@@ -154,15 +139,15 @@ struct Troupe {
     sending: usize,
     undrained: usize,
     running: usize,
-    clients: u32,
+    client_count: u32,
     totals: Vec<PublisherTotal>,
     outcomes: Vec<Outcome>,
     sampler: Option<Sampler>,
 }
 
-/// What is being played.
-enum Cast {
-    Threads(Box<Troupe>),
+/// The present run.
+enum CurrentRun {
+    Threads(Box<Clients>),
     Mock { prepare: Box<Prepare>, outcomes: Vec<Outcome> },
 }
 
@@ -171,7 +156,7 @@ struct Agent<W> {
     output: W,
     sender: Sender<Input>,
     receiver: Receiver<Input>,
-    troupe: Option<Cast>,
+    current: Option<CurrentRun>,
     scratch: Option<String>,
     /// Whether it was seen to be one.
     has_scratch: bool,
@@ -190,17 +175,17 @@ impl<W: Write> Agent<W> {
         self.say(&Event::Error { message: message.into(), fatal })
     }
 
-    fn run(&mut self) -> std::io::Result<Farewell> {
+    fn run(&mut self) -> std::io::Result<ExitReason> {
         let mut tick = Instant::now() + Duration::from_secs(1);
         loop {
             match self.receiver.recv_timeout(tick.saturating_duration_since(Instant::now())) {
-                Ok(Input::Closed) | Err(RecvTimeoutError::Disconnected) => return Ok(Farewell::Orphaned),
+                Ok(Input::Closed) | Err(RecvTimeoutError::Disconnected) => return Ok(ExitReason::Orphaned),
                 Ok(Input::Bad(error)) => {
                     self.complain(format!("not a command of protocol version {VERSION}: {error}"), false)?
                 }
                 Ok(Input::Client(report)) => self.report(report)?,
                 Ok(Input::Command(command)) => match *command {
-                    Command::Exit {} => return Ok(Farewell::Exit),
+                    Command::Exit {} => return Ok(ExitReason::Exit),
                     command => self.command(command)?,
                 },
                 Err(RecvTimeoutError::Timeout) => {
@@ -229,7 +214,7 @@ impl<W: Write> Agent<W> {
                     clock_ns: clock::now(),
                 }))
             }
-            Command::Prepare(_) if self.troupe.is_some() => {
+            Command::Prepare(_) if self.current.is_some() => {
                 self.complain("`prepare` came twice: an agent plays one run", true)
             }
             Command::Prepare(prepare) => self.prepare(*prepare),
@@ -244,7 +229,7 @@ impl<W: Write> Agent<W> {
         self.scratch = Some(prepare.scratch.clone()).filter(|scratch| !scratch.is_empty());
         self.has_scratch = self.scratch.as_ref().is_some_and(|scratch| is_scratch(Path::new(scratch)));
         if prepare.driver == MOCK {
-            self.troupe = Some(Cast::Mock { prepare: Box::new(prepare), outcomes: Vec::new() });
+            self.current = Some(CurrentRun::Mock { prepare: Box::new(prepare), outcomes: Vec::new() });
             self.say(&Event::Bound { endpoints: Vec::new() })?;
             return self.say(&Event::Ready {});
         }
@@ -253,8 +238,8 @@ impl<W: Write> Agent<W> {
             Ok(opened) => {
                 let bound = opened.bound.clone();
                 let connecting = opened.connecting();
-                match self.raise(prepare, opened) {
-                    Ok(troupe) => self.troupe = Some(Cast::Threads(Box::new(troupe))),
+                match self.start_threads(prepare, opened) {
+                    Ok(clients) => self.current = Some(CurrentRun::Threads(Box::new(clients))),
                     Err(error) => {
                         return self.complain(format!("a client thread could not be started: {error}"), true);
                     }
@@ -266,11 +251,11 @@ impl<W: Write> Agent<W> {
     }
 
     /// Puts every client, or every event loop, on a thread.
-    fn raise(&self, prepare: Prepare, opened: Opened) -> std::io::Result<Troupe> {
+    fn start_threads(&self, prepare: Prepare, opened: Opened) -> std::io::Result<Clients> {
         let jobs = opened.jobs;
-        let mut troupe = Troupe {
+        let mut clients = Clients {
             driver: opened.driver,
-            crew: Arc::new(Crew { workload: prepare.workload, control: Control::default() }),
+            context: Arc::new(ThreadContext { workload: prepare.workload, control: Control::default() }),
             wakers: Vec::new(),
             unconnected: jobs.iter().filter(|job| job.connects()).count(),
             counters: Vec::new(),
@@ -279,7 +264,7 @@ impl<W: Write> Agent<W> {
             sending: 0,
             undrained: 0,
             running: jobs.len(),
-            clients: prepare.clients.len() as u32,
+            client_count: prepare.clients.len() as u32,
             totals: Vec::new(),
             outcomes: Vec::new(),
             sampler: None,
@@ -295,33 +280,33 @@ impl<W: Write> Agent<W> {
         })?;
         for job in jobs {
             let role = job.role();
-            troupe.sending += usize::from(matches!(role, Role::Publisher | Role::Requester));
-            troupe.undrained += usize::from(job.drains(troupe.crew.workload.qos));
-            troupe.counters.push((role, job.counter()));
-            troupe.wakers.push(job.start(&troupe.crew, &reports)?);
+            clients.sending += usize::from(matches!(role, Role::Publisher | Role::Requester));
+            clients.undrained += usize::from(job.drains(clients.context.workload.qos));
+            clients.counters.push((role, job.counter()));
+            clients.wakers.push(job.start(&clients.context, &reports)?);
         }
-        Ok(troupe)
+        Ok(clients)
     }
 
     fn start(&mut self, at_ns: Ns) -> std::io::Result<()> {
         if std::mem::replace(&mut self.started, true) {
             return self.complain("`start` came twice", true);
         }
-        match &mut self.troupe {
+        match &mut self.current {
             None => self.complain("`start` before `prepare`", true),
-            Some(Cast::Threads(troupe)) => {
+            Some(CurrentRun::Threads(clients)) => {
                 if clock::now() > at_ns {
                     return self.complain(
                         "`start` names an instant that has passed: the agent was not scheduled in time",
                         true,
                     );
                 }
-                troupe.sampler = Some(Sampler::start(Window::new(&troupe.crew.workload, at_ns)));
-                troupe.crew.control.start(at_ns);
-                troupe.wakers.iter().for_each(Waker::wake);
+                clients.sampler = Some(Sampler::start(Window::new(&clients.context.workload, at_ns)));
+                clients.context.control.start(at_ns);
+                clients.wakers.iter().for_each(Waker::wake);
                 Ok(())
             }
-            Some(Cast::Mock { prepare, outcomes }) => {
+            Some(CurrentRun::Mock { prepare, outcomes }) => {
                 *outcomes = simulation::run(&prepare.workload, &prepare.clients, &prepare.options, at_ns);
                 let publishers = outcomes.iter().flat_map(|outcome| outcome.totals.iter().copied()).collect();
                 self.say(&Event::Sent { publishers })
@@ -330,11 +315,11 @@ impl<W: Write> Agent<W> {
     }
 
     fn drain(&mut self, publishers: Vec<PublisherTotal>, deadline_ns: Ns) -> std::io::Result<()> {
-        match &mut self.troupe {
+        match &mut self.current {
             None => self.complain("`drain` before `prepare`", true),
-            Some(Cast::Threads(troupe)) if troupe.undrained > 0 => {
-                troupe.crew.control.drain(publishers, deadline_ns);
-                troupe.wakers.iter().for_each(Waker::wake);
+            Some(CurrentRun::Threads(clients)) if clients.undrained > 0 => {
+                clients.context.control.drain(publishers, deadline_ns);
+                clients.wakers.iter().for_each(Waker::wake);
                 Ok(())
             }
             Some(_) => self.say(&Event::Drained {}),
@@ -342,43 +327,43 @@ impl<W: Write> Agent<W> {
     }
 
     fn report(&mut self, report: Report) -> std::io::Result<()> {
-        let Some(Cast::Threads(troupe)) = &mut self.troupe else {
+        let Some(CurrentRun::Threads(clients)) = &mut self.current else {
             return Ok(());
         };
         match report {
             Report::Connected => {
-                troupe.unconnected = troupe.unconnected.saturating_sub(1);
-                if troupe.unconnected == 0 {
+                clients.unconnected = clients.unconnected.saturating_sub(1);
+                if clients.unconnected == 0 {
                     return self.say(&Event::Bound { endpoints: Vec::new() });
                 }
             }
             Report::Ready => {
-                troupe.unready = troupe.unready.saturating_sub(1);
-                if troupe.unready == 0 {
+                clients.unready = clients.unready.saturating_sub(1);
+                if clients.unready == 0 {
                     give_back_memory();
                     return self.say(&Event::Ready {});
                 }
             }
             Report::Sent(totals) => {
-                troupe.totals.extend(totals);
-                troupe.sending = troupe.sending.saturating_sub(1);
-                if troupe.sending == 0 {
-                    let publishers = troupe.totals.clone();
+                clients.totals.extend(totals);
+                clients.sending = clients.sending.saturating_sub(1);
+                if clients.sending == 0 {
+                    let publishers = clients.totals.clone();
                     return self.say(&Event::Sent { publishers });
                 }
             }
             Report::Drained => {
-                troupe.undrained = troupe.undrained.saturating_sub(1);
-                if troupe.undrained == 0 {
+                clients.undrained = clients.undrained.saturating_sub(1);
+                if clients.undrained == 0 {
                     return self.say(&Event::Drained {});
                 }
             }
             Report::Ended(outcome) => {
-                troupe.running = troupe.running.saturating_sub(1);
-                troupe.outcomes.push(*outcome);
+                clients.running = clients.running.saturating_sub(1);
+                clients.outcomes.push(*outcome);
             }
             Report::Failed(error) => {
-                troupe.running = troupe.running.saturating_sub(1);
+                clients.running = clients.running.saturating_sub(1);
                 return self.complain(error, true);
             }
         }
@@ -386,31 +371,31 @@ impl<W: Write> Agent<W> {
     }
 
     fn stop(&mut self) -> std::io::Result<()> {
-        match self.troupe.take() {
+        match self.current.take() {
             None => self.complain("`stop` before `prepare`", true),
-            Some(Cast::Mock { prepare, outcomes }) => {
+            Some(CurrentRun::Mock { prepare, outcomes }) => {
                 let mut result = outcome::merge(&prepare.workload, outcomes);
                 result.versions.insert("library".into(), MOCK.into());
                 result.versions.insert("version".into(), env!("CARGO_PKG_VERSION").into());
                 self.say(&Event::Result(Box::new(result)))
             }
-            Some(Cast::Threads(troupe)) => {
-                troupe.crew.control.stop();
-                troupe.wakers.iter().for_each(Waker::wake);
-                self.troupe = Some(Cast::Threads(troupe));
+            Some(CurrentRun::Threads(clients)) => {
+                clients.context.control.stop();
+                clients.wakers.iter().for_each(Waker::wake);
+                self.current = Some(CurrentRun::Threads(clients));
                 self.gather()?;
-                let Some(Cast::Threads(troupe)) = self.troupe.take() else {
+                let Some(CurrentRun::Threads(clients)) = self.current.take() else {
                     return Ok(());
                 };
-                let mut result = outcome::merge(&troupe.crew.workload, troupe.outcomes);
-                if let Some(driver) = &troupe.driver {
+                let mut result = outcome::merge(&clients.context.workload, clients.outcomes);
+                if let Some(driver) = &clients.driver {
                     result.versions = driver.versions();
                 }
-                result.applied = troupe.applied;
-                result.loops = troupe.wakers.len() as u32;
-                (result.usage, result.pauses) = troupe.sampler.map(Sampler::finish).unwrap_or_default();
+                result.applied = clients.applied;
+                result.loops = clients.wakers.len() as u32;
+                (result.usage, result.pauses) = clients.sampler.map(Sampler::finish).unwrap_or_default();
                 // Like the sockets, the library stays as it is until the process ends.
-                std::mem::forget(troupe.driver);
+                std::mem::forget(clients.driver);
                 self.say(&Event::Result(Box::new(result)))
             }
         }
@@ -418,12 +403,13 @@ impl<W: Write> Agent<W> {
 
     /// Waits until every client thread has handed in what it measured.
     fn gather(&mut self) -> std::io::Result<()> {
-        let clients = if let Some(Cast::Threads(troupe)) = &self.troupe { troupe.clients } else { 0 };
-        let patience = JOIN + JOIN_EACH * clients;
+        let client_count =
+            if let Some(CurrentRun::Threads(clients)) = &self.current { clients.client_count } else { 0 };
+        let patience = JOIN + JOIN_EACH * client_count;
         let deadline = Instant::now() + patience;
         loop {
-            let running = match &self.troupe {
-                Some(Cast::Threads(troupe)) => troupe.running,
+            let running = match &self.current {
+                Some(CurrentRun::Threads(clients)) => clients.running,
                 _ => 0,
             };
             if running == 0 {
@@ -446,11 +432,11 @@ impl<W: Write> Agent<W> {
     }
 
     fn progress(&mut self) -> std::io::Result<()> {
-        let Some(Cast::Threads(troupe)) = self.troupe.as_ref().filter(|_| self.started) else {
+        let Some(CurrentRun::Threads(clients)) = self.current.as_ref().filter(|_| self.started) else {
             return Ok(());
         };
         let mut progress = Progress::default();
-        for (role, counter) in &troupe.counters {
+        for (role, counter) in &clients.counters {
             match role {
                 Role::Publisher | Role::Requester => {
                     progress.sent += counter.get();

@@ -13,114 +13,12 @@ mod nng;
 pub mod port;
 pub mod redis;
 mod shared_library;
+pub mod socket;
 mod zeromq;
 
 use crate::shard::{self, Play};
 use pubmark_model::options::Options;
-use pubmark_model::protocol::Role;
-use pubmark_model::workload::{Pattern, Transport};
-use serde_json::{Map, Value};
-
-/// Why a driver could not do what it was asked: what, where, what to do.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct DriverError(pub String);
-
-impl DriverError {
-    /// An error with this text.
-    pub fn new(text: impl Into<String>) -> Self {
-        DriverError(text.into())
-    }
-}
-
-/// The longest that `send` or `recv` blocks before it hands control back, ms.
-/// Short enough that stops and deadlines are noticed, long enough to cost nothing.
-pub const WAIT_MS: i32 = 20;
-
-/// A socket to open.
-pub struct SocketSpec<'a> {
-    /// What its client does.
-    pub role: Role,
-    /// Its client's number.
-    pub id: u32,
-    /// Which of the system's socket types is wanted: `fan-out`, `fan-in` and
-    /// `pairs` are PUB/SUB, `pipeline` is PUSH/PULL, `request-reply` REQ/REP.
-    pub pattern: Pattern,
-    /// How bytes cross.
-    pub transport: Transport,
-    /// Bytes of each message.
-    pub payload_bytes: u64,
-    /// Whether `recv` comes back at once where nothing has come
-    /// (`receive = "spin"`), as far as the system can do that.
-    pub spin: bool,
-    /// Whether messages go out as fast as possible, so that latency does not matter.
-    pub unthrottled: bool,
-    /// `tcp://127.0.0.1:0` (any free port below the ephemeral range),
-    /// `ipc:///path`, `udp://127.0.0.1:0`, `inproc://name`.
-    pub bind: Option<&'a str>,
-    /// Endpoints to connect to, as their binders reported them; of a server, its own.
-    pub connect: &'a [String],
-    /// The run's own name at a server; empty where there is none.
-    pub run: &'a str,
-    /// All options of the driver.
-    pub options: &'a Options,
-}
-
-impl SocketSpec<'_> {
-    /// How long `recv` waits for a message, ms.
-    pub fn receive_ms(&self) -> i32 {
-        if self.spin { 0 } else { WAIT_MS }
-    }
-}
-
-/// What became of a send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
-    /// The system has taken the message.
-    Accepted,
-    /// The system's queues are full, for as long as [`WAIT_MS`]: try again.
-    Full,
-}
-
-/// An open socket of one client. Used by one thread at a time; closed, with
-/// the linger that the options ask for, when dropped.
-pub trait Socket: Send {
-    /// Where others can connect to, if it was bound.
-    fn endpoint(&self) -> Option<&str>;
-
-    /// Offers a message, blocking for at most about [`WAIT_MS`].
-    fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError>;
-
-    /// Hands on what was accepted and held back to go out together with later
-    /// messages. The libraries see to that by themselves.
-    fn flush(&mut self) -> Result<(), DriverError> {
-        Ok(())
-    }
-
-    /// The next message, or none after about [`WAIT_MS`] without one; at once
-    /// where the socket was opened to spin.
-    fn recv(&mut self) -> Result<Option<&[u8]>, DriverError>;
-
-    /// Whether messages of one publisher arrive in the order in which they
-    /// were sent, if they arrive.
-    fn orderly(&self) -> bool {
-        true
-    }
-
-    /// Options as they took effect, for the record.
-    fn applied(&self) -> Map<String, Value>;
-}
-
-/// A driver, loaded into this process.
-pub trait Driver: Send {
-    /// Names and versions of what was loaded and from where: `library`,
-    /// `version`, `path`, as the library itself reports them.
-    fn versions(&self) -> Map<String, Value>;
-
-    /// Opens a socket and starts to bind and connect. Connecting may go on in
-    /// the background; probes tell when it is done.
-    fn open(&mut self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError>;
-}
+use socket::{Driver, DriverError};
 
 /// Makes a driver with the options of a run (`library` names a path to load).
 pub type Load = fn(&Options) -> Result<Box<dyn Driver>, DriverError>;

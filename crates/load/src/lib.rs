@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod clock;
+pub mod control;
 pub mod drivers;
 pub mod ledger;
 pub mod outcome;

@@ -153,7 +153,7 @@ pub trait Session: Sized + Send {
     /// idle connection.
     fn keep_alive_s(settings: &Self::Settings) -> u32;
 
-    /// Appends an orderly farewell: durable subscriptions are removed.
+    /// Appends an orderly disconnect: durable subscriptions are removed.
     fn close(&mut self, settings: &Self::Settings, part: &Part, out: &mut Vec<u8>);
 
     /// Appends all that a connection of its own must carry for the server to

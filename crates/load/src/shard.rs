@@ -3,44 +3,45 @@
 //! run is on but flags that are read.
 //!
 //! A shard plays publishers or subscribers, never both. Its life: connect at a
-//! stated rate, probe (or wait for probes), run, drain, take leave.
+//! stated rate, probe (or wait for probes), run, drain, disconnect.
 
 mod away;
 mod carrier;
+mod closing;
 mod connection;
-mod farewell;
 mod gather;
 mod inbound;
+mod notifier;
 mod outbound;
 mod ramp;
+mod state;
 #[cfg(test)]
 mod tests;
 
 use crate::clock;
+use crate::control::{Counter, Report, ThreadContext, pin};
 use crate::outcome::{Connecting, Outcome};
 use crate::pacing::Pacer;
 use crate::session::{Heard, Part, Session, Terms};
 use crate::subscriber::{ReceiveRecorder, Totals};
-use crate::threads::{Counter, Crew, Report, pin};
 use crate::topics;
 use crate::window::Window;
-use away::Away;
 pub use carrier::{Dial, TlsDial, WebSocket, WebSocketDial};
 use connection::{Connection, Loss, News, State};
-use inbound::{Inbound, LOOK};
-use outbound::Outbound;
+use inbound::LOOK;
+use notifier::NOTIFIER;
+pub use notifier::Notifier;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{Client, Role};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::{Rate, Receive, Workload};
-use ramp::Ramp;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd};
-use std::os::fd::OwnedFd;
+use pubmark_model::workload::{Rate, Receive};
+use rustix::event::{PollFd, PollFlags, epoll};
+use state::{Away, Inbound, Outbound, Ramp, Shard};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-/// The longest wait: flags are looked at this often even without a bell.
+/// The longest wait: flags are looked at this often even if nobody notifies.
 const TICK: Ns = 50 * MILLISECOND;
 /// A wait that takes longer than this has slept, ns.
 const WAITED: Ns = 5_000;
@@ -50,9 +51,6 @@ const READ_BYTES: usize = 256 << 10;
 const READS: usize = 8;
 /// Events taken at once.
 const EVENTS: usize = 512;
-/// The bell's number among the connections.
-const BELL: u64 = u64::MAX;
-
 /// What a shard is to play.
 pub struct Assignment {
     /// Its clients: all publishers, or all subscribers.
@@ -75,88 +73,32 @@ pub struct Assignment {
     pub counter: Arc<Counter>,
 }
 
-/// Wakes a shard.
-#[derive(Clone)]
-pub struct Bell(Arc<OwnedFd>);
-
-impl Bell {
-    /// A bell for a new shard.
-    pub fn new() -> std::io::Result<Bell> {
-        Ok(Bell(Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)))
-    }
-
-    /// Wakes the shard, if it still is.
-    pub fn ring(&self) {
-        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
-    }
-}
-
 /// Plays a shard to its end.
-pub type Play = fn(Assignment, &Crew, &Sender<Report>, Bell) -> Result<Outcome, String>;
+pub type Play = fn(Assignment, &ThreadContext, &Sender<Report>, Notifier) -> Result<Outcome, String>;
 
 /// Plays clients of the protocol `S`.
 pub fn play<S: Session>(
     assignment: Assignment,
-    crew: &Crew,
+    context: &ThreadContext,
     reports: &Sender<Report>,
-    bell: Bell,
+    notifier: Notifier,
 ) -> Result<Outcome, String> {
     clock::exact_timers();
     let mut remarks: Vec<String> = pin(&assignment.cpus).err().into_iter().collect();
-    let mut shard = Shard::<S>::new(assignment, crew, reports, bell)?;
+    let mut shard = Shard::<S>::new(assignment, context, reports, notifier)?;
     let mut outcome = shard.run()?;
     outcome.remarks.append(&mut remarks);
     Ok(outcome)
 }
 
-struct Shard<'a, S: Session> {
-    workload: &'a Workload,
-    crew: &'a Crew,
-    reports: &'a Sender<Report>,
-    role: Role,
-    /// Numbers of its clients within their role.
-    ids: Vec<u32>,
-    /// Streams that are to be heard, over all its clients.
-    streams: u64,
-    run: String,
-    settings: S::Settings,
-    connections: Vec<Connection<S>>,
-    epoll: OwnedFd,
-    bell: Bell,
-    events: Vec<epoll::Event>,
-    buffer: Vec<u8>,
-    answers: Vec<u8>,
-    /// Connections that have more to read than their turn allowed.
-    again: Vec<u32>,
-    ramp: Ramp,
-    outbound: Outbound,
-    inbound: Inbound,
-    window: Option<Window>,
-    /// How its publishers wait, once there is a schedule.
-    pacer: Option<Pacer>,
-    spin_cores: f64,
-    /// When messages last went out together, ns.
-    batch_ns: Ns,
-    /// When it last looked what has arrived, ns.
-    looked_ns: Ns,
-    said_ready: bool,
-    alive_next: usize,
-    alive_ns: Ns,
-    server: Option<String>,
-    away: Away,
-    /// What the verdict should know of how the run began.
-    remarks: Vec<String>,
-    counter: Arc<Counter>,
-}
-
 impl<'a, S: Session> Shard<'a, S> {
     fn new(
         assignment: Assignment,
-        crew: &'a Crew,
+        context: &'a ThreadContext,
         reports: &'a Sender<Report>,
-        bell: Bell,
+        notifier: Notifier,
     ) -> Result<Shard<'a, S>, String> {
-        let workload = &crew.workload;
+        let workload = &context.workload;
         let Assignment { clients, endpoint, mut dial, run, connect_per_s, options, spin_cores, counter, .. } =
             assignment;
         let role = clients.first().map_or(Role::Publisher, |client| client.role);
@@ -173,8 +115,13 @@ impl<'a, S: Session> Shard<'a, S> {
             .map(|client| Connection::new(S::new(&settings, &topics::part::<S>(workload, &run, role, client.id))))
             .collect();
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| format!("epoll: {error}"))?;
-        epoll::add(&epoll, &*bell.0, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN | epoll::EventFlags::ET)
-            .map_err(|error| format!("epoll: {error}"))?;
+        epoll::add(
+            &epoll,
+            &*notifier.0,
+            epoll::EventData::new_u64(NOTIFIER),
+            epoll::EventFlags::IN | epoll::EventFlags::ET,
+        )
+        .map_err(|error| format!("epoll: {error}"))?;
         if let Some(tls) = &mut dial.tls {
             tls.after_first_line = S::TLS_AFTER_FIRST_LINE;
         }
@@ -182,7 +129,7 @@ impl<'a, S: Session> Shard<'a, S> {
         Ok(Shard {
             outbound: Outbound::new(workload, &clients, &options),
             workload,
-            crew,
+            context,
             reports,
             role,
             ids: clients.iter().map(|client| client.id).collect(),
@@ -191,7 +138,7 @@ impl<'a, S: Session> Shard<'a, S> {
             settings,
             connections,
             epoll,
-            bell,
+            notifier,
             events: Vec::with_capacity(EVENTS),
             buffer: vec![0; READ_BYTES],
             answers: Vec::new(),
@@ -223,7 +170,7 @@ impl<'a, S: Session> Shard<'a, S> {
 
     fn run(&mut self) -> Result<Outcome, String> {
         let mut now = clock::now();
-        while !self.crew.control.stopped() {
+        while !self.context.control.stopped() {
             let mut wake = (now + TICK).min(self.ramp(now)?).min(self.bring_back(now));
             if self.ramp.settled {
                 wake = wake.min(self.work(now)?);
@@ -231,7 +178,7 @@ impl<'a, S: Session> Shard<'a, S> {
             self.keep_alive(now);
             now = self.wait(wake, now)?;
         }
-        self.take_leave();
+        self.close_all();
         Ok(self.outcome())
     }
 
@@ -251,7 +198,7 @@ impl<'a, S: Session> Shard<'a, S> {
 
     /// Learns when the window is, once that is known.
     fn begin(&mut self) {
-        if let (None, Some(start_ns)) = (self.window, self.crew.control.started()) {
+        if let (None, Some(start_ns)) = (self.window, self.context.control.started()) {
             let window = Window::new(self.workload, start_ns);
             self.window = Some(window);
             self.inbound.recorder.start(window);
@@ -356,8 +303,8 @@ impl<'a, S: Session> Shard<'a, S> {
         self.again.drain(..waiting);
         for event in &events {
             match event.data.u64() {
-                BELL => {
-                    let _ = rustix::io::read(&*self.bell.0, &mut [0u8; 8]);
+                NOTIFIER => {
+                    let _ = rustix::io::read(&*self.notifier.0, &mut [0u8; 8]);
                 }
                 index => self.happened(index as usize, event.flags)?,
             }
@@ -514,7 +461,7 @@ impl<'a, S: Session> Shard<'a, S> {
             self.outbound.take_outcome()
         } else {
             let nothing = Totals::default();
-            let totals = self.crew.control.draining().map_or(&nothing, |(totals, _)| totals);
+            let totals = self.context.control.draining().map_or(&nothing, |(totals, _)| totals);
             let inbound = &mut self.inbound;
             let recorder = std::mem::replace(&mut inbound.recorder, ReceiveRecorder::new(self.workload, 0));
             Outcome::of_incoming(std::mem::take(&mut inbound.clients), recorder, totals, self.workload)

@@ -3,19 +3,19 @@
 //! run is on but a few flags that are read.
 
 use crate::clock::{self, NAP};
-use crate::drivers::{DriverError, Sent, Socket};
+use crate::control::{Control, Counter, Report, ThreadContext, pin};
+use crate::drivers::socket::{DriverError, Sent, Socket};
 use crate::outcome::Outcome;
 use crate::pacing::Pacer;
 use crate::publisher::{Marker, Next, Publisher};
 use crate::subscriber::{Subscriber, Totals, ledger_capacity};
 use crate::window::{Window, clock_stride};
 use pubmark_model::header::{END, PROBE};
-use pubmark_model::protocol::{Client, PublisherTotal, Role};
+use pubmark_model::protocol::{Client, Role};
 use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_model::workload::{Receive, Workload};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -38,111 +38,8 @@ const LOOK_EVERY: u32 = 256;
 /// marker has come and then nothing for this long.
 const QUIET: Ns = 250 * MILLISECOND;
 
-/// What the agent tells its client threads.
-#[derive(Default)]
-pub struct Control {
-    start_ns: AtomicU64,
-    stop: AtomicBool,
-    drain: OnceLock<(Totals, Ns)>,
-}
-
-impl Control {
-    /// Sets the instant of the start.
-    pub fn start(&self, at_ns: Ns) {
-        self.start_ns.store(at_ns.max(1), Ordering::Release);
-    }
-
-    /// Sets what was sent, and until when it may arrive.
-    pub fn drain(&self, totals: Vec<PublisherTotal>, deadline_ns: Ns) {
-        let _ = self.drain.set((Totals::new(&totals), deadline_ns));
-    }
-
-    /// What was sent, and until when it may arrive, once it is known.
-    pub fn draining(&self) -> Option<&(Totals, Ns)> {
-        self.drain.get()
-    }
-
-    /// Ends every thread.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
-    }
-
-    /// The start, if it is known.
-    pub fn started(&self) -> Option<Ns> {
-        Some(self.start_ns.load(Ordering::Acquire)).filter(|at| *at > 0)
-    }
-
-    /// Whether all is to end.
-    #[inline]
-    pub fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-}
-
-/// What a client thread tells the agent.
-pub enum Report {
-    /// Connected, and hears whom it should hear.
-    Ready,
-    /// Connected, and subscriptions stand (clients of a broker).
-    Connected,
-    /// Publishers have sent all.
-    Sent(Vec<PublisherTotal>),
-    /// A subscriber has all, or knows the rest to be lost.
-    Drained,
-    /// It ended, with what it measured.
-    Ended(Box<Outcome>),
-    /// It could not go on.
-    Failed(String),
-}
-
-/// What the live display is told, written by one thread. Neither side waits
-/// for the other: a lag that is told while the last one is taken may be lost
-/// to the display, which is no record.
-#[derive(Default)]
-#[repr(align(64))]
-pub struct Counter {
-    count: AtomicU64,
-    /// One more than the greatest lag since it was taken, ns; 0 where there was none.
-    lag: AtomicU64,
-}
-
-impl Counter {
-    /// The count so far.
-    pub fn get(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
-    }
-
-    /// Sets it.
-    #[inline]
-    pub fn set(&self, value: u64) {
-        self.count.store(value, Ordering::Relaxed);
-    }
-
-    /// Tells a lag, ns, if there is one.
-    #[inline]
-    pub fn lag(&self, lag_ns: Option<Ns>) {
-        let Some(lag_ns) = lag_ns else { return };
-        if lag_ns >= self.lag.load(Ordering::Relaxed) {
-            self.lag.store(lag_ns.saturating_add(1), Ordering::Relaxed);
-        }
-    }
-
-    /// The greatest lag that was told since this was asked last, ns.
-    pub fn take_lag(&self) -> Option<Ns> {
-        self.lag.swap(0, Ordering::Relaxed).checked_sub(1)
-    }
-}
-
-/// What every client thread of an agent has in common.
-pub struct Crew {
-    /// The workload.
-    pub workload: Workload,
-    /// Flags.
-    pub control: Control,
-}
-
 /// One client with its socket, ready to go on a thread.
-pub struct Player {
+pub struct ClientThread {
     /// Its part.
     pub client: Client,
     /// Its socket.
@@ -155,16 +52,16 @@ pub struct Player {
     pub spin_cores: f64,
 }
 
-impl Player {
-    /// Plays until the crew is stopped.
-    pub fn play(mut self, crew: &Crew, reports: &Sender<Report>) {
+impl ClientThread {
+    /// Sends or receives until the run is stopped.
+    pub fn play(mut self, context: &ThreadContext, reports: &Sender<Report>) {
         clock::exact_timers();
         let mut remarks = pin(&self.cpus).err().into_iter().collect::<Vec<_>>();
         let played = match self.client.role {
-            Role::Publisher => self.publish(crew, reports),
-            Role::Subscriber => self.subscribe(crew, reports),
-            Role::Requester => self.request(crew, reports),
-            Role::Replier => self.reply(crew, reports),
+            Role::Publisher => self.publish(context, reports),
+            Role::Subscriber => self.subscribe(context, reports),
+            Role::Requester => self.request(context, reports),
+            Role::Replier => self.reply(context, reports),
         };
         let report = match played {
             Ok(mut outcome) => {
@@ -180,8 +77,8 @@ impl Player {
         std::mem::forget(self.socket);
     }
 
-    fn publish(&mut self, crew: &Crew, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
-        let (workload, control) = (&crew.workload, &crew.control);
+    fn publish(&mut self, context: &ThreadContext, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
+        let (workload, control) = (&context.workload, &context.control);
         let _ = reports.send(Report::Ready);
         let mut marker = Marker::new(workload, self.client.id);
         let copies = if workload.competing() { workload.subscribers } else { 1 };
@@ -243,8 +140,8 @@ impl Player {
         Ok(Outcome::of_publisher(publisher))
     }
 
-    fn subscribe(&mut self, crew: &Crew, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
-        let (workload, control) = (&crew.workload, &crew.control);
+    fn subscribe(&mut self, context: &ThreadContext, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
+        let (workload, control) = (&context.workload, &context.control);
         let hears = self.client.hears_first..self.client.hears_first + self.client.hears_count;
         let mut subscriber = Subscriber::new(workload, hears);
         let stride = clock_stride(workload);
@@ -315,8 +212,8 @@ impl Player {
         Ok(outcome)
     }
 
-    fn request(&mut self, crew: &Crew, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
-        let (workload, control) = (&crew.workload, &crew.control);
+    fn request(&mut self, context: &ThreadContext, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
+        let (workload, control) = (&context.workload, &context.control);
         let mut marker = Marker::new(workload, self.client.id);
         let mut subscriber = Subscriber::new(workload, self.client.id..self.client.id + 1);
         while !subscriber.heard_all() {
@@ -396,10 +293,10 @@ impl Player {
         }
     }
 
-    fn reply(&mut self, crew: &Crew, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
-        let control = &crew.control;
+    fn reply(&mut self, context: &ThreadContext, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
+        let control = &context.control;
         let _ = reports.send(Report::Ready);
-        let mut echo = Vec::with_capacity(crew.workload.payload_bytes as usize);
+        let mut echo = Vec::with_capacity(context.workload.payload_bytes as usize);
         let (mut received, mut drained) = (0, false);
         while !control.stopped() {
             if !drained && control.draining().is_some() {
@@ -481,19 +378,6 @@ fn wait(pacer: &mut Pacer, until: Ns) -> Ns {
     }
     pacer.watched(awake, now.min(until));
     now
-}
-
-/// Keeps the calling thread on these processors; on all if there are none.
-pub(crate) fn pin(cpus: &[usize]) -> Result<(), String> {
-    if cpus.is_empty() {
-        return Ok(());
-    }
-    let mut set = nix::sched::CpuSet::new();
-    for cpu in cpus {
-        set.set(*cpu).map_err(|error| format!("processor {cpu}: {error}"))?;
-    }
-    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
-        .map_err(|error| format!("pinning to processors {cpus:?} failed: {error}"))
 }
 
 #[cfg(test)]

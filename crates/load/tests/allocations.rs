@@ -3,10 +3,10 @@
 
 use allocation_counter::measure;
 use pubmark_load::clock;
+use pubmark_load::control::{Control, Counter, Report, ThreadContext};
 use pubmark_load::drivers::mqtt::Mqtt;
 use pubmark_load::outcome::Outcome;
-use pubmark_load::shard::{Assignment, Bell, Dial, play};
-use pubmark_load::threads::{Control, Counter, Crew, Report};
+use pubmark_load::shard::{Assignment, Dial, Notifier, play};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::header::{END, Header, PROBE, pattern};
 use pubmark_model::options::Options;
@@ -38,16 +38,16 @@ fn workload(pairs: &[(&str, &str)]) -> Workload {
 
 /// A loop of one role, being played; `Receiver` tells what it reports.
 struct Played {
-    crew: Arc<Crew>,
-    bell: Bell,
+    context: Arc<ThreadContext>,
+    notifier: Notifier,
     reports: Receiver<Report>,
     thread: JoinHandle<(u64, Outcome)>,
 }
 
 impl Played {
     fn start(workload: &Workload, role: Role, to: SocketAddr, options: Options) -> Played {
-        let crew = Arc::new(Crew { workload: workload.clone(), control: Control::default() });
-        let (bell, (sender, reports)) = (Bell::new().unwrap(), channel());
+        let context = Arc::new(ThreadContext { workload: workload.clone(), control: Control::default() });
+        let (notifier, (sender, reports)) = (Notifier::new().unwrap(), channel());
         let count = if role == Role::Publisher { workload.publishers } else { workload.subscribers };
         let client = |id| Client { role, id, bind: None, connect: Vec::new(), hears_first: id, hears_count: 1 };
         let assignment = Assignment {
@@ -61,13 +61,13 @@ impl Played {
             spin_cores: 0.0,
             counter: Arc::new(Counter::default()),
         };
-        let (theirs, ours) = (crew.clone(), bell.clone());
+        let (theirs, ours) = (context.clone(), notifier.clone());
         let thread = std::thread::spawn(move || {
             let mut outcome = None;
             let used = measure(|| outcome = Some(play::<Mqtt>(assignment, &theirs, &sender, ours)));
             (used.count_total, outcome.unwrap().unwrap())
         });
-        Played { crew, bell, reports, thread }
+        Played { context, notifier, reports, thread }
     }
 
     fn await_report(&self, what: &str, mut wanted: impl FnMut(Report) -> bool) {
@@ -76,8 +76,8 @@ impl Played {
 
     /// Allocations of the whole life of the loop.
     fn end(self) -> (u64, Outcome) {
-        self.crew.control.stop();
-        self.bell.ring();
+        self.context.control.stop();
+        self.notifier.notify();
         self.thread.join().unwrap()
     }
 }
@@ -130,8 +130,8 @@ fn publish(rate: &str, qos: &str) -> (u64, u64) {
     let options: Options = [("inflight".to_owned(), 65_535.into()), ("coalesce".to_owned(), 65_536.into())].into();
     let played = Played::start(&workload, Role::Publisher, to, options);
     played.await_report("ready", |report| matches!(report, Report::Ready));
-    played.crew.control.start(clock::now() + 20 * MILLISECOND);
-    played.bell.ring();
+    played.context.control.start(clock::now() + 20 * MILLISECOND);
+    played.notifier.notify();
     let mut totals = Vec::new();
     played.await_report("sent", |report| match report {
         Report::Sent(sent) => {
@@ -214,8 +214,8 @@ fn subscribe(count: u32, qos: Qos) -> u64 {
     let played = Played::start(&workload, Role::Subscriber, to, options);
     played.await_report("ready", |report| matches!(report, Report::Ready));
     let start_ns = clock::now();
-    played.crew.control.start(start_ns);
-    played.bell.ring();
+    played.context.control.start(start_ns);
+    played.notifier.notify();
     go.send(start_ns).unwrap();
     let total = PublisherTotal {
         publisher: 0,
@@ -224,8 +224,8 @@ fn subscribe(count: u32, qos: Qos) -> u64 {
         window_end: count.into(),
         offered: count.into(),
     };
-    played.crew.control.drain(vec![total], clock::now() + 30 * SECOND);
-    played.bell.ring();
+    played.context.control.drain(vec![total], clock::now() + 30 * SECOND);
+    played.notifier.notify();
     played.await_report("drained", |report| matches!(report, Report::Drained));
     let (made, outcome) = played.end();
     server.join().unwrap();

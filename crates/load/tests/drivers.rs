@@ -1,7 +1,8 @@
 //! What every registered driver promises, and what those of C libraries do
 //! with options and with libraries that are missing or wrong.
 
-use pubmark_load::drivers::{Driver, DriverError, REGISTRY, Sent, Socket, SocketSpec, find};
+use pubmark_load::drivers::socket::{Driver, DriverError, Sent, Socket, SocketSpec};
+use pubmark_load::drivers::{REGISTRY, find};
 use pubmark_model::options::{Options, common};
 use pubmark_model::protocol::Role;
 use pubmark_model::workload::{Pattern, Transport};

@@ -9,6 +9,7 @@ pub mod diagnostic;
 pub mod endpoint;
 pub mod fault;
 pub mod header;
+pub mod host;
 pub mod link;
 pub mod options;
 pub mod pattern;

@@ -79,9 +79,7 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
     let name = axes.get("system").and_then(Value::as_str).unwrap_or_default().to_owned();
     let system = systems(&name)
         .ok_or_else(|| Diagnostic::whole(format!("unknown system `{name}`")).help("`pubmark systems` lists them"))?;
-    let skip = study.skips.iter().find(|skip| {
-        skip.conditions.iter().all(|(axis, condition)| axes.get(axis).is_some_and(|value| condition.holds(value)))
-    });
+    let skip = study.skips.iter().find(|skip| skip.holds(&axes));
     let mut settings: Settings = study.settings.clone();
     // A part may count messages where the study sets a time, and the other way round.
     for (name, other) in [("count", "duration"), ("duration", "count")] {

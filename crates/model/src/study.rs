@@ -8,7 +8,7 @@ mod write;
 
 use crate::claim::{Claim, Condition};
 use crate::setting::Settings;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// One axis: a key and the values that it takes, in the file's order.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +36,13 @@ pub struct Skip {
     pub conditions: Vec<(String, Condition)>,
     /// Why.
     pub why: String,
+}
+
+impl Skip {
+    /// Whether the cell at these places on the axes is left out.
+    pub fn holds(&self, axes: &Map<String, Value>) -> bool {
+        self.conditions.iter().all(|(axis, condition)| axes.get(axis).is_some_and(|value| condition.holds(value)))
+    }
 }
 
 /// An option set for one system, or for all.

@@ -17,6 +17,8 @@ use std::sync::LazyLock;
 pub struct System {
     /// Its name: the file's name, a study's `system`, a bench's TARGET.
     pub name: String,
+    /// The text of its file: what another host is told.
+    pub source: String,
     /// Its name as its makers write it.
     pub title: String,
     /// What it is, in a sentence.

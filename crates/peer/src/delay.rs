@@ -1,8 +1,7 @@
 //! Delays by the number: which message is delayed by how much is known
 //! beforehand, so every percentile of every window is.
 
-use crate::script::Span;
-use pubmark_model::units::Ns;
+use pubmark_model::units::{Ns, parse_time};
 use serde::Deserialize;
 
 /// The fraction of the golden ratio in units of 2^-64: its multiples fill the
@@ -17,6 +16,19 @@ pub fn place(publisher: u32, sequence: u32) -> f64 {
     let along = u64::from(sequence).wrapping_mul(GOLDEN);
     let bits = along.wrapping_add(u64::from(publisher).wrapping_mul(ROOT_TWO)) >> 11;
     (bits as f64 + 0.5) / (1u64 << 53) as f64
+}
+
+/// A length of time, ns; written `"250ms"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Span(pub Ns);
+
+impl TryFrom<String> for Span {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Span, String> {
+        parse_time(&text).map(Span)
+    }
 }
 
 /// How long after it was sent a message is handed on.

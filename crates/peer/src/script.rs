@@ -10,22 +10,9 @@
 //! for = "500ms"
 //! ```
 
-use crate::delay::Delay;
-use pubmark_model::units::{Ns, parse_time};
+use crate::delay::{Delay, Span};
+use pubmark_model::units::Ns;
 use serde::Deserialize;
-
-/// A length of time, ns; written `"250ms"`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Span(pub Ns);
-
-impl TryFrom<String> for Span {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Span, String> {
-        parse_time(&text).map(Span)
-    }
-}
 
 /// Which messages a fault meets. Both may be given; nothing is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -121,6 +121,7 @@ mod tests {
                     cpus: 3,
                     memory_mb: 1024,
                     durable,
+                    address: String::new(),
                     options: defaults.clone().collect(),
                 };
                 let fill = |text: &str| places.fill(text).unwrap_or_else(|error| panic!("{}: {error}", system.name));
@@ -215,7 +216,7 @@ mod tests {
                 let said = comment.split(" runs").next().unwrap().rsplit(' ').next().unwrap().replace(',', "");
                 let reading = ReadOptions { quick: typed.contains("--quick"), ..ReadOptions::default() };
                 let study = Study::parse(included.name, included.text, &find, &reading).unwrap();
-                assert_eq!(said, crate::conduct::runs(&study).unwrap().to_string(), "{line}");
+                assert_eq!(said, crate::plan::Plan::new(study).unwrap().extent().1.to_string(), "{line}");
                 told += 1;
             }
         }

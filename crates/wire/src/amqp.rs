@@ -10,6 +10,7 @@ pub use method::Method;
 pub use table::{Short, Table, Value, put_flag, put_table, put_text};
 
 use crate::Malformed;
+use table::put_sized;
 
 /// What a client says first, and a server that refuses this version.
 pub const PROTOCOL_HEADER: &[u8; 8] = b"AMQP\0\0\x09\x01";
@@ -127,15 +128,6 @@ fn frame(out: &mut Vec<u8>, kind: u8, channel: u16, carried: impl FnOnce(&mut Ve
     out.extend_from_slice(&channel.to_be_bytes());
     put_sized(out, carried);
     out.push(END);
-}
-
-/// Appends four bytes that say how long the rest is, and the rest.
-fn put_sized(out: &mut Vec<u8>, rest: impl FnOnce(&mut Vec<u8>)) {
-    let at = out.len();
-    out.extend_from_slice(&[0; 4]);
-    rest(out);
-    let size = (out.len() - at - 4) as u32;
-    out[at..at + 4].copy_from_slice(&size.to_be_bytes());
 }
 
 fn refused(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Malformed> {

@@ -1,7 +1,9 @@
 //! Sends as fast as the sockets take it: many ready messages with one vectored
 //! write, one connection after another.
 
-use super::{Done, Edges, Message, Plan, open};
+use super::edges::Edges;
+use super::open::open;
+use super::plan::{Done, Message, Plan};
 use pubmark_load::clock;
 use pubmark_model::units::{MILLISECOND, Ns};
 use rustix::event::{PollFd, PollFlags, Timespec};

@@ -1,6 +1,8 @@
 //! Receives and throws away: wait for a socket that has something, read it.
 
-use super::{All, Done, Edges, Message, Plan, open};
+use super::edges::Edges;
+use super::open::open;
+use super::plan::{All, Done, Message, Plan};
 use pubmark_load::clock;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use rustix::event::{Timespec, epoll};

@@ -1,6 +1,8 @@
 //! Sends by a schedule: sleep until something is due, send it, sleep again.
 
-use super::{Done, Edges, Message, Plan, lag_text, open};
+use super::edges::Edges;
+use super::open::open;
+use super::plan::{Done, Message, Plan};
 use pubmark_load::clock;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_stats::Histogram;
@@ -53,4 +55,8 @@ pub fn send(plan: &Plan, begin: impl FnOnce() -> Result<Ns, String>) -> Result<D
         wall_ns: plan.window_ns,
         ..edges.done()
     })
+}
+
+fn lag_text(lag: &Histogram) -> Option<String> {
+    (!lag.is_empty()).then(|| lag.encode())
 }

@@ -33,7 +33,7 @@ impl Guest {
         &self.socket
     }
 
-    /// Whether it has said farewell.
+    /// Whether it has disconnected.
     pub fn over(&self) -> bool {
         self.over
     }

@@ -1,6 +1,6 @@
 //! `pubmark bare`: the least that can send or receive. Nobody types it.
 
-use super::raise_open_files;
+use super::shared::raise_open_files;
 use crate::args::{BareArgs, BareLoop};
 use crate::failure::{Code, Failure};
 use crate::output::print;

@@ -1,9 +1,9 @@
 //! `pubmark calibrate`: what this machine and this generator can do.
 
-use super::{Voice, interrupt_flag, raise_open_files};
+use super::shared::{interrupt_flag, program, raise_open_files};
 use crate::args::CalibrateArgs;
 use crate::failure::{Code, Failure};
-use crate::output::{note, print};
+use crate::output::{Voice, note, print};
 use indicatif::{ProgressBar, ProgressStyle};
 use pubmark_calibrate::Calibrator;
 use pubmark_judge::calibration::{Calibration, Compared};
@@ -11,7 +11,7 @@ use pubmark_model::endpoint::{Carrier, Endpoint};
 use pubmark_model::wire_protocol::Protocol;
 use pubmark_report::text::{bytes, count, time};
 use pubmark_stats::Summary;
-use pubmark_study::stage::RunError;
+use pubmark_study::context::RunError;
 use pubmark_study::{calibrated, registry};
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub fn calibrate(args: &CalibrateArgs, voice: Voice) -> Result<Code, Failure> {
         None if voice.quiet => {}
         None => note(what),
     };
-    let how = Calibrator::new(super::program()?, relay, args.connections, args.quick, &interrupt, &mut say);
+    let how = Calibrator::new(program()?, relay, args.connections, args.quick, &interrupt, &mut say);
     let measured = how.and_then(pubmark_calibrate::calibrate);
     bar.iter().for_each(ProgressBar::finish_and_clear);
     let calibration = match measured {

@@ -1,6 +1,6 @@
 //! `pubmark compare`
 
-use super::{has_results, pairs};
+use super::shared::{has_results, pairs};
 use crate::args::CompareArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, print, width};

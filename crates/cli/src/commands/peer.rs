@@ -1,6 +1,7 @@
 //! `pubmark peer`: the reference peer. Tests and calibration start it; it
 //! never stands in a study.
 
+use super::shared::raise_open_files;
 use crate::args::{PeerArgs, PeerProtocol};
 use crate::failure::{Code, Failure};
 use crate::output::print;
@@ -13,7 +14,7 @@ use std::os::fd::AsFd;
 pub fn peer(args: &PeerArgs) -> Result<Code, Failure> {
     // As with agents: a stopped one wakes up when its parent dies, and finds its input closed.
     let _ = set_pdeathsig(Signal::SIGCONT);
-    super::raise_open_files();
+    raise_open_files();
     let script = match &args.script {
         None => Script::default(),
         Some(path) => {

@@ -1,7 +1,7 @@
 //! `pubmark report`
 
-use super::has_results;
 use super::run::{PAGE, load};
+use super::shared::has_results;
 use crate::args::ReportArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, note, print, width};

@@ -1,6 +1,6 @@
 //! `pubmark sink`: takes everything and keeps nothing. Nobody types it.
 
-use super::raise_open_files;
+use super::shared::{program, raise_open_files};
 use crate::args::SinkArgs;
 use crate::failure::{Code, Failure};
 use crate::output::print;
@@ -8,7 +8,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use pubmark_calibrate::Helper;
 use pubmark_calibrate::sink::{Listening, Taken, endpoint, listen, reserve, serve};
-use pubmark_study::stage::RunError;
+use pubmark_study::context::RunError;
 use serde::Serialize;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
@@ -44,7 +44,7 @@ fn share(args: &SinkArgs) -> Result<Taken, Failure> {
     let cannot = |error: RunError| Failure::run(error);
     // Bound and not listening: it keeps the port and takes no connection.
     let (_held, port) = reserve(args.port).map_err(|error| Failure::run(format!("no free port: {error}")))?;
-    let program = super::program()?;
+    let program = program()?;
     let command = [program, "sink".into(), "--port".into(), port.to_string()];
     let mut all = Vec::new();
     for _ in 0..args.processes {

@@ -7,7 +7,8 @@ use pubmark_model::diagnostic::meant;
 use pubmark_model::reference;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::Reference;
-use pubmark_study::conduct::runs;
+use pubmark_study::conduct::ConductError;
+use pubmark_study::plan::Plan;
 use pubmark_study::registry::{self, Included, STUDIES};
 
 /// Lists the studies, or prints one's file.
@@ -31,12 +32,14 @@ pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
             .map_err(Failure::usage)
         };
         let (whole, quick) = (read(false)?, read(true)?);
+        let question = whole.question.clone();
+        let runs = |study| Plan::new(study).map(|plan| plan.extent().1).map_err(ConductError::Plan);
         print(&format!(
             "{}\n  {}\n  {} runs where every system is here, {} with --quick\n",
             included.name,
-            whole.question,
-            runs(&whole)?,
-            runs(&quick)?
+            question,
+            runs(whole)?,
+            runs(quick)?
         ));
         if let Some(published) = published(included)? {
             print(&format!("  {published}\n"));

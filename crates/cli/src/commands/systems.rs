@@ -1,6 +1,6 @@
 //! `pubmark systems`
 
-use super::agent_command;
+use super::shared::agent_command;
 use crate::args::SystemsArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{note, print};

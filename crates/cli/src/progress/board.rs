@@ -8,9 +8,10 @@ use pubmark_model::units::Ns;
 use pubmark_model::workload::{Rate, Workload};
 use pubmark_report::text::clean;
 use pubmark_stats::Summary;
-use pubmark_study::conduct::{Course, Tally};
+use pubmark_study::conduct::{StudyStart, Tally};
 use pubmark_study::live::{Figures, News, Phase};
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Longest label of a cell that is kept, characters.
 const LABEL_CHARS: usize = 200;
@@ -120,7 +121,7 @@ pub struct Board {
 
 impl Board {
     /// The study begins.
-    pub fn begin(&mut self, course: &Course<'_>) {
+    pub fn begin(&mut self, course: &StudyStart<'_>) {
         let mut planned = vec![0; course.cells.len()];
         for run in course.order {
             planned[run.cell] += 1;
@@ -238,5 +239,17 @@ fn finished(record: &RunRecord) -> Finished {
         latency_ns: record.latency_ns.clone(),
         delivered_ratio: record.counts.delivered_ratio(),
         delivered_per_s: record.rates.delivered_per_s,
+    }
+}
+
+/// How the study stands, for every thread that shows it. The coordinator
+/// writes it a few times a second; who reads it must not keep it.
+#[derive(Default)]
+pub struct SharedBoard(Mutex<Board>);
+
+impl SharedBoard {
+    /// The board.
+    pub fn lock(&self) -> MutexGuard<'_, Board> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,7 +4,7 @@
 //! the terminal's size, erasing from there to the end takes the block away and
 //! nothing else. It is never hidden, so that it needs no restoring.
 
-use super::Shared;
+use super::board::SharedBoard;
 use super::table::{Line, Tone, lines};
 use crate::output::colours;
 use pubmark_host::clock;
@@ -30,7 +30,7 @@ pub struct Screen {
 }
 
 struct Canvas {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBoard>,
     interrupt: Arc<AtomicBool>,
     colour: bool,
     /// Whether it is over; also the lock that orders what goes to the terminal.
@@ -40,7 +40,7 @@ struct Canvas {
 
 impl Screen {
     /// Begins to show how a study stands. None where there can be no thread.
-    pub fn start(shared: Arc<Shared>, interrupt: Arc<AtomicBool>) -> Option<Screen> {
+    pub fn start(shared: Arc<SharedBoard>, interrupt: Arc<AtomicBool>) -> Option<Screen> {
         let canvas = Canvas { shared, interrupt, colour: colours(true), over: Mutex::new(false), wake: Condvar::new() };
         let canvas = Arc::new(canvas);
         let mine = canvas.clone();

@@ -7,7 +7,8 @@
 use super::{Request, Response, Server};
 use crate::failure::Failure;
 use crate::output::note;
-use crate::progress::{Shared, table};
+use crate::progress::board::SharedBoard;
+use crate::progress::table;
 use pubmark_host::clock;
 use pubmark_model::units::{Ns, SECOND};
 use serde::Serialize;
@@ -34,7 +35,7 @@ pub struct Pages {
 
 /// A study that can be watched.
 pub struct Live {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBoard>,
     folder: PathBuf,
     make: Box<Make>,
     /// Whether anybody has asked since the page was made.
@@ -67,7 +68,7 @@ struct Status {
 
 impl Live {
     /// For the results in a folder.
-    pub fn new(shared: Arc<Shared>, folder: &Path, make: Box<Make>) -> Arc<Live> {
+    pub fn new(shared: Arc<SharedBoard>, folder: &Path, make: Box<Make>) -> Arc<Live> {
         // The first page is made unasked.
         let asked = AtomicBool::new(true);
         Arc::new(Live { shared, folder: folder.to_owned(), make, asked, made: Mutex::new(None) })
@@ -191,7 +192,7 @@ mod tests {
     #[test]
     fn a_page_is_made_when_somebody_has_asked_and_told_apart_by_its_records() {
         let make = |_: &Path| Ok(Pages { html: "<p>".into(), data: "{}".into() });
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedBoard::default());
         let live = Live::new(shared.clone(), Path::new("x"), Box::new(make));
         let ask = |path: &str, etag: Option<String>| {
             live.answer(&Request { path: path.into(), if_none_match: etag, host: Some("localhost".into()) })

@@ -4,8 +4,7 @@
 use super::{Request, Response, Server};
 use crate::failure::Failure;
 use crate::output::note;
-use crate::progress::Shared;
-use crate::progress::board::{CellState, Current, Sums};
+use crate::progress::board::{CellState, Current, SharedBoard, Sums};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, MetricEncoder, NoLabelSet};
@@ -28,7 +27,7 @@ const LOOK: Ns = SECOND;
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Serves the metrics at an address, and says where.
-pub fn serve(shared: Arc<Shared>, address: SocketAddr) -> Result<Server, Failure> {
+pub fn serve(shared: Arc<SharedBoard>, address: SocketAddr) -> Result<Server, Failure> {
     let mut registry = Registry::with_prefix("pubmark");
     registry.register_collector(Box::new(Metrics { shared, looked: Mutex::default() }));
     let answer = move |request: &Request| match request.path.as_str() {
@@ -47,7 +46,7 @@ pub fn serve(shared: Arc<Shared>, address: SocketAddr) -> Result<Server, Failure
 }
 
 struct Metrics {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBoard>,
     looked: Mutex<Option<Looked>>,
 }
 
@@ -259,7 +258,7 @@ mod tests {
 
     #[test]
     fn hostile_labels_stay_within_their_quotes_and_cells_without_end_have_no_series() {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedBoard::default());
         for index in 0..CELLS_MAX + 5 {
             let mut cell = CellState::default();
             cell.label = if index == 0 { "a\"} 1\\\n</script>".into() } else { format!("cell {index}") };

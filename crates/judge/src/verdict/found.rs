@@ -56,10 +56,13 @@ pub struct Judge {
     /// Whether faults were asked for: what they bring about is the run's result.
     pub asked: bool,
     /// The part to which they happened.
-    pub befallen: Component,
+    pub affected: Component,
     /// Whether there are latencies that could be touched: none at `max`, but for
     /// one request after the other.
     pub latencies: bool,
+    /// Whether messages were lost at `max`, where how many arrive hangs on the
+    /// pace as the throughput does.
+    pub outpaced: bool,
 }
 
 impl Judge {
@@ -68,6 +71,9 @@ impl Judge {
     pub fn against(&mut self, reason: Reason, found: impl IntoIterator<Item = Found>) {
         for Found { evidence, mut figures } in found {
             figures.retain(|figure| self.latencies || !FigureGroup::LATENCY.contains(figure));
+            if self.outpaced && figures.contains(&FigureGroup::Rates) && !figures.contains(&FigureGroup::Counts) {
+                figures.insert(0, FigureGroup::Counts);
+            }
             if !figures.is_empty() {
                 self.verdict.reasons.push(Finding { reason, evidence, figures });
             }
@@ -77,7 +83,7 @@ impl Judge {
     /// This too, unless faults were asked for.
     pub fn result(&mut self, reason: Reason, found: Option<Found>) {
         match self.asked {
-            true => self.note(self.befallen, found.map(|found| found.evidence)),
+            true => self.note(self.affected, found.map(|found| found.evidence)),
             false => self.against(reason, found),
         }
     }

@@ -550,3 +550,18 @@ fn a_short_message_has_the_own_lag_in_its_latency() {
     assert_eq!(late(31), [(Reason::GeneratorSaturated, vec![LatencyP99])], "5 and 50 of 100 µs are its own");
     assert_eq!(late(32), []);
 }
+
+#[test]
+fn what_moves_a_throughput_at_max_moves_the_share_that_arrives() {
+    let at_max = |lost: u64| {
+        let verdict = judged("none", |record| {
+            record.workload.rate = Rate::Max;
+            record.counts.lost = lost;
+            record.workload.qos = 0;
+            record.machine = MachineLoad { foreign_cores: 1.0, cores: 2, ..MachineLoad::default() };
+        });
+        verdict.reasons.iter().find(|finding| finding.reason == Reason::NoisyMachine).unwrap().figures.clone()
+    };
+    assert_eq!(at_max(0), [Rates, Cost]);
+    assert_eq!(at_max(5_000), [Counts, Rates, Cost], "a system that drops under load drops more of it");
+}

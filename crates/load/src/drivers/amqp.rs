@@ -244,7 +244,7 @@ impl Amqp {
                 return Err(Fault::Busy("the server ended the subscription: its queue is gone".into()));
             }
             Method::ChannelFlow { active } => put(out, Method::ChannelFlowOk { active }),
-            // Steps on the way to ConsumeOk, farewells, and a server that is short of memory or disk:
+            // Steps on the way to ConsumeOk, answers to Close, and a server that is short of memory or disk:
             // it reads no more for a while, which is back-pressure as any other.
             Method::QueueDeclareOk { .. }
             | Method::QueueBindOk {}

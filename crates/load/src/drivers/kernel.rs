@@ -4,8 +4,9 @@
 mod datagram;
 mod ring;
 mod stream;
+mod wire;
 
-use super::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS, port};
+use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::Role;
@@ -14,45 +15,20 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::io;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::BorrowedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-
-/// One connection to one peer.
-trait Wire: Send {
-    /// Offers a message; blocks for at most about [`WAIT_MS`]. What is
-    /// accepted will be written out by this call or by the next ones.
-    fn offer(&mut self, message: &[u8]) -> io::Result<Sent>;
-
-    /// Writes out what was accepted and held back.
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Makes the next message available to [`Wire::message`], if there is
-    /// one; waits for about [`WAIT_MS`] if asked to.
-    fn take(&mut self, wait: bool) -> io::Result<bool>;
-
-    /// The message that was taken last.
-    fn message(&self) -> &[u8];
-
-    /// What to wait on for the next message; none for a ring.
-    fn fd(&self) -> Option<BorrowedFd<'_>>;
-
-    /// Whether the peer has gone.
-    fn closed(&self) -> bool;
-}
+use wire::{Wire, first_free, unsupported};
 
 /// Peers that have connected and that the socket has not taken over yet.
 #[derive(Default)]
-struct Lobby {
+struct Unassigned {
     count: AtomicUsize,
     peers: Mutex<Vec<Box<dyn Wire>>>,
 }
 
-impl Lobby {
+impl Unassigned {
     fn add(&self, peer: Box<dyn Wire>) {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner).push(peer);
         self.count.fetch_add(1, Ordering::Release);
@@ -65,16 +41,16 @@ impl Lobby {
     }
 }
 
-/// What is bound in this process, by name: where connecting rings go.
-type Rooms = HashMap<String, (Arc<Lobby>, ring::Bell)>;
+/// What is bound in this process, by name: what connecting clients are handed to.
+type Listeners = HashMap<String, (Arc<Unassigned>, ring::Wakeup)>;
 
 struct Kernel {
-    rooms: Rooms,
+    listeners: Listeners,
 }
 
 /// Makes the driver.
 pub fn load(_options: &Options) -> Result<Box<dyn Driver>, DriverError> {
-    Ok(Box::new(Kernel { rooms: Rooms::new() }))
+    Ok(Box::new(Kernel { listeners: Listeners::new() }))
 }
 
 impl Driver for Kernel {
@@ -87,23 +63,23 @@ impl Driver for Kernel {
         if spec.options.text("library").is_some() {
             return Err(DriverError::new("kernel: there is no library to load: remove the option `library`"));
         }
-        let lobby = Arc::new(Lobby::default());
-        let bell = ring::Bell::default();
+        let unassigned = Arc::new(Unassigned::default());
+        let wakeup = ring::Wakeup::default();
         let mut endpoint = None;
         if let Some(bind) = spec.bind {
-            let bound = self.bind(spec, bind, &lobby, &bell);
+            let bound = self.bind(spec, bind, &unassigned, &wakeup);
             endpoint = Some(bound.map_err(|error| DriverError::new(format!("kernel: cannot bind {bind}: {error}")))?);
         }
         for to in spec.connect {
             let wire = self
-                .connect(spec, to, &bell)
+                .connect(spec, to, &wakeup)
                 .map_err(|error| DriverError::new(format!("kernel: cannot connect to {to}: {error}")))?;
-            lobby.add(wire);
+            unassigned.add(wire);
         }
         Ok(Box::new(KernelSocket {
             endpoint,
-            lobby,
-            bell,
+            unassigned,
+            wakeup,
             wires: Vec::new(),
             competing: spec.pattern.competing(),
             answering: spec.role == Role::Replier,
@@ -135,47 +111,51 @@ fn applied(spec: &SocketSpec<'_>) -> Map<String, Value> {
     applied
 }
 
-fn unsupported(endpoint: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, format!("`{endpoint}` is no endpoint of this transport"))
-}
-
 impl Kernel {
-    fn bind(&mut self, spec: &SocketSpec<'_>, at: &str, lobby: &Arc<Lobby>, bell: &ring::Bell) -> io::Result<String> {
-        let lobby = lobby.clone();
+    fn bind(
+        &mut self,
+        spec: &SocketSpec<'_>,
+        at: &str,
+        unassigned: &Arc<Unassigned>,
+        wakeup: &ring::Wakeup,
+    ) -> io::Result<String> {
+        let unassigned = unassigned.clone();
         let setup = stream::Setup::new(spec);
         match spec.transport {
             Transport::Inproc => {
-                self.rooms.insert(at.to_owned(), (lobby, bell.clone()));
+                self.listeners.insert(at.to_owned(), (unassigned, wakeup.clone()));
                 Ok(at.to_owned())
             }
             Transport::Ipc => {
                 let path = at.strip_prefix("ipc://").ok_or_else(|| unsupported(at))?;
                 let listener = UnixListener::bind(path)?;
-                accept(move || listener.accept().map(|(peer, _)| peer), move |peer| setup.unix(peer), lobby)?;
+                accept(move || listener.accept().map(|(peer, _)| peer), move |peer| setup.unix(peer), unassigned)?;
                 Ok(at.to_owned())
             }
             Transport::Tcp => {
                 let listener = first_free(|port| TcpListener::bind(("127.0.0.1", port)))?;
                 let endpoint = format!("tcp://{}", listener.local_addr()?);
-                accept(move || listener.accept().map(|(peer, _)| peer), move |peer| setup.tcp(peer), lobby)?;
+                accept(move || listener.accept().map(|(peer, _)| peer), move |peer| setup.tcp(peer), unassigned)?;
                 Ok(endpoint)
             }
             Transport::Udp => {
                 let (endpoint, wait) = datagram::bind(spec)?;
-                accept(wait, |peer| Ok(Box::new(peer) as Box<dyn Wire>), lobby)?;
+                accept(wait, |peer| Ok(Box::new(peer) as Box<dyn Wire>), unassigned)?;
                 Ok(endpoint)
             }
         }
     }
 
-    fn connect(&mut self, spec: &SocketSpec<'_>, to: &str, bell: &ring::Bell) -> io::Result<Box<dyn Wire>> {
+    fn connect(&mut self, spec: &SocketSpec<'_>, to: &str, wakeup: &ring::Wakeup) -> io::Result<Box<dyn Wire>> {
         let setup = stream::Setup::new(spec);
         match spec.transport {
             Transport::Inproc => {
-                let (room, their_bell) =
-                    self.rooms.get(to).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "nobody has bound it"))?;
-                let (mine, theirs) = ring::pair(ring::capacity(spec), bell, their_bell);
-                room.add(Box::new(theirs));
+                let (peers, their_wakeup) = self
+                    .listeners
+                    .get(to)
+                    .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "nobody has bound it"))?;
+                let (mine, theirs) = ring::pair(ring::capacity(spec), wakeup, their_wakeup);
+                peers.add(Box::new(theirs));
                 Ok(Box::new(mine))
             }
             Transport::Ipc => {
@@ -187,29 +167,17 @@ impl Kernel {
     }
 }
 
-/// Binds the first candidate port that is really free.
-fn first_free<T>(bind: impl Fn(u16) -> io::Result<T>) -> io::Result<T> {
-    let mut last = io::Error::new(io::ErrorKind::AddrInUse, "no port from 10000 to 31999 of 127.0.0.1 is free");
-    for port in port::candidates() {
-        match bind(port) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = error,
-            other => return other,
-        }
-    }
-    Err(last)
-}
-
 /// Takes in peers on a thread of its own, for as long as the process lives.
 fn accept<P: 'static>(
     mut wait: impl FnMut() -> io::Result<P> + Send + 'static,
     make: impl Fn(P) -> io::Result<Box<dyn Wire>> + Send + 'static,
-    lobby: Arc<Lobby>,
+    unassigned: Arc<Unassigned>,
 ) -> io::Result<()> {
     let accepting = move || {
         while let Ok(peer) = wait() {
             // A peer that is gone before it is set up needs no wire.
             if let Ok(wire) = make(peer) {
-                lobby.add(wire);
+                unassigned.add(wire);
             }
         }
     };
@@ -218,8 +186,8 @@ fn accept<P: 'static>(
 
 struct KernelSocket {
     endpoint: Option<String>,
-    lobby: Arc<Lobby>,
-    bell: ring::Bell,
+    unassigned: Arc<Unassigned>,
+    wakeup: ring::Wakeup,
     wires: Vec<Box<dyn Wire>>,
     competing: bool,
     answering: bool,
@@ -233,8 +201,8 @@ struct KernelSocket {
 impl KernelSocket {
     #[inline]
     fn admit(&mut self) {
-        if self.lobby.count.load(Ordering::Acquire) > 0 {
-            self.wires.append(&mut self.lobby.take());
+        if self.unassigned.count.load(Ordering::Acquire) > 0 {
+            self.wires.append(&mut self.unassigned.take());
         }
     }
 
@@ -249,7 +217,7 @@ impl KernelSocket {
     }
 
     fn idle(&self) {
-        self.bell.wait();
+        self.wakeup.wait();
     }
 }
 

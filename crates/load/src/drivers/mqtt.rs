@@ -273,7 +273,7 @@ impl Session for Mqtt {
         encode::disconnect(out, settings.version, 0, remembered.then_some(0));
     }
 
-    /// A farewell of MQTT 3.1.1 leaves the session behind; a clean one in its
+    /// A DISCONNECT of MQTT 3.1.1 leaves the session behind; a clean one in its
     /// place does not.
     fn erase(settings: &Settings, part: &Part, parted: bool, out: &mut Vec<u8>) {
         if settings.resumes && (settings.version == Version::V3_1_1 || !parted) {

@@ -141,7 +141,7 @@ impl Session for Nats {
         0
     }
 
-    /// NATS has no farewell: closing the connection is the end of all that the client had.
+    /// NATS has no word for disconnecting: closing the connection is the end of all that the client had.
     fn close(&mut self, _: &Settings, _: &Part, _: &mut Vec<u8>) {}
 
     fn unacknowledged(&self) -> usize {

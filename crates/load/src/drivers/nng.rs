@@ -23,7 +23,7 @@
 use super::shared_library::{
     self, Kind, Names, SharedLibrary, bind_free, check_one_io_thread, clamped, function_table,
 };
-use super::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
+use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
 use nix::libc;
 use pubmark_model::options::{OptionValues, Options, queue_messages};
 use pubmark_model::workload::Transport;

@@ -5,7 +5,7 @@
 //! library can be compared by naming their paths.
 
 use super::port;
-use super::{DriverError, SocketSpec, WAIT_MS};
+use super::socket::{DriverError, SocketSpec, WAIT_MS};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use nix::libc;
 use pubmark_model::options::{OptionValues, Options};
@@ -171,7 +171,7 @@ macro_rules! function_table {
 
         impl $table {
             /// Looks every function up, so that a library which lacks one is refused at once.
-            fn load(library: &$crate::drivers::shared_library::SharedLibrary) -> Result<Self, $crate::drivers::DriverError> {
+            fn load(library: &$crate::drivers::shared_library::SharedLibrary) -> Result<Self, $crate::drivers::socket::DriverError> {
                 const fn name(bytes: &'static [u8]) -> &'static std::ffi::CStr {
                     match std::ffi::CStr::from_bytes_with_nul(bytes) { Ok(name) => name, Err(_) => c"" }
                 }

@@ -16,7 +16,7 @@
 //!   of driver and sockets to be dropped waits for that.
 
 use super::shared_library::{self, Kind, Names, SharedLibrary, bind_free, clamped, function_table, kernel_grants};
-use super::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
+use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
 use nix::libc;
 use pubmark_model::options::{OptionValues, Options, queue_messages};
 use pubmark_model::units::format_time;

@@ -4,14 +4,12 @@
 //! Nothing is kept for a client that is not away. Attempts are spread out and
 //! few at a time, so that the others of the shard hardly notice.
 
-use super::Shard;
 use super::connection::{Loss, State};
+use super::state::{Absence, DESCRIBED, Shard};
 use crate::clock;
 use crate::session::{Fault, Session};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_stats::Histogram;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 /// The pause before the first attempt; it doubles from one to the next.
 const PAUSE: Ns = 10 * MILLISECOND;
@@ -25,80 +23,6 @@ const ATTEMPT: Ns = 5 * SECOND;
 const AT_ONCE: usize = 256;
 /// Attempts begun between two looks at what has arrived.
 const DIALS: usize = 16;
-/// Losses that the remarks describe one by one.
-const DESCRIBED: usize = 3;
-
-/// A client without its connection.
-struct Absence {
-    since_ns: Ns,
-    /// When the present attempt began; none between two attempts.
-    began_ns: Option<Ns>,
-    /// Attempts that failed.
-    failed: u32,
-}
-
-/// Who is away, and when whose next attempt is due.
-pub struct Away {
-    /// Whether clients come back at all.
-    returns: bool,
-    absent: HashMap<u32, Absence>,
-    due: BinaryHeap<Reverse<(Ns, u32)>>,
-    /// Attempts by their beginning. Those that have ended stay until they would be too old.
-    begun: VecDeque<(Ns, u32)>,
-    under_way: usize,
-    times: Histogram,
-    losses: Vec<String>,
-}
-
-impl Away {
-    pub fn new(returns: bool) -> Away {
-        Away {
-            returns,
-            absent: HashMap::new(),
-            due: BinaryHeap::new(),
-            begun: VecDeque::new(),
-            under_way: 0,
-            times: Histogram::latency(),
-            losses: Vec::new(),
-        }
-    }
-
-    /// Whether this client is away, and will be back.
-    pub fn has(&self, index: usize) -> bool {
-        self.absent.contains_key(&(index as u32))
-    }
-
-    pub fn take_times(&mut self) -> Histogram {
-        std::mem::replace(&mut self.times, Histogram::latency())
-    }
-
-    /// What the record should say of losses, of which there were so many.
-    pub fn remarks(&mut self, lost: u64, reconnected: u64) -> Vec<String> {
-        let mut remarks = std::mem::take(&mut self.losses);
-        if lost > 0 && self.returns {
-            remarks.push(format!("{reconnected} of {lost} lost connections came back"));
-        } else if lost > DESCRIBED as u64 {
-            remarks.push(format!("{lost} connections were lost in all"));
-        }
-        remarks
-    }
-
-    /// No attempt of this client is under way any more.
-    pub fn ended(&mut self, index: usize) {
-        if let Some(absence) = self.absent.get_mut(&(index as u32))
-            && absence.began_ns.take().is_some()
-        {
-            self.under_way -= 1;
-        }
-    }
-
-    /// Counts the client among those present, or among those gone for good.
-    fn remove(&mut self, index: usize) -> Option<Absence> {
-        self.ended(index);
-        self.absent.remove(&(index as u32))
-    }
-}
-
 /// The pause after so many failed attempts of a client: the same in every run,
 /// and different for each client, so that they do not come back all at once.
 fn pause_ns(client: u32, failed: u32) -> Ns {

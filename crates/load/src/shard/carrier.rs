@@ -5,18 +5,21 @@
 //! what is written before they are over waits for them, so the event loop
 //! need not know of them.
 
+mod errors;
 mod tls;
 mod websocket;
+mod wire;
 
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
 };
-use rustix::net::{RecvFlags, SendFlags};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use tls::Tls;
 pub use tls::TlsDial;
 pub use websocket::{WebSocket, WebSocketDial};
+use wire::Wire;
 
 /// How connections are made.
 #[derive(Clone, Debug)]
@@ -35,19 +38,13 @@ pub struct Dial {
     pub websocket: Option<WebSocketDial>,
 }
 
-/// What can be read from and written to without ever blocking.
-enum Wire {
-    Plain(TcpStream),
-    Tls(Box<tls::Tls>),
-}
-
 /// An open connection, or one that is being opened. Never blocks.
 ///
 /// An error of the kind `PermissionDenied` is one that another attempt would
 /// meet again; `InvalidData` says that the peer speaks something else.
 pub struct Carrier {
     wire: Wire,
-    websocket: Option<Box<websocket::WebSocket>>,
+    websocket: Option<Box<WebSocket>>,
 }
 
 impl Carrier {
@@ -73,9 +70,9 @@ impl Carrier {
         let stream = TcpStream::from(fd);
         let wire = match &dial.tls {
             None => Wire::Plain(stream),
-            Some(tls) => Wire::Tls(Box::new(tls::Tls::new(tls, stream)?)),
+            Some(tls) => Wire::Tls(Box::new(Tls::new(tls, stream)?)),
         };
-        let websocket = dial.websocket.as_ref().map(websocket::WebSocket::new).transpose()?;
+        let websocket = dial.websocket.as_ref().map(WebSocket::new).transpose()?;
         Ok(Carrier { wire, websocket: websocket.map(Box::new) })
     }
 
@@ -134,58 +131,4 @@ impl AsFd for Carrier {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wire.stream().as_fd()
     }
-}
-
-impl Wire {
-    fn stream(&self) -> &TcpStream {
-        match self {
-            Wire::Plain(stream) => stream,
-            Wire::Tls(tls) => tls.stream(),
-        }
-    }
-
-    #[inline]
-    fn read(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
-        match self {
-            // Not by the C library, whose calls are points of cancellation.
-            Wire::Plain(stream) => {
-                let count = rustix::net::recv(stream, &mut *into, RecvFlags::empty())?.0;
-                Ok((count, count == into.len()))
-            }
-            Wire::Tls(tls) => tls.read(into),
-        }
-    }
-
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Wire::Plain(stream) => Ok(rustix::net::send(stream, bytes, SendFlags::NOSIGNAL)?),
-            Wire::Tls(tls) => tls.write(bytes),
-        }
-    }
-
-    #[inline]
-    fn is_behind(&self) -> bool {
-        match self {
-            Wire::Plain(_) => false,
-            Wire::Tls(tls) => tls.is_behind(),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Wire::Plain(_) => Ok(()),
-            Wire::Tls(tls) => tls.flush(),
-        }
-    }
-}
-
-/// An error that another attempt would meet again.
-fn denied(text: impl Into<String>) -> io::Error {
-    io::Error::new(ErrorKind::PermissionDenied, text.into())
-}
-
-/// The peer speaks something else.
-fn foreign(text: impl Into<String>) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, text.into())
 }

@@ -1,14 +1,11 @@
 //! The receiving side of a shard: whether everyone has been heard, and
 //! whether everything has come.
 
-use super::Shard;
 use super::connection::State;
+use super::state::Shard;
+use crate::control::Report;
 use crate::session::Session;
-use crate::subscriber::{Incoming, ReceiveRecorder};
-use crate::threads::Report;
-use pubmark_model::protocol::{Client, Role};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::Workload;
 
 /// Completeness of streams is looked at this often while draining.
 pub const LOOK: Ns = 5 * MILLISECOND;
@@ -18,43 +15,6 @@ const QUIET: Ns = 250 * MILLISECOND;
 const QUIET_COMPETING: Ns = SECOND;
 /// And where clients come back besides: longer than one of them takes as a rule.
 const QUIET_RETURNING: Ns = 3 * SECOND;
-
-/// The receiving side of a shard.
-pub struct Inbound {
-    pub clients: Vec<Incoming>,
-    pub recorder: ReceiveRecorder,
-    /// Streams that no probe has come over, of clients that are up or may come up.
-    pub unheard: u64,
-    pub heard_ns: Ns,
-    pub last_ns: Ns,
-    /// Clients that may still get something, once the drain has begun.
-    pub undrained: Option<Vec<u32>>,
-    looked_ns: Ns,
-    pub drained: bool,
-}
-
-impl Inbound {
-    pub fn new(workload: &Workload, role: Role, clients: &[Client]) -> Inbound {
-        let heard = clients.first().map_or(0, |client| u64::from(client.hears_count));
-        let incoming: Vec<Incoming> = match role {
-            Role::Subscriber => clients
-                .iter()
-                .map(|client| Incoming::new(workload, client.hears_first..client.hears_first + client.hears_count))
-                .collect(),
-            _ => Vec::new(),
-        };
-        Inbound {
-            unheard: incoming.iter().map(|client| u64::from(client.unheard_count())).sum(),
-            clients: incoming,
-            recorder: ReceiveRecorder::new(workload, heard),
-            heard_ns: 0,
-            last_ns: 0,
-            undrained: None,
-            looked_ns: 0,
-            drained: false,
-        }
-    }
-}
 
 impl<S: Session> Shard<'_, S> {
     /// A subscriber is ready when it has heard each publisher that it should
@@ -82,7 +42,7 @@ impl<S: Session> Shard<'_, S> {
 
     /// Looks whether everything that was sent is here.
     pub(super) fn drain(&mut self, now: Ns) {
-        let Some((totals, deadline_ns)) = self.crew.control.draining() else { return };
+        let Some((totals, deadline_ns)) = self.context.control.draining() else { return };
         if self.inbound.drained || now < self.inbound.looked_ns + LOOK {
             return;
         }

@@ -1,22 +1,18 @@
 //! The sending side of a shard: what is due is sent, by the schedule or as
 //! fast as the server takes it; probes before, end markers after.
 
-use super::Shard;
 use super::connection::{Loss, State};
-use super::gather::{Frames, Gathered, Gathering, Measure};
+use super::gather::{Gathered, Gathering};
+use super::state::{Outbound, Shard};
 use crate::clock;
-use crate::outcome::Outcome;
-use crate::publisher::{InFlight, Marker, Next, Outgoing, SendRecorder, give_up_ns};
-use crate::session::{Copies, Session};
-use crate::threads::Report;
-use crate::window::{Window, clock_stride};
-use pubmark_model::header::{END, MIN_LEN, PROBE, pattern};
-use pubmark_model::options::{OptionValues, Options};
-use pubmark_model::protocol::{Client, PacingFigures, Role};
+use crate::control::Report;
+use crate::publisher::{Next, Outgoing, SendRecorder, give_up_ns};
+use crate::session::Session;
+use crate::window::Window;
+use pubmark_model::header::{END, PROBE};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::{Rate, Workload};
+use pubmark_model::workload::Rate;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 /// A round of probes or end markers begins this long after the one before.
@@ -30,132 +26,6 @@ const SENDS: usize = 256;
 const LONGEST_WRITE: Ns = MILLISECOND;
 /// Of what is sent again, so much is written at once.
 const RESEND_BYTES: usize = 64 << 10;
-
-/// Publishers, and where they stand.
-pub struct Outbound {
-    pub clients: Vec<Outgoing>,
-    marker: Marker,
-    message: Vec<u8>,
-    bytes: Vec<u8>,
-    /// What goes out together, where there is no schedule.
-    frames: Frames,
-    /// By publisher, what it may have to send again; empty where nobody comes back.
-    flights: Vec<InFlight>,
-    recorder: Option<SendRecorder>,
-    window: Option<Window>,
-    quantum_ns: Ns,
-    /// When publishers give up, and how much goes into one write, where there is no schedule.
-    measure: Measure,
-    /// Publishers by the time of their next message, where there is a schedule.
-    due: BinaryHeap<Reverse<(Ns, u32)>>,
-    /// Publishers that can send, where there is none.
-    able: Vec<u32>,
-    /// When the next message is to go out, as far as that is known, ns.
-    next_due_ns: Option<Ns>,
-    sending: usize,
-    said_sent: bool,
-    said_drained: bool,
-    /// The next publisher whose marker is to be sent, and when the next round begins.
-    marker_next: usize,
-    marker_ns: Ns,
-}
-
-impl Outbound {
-    pub fn new(workload: &Workload, clients: &[Client], options: &Options) -> Outbound {
-        let clients = outgoing(workload, clients);
-        let resumes = workload.reconnect && workload.qos > 0;
-        Outbound {
-            flights: if resumes { clients.iter().map(|_| InFlight::default()).collect() } else { Vec::new() },
-            marker: Marker::new(workload, 0),
-            message: pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize),
-            bytes: Vec::new(),
-            frames: Frames::default(),
-            recorder: None,
-            window: None,
-            quantum_ns: workload.pacing_quantum_ns,
-            measure: Measure {
-                bytes: options.number("coalesce").max(1) as usize,
-                stride: clock_stride(workload),
-                give_up_ns: None,
-            },
-            due: BinaryHeap::with_capacity(if workload.rate == Rate::Max { 0 } else { clients.len() }),
-            able: Vec::new(),
-            next_due_ns: None,
-            sending: 0,
-            said_sent: false,
-            said_drained: false,
-            marker_next: 0,
-            marker_ns: 0,
-            clients,
-        }
-    }
-
-    pub fn acknowledged(&mut self, index: usize, sequence: u32) {
-        if let (Some(client), Some(recorder)) = (self.clients.get_mut(index), &mut self.recorder) {
-            client.acknowledged(recorder, sequence);
-        }
-        if let Some(flight) = self.flights.get_mut(index) {
-            flight.acknowledged(sequence);
-        }
-    }
-
-    /// What one publisher has sent, to be sent again.
-    fn copies(&mut self, index: usize) -> Again<'_> {
-        let Outbound { clients, flights, message, marker, .. } = self;
-        Again { publisher: clients[index].total().publisher, flight: flights.get(index), message, marker }
-    }
-
-    /// A publisher's connection is no more: what it has not sent it will not send.
-    pub fn end(&mut self, index: usize, window: &Window) {
-        if let Some(client) = self.clients.get_mut(index)
-            && !client.is_done()
-        {
-            client.finish(window);
-            self.sending -= 1;
-        }
-    }
-
-    /// When the next message is to go out, where the schedule says so, ns.
-    #[inline]
-    pub fn next_due_ns(&self) -> Option<Ns> {
-        self.next_due_ns
-    }
-
-    /// Keeps how its publishers waited.
-    pub fn paced(&mut self, figures: Option<PacingFigures>) {
-        if let (Some(recorder), Some(figures)) = (&mut self.recorder, figures) {
-            recorder.paced(figures);
-        }
-    }
-
-    pub fn take_outcome(&mut self) -> Outcome {
-        match self.recorder.take() {
-            Some(recorder) => Outcome::of_outgoing(&self.clients, recorder),
-            None => Outcome::default(),
-        }
-    }
-}
-
-/// The messages of a publisher, from what is kept of each.
-struct Again<'a> {
-    publisher: u32,
-    flight: Option<&'a InFlight>,
-    message: &'a mut Vec<u8>,
-    marker: &'a mut Marker,
-}
-
-impl Copies for Again<'_> {
-    fn message(&mut self, sequence: u32) -> &[u8] {
-        match self.flight.and_then(|flight| flight.header(sequence)) {
-            Some(header) => {
-                let _ = header.write(self.message);
-                self.message
-            }
-            // Of markers nothing is kept: nobody looks at their times.
-            None => self.marker.of(self.publisher, sequence, clock::now()),
-        }
-    }
-}
 
 impl<S: Session> Shard<'_, S> {
     /// The start is known: every publisher that is up has its first message.
@@ -209,7 +79,7 @@ impl<S: Session> Shard<'_, S> {
     /// What was sent is done with when the server has acknowledged it, as far
     /// as its connection lives, or when the drain is over.
     fn await_acknowledgements(&mut self, now: Ns) {
-        let Some((_, deadline_ns)) = self.crew.control.draining() else { return };
+        let Some((_, deadline_ns)) = self.context.control.draining() else { return };
         if self.workload.qos == 0 || self.outbound.said_drained {
             return;
         }
@@ -418,11 +288,4 @@ impl<S: Session> Shard<'_, S> {
             self.outbound.due.push(Reverse((due, index as u32)));
         }
     }
-}
-
-/// Publishers of a shard, from their clients.
-fn outgoing(workload: &Workload, clients: &[Client]) -> Vec<Outgoing> {
-    let most = crate::subscriber::ledger_capacity(workload);
-    let senders = clients.iter().filter(|client| matches!(client.role, Role::Publisher | Role::Requester));
-    senders.map(|client| Outgoing::new(workload, client.id, most)).collect()
 }

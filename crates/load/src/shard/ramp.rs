@@ -1,18 +1,16 @@
 //! Opening connections: at a stated rate, with retries, and with figures of
 //! their own.
 
-use super::carrier::{Carrier, Dial};
+use super::carrier::Carrier;
 use super::connection::State;
-use super::{Shard, epoll};
+use super::state::Shard;
 use crate::clock;
+use crate::control::Report;
 use crate::session::Session;
-use crate::threads::Report;
-use pubmark_model::endpoint::Endpoint;
-use pubmark_model::protocol::{Connections, Role};
+use pubmark_model::protocol::Role;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_stats::Histogram;
+use rustix::event::epoll;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// Attempts of one client before it gives up.
 const ATTEMPTS: u8 = 5;
@@ -22,73 +20,6 @@ const PAUSE: Ns = 100 * MILLISECOND;
 const HANDSHAKE: Ns = 10 * SECOND;
 /// Attempts that may be under way at once: servers' backlogs are short.
 const AT_ONCE: usize = 256;
-
-/// How far the connecting has come.
-pub struct Ramp {
-    dial: Dial,
-    to: String,
-    per_s: f64,
-    began_ns: Ns,
-    next: usize,
-    retries: BinaryHeap<Reverse<(Ns, u32)>>,
-    under_way: Vec<u32>,
-    given_up: u64,
-    last_up_ns: Ns,
-    timeout_ns: Ns,
-    last_error: String,
-    /// What the first attempt that failed met.
-    pub first_error: Option<String>,
-    times: Histogram,
-    /// Counts and times.
-    pub counts: Connections,
-    /// Whether every client is up, or has given up.
-    pub settled: bool,
-    /// When that was.
-    pub settled_ns: Ns,
-}
-
-impl Ramp {
-    pub fn new(dial: Dial, endpoint: &Endpoint, per_s: f64, clients: usize, timeout_ns: Ns) -> Ramp {
-        Ramp {
-            dial,
-            to: endpoint.to_string(),
-            per_s: per_s.max(0.001),
-            began_ns: 0,
-            next: 0,
-            retries: BinaryHeap::new(),
-            under_way: Vec::new(),
-            given_up: 0,
-            last_up_ns: 0,
-            timeout_ns,
-            last_error: String::new(),
-            first_error: None,
-            times: Histogram::latency(),
-            counts: Connections { wanted: clients as u64, ..Connections::default() },
-            settled: clients == 0,
-            settled_ns: 0,
-        }
-    }
-
-    /// What to say when connecting is of no use.
-    pub fn refusal(&self, why: &str) -> String {
-        format!("cannot connect to {}: {why}", self.to)
-    }
-
-    pub fn take_times(&mut self) -> Histogram {
-        std::mem::replace(&mut self.times, Histogram::latency())
-    }
-
-    /// Counts an attempt that failed.
-    pub fn failed(&mut self, why: &str) {
-        self.counts.refused += 1;
-        self.first_error.get_or_insert_with(|| why.to_owned());
-        self.last_error = why.to_owned();
-    }
-
-    fn due(&self) -> Ns {
-        self.began_ns + (self.next as f64 * 1e9 / self.per_s) as Ns
-    }
-}
 
 impl<S: Session> Shard<'_, S> {
     /// Begins the attempts that are due, and gives up what has taken too long.

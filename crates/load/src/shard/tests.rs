@@ -3,14 +3,15 @@
 mod broker;
 
 use super::*;
+use crate::control::Control;
 use crate::drivers::conversation::options;
 use crate::drivers::mqtt::Mqtt;
 use crate::outcome::merge;
-use crate::threads::Control;
 use broker::{Broker, Script, World};
 use pubmark_model::protocol::{AgentResult, Ranges};
 use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::wire_protocol::Protocol;
+use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
 use pubmark_wire::mqtt::Qos;
 use std::collections::BTreeSet;
@@ -43,16 +44,16 @@ fn workload(qos: Qos, reconnect: bool) -> Workload {
 
 /// A run of one publisher and one subscriber, each on a thread.
 struct Stage {
-    crew: Arc<Crew>,
+    context: Arc<ThreadContext>,
     reports: (Sender<Report>, Receiver<Report>),
-    bells: Vec<Bell>,
+    notifiers: Vec<Notifier>,
     threads: Vec<JoinHandle<Result<Outcome, String>>>,
 }
 
 impl Stage {
     fn enter(&mut self, role: Role, broker: &Broker, version: &str) {
-        let (crew, reports, bell) = (self.crew.clone(), self.reports.0.clone(), Bell::new().unwrap());
-        self.bells.push(bell.clone());
+        let (context, reports, notifier) = (self.context.clone(), self.reports.0.clone(), Notifier::new().unwrap());
+        self.notifiers.push(notifier.clone());
         let dial = Dial {
             to: broker.address,
             sources: Vec::new(),
@@ -72,7 +73,7 @@ impl Stage {
             spin_cores: 0.0,
             counter: Arc::default(),
         };
-        self.threads.push(thread::spawn(move || play::<Mqtt>(assignment, &crew, &reports, bell)));
+        self.threads.push(thread::spawn(move || play::<Mqtt>(assignment, &context, &reports, notifier)));
     }
 
     /// Waits for so many reports of a kind.
@@ -84,8 +85,8 @@ impl Stage {
         found
     }
 
-    fn ring(&self) {
-        self.bells.iter().for_each(Bell::ring);
+    fn notify(&self) {
+        self.notifiers.iter().for_each(Notifier::notify);
     }
 }
 
@@ -99,23 +100,23 @@ fn run(qos: Qos, version: &str, script: Script) -> (AgentResult, AgentResult, Br
 fn run_workload(workload: Workload, version: &str, script: Script) -> (AgentResult, AgentResult, Broker) {
     let (qos, drain_ns) = (Qos::from_number(workload.qos).unwrap(), workload.drain_ns);
     let broker = Broker::start(qos, script);
-    let crew = Arc::new(Crew { workload, control: Control::default() });
-    let mut stage = Stage { crew: crew.clone(), reports: channel(), bells: Vec::new(), threads: Vec::new() };
+    let context = Arc::new(ThreadContext { workload, control: Control::default() });
+    let mut stage = Stage { context: context.clone(), reports: channel(), notifiers: Vec::new(), threads: Vec::new() };
     stage.enter(Role::Subscriber, &broker, version);
     stage.await_reports(1, |report| matches!(report, Report::Connected).then_some(()));
     stage.enter(Role::Publisher, &broker, version);
     stage.await_reports(2, |report| matches!(report, Report::Ready).then_some(()));
-    crew.control.start(clock::now() + 50 * MILLISECOND);
-    stage.ring();
+    context.control.start(clock::now() + 50 * MILLISECOND);
+    stage.notify();
     let totals = stage.await_reports(1, |report| if let Report::Sent(totals) = report { Some(totals) } else { None });
-    crew.control.drain(totals.concat(), clock::now() + drain_ns);
-    stage.ring();
+    context.control.drain(totals.concat(), clock::now() + drain_ns);
+    stage.notify();
     let draining = if qos == Qos::AtMostOnce { 1 } else { 2 };
     stage.await_reports(draining, |report| matches!(report, Report::Drained).then_some(()));
-    crew.control.stop();
-    stage.ring();
+    context.control.stop();
+    stage.notify();
     let mut results =
-        stage.threads.drain(..).map(|thread| merge(&crew.workload, vec![thread.join().unwrap().unwrap()]));
+        stage.threads.drain(..).map(|thread| merge(&context.workload, vec![thread.join().unwrap().unwrap()]));
     let (subscriber, publisher) = (results.next().unwrap(), results.next().unwrap());
     (publisher, subscriber, broker)
 }

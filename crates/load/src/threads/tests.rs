@@ -1,7 +1,7 @@
 use super::*;
 use pubmark_model::setting::{Settings, with_defaults};
 use serde_json::{Map, Value, json};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 /// After so many end markers it is in vain.
@@ -10,7 +10,7 @@ const MARKERS: u32 = 1_000;
 /// Never without a message: probes, and end markers once the run is started.
 struct Endless {
     marker: Marker,
-    crew: Arc<Crew>,
+    context: Arc<ThreadContext>,
     reports: Receiver<Report>,
     ends: Arc<AtomicU32>,
 }
@@ -23,7 +23,7 @@ impl Socket for Endless {
         Ok(Sent::Accepted)
     }
     fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
-        let control = &self.crew.control;
+        let control = &self.context.control;
         match self.reports.try_recv() {
             Ok(Report::Ready) => {
                 control.start(clock::now());
@@ -51,18 +51,18 @@ impl Socket for Endless {
 fn a_subscriber_has_drained_at_its_first_end_marker() {
     let workload = Workload::resolve(&with_defaults(Settings::new())).unwrap();
     let (marker, ends) = (Marker::new(&workload, 0), Arc::new(AtomicU32::new(0)));
-    let crew = Arc::new(Crew { workload, control: Control::default() });
+    let context = Arc::new(ThreadContext { workload, control: Control::default() });
     let (sender, reports) = channel();
-    let socket = Endless { marker, crew: crew.clone(), reports, ends: ends.clone() };
+    let socket = Endless { marker, context: context.clone(), reports, ends: ends.clone() };
     let client = json!({"role": "subscriber", "id": 0, "hears_first": 0, "hears_count": 1});
-    let player = Player {
+    let client_thread = ClientThread {
         client: serde_json::from_value(client).unwrap(),
         socket: Box::new(socket),
         counter: Arc::default(),
         cpus: Vec::new(),
         spin_cores: 0.0,
     };
-    player.play(&crew, &sender);
+    client_thread.play(&context, &sender);
     let ends = ends.load(Ordering::Relaxed);
     assert!(ends <= 3, "it took {ends} end markers");
 }

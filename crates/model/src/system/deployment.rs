@@ -222,7 +222,7 @@ impl Deployment {
     }
 }
 
-const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {dir}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, and {options.NAME} where that option has a default";
+const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {address}, {dir}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, and {options.NAME} where that option has a default";
 
 /// Places with something in each of them.
 fn sample(system: &System, server: &ServerSpec) -> Places {
@@ -235,6 +235,7 @@ fn sample(system: &System, server: &ServerSpec) -> Places {
         cpus: 2,
         memory_mb: 1024,
         durable: false,
+        address: String::new(),
         options,
     }
 }

@@ -28,7 +28,7 @@ impl System {
         if !document.sound {
             return Err(Diagnostics { file: file.into(), text: text.into(), errors });
         }
-        let mut system = System { name: name.to_owned(), qos: vec![0], ..System::default() };
+        let mut system = System { name: name.to_owned(), source: text.to_owned(), qos: vec![0], ..System::default() };
         let mut deployment = Deployment::default();
         for table in &document.tables {
             match table.name.split_once('.') {

@@ -7,9 +7,9 @@
 
 mod consumer;
 
-use super::{Ask, Hub, Speech};
+use super::protocol::{Ask, Hub, Speech};
 use crate::routes::Filter;
-use consumer::Consumer;
+use consumer::{Consumer, Line, SEPARATOR};
 use pubmark_wire::Malformed;
 use pubmark_wire::amqp::{
     Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PROTOCOL_HEADER, Short, Table, put_flag, put_table, put_text,
@@ -17,8 +17,6 @@ use pubmark_wire::amqp::{
 
 const DIRECT: &[u8] = b"amq.direct";
 const TOPIC: &[u8] = b"amq.topic";
-/// Between exchange and routing key, in the name of a route.
-const SEPARATOR: u8 = 0;
 /// A connection has one subscription: its queue's consumer.
 const TOKEN: u32 = 0;
 const NOT_IMPLEMENTED: u16 = 540;
@@ -50,15 +48,6 @@ enum Incoming {
     Header,
     /// And the header: so many bytes of the body are missing.
     Body(u64),
-}
-
-/// What messages are written by.
-#[derive(Clone, Copy)]
-struct Line {
-    /// The channel that is open, or was.
-    channel: u16,
-    /// The longest frame that the client takes.
-    frame_bytes: u32,
 }
 
 struct Queue {

@@ -1,7 +1,7 @@
 //! MQTT 3.1.1 and 5. Wills, retained messages and sessions that outlive their
 //! connection are not kept; filters are a topic, or end in `#`.
 
-use super::{Ask, Hub, Speech};
+use super::protocol::{Ask, Hub, Speech};
 use crate::routes::Filter;
 use pubmark_wire::Malformed;
 use pubmark_wire::mqtt::server::{self, Connect, Filters, Packet};

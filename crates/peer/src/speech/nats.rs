@@ -1,7 +1,7 @@
 //! NATS core. Headers are not handed on, queue groups are refused; a wildcard
 //! stands at the end (`a.>`).
 
-use super::{Ask, Hub, Speech};
+use super::protocol::{Ask, Hub, Speech};
 use crate::routes::Filter;
 use pubmark_wire::Malformed;
 use pubmark_wire::nats::{FromClient, FromServer};

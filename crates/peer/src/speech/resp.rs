@@ -1,6 +1,6 @@
 //! RESP 2 and 3: channels of Redis. A pattern is a text with `*` at its end.
 
-use super::{Ask, Hub, Speech};
+use super::protocol::{Ask, Hub, Speech};
 use crate::routes::Filter;
 use pubmark_wire::Malformed;
 use pubmark_wire::resp::{Command, Item, Values, put_bulk, put_front, put_integer, put_line};

@@ -3,7 +3,7 @@
 //! other kind to each. A message is one frame and has no topic; a subscription
 //! is to everything.
 
-use super::{Ask, Hub, Speech};
+use super::protocol::{Ask, Hub, Speech};
 use crate::routes::Filter;
 use pubmark_wire::Malformed;
 

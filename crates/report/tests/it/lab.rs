@@ -117,6 +117,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         usage_series: None,
         phases: None,
         machine: Default::default(),
+        hosts: Vec::new(),
         remarks: Vec::new(),
         error: None,
         faults: Default::default(),

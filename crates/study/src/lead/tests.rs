@@ -69,8 +69,7 @@ impl<'a> Stage<'a> {
             system,
             place: Place { repeat: 1, position: 0 },
             run: "r".into(),
-            scratch: "/x".into(),
-            cpus: vec![0, 1],
+            seats: vec![Seat { cpus: vec![0, 1], ..Seat::default() }; count],
             secrets: Secrets::default(),
         };
         let now = 5 * SECOND;
@@ -323,6 +322,7 @@ fn a_thousand_cells_are_planned_led_and_judged_in_virtual_time() {
             results: outcome.unwrap(),
             from_ns: looks[0].1,
             machine: MachineLoad::default(),
+            hosts: Vec::new(),
             server: None,
             link: None,
             fault_log: Vec::new(),

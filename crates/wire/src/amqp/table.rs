@@ -1,6 +1,5 @@
 //! Field tables, and the fields of methods.
 
-use super::put_sized;
 use crate::Malformed;
 
 /// Names and values, as they came. They are looked at only when something is looked for.
@@ -80,6 +79,15 @@ pub fn put_table(table: &mut Vec<u8>, name: &str, value: Table<'_>) {
     Short(name.as_bytes()).put(table);
     table.push(b'F');
     value.put(table);
+}
+
+/// Appends four bytes that say how long the rest is, and the rest.
+pub(super) fn put_sized(out: &mut Vec<u8>, rest: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    rest(out);
+    let size = (out.len() - at - 4) as u32;
+    out[at..at + 4].copy_from_slice(&size.to_be_bytes());
 }
 
 /// What is left of a method's arguments.

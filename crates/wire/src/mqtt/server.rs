@@ -105,7 +105,7 @@ pub enum Packet<'a> {
     },
     /// A sign of life (3.12).
     Pingreq,
-    /// An orderly farewell (3.14).
+    /// An orderly disconnect (3.14).
     Disconnect {
         /// MQTT 5: reason code.
         reason: u8,

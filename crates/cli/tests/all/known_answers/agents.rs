@@ -6,7 +6,7 @@ use super::taken::{Taken, Watch, Whose};
 use crate::support::{PATIENCE, Place};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use pubmark_host::agent::{Agent, Incoming};
+use pubmark_host::agent::{Agent, Incoming, into_inbox};
 use pubmark_host::clock;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{AgentResult, Client, Command, Event, Prepare, Role, ServerAddress, VERSION};
@@ -52,9 +52,15 @@ impl Pair {
         let command = [env!("CARGO_BIN_EXE_pubmark").to_owned(), "agent".to_owned()];
         let agent = |index: usize, name: &str| {
             let log = place.path(&format!("{name}.log"));
-            let agent =
-                Agent::start(&command, name, &log, &place.path(name), &Secrets::default(), index, outbox.clone())
-                    .unwrap();
+            let agent = Agent::start(
+                &command,
+                name,
+                &log,
+                &place.path(name),
+                &Secrets::default(),
+                into_inbox(index, outbox.clone(), &Secrets::default()),
+            )
+            .unwrap();
             keep_off(agent.pid() as u32);
             agent
         };
@@ -78,7 +84,7 @@ impl Pair {
                     Event::Error { message, .. } => panic!("{what}: agent {from}: {message}"),
                     event => answers.extend(want(event).filter(|_| whose.contains(&from)).map(|answer| (from, answer))),
                 },
-                other => panic!("{what}: agent {from}: {other:?}: {}", self.agents[from].obituary()),
+                other => panic!("{what}: agent {from}: {other:?}: {}", self.agents[from].exit_reason()),
             }
         }
         answers.sort_by_key(|(from, _)| *from);

@@ -126,7 +126,7 @@ fn queues_and_exchanges_fit_the_part() {
 }
 
 #[test]
-fn complaints_after_the_farewell_do_not_matter() {
+fn complaints_after_close_do_not_matter() {
     let settings = plain(0, true, &[]);
     let mut play = connected(&settings, part(Role::Subscriber, "t"), 0);
     let in_use = word(1, Method::ChannelClose { code: 406, text: "in use".into(), class: 50, method: 40 });

@@ -1,8 +1,8 @@
 //! UDP datagrams on loopback. A subscriber makes itself known by an empty
 //! datagram; what the kernel drops is lost, and counted.
 
-use super::super::{Sent, SocketSpec, WAIT_MS};
-use super::{Wire, first_free, unsupported};
+use super::wire::{Wire, first_free, unsupported};
+use crate::drivers::socket::{Sent, SocketSpec, WAIT_MS};
 use nix::sys::socket::{setsockopt, sockopt};
 use pubmark_model::options::OptionValues;
 use std::io;

@@ -1,8 +1,8 @@
 //! Rings in memory between threads of one process: a message is copied in once
-//! and read in place, and a thread that finds nothing sleeps until it is rung for.
+//! and read in place, and a thread that finds nothing sleeps until it is woken.
 
-use super::super::{Sent, SocketSpec, WAIT_MS};
-use super::Wire;
+use super::wire::Wire;
+use crate::drivers::socket::{Sent, SocketSpec, WAIT_MS};
 use pubmark_model::options::queue_messages;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::io;
@@ -22,19 +22,19 @@ pub(super) fn capacity(spec: &SocketSpec<'_>) -> usize {
 
 /// Wakes the thread that waits for this socket.
 #[derive(Clone, Default)]
-pub(super) struct Bell(Arc<BellState>);
+pub(super) struct Wakeup(Arc<WakeupState>);
 
 #[derive(Default)]
-struct BellState {
+struct WakeupState {
     asleep: AtomicBool,
     sleeper: Mutex<Option<Thread>>,
 }
 
-impl Bell {
+impl Wakeup {
     /// Wakes the sleeper, if there is one. Called after something was put
     /// into a ring, or taken out of one.
     #[inline]
-    fn ring(&self) {
+    fn wake(&self) {
         fence(Ordering::SeqCst);
         if self.0.asleep.load(Ordering::Relaxed) && self.0.asleep.swap(false, Ordering::AcqRel) {
             let sleeper = self.0.sleeper.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +42,7 @@ impl Bell {
         }
     }
 
-    /// Sleeps until it rings, for [`WAIT_MS`] at most, unless `ready` already.
+    /// Sleeps until it is woken, for [`WAIT_MS`] at most, unless `ready` already.
     fn wait_unless(&self, ready: impl Fn() -> bool) {
         for _ in 0..SPINS {
             if ready() {
@@ -65,7 +65,7 @@ impl Bell {
         self.0.asleep.store(false, Ordering::Relaxed);
     }
 
-    /// Sleeps until it rings, for [`WAIT_MS`] at most.
+    /// Sleeps until it is woken, for [`WAIT_MS`] at most.
     pub fn wait(&self) {
         self.wait_unless(|| false);
     }
@@ -90,19 +90,23 @@ struct In {
 }
 
 /// Both ends of a connection between two threads.
-pub(super) fn pair(capacity: usize, first: &Bell, second: &Bell) -> (RingWire, RingWire) {
+pub(super) fn pair(capacity: usize, first: &Wakeup, second: &Wakeup) -> (RingWire, RingWire) {
     let (there_out, there_in) = lane(capacity);
     let (back_out, back_in) = lane(capacity);
-    let wire =
-        |out, inward, mine: &Bell, theirs: &Bell| RingWire { out, inward, mine: mine.clone(), theirs: theirs.clone() };
+    let wire = |out, inward, mine: &Wakeup, theirs: &Wakeup| RingWire {
+        out,
+        inward,
+        mine: mine.clone(),
+        theirs: theirs.clone(),
+    };
     (wire(there_out, back_in, first, second), wire(back_out, there_in, second, first))
 }
 
 pub(super) struct RingWire {
     out: Out,
     inward: In,
-    mine: Bell,
-    theirs: Bell,
+    mine: Wakeup,
+    theirs: Wakeup,
 }
 
 impl Wire for RingWire {
@@ -120,7 +124,7 @@ impl Wire for RingWire {
         buffer.clear();
         buffer.extend_from_slice(message);
         let pushed = self.out.full.push(buffer);
-        self.theirs.ring();
+        self.theirs.wake();
         Ok(if pushed.is_ok() { Sent::Accepted } else { Sent::Full })
     }
 
@@ -137,7 +141,7 @@ impl Wire for RingWire {
             // One more fits than there can be; were it full, the buffer is freed.
             let _ = self.inward.empty.push(emptied);
         }
-        self.theirs.ring();
+        self.theirs.wake();
         Ok(true)
     }
 

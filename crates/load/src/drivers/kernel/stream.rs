@@ -1,7 +1,7 @@
 //! TCP and Unix stream sockets: messages behind a 4-byte length.
 
-use super::super::{Sent, SocketSpec, WAIT_MS};
-use super::Wire;
+use super::wire::Wire;
+use crate::drivers::socket::{Sent, SocketSpec, WAIT_MS};
 use nix::sys::socket::{setsockopt, sockopt};
 use pubmark_model::options::OptionValues;
 use std::io::{self, IoSlice, Read, Write};
@@ -95,7 +95,7 @@ fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-fn is_farewell(error: &io::Error) -> bool {
+fn is_disconnect(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
@@ -179,7 +179,7 @@ impl<S: Read + Write + AsFd + Send> Wire for StreamWire<S> {
     fn offer(&mut self, message: &[u8]) -> io::Result<Sent> {
         let sent = if 2 * message.len() < self.coalesce { self.gather(message) } else { self.write(message) };
         match sent {
-            Err(error) if is_farewell(&error) => {
+            Err(error) if is_disconnect(&error) => {
                 self.closed = true;
                 Ok(Sent::Accepted)
             }
@@ -190,7 +190,7 @@ impl<S: Read + Write + AsFd + Send> Wire for StreamWire<S> {
     fn flush(&mut self) -> io::Result<()> {
         self.set_blocking(true)?;
         match self.settle() {
-            Err(error) if is_farewell(&error) => {
+            Err(error) if is_disconnect(&error) => {
                 self.closed = true;
                 self.owed.clear();
                 Ok(())
@@ -217,7 +217,7 @@ impl<S: Read + Write + AsFd + Send> Wire for StreamWire<S> {
                     return Ok(false);
                 }
                 Ok(read) => self.to += read,
-                Err(error) if is_pause(&error) || is_farewell(&error) => return Ok(false),
+                Err(error) if is_pause(&error) || is_disconnect(&error) => return Ok(false),
                 Err(error) => return Err(error),
             }
         }

@@ -214,8 +214,8 @@ fn subscriptions_and_their_end() {
         client.hear(|out| encode::suback(out, version, 1, &[1], None).unwrap());
         client.session.close(&client.settings, &client.part, &mut client.out);
         let expiry = if version == V5 { "Some(0)" } else { "None" };
-        let farewell = format!("Disconnect {{ reason: 0, session_expiry_s: {expiry} }}");
-        assert_eq!(client.sent(), [r#"UNSUBSCRIBE 2 ["$share/g/a/#"]"#, &farewell]);
+        let disconnect = format!("Disconnect {{ reason: 0, session_expiry_s: {expiry} }}");
+        assert_eq!(client.sent(), [r#"UNSUBSCRIBE 2 ["$share/g/a/#"]"#, &disconnect]);
         assert_eq!(client.hear(|out| encode::unsuback(out, version, 2, &[0]).unwrap()), []);
 
         let mut client = Client::ready(settings(version, 0), part(Role::Subscriber));

@@ -1,6 +1,6 @@
 //! TLS 1.2 and 1.3 over a socket that does not block.
 
-use super::{denied, foreign};
+use super::errors::{denied, foreign};
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};

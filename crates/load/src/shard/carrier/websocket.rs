@@ -7,7 +7,8 @@
 //! library allocates for each message. SHA-1 and randomness come from `ring`,
 //! which TLS brings along.
 
-use super::{Wire, denied, foreign};
+use super::errors::{denied, foreign};
+use super::wire::Wire;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -286,7 +287,7 @@ impl WebSocket {
                 if !std::mem::replace(&mut self.said_close, true) {
                     self.put(CLOSE, payload.get(..2).unwrap_or_default());
                 }
-                self.closed = Some(farewell(&payload));
+                self.closed = Some(close_reason(&payload));
             }
             TEXT => return Err(foreign("the server sends text over WebSocket, where bytes belong")),
             other => return Err(foreign(format!("the server sends a WebSocket frame of the unknown kind {other}"))),
@@ -392,7 +393,7 @@ fn check_head(head: &str, key: &str, path: &str) -> io::Result<()> {
 }
 
 /// What a server's last frame says.
-fn farewell(payload: &[u8]) -> String {
+fn close_reason(payload: &[u8]) -> String {
     match payload {
         [high, low, reason @ ..] => {
             let code = u16::from_be_bytes([*high, *low]);

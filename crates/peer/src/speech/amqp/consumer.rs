@@ -1,8 +1,19 @@
 //! The consumer of a queue: what it was given, and what waits for room.
 
-use super::{Line, SEPARATOR};
 use pubmark_wire::amqp::{Frame, Method, Short, TRANSIENT, put_content};
 use std::collections::VecDeque;
+
+/// Between exchange and routing key, in the name of a route.
+pub const SEPARATOR: u8 = 0;
+
+/// What messages are written by.
+#[derive(Clone, Copy)]
+pub struct Line {
+    /// The channel that is open, or was.
+    pub channel: u16,
+    /// The longest frame that the client takes.
+    pub frame_bytes: u32,
+}
 
 /// A message that waits for room in the consumer's window.
 struct Waiting {

@@ -235,7 +235,7 @@ fn a_denied_connection_is_told_so() {
 }
 
 #[test]
-fn who_says_farewell_is_let_go() {
+fn who_says_close_is_let_go() {
     let mut talk = Talk::consuming(None);
     let close = word(0, Method::Close { code: 200, text: "done".into(), class: 0, method: 0 });
     assert_eq!(names(&talk.say(&close)), ["CloseOk"]);

@@ -163,7 +163,7 @@ fn a_subscription_that_was_under_way_is_asked_for_again() {
 }
 
 #[test]
-fn sessions_are_ended_where_the_farewell_can_say_so_and_there_is_none_at_qos_0() {
+fn sessions_are_ended_where_disconnect_can_say_so_and_there_is_none_at_qos_0() {
     let mut client = Client::ready(resuming(V5, 1, &[]), part(Role::Publisher));
     client.session.close(&client.settings, &client.part, &mut client.out);
     assert_eq!(client.sent(), ["Disconnect { reason: 0, session_expiry_s: Some(0) }"]);

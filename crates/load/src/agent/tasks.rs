@@ -1,10 +1,12 @@
 //! From what is to be played to threads: a client with its socket on each, or
 //! an event loop with many.
 
-use super::{Identity, MOCK};
-use crate::drivers::{Driver, Kind, Load, SocketSpec};
-use crate::shard::{Assignment, Bell, Dial, Play, TlsDial, WebSocketDial};
-use crate::threads::{Counter, Crew, Player, Report};
+use super::identity::{Identity, MOCK};
+use crate::control::{Counter, Report, ThreadContext};
+use crate::drivers::socket::{Driver, SocketSpec};
+use crate::drivers::{Kind, Load};
+use crate::shard::{Assignment, Dial, Notifier, Play, TlsDial, WebSocketDial};
+use crate::threads::ClientThread;
 use pubmark_model::endpoint::{Carrier, Endpoint};
 use pubmark_model::options::OptionValues;
 use pubmark_model::protocol::{BoundEndpoint, Client, Prepare, Role, ServerAddress};
@@ -25,7 +27,7 @@ pub enum Waker {
     /// One that parks.
     Thread(thread::Thread),
     /// One that waits for events.
-    Bell(Bell),
+    Shard(Notifier),
 }
 
 impl Waker {
@@ -33,7 +35,7 @@ impl Waker {
     pub fn wake(&self) {
         match self {
             Waker::Thread(thread) => thread.unpark(),
-            Waker::Bell(bell) => bell.ring(),
+            Waker::Shard(notifier) => notifier.notify(),
         }
     }
 }
@@ -41,7 +43,7 @@ impl Waker {
 /// What one thread is to play.
 pub enum Job {
     /// A client with its socket.
-    Player(Box<Player>),
+    Client(Box<ClientThread>),
     /// An event loop with many.
     Shard(Play, Box<Assignment>),
 }
@@ -50,7 +52,7 @@ impl Job {
     /// The role of its clients.
     pub fn role(&self) -> Role {
         match self {
-            Job::Player(player) => player.client.role,
+            Job::Client(client) => client.client.role,
             Job::Shard(_, assignment) => assignment.clients.first().map_or(Role::Publisher, |client| client.role),
         }
     }
@@ -72,32 +74,32 @@ impl Job {
     /// Its counter for the live display.
     pub fn counter(&self) -> Arc<Counter> {
         match self {
-            Job::Player(player) => player.counter.clone(),
+            Job::Client(client) => client.counter.clone(),
             Job::Shard(_, assignment) => assignment.counter.clone(),
         }
     }
 
     /// Puts it on a thread.
-    pub fn start(self, crew: &Arc<Crew>, reports: &Sender<Report>) -> std::io::Result<Waker> {
-        let (crew, reports) = (crew.clone(), reports.clone());
+    pub fn start(self, context: &Arc<ThreadContext>, reports: &Sender<Report>) -> std::io::Result<Waker> {
+        let (context, reports) = (context.clone(), reports.clone());
         match self {
-            Job::Player(player) => {
-                let name = format!("{:?} {}", player.client.role, player.client.id).to_lowercase();
+            Job::Client(client) => {
+                let name = format!("{:?} {}", client.client.role, client.client.id).to_lowercase();
                 let builder = thread::Builder::new().name(name).stack_size(STACK_BYTES);
-                Ok(Waker::Thread(builder.spawn(move || player.play(&crew, &reports))?.thread().clone()))
+                Ok(Waker::Thread(builder.spawn(move || client.play(&context, &reports))?.thread().clone()))
             }
             Job::Shard(play, assignment) => {
-                let bell = Bell::new()?;
-                let theirs = bell.clone();
+                let notifier = Notifier::new()?;
+                let theirs = notifier.clone();
                 thread::Builder::new().name("shard".into()).spawn(move || {
-                    let report = match play(*assignment, &crew, &reports, theirs) {
+                    let report = match play(*assignment, &context, &reports, theirs) {
                         Ok(outcome) => Report::Ended(Box::new(outcome)),
                         Err(error) => Report::Failed(error),
                     };
                     // The agent may be gone already; then nobody wants the report.
                     let _ = reports.send(report);
                 })?;
-                Ok(Waker::Bell(bell))
+                Ok(Waker::Shard(notifier))
             }
         }
     }
@@ -171,7 +173,13 @@ fn sockets(load: Load, prepare: &Prepare) -> Result<Opened, String> {
         let counter = Arc::new(Counter::default());
         let cpus = cpus(prepare, client.role);
         let spin_cores = spin_share(prepare, 1);
-        opened.jobs.push(Job::Player(Box::new(Player { client: client.clone(), socket, counter, cpus, spin_cores })));
+        opened.jobs.push(Job::Client(Box::new(ClientThread {
+            client: client.clone(),
+            socket,
+            counter,
+            cpus,
+            spin_cores,
+        })));
     }
     opened.driver = Some(driver);
     opened.applied.insert("receive".into(), prepare.workload.receive.word().into());

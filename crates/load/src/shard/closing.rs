@@ -4,7 +4,8 @@
 
 use super::carrier::Carrier;
 use super::connection::{News, State};
-use super::{BELL, Shard};
+use super::notifier::NOTIFIER;
+use super::state::Shard;
 use crate::clock;
 use crate::session::{Heard, Session};
 use pubmark_model::units::{Ns, SECOND};
@@ -23,21 +24,21 @@ const ERASURE: Ns = 2 * SECOND;
 const AT_ONCE: usize = 128;
 
 impl<S: Session> Shard<'_, S> {
-    /// Says goodbye to the server, on every connection that is up, and waits
+    /// Disconnects from the server on every connection that is up, and waits
     /// until it has closed them all, for [`PATIENCE`] at most. What it would
     /// keep of clients even then is erased.
-    pub(super) fn take_leave(&mut self) {
+    pub(super) fn close_all(&mut self) {
         let kept = (0..self.connections.len()).filter(|index| self.is_kept(*index)).collect();
-        self.say_goodbye();
+        self.disconnect_all();
         self.erase(kept);
     }
 
-    fn say_goodbye(&mut self) {
+    fn disconnect_all(&mut self) {
         let began_ns = clock::now();
         let mut deadline_ns = began_ns + ANSWER;
         let mut open = 0;
         for index in 0..self.connections.len() {
-            if self.connections[index].state == State::Up && self.say_farewell(index, began_ns + PATIENCE) {
+            if self.connections[index].state == State::Up && self.disconnect(index, began_ns + PATIENCE) {
                 open += 1;
             } else {
                 self.connections[index].drop_carrier(State::Gone);
@@ -59,7 +60,7 @@ impl<S: Session> Shard<'_, S> {
                 deadline_ns = began_ns + PATIENCE;
                 self.shut_down();
             }
-            for event in events.iter().filter(|event| event.data.u64() != BELL) {
+            for event in events.iter().filter(|event| event.data.u64() != NOTIFIER) {
                 let index = event.data.u64() as usize;
                 if self.connections[index].state == State::Up && !self.hear_out(index, began_ns + PATIENCE) {
                     self.connections[index].drop_carrier(State::Gone);
@@ -70,7 +71,7 @@ impl<S: Session> Shard<'_, S> {
     }
 
     /// Whether there is an answer to wait for.
-    fn say_farewell(&mut self, index: usize, until_ns: Ns) -> bool {
+    fn disconnect(&mut self, index: usize, until_ns: Ns) -> bool {
         let part = self.part(index);
         let connection = &mut self.connections[index];
         self.answers.clear();
@@ -123,7 +124,7 @@ impl<S: Session> Shard<'_, S> {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(_) => return,
             }
-            for event in events.iter().filter(|event| event.data.u64() != BELL) {
+            for event in events.iter().filter(|event| event.data.u64() != NOTIFIER) {
                 let index = event.data.u64() as usize;
                 let is_open = self.connections[index].carrier.is_some();
                 if is_open && !self.go_on_erasing(index, event.flags, until_ns) {
@@ -160,7 +161,7 @@ impl<S: Session> Shard<'_, S> {
             }
         };
         answers.clear();
-        // A session that has said goodbye may find fault with what comes then.
+        // A session that has disconnected may take what still comes for an error.
         let _ = connections[index].feed(settings, &buffer[..count], answers, &mut heard);
     }
 

@@ -1,0 +1,61 @@
+//! What several subcommands need.
+
+use crate::failure::{Code, Failure};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// This program.
+pub fn program() -> Result<String, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::run(format!("this program's own path is unknown: {error}")))?;
+    Ok(program.display().to_string())
+}
+
+/// The command that starts the built-in agent.
+pub fn agent_command() -> Result<Vec<String>, Failure> {
+    Ok(vec![program()?, "agent".into()])
+}
+
+/// A flag that Ctrl-C (and SIGTERM, SIGHUP) sets; a second one ends at once.
+pub fn interrupt_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        let registered = signal_hook::flag::register_conditional_shutdown(signal, Code::Run as i32, flag.clone())
+            .and_then(|_| signal_hook::flag::register(signal, flag.clone()));
+        registered.map_err(|error| Failure::run(format!("no handler for signal {signal}: {error}")))?;
+    }
+    Ok(flag)
+}
+
+/// Agents inherit the limit on open files: let it be as high as it may.
+pub fn raise_open_files() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+    {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+/// Refuses a folder that holds no results.
+pub fn has_results(folder: &Path) -> Result<(), Failure> {
+    match folder.join("runs.jsonl").exists() {
+        true => Ok(()),
+        false => Err(Failure::usage(format!("{} is no results folder: it has no runs.jsonl", folder.display()))),
+    }
+}
+
+/// `KEY=VALUE` pairs as typed.
+pub fn pairs(typed: &[String], flag: &str) -> Result<Vec<(String, String)>, Failure> {
+    let split = |text: &String| {
+        let (key, value) = text.split_once('=').filter(|(key, _)| !key.trim().is_empty())?;
+        Some((key.trim().to_owned(), value.trim().to_owned()))
+    };
+    // What is no pair may be a secret as well.
+    let key = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
+    let bad = |text: &String| {
+        Failure::usage(format!("{flag} {}…: write {flag} KEY=VALUE", text.chars().take_while(key).collect::<String>()))
+    };
+    typed.iter().map(|text| split(text).ok_or_else(|| bad(text))).collect()
+}

@@ -1,0 +1,47 @@
+//! One connection of the kernel's driver, however its bytes cross.
+
+use crate::drivers::port;
+use crate::drivers::socket::Sent;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// One connection to one peer.
+pub trait Wire: Send {
+    /// Offers a message; blocks for at most about [`WAIT_MS`](crate::drivers::socket::WAIT_MS). What is
+    /// accepted will be written out by this call or by the next ones.
+    fn offer(&mut self, message: &[u8]) -> io::Result<Sent>;
+
+    /// Writes out what was accepted and held back.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Makes the next message available to [`Wire::message`], if there is
+    /// one; waits for about [`WAIT_MS`](crate::drivers::socket::WAIT_MS) if asked to.
+    fn take(&mut self, wait: bool) -> io::Result<bool>;
+
+    /// The message that was taken last.
+    fn message(&self) -> &[u8];
+
+    /// What to wait on for the next message; none for a ring.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Whether the peer has gone.
+    fn closed(&self) -> bool;
+}
+
+pub fn unsupported(endpoint: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("`{endpoint}` is no endpoint of this transport"))
+}
+
+/// Binds the first candidate port that is really free.
+pub fn first_free<T>(bind: impl Fn(u16) -> io::Result<T>) -> io::Result<T> {
+    let mut last = io::Error::new(io::ErrorKind::AddrInUse, "no port from 10000 to 31999 of 127.0.0.1 is free");
+    for port in port::candidates() {
+        match bind(port) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = error,
+            other => return other,
+        }
+    }
+    Err(last)
+}

@@ -1,0 +1,56 @@
+//! A socket, with TLS over it or without.
+
+use super::tls::Tls;
+use rustix::net::{RecvFlags, SendFlags};
+use std::io;
+use std::net::TcpStream;
+
+/// What can be read from and written to without ever blocking.
+pub enum Wire {
+    Plain(TcpStream),
+    Tls(Box<Tls>),
+}
+
+impl Wire {
+    pub fn stream(&self) -> &TcpStream {
+        match self {
+            Wire::Plain(stream) => stream,
+            Wire::Tls(tls) => tls.stream(),
+        }
+    }
+
+    #[inline]
+    pub fn read(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
+        match self {
+            // Not by the C library, whose calls are points of cancellation.
+            Wire::Plain(stream) => {
+                let count = rustix::net::recv(stream, &mut *into, RecvFlags::empty())?.0;
+                Ok((count, count == into.len()))
+            }
+            Wire::Tls(tls) => tls.read(into),
+        }
+    }
+
+    #[inline]
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Wire::Plain(stream) => Ok(rustix::net::send(stream, bytes, SendFlags::NOSIGNAL)?),
+            Wire::Tls(tls) => tls.write(bytes),
+        }
+    }
+
+    #[inline]
+    pub fn is_behind(&self) -> bool {
+        match self {
+            Wire::Plain(_) => false,
+            Wire::Tls(tls) => tls.is_behind(),
+        }
+    }
+
+    pub fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Wire::Plain(_) => Ok(()),
+            Wire::Tls(tls) => tls.flush(),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What a shard knows. What it does with it is in the files beside this one.
+
+mod away;
+mod inbound;
+mod outbound;
+mod ramp;
+
+use super::connection::Connection;
+use super::notifier::Notifier;
+use crate::control::{Counter, Report, ThreadContext};
+use crate::pacing::Pacer;
+use crate::session::Session;
+use crate::window::Window;
+pub use away::{Absence, Away, DESCRIBED};
+pub use inbound::Inbound;
+pub use outbound::Outbound;
+use pubmark_model::protocol::Role;
+use pubmark_model::units::Ns;
+use pubmark_model::workload::Workload;
+pub use ramp::Ramp;
+use rustix::event::epoll;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+/// An event loop and all that it owns.
+pub struct Shard<'a, S: Session> {
+    pub workload: &'a Workload,
+    pub context: &'a ThreadContext,
+    pub reports: &'a Sender<Report>,
+    pub role: Role,
+    /// Numbers of its clients within their role.
+    pub ids: Vec<u32>,
+    /// Streams that are to be heard, over all its clients.
+    pub streams: u64,
+    pub run: String,
+    pub settings: S::Settings,
+    pub connections: Vec<Connection<S>>,
+    pub epoll: OwnedFd,
+    pub notifier: Notifier,
+    pub events: Vec<epoll::Event>,
+    pub buffer: Vec<u8>,
+    pub answers: Vec<u8>,
+    /// Connections that have more to read than their turn allowed.
+    pub again: Vec<u32>,
+    pub ramp: Ramp,
+    pub outbound: Outbound,
+    pub inbound: Inbound,
+    pub window: Option<Window>,
+    /// How its publishers wait, once there is a schedule.
+    pub pacer: Option<Pacer>,
+    pub spin_cores: f64,
+    /// When messages last went out together, ns.
+    pub batch_ns: Ns,
+    /// When it last looked what has arrived, ns.
+    pub looked_ns: Ns,
+    pub said_ready: bool,
+    pub alive_next: usize,
+    pub alive_ns: Ns,
+    pub server: Option<String>,
+    pub away: Away,
+    /// What the verdict should know of how the run began.
+    pub remarks: Vec<String>,
+    pub counter: Arc<Counter>,
+}

@@ -1,0 +1,43 @@
+//! The receiving side of a shard: subscribers, and what they have received.
+
+use crate::subscriber::{Incoming, ReceiveRecorder};
+use pubmark_model::protocol::{Client, Role};
+use pubmark_model::units::Ns;
+use pubmark_model::workload::Workload;
+
+/// The receiving side of a shard.
+pub struct Inbound {
+    pub clients: Vec<Incoming>,
+    pub recorder: ReceiveRecorder,
+    /// Streams that no probe has come over, of clients that are up or may come up.
+    pub unheard: u64,
+    pub heard_ns: Ns,
+    pub last_ns: Ns,
+    /// Clients that may still get something, once the drain has begun.
+    pub undrained: Option<Vec<u32>>,
+    pub looked_ns: Ns,
+    pub drained: bool,
+}
+
+impl Inbound {
+    pub fn new(workload: &Workload, role: Role, clients: &[Client]) -> Inbound {
+        let heard = clients.first().map_or(0, |client| u64::from(client.hears_count));
+        let incoming: Vec<Incoming> = match role {
+            Role::Subscriber => clients
+                .iter()
+                .map(|client| Incoming::new(workload, client.hears_first..client.hears_first + client.hears_count))
+                .collect(),
+            _ => Vec::new(),
+        };
+        Inbound {
+            unheard: incoming.iter().map(|client| u64::from(client.unheard_count())).sum(),
+            clients: incoming,
+            recorder: ReceiveRecorder::new(workload, heard),
+            heard_ns: 0,
+            last_ns: 0,
+            undrained: None,
+            looked_ns: 0,
+            drained: false,
+        }
+    }
+}

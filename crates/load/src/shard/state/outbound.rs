@@ -1,0 +1,148 @@
+//! The sending side of a shard: publishers, and where they stand.
+
+use crate::clock;
+use crate::outcome::Outcome;
+use crate::publisher::{InFlight, Marker, Outgoing, SendRecorder};
+use crate::session::Copies;
+use crate::shard::gather::{Frames, Measure};
+use crate::window::{Window, clock_stride};
+use pubmark_model::header::{MIN_LEN, pattern};
+use pubmark_model::options::{OptionValues, Options};
+use pubmark_model::protocol::{Client, PacingFigures, Role};
+use pubmark_model::units::Ns;
+use pubmark_model::workload::{Rate, Workload};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Publishers, and where they stand.
+pub struct Outbound {
+    pub clients: Vec<Outgoing>,
+    pub marker: Marker,
+    pub message: Vec<u8>,
+    pub bytes: Vec<u8>,
+    /// What goes out together, where there is no schedule.
+    pub frames: Frames,
+    /// By publisher, what it may have to send again; empty where nobody comes back.
+    pub flights: Vec<InFlight>,
+    pub recorder: Option<SendRecorder>,
+    pub window: Option<Window>,
+    pub quantum_ns: Ns,
+    /// When publishers give up, and how much goes into one write, where there is no schedule.
+    pub measure: Measure,
+    /// Publishers by the time of their next message, where there is a schedule.
+    pub due: BinaryHeap<Reverse<(Ns, u32)>>,
+    /// Publishers that can send, where there is none.
+    pub able: Vec<u32>,
+    /// When the next message is to go out, as far as that is known, ns.
+    pub next_due_ns: Option<Ns>,
+    pub sending: usize,
+    pub said_sent: bool,
+    pub said_drained: bool,
+    /// The next publisher whose marker is to be sent, and when the next round begins.
+    pub marker_next: usize,
+    pub marker_ns: Ns,
+}
+
+impl Outbound {
+    pub fn new(workload: &Workload, clients: &[Client], options: &Options) -> Outbound {
+        let clients = outgoing(workload, clients);
+        let resumes = workload.reconnect && workload.qos > 0;
+        Outbound {
+            flights: if resumes { clients.iter().map(|_| InFlight::default()).collect() } else { Vec::new() },
+            marker: Marker::new(workload, 0),
+            message: pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize),
+            bytes: Vec::new(),
+            frames: Frames::default(),
+            recorder: None,
+            window: None,
+            quantum_ns: workload.pacing_quantum_ns,
+            measure: Measure {
+                bytes: options.number("coalesce").max(1) as usize,
+                stride: clock_stride(workload),
+                give_up_ns: None,
+            },
+            due: BinaryHeap::with_capacity(if workload.rate == Rate::Max { 0 } else { clients.len() }),
+            able: Vec::new(),
+            next_due_ns: None,
+            sending: 0,
+            said_sent: false,
+            said_drained: false,
+            marker_next: 0,
+            marker_ns: 0,
+            clients,
+        }
+    }
+
+    pub fn acknowledged(&mut self, index: usize, sequence: u32) {
+        if let (Some(client), Some(recorder)) = (self.clients.get_mut(index), &mut self.recorder) {
+            client.acknowledged(recorder, sequence);
+        }
+        if let Some(flight) = self.flights.get_mut(index) {
+            flight.acknowledged(sequence);
+        }
+    }
+
+    /// What one publisher has sent, to be sent again.
+    pub fn copies(&mut self, index: usize) -> Again<'_> {
+        let Outbound { clients, flights, message, marker, .. } = self;
+        Again { publisher: clients[index].total().publisher, flight: flights.get(index), message, marker }
+    }
+
+    /// A publisher's connection is no more: what it has not sent it will not send.
+    pub fn end(&mut self, index: usize, window: &Window) {
+        if let Some(client) = self.clients.get_mut(index)
+            && !client.is_done()
+        {
+            client.finish(window);
+            self.sending -= 1;
+        }
+    }
+
+    /// When the next message is to go out, where the schedule says so, ns.
+    #[inline]
+    pub fn next_due_ns(&self) -> Option<Ns> {
+        self.next_due_ns
+    }
+
+    /// Keeps how its publishers waited.
+    pub fn paced(&mut self, figures: Option<PacingFigures>) {
+        if let (Some(recorder), Some(figures)) = (&mut self.recorder, figures) {
+            recorder.paced(figures);
+        }
+    }
+
+    pub fn take_outcome(&mut self) -> Outcome {
+        match self.recorder.take() {
+            Some(recorder) => Outcome::of_outgoing(&self.clients, recorder),
+            None => Outcome::default(),
+        }
+    }
+}
+
+/// The messages of a publisher, from what is kept of each.
+pub struct Again<'a> {
+    publisher: u32,
+    flight: Option<&'a InFlight>,
+    message: &'a mut Vec<u8>,
+    marker: &'a mut Marker,
+}
+
+impl Copies for Again<'_> {
+    fn message(&mut self, sequence: u32) -> &[u8] {
+        match self.flight.and_then(|flight| flight.header(sequence)) {
+            Some(header) => {
+                let _ = header.write(self.message);
+                self.message
+            }
+            // Of markers nothing is kept: nobody looks at their times.
+            None => self.marker.of(self.publisher, sequence, clock::now()),
+        }
+    }
+}
+
+/// Publishers of a shard, from their clients.
+fn outgoing(workload: &Workload, clients: &[Client]) -> Vec<Outgoing> {
+    let most = crate::subscriber::ledger_capacity(workload);
+    let senders = clients.iter().filter(|client| matches!(client.role, Role::Publisher | Role::Requester));
+    senders.map(|client| Outgoing::new(workload, client.id, most)).collect()
+}

@@ -1,0 +1,63 @@
+//! What every protocol of the peer offers, and what it is offered.
+
+use crate::routes::Filter;
+use pubmark_wire::Malformed;
+
+/// What a client asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ask<'a> {
+    /// To hand on a message.
+    Publish {
+        /// Where to.
+        topic: &'a [u8],
+        /// The message.
+        payload: &'a [u8],
+        /// Quality of service, 0 to 2.
+        qos: u8,
+    },
+    /// To get messages, under a name of its own.
+    Subscribe(Filter<'a>, u32),
+    /// To get them no more.
+    Unsubscribe(Filter<'a>, u32),
+    /// To be let go, when what was said is written.
+    Close,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Whether a message is to be acknowledged.
+    pub acknowledge: bool,
+    /// How many listen to its topic.
+    pub listeners: usize,
+}
+
+/// Carries out what a client asks for.
+pub type Hub<'h> = dyn FnMut(Ask<'_>) -> Done + 'h;
+
+/// The server's side of one connection.
+pub trait Speech: Sized {
+    /// What an endpoint's address begins with.
+    const SCHEME: &'static str;
+
+    /// A new connection; `denied` if it is to be refused.
+    fn new(denied: bool) -> Self;
+
+    /// Appends what the server says first, if it speaks first; whether the
+    /// connection is then over.
+    fn greet(&mut self, out: &mut Vec<u8>) -> bool;
+
+    /// Takes what has arrived, and returns how many bytes it is done with; the
+    /// rest comes again with more behind it. Appends answers.
+    fn input(&mut self, bytes: &[u8], out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<usize, Malformed>;
+
+    /// Appends a message for a subscription of this client's. What cannot be
+    /// said now, because the client takes no more unacknowledged, is kept and
+    /// said with an acknowledgement's answer.
+    fn deliver(&mut self, token: u32, topic: &[u8], payload: &[u8], qos: u8, out: &mut Vec<u8>);
+
+    /// Bytes of payload that are kept so.
+    fn kept_bytes(&self) -> usize {
+        0
+    }
+}
