@@ -6,7 +6,7 @@ use crate::fault::{self, Fault, Script, Target};
 use crate::link::Link;
 use crate::options::Options;
 use crate::setting::Settings;
-use crate::study::{Axis, Part, Study};
+use crate::study::{Axis, Study, StudyPart};
 use crate::system::{System, Systems};
 use crate::tuning::Use;
 use crate::units::format_time;
@@ -21,9 +21,9 @@ pub const MAX_CELLS: usize = 100_000;
 /// Crosses the axes. Every cell that cannot be is reported, all at once.
 pub fn cells(study: &Study, systems: Systems<'_>) -> Result<Vec<Cell>, Vec<Diagnostic>> {
     let whole = [None];
-    let parts: Vec<Option<&Part>> =
+    let parts: Vec<Option<&StudyPart>> =
         if study.parts.is_empty() { whole.to_vec() } else { study.parts.iter().map(Some).collect() };
-    let axes_of = |part: Option<&Part>| -> Vec<Axis> {
+    let axes_of = |part: Option<&StudyPart>| -> Vec<Axis> {
         let Some(part) = part else { return study.axes.clone() };
         let mine = study.axes.iter().map(|axis| match axis.name.as_str() {
             "part" => Axis { name: "part".into(), values: vec![part.name.as_str().into()] },

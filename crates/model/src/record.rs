@@ -5,7 +5,7 @@ mod delivery;
 mod judgement;
 
 pub use agent::AgentIdentity;
-pub use judgement::{Finding, Note, Part, Reason, Verdict};
+pub use judgement::{Component, Finding, Note, Reason, Verdict};
 
 use crate::cell::Limits;
 use crate::fault::{Act, Script, Target};

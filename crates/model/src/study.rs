@@ -22,7 +22,7 @@ pub struct Axis {
 /// A part of a study: cells of their own, beside those of the other parts. It
 /// has the study's axes and settings, but for the keys that it sets itself.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct StudyPart {
     /// Its name: the value of the axis `part`.
     pub name: String,
     /// What it sets: one value, or several to cross.
@@ -79,7 +79,7 @@ pub struct Study {
     /// What is crossed; `system` is always among them, and first.
     pub axes: Vec<Axis>,
     /// Its parts, if it has any; then `part` is an axis.
-    pub parts: Vec<Part>,
+    pub parts: Vec<StudyPart>,
     /// What is left out.
     pub skips: Vec<Skip>,
     /// Options that are set.
@@ -90,13 +90,13 @@ pub struct Study {
     pub reference: Option<Source>,
     /// Whether it was cut down to a coffee break.
     pub quick: bool,
-    /// Whether it is only told of, and not to be carried out: see [`Reading::recorded`].
+    /// Whether it is only told of, and not to be carried out: see [`ReadOptions::recorded`].
     pub recorded: bool,
 }
 
 /// How a study file is to be read.
 #[derive(Clone, Debug, Default)]
-pub struct Reading<'a> {
+pub struct ReadOptions<'a> {
     /// Cut down by the file's `[quick]` table, or by thinning.
     pub quick: bool,
     /// `KEY=VALUE` pairs that replace what the file says.

@@ -72,7 +72,7 @@ pub struct Fixed {
 
 /// A difference from the makers' defaults that was in force in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Difference {
+pub struct SettingDifference {
     /// The setting: the name of an option, or of the system's own setting.
     pub name: String,
     /// What it was.
@@ -93,5 +93,5 @@ pub struct Tuning {
     #[serde(rename = "use")]
     pub asked: Use,
     /// Each difference that was in force.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<SettingDifference>,
 }

@@ -7,7 +7,7 @@ use crate::figures::{Column, Sign};
 use crate::points::{Point, headline};
 use crate::ranking::{Placing, Ranked};
 use crate::text;
-use crate::words::Word;
+use crate::words::CellVerdict;
 
 /// How a column shows a cell.
 pub(crate) enum Show {
@@ -245,12 +245,17 @@ fn thrift_mark(result: &CellResult, point: &Point) -> &'static str {
 /// How a row is to be marked, and its verdict in words. Where some of the runs
 /// do not count for the figure that ranks, it says how many do.
 pub(crate) fn verdict(result: &CellResult, point: &Point) -> (Mark, String) {
-    let word = Word::of(result, point);
+    let word = CellVerdict::of(result, point);
     let mark = match word {
-        Word::Winner => Mark::Good,
-        Word::Invalid | Word::Failed => Mark::Bad,
-        Word::Missing | Word::Skipped | Word::Reference => Mark::Muted,
-        Word::Tie | Word::Behind | Word::Undecided | Word::Unranked | Word::Alone | Word::Valid => Mark::Plain,
+        CellVerdict::Winner => Mark::Good,
+        CellVerdict::Invalid | CellVerdict::Failed => Mark::Bad,
+        CellVerdict::Missing | CellVerdict::Skipped | CellVerdict::Reference => Mark::Muted,
+        CellVerdict::Tie
+        | CellVerdict::Behind
+        | CellVerdict::Undecided
+        | CellVerdict::Unranked
+        | CellVerdict::Alone
+        | CellVerdict::Valid => Mark::Plain,
     };
     let mut text = word.text().to_owned();
     if let Some(more) = repeats_more(word, point) {
@@ -264,6 +269,6 @@ pub(crate) fn verdict(result: &CellResult, point: &Point) -> (Mark, String) {
 }
 
 /// About how many more repeats would tell where a cell's point is undecided.
-pub(crate) fn repeats_more(word: Word, point: &Point) -> Option<u32> {
-    if word == Word::Undecided { point.best().and_then(Ranked::repeats_more) } else { None }
+pub(crate) fn repeats_more(word: CellVerdict, point: &Point) -> Option<u32> {
+    if word == CellVerdict::Undecided { point.best().and_then(Ranked::repeats_more) } else { None }
 }

@@ -18,9 +18,9 @@ mod markdown;
 mod page;
 mod select;
 
-pub use comparison::{CellChange, Change, Comparison, Outcome, Tally};
+pub use comparison::{CellChange, ChangeCounts, ChangeOutcome, Comparison, FigureChange};
 pub use decide::{compare, compare_with};
-pub use difference::Difference;
+pub use difference::EnvironmentDifference;
 pub use figure::{comparable, named, short_name};
 pub use gate::{Gate, GateOutcome, GateResult, Threshold};
 pub use select::{Only, Selection};

@@ -7,7 +7,7 @@ mod column;
 mod reading;
 
 pub use column::Column;
-pub use reading::Reading;
+pub use reading::Observation;
 pub(crate) use reading::cpu_cores;
 
 /// A difference in proportion that is one of computing.
@@ -15,7 +15,7 @@ const ROUNDING: f64 = 1e-12;
 
 /// The figures of one cell; those that could not be measured are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct CellFigures {
     /// By column.
     values: Vec<Value>,
     /// Whether a loop of the generator was at its limit in a run of which the
@@ -29,7 +29,7 @@ pub struct Figures {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Value {
     estimate: Option<Estimate>,
-    readings: Vec<Reading>,
+    readings: Vec<Observation>,
     is_quotable: bool,
     /// As a multiple of the floor's.
     over_floor: Option<Estimate>,
@@ -48,7 +48,7 @@ pub enum Sign {
     AtMost,
 }
 
-impl Figures {
+impl CellFigures {
     /// The figure with its interval, if it was measured: over the runs that may
     /// be quoted for it or, where there are none, over those that may not.
     pub fn get(&self, column: Column) -> Option<Estimate> {
@@ -67,7 +67,7 @@ impl Figures {
 
     /// What each of the runs that may be quoted says of the figure, those that
     /// say nothing left out. Empty for figures that are no single run's.
-    pub fn each(&self, column: Column) -> &[Reading] {
+    pub fn each(&self, column: Column) -> &[Observation] {
         match self.value(column) {
             Some(value) if value.is_quotable => &value.readings,
             _ => &[],
@@ -89,7 +89,7 @@ impl Figures {
     }
 
     /// What the runs say, whether or not they may be quoted.
-    pub(crate) fn shown(&self, column: Column) -> &[Reading] {
+    pub(crate) fn shown(&self, column: Column) -> &[Observation] {
         self.value(column).map_or(&[], |value| &value.readings)
     }
 
@@ -118,17 +118,17 @@ impl Figures {
 
     /// The figures over these runs, all of one cell and all made: each over
     /// those whose verdict allows it or, where there are none, over all.
-    pub(crate) fn of(made: &[&RunRecord]) -> Figures {
+    pub(crate) fn of(made: &[&RunRecord]) -> CellFigures {
         let values = Column::ALL.iter().map(|column| Value::of(*column, made));
         let is_lower_bound = counted(made, FigureGroup::Rates).0.iter().any(|run| run.rates.lower_bound);
-        Figures { values: values.collect(), is_lower_bound, over_floor: Sign::Equal }
+        CellFigures { values: values.collect(), is_lower_bound, over_floor: Sign::Equal }
     }
 }
 
 impl Value {
     fn of(column: Column, made: &[&RunRecord]) -> Value {
         let (runs, is_quotable) = counted(made, column.group());
-        let readings: Vec<Reading> = runs.iter().filter_map(|run| Reading::of(column, run)).collect();
+        let readings: Vec<Observation> = runs.iter().filter_map(|run| Observation::of(column, run)).collect();
         Value { estimate: typical(column, &readings), readings, is_quotable, over_floor: None }
     }
 }
@@ -150,7 +150,7 @@ pub(crate) fn counted<'a>(made: &[&'a RunRecord], group: FigureGroup) -> (Vec<&'
 
 /// The median over the runs with its 95 % interval, no further than the figure
 /// can reach.
-pub(crate) fn typical(column: Column, readings: &[Reading]) -> Option<Estimate> {
+pub(crate) fn typical(column: Column, readings: &[Observation]) -> Option<Estimate> {
     let values: Vec<f64> = readings.iter().map(|reading| reading.value).collect();
     let step = match column.is_counted() {
         true => 0.0,
@@ -170,9 +170,9 @@ mod tests {
 
     #[test]
     fn an_interval_ends_where_the_figure_does() {
-        let readings = |values: &[f64]| -> Vec<Reading> {
+        let readings = |values: &[f64]| -> Vec<Observation> {
             let each = values.iter().zip(1..);
-            each.map(|(value, repeat)| Reading { value: *value, step: 0.0, repeat }).collect()
+            each.map(|(value, repeat)| Observation { value: *value, step: 0.0, repeat }).collect()
         };
         let interval = |column, values: &[f64]| typical(column, &readings(values)).and_then(|found| found.interval);
         assert_eq!(interval(Column::DeliveredRatio, &[0.8, 1.0]).map(|found| found.hi), Some(1.0));

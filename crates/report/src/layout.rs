@@ -3,7 +3,7 @@
 use crate::analysis::{CellResult, Status};
 use crate::axes::{NAME_CHARS, axis_name, axis_value};
 use crate::bars::{self, Scale};
-use crate::claims::{ClaimResult, Outcome};
+use crate::claims::{ClaimOutcome, ClaimResult};
 use crate::columns::{
     ACKED_LOST, AT_LEAST, HALF, LATENCY, MEDIAN, NOT_QUOTED, RATE, SERVICE, Spec, THRIFT, THROUGHPUT, columns,
     expendable, verdict,
@@ -209,9 +209,9 @@ fn claims(claims: &[ClaimResult]) -> Option<Table> {
         .map(Entry::plain)
         .into(),
         mark: match claim.outcome {
-            Outcome::Holds => Mark::Good,
-            Outcome::Fails => Mark::Bad,
-            Outcome::Undecided => Mark::Plain,
+            ClaimOutcome::Holds => Mark::Good,
+            ClaimOutcome::Fails => Mark::Bad,
+            ClaimOutcome::Undecided => Mark::Plain,
         },
         bar: None,
     };

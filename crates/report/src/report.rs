@@ -12,7 +12,7 @@ use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
 use pubmark_model::plan;
 use pubmark_model::record::RunRecord;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::system::{System, Systems, UNKNOWN};
 use pubmark_stats::HistogramError;
 use serde_json::Value;
@@ -75,7 +75,7 @@ pub enum ReportError {
 
 /// How many runs there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RunCounts {
     /// Runs of which every figure may be quoted.
     pub valid: usize,
     /// Runs of which some figures may be quoted and others not.
@@ -122,7 +122,7 @@ impl Report {
         let file = path.display().to_string();
         // Records outlive the systems that a build knows.
         let known = |name: &str| systems(name).or(Some(&*UNKNOWN));
-        let reading = Reading { recorded: true, ..Reading::default() };
+        let reading = ReadOptions { recorded: true, ..ReadOptions::default() };
         let mut study = Study::parse(&file, &text, &known, &reading).map_err(Box::new)?;
         let cells = plan::cells(&study, &known).map_err(|errors| Box::new(Diagnostics { file, text, errors }))?;
         let environment = environment(&dir.join("environment.json"))?;
@@ -259,9 +259,9 @@ impl Report {
     }
 
     /// How many runs there are.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RunCounts {
         let sum = |of: fn(&CellResult) -> usize| self.cells.iter().map(of).sum();
-        Counts {
+        RunCounts {
             valid: sum(|cell| cell.valid_runs),
             partly: sum(|cell| cell.partly_runs),
             invalid: sum(|cell| cell.invalid_runs),

@@ -22,7 +22,7 @@ pub enum Artefact {
 
 /// A step in a distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct ArtefactStep {
     /// What leaves such a step.
     pub artefact: Artefact,
     /// The share of all latencies that lie in it, 0 to 1.
@@ -36,12 +36,12 @@ const MS: u64 = 1_000_000;
 pub const TIMERS_NS: [u64; 4] = [MS, 4 * MS, 10 * MS, 15_625_000];
 
 /// The steps that are known and found.
-pub fn artefacts(latency: &Histogram) -> Vec<Step> {
+pub fn artefacts(latency: &Histogram) -> Vec<ArtefactStep> {
     let shape = Shape::of(latency);
     if shape.all < ARTEFACT_SAMPLES_MIN {
         return Vec::new();
     }
-    let timers: Vec<Step> = TIMERS_NS.into_iter().filter_map(|period_ns| shape.ticks(period_ns)).collect();
+    let timers: Vec<ArtefactStep> = TIMERS_NS.into_iter().filter_map(|period_ns| shape.ticks(period_ns)).collect();
     // What ticks to 40 ms needs no other cause.
     if timers.is_empty() { shape.delayed().into_iter().collect() } else { timers }
 }
@@ -75,9 +75,9 @@ impl Shape {
         count as f64 / self.all as f64
     }
 
-    fn delayed(&self) -> Option<Step> {
+    fn delayed(&self) -> Option<ArtefactStep> {
         let found = self.plateau().or_else(|| self.peak())?;
-        Some(Step { artefact: Artefact::DelayedAcknowledgement, share: self.share(found) })
+        Some(ArtefactStep { artefact: Artefact::DelayedAcknowledgement, share: self.share(found) })
     }
 
     /// What is sent while an acknowledgement is delayed waits for the rest of the
@@ -111,11 +111,11 @@ impl Shape {
     }
 
     /// Peaks at three ticks in a row at least, and next to nothing between.
-    fn ticks(&self, period_ns: u64) -> Option<Step> {
+    fn ticks(&self, period_ns: u64) -> Option<ArtefactStep> {
         // What a message takes beside the wait puts all peaks off by the same.
         let phases = (0..10).map(|phase| phase * period_ns / 20);
         let in_step = phases.map(|phase| self.in_step(period_ns, phase)).max()?;
-        (in_step > 0).then(|| Step { artefact: Artefact::Timer(period_ns), share: self.share(in_step) })
+        (in_step > 0).then(|| ArtefactStep { artefact: Artefact::Timer(period_ns), share: self.share(in_step) })
     }
 
     /// The latencies that lie at ticks but the first, where they gather there.

@@ -27,16 +27,16 @@ mod summary;
 mod trend;
 mod typical;
 
-pub use artefact::{ARTEFACT_SAMPLES_MIN, Artefact, Step, TIMERS_NS, artefacts};
+pub use artefact::{ARTEFACT_SAMPLES_MIN, Artefact, ArtefactStep, TIMERS_NS, artefacts};
 pub use better::Better;
-pub use change::{Change, FALSE_ALARM, Order, Runs, Scale, change, change_p, holm};
+pub use change::{Change, FALSE_ALARM, RunOrder, Runs, Scale, change, change_p, holm};
 pub use estimate::{Estimate, Interval, median};
 pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
 pub use normal::{erfc, normal_cdf, normal_two_sided_p};
 pub use random::Random;
 pub use ranking::{
-    BLOCKS_MIN, Blocks, Difference, Placing, Point, REPEATS_MORE_MAX, RankedPoint, RankedTable, SAME_WITHIN, Standing,
-    Table, Why, rank_table,
+    BLOCKS_MIN, Blocks, Difference, PointInput, PointOutcome, REPEATS_MORE_MAX, RankedPoint, RankedTable, RankingInput,
+    SAME_WITHIN, SystemOutcome, UndecidedReason, rank_table,
 };
 pub use student::{student_two_sided_p, student_two_sided_t};
 pub use summary::Summary;

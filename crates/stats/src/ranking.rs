@@ -36,8 +36,8 @@ mod table;
 mod verdict;
 
 use noise::Noise;
-pub use ranked::{Difference, Placing, RankedPoint, RankedTable, Standing, Why};
-pub use table::{BLOCKS_MIN, Blocks, Point, REPEATS_MORE_MAX, SAME_WITHIN, Table};
+pub use ranked::{Difference, PointOutcome, RankedPoint, RankedTable, SystemOutcome, UndecidedReason};
+pub use table::{BLOCKS_MIN, Blocks, PointInput, REPEATS_MORE_MAX, RankingInput, SAME_WITHIN};
 
 /// Ranks the systems of each point of a table.
 ///
@@ -45,8 +45,8 @@ pub use table::{BLOCKS_MIN, Blocks, Point, REPEATS_MORE_MAX, SAME_WITHIN, Table}
 /// are, with their own noise alone, and the bound of a tie is a fraction of the
 /// larger mean.
 ///
-/// Never fails: what cannot be compared is [`Placing::Undecided`].
-pub fn rank_table(table: &Table) -> RankedTable {
+/// Never fails: what cannot be compared is [`PointOutcome::Undecided`].
+pub fn rank_table(table: &RankingInput) -> RankedTable {
     let pairs: Vec<pairs::Pairs> = table.points.iter().map(|point| pairs::of(point, table.bound)).collect();
     let noise = Noise::of(&pairs);
     let shown = family::shown(&pairs, &noise, table.alpha);

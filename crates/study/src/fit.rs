@@ -104,11 +104,11 @@ fn too_large(system: &System, cell: &Cell) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_model::study::{Reading, Study};
+    use pubmark_model::study::{ReadOptions, Study};
 
     fn plan(text: &str) -> Plan {
         let text = format!("title = \"t\"\n[axes]\n{text}");
-        let study = Study::parse("t", &text, &registry::find, &Reading::default());
+        let study = Study::parse("t", &text, &registry::find, &ReadOptions::default());
         Plan::new(study.unwrap_or_else(|errors| panic!("{errors}"))).unwrap()
     }
 

@@ -6,7 +6,7 @@ use pubmark_host::clock;
 use pubmark_model::plan::Place;
 use pubmark_model::plan::cells;
 use pubmark_model::secret::Secrets;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::context::{RunContext, RunError};
 use pubmark_study::registry;
 use pubmark_study::run;
@@ -43,7 +43,7 @@ fn run(system: &'static str, workload: &str, script: String) -> String {
     let (outbox, inbox) = channel();
     std::thread::spawn(move || {
         registry::load().unwrap();
-        let study = Study::parse("t", &text, &registry::find, &Reading::default()).unwrap();
+        let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
         let cell = cells(&study, &registry::find).unwrap().remove(0);
         let logs = tempfile::tempdir().unwrap();
         let command = ["sh".to_owned(), "-c".to_owned(), script];

@@ -8,7 +8,7 @@ use crate::output::{Voice, colour, print, width};
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::host::Placement;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::conduct::ConductError;
 use pubmark_study::fit::leave_out;
 use pubmark_study::plan::Plan;
@@ -97,7 +97,7 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
     }
     set.extend(pairs(&args.set, "--set")?);
     let text = format!("title = \"{name}\"\nquestion = \"\"\n[axes]\nsystem = [\"{name}\"]\n", name = system.name);
-    let reading = Reading { set: &set, ..Reading::default() };
+    let reading = ReadOptions { set: &set, ..ReadOptions::default() };
     let mut study = Study::parse("the command line", &text, &registry::find, &reading).map_err(|errors| {
         let lines: Vec<String> = errors
             .errors

@@ -16,11 +16,11 @@ use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::host::Placement;
 use pubmark_model::reference;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::page::Content;
-use pubmark_report::{Outcome, Reference, Report};
+use pubmark_report::{ClaimOutcome, Reference, Report};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
 use pubmark_study::fit::{leave_out, tool_of};
 use pubmark_study::plan::Plan;
@@ -47,7 +47,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
     let only = pairs(&args.only, "--only")?;
     let names: Vec<&str> = registry::systems().iter().map(|system| system.name.as_str()).collect();
-    let reading = Reading { quick: args.quick, set: &set, only: &only, names: &names, recorded: false };
+    let reading = ReadOptions { quick: args.quick, set: &set, only: &only, names: &names, recorded: false };
     let wrong = |errors| Failure::usage(Diagnostics { file: file.clone(), text: text.clone(), errors });
     let study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
     let mut plan = Plan::new(study).map_err(wrong)?;
@@ -131,7 +131,7 @@ enum Beside {
 /// The published figures of a study that names some, checked against the whole
 /// of it, before anything is cut down or left out.
 fn published(file: &str, text: &str, beside: Beside, voice: Voice) -> Result<Option<String>, Failure> {
-    let study = Study::parse(file, text, &registry::find, &Reading::default()).map_err(Failure::usage)?;
+    let study = Study::parse(file, text, &registry::find, &ReadOptions::default()).map_err(Failure::usage)?;
     if study.reference.is_none() {
         return Ok(None);
     }
@@ -319,7 +319,7 @@ pub fn conclude(ending: &Ending, report: &Report, folder: &Path, voice: Voice, w
     }
     let unanswered = answers::unanswered(report);
     unanswered.iter().for_each(|line| voice.note(line));
-    let refuted = report.claims().iter().any(|claim| claim.outcome == Outcome::Fails);
+    let refuted = report.claims().iter().any(|claim| claim.outcome == ClaimOutcome::Fails);
     match (unanswered.is_empty(), refuted) {
         (false, _) => Code::Run,
         (true, true) => Code::Gate,

@@ -6,7 +6,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pubmark_host::server::processes;
 use pubmark_model::plan::cells;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::context::RunContext;
 use pubmark_study::registry;
 use pubmark_study::run::make;
@@ -83,7 +83,7 @@ fn a_record_is_made_while_its_server_still_stands() {
     registry::load().unwrap();
     let place = Place::new();
     let text = "title = \"t\"\n[workload]\nwarmup = \"50ms\"\nduration = \"200ms\"\nrate = 100\n[axes]\nsystem = [\"mosquitto\"]\n";
-    let study = Study::parse("t", text, &registry::find, &Reading::default()).unwrap();
+    let study = Study::parse("t", text, &registry::find, &ReadOptions::default()).unwrap();
     let cell = cells(&study, &registry::find).unwrap().remove(0);
     let agent = [env!("CARGO_BIN_EXE_pubmark").to_owned(), "agent".to_owned()];
     let never = AtomicBool::new(false);

@@ -1,6 +1,6 @@
 //! What a verdict is made of.
 
-use pubmark_model::record::{FigureGroup, Finding, Note, Part, Reason, Verdict};
+use pubmark_model::record::{Component, FigureGroup, Finding, Note, Reason, Verdict};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 
 /// A time with three digits and a fitting unit.
@@ -52,11 +52,11 @@ pub struct Judge {
     /// What has been found so far.
     pub verdict: Verdict,
     /// The part that is under test.
-    pub part: Part,
+    pub part: Component,
     /// Whether faults were asked for: what they bring about is the run's result.
     pub asked: bool,
     /// The part to which they happened.
-    pub affected: Part,
+    pub affected: Component,
     /// Whether there are latencies that could be touched: none at `max`, but for
     /// one request after the other.
     pub latencies: bool,
@@ -89,7 +89,7 @@ impl Judge {
     }
 
     /// This is noted, and speaks not against the run.
-    pub fn note(&mut self, part: Part, evidence: impl IntoIterator<Item = String>) {
+    pub fn note(&mut self, part: Component, evidence: impl IntoIterator<Item = String>) {
         self.verdict.notes.extend(evidence.into_iter().map(|evidence| Note { part, evidence }));
     }
 }

@@ -74,7 +74,7 @@ pub struct Finding {
 /// The part of a run that a remark is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Part {
+pub enum Component {
     /// The broker.
     Server,
     /// The library under test.
@@ -85,14 +85,14 @@ pub enum Part {
     Link,
 }
 
-impl Part {
+impl Component {
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
-            Part::Server => "server",
-            Part::Library => "library",
-            Part::Generator => "generator",
-            Part::Link => "link",
+            Component::Server => "server",
+            Component::Library => "library",
+            Component::Generator => "generator",
+            Component::Link => "link",
         }
     }
 }
@@ -101,7 +101,7 @@ impl Part {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// Which part.
-    pub part: Part,
+    pub part: Component,
     /// What was seen.
     pub evidence: String,
 }

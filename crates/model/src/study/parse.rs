@@ -1,7 +1,7 @@
 //! Reading a study file: strict, and every error of the file at once.
 
 use super::axis::{axis_value, known_axis, no_axis};
-use super::{Axis, OptionSetting, Part, Reading, Skip, Source, Study};
+use super::{Axis, OptionSetting, ReadOptions, Skip, Source, Study, StudyPart};
 use crate::claim::{Claim, Condition, Figure};
 use crate::diagnostic::{Diagnostic, Diagnostics, meant, suggestion};
 use crate::document::{Document, Entry, Scalar, Table};
@@ -32,7 +32,7 @@ pub(super) struct Parser<'a> {
     pub study: Study,
     pub quick_settings: Settings,
     pub quick_axes: Vec<Axis>,
-    pub quick_parts: Vec<Part>,
+    pub quick_parts: Vec<StudyPart>,
     pub has_quick: bool,
     /// Options as they stand in the file: which, where its name, where its value.
     pub options: Vec<(OptionSetting, usize, usize)>,
@@ -43,7 +43,12 @@ pub(super) struct Parser<'a> {
 
 impl Study {
     /// Reads a study file. `file` is the name that errors are reported under.
-    pub fn parse(file: &str, text: &str, systems: Systems<'_>, reading: &Reading<'_>) -> Result<Study, Diagnostics> {
+    pub fn parse(
+        file: &str,
+        text: &str,
+        systems: Systems<'_>,
+        reading: &ReadOptions<'_>,
+    ) -> Result<Study, Diagnostics> {
         let mut errors = Vec::new();
         let document = Document::parse(text, &mut errors);
         let study = Study {
@@ -129,13 +134,13 @@ impl Parser<'_> {
                 let axes = self.axes(table, prefix);
                 match self.study.parts.iter_mut().find(|part| part.name == name) {
                     Some(part) => part.axes.extend(axes),
-                    None => self.study.parts.push(Part { name: name.to_owned(), axes }),
+                    None => self.study.parts.push(StudyPart { name: name.to_owned(), axes }),
                 }
             }
             Some(("quick", "parts")) => self.errors.extend(partless(table)),
             Some(("quick", place)) if place.starts_with("parts.") => {
                 self.has_quick = true;
-                let part = Part { name: place["parts.".len()..].to_owned(), axes: self.axes(table, "") };
+                let part = StudyPart { name: place["parts.".len()..].to_owned(), axes: self.axes(table, "") };
                 if self.study.parts.iter().all(|known| known.name != part.name) {
                     self.errors.push(Diagnostic::at(table.at, format!("there is no part `{}`", part.name)));
                 }

@@ -3,7 +3,7 @@
 
 use super::axis::{PART, axis_names, plain};
 use super::parse::Parser;
-use super::{Axis, OptionSetting, Reading};
+use super::{Axis, OptionSetting, ReadOptions};
 use crate::claim::Condition;
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
@@ -14,7 +14,7 @@ use crate::units::{LONGEST, parse_time};
 use serde_json::Value;
 
 impl Parser<'_> {
-    pub fn finish(&mut self, reading: &Reading<'_>) {
+    pub fn finish(&mut self, reading: &ReadOptions<'_>) {
         if self.study.title.is_empty() {
             self.errors.push(Diagnostic::whole("`title` is missing"));
         }

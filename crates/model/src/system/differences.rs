@@ -2,7 +2,7 @@
 
 use super::System;
 use crate::options::Options;
-use crate::tuning::{Difference, Stock, Tuning, Use};
+use crate::tuning::{SettingDifference, Stock, Tuning, Use};
 use crate::workload::Workload;
 use serde_json::Value;
 
@@ -34,9 +34,9 @@ impl Tuning {
                 (true, Some(stays)) => format!("{}; {stays}", tuned.why),
             };
             let name = spec.name.clone();
-            Some(Difference { name, value: value.clone(), stock, why, moves: tuned.moves.clone() })
+            Some(SettingDifference { name, value: value.clone(), stock, why, moves: tuned.moves.clone() })
         });
-        let fixed = system.fixed.iter().map(|fixed| Difference {
+        let fixed = system.fixed.iter().map(|fixed| SettingDifference {
             name: fixed.name.clone(),
             value: fixed.value.as_str().into(),
             stock: fixed.stock.as_deref().map(Value::from),

@@ -1,10 +1,10 @@
 //! What a comparison says: of each cell, of each figure, and in sum.
 
-use super::difference::Difference;
+use super::difference::EnvironmentDifference;
 use super::figure::{shown, sign, signed_percent};
 use super::gate::{GateOutcome, GateResult};
 use crate::figures::Column;
-use pubmark_stats::{Estimate, Interval, Order, Scale};
+use pubmark_stats::{Estimate, Interval, RunOrder, Scale};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -13,7 +13,7 @@ use std::fmt;
 #[derive(Serialize, Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// How many comparisons came out which way.
-    pub tally: Tally,
+    pub tally: ChangeCounts,
     /// The cells that both have, in A's order.
     pub same: Vec<CellChange>,
     /// Labels of the cells that only A has.
@@ -22,9 +22,9 @@ pub struct Comparison {
     pub only_b: Vec<String>,
     /// What else is not the same: machine, versions, settings. Where there is
     /// any of it, a change may be its doing.
-    pub environment: Vec<Difference>,
+    pub environment: Vec<EnvironmentDifference>,
     /// How the runs of the two lie in time.
-    pub order: Order,
+    pub order: RunOrder,
     /// What became of each gate.
     pub gates: Vec<GateResult>,
 }
@@ -39,12 +39,12 @@ pub struct CellChange {
     /// Whether messages are sent as fast as they go (`rate = "max"`).
     pub unthrottled: bool,
     /// Its figures.
-    pub changes: Vec<Change>,
+    pub changes: Vec<FigureChange>,
 }
 
 /// What has become of a figure of a cell.
 #[derive(Serialize, Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct FigureChange {
     /// The figure; in JSON its column of `summary.csv`.
     pub column: Column,
     /// A typical run of A, in the figure's unit: the median over the runs that
@@ -70,7 +70,7 @@ pub struct Change {
     /// Whether a gate looks at it.
     pub gated: bool,
     /// What may be said.
-    pub outcome: Outcome,
+    pub outcome: ChangeOutcome,
     /// Why nothing may be said; empty where something may.
     pub why: String,
     /// The comparison itself.
@@ -81,7 +81,7 @@ pub struct Change {
 /// What may be said of a figure from A to B.
 #[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum ChangeOutcome {
     /// Beyond the noise, and to the good.
     Better,
     /// Beyond the noise, and to the bad.
@@ -96,7 +96,7 @@ pub enum Outcome {
 
 /// How many comparisons came out which way.
 #[derive(Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct ChangeCounts {
     /// To the bad.
     pub worse: usize,
     /// To the good.
@@ -109,19 +109,19 @@ pub struct Tally {
     pub undecided: usize,
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for ChangeOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Outcome::Better => "better",
-            Outcome::Worse => "worse",
-            Outcome::Differs => "differs",
-            Outcome::NoDifference => "no difference",
-            Outcome::Undecided => "undecided",
+            ChangeOutcome::Better => "better",
+            ChangeOutcome::Worse => "worse",
+            ChangeOutcome::Differs => "differs",
+            ChangeOutcome::NoDifference => "no difference",
+            ChangeOutcome::Undecided => "undecided",
         })
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for ChangeCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} worse, {} better, ", self.worse, self.better)?;
         if self.differ > 0 {
@@ -131,7 +131,7 @@ impl fmt::Display for Tally {
     }
 }
 
-impl Change {
+impl FigureChange {
     /// The change in per cent of A; infinite where A is 0 and B is not.
     pub fn percent(&self) -> Option<f64> {
         let (a, b) = (self.a?.value, self.b?.value);
@@ -167,7 +167,7 @@ impl Comparison {
 
 /// The ends of a change's interval; where it is a difference, in per cent of A
 /// if that is above 0.
-pub(super) fn range(change: &Change, interval: Interval) -> String {
+pub(super) fn range(change: &FigureChange, interval: Interval) -> String {
     let percent = |value: f64| match (change.scale(), change.a) {
         (Some(Scale::Ratio), _) => Some((value - 1.0) * 100.0),
         (_, Some(a)) if a.value > 0.0 => Some(value / a.value * 100.0),

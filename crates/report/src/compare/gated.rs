@@ -1,6 +1,6 @@
 //! What becomes of a gate.
 
-use super::comparison::{Change, Comparison, Outcome, range};
+use super::comparison::{ChangeOutcome, Comparison, FigureChange, range};
 use super::figure::{short_name, shown, signed_percent};
 use super::gate::{Gate, GateOutcome, GateResult, Threshold};
 use pubmark_stats::Scale;
@@ -12,7 +12,7 @@ impl Gate {
     }
 
     /// Whether a change, if it is one, goes too far.
-    fn goes_too_far(&self, change: &Change) -> bool {
+    fn goes_too_far(&self, change: &FigureChange) -> bool {
         let moved = match self.threshold {
             Threshold::Percent(_) => change.percent(),
             Threshold::Amount(_) => change.a.zip(change.b).map(|(a, b)| b.value - a.value),
@@ -21,7 +21,7 @@ impl Gate {
     }
 
     /// Whether its interval reaches beyond the threshold: it may have gone too far.
-    fn may_go_too_far(&self, change: &Change) -> bool {
+    fn may_go_too_far(&self, change: &FigureChange) -> bool {
         let Some(interval) = change.interval_of_change() else { return true };
         let end = if self.rise { interval.hi } else { interval.lo };
         let a = change.a.map_or(0.0, |a| a.value);
@@ -56,8 +56,10 @@ impl Gate {
             for change in cell.changes.iter().filter(|change| change.column == self.column) {
                 result.comparisons += 1;
                 match change.outcome {
-                    Outcome::Undecided => result.undecided.push(format!("{} ({})", cell.label, change.why)),
-                    Outcome::Better | Outcome::Worse | Outcome::Differs if self.goes_too_far(change) => {
+                    ChangeOutcome::Undecided => result.undecided.push(format!("{} ({})", cell.label, change.why)),
+                    ChangeOutcome::Better | ChangeOutcome::Worse | ChangeOutcome::Differs
+                        if self.goes_too_far(change) =>
+                    {
                         let percent = change.percent().map(signed_percent).unwrap_or_default();
                         result.failed.push(format!("{}: {percent}", cell.label));
                     }
@@ -83,7 +85,7 @@ impl Gate {
 }
 
 /// What a comparison could not have seen.
-fn unseen(change: &Change) -> String {
+fn unseen(change: &FigureChange) -> String {
     let interval = change.interval_of_change().map(|interval| range(change, interval)).unwrap_or_default();
     match change.smallest {
         Some(smallest) if change.scale() == Some(Scale::Ratio) => {

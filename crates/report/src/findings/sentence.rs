@@ -10,7 +10,7 @@ pub(super) const NAMED_MAX: usize = 3;
 
 /// A sentence.
 #[derive(Debug, Serialize, PartialEq, Eq)]
-pub struct Finding {
+pub struct Sentence {
     pub about: &'static str,
     pub outcome: &'static str,
     pub text: String,

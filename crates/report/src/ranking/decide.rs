@@ -6,7 +6,7 @@ use crate::figures::{Column, Sign};
 use crate::floor::is_reference;
 use crate::points::Point;
 use pubmark_model::claim::Figure;
-use pubmark_stats::{Better, Blocks, RankedPoint, SAME_WITHIN, Table, rank_table};
+use pubmark_stats::{Better, Blocks, RankedPoint, RankingInput, SAME_WITHIN, rank_table};
 use std::collections::BTreeSet;
 
 /// The share of tables of equal systems in which any may be called different or
@@ -33,8 +33,8 @@ pub(crate) fn ranked(cells: &[CellResult], points: &[Point], figure: Figure, als
             numbers.iter().map(|number| contenders(cells, &points[*number], figure, also)).collect();
         let better = if figure.higher_is_better() { Better::Higher } else { Better::Lower };
         let blocks = |of: &Vec<(Contender, Blocks)>| of.iter().map(|(_, blocks)| blocks.clone()).collect();
-        let tested = rank_table(&Table {
-            points: contenders.iter().map(|of| pubmark_stats::Point { systems: blocks(of), better }).collect(),
+        let tested = rank_table(&RankingInput {
+            points: contenders.iter().map(|of| pubmark_stats::PointInput { systems: blocks(of), better }).collect(),
             bound: SAME_WITHIN,
             alpha: ALPHA,
         });
@@ -93,19 +93,19 @@ fn placing(systems: &[Contender], tested: &RankedPoint) -> Placing {
         places => Placing::Undecided { why: Why::LowerBound(names(places)), repeats_more: None },
     };
     match &tested.placing {
-        pubmark_stats::Placing::Winner(winner) => {
+        pubmark_stats::PointOutcome::Winner(winner) => {
             unless_bounded(Some(*winner), Placing::Winner(systems[*winner].name.clone()))
         }
-        pubmark_stats::Placing::Tie(places) => unless_bounded(None, Placing::Tie(names(places))),
-        pubmark_stats::Placing::Undecided { why, repeats_more } => {
+        pubmark_stats::PointOutcome::Tie(places) => unless_bounded(None, Placing::Tie(names(places))),
+        pubmark_stats::PointOutcome::Undecided { why, repeats_more } => {
             let why = match why {
-                pubmark_stats::Why::TooFewSystems => Why::TooFew,
-                pubmark_stats::Why::Unusable(places) => Why::Unusable(names(places)),
-                pubmark_stats::Why::TooFewBlocks(places) => Why::TooFewBlocks(names(places)),
-                pubmark_stats::Why::Noise(places) => Why::Noise(names(places)),
+                pubmark_stats::UndecidedReason::TooFewSystems => Why::TooFew,
+                pubmark_stats::UndecidedReason::Unusable(places) => Why::Unusable(names(places)),
+                pubmark_stats::UndecidedReason::TooFewBlocks(places) => Why::TooFewBlocks(names(places)),
+                pubmark_stats::UndecidedReason::Noise(places) => Why::Noise(names(places)),
             };
             // The one that looks best may yet win by its bound.
-            let ahead = tested.standings.iter().position(|standing| *standing == pubmark_stats::Standing::Ahead);
+            let ahead = tested.standings.iter().position(|standing| *standing == pubmark_stats::SystemOutcome::Ahead);
             unless_bounded(ahead, Placing::Undecided { why, repeats_more: *repeats_more })
         }
     }

@@ -17,9 +17,9 @@ pub struct RankedTable {
 #[derive(Clone, Debug)]
 pub struct RankedPoint {
     /// Who is best.
-    pub placing: Placing,
+    pub placing: PointOutcome,
     /// What is known of each system, by its index.
-    pub standings: Vec<Standing>,
+    pub standings: Vec<SystemOutcome>,
     pub(super) pairs: Pairs,
     pub(super) noise: Noise,
     pub(super) systems: usize,
@@ -29,7 +29,7 @@ pub struct RankedPoint {
 
 /// Who is best at a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Placing {
+pub enum PointOutcome {
     /// This system is shown to be better than each other.
     Winner(usize),
     /// The first of these looks best, and its difference to each other one of
@@ -39,7 +39,7 @@ pub enum Placing {
     /// Neither is shown.
     Undecided {
         /// What stands in the way.
-        why: Why,
+        why: UndecidedReason,
         /// About how many more blocks would tell, 1 to [`REPEATS_MORE_MAX`](super::REPEATS_MORE_MAX), if
         /// differences and noise are what they seem to be (with a chance of
         /// four in five); `None` where that cannot be said or is beyond it.
@@ -49,7 +49,7 @@ pub enum Placing {
 
 /// Why nothing is said of a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum UndecidedReason {
     /// There are fewer than two systems.
     TooFewSystems,
     /// These have a value that is not a finite number.
@@ -64,7 +64,7 @@ pub enum Why {
 
 /// What is known of one system of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SystemOutcome {
     /// It is the winner, or looks best of those that may be.
     Ahead,
     /// It is shown to be worse than another, so it is not the best.

@@ -9,16 +9,16 @@ pub const SAME_WITHIN: f64 = 0.05;
 /// The fewest blocks of which anything is said.
 pub const BLOCKS_MIN: usize = 2;
 
-/// The most repeats that [`Placing::Undecided`](super::Placing) ever asks for: beyond it the
+/// The most repeats that [`PointOutcome::Undecided`](super::PointOutcome) ever asks for: beyond it the
 /// answer is *more than can be said*.
 pub const REPEATS_MORE_MAX: u32 = 1_000;
 
 /// What is to be ranked: all points that are shown, and so corrected for,
 /// together.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct RankingInput {
     /// The points.
-    pub points: Vec<Point>,
+    pub points: Vec<PointInput>,
     /// How small a difference has to be for a tie, as a fraction: 0.05 makes
     /// a tie of figures whose quotient is shown to be within 1.05 either way.
     /// Above 0.
@@ -30,7 +30,7 @@ pub struct Table {
 
 /// Systems that are measured at one place on the other axes.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub struct PointInput {
     /// The systems, in any order; results are by index into it.
     pub systems: Vec<Blocks>,
     /// Which way the figure is better here.

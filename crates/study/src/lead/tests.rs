@@ -7,7 +7,7 @@ use pubmark_judge::assemble::{Measured, assemble};
 use pubmark_model::plan::cells;
 use pubmark_model::protocol::Role;
 use pubmark_model::record::{MachineLoad, RunRecord};
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -200,7 +200,7 @@ impl<'a> Stage<'a> {
 fn planned(text: &str) -> Vec<Cell> {
     registry::load().unwrap();
     let study =
-        Study::parse("t", text, &registry::find, &Reading::default()).unwrap_or_else(|errors| panic!("{errors}"));
+        Study::parse("t", text, &registry::find, &ReadOptions::default()).unwrap_or_else(|errors| panic!("{errors}"));
     cells(&study, &registry::find).unwrap()
 }
 
