@@ -5,11 +5,11 @@ use super::{answers, studies};
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
-use crate::progress::Progress;
+use crate::progress::ProgressDisplay;
 use crate::progress::board::SharedBoard;
 use crate::progress::estimate::cost;
-use crate::serve::live::{Live, Pages, linger};
-use crate::serve::{Server, metrics};
+use crate::serve::live::{LiveReport, Pages, linger};
+use crate::serve::{HttpServer, metrics};
 use pubmark_host::install;
 use pubmark_host::lock::Lock;
 use pubmark_model::cell::Cell;
@@ -219,7 +219,7 @@ pub struct Carried {
     /// How it ended.
     pub ending: Ending,
     /// Its live report, which is still served.
-    pub watched: Option<(Arc<Live>, Server)>,
+    pub watched: Option<(Arc<LiveReport>, HttpServer)>,
     /// Set when the user wants to stop.
     pub interrupt: Arc<AtomicBool>,
     /// Keeps the results folder for this process.
@@ -242,11 +242,11 @@ pub fn carry_out(
     let _metrics = outlets.metrics.map(|address| metrics::serve(shared.clone(), address)).transpose()?;
     let mut watched = None;
     if let Some(port) = outlets.watch {
-        let live = Live::new(shared.clone(), folder, Box::new(pages));
+        let live = LiveReport::new(shared.clone(), folder, Box::new(pages));
         let server = live.serve(port)?;
         watched = Some((live, server));
     }
-    let mut progress = Progress::new(voice, shared, interrupt.clone());
+    let mut progress = ProgressDisplay::new(voice, shared, interrupt.clone());
     if let Some((live, _)) = &watched {
         let live = live.clone();
         progress.between_runs(move || live.refresh());
