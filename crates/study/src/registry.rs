@@ -1,33 +1,9 @@
-//! The systems and studies that come with pubmark: one file and one line each.
+//! The systems and studies that come with pubmark: a file in `systems/`, a
+//! folder in `studies/` each, found when it is built.
 
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::system::System;
 use std::sync::OnceLock;
-
-const SYSTEMS: &[(&str, &str)] = &[
-    ("activemq", include_str!("../../../systems/activemq.toml")),
-    ("amqp", include_str!("../../../systems/amqp.toml")),
-    ("apollo", include_str!("../../../systems/apollo.toml")),
-    ("artemis", include_str!("../../../systems/artemis.toml")),
-    ("emqx", include_str!("../../../systems/emqx.toml")),
-    ("hivemq", include_str!("../../../systems/hivemq.toml")),
-    ("jorammq", include_str!("../../../systems/jorammq.toml")),
-    ("kernel", include_str!("../../../systems/kernel.toml")),
-    ("mock", include_str!("../../../systems/mock.toml")),
-    ("moquette", include_str!("../../../systems/moquette.toml")),
-    ("mosquitto", include_str!("../../../systems/mosquitto.toml")),
-    ("mqtt", include_str!("../../../systems/mqtt.toml")),
-    ("nanomsg", include_str!("../../../systems/nanomsg.toml")),
-    ("nats", include_str!("../../../systems/nats.toml")),
-    ("nng", include_str!("../../../systems/nng.toml")),
-    ("rabbitmq-amqp", include_str!("../../../systems/rabbitmq-amqp.toml")),
-    ("rabbitmq-mqtt", include_str!("../../../systems/rabbitmq-mqtt.toml")),
-    ("redis", include_str!("../../../systems/redis.toml")),
-    ("rumqttd", include_str!("../../../systems/rumqttd.toml")),
-    ("valkey", include_str!("../../../systems/valkey.toml")),
-    ("zenoh", include_str!("../../../systems/zenoh.toml")),
-    ("zeromq", include_str!("../../../systems/zeromq.toml")),
-];
 
 /// A study that comes with pubmark.
 pub struct Included {
@@ -39,31 +15,7 @@ pub struct Included {
     pub reference: Option<&'static str>,
 }
 
-/// The studies, by name.
-pub const STUDIES: &[Included] = &[
-    Included {
-        name: "brokerless",
-        text: include_str!("../../../studies/brokerless/study.toml"),
-        reference: Some(include_str!("../../../studies/brokerless/reference.csv")),
-    },
-    Included { name: "durability", text: include_str!("../../../studies/durability/study.toml"), reference: None },
-    Included {
-        name: "faults",
-        text: include_str!("../../../studies/faults/study.toml"),
-        reference: Some(include_str!("../../../studies/faults/reference.csv")),
-    },
-    Included {
-        name: "iot-edge",
-        text: include_str!("../../../studies/iot-edge/study.toml"),
-        reference: Some(include_str!("../../../studies/iot-edge/reference.csv")),
-    },
-    Included {
-        name: "multi-publisher",
-        text: include_str!("../../../studies/multi-publisher/study.toml"),
-        reference: Some(include_str!("../../../studies/multi-publisher/reference.csv")),
-    },
-    Included { name: "quickstart", text: include_str!("../../../studies/quickstart/study.toml"), reference: None },
-];
+include!(concat!(env!("OUT_DIR"), "/included.rs"));
 
 /// All systems, or what is wrong with their files.
 pub fn load() -> Result<&'static [System], &'static Diagnostics> {
