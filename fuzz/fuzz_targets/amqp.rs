@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pubmark_wire::amqp::{Frame, Method, Table};
+use pubmark_wire::amqp::{Frame, Method, FieldTable};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut rest = bytes;
@@ -19,5 +19,5 @@ fuzz_target!(|bytes: &[u8]| {
         }
         rest = &rest[taken..];
     }
-    let _ = Table(bytes).find("product");
+    let _ = FieldTable(bytes).find("product");
 });

@@ -8,7 +8,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pubmark_load::drivers::mqtt::Mqtt;
-use pubmark_load::session::{Fault, Part, Session, Terms};
+use pubmark_load::session::{SessionError, ClientSpec, Session, Terms};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
@@ -16,7 +16,7 @@ use pubmark_model::wire_protocol::Protocol;
 use pubmark_wire::mqtt::{Version, decode, server};
 
 /// What a conversation came to.
-type Outcome = (Option<Fault>, Vec<String>, Vec<u8>);
+type Outcome = (Option<SessionError>, Vec<String>, Vec<u8>);
 
 fn settings(flags: u8) -> <Mqtt as Session>::Settings {
     let defaults = Protocol::Mqtt.options().into_iter().filter_map(|spec| Some((spec.name, spec.default?)));
@@ -33,11 +33,11 @@ fn settings(flags: u8) -> <Mqtt as Session>::Settings {
 fn play(flags: u8, bytes: &[u8], piece_bytes: usize) -> Outcome {
     let settings = settings(flags);
     let role = if flags & 16 == 0 { Role::Publisher } else { Role::Subscriber };
-    let part = Part { role, id: 0, name: "c".into(), topic: "t".into(), wild: false, leaves: 3, group: None };
-    let (mut session, mut out, mut all) = (Mqtt::new(&settings, &part), Vec::new(), Vec::new());
-    session.open(&settings, &part, &mut out);
+    let spec = ClientSpec { role, id: 0, name: "c".into(), topic: "t".into(), wild: false, leaves: 3, group: None };
+    let (mut session, mut out, mut all) = (Mqtt::new(&settings, &spec), Vec::new(), Vec::new());
+    session.open(&settings, &spec, &mut out);
     match role {
-        Role::Subscriber => session.subscribe(&settings, &part, &mut out),
+        Role::Subscriber => session.subscribe(&settings, &spec, &mut out),
         _ => assert!((0..5).all(|sequence| session.publish(&settings, b"message", sequence, &mut out))),
     }
     let (mut from, mut to) = (0, 0);
@@ -51,7 +51,7 @@ fn play(flags: u8, bytes: &[u8], piece_bytes: usize) -> Outcome {
     }
     let acknowledged = all.iter().filter(|heard| heard.starts_with("Acknowledged")).count();
     assert!(acknowledged + session.unacknowledged() <= 5, "no message counts twice");
-    session.close(&settings, &part, &mut out);
+    session.close(&settings, &spec, &mut out);
     (None, all, out)
 }
 

@@ -2,13 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pubmark_peer::Script;
+use pubmark_peer::PeerScript;
 use pubmark_peer::truth::{truth, uniform};
 
 const SECOND: u64 = 1_000_000_000;
 
 fuzz_target!(|text: &str| {
-    let script = match Script::parse(text) {
+    let script = match PeerScript::parse(text) {
         Ok(script) => script,
         Err(error) => return assert!(!error.is_empty()),
     };

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pubmark_wire::resp::{Command, Item, MAX_DEPTH, MAX_VALUES};
+use pubmark_wire::resp::{RespCommand, Item, MAX_DEPTH, MAX_VALUES};
 
 /// Counts the values within an item, down to the last.
 fn count(item: &Item<'_>, depth: usize) -> u64 {
@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(Item::decode(&rest[..taken]), Ok(Some((item, taken))));
         assert_eq!(Item::decode(&rest[..taken - 1]), Ok(None));
         assert!(count(&item, 0) <= MAX_VALUES);
-        let _ = Command::of(&item);
+        let _ = RespCommand::of(&item);
         rest = &rest[taken..];
     }
 });

@@ -2,8 +2,8 @@
 
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use pubmark_load::agent::{Identity, serve};
-use pubmark_load::drivers::Kind;
+use pubmark_load::agent::{AgentInfo, serve};
+use pubmark_load::drivers::DriverKind;
 use pubmark_zenoh::{ZENOH_VERSION, driver, router};
 use std::io::{BufReader, BufWriter};
 use std::process::ExitCode;
@@ -72,10 +72,10 @@ fn agent() -> ExitCode {
     // A stopped agent wakes up when its coordinator dies, finds its input
     // closed, and ends. (Where this cannot be set, only a stopped one stays.)
     let _ = set_pdeathsig(Signal::SIGCONT);
-    let identity = Identity {
+    let identity = AgentInfo {
         name: "pubmark-zenoh",
         version: env!("CARGO_PKG_VERSION"),
-        drivers: &[("zenoh", Kind::Sockets(driver::load))],
+        drivers: &[("zenoh", DriverKind::Sockets(driver::load))],
     };
     match serve(identity, BufReader::new(std::io::stdin()), BufWriter::new(std::io::stdout())) {
         // Client threads may still sit in library calls: end without them.

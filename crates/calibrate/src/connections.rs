@@ -1,7 +1,7 @@
 //! What idle connections cost, and how fast they are opened.
 
 use crate::calibrate::Calibrator;
-use crate::ours::Load;
+use crate::ours::AgentLoad;
 use pubmark_host::machine;
 use pubmark_judge::calibration::Connected;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
@@ -51,7 +51,7 @@ impl Calibrator<'_> {
 
     fn connect(&mut self, wanted: u32) -> Result<Connected, RunError> {
         let (sink, endpoint) = self.sink(u64::from(wanted))?;
-        let load = Load {
+        let load = AgentLoad {
             publishers: wanted,
             subscribers: 0,
             rate: IDLE,
@@ -60,7 +60,7 @@ impl Calibrator<'_> {
             window_ns: self.time(WINDOW),
             drain_ns: DRAIN,
         };
-        let record = self.play(&endpoint, &load)?;
+        let record = self.run_agents(&endpoint, &load)?;
         self.drained(sink)?;
         let connections = record.connections.unwrap_or_default();
         // That the calibration before this one cannot be read is no longer of interest.

@@ -1,12 +1,12 @@
 //! What a message costs: agents and bare loops, in turn, through one relay.
 
-use crate::bare::{All, Done, Go, Ready};
+use crate::bare::{All, Go, LoopResult, Ready};
 use crate::calibrate::{Calibrator, PATIENCE};
 use crate::helper::Helper;
-use crate::ours::{DRAIN, Load, cpu_s, default_quantum_ns};
+use crate::ours::{AgentLoad, DRAIN, cpu_s, default_quantum_ns};
 use crate::sink::Listening;
-use pubmark_host::clock;
 use pubmark_judge::calibration::{Compared, Cost};
+use pubmark_load::clock;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::protocol::Role;
 use pubmark_model::record::RunRecord;
@@ -97,7 +97,7 @@ impl Calibrator<'_> {
     }
 
     fn cost_of_ours(&mut self, endpoint: &str, rate: u64, side: &mut Side) -> Result<(), RunError> {
-        let load = Load {
+        let load = AgentLoad {
             publishers: CONNECTIONS,
             subscribers: CONNECTIONS,
             rate: Rate::PerKilosecond(rate * 1_000),
@@ -106,7 +106,7 @@ impl Calibrator<'_> {
             window_ns: self.time(WINDOW),
             drain_ns: DRAIN,
         };
-        let record: RunRecord = self.play(endpoint, &load)?;
+        let record: RunRecord = self.run_agents(endpoint, &load)?;
         let counts = &record.counts;
         if counts.sent < counts.offered || counts.delivered < counts.expected {
             self.remarks.push(format!(
@@ -133,16 +133,16 @@ impl Calibrator<'_> {
         receiver.tell(&go);
         sender.tell(&go);
         let within = PATIENCE + Duration::from_nanos(WARMUP + WINDOW);
-        let sent: Done = sender.hear(within, self.interrupt)?;
+        let sent: LoopResult = sender.hear(within, self.interrupt)?;
         receiver.tell(&All { messages: sent.total_messages });
-        let received: Done = receiver.hear(within, self.interrupt)?;
+        let received: LoopResult = receiver.hear(within, self.interrupt)?;
         if received.total_messages != sent.total_messages {
             self.remarks.push(format!(
                 "bare loops at {rate} msg/s each: {} of {} messages arrived",
                 received.total_messages, sent.total_messages
             ));
         }
-        let cost = |done: &Done| per_million(done.cpu_ns as f64 / SECOND as f64, done.messages as f64);
+        let cost = |done: &LoopResult| per_million(done.cpu_ns as f64 / SECOND as f64, done.messages as f64);
         side.send.push(cost(&sent));
         side.receive.push(cost(&received));
         side.lags.extend(sent.lag);

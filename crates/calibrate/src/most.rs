@@ -1,7 +1,7 @@
 //! The most that one agent can offer before it is late by its own doing.
 
 use crate::calibrate::Calibrator;
-use crate::ours::{DRAIN, Load};
+use crate::ours::{AgentLoad, DRAIN};
 use pubmark_judge::calibration::{Attempt, Most};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
@@ -67,7 +67,7 @@ impl Calibrator<'_> {
     fn offer(&mut self, per_s: u64, most: &mut Most) -> Result<bool, RunError> {
         (self.say)(&format!("the most that can be offered: {per_s} messages/s?"));
         let (sink, endpoint) = self.sink(u64::from(CONNECTIONS))?;
-        let load = Load {
+        let load = AgentLoad {
             publishers: CONNECTIONS,
             subscribers: 0,
             // So many a second over 1,000 connections is as many in 1,000 s on each.
@@ -77,7 +77,7 @@ impl Calibrator<'_> {
             window_ns: self.time(WINDOW),
             drain_ns: DRAIN,
         };
-        let record = self.play(&endpoint, &load)?;
+        let record = self.run_agents(&endpoint, &load)?;
         self.drained(sink)?;
         // There are publishers only.
         most.shards = record.agents.iter().map(|agent| agent.loops).max().unwrap_or(1).max(1);

@@ -18,7 +18,7 @@ const CONNECT_RATE: u32 = 1_000_000;
 
 /// What the agents are to do, beside the defaults of every workload.
 #[derive(Clone, Copy)]
-pub struct Load {
+pub struct AgentLoad {
     /// Publishers.
     pub publishers: u32,
     /// Subscribers: as many, or none.
@@ -38,7 +38,7 @@ pub struct Load {
 /// Enough for whatever is still in a relay or a sink.
 pub const DRAIN: Ns = 5 * SECOND;
 
-impl Load {
+impl AgentLoad {
     fn workload(&self) -> Result<Workload, RunError> {
         let defaults = Workload::resolve(&with_defaults(Settings::new()));
         let defaults = defaults.map_err(|errors| failed(errors.join("; ")))?;
@@ -68,7 +68,7 @@ pub fn default_quantum_ns() -> Ns {
 
 impl Calibrator<'_> {
     /// Makes a run against an MQTT endpoint.
-    pub(crate) fn play(&mut self, endpoint: &str, load: &Load) -> Result<RunRecord, RunError> {
+    pub(crate) fn run_agents(&mut self, endpoint: &str, load: &AgentLoad) -> Result<RunRecord, RunError> {
         let system = registry::find("mqtt").ok_or_else(|| failed("the system `mqtt` is not registered"))?;
         let mut options: Options =
             system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect();
@@ -99,7 +99,7 @@ impl Calibrator<'_> {
     }
 }
 
-/// CPU time of the window of all agents that play this role, s.
+/// CPU time of the window of all agents with this role, s.
 pub fn cpu_s(record: &RunRecord, role: Role) -> f64 {
     record.agents.iter().filter(|agent| agent.roles.contains(&role)).map(|agent| agent.usage.cpu_s).sum()
 }

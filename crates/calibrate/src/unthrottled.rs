@@ -1,9 +1,9 @@
 //! How fast one sender sends when nothing holds it back but the kernel.
 
-use crate::bare::{Done, Go, Ready};
+use crate::bare::{Go, LoopResult, Ready};
 use crate::calibrate::{Calibrator, PATIENCE, per_s};
 use crate::cost::address;
-use crate::ours::{DRAIN, Load};
+use crate::ours::{AgentLoad, DRAIN};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use pubmark_host::{clock, machine};
@@ -115,7 +115,7 @@ impl Calibrator<'_> {
     }
 
     fn push_agents(&mut self, endpoint: &str, payload_bytes: u64) -> Result<f64, RunError> {
-        let load = Load {
+        let load = AgentLoad {
             publishers: CONNECTIONS,
             subscribers: 0,
             rate: Rate::Max,
@@ -124,7 +124,7 @@ impl Calibrator<'_> {
             window_ns: self.time(WINDOW),
             drain_ns: DRAIN,
         };
-        Ok(self.play(endpoint, &load)?.rates.sent_per_s)
+        Ok(self.run_agents(endpoint, &load)?.rates.sent_per_s)
     }
 
     fn push_bare(&mut self, endpoint: &str, payload_bytes: u64) -> Result<f64, RunError> {
@@ -140,7 +140,7 @@ impl Calibrator<'_> {
         let mut sender = self.helper(&arguments)?;
         let _: Ready = sender.hear(PATIENCE, self.interrupt)?;
         sender.tell(&Go { start_ns: clock::now() + LEAD });
-        let done: Done = sender.hear(PATIENCE + Duration::from_nanos(WARMUP + WINDOW), self.interrupt)?;
+        let done: LoopResult = sender.hear(PATIENCE + Duration::from_nanos(WARMUP + WINDOW), self.interrupt)?;
         Ok(per_s(done.messages, done.wall_ns))
     }
 }

@@ -7,6 +7,7 @@
 //! server's and the generator's processors. It judges nothing: what it is for
 //! is the choice of the defaults (docs/accuracy.md).
 
+use pubmark_stats::median;
 use serde_json::Value;
 use std::process::{Command, ExitCode};
 
@@ -58,11 +59,6 @@ fn run(system: &[&str], settings: &[&str]) -> Result<Value, String> {
     Ok(json["runs"][0].clone())
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
 /// One system, each way in each round.
 fn measure(system: &[&str], rounds: usize) -> Result<(), String> {
     let mut all: Vec<Vec<Value>> = vec![Vec::new(); WAYS.len()];
@@ -76,7 +72,7 @@ fn measure(system: &[&str], rounds: usize) -> Result<(), String> {
         print!("  {way:<22}");
         for (_, place, unit) in FIGURES {
             let values = runs.iter().filter_map(|run| run.pointer(place)?.as_f64()).map(|value| value / unit);
-            match median(values.collect()) {
+            match median(&values.collect::<Vec<f64>>()) {
                 Some(value) if unit > 1.0 => print!(" {value:>9.1}"),
                 Some(value) => print!(" {value:>9.3}"),
                 None => print!(" {:>9}", "–"),

@@ -205,11 +205,9 @@ fn real(path: &str) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.into())
 }
 
+/// The median of the rounds, of which there is one at least.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+    pubmark_stats::median(&values.collect::<Vec<f64>>()).unwrap_or(f64::NAN)
 }
 
 /// What came of a case.

@@ -24,7 +24,7 @@ Examples:
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: PubmarkCommand,
     /// Say only what was asked for: no progress.
     #[arg(short, long, global = true)]
     pub quiet: bool,
@@ -35,7 +35,7 @@ pub struct Arguments {
 
 /// The subcommands.
 #[derive(Subcommand)]
-pub enum Command {
+pub enum PubmarkCommand {
     /// Run a study: systems crossed with workloads.
     Run(RunArgs),
     /// Measure one system by one workload, without a file.
@@ -220,7 +220,7 @@ pub struct BenchArgs {
     /// Memory that the server may use.
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// What happens to a part in the window: "stop server at 5s for 1s", "stop publishers at …",
+    /// What befalls a part in the window: "stop server at 5s for 1s", "stop publishers at …",
     /// "stop subscribers at …", "kill server at 10s for 2s", "cut link at 5s for 2s"; several with commas.
     #[arg(long, value_name = "FAULT")]
     pub fault: Vec<String>,

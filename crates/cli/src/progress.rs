@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Shows a study as it goes by.
-pub struct Progress {
+pub struct ProgressDisplay {
     shared: Arc<SharedBoard>,
     interrupt: Arc<AtomicBool>,
     voice: Voice,
@@ -32,11 +32,11 @@ pub struct Progress {
     between: Box<dyn FnMut()>,
 }
 
-impl Progress {
+impl ProgressDisplay {
     /// A display that suits standard error.
-    pub fn new(voice: Voice, shared: Arc<SharedBoard>, interrupt: Arc<AtomicBool>) -> Progress {
+    pub fn new(voice: Voice, shared: Arc<SharedBoard>, interrupt: Arc<AtomicBool>) -> ProgressDisplay {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Progress {
+        ProgressDisplay {
             shared,
             interrupt,
             voice,
@@ -101,7 +101,7 @@ fn delivery(record: &RunRecord) -> Vec<String> {
     parts
 }
 
-impl Observer for Progress {
+impl Observer for ProgressDisplay {
     fn begin(&mut self, course: &StudyStart<'_>) {
         self.runs = course.order.len();
         self.shared.lock().begin(course);

@@ -83,16 +83,16 @@ fn reason(status: u16) -> &'static str {
 pub type Answer = dyn Fn(&Request) -> Response + Send + Sync;
 
 /// A server that ends with its value.
-pub struct Server {
+pub struct HttpServer {
     /// Where it listens.
     pub address: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Server {
+impl HttpServer {
     /// Listens at an address, its port 0 for any that is free.
-    pub fn start(flag: &str, address: SocketAddr, answer: Arc<Answer>) -> Result<Server, Failure> {
+    pub fn start(flag: &str, address: SocketAddr, answer: Arc<Answer>) -> Result<HttpServer, Failure> {
         let refused = |error: std::io::Error| {
             let advice = match error.kind() {
                 ErrorKind::AddrInUse => ": choose another port, or 0 for any that is free",
@@ -107,11 +107,11 @@ impl Server {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let thread = thread::Builder::new().name("http".into()).spawn(move || accept(&listener, &told, &answer));
-        Ok(Server { address, stop, thread: Some(thread.map_err(refused)?) })
+        Ok(HttpServer { address, stop, thread: Some(thread.map_err(refused)?) })
     }
 }
 
-impl Drop for Server {
+impl Drop for HttpServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         // Who waits in `accept` is woken by a connection.

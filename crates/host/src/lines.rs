@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// What is wanted of a host. Instants are on its own clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Request {
+pub enum HostRequest {
     /// What the host is; its clock.
     Facts,
     /// Start an agent: the next number is its own.
@@ -57,7 +57,7 @@ pub enum Request {
     /// Keep the processors awake.
     Awake,
     /// Watch what server and agents use.
-    Watch(Window),
+    Watch(WatchSpan),
     /// Look at what the machine has done so far.
     Look,
     /// The last look at server and agents.
@@ -86,7 +86,7 @@ pub enum Request {
 
 /// What is watched, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Window {
+pub struct WatchSpan {
     /// The start of the schedule, ns.
     pub start_ns: Ns,
     /// The beginning of the window, ns.
@@ -142,7 +142,7 @@ pub struct ServerUsed {
 /// A host's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reply {
+pub enum HostReply {
     /// It is done.
     Done,
     /// To `facts`.
@@ -172,7 +172,7 @@ pub enum Reply {
 #[serde(rename_all = "snake_case")]
 pub enum FromHost {
     /// The answer to the oldest request that has none.
-    Reply(Reply),
+    Reply(HostReply),
     /// The same, where it could not be done.
     Failed {
         /// Why.
@@ -187,8 +187,8 @@ pub enum FromHost {
     },
 }
 
-impl From<Result<Reply, HostError>> for FromHost {
-    fn from(answer: Result<Reply, HostError>) -> FromHost {
+impl From<Result<HostReply, HostError>> for FromHost {
+    fn from(answer: Result<HostReply, HostError>) -> FromHost {
         answer.map_or_else(|error| FromHost::Failed { why: error.to_string() }, FromHost::Reply)
     }
 }

@@ -5,7 +5,7 @@ use crate::awake::Awake;
 use crate::clock;
 use crate::deployed::{Deployed, Here};
 use crate::error::HostError;
-use crate::lines::{Facts, Happened, Look, Reply, Request, ServerUsed, Window};
+use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, WatchSpan};
 use crate::machine::{self, Ticks};
 use crate::programs::find_program;
 use crate::scratch::Scratch;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Is told each line of an agent by its number, and at last none.
-pub type Listener = Arc<dyn Fn(usize, Option<&[u8]>) + Send + Sync>;
+pub type AgentLines = Arc<dyn Fn(usize, Option<&[u8]>) + Send + Sync>;
 
 /// The processes of a run on this machine. They end when this is dropped.
 pub struct Local {
@@ -27,7 +27,7 @@ pub struct Local {
     built_in: Vec<String>,
     logs: PathBuf,
     secrets: Secrets,
-    listener: Listener,
+    listener: AgentLines,
     agents: Vec<Agent>,
     awake: Option<Awake>,
     usage: Option<UsageWatch>,
@@ -41,7 +41,7 @@ pub struct Local {
 impl Local {
     /// With nothing yet. `built_in` is the command of the agent that is built
     /// in, whose first word is `pubmark`.
-    pub fn new(built_in: &[String], logs: PathBuf, secrets: Secrets, listener: Listener) -> Local {
+    pub fn new(built_in: &[String], logs: PathBuf, secrets: Secrets, listener: AgentLines) -> Local {
         Local {
             built_in: built_in.to_vec(),
             logs,
@@ -57,61 +57,61 @@ impl Local {
     }
 
     /// Does what is wanted.
-    pub fn answer(&mut self, request: Request, interrupt: &AtomicBool) -> Result<Reply, HostError> {
+    pub fn answer(&mut self, request: HostRequest, interrupt: &AtomicBool) -> Result<HostReply, HostError> {
         match request {
-            Request::Facts => return Ok(Reply::Facts(self.facts())),
-            Request::Agent { name, command, log } => return self.start_agent(&name, command, &log),
-            Request::MakeFolder => {
+            HostRequest::Facts => return Ok(HostReply::Facts(self.facts())),
+            HostRequest::Agent { name, command, log } => return self.start_agent(&name, command, &log),
+            HostRequest::MakeFolder => {
                 self.scratch.make().map_err(HostError::io("no folder for sockets"))?;
             }
-            Request::Tell { agent, line } => {
+            HostRequest::Tell { agent, line } => {
                 self.agents.get_mut(agent).into_iter().for_each(|agent| agent.tell_line(line.clone().into_bytes()));
             }
-            Request::Signal { agent, stop } => {
+            HostRequest::Signal { agent, stop } => {
                 let signal = if stop { Signal::SIGSTOP } else { Signal::SIGCONT };
                 self.agents.get(agent).into_iter().for_each(|agent| agent.signal(signal));
             }
-            Request::ExitReason { agent } => {
-                return Ok(Reply::Reason(self.agents.get_mut(agent).map(Agent::exit_reason)));
+            HostRequest::ExitReason { agent } => {
+                return Ok(HostReply::Reason(self.agents.get_mut(agent).map(Agent::exit_reason)));
             }
-            Request::Deploy(plan) => {
+            HostRequest::Deploy(plan) => {
                 let program = self.built_in.first().map(PathBuf::from).unwrap_or_default();
                 let (scratch, logs) = (self.scratch.path(), self.logs.as_path());
                 let here = Here { scratch, logs, program: &program, interrupt };
                 self.deployed = Deployed::start(&plan, &here)?;
-                return Ok(Reply::Endpoint(self.deployed.endpoint().unwrap_or_default().to_owned()));
+                return Ok(HostReply::Endpoint(self.deployed.endpoint().unwrap_or_default().to_owned()));
             }
-            Request::Attach { endpoint } => {
+            HostRequest::Attach { endpoint } => {
                 self.deployed = Deployed::attach(&endpoint);
-                return Ok(Reply::Endpoint(endpoint));
+                return Ok(HostReply::Endpoint(endpoint));
             }
-            Request::Awake => self.awake = Some(Awake::start()?),
-            Request::Watch(window) => self.watch(window),
-            Request::Look => {
+            HostRequest::Awake => self.awake = Some(Awake::start()?),
+            HostRequest::Watch(window) => self.watch(window),
+            HostRequest::Look => {
                 self.awake.as_mut().and_then(Awake::gone).map_or(Ok(()), |why| Err(HostError::Failed(why)))?;
                 let own_cpu_ns = clock::own_cpu() + self.awake.as_ref().map_or(0, Awake::cpu_ns);
-                return Ok(Reply::Look(Look { at_ns: clock::now(), ticks: Ticks::now(), own_cpu_ns }));
+                return Ok(HostReply::Look(Look { at_ns: clock::now(), ticks: Ticks::now(), own_cpu_ns }));
             }
-            Request::EndWatch => return Ok(Reply::Series(self.usage.take().and_then(UsageWatch::finish))),
-            Request::ServerUsed { window } => {
+            HostRequest::EndWatch => return Ok(HostReply::Series(self.usage.take().and_then(UsageWatch::finish))),
+            HostRequest::ServerUsed { window } => {
                 let cpu_ns = self.deployed.cpu_ns(window);
-                return Ok(Reply::Used(ServerUsed { cpu_ns, late_ns: self.deployed.late_ns() }));
+                return Ok(HostReply::Used(ServerUsed { cpu_ns, late_ns: self.deployed.late_ns() }));
             }
-            Request::Order(order) => self.deployed.order(order),
-            Request::Happened => {
+            HostRequest::Order(order) => self.deployed.order(order),
+            HostRequest::Happened => {
                 let answers = self.deployed.happened();
-                return Ok(Reply::Happened(Happened { answers, listens: self.deployed.is_listening() }));
+                return Ok(HostReply::Happened(Happened { answers, listens: self.deployed.is_listening() }));
             }
-            Request::ServerExit => return Ok(Reply::Reason(self.deployed.exit_reason())),
-            Request::Report => return Ok(Reply::Report(self.deployed.report().map(Box::new))),
-            Request::EndAgents { told } => self.end_agents(told),
-            Request::TearDown => {
+            HostRequest::ServerExit => return Ok(HostReply::Reason(self.deployed.exit_reason())),
+            HostRequest::Report => return Ok(HostReply::Report(self.deployed.report().map(Box::new))),
+            HostRequest::EndAgents { told } => self.end_agents(told),
+            HostRequest::TearDown => {
                 self.end_agents(true);
                 self.deployed = Deployed::Nothing;
                 self.scratch.remove();
             }
         }
-        Ok(Reply::Done)
+        Ok(HostReply::Done)
     }
 
     /// A look at what the server uses, if it was started here.
@@ -133,7 +133,7 @@ impl Local {
         }
     }
 
-    fn start_agent(&mut self, name: &str, mut command: Vec<String>, log: &str) -> Result<Reply, HostError> {
+    fn start_agent(&mut self, name: &str, mut command: Vec<String>, log: &str) -> Result<HostReply, HostError> {
         match command.first_mut() {
             None => command.clone_from(&self.built_in),
             Some(program) => {
@@ -147,10 +147,10 @@ impl Local {
             .map_err(HostError::io(format!("agent `{}` could not be started", command.join(" "))))?;
         let pid = agent.pid();
         self.agents.push(agent);
-        Ok(Reply::Process(pid))
+        Ok(HostReply::Process(pid))
     }
 
-    fn watch(&mut self, Window { start_ns, from_ns, length_ns, slice_ns }: Window) {
+    fn watch(&mut self, WatchSpan { start_ns, from_ns, length_ns, slice_ns }: WatchSpan) {
         let agents = self.agents.iter().map(Agent::pid);
         let usage = UsageWatch::start(self.deployed.watched(), agents, start_ns..from_ns, slice_ns);
         self.deployed.watch(from_ns, length_ns, usage.looker());

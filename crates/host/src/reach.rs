@@ -3,7 +3,7 @@
 use crate::agent::Incoming;
 use crate::deployed::DeployPlan;
 use crate::error::HostError;
-use crate::lines::{Facts, Happened, Look, Reply, Request, ServerUsed, Window};
+use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, WatchSpan};
 use crate::local::Local;
 use crate::remote::Remote;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
@@ -70,7 +70,7 @@ impl<'a> Host<'a> {
         Ok(Host { spec: spec.clone(), way, logs, secrets, interrupt: wanted.interrupt })
     }
 
-    fn ask(&mut self, request: Request) -> Result<Reply, HostError> {
+    fn ask(&mut self, request: HostRequest) -> Result<HostReply, HostError> {
         match &mut self.way {
             Way::Here(local) => local.answer(request, self.interrupt),
             Way::There(remote) => remote.ask(&request, self.interrupt),
@@ -87,8 +87,8 @@ impl<'a> Host<'a> {
 
     /// What it is.
     pub fn facts(&mut self) -> Result<Facts, HostError> {
-        match self.ask(Request::Facts)? {
-            Reply::Facts(facts) => Ok(facts),
+        match self.ask(HostRequest::Facts)? {
+            HostReply::Facts(facts) => Ok(facts),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -96,12 +96,12 @@ impl<'a> Host<'a> {
     /// Starts an agent; its number is one more than that of the one before.
     pub fn start_agent(&mut self, name: &str, command: &[String], log: &str) -> Result<(), HostError> {
         let (name, command, log) = (name.to_owned(), command.to_vec(), log.to_owned());
-        self.ask(Request::Agent { name, command, log }).map(drop)
+        self.ask(HostRequest::Agent { name, command, log }).map(drop)
     }
 
     /// Makes the folder of the run.
     pub fn make_folder(&mut self) -> Result<(), HostError> {
-        self.ask(Request::MakeFolder).map(drop)
+        self.ask(HostRequest::MakeFolder).map(drop)
     }
 
     /// Tells an agent something.
@@ -111,18 +111,18 @@ impl<'a> Host<'a> {
             Way::There(remote) => serde_json::to_string(&remote.clock.outward(command)),
         };
         let line = line.map_err(|error| HostError::Failed(error.to_string()))?;
-        self.ask(Request::Tell { agent, line }).map(drop)
+        self.ask(HostRequest::Tell { agent, line }).map(drop)
     }
 
     /// Stops an agent, or lets it go on.
     pub fn signal(&mut self, agent: usize, stop: bool) -> Result<(), HostError> {
-        self.ask(Request::Signal { agent, stop }).map(drop)
+        self.ask(HostRequest::Signal { agent, stop }).map(drop)
     }
 
     /// How an agent ended, in words.
     pub fn agent_exit(&mut self, agent: usize) -> String {
-        match self.ask(Request::ExitReason { agent }) {
-            Ok(Reply::Reason(Some(reason))) => self.secrets.hide(&reason),
+        match self.ask(HostRequest::ExitReason { agent }) {
+            Ok(HostReply::Reason(Some(reason))) => self.secrets.hide(&reason),
             Ok(other) => self.unexpected(&other).to_string(),
             Err(error) => error.to_string(),
         }
@@ -130,15 +130,15 @@ impl<'a> Host<'a> {
 
     /// Starts a server. Where clients connect to.
     pub fn deploy(&mut self, plan: DeployPlan) -> Result<String, HostError> {
-        match self.ask(Request::Deploy(Box::new(plan)))? {
-            Reply::Endpoint(endpoint) => Ok(endpoint),
+        match self.ask(HostRequest::Deploy(Box::new(plan)))? {
+            HostReply::Endpoint(endpoint) => Ok(endpoint),
             other => Err(self.unexpected(&other)),
         }
     }
 
     /// Attaches to a server that is there.
     pub fn attach(&mut self, endpoint: &str) -> Result<(), HostError> {
-        self.ask(Request::Attach { endpoint: endpoint.to_owned() }).map(drop)
+        self.ask(HostRequest::Attach { endpoint: endpoint.to_owned() }).map(drop)
     }
 
     /// A look at what the server uses, if it was started by this very process.
@@ -151,28 +151,28 @@ impl<'a> Host<'a> {
 
     /// Keeps its processors awake.
     pub fn keep_awake(&mut self) -> Result<(), HostError> {
-        self.ask(Request::Awake).map(drop)
+        self.ask(HostRequest::Awake).map(drop)
     }
 
     /// Watches what server and agents use.
-    pub fn watch(&mut self, window: Window) -> Result<(), HostError> {
+    pub fn watch(&mut self, window: WatchSpan) -> Result<(), HostError> {
         let clock = self.clock();
         let (start_ns, from_ns) = (clock.theirs(window.start_ns), clock.theirs(window.from_ns));
-        self.ask(Request::Watch(Window { start_ns, from_ns, ..window })).map(drop)
+        self.ask(HostRequest::Watch(WatchSpan { start_ns, from_ns, ..window })).map(drop)
     }
 
     /// Looks at what the machine has done so far.
     pub fn look(&mut self) -> Result<Look, HostError> {
-        match self.ask(Request::Look)? {
-            Reply::Look(look) => Ok(Look { at_ns: self.clock().ours(look.at_ns), ..look }),
+        match self.ask(HostRequest::Look)? {
+            HostReply::Look(look) => Ok(Look { at_ns: self.clock().ours(look.at_ns), ..look }),
             other => Err(self.unexpected(&other)),
         }
     }
 
     /// What server and agents used, by time.
     pub fn end_watch(&mut self) -> Result<Option<UsageSeries>, HostError> {
-        match self.ask(Request::EndWatch)? {
-            Reply::Series(series) => Ok(series),
+        match self.ask(HostRequest::EndWatch)? {
+            HostReply::Series(series) => Ok(series),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -181,22 +181,22 @@ impl<'a> Host<'a> {
     pub fn server_used(&mut self, window: Option<(Ns, Ns)>) -> Result<ServerUsed, HostError> {
         let clock = self.clock();
         let window = window.map(|(from, to)| (clock.theirs(from), clock.theirs(to)));
-        match self.ask(Request::ServerUsed { window })? {
-            Reply::Used(used) => Ok(used),
+        match self.ask(HostRequest::ServerUsed { window })? {
+            HostReply::Used(used) => Ok(used),
             other => Err(self.unexpected(&other)),
         }
     }
 
     /// Has the server stopped, continued, killed or started.
     pub fn order(&mut self, order: KeeperOrder) -> Result<(), HostError> {
-        self.ask(Request::Order(order)).map(drop)
+        self.ask(HostRequest::Order(order)).map(drop)
     }
 
     /// What came of orders since this was asked last.
     pub fn happened(&mut self) -> Result<Happened, HostError> {
         let clock = self.clock();
-        match self.ask(Request::Happened)? {
-            Reply::Happened(mut happened) => {
+        match self.ask(HostRequest::Happened)? {
+            HostReply::Happened(mut happened) => {
                 for answer in &mut happened.answers {
                     if let KeeperAnswer::Stopped(at)
                     | KeeperAnswer::Continued(at)
@@ -214,8 +214,8 @@ impl<'a> Host<'a> {
 
     /// Why the server ended, if it has.
     pub fn server_exit(&mut self) -> Option<String> {
-        match self.ask(Request::ServerExit) {
-            Ok(Reply::Reason(reason)) => reason,
+        match self.ask(HostRequest::ServerExit) {
+            Ok(HostReply::Reason(reason)) => reason,
             Ok(other) => Some(self.unexpected(&other).to_string()),
             Err(error) => Some(error.to_string()),
         }
@@ -224,8 +224,8 @@ impl<'a> Host<'a> {
     /// What is to be said of the server, as long as it stands; a second time
     /// it says nothing.
     pub fn report(&mut self) -> Result<Option<ServerReport>, HostError> {
-        match self.ask(Request::Report)? {
-            Reply::Report(report) => Ok(report.map(|report| *report)),
+        match self.ask(HostRequest::Report)? {
+            HostReply::Report(report) => Ok(report.map(|report| *report)),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -233,10 +233,10 @@ impl<'a> Host<'a> {
     /// Ends the agents; those that listen are told to exit.
     pub fn end_agents(&mut self, told: bool) {
         // A host that is lost has ended them.
-        let _ = self.ask(Request::EndAgents { told });
+        let _ = self.ask(HostRequest::EndAgents { told });
     }
 
-    fn unexpected(&self, reply: &Reply) -> HostError {
+    fn unexpected(&self, reply: &HostReply) -> HostError {
         let said = serde_json::to_string(reply).unwrap_or_default().chars().take(120).collect::<String>();
         HostError::Failed(format!("host {} answered out of turn: {said}", self.spec.name))
     }
@@ -247,7 +247,7 @@ impl Drop for Host<'_> {
         if let Way::There(remote) = &mut self.way {
             // Its logs are wanted even where the user wants no more.
             let never = AtomicBool::new(false);
-            if let Ok(Reply::Logs(logs)) = remote.ask(&Request::TearDown, &never) {
+            if let Ok(HostReply::Logs(logs)) = remote.ask(&HostRequest::TearDown, &never) {
                 for (name, text) in logs.iter().filter(|(_, text)| !text.is_empty()) {
                     // Whatever it is called, it lies in this folder.
                     let name = Path::new(name).file_name().unwrap_or_default();

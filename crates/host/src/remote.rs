@@ -3,7 +3,7 @@
 
 use crate::clock;
 use crate::error::HostError;
-use crate::lines::{FromHost, Reply, Request};
+use crate::lines::{FromHost, HostReply, HostRequest};
 use crate::local::Local;
 use crate::scratch::Scratch;
 use pubmark_model::host::{ClockOffset, HostSpec};
@@ -72,7 +72,7 @@ impl Remote {
         let mut best: Option<ClockOffset> = None;
         for _ in 0..EXCHANGES {
             let asked = clock::now();
-            let Reply::Facts(facts) = self.ask(&Request::Facts, &never)? else { continue };
+            let HostReply::Facts(facts) = self.ask(&HostRequest::Facts, &never)? else { continue };
             let offset = ClockOffset::of_exchange(asked, facts.clock_ns, clock::now());
             best = Some(best.filter(|best| best.bound_ns <= offset.bound_ns).unwrap_or(offset));
         }
@@ -80,9 +80,9 @@ impl Remote {
     }
 
     /// Asks for something, and waits for the answer.
-    pub fn ask(&mut self, request: &Request, interrupt: &AtomicBool) -> Result<Reply, HostError> {
+    pub fn ask(&mut self, request: &HostRequest, interrupt: &AtomicBool) -> Result<HostReply, HostError> {
         let patience = match request {
-            Request::Deploy(_) | Request::TearDown | Request::EndAgents { .. } => LONG,
+            HostRequest::Deploy(_) | HostRequest::TearDown | HostRequest::EndAgents { .. } => LONG,
             _ => ANSWER,
         };
         self.say(request)?;
@@ -104,7 +104,7 @@ impl Remote {
         }
     }
 
-    fn say(&mut self, request: &Request) -> Result<(), HostError> {
+    fn say(&mut self, request: &HostRequest) -> Result<(), HostError> {
         let mut line = serde_json::to_vec(request).map_err(|error| HostError::Failed(error.to_string()))?;
         line.push(b'\n');
         let sent = self.input.as_mut().map(|input| input.write_all(&line).and_then(|()| input.flush()));
@@ -186,12 +186,13 @@ pub fn serve(input: impl BufRead, output: impl Write + Send + 'static, built_in:
             Ok(0) | Err(_) => return Ok(()),
             Ok(_) => {}
         }
-        let request: Request = match serde_json::from_slice(&line) {
+        let request: HostRequest = match serde_json::from_slice(&line) {
             Ok(request) => request,
             Err(error) => return Err(HostError::Failed(format!("a line that is no request: {error}"))),
         };
-        let over = request == Request::TearDown;
-        let answer = local.answer(request, &never).map(|reply| if over { Reply::Logs(texts(&logs)) } else { reply });
+        let over = request == HostRequest::TearDown;
+        let answer =
+            local.answer(request, &never).map(|reply| if over { HostReply::Logs(texts(&logs)) } else { reply });
         say(&answer.into());
     }
 }

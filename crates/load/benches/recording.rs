@@ -6,7 +6,7 @@
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use pubmark_load::publisher::Publisher;
-use pubmark_load::subscriber::{Incoming, ReceiveRecorder};
+use pubmark_load::subscriber::{IncomingStreams, ReceiveRecorder};
 use pubmark_load::window::Window;
 use pubmark_model::header::{Header, pattern};
 use pubmark_model::setting::{Settings, key, with_defaults};
@@ -51,7 +51,8 @@ fn receive(bencher: Bencher, verify: &str) {
         .with_inputs(|| {
             let mut recorder = ReceiveRecorder::new(&workload, 1);
             recorder.start(window);
-            let clients: Vec<Incoming> = (0..STREAMS).map(|id| Incoming::new(&workload, id..id + 1)).collect();
+            let clients: Vec<IncomingStreams> =
+                (0..STREAMS).map(|id| IncomingStreams::new(&workload, id..id + 1)).collect();
             (recorder, clients, pattern(64))
         })
         .bench_local_refs(|(recorder, clients, message)| {

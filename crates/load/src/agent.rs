@@ -1,19 +1,19 @@
 //! The built-in agent: speaks the agent protocol on the streams that it is
-//! given, and plays clients on threads, in event loops, or (for the mock) in
+//! given, and runs clients on threads, in event loops, or (for the mock) in
 //! virtual time.
 
 mod identity;
 mod tasks;
 
 use crate::clock;
-use crate::control::{Control, Counter, Report, ThreadContext};
+use crate::control::{Control, Counter, ThreadContext, ThreadReport};
 use crate::drivers::socket::Driver;
-use crate::outcome::{self, Outcome};
+use crate::outcome::{self, ThreadOutcome};
 use crate::simulation;
-use crate::usage::{Sampler, give_back_memory};
+use crate::usage::{UsageSampler, give_back_memory};
 use crate::window::Window;
 use identity::MOCK;
-pub use identity::{BUILT_IN, Identity};
+pub use identity::{AgentInfo, BUILT_IN};
 use pubmark_model::protocol::{
     AgentHello, Command, Event, LOCK, MAX_LINE, Prepare, Progress, PublisherTotal, Role, SCRATCH, VERSION,
 };
@@ -40,7 +40,7 @@ enum Input {
     Command(Box<Command>),
     Bad(String),
     Closed,
-    Client(Report),
+    Client(ThreadReport),
 }
 
 /// Why the agent ended.
@@ -56,7 +56,7 @@ pub enum ExitReason {
 /// ends without an `exit`, the coordinator has died: the run's scratch folder
 /// is removed, and if even that should hang, the process ends itself.
 pub fn serve(
-    identity: Identity,
+    identity: AgentInfo,
     input: impl BufRead + Send + 'static,
     output: impl Write,
 ) -> std::io::Result<ExitReason> {
@@ -141,18 +141,18 @@ struct Clients {
     running: usize,
     client_count: u32,
     totals: Vec<PublisherTotal>,
-    outcomes: Vec<Outcome>,
-    sampler: Option<Sampler>,
+    outcomes: Vec<ThreadOutcome>,
+    sampler: Option<UsageSampler>,
 }
 
 /// The present run.
 enum CurrentRun {
     Threads(Box<Clients>),
-    Mock { prepare: Box<Prepare>, outcomes: Vec<Outcome> },
+    Mock { prepare: Box<Prepare>, outcomes: Vec<ThreadOutcome> },
 }
 
 struct Agent<W> {
-    identity: Identity,
+    identity: AgentInfo,
     output: W,
     sender: Sender<Input>,
     receiver: Receiver<Input>,
@@ -203,7 +203,7 @@ impl<W: Write> Agent<W> {
                 true,
             ),
             Command::Hello { .. } => {
-                let Identity { name, version, drivers } = self.identity;
+                let AgentInfo { name, version, drivers } = self.identity;
                 let drivers = drivers.iter().map(|(name, _)| (*name).to_owned()).chain([MOCK.to_owned()]).collect();
                 self.say(&Event::Hello(AgentHello {
                     protocol: VERSION,
@@ -269,7 +269,7 @@ impl<W: Write> Agent<W> {
             outcomes: Vec::new(),
             sampler: None,
         };
-        let (reports, inbox) = channel::<Report>();
+        let (reports, inbox) = channel::<ThreadReport>();
         let forward = self.sender.clone();
         thread::Builder::new().name("reports".into()).spawn(move || {
             for report in inbox {
@@ -301,7 +301,7 @@ impl<W: Write> Agent<W> {
                         true,
                     );
                 }
-                clients.sampler = Some(Sampler::start(Window::new(&clients.context.workload, at_ns)));
+                clients.sampler = Some(UsageSampler::start(Window::new(&clients.context.workload, at_ns)));
                 clients.context.control.start(at_ns);
                 clients.wakers.iter().for_each(Waker::wake);
                 Ok(())
@@ -326,25 +326,25 @@ impl<W: Write> Agent<W> {
         }
     }
 
-    fn report(&mut self, report: Report) -> std::io::Result<()> {
+    fn report(&mut self, report: ThreadReport) -> std::io::Result<()> {
         let Some(CurrentRun::Threads(clients)) = &mut self.current else {
             return Ok(());
         };
         match report {
-            Report::Connected => {
+            ThreadReport::Connected => {
                 clients.unconnected = clients.unconnected.saturating_sub(1);
                 if clients.unconnected == 0 {
                     return self.say(&Event::Bound { endpoints: Vec::new() });
                 }
             }
-            Report::Ready => {
+            ThreadReport::Ready => {
                 clients.unready = clients.unready.saturating_sub(1);
                 if clients.unready == 0 {
                     give_back_memory();
                     return self.say(&Event::Ready {});
                 }
             }
-            Report::Sent(totals) => {
+            ThreadReport::Sent(totals) => {
                 clients.totals.extend(totals);
                 clients.sending = clients.sending.saturating_sub(1);
                 if clients.sending == 0 {
@@ -352,17 +352,17 @@ impl<W: Write> Agent<W> {
                     return self.say(&Event::Sent { publishers });
                 }
             }
-            Report::Drained => {
+            ThreadReport::Drained => {
                 clients.undrained = clients.undrained.saturating_sub(1);
                 if clients.undrained == 0 {
                     return self.say(&Event::Drained {});
                 }
             }
-            Report::Ended(outcome) => {
+            ThreadReport::Ended(outcome) => {
                 clients.running = clients.running.saturating_sub(1);
                 clients.outcomes.push(*outcome);
             }
-            Report::Failed(error) => {
+            ThreadReport::Failed(error) => {
                 clients.running = clients.running.saturating_sub(1);
                 return self.complain(error, true);
             }
@@ -393,7 +393,7 @@ impl<W: Write> Agent<W> {
                 }
                 result.applied = clients.applied;
                 result.loops = clients.wakers.len() as u32;
-                (result.usage, result.pauses) = clients.sampler.map(Sampler::finish).unwrap_or_default();
+                (result.usage, result.pauses) = clients.sampler.map(UsageSampler::finish).unwrap_or_default();
                 // Like the sockets, the library stays as it is until the process ends.
                 std::mem::forget(clients.driver);
                 self.say(&Event::Result(Box::new(result)))

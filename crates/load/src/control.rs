@@ -2,7 +2,7 @@
 //! client or an event loop with many: the flags that it reads, the counter that
 //! it writes, and what it reports.
 
-use crate::outcome::Outcome;
+use crate::outcome::ThreadOutcome;
 use crate::subscriber::Totals;
 use pubmark_model::protocol::PublisherTotal;
 use pubmark_model::units::Ns;
@@ -52,7 +52,7 @@ impl Control {
 }
 
 /// What a client thread tells the agent.
-pub enum Report {
+pub enum ThreadReport {
     /// Connected, and hears whom it should hear.
     Ready,
     /// Connected, and subscriptions stand (clients of a broker).
@@ -62,7 +62,7 @@ pub enum Report {
     /// A subscriber has all, or knows the rest to be lost.
     Drained,
     /// It ended, with what it measured.
-    Ended(Box<Outcome>),
+    Ended(Box<ThreadOutcome>),
     /// It could not go on.
     Failed(String),
 }

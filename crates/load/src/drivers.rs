@@ -16,38 +16,38 @@ mod shared_library;
 pub mod socket;
 mod zeromq;
 
-use crate::shard::{self, Play};
+use crate::shard::{self, RunShard};
 use pubmark_model::options::Options;
 use socket::{Driver, DriverError};
 
 /// Makes a driver with the options of a run (`library` names a path to load).
-pub type Load = fn(&Options) -> Result<Box<dyn Driver>, DriverError>;
+pub type LoadDriver = fn(&Options) -> Result<Box<dyn Driver>, DriverError>;
 
-/// How a driver plays clients.
+/// How a driver runs clients.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum DriverKind {
     /// Sockets that block: a thread a client.
-    Sockets(Load),
+    Sockets(LoadDriver),
     /// Conversations without a socket: thousands of them in an event loop.
-    Sessions(Play),
+    Sessions(RunShard),
 }
 
 /// Every driver of the built-in agent, by name; the mock comes on top.
-pub const REGISTRY: &[(&str, Kind)] = &[
-    ("amqp", Kind::Sessions(shard::play::<amqp::Amqp>)),
-    ("kernel", Kind::Sockets(kernel::load)),
-    ("mqtt", Kind::Sessions(shard::play::<mqtt::Mqtt>)),
-    ("nanomsg", Kind::Sockets(nanomsg::load)),
-    ("nats", Kind::Sessions(shard::play::<nats::Nats>)),
-    ("nng", Kind::Sockets(nng::load)),
-    ("redis", Kind::Sessions(shard::play::<redis::Redis>)),
-    ("zeromq", Kind::Sockets(zeromq::load)),
+pub const REGISTRY: &[(&str, DriverKind)] = &[
+    ("amqp", DriverKind::Sessions(shard::run::<amqp::Amqp>)),
+    ("kernel", DriverKind::Sockets(kernel::load)),
+    ("mqtt", DriverKind::Sessions(shard::run::<mqtt::Mqtt>)),
+    ("nanomsg", DriverKind::Sockets(nanomsg::load)),
+    ("nats", DriverKind::Sessions(shard::run::<nats::Nats>)),
+    ("nng", DriverKind::Sockets(nng::load)),
+    ("redis", DriverKind::Sessions(shard::run::<redis::Redis>)),
+    ("zeromq", DriverKind::Sockets(zeromq::load)),
 ];
 
 /// Finds a driver with sockets.
-pub fn find(name: &str) -> Option<Load> {
+pub fn find(name: &str) -> Option<LoadDriver> {
     REGISTRY.iter().find_map(|(known, kind)| match kind {
-        Kind::Sockets(load) if *known == name => Some(*load),
+        DriverKind::Sockets(load) if *known == name => Some(*load),
         _ => None,
     })
 }

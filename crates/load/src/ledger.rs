@@ -15,16 +15,16 @@ const INLINE: usize = 4;
 
 /// Which sequences have arrived.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SeenSequences {
     words: SmallVec<[u64; INLINE]>,
     most_words: u32,
 }
 
-impl Seen {
+impl SeenSequences {
     /// Room for sequences 0 to `capacity` − 1, rounded up to 64.
-    pub fn with_capacity(capacity: u64) -> Seen {
+    pub fn with_capacity(capacity: u64) -> SeenSequences {
         let most_words = capacity.div_ceil(64).min(1 << 26) as u32;
-        Seen { words: smallvec![0; most_words.min(AT_ONCE) as usize], most_words }
+        SeenSequences { words: smallvec![0; most_words.min(AT_ONCE) as usize], most_words }
     }
 
     /// Makes room for this word, if there may be; by doubling, so that it is
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_large_room_grows_as_it_fills() {
-        let mut seen = Seen::with_capacity(1 << 30);
+        let mut seen = SeenSequences::with_capacity(1 << 30);
         assert_eq!(seen.mark(900_000_000), Some(true));
         assert_eq!(seen.mark(900_000_000), Some(false));
         assert_eq!(seen.mark(1 << 30), None);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn beyond_the_room_is_told() {
-        let mut seen = Seen::with_capacity(64);
+        let mut seen = SeenSequences::with_capacity(64);
         assert_eq!(seen.mark(63), Some(true));
         assert_eq!(seen.mark(64), None);
     }
@@ -129,7 +129,7 @@ mod tests {
     proptest! {
         #[test]
         fn counts_like_a_set(marks in proptest::collection::vec(0u32..1_000, 0..400), first in 0u64..1_000, len in 0u64..1_200) {
-            let mut seen = Seen::with_capacity(1_000);
+            let mut seen = SeenSequences::with_capacity(1_000);
             let mut set = BTreeSet::new();
             for mark in marks {
                 prop_assert_eq!(seen.mark(mark), Some(set.insert(u64::from(mark))));

@@ -1,8 +1,8 @@
 //! What all clients of an agent measured, as one result.
 
-use crate::ledger::Seen;
+use crate::ledger::SeenSequences;
 use crate::publisher::{Outgoing, Publisher, SendRecorder};
-use crate::subscriber::{Incoming, ReceiveRecorder, Subscriber, Totals};
+use crate::subscriber::{IncomingStreams, ReceiveRecorder, Subscriber, Totals};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pubmark_model::protocol::{AgentResult, PublisherTotal, Ranges, SeenBits, SliceSeries};
@@ -37,7 +37,7 @@ fn add_slices(mine: &mut Vec<u64>, other: &[u64]) {
     mine.iter_mut().zip(other).for_each(|(mine, other)| *mine += other);
 }
 
-fn encode_seen(publisher: u32, seen: &Seen, end: u64) -> SeenBits {
+fn encode_seen(publisher: u32, seen: &SeenSequences, end: u64) -> SeenBits {
     let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
     // Writing into memory cannot fail.
     let bits = deflate.write_all(&seen.bytes(end)).and_then(|()| deflate.finish()).unwrap_or_default();
@@ -46,7 +46,7 @@ fn encode_seen(publisher: u32, seen: &Seen, end: u64) -> SeenBits {
 
 /// What the clients of one thread measured.
 #[derive(Default)]
-pub struct Outcome {
+pub struct ThreadOutcome {
     /// What each publisher sent.
     pub totals: Vec<PublisherTotal>,
     /// Their sends.
@@ -58,7 +58,7 @@ pub struct Outcome {
     /// Messages of the window that did not come (QoS 1 and 2).
     pub missing: Ranges,
     /// What competing subscribers saw.
-    pub seen: Vec<(u32, Seen)>,
+    pub seen: Vec<(u32, SeenSequences)>,
     /// How its connections came about.
     pub connections: Option<Connecting>,
     /// What the server said that it is.
@@ -71,7 +71,7 @@ pub struct Outcome {
 pub struct Connecting {
     /// From the beginning of a client's last attempt until the server accepted it, ns.
     pub time: Histogram,
-    /// From the loss of a connection until its client could do its part again, ns.
+    /// From the loss of a connection until its client was back, ns.
     pub back: Histogram,
     /// Counts and times.
     pub counts: pubmark_model::protocol::Connections,
@@ -79,28 +79,28 @@ pub struct Connecting {
     pub first_error: Option<String>,
 }
 
-impl Outcome {
+impl ThreadOutcome {
     /// Of publishers that share a recorder.
-    pub fn of_outgoing(outgoing: &[Outgoing], recorder: SendRecorder) -> Outcome {
+    pub fn of_outgoing(outgoing: &[Outgoing], recorder: SendRecorder) -> ThreadOutcome {
         let mut unacked = Ranges::default();
         unacked.extend(outgoing.iter().flat_map(Outgoing::unacknowledged));
-        Outcome {
+        ThreadOutcome {
             totals: outgoing.iter().map(Outgoing::total).collect(),
             sends: Some(recorder),
             unacked,
             remarks: outgoing.iter().filter_map(Outgoing::exhausted).collect(),
-            ..Outcome::default()
+            ..ThreadOutcome::default()
         }
     }
 
     /// Of subscribers that share a recorder; closes their ledgers.
     pub fn of_incoming(
-        incoming: Vec<Incoming>,
+        incoming: Vec<IncomingStreams>,
         mut recorder: ReceiveRecorder,
         totals: &Totals,
         workload: &Workload,
-    ) -> Outcome {
-        let mut outcome = Outcome::default();
+    ) -> ThreadOutcome {
+        let mut outcome = ThreadOutcome::default();
         for mut one in incoming {
             one.close(&mut recorder, totals);
             if workload.qos > 0 && !workload.competing() {
@@ -122,19 +122,19 @@ impl Outcome {
     }
 
     /// Of one publisher with a recorder of its own.
-    pub fn of_publisher(publisher: Publisher) -> Outcome {
+    pub fn of_publisher(publisher: Publisher) -> ThreadOutcome {
         let (outgoing, recorder) = publisher.into_parts();
-        Outcome::of_outgoing(&[outgoing], recorder)
+        ThreadOutcome::of_outgoing(&[outgoing], recorder)
     }
 
     /// Of one subscriber with a recorder of its own.
-    pub fn of_subscriber(subscriber: Subscriber, totals: &Totals, workload: &Workload) -> Outcome {
+    pub fn of_subscriber(subscriber: Subscriber, totals: &Totals, workload: &Workload) -> ThreadOutcome {
         let (incoming, recorder) = subscriber.into_parts();
-        Outcome::of_incoming(vec![incoming], recorder, totals, workload)
+        ThreadOutcome::of_incoming(vec![incoming], recorder, totals, workload)
     }
 
     /// Adds the other side of a client that sends and receives.
-    pub fn with(mut self, other: Outcome) -> Outcome {
+    pub fn with(mut self, other: ThreadOutcome) -> ThreadOutcome {
         self.receipts = self.receipts.or(other.receipts);
         self.seen.extend(other.seen);
         self.missing.add(other.missing);
@@ -144,7 +144,7 @@ impl Outcome {
 }
 
 /// Merges what all clients measured.
-pub fn merge(workload: &Workload, outcomes: Vec<Outcome>) -> AgentResult {
+pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
     let mut result = AgentResult::default();
     let mut latencies: [Merged; 3] = Default::default();
     let [mut send_lag, mut own_lag, mut receive_lag]: [Merged; 3] = Default::default();

@@ -40,7 +40,7 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// Of a loop that plays so many of a workload's publishers, and may keep
+    /// Of a loop that runs so many of a workload's publishers, and may keep
     /// `budget_cores` processors awake before their due times. What it costs is
     /// counted from `from_ns` on.
     pub fn new(workload: &Workload, publishers: usize, budget_cores: f64, from_ns: Ns) -> Pacer {

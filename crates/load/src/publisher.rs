@@ -1,7 +1,7 @@
 //! A publisher without a socket and without a clock: it is told the time and
 //! what became of each send, and says what to do next.
 
-use crate::ledger::Seen;
+use crate::ledger::SeenSequences;
 use crate::pacing::Pacer;
 use crate::schedule::Schedule;
 use crate::window::{Slicer, Window, measures_latency};
@@ -173,7 +173,7 @@ pub struct Outgoing {
 
 /// What the server has taken responsibility for.
 struct Acknowledged {
-    seen: Seen,
+    seen: SeenSequences,
     count: u64,
 }
 
@@ -200,7 +200,8 @@ impl Outgoing {
             intended_ns: 0,
             free_ns: 0,
             done: false,
-            acked: (workload.qos > 0).then(|| Box::new(Acknowledged { seen: Seen::with_capacity(most), count: 0 })),
+            acked: (workload.qos > 0)
+                .then(|| Box::new(Acknowledged { seen: SeenSequences::with_capacity(most), count: 0 })),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A client's conversation with a broker, without a socket and without a
 //! clock: bytes in, events and bytes out. One file in `drivers/` for each
-//! protocol; the event loop in `shard.rs` plays thousands of them.
+//! protocol; the event loop in `shard.rs` runs thousands of them.
 
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
@@ -20,9 +20,9 @@ pub struct Terms<'a> {
     pub options: &'a Options,
 }
 
-/// One client's part, in words of no protocol.
+/// One client as a broker sees it, in words of no protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct ClientSpec {
     /// Publisher or subscriber.
     pub role: Role,
     /// Its number within its role.
@@ -43,7 +43,7 @@ pub struct Part {
 
 /// What a session has heard.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Heard<'a> {
+pub enum SessionEvent<'a> {
     /// What the server says that it is: name and version. Before `Connected`, if at all.
     Server(&'a str),
     /// The server has accepted the connection; clients may subscribe and publish.
@@ -59,7 +59,7 @@ pub enum Heard<'a> {
 
 /// Why a session cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum SessionError {
     /// The peer speaks something else, or breaks the protocol.
     #[error("{0}")]
     Foreign(String),
@@ -98,17 +98,17 @@ pub trait Session: Sized + Send {
     fn settings(terms: &Terms<'_>) -> Result<Self::Settings, String>;
 
     /// A client that has not connected yet.
-    fn new(settings: &Self::Settings, part: &Part) -> Self;
+    fn new(settings: &Self::Settings, spec: &ClientSpec) -> Self;
 
     /// The connection stands: appends what the client says first, if it speaks
     /// first. Called again for a new connection, on a new session or after
     /// [`Session::resume`].
-    fn open(&mut self, settings: &Self::Settings, part: &Part, out: &mut Vec<u8>);
+    fn open(&mut self, settings: &Self::Settings, spec: &ClientSpec, out: &mut Vec<u8>);
 
     /// The connection of a client that comes back has ended: what belongs to
     /// the connection is forgotten, and what belongs to the session stays.
-    fn resume(&mut self, settings: &Self::Settings, part: &Part) {
-        *self = Self::new(settings, part);
+    fn resume(&mut self, settings: &Self::Settings, spec: &ClientSpec) {
+        *self = Self::new(settings, spec);
     }
 
     /// After `Connected` on another connection: appends the next word on what
@@ -128,11 +128,11 @@ pub trait Session: Sized + Send {
         settings: &Self::Settings,
         bytes: &[u8],
         out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(Heard<'_>),
-    ) -> Result<usize, Fault>;
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<usize, SessionError>;
 
-    /// Asks for the part's subscription; `Heard::Subscribed` tells when it stands.
-    fn subscribe(&mut self, settings: &Self::Settings, part: &Part, out: &mut Vec<u8>);
+    /// Asks for the client's subscription; `SessionEvent::Subscribed` tells when it stands.
+    fn subscribe(&mut self, settings: &Self::Settings, spec: &ClientSpec, out: &mut Vec<u8>);
 
     /// Appends a message of the publisher. False, with nothing appended, where
     /// as many are unacknowledged as may be: the next acknowledgement makes room.
@@ -154,12 +154,12 @@ pub trait Session: Sized + Send {
     fn keep_alive_s(settings: &Self::Settings) -> u32;
 
     /// Appends an orderly disconnect: durable subscriptions are removed.
-    fn close(&mut self, settings: &Self::Settings, part: &Part, out: &mut Vec<u8>);
+    fn close(&mut self, settings: &Self::Settings, spec: &ClientSpec, out: &mut Vec<u8>);
 
     /// Appends all that a connection of its own must carry for the server to
     /// forget the client's session, where nothing else does. `parted` says
     /// whether [`Session::close`] was said. Nothing where none is to be forgotten.
-    fn erase(_settings: &Self::Settings, _part: &Part, _parted: bool, _out: &mut Vec<u8>) {}
+    fn erase(_settings: &Self::Settings, _part: &ClientSpec, _parted: bool, _out: &mut Vec<u8>) {}
 
     /// Messages published and not acknowledged yet (0 where nothing is acknowledged).
     fn unacknowledged(&self) -> usize;

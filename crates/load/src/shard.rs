@@ -1,8 +1,8 @@
-//! An event loop that plays many clients of a broker on one thread. It owns
+//! An event loop with many clients of a broker on one thread. It owns
 //! its clients, schedule, histograms and counters; nothing is shared while a
 //! run is on but flags that are read.
 //!
-//! A shard plays publishers or subscribers, never both. Its life: connect at a
+//! A shard has publishers or subscribers, never both. Its life: connect at a
 //! stated rate, probe (or wait for probes), run, drain, disconnect.
 
 mod away;
@@ -19,15 +19,15 @@ mod state;
 mod tests;
 
 use crate::clock;
-use crate::control::{Counter, Report, ThreadContext, pin};
-use crate::outcome::{Connecting, Outcome};
+use crate::control::{Counter, ThreadContext, ThreadReport, pin};
+use crate::outcome::{Connecting, ThreadOutcome};
 use crate::pacing::Pacer;
-use crate::session::{Heard, Part, Session, Terms};
+use crate::session::{ClientSpec, Session, SessionEvent, Terms};
 use crate::subscriber::{ReceiveRecorder, Totals};
 use crate::topics;
 use crate::window::Window;
 pub use carrier::{Dial, TlsDial, WebSocket, WebSocketDial};
-use connection::{Connection, Loss, News, State};
+use connection::{Changes, Connection, Loss, State};
 use inbound::LOOK;
 use notifier::NOTIFIER;
 pub use notifier::Notifier;
@@ -51,7 +51,7 @@ const READ_BYTES: usize = 256 << 10;
 const READS: usize = 8;
 /// Events taken at once.
 const EVENTS: usize = 512;
-/// What a shard is to play.
+/// What a shard is to do.
 pub struct Assignment {
     /// Its clients: all publishers, or all subscribers.
     pub clients: Vec<Client>,
@@ -73,16 +73,16 @@ pub struct Assignment {
     pub counter: Arc<Counter>,
 }
 
-/// Plays a shard to its end.
-pub type Play = fn(Assignment, &ThreadContext, &Sender<Report>, Notifier) -> Result<Outcome, String>;
+/// Runs a shard to its end.
+pub type RunShard = fn(Assignment, &ThreadContext, &Sender<ThreadReport>, Notifier) -> Result<ThreadOutcome, String>;
 
-/// Plays clients of the protocol `S`.
-pub fn play<S: Session>(
+/// Runs clients of the protocol `S`.
+pub fn run<S: Session>(
     assignment: Assignment,
     context: &ThreadContext,
-    reports: &Sender<Report>,
+    reports: &Sender<ThreadReport>,
     notifier: Notifier,
-) -> Result<Outcome, String> {
+) -> Result<ThreadOutcome, String> {
     clock::exact_timers();
     let mut remarks: Vec<String> = pin(&assignment.cpus).err().into_iter().collect();
     let mut shard = Shard::<S>::new(assignment, context, reports, notifier)?;
@@ -95,7 +95,7 @@ impl<'a, S: Session> Shard<'a, S> {
     fn new(
         assignment: Assignment,
         context: &'a ThreadContext,
-        reports: &'a Sender<Report>,
+        reports: &'a Sender<ThreadReport>,
         notifier: Notifier,
     ) -> Result<Shard<'a, S>, String> {
         let workload = &context.workload;
@@ -112,7 +112,7 @@ impl<'a, S: Session> Shard<'a, S> {
         let settings = S::settings(&terms)?;
         let connections = clients
             .iter()
-            .map(|client| Connection::new(S::new(&settings, &topics::part::<S>(workload, &run, role, client.id))))
+            .map(|client| Connection::new(S::new(&settings, &topics::spec::<S>(workload, &run, role, client.id))))
             .collect();
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| format!("epoll: {error}"))?;
         epoll::add(
@@ -160,15 +160,15 @@ impl<'a, S: Session> Shard<'a, S> {
         })
     }
 
-    fn part(&self, index: usize) -> Part {
-        topics::part::<S>(self.workload, &self.run, self.role, self.ids[index])
+    fn spec(&self, index: usize) -> ClientSpec {
+        topics::spec::<S>(self.workload, &self.run, self.role, self.ids[index])
     }
 
     fn publishes(&self) -> bool {
         self.role != Role::Subscriber
     }
 
-    fn run(&mut self) -> Result<Outcome, String> {
+    fn run(&mut self) -> Result<ThreadOutcome, String> {
         let mut now = clock::now();
         while !self.context.control.stopped() {
             let mut wake = (now + TICK).min(self.ramp(now)?).min(self.bring_back(now));
@@ -212,7 +212,7 @@ impl<'a, S: Session> Shard<'a, S> {
 
     fn ready(&mut self) {
         self.said_ready = true;
-        let _ = self.reports.send(Report::Ready);
+        let _ = self.reports.send(ThreadReport::Ready);
     }
 
     /// Signs of life, a slice of the connections at a time.
@@ -372,7 +372,7 @@ impl<'a, S: Session> Shard<'a, S> {
                 Ok(Some((count, more, now))) => {
                     self.answers.clear();
                     match self.take(index, count, now) {
-                        Ok(news) => self.after(index, news, now)?,
+                        Ok(changes) => self.after(index, changes, now)?,
                         Err(loss) => return self.lost(index, &loss),
                     }
                     if !more && !over {
@@ -388,10 +388,10 @@ impl<'a, S: Session> Shard<'a, S> {
     /// Hands what has been read to the session, and what that hears to ledger
     /// and recorder.
     #[inline]
-    fn take(&mut self, index: usize, count: usize, now: Ns) -> Result<News, Loss> {
+    fn take(&mut self, index: usize, count: usize, now: Ns) -> Result<Changes, Loss> {
         let Shard { connections, settings, buffer, answers, inbound, outbound, server, .. } = self;
-        let mut heard = |heard: Heard<'_>, news: &mut News| match heard {
-            Heard::Message(message) => {
+        let mut heard = |heard: SessionEvent<'_>, changes: &mut Changes| match heard {
+            SessionEvent::Message(message) => {
                 let Some(client) = inbound.clients.get_mut(index) else { return };
                 let (unheard, received) = (client.unheard_count(), inbound.recorder.received());
                 client.arrived(&mut inbound.recorder, message, now);
@@ -404,24 +404,24 @@ impl<'a, S: Session> Shard<'a, S> {
                     inbound.heard_ns = now;
                 }
             }
-            Heard::Acknowledged(sequence) => {
-                news.room = true;
+            SessionEvent::Acknowledged(sequence) => {
+                changes.room = true;
                 outbound.acknowledged(index, sequence);
             }
-            Heard::Connected => news.connected = true,
-            Heard::Subscribed => news.subscribed = true,
-            Heard::Server(words) => {
+            SessionEvent::Connected => changes.connected = true,
+            SessionEvent::Subscribed => changes.subscribed = true,
+            SessionEvent::Server(words) => {
                 server.get_or_insert_with(|| words.to_owned());
             }
         };
         connections[index].feed(settings, &buffer[..count], answers, &mut heard)
     }
 
-    fn after(&mut self, index: usize, news: News, now: Ns) -> Result<(), String> {
-        if news.connected {
+    fn after(&mut self, index: usize, changes: Changes, now: Ns) -> Result<(), String> {
+        if changes.connected {
             self.accepted(index, now);
         }
-        if news.subscribed && self.connections[index].state == State::Subscribing {
+        if changes.subscribed && self.connections[index].state == State::Subscribing {
             self.up(index, now);
         }
         if !self.answers.is_empty() {
@@ -436,13 +436,13 @@ impl<'a, S: Session> Shard<'a, S> {
         if self.connections[index].state == State::Resending {
             self.go_on(index)?;
         }
-        if news.room && !self.connections[index].has_pending() {
+        if changes.room && !self.connections[index].has_pending() {
             self.unblock(index);
         }
         Ok(())
     }
 
-    fn outcome(&mut self) -> Outcome {
+    fn outcome(&mut self) -> ThreadOutcome {
         let counts = self.ramp.counts;
         let mut remarks = std::mem::take(&mut self.remarks);
         remarks.extend(self.away.remarks(counts.lost, counts.reconnected));
@@ -464,7 +464,7 @@ impl<'a, S: Session> Shard<'a, S> {
             let totals = self.context.control.draining().map_or(&nothing, |(totals, _)| totals);
             let inbound = &mut self.inbound;
             let recorder = std::mem::replace(&mut inbound.recorder, ReceiveRecorder::new(self.workload, 0));
-            Outcome::of_incoming(std::mem::take(&mut inbound.clients), recorder, totals, self.workload)
+            ThreadOutcome::of_incoming(std::mem::take(&mut inbound.clients), recorder, totals, self.workload)
         };
         outcome.remarks.append(&mut remarks);
         outcome.connections = connections;

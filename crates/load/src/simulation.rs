@@ -1,7 +1,7 @@
 //! The mock system: clients and a network in virtual time, with faults by the
 //! number. Whole studies run on it in tests, in no time and always the same.
 
-use crate::outcome::Outcome;
+use crate::outcome::ThreadOutcome;
 use crate::publisher::{Next, Publisher};
 use crate::subscriber::{Subscriber, Totals, ledger_capacity};
 use crate::window::Window;
@@ -113,7 +113,7 @@ impl World {
 }
 
 /// Runs all clients of a workload from the start to the end of the drain.
-pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns: Ns) -> Vec<Outcome> {
+pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns: Ns) -> Vec<ThreadOutcome> {
     let window = Window::new(workload, start_ns);
     let closed_loop = clients.iter().any(|client| client.role == Role::Requester);
     let mut publishers: Vec<Publisher> = Vec::new();
@@ -173,8 +173,9 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
     }
     let totals: Vec<PublisherTotal> = publishers.iter().map(Publisher::total).collect();
     let totals = Totals::new(&totals);
-    let publishers = publishers.into_iter().map(Outcome::of_publisher);
-    let subscribers = subscribers.into_iter().map(|subscriber| Outcome::of_subscriber(subscriber, &totals, workload));
+    let publishers = publishers.into_iter().map(ThreadOutcome::of_publisher);
+    let subscribers =
+        subscribers.into_iter().map(|subscriber| ThreadOutcome::of_subscriber(subscriber, &totals, workload));
     publishers.chain(subscribers).collect()
 }
 

@@ -3,9 +3,9 @@
 
 mod arrivals;
 
-use crate::ledger::Seen;
+use crate::ledger::SeenSequences;
 use crate::window::{Slicer, Window, measures_latency};
-use arrivals::{Arrivals, Times};
+use arrivals::{ArrivalTimes, Arrivals};
 use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, body_at, pattern};
 use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Sequences, Stalls};
 use pubmark_model::setting::MOST_CLIENTS;
@@ -39,7 +39,7 @@ pub fn ledger_capacity(workload: &Workload) -> u64 {
 
 /// What one subscriber heard of one publisher.
 struct Stream {
-    seen: Seen,
+    seen: SeenSequences,
     next: u32,
     distinct: u64,
     heard: bool,
@@ -50,7 +50,7 @@ struct Stream {
 impl Stream {
     fn new(capacity: u64) -> Stream {
         Stream {
-            seen: Seen::with_capacity(capacity),
+            seen: SeenSequences::with_capacity(capacity),
             next: 0,
             distinct: 0,
             heard: false,
@@ -169,7 +169,7 @@ impl ReceiveRecorder {
         };
         // What its publisher was late by its own doing is not the system's.
         let latency = intended.saturating_sub(header.own_lag_ns().unwrap_or(0));
-        self.times.record(Times {
+        self.times.record(ArrivalTimes {
             latency,
             intended,
             service: header.sent_ns.and_then(|sent| now.checked_sub(sent)),
@@ -270,7 +270,7 @@ impl ReceiveRecorder {
 }
 
 /// What one subscriber has heard of whom: all that is kept for each of thousands.
-pub struct Incoming {
+pub struct IncomingStreams {
     hears: Range<u32>,
     /// Most subscribers hear one publisher: that one's stream lies here.
     streams: SmallVec<[Stream; 1]>,
@@ -278,12 +278,12 @@ pub struct Incoming {
     any_arrival_ns: Ns,
 }
 
-impl Incoming {
+impl IncomingStreams {
     /// A subscriber that hears these publishers.
-    pub fn new(workload: &Workload, hears: Range<u32>) -> Incoming {
+    pub fn new(workload: &Workload, hears: Range<u32>) -> IncomingStreams {
         let capacity = ledger_capacity(workload);
         let streams = hears.clone().map(|_| Stream::new(capacity)).collect();
-        Incoming { unheard: hears.len() as u32, hears, streams, any_arrival_ns: 0 }
+        IncomingStreams { unheard: hears.len() as u32, hears, streams, any_arrival_ns: 0 }
     }
 
     /// A message arrived at `now`.
@@ -443,14 +443,14 @@ impl Incoming {
     }
 
     /// Which sequences arrived, by publisher.
-    pub fn into_seen(self) -> impl Iterator<Item = (u32, Seen)> {
+    pub fn into_seen(self) -> impl Iterator<Item = (u32, SeenSequences)> {
         self.hears.zip(self.streams.into_iter().map(|stream| stream.seen))
     }
 }
 
 /// One subscriber, or the receiving side of a requester, with a recorder of its own.
 pub struct Subscriber {
-    incoming: Incoming,
+    incoming: IncomingStreams,
     recorder: ReceiveRecorder,
 }
 
@@ -460,7 +460,7 @@ impl Subscriber {
     pub fn new(workload: &Workload, hears: Range<u32>) -> Subscriber {
         Subscriber {
             recorder: ReceiveRecorder::new(workload, hears.len() as u64),
-            incoming: Incoming::new(workload, hears),
+            incoming: IncomingStreams::new(workload, hears),
         }
     }
 
@@ -486,7 +486,7 @@ impl Subscriber {
         self.incoming.unheard_count() == 0
     }
 
-    /// See [`Incoming::complete`].
+    /// See [`IncomingStreams::complete`].
     pub fn complete(&self, totals: &Totals, orderly: bool) -> bool {
         self.incoming.complete(totals, orderly, self.recorder.expect.competing)
     }
@@ -497,7 +497,7 @@ impl Subscriber {
     }
 
     /// What it heard of whom.
-    pub fn incoming(&self) -> &Incoming {
+    pub fn incoming(&self) -> &IncomingStreams {
         &self.incoming
     }
 
@@ -512,7 +512,7 @@ impl Subscriber {
     }
 
     /// Both, when it is over.
-    pub fn into_parts(self) -> (Incoming, ReceiveRecorder) {
+    pub fn into_parts(self) -> (IncomingStreams, ReceiveRecorder) {
         (self.incoming, self.recorder)
     }
 }

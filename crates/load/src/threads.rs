@@ -3,9 +3,9 @@
 //! run is on but a few flags that are read.
 
 use crate::clock::{self, NAP};
-use crate::control::{Control, Counter, Report, ThreadContext, pin};
+use crate::control::{Control, Counter, ThreadContext, ThreadReport, pin};
 use crate::drivers::socket::{DriverError, Sent, Socket};
-use crate::outcome::Outcome;
+use crate::outcome::ThreadOutcome;
 use crate::pacing::Pacer;
 use crate::publisher::{Marker, Next, Publisher};
 use crate::subscriber::{Subscriber, Totals, ledger_capacity};
@@ -40,7 +40,7 @@ const QUIET: Ns = 250 * MILLISECOND;
 
 /// One client with its socket, ready to go on a thread.
 pub struct ClientThread {
-    /// Its part.
+    /// Who it is, and whom it hears.
     pub client: Client,
     /// Its socket.
     pub socket: Box<dyn Socket>,
@@ -54,21 +54,23 @@ pub struct ClientThread {
 
 impl ClientThread {
     /// Sends or receives until the run is stopped.
-    pub fn play(mut self, context: &ThreadContext, reports: &Sender<Report>) {
+    pub fn run(mut self, context: &ThreadContext, reports: &Sender<ThreadReport>) {
         clock::exact_timers();
         let mut remarks = pin(&self.cpus).err().into_iter().collect::<Vec<_>>();
-        let played = match self.client.role {
+        let ended = match self.client.role {
             Role::Publisher => self.publish(context, reports),
             Role::Subscriber => self.subscribe(context, reports),
             Role::Requester => self.request(context, reports),
             Role::Replier => self.reply(context, reports),
         };
-        let report = match played {
+        let report = match ended {
             Ok(mut outcome) => {
                 outcome.remarks.append(&mut remarks);
-                Report::Ended(Box::new(outcome))
+                ThreadReport::Ended(Box::new(outcome))
             }
-            Err(error) => Report::Failed(format!("{:?} {}: {error}", self.client.role, self.client.id).to_lowercase()),
+            Err(error) => {
+                ThreadReport::Failed(format!("{:?} {}: {error}", self.client.role, self.client.id).to_lowercase())
+            }
         };
         // The agent may be gone already; then nobody wants the report.
         let _ = reports.send(report);
@@ -77,15 +79,19 @@ impl ClientThread {
         std::mem::forget(self.socket);
     }
 
-    fn publish(&mut self, context: &ThreadContext, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
+    fn publish(
+        &mut self,
+        context: &ThreadContext,
+        reports: &Sender<ThreadReport>,
+    ) -> Result<ThreadOutcome, DriverError> {
         let (workload, control) = (&context.workload, &context.control);
-        let _ = reports.send(Report::Ready);
+        let _ = reports.send(ThreadReport::Ready);
         let mut marker = Marker::new(workload, self.client.id);
         let copies = if workload.competing() { workload.subscribers } else { 1 };
         let pause = marker_every(workload);
         let start_ns = loop {
             if control.stopped() {
-                return Ok(Outcome::default());
+                return Ok(ThreadOutcome::default());
             }
             if let Some(start_ns) = control.started() {
                 break start_ns;
@@ -128,7 +134,7 @@ impl ClientThread {
         publisher.abandon();
         self.counter.set(publisher.sent());
         self.counter.lag(publisher.take_own_lag_max());
-        let _ = reports.send(Report::Sent(vec![publisher.total()]));
+        let _ = reports.send(ThreadReport::Sent(vec![publisher.total()]));
         while !control.stopped() {
             for _ in 0..copies {
                 self.socket.send(marker.message(END, clock::now()))?;
@@ -137,10 +143,14 @@ impl ClientThread {
             thread::park_timeout(pause);
         }
         publisher.paced(&pacer);
-        Ok(Outcome::of_publisher(publisher))
+        Ok(ThreadOutcome::of_publisher(publisher))
     }
 
-    fn subscribe(&mut self, context: &ThreadContext, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
+    fn subscribe(
+        &mut self,
+        context: &ThreadContext,
+        reports: &Sender<ThreadReport>,
+    ) -> Result<ThreadOutcome, DriverError> {
         let (workload, control) = (&context.workload, &context.control);
         let hears = self.client.hears_first..self.client.hears_first + self.client.hears_count;
         let mut subscriber = Subscriber::new(workload, hears);
@@ -186,14 +196,14 @@ impl ClientThread {
             self.counter.set(subscriber.recorder().received());
             if !ready && subscriber.heard_all() {
                 ready = true;
-                let _ = reports.send(Report::Ready);
+                let _ = reports.send(ThreadReport::Ready);
             }
             if let (false, Some((totals, deadline_ns))) = (drained, control.draining()) {
                 let now = clock::now();
                 let quiet = subscriber.incoming().ended() && now > last_ns + QUIET;
                 if subscriber.complete(totals, self.socket.orderly()) || quiet || now >= *deadline_ns {
                     drained = true;
-                    let _ = reports.send(Report::Drained);
+                    let _ = reports.send(ThreadReport::Drained);
                 }
             }
         }
@@ -207,18 +217,22 @@ impl ClientThread {
         }
         let nothing = Totals::default();
         let totals = control.draining().map_or(&nothing, |(totals, _)| totals);
-        let mut outcome = Outcome::of_subscriber(subscriber, totals, workload);
+        let mut outcome = ThreadOutcome::of_subscriber(subscriber, totals, workload);
         outcome.remarks.append(&mut remarks);
         Ok(outcome)
     }
 
-    fn request(&mut self, context: &ThreadContext, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
+    fn request(
+        &mut self,
+        context: &ThreadContext,
+        reports: &Sender<ThreadReport>,
+    ) -> Result<ThreadOutcome, DriverError> {
         let (workload, control) = (&context.workload, &context.control);
         let mut marker = Marker::new(workload, self.client.id);
         let mut subscriber = Subscriber::new(workload, self.client.id..self.client.id + 1);
         while !subscriber.heard_all() {
             if control.stopped() {
-                return Ok(Outcome::default());
+                return Ok(ThreadOutcome::default());
             }
             if self.socket.send(marker.message(PROBE, clock::now()))? == Sent::Full {
                 continue;
@@ -230,10 +244,10 @@ impl ClientThread {
                 }
             }
         }
-        let _ = reports.send(Report::Ready);
+        let _ = reports.send(ThreadReport::Ready);
         let start_ns = loop {
             if control.stopped() {
-                return Ok(Outcome::default());
+                return Ok(ThreadOutcome::default());
             }
             if let Some(start_ns) = control.started() {
                 break start_ns;
@@ -264,13 +278,13 @@ impl ClientThread {
         }
         publisher.abandon();
         let totals = Totals::new(&[publisher.total()]);
-        let _ = reports.send(Report::Sent(vec![publisher.total()]));
+        let _ = reports.send(ThreadReport::Sent(vec![publisher.total()]));
         while !control.stopped() {
             thread::park_timeout(MARKER_EVERY);
         }
         publisher.paced(&pacer);
-        let sending = Outcome::of_publisher(publisher);
-        Ok(sending.with(Outcome::of_subscriber(subscriber, &totals, workload)))
+        let sending = ThreadOutcome::of_publisher(publisher);
+        Ok(sending.with(ThreadOutcome::of_subscriber(subscriber, &totals, workload)))
     }
 
     /// Waits for one reply, until the deadline; the time of its arrival.
@@ -293,15 +307,15 @@ impl ClientThread {
         }
     }
 
-    fn reply(&mut self, context: &ThreadContext, reports: &Sender<Report>) -> Result<Outcome, DriverError> {
+    fn reply(&mut self, context: &ThreadContext, reports: &Sender<ThreadReport>) -> Result<ThreadOutcome, DriverError> {
         let control = &context.control;
-        let _ = reports.send(Report::Ready);
+        let _ = reports.send(ThreadReport::Ready);
         let mut echo = Vec::with_capacity(context.workload.payload_bytes as usize);
         let (mut received, mut drained) = (0, false);
         while !control.stopped() {
             if !drained && control.draining().is_some() {
                 drained = true;
-                let _ = reports.send(Report::Drained);
+                let _ = reports.send(ThreadReport::Drained);
             }
             let Some(request) = self.socket.recv()? else { continue };
             echo.clear();
@@ -310,7 +324,7 @@ impl ClientThread {
             self.counter.set(received);
             while self.socket.send(&echo)? == Sent::Full && !control.stopped() {}
         }
-        Ok(Outcome::default())
+        Ok(ThreadOutcome::default())
     }
 }
 

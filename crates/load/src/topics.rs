@@ -1,6 +1,6 @@
 //! Who publishes where, and who listens where, at a broker.
 
-use crate::session::{Part, Session};
+use crate::session::{ClientSpec, Session};
 use pubmark_model::pattern::Topics;
 use pubmark_model::protocol::Role;
 use pubmark_model::topology::partition;
@@ -11,7 +11,7 @@ const DEVICES: u32 = 100;
 /// Parameters of a device: topics that its publisher takes in turn.
 const PARAMETERS: u32 = 10;
 
-/// A client's part. Topics and names begin with the run's own name, so that
+/// Who a client is at a broker. Topics and names begin with the run's own name, so that
 /// nothing left from another run, and no other user of the server, is heard.
 ///
 /// - [`Topics::Own`]: a topic for each pair.
@@ -19,7 +19,7 @@ const PARAMETERS: u32 = 10;
 /// - [`Topics::Tree`]: partition/subsystem/device/parameter; 100 devices a subsystem, 10
 ///   parameters a device; a publisher is a device, a subscriber listens to all
 ///   that is below its partition.
-pub fn part<S: Session>(workload: &Workload, run: &str, role: Role, id: u32) -> Part {
+pub fn spec<S: Session>(workload: &Workload, run: &str, role: Role, id: u32) -> ClientSpec {
     let dot = S::SEPARATOR;
     let root = format!("pubmark{dot}{run}");
     let sending = matches!(role, Role::Publisher | Role::Requester);
@@ -34,7 +34,7 @@ pub fn part<S: Session>(workload: &Workload, run: &str, role: Role, id: u32) -> 
         }
         Topics::Tree => (format!("{root}{dot}s{id}{dot}{}", S::REST), true, 1),
     };
-    Part {
+    ClientSpec {
         role,
         id,
         name: format!("pb{run}{}{id}", if sending { 'p' } else { 's' }),

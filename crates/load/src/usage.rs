@@ -23,7 +23,7 @@ const READING: Ns = 4 * MILLISECOND;
 const SHORTEST_PAUSE: Ns = 3 * NAP;
 
 /// Samples the process on a thread of its own.
-pub struct Sampler {
+pub struct UsageSampler {
     thread: JoinHandle<(AgentUsage, Stalls)>,
     stop: Arc<AtomicBool>,
 }
@@ -85,13 +85,13 @@ pub fn give_back_memory() {
     }
 }
 
-impl Sampler {
+impl UsageSampler {
     /// Starts to sample: CPU time at the window's edges, memory within it.
-    pub fn start(window: Window) -> Sampler {
+    pub fn start(window: Window) -> UsageSampler {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || sample(window, &stopped));
-        Sampler { thread, stop }
+        UsageSampler { thread, stop }
     }
 
     /// Ends, at the window's end or now, whichever is first: what was used, and
@@ -212,7 +212,7 @@ mod tests {
             slice_ns: SECOND,
             slices: 1,
         };
-        let sampler = Sampler::start(window);
+        let sampler = UsageSampler::start(window);
         let before = clock::process_cpu();
         while clock::now() < start + 200 * MILLISECOND {
             std::hint::spin_loop();

@@ -3,10 +3,10 @@
 
 use allocation_counter::measure;
 use pubmark_load::clock;
-use pubmark_load::control::{Control, Counter, Report, ThreadContext};
+use pubmark_load::control::{Control, Counter, ThreadContext, ThreadReport};
 use pubmark_load::drivers::mqtt::Mqtt;
-use pubmark_load::outcome::Outcome;
-use pubmark_load::shard::{Assignment, Dial, Notifier, play};
+use pubmark_load::outcome::ThreadOutcome;
+use pubmark_load::shard::{Assignment, Dial, Notifier, run};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::header::{END, Header, PROBE, pattern};
 use pubmark_model::options::Options;
@@ -14,7 +14,7 @@ use pubmark_model::protocol::{Client, PublisherTotal, Role};
 use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::units::{MILLISECOND, SECOND};
 use pubmark_model::workload::Workload;
-use pubmark_wire::mqtt::server::{self, Packet};
+use pubmark_wire::mqtt::server::{self, ServerPacket};
 use pubmark_wire::mqtt::{Ack, Connack, Publish, Qos, Version, encode};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -40,8 +40,8 @@ fn workload(pairs: &[(&str, &str)]) -> Workload {
 struct Played {
     context: Arc<ThreadContext>,
     notifier: Notifier,
-    reports: Receiver<Report>,
-    thread: JoinHandle<(u64, Outcome)>,
+    reports: Receiver<ThreadReport>,
+    thread: JoinHandle<(u64, ThreadOutcome)>,
 }
 
 impl Played {
@@ -64,18 +64,18 @@ impl Played {
         let (theirs, ours) = (context.clone(), notifier.clone());
         let thread = std::thread::spawn(move || {
             let mut outcome = None;
-            let used = measure(|| outcome = Some(play::<Mqtt>(assignment, &theirs, &sender, ours)));
+            let used = measure(|| outcome = Some(run::<Mqtt>(assignment, &theirs, &sender, ours)));
             (used.count_total, outcome.unwrap().unwrap())
         });
         Played { context, notifier, reports, thread }
     }
 
-    fn await_report(&self, what: &str, mut wanted: impl FnMut(Report) -> bool) {
+    fn await_report(&self, what: &str, mut wanted: impl FnMut(ThreadReport) -> bool) {
         while !wanted(self.reports.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no report: {what}"))) {}
     }
 
     /// Allocations of the whole life of the loop.
-    fn end(self) -> (u64, Outcome) {
+    fn end(self) -> (u64, ThreadOutcome) {
         self.context.control.stop();
         self.notifier.notify();
         self.thread.join().unwrap()
@@ -83,7 +83,7 @@ impl Played {
 }
 
 /// Takes a connection and its CONNECT, and hands on each further packet.
-fn converse(mut stream: TcpStream, mut answer: impl FnMut(Packet<'_>, &mut Vec<u8>) -> bool) {
+fn converse(mut stream: TcpStream, mut answer: impl FnMut(ServerPacket<'_>, &mut Vec<u8>) -> bool) {
     let (mut bytes, mut buffer, mut greeted) = (Vec::new(), vec![0; 1 << 16], false);
     loop {
         let count = stream.read(&mut buffer).unwrap_or(0);
@@ -118,7 +118,7 @@ fn publish(rate: &str, qos: &str) -> (u64, u64) {
         for stream in listener.incoming().flatten() {
             std::thread::spawn(move || {
                 converse(stream, |packet, out| {
-                    if let Packet::Publish(Publish { qos: Qos::AtLeastOnce, id, .. }) = packet {
+                    if let ServerPacket::Publish(Publish { qos: Qos::AtLeastOnce, id, .. }) = packet {
                         encode::puback(out, Version::V3_1_1, Ack { id, reason: 0 });
                     }
                     true
@@ -129,12 +129,12 @@ fn publish(rate: &str, qos: &str) -> (u64, u64) {
     let workload = workload(&[("pairs", "2"), ("rate", rate), ("qos", qos), ("warmup", "0s"), ("duration", "500ms")]);
     let options: Options = [("inflight".to_owned(), 65_535.into()), ("coalesce".to_owned(), 65_536.into())].into();
     let played = Played::start(&workload, Role::Publisher, to, options);
-    played.await_report("ready", |report| matches!(report, Report::Ready));
+    played.await_report("ready", |report| matches!(report, ThreadReport::Ready));
     played.context.control.start(clock::now() + 20 * MILLISECOND);
     played.notifier.notify();
     let mut totals = Vec::new();
     played.await_report("sent", |report| match report {
-        Report::Sent(sent) => {
+        ThreadReport::Sent(sent) => {
             totals = sent;
             true
         }
@@ -175,7 +175,7 @@ fn subscribe(count: u32, qos: Qos) -> u64 {
         let (stream, _) = listener.accept().unwrap();
         let mut to_client = stream.try_clone().unwrap();
         converse(stream, |packet, out| {
-            if let Packet::Subscribe { id, .. } = packet {
+            if let ServerPacket::Subscribe { id, .. } = packet {
                 encode::suback(out, Version::V3_1_1, id, &[qos as u8], None).unwrap();
                 return false;
             }
@@ -212,7 +212,7 @@ fn subscribe(count: u32, qos: Qos) -> u64 {
     });
     let options: Options = [("inflight".to_owned(), 65_535.into())].into();
     let played = Played::start(&workload, Role::Subscriber, to, options);
-    played.await_report("ready", |report| matches!(report, Report::Ready));
+    played.await_report("ready", |report| matches!(report, ThreadReport::Ready));
     let start_ns = clock::now();
     played.context.control.start(start_ns);
     played.notifier.notify();
@@ -226,7 +226,7 @@ fn subscribe(count: u32, qos: Qos) -> u64 {
     };
     played.context.control.drain(vec![total], clock::now() + 30 * SECOND);
     played.notifier.notify();
-    played.await_report("drained", |report| matches!(report, Report::Drained));
+    played.await_report("drained", |report| matches!(report, ThreadReport::Drained));
     let (made, outcome) = played.end();
     server.join().unwrap();
     assert_eq!(outcome.receipts.unwrap().received(), u64::from(count), "not everything arrived");

@@ -3,7 +3,7 @@
 //! measurement should report is known beforehand.
 //!
 //! `script` says what is to happen, `truth` what must then be reported (a pure
-//! function), `director` decides about each message (told the time, without a
+//! function), `dispatcher` decides about each message (told the time, without a
 //! socket), `routes` knows who listens to what, `speech` speaks the protocols,
 //! and `serve` is the event loop. Of the instrument that it calibrates it
 //! shares the codecs and the layout of the messages' header, nothing else.
@@ -11,7 +11,7 @@
 #![deny(missing_docs)]
 
 pub mod delay;
-pub mod director;
+pub mod dispatcher;
 pub mod routes;
 pub mod script;
 pub mod serve;
@@ -19,6 +19,6 @@ pub mod speech;
 pub mod tally;
 pub mod truth;
 
-pub use script::Script;
+pub use script::PeerScript;
 pub use serve::{Listen, ServeError, serve};
-pub use tally::{Summary, Tally};
+pub use tally::{PeerTally, Percentiles};

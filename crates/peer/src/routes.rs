@@ -13,7 +13,7 @@ pub enum Filter<'a> {
 
 /// A subscription of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listener {
+pub struct Subscription {
     /// The client.
     pub client: usize,
     /// What the client's own side of the conversation calls the subscription.
@@ -23,13 +23,13 @@ pub struct Listener {
 /// All subscriptions.
 #[derive(Debug, Default)]
 pub struct Routes {
-    exact: HashMap<Box<[u8]>, Vec<Listener>>,
-    below: Vec<(Box<[u8]>, Listener)>,
+    exact: HashMap<Box<[u8]>, Vec<Subscription>>,
+    below: Vec<(Box<[u8]>, Subscription)>,
 }
 
 impl Routes {
     /// Adds a subscription; one that is there already stays alone.
-    pub fn add(&mut self, filter: Filter<'_>, listener: Listener) {
+    pub fn add(&mut self, filter: Filter<'_>, listener: Subscription) {
         self.remove(filter, listener);
         match filter {
             Filter::Exact(topic) => self.exact.entry(topic.into()).or_default().push(listener),
@@ -38,7 +38,7 @@ impl Routes {
     }
 
     /// Ends a subscription.
-    pub fn remove(&mut self, filter: Filter<'_>, listener: Listener) {
+    pub fn remove(&mut self, filter: Filter<'_>, listener: Subscription) {
         match filter {
             Filter::Exact(topic) => {
                 if let Some(listeners) = self.exact.get_mut(topic) {
@@ -62,7 +62,7 @@ impl Routes {
 
     /// All that listen to a topic.
     #[inline]
-    pub fn of(&self, topic: &[u8]) -> impl Iterator<Item = Listener> {
+    pub fn of(&self, topic: &[u8]) -> impl Iterator<Item = Subscription> {
         let below = self.below.iter().filter(|(prefix, _)| topic.len() > prefix.len() && topic.starts_with(prefix));
         self.exact.get(topic).into_iter().flatten().copied().chain(below.map(|(_, listener)| *listener))
     }
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn topics_find_their_listeners() {
         let mut routes = Routes::default();
-        let listener = |client| Listener { client, token: 0 };
+        let listener = |client| Subscription { client, token: 0 };
         routes.add(Filter::Exact(b"a/b"), listener(1));
         routes.add(Filter::Exact(b"a/b"), listener(1));
         routes.add(Filter::Below(b"a/"), listener(2));

@@ -17,7 +17,7 @@ use serde::Deserialize;
 /// Which messages a fault meets. Both may be given; nothing is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Places {
+pub struct AffectedMessages {
     /// Each publisher's every so-manieth message, counted from 1: 7 meets
     /// sequences 6, 13 and so on. From 1.
     pub every: Option<u32>,
@@ -25,7 +25,7 @@ pub struct Places {
     pub at: Vec<(u32, u32)>,
 }
 
-impl Places {
+impl AffectedMessages {
     /// Whether this message is met.
     pub fn meet(&self, publisher: u32, sequence: u32) -> bool {
         let number = u64::from(sequence) + 1;
@@ -38,9 +38,9 @@ impl Places {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Corruption {
-    /// As in [`Places`].
+    /// As in [`AffectedMessages`].
     pub every: Option<u32>,
-    /// As in [`Places`].
+    /// As in [`AffectedMessages`].
     pub at: Vec<(u32, u32)>,
     /// The byte of the payload, from 0, whose bit 6 is turned; beyond the end,
     /// and by default, the last one.
@@ -50,7 +50,7 @@ pub struct Corruption {
 impl Corruption {
     /// Whether this message is met.
     pub fn meets(&self, publisher: u32, sequence: u32) -> bool {
-        Places { every: self.every, at: Vec::new() }.meet(publisher, sequence)
+        AffectedMessages { every: self.every, at: Vec::new() }.meet(publisher, sequence)
             || self.at.contains(&(publisher, sequence))
     }
 
@@ -85,7 +85,7 @@ pub struct Stall {
 /// which they are accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Connect {
+pub struct ConnectFaults {
     /// Nothing is said on a connection before it is so old.
     pub answer_after: Span,
     /// These are closed at once.
@@ -109,7 +109,7 @@ pub struct Counted {
 /// A script. The default is a plain relay.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Script {
+pub struct PeerScript {
     /// From when its publisher sent a message until it is handed on; from its
     /// intended time where it carries no other. At once if none.
     pub delay: Option<Delay>,
@@ -117,27 +117,27 @@ pub struct Script {
     pub ordered: bool,
     /// Neither handed on nor acknowledged. At QoS 1 and 2 such a message stays
     /// in its publisher's window for ever.
-    pub lose: Places,
+    pub lose: AffectedMessages,
     /// Acknowledged and not handed on.
-    pub swallow: Places,
+    pub swallow: AffectedMessages,
     /// Handed on twice.
-    pub duplicate: Places,
+    pub duplicate: AffectedMessages,
     /// Handed on right after its publisher's next message.
-    pub reorder: Places,
+    pub reorder: AffectedMessages,
     /// Handed on damaged.
     pub corrupt: Corruption,
     /// Standstills.
     pub stall: Vec<Stall>,
     /// Connections.
-    pub connect: Connect,
+    pub connect: ConnectFaults,
     /// What is counted; all data messages by default.
     pub count: Option<Counted>,
 }
 
-impl Script {
+impl PeerScript {
     /// Reads a script. The error names line and column, or what cannot be.
-    pub fn parse(text: &str) -> Result<Script, String> {
-        let script: Script = toml::from_str(text).map_err(|error| error.to_string())?;
+    pub fn parse(text: &str) -> Result<PeerScript, String> {
+        let script: PeerScript = toml::from_str(text).map_err(|error| error.to_string())?;
         let everies = [&script.lose, &script.swallow, &script.duplicate, &script.reorder].map(|places| places.every);
         if everies.contains(&Some(0)) || script.corrupt.every == Some(0) {
             return Err("every = 0: messages are counted from 1".into());
@@ -153,7 +153,7 @@ impl Script {
 
     /// Whether messages are handed on as they come.
     pub fn is_plain(&self) -> bool {
-        *self == Script { connect: self.connect.clone(), ..Script::default() }
+        *self == PeerScript { connect: self.connect.clone(), ..PeerScript::default() }
     }
 
     /// The end of the standstill of the whole server that this instant lies in,
@@ -209,7 +209,7 @@ mod tests {
             for = "2s"
             subscriber = 4
         "#;
-        let script = Script::parse(text).unwrap();
+        let script = PeerScript::parse(text).unwrap();
         assert!(!script.is_plain());
         assert!(script.lose.meet(9, 6) && !script.lose.meet(9, 7));
         assert!(script.swallow.meet(3, 4) && !script.swallow.meet(4, 3));
@@ -232,16 +232,17 @@ mod tests {
             "[[stall]]\nfrom = \"1s\"",
             "[connect]\nslow = 1",
         ] {
-            assert!(Script::parse(text).is_err(), "{text}");
+            assert!(PeerScript::parse(text).is_err(), "{text}");
         }
-        assert!(Script::parse("").unwrap().is_plain());
-        assert!(Script::parse("[connect]\nclose = [1]").unwrap().is_plain());
+        assert!(PeerScript::parse("").unwrap().is_plain());
+        assert!(PeerScript::parse("[connect]\nclose = [1]").unwrap().is_plain());
     }
 
     #[test]
     fn standstills_that_adjoin_are_one() {
         let script =
-            Script::parse("[[stall]]\nfrom = \"1s\"\nfor = \"1s\"\n[[stall]]\nfrom = \"2s\"\nfor = \"1s\"").unwrap();
+            PeerScript::parse("[[stall]]\nfrom = \"1s\"\nfor = \"1s\"\n[[stall]]\nfrom = \"2s\"\nfor = \"1s\"")
+                .unwrap();
         let second = 1_000_000_000;
         assert_eq!(script.stalled_until(second - 1), None);
         assert_eq!(script.stalled_until(second), Some(3 * second));

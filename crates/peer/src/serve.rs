@@ -1,17 +1,17 @@
 //! The event loop: one thread, epoll, loopback. A plain relay goes the short
 //! way: what is read is written into its subscribers' buffers at once, and each
 //! of them is written once for a batch of reads. By a script, messages wait in
-//! the director's agenda, and the loop for them: asleep until 100 µs before,
+//! the dispatcher's agenda, and the loop for them: asleep until 100 µs before,
 //! then with an eye on the clock.
 
 mod client;
 
-use crate::director::{Director, Planned};
-use crate::routes::{Listener, Routes};
-use crate::script::Script;
-use crate::speech::{Amqp, Ask, Done, Mqtt, Nats, Resp, Speech, Zmtp};
-use crate::tally::Tally;
-use client::Client;
+use crate::dispatcher::{Dispatcher, PlannedMessage};
+use crate::routes::{Routes, Subscription};
+use crate::script::PeerScript;
+use crate::speech::{AmqpServer, Ask, Handled, MqttServer, NatsServer, RespServer, Speech, ZmtpServer};
+use crate::tally::PeerTally;
+use client::PeerConnection;
 use nix::time::{ClockId, clock_gettime};
 use pubmark_model::units::{Ns, SECOND};
 use rustix::event::{PollFd, PollFlags, epoll};
@@ -83,22 +83,22 @@ fn now() -> Ns {
 pub fn serve(
     protocol: Listen,
     port: u16,
-    script: Script,
+    script: PeerScript,
     stop: BorrowedFd<'_>,
     listening: impl FnOnce(&str),
-) -> Result<Tally, ServeError> {
+) -> Result<PeerTally, ServeError> {
     match protocol {
-        Listen::Mqtt => Server::<Mqtt>::new(port, script, stop)?.run(listening),
-        Listen::Nats => Server::<Nats>::new(port, script, stop)?.run(listening),
-        Listen::Redis => Server::<Resp>::new(port, script, stop)?.run(listening),
-        Listen::Amqp => Server::<Amqp>::new(port, script, stop)?.run(listening),
-        Listen::ZeroMq => Server::<Zmtp>::new(port, script, stop)?.run(listening),
+        Listen::Mqtt => Server::<MqttServer>::new(port, script, stop)?.run(listening),
+        Listen::Nats => Server::<NatsServer>::new(port, script, stop)?.run(listening),
+        Listen::Redis => Server::<RespServer>::new(port, script, stop)?.run(listening),
+        Listen::Amqp => Server::<AmqpServer>::new(port, script, stop)?.run(listening),
+        Listen::ZeroMq => Server::<ZmtpServer>::new(port, script, stop)?.run(listening),
     }
 }
 
 struct Server<'a, S> {
     plain: bool,
-    director: Director,
+    dispatcher: Dispatcher,
     world: World<S>,
     listener: TcpListener,
     stop: BorrowedFd<'a>,
@@ -111,14 +111,14 @@ struct Server<'a, S> {
     /// Publishers that are not read from until there is room for what they say.
     held: Vec<usize>,
     /// What has just been handed on, and how many copies of it.
-    released: Vec<(Planned, usize)>,
+    released: Vec<(PlannedMessage, usize)>,
     /// Connections that may speak again at an instant.
     muted: BinaryHeap<Reverse<(Ns, usize)>>,
 }
 
 /// A message for the very client that publishes it.
 struct Own {
-    listener: Listener,
+    listener: Subscription,
     topic: Box<[u8]>,
     payload: Box<[u8]>,
     qos: u8,
@@ -127,7 +127,7 @@ struct Own {
 /// What messages reach: apart, because it changes while one client is heard.
 struct World<S> {
     /// Numbers are never used again.
-    clients: Vec<Option<Box<Client<S>>>>,
+    clients: Vec<Option<Box<PeerConnection<S>>>>,
     routes: Routes,
     subscribers: u32,
     dirty: Vec<usize>,
@@ -141,7 +141,7 @@ struct World<S> {
 impl<S: Speech> World<S> {
     /// Puts a message where it will be written from.
     #[inline]
-    fn deliver(&mut self, listener: Listener, topic: &[u8], payload: &[u8], qos: u8) {
+    fn deliver(&mut self, listener: Subscription, topic: &[u8], payload: &[u8], qos: u8) {
         match self.clients.get_mut(listener.client) {
             Some(Some(client)) => {
                 let before = client.pending();
@@ -172,7 +172,7 @@ impl<S: Speech> World<S> {
 }
 
 impl<'a, S: Speech> Server<'a, S> {
-    fn new(port: u16, script: Script, stop: BorrowedFd<'a>) -> Result<Self, ServeError> {
+    fn new(port: u16, script: PeerScript, stop: BorrowedFd<'a>) -> Result<Self, ServeError> {
         // The kernel's default lets itself 50 µs of slack. Where it cannot be had, the account shows it.
         let _ = nix::sys::prctl::set_timerslack(1);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed("port"))?;
@@ -190,7 +190,7 @@ impl<'a, S: Speech> Server<'a, S> {
         };
         Ok(Server {
             plain: script.is_plain(),
-            director: Director::new(script),
+            dispatcher: Dispatcher::new(script),
             world: World {
                 clients: Vec::new(),
                 routes: Routes::default(),
@@ -213,7 +213,7 @@ impl<'a, S: Speech> Server<'a, S> {
         })
     }
 
-    fn run(mut self, listening: impl FnOnce(&str)) -> Result<Tally, ServeError> {
+    fn run(mut self, listening: impl FnOnce(&str)) -> Result<PeerTally, ServeError> {
         let address = self.listener.local_addr().map_err(failed("port"))?;
         listening(&format!("{}://{address}", S::SCHEME));
         while !self.stopped {
@@ -222,7 +222,7 @@ impl<'a, S: Speech> Server<'a, S> {
             self.flush_all();
             self.wait()?;
         }
-        let mut tally = self.director.tally;
+        let mut tally = self.dispatcher.tally;
         tally.relayed = self.world.relayed;
         Ok(tally)
     }
@@ -234,9 +234,9 @@ impl<'a, S: Speech> Server<'a, S> {
             return;
         }
         let mut released = std::mem::take(&mut self.released);
-        while self.director.due_ns().is_some_and(|due| due <= now()) {
+        while self.dispatcher.due_ns().is_some_and(|due| due <= now()) {
             while released.len() < RELEASES
-                && let Some(planned) = self.director.next(now())
+                && let Some(planned) = self.dispatcher.next(now())
             {
                 let copies = self.release_one(&planned);
                 released.push((planned, copies));
@@ -245,21 +245,22 @@ impl<'a, S: Speech> Server<'a, S> {
             self.flush_all();
             let ended = now();
             for (planned, copies) in released.drain(..) {
-                (0..copies).for_each(|_| self.director.written(&planned, begun, ended));
+                (0..copies).for_each(|_| self.dispatcher.written(&planned, begun, ended));
             }
         }
         self.released = released;
     }
 
     /// The copies that went.
-    fn release_one(&mut self, planned: &Planned) -> usize {
+    fn release_one(&mut self, planned: &PlannedMessage) -> usize {
         let only = planned.only;
         let routes = std::mem::take(&mut self.world.routes);
         let message = &planned.message;
         let mut copies = 0;
         for listener in routes.of(&message.topic).filter(|listener| only.is_none_or(|only| only == listener.client)) {
             let subscriber = self.world.clients[listener.client].as_ref().and_then(|client| client.subscriber);
-            if only.is_some() || subscriber.is_none_or(|number| self.director.may_go(planned, listener.client, number))
+            if only.is_some()
+                || subscriber.is_none_or(|number| self.dispatcher.may_go(planned, listener.client, number))
             {
                 self.world.deliver(listener, &message.topic, &message.payload, message.qos);
                 copies += 1;
@@ -292,9 +293,9 @@ impl<'a, S: Speech> Server<'a, S> {
             return;
         }
         let mut dirty = std::mem::take(&mut self.world.dirty);
-        let scripted = !self.plain || self.director.script().connect.answer_after.0 > 0;
+        let scripted = !self.plain || self.dispatcher.script().connect.answer_after.0 > 0;
         let now = if scripted { now() } else { 0 };
-        let stalled_until = if scripted { self.director.stalled_until(now).unwrap_or(0) } else { 0 };
+        let stalled_until = if scripted { self.dispatcher.stalled_until(now).unwrap_or(0) } else { 0 };
         for index in dirty.drain(..) {
             let Some(Some(client)) = self.world.clients.get_mut(index) else { continue };
             client.dirty = false;
@@ -328,13 +329,13 @@ impl<'a, S: Speech> Server<'a, S> {
     }
 
     fn choked(&self) -> bool {
-        self.world.pending + self.director.waiting_bytes() > HELD_BYTES_MAX
+        self.world.pending + self.dispatcher.waiting_bytes() > HELD_BYTES_MAX
     }
 
     /// Waits for something to happen or to be due, and sees to it.
     fn wait(&mut self) -> Result<(), ServeError> {
         let muted = self.muted.peek().map(|Reverse((at, _))| *at);
-        let due = [self.director.due_ns(), muted].into_iter().flatten().min();
+        let due = [self.dispatcher.due_ns(), muted].into_iter().flatten().min();
         let left = due.map(|due| due.saturating_sub(now()));
         if !self.choked() {
             self.again.append(&mut self.held);
@@ -376,7 +377,7 @@ impl<'a, S: Speech> Server<'a, S> {
             std::hint::spin_loop();
             look = now();
         }
-        self.director.tally.watch_error.record(look - due);
+        self.dispatcher.tally.watch_error.record(look - due);
     }
 
     fn accept(&mut self) -> Result<(), ServeError> {
@@ -389,22 +390,22 @@ impl<'a, S: Speech> Server<'a, S> {
                 }
                 Err(error) => return Err(failed("port")(error)),
             };
-            let connections = &mut self.director.tally.connections;
+            let connections = &mut self.dispatcher.tally.connections;
             connections.accepted += 1;
             let number = connections.accepted;
-            let connect = &self.director.script().connect;
+            let connect = &self.dispatcher.script().connect;
             let (close, denied) = (connect.close.contains(&number), connect.deny.contains(&number));
             let answer_after_ns = connect.answer_after.0;
             if close {
-                self.director.tally.connections.closed += 1;
+                self.dispatcher.tally.connections.closed += 1;
                 continue;
             }
-            self.director.tally.connections.denied += u64::from(denied);
+            self.dispatcher.tally.connections.denied += u64::from(denied);
             if stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).is_err() {
                 continue;
             }
             let mute_until = if answer_after_ns > 0 { now() + answer_after_ns } else { 0 };
-            let mut client = Box::new(Client::new(stream, S::new(denied), mute_until));
+            let mut client = Box::new(PeerConnection::new(stream, S::new(denied), mute_until));
             client.closing = client.speech.greet(&mut client.out);
             use epoll::EventFlags as Flags;
             let index = self.world.clients.len();
@@ -467,26 +468,26 @@ impl<'a, S: Speech> Server<'a, S> {
 
     /// Lets a client, who is out of the world meanwhile, be understood. False
     /// if it breaks the protocol.
-    fn hear(&mut self, client: &mut Client<S>, index: usize, count: usize) -> bool {
-        let Server { plain, director, world, buffer, .. } = self;
+    fn hear(&mut self, client: &mut PeerConnection<S>, index: usize, count: usize) -> bool {
+        let Server { plain, dispatcher, world, buffer, .. } = self;
         let (mut closing, mut subscriber) = (client.closing, client.subscriber);
         let before = client.pending();
         let mut hub = |ask: Ask<'_>| {
-            let mut done = Done { acknowledge: true, listeners: 0 };
+            let mut done = Handled { acknowledge: true, listeners: 0 };
             match ask {
                 Ask::Publish { topic, payload, qos } if *plain => done.listeners = world.relay(topic, payload, qos),
                 Ask::Publish { topic, payload, qos } => {
                     done.listeners = world.routes.of(topic).count();
-                    done.acknowledge = director.arrived(topic, payload, qos, now());
+                    done.acknowledge = dispatcher.arrived(topic, payload, qos, now());
                 }
                 Ask::Subscribe(filter, token) => {
-                    world.routes.add(filter, Listener { client: index, token });
+                    world.routes.add(filter, Subscription { client: index, token });
                     subscriber.get_or_insert_with(|| {
                         world.subscribers += 1;
                         world.subscribers - 1
                     });
                 }
-                Ask::Unsubscribe(filter, token) => world.routes.remove(filter, Listener { client: index, token }),
+                Ask::Unsubscribe(filter, token) => world.routes.remove(filter, Subscription { client: index, token }),
                 Ask::Close => closing = true,
             }
             done
@@ -494,7 +495,7 @@ impl<'a, S: Speech> Server<'a, S> {
         let heard = client.hear(&buffer[..count], &mut hub);
         (client.closing, client.subscriber) = (closing, subscriber);
         world.pending += client.pending() - before;
-        director.tally.connections.malformed += u64::from(heard.is_err());
+        dispatcher.tally.connections.malformed += u64::from(heard.is_err());
         if (client.unwritten() > 0 || client.closing) && !std::mem::replace(&mut client.dirty, true) {
             world.dirty.push(index);
         }

@@ -8,9 +8,9 @@ mod protocol;
 mod resp;
 mod zmtp;
 
-pub use amqp::Amqp;
-pub use mqtt::Mqtt;
-pub use nats::Nats;
-pub use protocol::{Ask, Done, Hub, Speech};
-pub use resp::Resp;
-pub use zmtp::Zmtp;
+pub use amqp::AmqpServer;
+pub use mqtt::MqttServer;
+pub use nats::NatsServer;
+pub use protocol::{Ask, Handled, Hub, Speech};
+pub use resp::RespServer;
+pub use zmtp::ZmtpServer;

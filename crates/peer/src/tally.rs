@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Percentiles of one distribution, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Summary {
+pub struct Percentiles {
     /// Values.
     pub count: u64,
     /// Median.
@@ -21,11 +21,11 @@ pub struct Summary {
     pub max: u64,
 }
 
-impl Summary {
+impl Percentiles {
     /// The percentiles of a histogram; none if it is empty.
-    pub fn of(histogram: &Histogram) -> Option<Summary> {
+    pub fn of(histogram: &Histogram) -> Option<Percentiles> {
         let pubmark_stats::Summary { count, p50, p90, p99, p999, max, .. } = histogram.summary()?;
-        Some(Summary { count, p50, p90, p99, p999, max })
+        Some(Percentiles { count, p50, p90, p99, p999, max })
     }
 }
 
@@ -33,7 +33,7 @@ impl Summary {
 /// (see [`crate::script::Counted`]), once for a message however many
 /// subscribers it has; a plain relay looks into no message and counts none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct MessageCounts {
     /// Data messages that came.
     pub messages: u64,
     /// Copies of them written to subscribers.
@@ -56,7 +56,7 @@ pub struct Counts {
 
 /// What happened to connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Connections {
+pub struct ConnectionCounts {
     /// Taken from the kernel, those closed or denied included.
     pub accepted: u64,
     /// Closed at once, by script.
@@ -69,11 +69,11 @@ pub struct Connections {
 
 /// The account of a whole life.
 #[derive(Debug)]
-pub struct Tally {
+pub struct PeerTally {
     /// Counts of messages.
-    pub counts: Counts,
+    pub counts: MessageCounts,
     /// Connections.
-    pub connections: Connections,
+    pub connections: ConnectionCounts,
     /// Copies that a plain relay has written.
     pub relayed: u64,
     /// When the write of each copy returned, less when it was due, ns.
@@ -91,11 +91,11 @@ pub struct Tally {
     pub begun: Histogram,
 }
 
-impl Default for Tally {
-    fn default() -> Tally {
-        Tally {
-            counts: Counts::default(),
-            connections: Connections::default(),
+impl Default for PeerTally {
+    fn default() -> PeerTally {
+        PeerTally {
+            counts: MessageCounts::default(),
+            connections: ConnectionCounts::default(),
             relayed: 0,
             release_error: Histogram::latency(),
             watch_error: Histogram::latency(),
@@ -105,7 +105,7 @@ impl Default for Tally {
     }
 }
 
-impl Tally {
+impl PeerTally {
     /// A copy was written: when it was due, from when its latency counts, and
     /// between which instants.
     pub fn written(&mut self, due_ns: Ns, from_ns: Ns, begun_ns: Ns, ended_ns: Ns) {
@@ -122,9 +122,9 @@ impl Tally {
             "counts": self.counts,
             "connections": self.connections,
             "relayed": self.relayed,
-            "release_error_ns": Summary::of(&self.release_error),
-            "watch_error_ns": Summary::of(&self.watch_error),
-            "latency_ns": Summary::of(&self.latency),
+            "release_error_ns": Percentiles::of(&self.release_error),
+            "watch_error_ns": Percentiles::of(&self.watch_error),
+            "latency_ns": Percentiles::of(&self.latency),
             "watch_error_histogram": encoded(&self.watch_error),
             "latency_histogram": encoded(&self.latency),
             "begun_histogram": encoded(&self.begun),

@@ -1,7 +1,7 @@
 //! What must be reported: a pure function of script and schedule, written
 //! without a look at how the peer does it.
 
-use crate::script::Script;
+use crate::script::PeerScript;
 use pubmark_model::units::Ns;
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ impl Truth {
 /// well, in the order of each publisher. Standstills of single subscribers are
 /// not looked at, and `delay` must be set: without it latency has no lower
 /// bound that the script could know.
-pub fn truth(script: &Script, schedule: impl IntoIterator<Item = Due>, from_ns: Ns, to_ns: Ns) -> Truth {
+pub fn truth(script: &PeerScript, schedule: impl IntoIterator<Item = Due>, from_ns: Ns, to_ns: Ns) -> Truth {
     let mut truth = Truth::default();
     let mut last: BTreeMap<u32, Ns> = BTreeMap::new();
     // What was held back, and its own release.
@@ -118,8 +118,8 @@ mod tests {
     const MS: Ns = 1_000_000;
     const SECOND: Ns = 1_000 * MS;
 
-    fn script(text: &str) -> Script {
-        Script::parse(text).unwrap()
+    fn script(text: &str) -> PeerScript {
+        PeerScript::parse(text).unwrap()
     }
 
     #[test]

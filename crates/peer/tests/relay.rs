@@ -1,8 +1,8 @@
 //! The peer over real sockets: what no schedule of pubmark's would show.
 #![allow(clippy::unwrap_used)]
 
-use pubmark_peer::{Listen, Script, Tally, serve};
-use pubmark_wire::mqtt::server::Connect;
+use pubmark_peer::{Listen, PeerScript, PeerTally, serve};
+use pubmark_wire::mqtt::server::ConnectPacket;
 use pubmark_wire::mqtt::{self, Ack, Publish, Qos, Version, encode};
 use pubmark_wire::nats::{FromClient, FromServer};
 use std::io::{PipeWriter, Read, Write, pipe};
@@ -17,12 +17,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Peer {
     address: String,
     stop: PipeWriter,
-    thread: JoinHandle<Tally>,
+    thread: JoinHandle<PeerTally>,
 }
 
 impl Peer {
     fn start(protocol: Listen, script: &str) -> Peer {
-        let script = Script::parse(script).unwrap();
+        let script = PeerScript::parse(script).unwrap();
         let (reader, stop) = pipe().unwrap();
         let (say, listening) = channel();
         let thread = std::thread::spawn(move || {
@@ -48,7 +48,7 @@ impl Peer {
         reader
     }
 
-    fn end(self) -> Tally {
+    fn end(self) -> PeerTally {
         drop(self.stop);
         self.thread.join().unwrap()
     }
@@ -154,7 +154,7 @@ fn a_narrow_window_holds_back_its_publisher_and_ends_nowhere() {
     let peer = Peer::start(Listen::Mqtt, "");
     let connect = |receive_maximum| {
         let mut bytes = Vec::new();
-        let connect = Connect { receive_maximum, ..Connect::clean("c") };
+        let connect = ConnectPacket { receive_maximum, ..ConnectPacket::clean("c") };
         encode::connect(&mut bytes, VERSION, &connect).unwrap();
         let mut stream = peer.connect();
         stream.write_all(&bytes).unwrap();

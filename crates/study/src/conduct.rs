@@ -2,7 +2,7 @@
 
 use crate::context::{RunContext, RunError};
 use crate::live::News;
-use crate::plan::Plan;
+use crate::plan::StudyPlan;
 use crate::results::{Results, ResultsError, io};
 use crate::run::make;
 use crate::{calibrated, redact, registry};
@@ -127,7 +127,11 @@ pub struct Ending {
 
 /// Makes every run of a study that is not on the disk yet. Nobody else can
 /// write into the results folder as long as the lock is held.
-pub fn conduct(plan: &Plan, how: &Conduct<'_>, observer: &mut dyn Observer) -> Result<(Ending, Lock), ConductError> {
+pub fn conduct(
+    plan: &StudyPlan,
+    how: &Conduct<'_>,
+    observer: &mut dyn Observer,
+) -> Result<(Ending, Lock), ConductError> {
     let (study, cells, order) = (plan.study(), plan.cells(), plan.order());
     scratch::sweep();
     server::limits::sweep();

@@ -1,7 +1,7 @@
 //! What of a study this machine can make: the rest is left out, with the
 //! reason that the report shows.
 
-use crate::plan::Plan;
+use crate::plan::StudyPlan;
 use crate::registry;
 use pubmark_host::install::{self, tools};
 use pubmark_host::machine;
@@ -36,7 +36,7 @@ pub fn tool_of(cell: &Cell) -> Option<&'static System> {
 ///
 /// # Errors
 /// Where nothing is left, the reasons all the same.
-pub fn leave_out(plan: &mut Plan, missing: Missing<'_>) -> (Vec<String>, Result<(), Diagnostic>) {
+pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>) -> (Vec<String>, Result<(), Diagnostic>) {
     let mut found: Vec<Skip> = Vec::new();
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
         let Some(system) = registry::find(&cell.system) else { continue };
@@ -106,10 +106,10 @@ mod tests {
     use super::*;
     use pubmark_model::study::{ReadOptions, Study};
 
-    fn plan(text: &str) -> Plan {
+    fn plan(text: &str) -> StudyPlan {
         let text = format!("title = \"t\"\n[axes]\n{text}");
         let study = Study::parse("t", &text, &registry::find, &ReadOptions::default());
-        Plan::new(study.unwrap_or_else(|errors| panic!("{errors}"))).unwrap()
+        StudyPlan::new(study.unwrap_or_else(|errors| panic!("{errors}"))).unwrap()
     }
 
     #[test]

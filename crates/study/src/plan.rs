@@ -8,16 +8,16 @@ use pubmark_model::study::{Skip, Study};
 
 /// What is to be measured.
 #[derive(Debug)]
-pub struct Plan {
+pub struct StudyPlan {
     study: Study,
     cells: Vec<Cell>,
 }
 
-impl Plan {
+impl StudyPlan {
     /// Crosses a study's axes. Every cell that cannot be is reported, all at once.
-    pub fn new(study: Study) -> Result<Plan, Vec<Diagnostic>> {
+    pub fn new(study: Study) -> Result<StudyPlan, Vec<Diagnostic>> {
         let cells = cells(&study, &registry::find)?;
-        Ok(Plan { study, cells })
+        Ok(StudyPlan { study, cells })
     }
 
     /// The study.

@@ -216,7 +216,7 @@ mod tests {
                 let said = comment.split(" runs").next().unwrap().rsplit(' ').next().unwrap().replace(',', "");
                 let reading = ReadOptions { quick: typed.contains("--quick"), ..ReadOptions::default() };
                 let study = Study::parse(included.name, included.text, &find, &reading).unwrap();
-                assert_eq!(said, crate::plan::Plan::new(study).unwrap().extent().1.to_string(), "{line}");
+                assert_eq!(said, crate::plan::StudyPlan::new(study).unwrap().extent().1.to_string(), "{line}");
                 told += 1;
             }
         }

@@ -14,7 +14,7 @@ pub mod server;
 mod tests;
 
 use crate::Malformed;
-use properties::Value;
+use properties::PropertyValue;
 use read::Reader;
 use std::fmt;
 
@@ -337,7 +337,7 @@ fn publish<'a>(
     let mut alias = None;
     if version == Version::V5 {
         properties::read(&mut reader, allowed, |identifier, value| {
-            if let (properties::TOPIC_ALIAS, Value::Number(number)) = (identifier, value) {
+            if let (properties::TOPIC_ALIAS, PropertyValue::Number(number)) = (identifier, value) {
                 alias = u16::try_from(number).ok();
             }
         })?;
@@ -383,12 +383,16 @@ fn connack(body: &[u8], version: Version) -> Result<Connack<'_>, Malformed> {
         Version::V5 => {
             let mut maximum_qos = 2;
             properties::read(&mut reader, properties::CONNACK, |identifier, value| match (identifier, value) {
-                (properties::RECEIVE_MAXIMUM, Value::Number(number)) => connack.receive_maximum = number as u16,
-                (properties::MAXIMUM_QOS, Value::Number(number)) => maximum_qos = number as u8,
-                (properties::RETAIN_AVAILABLE, Value::Number(number)) => connack.retain_available = number == 1,
-                (properties::MAXIMUM_PACKET_SIZE, Value::Number(number)) => connack.maximum_packet_bytes = Some(number),
-                (properties::SERVER_KEEP_ALIVE, Value::Number(number)) => connack.keep_alive_s = Some(number as u16),
-                (properties::REASON_STRING, Value::Text(text)) => connack.text = Some(text),
+                (properties::RECEIVE_MAXIMUM, PropertyValue::Number(number)) => connack.receive_maximum = number as u16,
+                (properties::MAXIMUM_QOS, PropertyValue::Number(number)) => maximum_qos = number as u8,
+                (properties::RETAIN_AVAILABLE, PropertyValue::Number(number)) => connack.retain_available = number == 1,
+                (properties::MAXIMUM_PACKET_SIZE, PropertyValue::Number(number)) => {
+                    connack.maximum_packet_bytes = Some(number)
+                }
+                (properties::SERVER_KEEP_ALIVE, PropertyValue::Number(number)) => {
+                    connack.keep_alive_s = Some(number as u16)
+                }
+                (properties::REASON_STRING, PropertyValue::Text(text)) => connack.text = Some(text),
                 _ => {}
             })?;
             connack.maximum_qos = Qos::from_number(maximum_qos).unwrap_or(Qos::ExactlyOnce);
@@ -440,7 +444,7 @@ fn reason_and_text(body: &[u8], allowed: properties::Set) -> Result<(u8, Option<
 fn text_of<'a>(reader: &mut Reader<'a>, allowed: properties::Set) -> Result<Option<&'a str>, Malformed> {
     let mut text = None;
     properties::read(reader, allowed, |identifier, value| {
-        if let (properties::REASON_STRING, Value::Text(words)) = (identifier, value) {
+        if let (properties::REASON_STRING, PropertyValue::Text(words)) = (identifier, value) {
             text = Some(words);
         }
     })?;

@@ -231,7 +231,7 @@ pub fn put_line(out: &mut Vec<u8>, kind: u8, text: &[u8]) {
 
 /// What a client asks for, as far as publishing and subscribing go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command<'a> {
+pub enum RespCommand<'a> {
     /// HELLO, with the version that is asked for; what follows it are options.
     Hello(Option<&'a [u8]>, Values<'a>),
     /// AUTH: the user, if one is named, and the password.
@@ -250,7 +250,7 @@ pub enum Command<'a> {
     Other(&'a [u8]),
 }
 
-impl<'a> Command<'a> {
+impl<'a> RespCommand<'a> {
     /// Understands an item that a client has sent. Commands in one line, as
     /// they are typed by hand, are refused by [`Item::decode`] already.
     pub fn of(item: &Item<'a>) -> Result<Self, Malformed> {
@@ -262,23 +262,23 @@ impl<'a> Command<'a> {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         let few = || Malformed::new("a command lacks its arguments");
         Ok(if is("PUBLISH") {
-            Command::Publish(next().ok_or_else(few)?, next().ok_or_else(few)?)
+            RespCommand::Publish(next().ok_or_else(few)?, next().ok_or_else(few)?)
         } else if is("SUBSCRIBE") {
-            Command::Subscribe(rest)
+            RespCommand::Subscribe(rest)
         } else if is("PSUBSCRIBE") {
-            Command::PatternSubscribe(rest)
+            RespCommand::PatternSubscribe(rest)
         } else if is("PING") {
-            Command::Ping(next())
+            RespCommand::Ping(next())
         } else if is("HELLO") {
             let version = next();
-            Command::Hello(version, words)
+            RespCommand::Hello(version, words)
         } else if is("AUTH") {
             let first = next().ok_or_else(few)?;
-            next().map_or(Command::Auth(None, first), |password| Command::Auth(Some(first), password))
+            next().map_or(RespCommand::Auth(None, first), |password| RespCommand::Auth(Some(first), password))
         } else if is("QUIT") {
-            Command::Quit
+            RespCommand::Quit
         } else {
-            Command::Other(name)
+            RespCommand::Other(name)
         })
     }
 }

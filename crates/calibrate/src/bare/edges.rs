@@ -1,6 +1,6 @@
 //! The window of a bare loop: CPU time at its edges.
 
-use super::plan::Done;
+use super::plan::LoopResult;
 use pubmark_load::clock;
 use pubmark_model::units::Ns;
 
@@ -25,8 +25,8 @@ impl Edges {
         self.to = Some((clock::now(), clock::process_cpu()));
     }
 
-    pub(super) fn done(&self) -> Done {
-        let (Some(from), Some(to)) = (self.from, self.to) else { return Done::default() };
-        Done { wall_ns: to.0 - from.0, cpu_ns: to.1 - from.1, ..Done::default() }
+    pub(super) fn done(&self) -> LoopResult {
+        let (Some(from), Some(to)) = (self.from, self.to) else { return LoopResult::default() };
+        LoopResult { wall_ns: to.0 - from.0, cpu_ns: to.1 - from.1, ..LoopResult::default() }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::edges::Edges;
 use super::open::open;
-use super::plan::{Done, Message, Plan};
+use super::plan::{LoopResult, Plan, ReadyMessage};
 use pubmark_load::clock;
 use pubmark_model::units::{MILLISECOND, Ns};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -18,8 +18,8 @@ const PARTS: usize = 1_024;
 const TICK: Ns = 50 * MILLISECOND;
 
 /// Opens the connections, calls `begin` for the instant of the start, and sends.
-pub fn flood(plan: &Plan, begin: impl FnOnce() -> Result<Ns, String>) -> Result<Done, String> {
-    let message = Message::new(plan)?.bytes;
+pub fn flood(plan: &Plan, begin: impl FnOnce() -> Result<Ns, String>) -> Result<LoopResult, String> {
+    let message = ReadyMessage::new(plan)?.bytes;
     let mut parts = vec![IoSlice::new(&message); (BLOCK_BYTES / message.len()).clamp(1, PARTS)];
     let (streams, handshakes) = open(plan, false)?;
     for stream in &streams {
@@ -67,7 +67,7 @@ pub fn flood(plan: &Plan, begin: impl FnOnce() -> Result<Ns, String>) -> Result<
     }
     edges.leave();
     let whole = |bytes: u64| bytes / message.len() as u64;
-    Ok(Done {
+    Ok(LoopResult {
         messages: whole(bytes - before),
         total_messages: whole(bytes),
         total_bytes: bytes + handshakes,

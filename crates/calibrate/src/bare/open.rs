@@ -1,7 +1,7 @@
 //! Connections of a bare loop.
 
 use super::plan::Plan;
-use pubmark_wire::mqtt::server::Connect;
+use pubmark_wire::mqtt::server::ConnectPacket;
 use pubmark_wire::mqtt::{Packet, Qos, Version, decode, encode, reason};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -30,7 +30,7 @@ fn greet(to: SocketAddr, name: &str, topic: Option<&str>) -> io::Result<(TcpStre
     let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    let connect = Connect::clean(name);
+    let connect = ConnectPacket::clean(name);
     let mut said = Vec::new();
     encode::connect(&mut said, Version::V3_1_1, &connect).map_err(io::Error::other)?;
     stream.write_all(&said)?;

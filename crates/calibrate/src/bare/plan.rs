@@ -36,7 +36,7 @@ impl Plan {
 
     /// Bytes of a message on the wire.
     pub fn message_bytes(&self) -> Result<usize, String> {
-        Ok(Message::new(self)?.bytes.len())
+        Ok(ReadyMessage::new(self)?.bytes.len())
     }
 }
 
@@ -63,7 +63,7 @@ pub struct All {
 
 /// What a loop did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Done {
+pub struct LoopResult {
     /// CPU time, user and system, of the window, ns.
     pub cpu_ns: Ns,
     /// The window as it was, ns.
@@ -80,13 +80,13 @@ pub struct Done {
 }
 
 /// A message that is ready to be sent; only its topic's number changes.
-pub(super) struct Message {
+pub(super) struct ReadyMessage {
     pub(super) bytes: Vec<u8>,
     digits: usize,
 }
 
-impl Message {
-    pub(super) fn new(plan: &Plan) -> Result<Message, String> {
+impl ReadyMessage {
+    pub(super) fn new(plan: &Plan) -> Result<ReadyMessage, String> {
         let topic = plan.topic(0);
         let payload = vec![0x5a; plan.payload_bytes];
         let publish = Publish {
@@ -101,7 +101,7 @@ impl Message {
         let mut bytes = Vec::new();
         encode::publish(&mut bytes, Version::V3_1_1, &publish).map_err(|error| error.to_string())?;
         let digits = bytes.len() - payload.len() - DIGITS;
-        Ok(Message { bytes, digits })
+        Ok(ReadyMessage { bytes, digits })
     }
 
     #[inline]

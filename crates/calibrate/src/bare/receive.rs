@@ -2,7 +2,7 @@
 
 use super::edges::Edges;
 use super::open::open;
-use super::plan::{All, Done, Message, Plan};
+use super::plan::{All, LoopResult, Plan, ReadyMessage};
 use pubmark_load::clock;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use rustix::event::{Timespec, epoll};
@@ -65,8 +65,8 @@ pub fn receive(
     input: impl AsFd,
     begin: impl FnOnce() -> Result<Ns, String>,
     all: impl FnOnce() -> Result<All, String>,
-) -> Result<Done, String> {
-    let message_bytes = Message::new(plan)?.bytes.len() as u64;
+) -> Result<LoopResult, String> {
+    let message_bytes = ReadyMessage::new(plan)?.bytes.len() as u64;
     let (streams, _) = open(plan, true)?;
     let cannot = |error: Errno| format!("epoll: {error}");
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(cannot)?;
@@ -101,5 +101,10 @@ pub fn receive(
     while receiver.bytes < all.messages * message_bytes && clock::now() < deadline {
         receiver.step()?;
     }
-    Ok(Done { messages, total_messages: receiver.bytes / message_bytes, total_bytes: receiver.bytes, ..edges.done() })
+    Ok(LoopResult {
+        messages,
+        total_messages: receiver.bytes / message_bytes,
+        total_bytes: receiver.bytes,
+        ..edges.done()
+    })
 }

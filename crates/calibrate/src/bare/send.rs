@@ -2,7 +2,7 @@
 
 use super::edges::Edges;
 use super::open::open;
-use super::plan::{Done, Message, Plan};
+use super::plan::{LoopResult, Plan, ReadyMessage};
 use pubmark_load::clock;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_stats::Histogram;
@@ -11,9 +11,9 @@ use std::io::Write;
 /// Opens the connections, calls `begin` for the instant of the start, and
 /// sends: message i of connection c of C is due at start + (i + c / C) / rate,
 /// so that all of them together are evenly spaced.
-pub fn send(plan: &Plan, begin: impl FnOnce() -> Result<Ns, String>) -> Result<Done, String> {
+pub fn send(plan: &Plan, begin: impl FnOnce() -> Result<Ns, String>) -> Result<LoopResult, String> {
     clock::exact_timers();
-    let mut message = Message::new(plan)?;
+    let mut message = ReadyMessage::new(plan)?;
     let (mut streams, mut written) = open(plan, false)?;
     let start_ns = begin()?;
     let (from_ns, to_ns) = (start_ns + plan.warmup_ns, start_ns + plan.warmup_ns + plan.window_ns);
@@ -46,7 +46,7 @@ pub fn send(plan: &Plan, begin: impl FnOnce() -> Result<Ns, String>) -> Result<D
     }
     edges.enter(due, from_ns);
     edges.leave();
-    Ok(Done {
+    Ok(LoopResult {
         messages: lag.count(),
         total_messages: number,
         total_bytes: written,

@@ -1,7 +1,7 @@
 //! One client of the sink: forty-odd bytes while it is idle.
 
 use pubmark_wire::Malformed;
-use pubmark_wire::mqtt::server::{self, Packet};
+use pubmark_wire::mqtt::server::{self, ServerPacket};
 use pubmark_wire::mqtt::{Ack, Connack, Qos, Version, encode, packet_bytes};
 use std::os::fd::OwnedFd;
 
@@ -84,7 +84,7 @@ impl Guest {
         let Some((packet, used)) = server::decode(bytes, version)? else { return Ok(None) };
         let ack = |id| Ack { id, reason: 0 };
         match packet {
-            Packet::Publish(publish) => {
+            ServerPacket::Publish(publish) => {
                 *messages += 1;
                 match publish.qos {
                     Qos::AtMostOnce => {}
@@ -92,18 +92,21 @@ impl Guest {
                     Qos::ExactlyOnce => encode::pubrec(answers, version, ack(publish.id)),
                 }
             }
-            Packet::Pubrel(Ack { id, .. }) => encode::pubcomp(answers, version, ack(id)),
-            Packet::Subscribe { id, filters } => {
+            ServerPacket::Pubrel(Ack { id, .. }) => encode::pubcomp(answers, version, ack(id)),
+            ServerPacket::Subscribe { id, filters } => {
                 let granted: Vec<u8> = filters.map(|(_, qos)| qos as u8).collect();
                 let _ = encode::suback(answers, version, id, &granted, None);
             }
-            Packet::Unsubscribe { id, filters } => {
+            ServerPacket::Unsubscribe { id, filters } => {
                 let codes = vec![0; filters.count()];
                 let _ = encode::unsuback(answers, version, id, &codes);
             }
-            Packet::Pingreq => encode::pingresp(answers),
-            Packet::Disconnect { .. } => self.over = true,
-            Packet::Puback(_) | Packet::Pubrec(_) | Packet::Pubcomp(_) | Packet::Auth { .. } => {}
+            ServerPacket::Pingreq => encode::pingresp(answers),
+            ServerPacket::Disconnect { .. } => self.over = true,
+            ServerPacket::Puback(_)
+            | ServerPacket::Pubrec(_)
+            | ServerPacket::Pubcomp(_)
+            | ServerPacket::Auth { .. } => {}
         }
         Ok(Some(used))
     }
@@ -112,7 +115,7 @@ impl Guest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_wire::mqtt::server::Connect;
+    use pubmark_wire::mqtt::server::ConnectPacket;
     use pubmark_wire::mqtt::{self, Publish};
 
     fn guest() -> Guest {
@@ -123,7 +126,7 @@ mod tests {
     fn conversation() -> (Vec<u8>, u64) {
         let version = Version::V3_1_1;
         let mut said = Vec::new();
-        let connect = Connect { keep_alive_s: 60, ..Connect::clean("c") };
+        let connect = ConnectPacket { keep_alive_s: 60, ..ConnectPacket::clean("c") };
         encode::connect(&mut said, version, &connect).unwrap();
         encode::subscribe(&mut said, version, 7, &[("a/b", Qos::AtLeastOnce), ("c", Qos::AtMostOnce)]).unwrap();
         let payload = [0x5a; 300];

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::BufRead;
 
-/// Plays a loop: says that it is ready, is told when to begin, says what it did.
+/// Runs a loop: says that it is ready, is told when to begin, says what it did.
 pub fn bare(args: &BareArgs) -> Result<Code, Failure> {
     let _ = set_pdeathsig(Signal::SIGKILL);
     raise_open_files();

@@ -11,7 +11,7 @@ use pubmark_model::host::Placement;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::conduct::ConductError;
 use pubmark_study::fit::leave_out;
-use pubmark_study::plan::Plan;
+use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
     raise_open_files();
-    let mut plan = Plan::new(study(args)?).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
+    let mut plan = StudyPlan::new(study(args)?).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
     if let Some(why) = leave_out(&mut plan, &missing).0.first() {
         return Err(Failure::usage(why));
     }

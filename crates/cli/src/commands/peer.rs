@@ -7,7 +7,7 @@ use crate::failure::{Code, Failure};
 use crate::output::print;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use pubmark_peer::{Listen, Script};
+use pubmark_peer::{Listen, PeerScript};
 use std::os::fd::AsFd;
 
 /// Serves until standard input ends, then says what it did.
@@ -16,11 +16,11 @@ pub fn peer(args: &PeerArgs) -> Result<Code, Failure> {
     let _ = set_pdeathsig(Signal::SIGCONT);
     raise_open_files();
     let script = match &args.script {
-        None => Script::default(),
+        None => PeerScript::default(),
         Some(path) => {
             let bad = |error: String| Failure::usage(format!("{}: {error}", path.display()));
             let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
-            Script::parse(&text).map_err(bad)?
+            PeerScript::parse(&text).map_err(bad)?
         }
     };
     let protocol = match args.protocol {

@@ -5,11 +5,11 @@ use super::{answers, studies};
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
-use crate::progress::Progress;
+use crate::progress::ProgressDisplay;
 use crate::progress::board::SharedBoard;
 use crate::progress::estimate::cost;
-use crate::serve::live::{Live, Pages, linger};
-use crate::serve::{Server, metrics};
+use crate::serve::live::{LiveReport, Pages, linger};
+use crate::serve::{HttpServer, metrics};
 use pubmark_host::install;
 use pubmark_host::lock::Lock;
 use pubmark_model::cell::Cell;
@@ -23,7 +23,7 @@ use pubmark_report::page::Content;
 use pubmark_report::{ClaimOutcome, Reference, Report};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
 use pubmark_study::fit::{leave_out, tool_of};
-use pubmark_study::plan::Plan;
+use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
 use pubmark_study::results::{new_folder, newest_folder};
 use std::io::IsTerminal;
@@ -50,7 +50,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     let reading = ReadOptions { quick: args.quick, set: &set, only: &only, names: &names, recorded: false };
     let wrong = |errors| Failure::usage(Diagnostics { file: file.clone(), text: text.clone(), errors });
     let study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
-    let mut plan = Plan::new(study).map_err(wrong)?;
+    let mut plan = StudyPlan::new(study).map_err(wrong)?;
     let asked = plan.extent();
     let reference = published(&file, &text, reference, voice)?;
     raise_open_files();
@@ -94,7 +94,7 @@ pub fn missing(system: &System, cell: &Cell) -> Option<String> {
 
 /// Installs the systems of a study that can be installed and are not here, and
 /// the tools that they need.
-fn install_missing(plan: &Plan, voice: Voice) -> Result<(), Failure> {
+fn install_missing(plan: &StudyPlan, voice: Voice) -> Result<(), Failure> {
     let mut seen: Vec<&str> = Vec::new();
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
         if let Some(tool) = tool_of(cell).filter(|tool| install::missing_tool(tool).is_some()) {
@@ -219,7 +219,7 @@ pub struct Carried {
     /// How it ended.
     pub ending: Ending,
     /// Its live report, which is still served.
-    pub watched: Option<(Arc<Live>, Server)>,
+    pub watched: Option<(Arc<LiveReport>, HttpServer)>,
     /// Set when the user wants to stop.
     pub interrupt: Arc<AtomicBool>,
     /// Keeps the results folder for this process.
@@ -228,7 +228,7 @@ pub struct Carried {
 
 /// Conducts a study with a progress display.
 pub fn carry_out(
-    plan: &Plan,
+    plan: &StudyPlan,
     reference: Option<&str>,
     folder: &Path,
     resume: bool,
@@ -242,11 +242,11 @@ pub fn carry_out(
     let _metrics = outlets.metrics.map(|address| metrics::serve(shared.clone(), address)).transpose()?;
     let mut watched = None;
     if let Some(port) = outlets.watch {
-        let live = Live::new(shared.clone(), folder, Box::new(pages));
+        let live = LiveReport::new(shared.clone(), folder, Box::new(pages));
         let server = live.serve(port)?;
         watched = Some((live, server));
     }
-    let mut progress = Progress::new(voice, shared, interrupt.clone());
+    let mut progress = ProgressDisplay::new(voice, shared, interrupt.clone());
     if let Some((live, _)) = &watched {
         let live = live.clone();
         progress.between_runs(move || live.refresh());
@@ -329,7 +329,7 @@ pub fn conclude(ending: &Ending, report: &Report, folder: &Path, voice: Voice, w
 
 /// What is planned: its cells and runs, beside those that there would be if
 /// nothing had to be left out here.
-fn dry_run(plan: &Plan, asked: (usize, usize)) -> Code {
+fn dry_run(plan: &StudyPlan, asked: (usize, usize)) -> Code {
     let ns: Ns = plan.order().iter().map(|run| cost(&plan.cells()[run.cell])).sum();
     for cell in plan.cells() {
         match &cell.skipped {

@@ -8,7 +8,7 @@ use pubmark_model::reference;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::Reference;
 use pubmark_study::conduct::ConductError;
-use pubmark_study::plan::Plan;
+use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry::{self, Included, STUDIES};
 
 /// Lists the studies, or prints one's file.
@@ -33,7 +33,7 @@ pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
         };
         let (whole, quick) = (read(false)?, read(true)?);
         let question = whole.question.clone();
-        let runs = |study| Plan::new(study).map(|plan| plan.extent().1).map_err(ConductError::Plan);
+        let runs = |study| StudyPlan::new(study).map(|plan| plan.extent().1).map_err(ConductError::Plan);
         print(&format!(
             "{}\n  {}\n  {} runs where every system is here, {} with --quick\n",
             included.name,

@@ -1,7 +1,7 @@
 //! How a study stands: what the live table, the metrics and the live report
 //! show. It is told what happens and when; it has no clock and no screen.
 
-use super::estimate::{Estimate, cost};
+use super::estimate::{TimeLeft, cost};
 use pubmark_host::server::watch::ServerWatch;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::Ns;
@@ -112,7 +112,7 @@ pub struct Board {
     pub ended: bool,
     /// Grows whenever a record is on the disk.
     pub records: u64,
-    estimate: Estimate,
+    estimate: TimeLeft,
     /// From a cell of the plan to one of the list.
     places: Vec<usize>,
     /// From a run's place in the order to a cell of the plan.
@@ -156,7 +156,7 @@ impl Board {
             }
         }
         let left = course.order.iter().filter(|run| !course.done.contains(run));
-        self.estimate = Estimate::new(left.map(|run| cost(&course.cells[run.cell])).sum());
+        self.estimate = TimeLeft::new(left.map(|run| cost(&course.cells[run.cell])).sum());
     }
 
     /// A run begins: the one at this place in the order.

@@ -33,7 +33,7 @@ pub fn cost(cell: &Cell) -> Ns {
 
 /// The time that is left, as the runs so far suggest.
 #[derive(Default)]
-pub struct Estimate {
+pub struct TimeLeft {
     /// By the plan, of runs that are not over, ns.
     left_ns: Ns,
     /// By the plan, of runs that are, ns.
@@ -42,10 +42,10 @@ pub struct Estimate {
     taken_ns: Ns,
 }
 
-impl Estimate {
+impl TimeLeft {
     /// Of runs that take so long by the plan, ns.
-    pub fn new(left_ns: Ns) -> Estimate {
-        Estimate { left_ns, ..Estimate::default() }
+    pub fn new(left_ns: Ns) -> TimeLeft {
+        TimeLeft { left_ns, ..TimeLeft::default() }
     }
 
     /// A run is over that should have taken `cost_ns` and took `taken_ns`.
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn what_runs_took_corrects_what_they_should_take() {
-        let mut estimate = Estimate::new(100 * SECOND);
+        let mut estimate = TimeLeft::new(100 * SECOND);
         assert_eq!(estimate.left_ns(None), 100 * SECOND);
         assert_eq!(estimate.left_ns(Some((10 * SECOND, 4 * SECOND))), 96 * SECOND);
         estimate.done(10 * SECOND, 20 * SECOND);

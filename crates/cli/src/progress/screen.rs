@@ -5,7 +5,7 @@
 //! nothing else. It is never hidden, so that it needs no restoring.
 
 use super::board::SharedBoard;
-use super::table::{Line, Tone, lines};
+use super::table::{ScreenLine, Tone, lines};
 use crate::output::colours;
 use pubmark_host::clock;
 use std::io::Write;
@@ -91,7 +91,7 @@ impl Canvas {
         let lines = if self.interrupt.load(Ordering::Relaxed) {
             let text =
                 super::table::fit("interrupted: ending in order (Ctrl-C again: at once)", columns.saturating_sub(1));
-            vec![Line { text, tone: Tone::Bad }]
+            vec![ScreenLine { text, tone: Tone::Bad }]
         } else {
             lines(&self.shared.lock(), clock::now(), columns, rows)
         };

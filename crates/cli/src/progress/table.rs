@@ -32,7 +32,7 @@ pub enum Tone {
 
 /// A line of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ScreenLine {
     /// Its text, no wider than the screen.
     pub text: String,
     /// How it stands out.
@@ -41,7 +41,7 @@ pub struct Line {
 
 /// The display of a screen with so many columns and rows. It leaves the last
 /// column and the last row free, so that no terminal wraps or scrolls.
-pub fn lines(board: &Board, now_ns: Ns, columns: usize, rows: usize) -> Vec<Line> {
+pub fn lines(board: &Board, now_ns: Ns, columns: usize, rows: usize) -> Vec<ScreenLine> {
     let (width, height) = (columns.saturating_sub(1), rows.saturating_sub(1).max(1));
     let mut lines = vec![line(title(board, now_ns, width), Tone::Bold)];
     let room = height.saturating_sub(FIXED);
@@ -57,8 +57,8 @@ pub fn lines(board: &Board, now_ns: Ns, columns: usize, rows: usize) -> Vec<Line
     lines
 }
 
-fn line(text: String, tone: Tone) -> Line {
-    Line { text, tone }
+fn line(text: String, tone: Tone) -> ScreenLine {
+    ScreenLine { text, tone }
 }
 
 /// The study's name, and on the right how much of it is done and left.
@@ -134,7 +134,7 @@ fn by_system(board: &Board) -> Vec<Group> {
 
 /// Heads and rows, as many as there is room for: those that are on and those
 /// that lie ahead go before those that are done.
-fn table(groups: &[Group], width: usize, room: usize) -> Vec<Line> {
+fn table(groups: &[Group], width: usize, room: usize) -> Vec<ScreenLine> {
     let widest = groups.iter().map(|group| group.name.width()).max().unwrap_or(0);
     let figures = row("", ["done", "running", "left", "runs", "valid", "not valid", "failed"], 0).width();
     let name = widest.clamp(NAME.0, NAME.1).min(width.saturating_sub(figures).max(NAME.0));
@@ -184,7 +184,7 @@ fn row(name: &str, figures: [&str; 7], width: usize) -> String {
 }
 
 /// The run that is on, in two lines.
-fn present(board: &Board, now_ns: Ns) -> Vec<Line> {
+fn present(board: &Board, now_ns: Ns) -> Vec<ScreenLine> {
     let Some(current) = &board.current else { return Vec::new() };
     let label = &board.cells[current.cell].label;
     let head = format!("now   {label} #{}: {}", current.repeat, phase(current, now_ns));

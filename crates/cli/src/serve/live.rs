@@ -4,7 +4,7 @@
 //! if somebody has asked since: an analysis within a window would take
 //! processor time from the measurement. Within a run a request costs a copy.
 
-use super::{Request, Response, Server};
+use super::{HttpServer, Request, Response};
 use crate::failure::Failure;
 use crate::output::note;
 use crate::progress::board::SharedBoard;
@@ -34,7 +34,7 @@ pub struct Pages {
 }
 
 /// A study that can be watched.
-pub struct Live {
+pub struct LiveReport {
     shared: Arc<SharedBoard>,
     folder: PathBuf,
     make: Box<Make>,
@@ -66,19 +66,19 @@ struct Status {
     eta_s: u64,
 }
 
-impl Live {
+impl LiveReport {
     /// For the results in a folder.
-    pub fn new(shared: Arc<SharedBoard>, folder: &Path, make: Box<Make>) -> Arc<Live> {
+    pub fn new(shared: Arc<SharedBoard>, folder: &Path, make: Box<Make>) -> Arc<LiveReport> {
         // The first page is made unasked.
         let asked = AtomicBool::new(true);
-        Arc::new(Live { shared, folder: folder.to_owned(), make, asked, made: Mutex::new(None) })
+        Arc::new(LiveReport { shared, folder: folder.to_owned(), make, asked, made: Mutex::new(None) })
     }
 
     /// Serves it on the loopback interface, and says where.
-    pub fn serve(self: &Arc<Live>, port: u16) -> Result<Server, Failure> {
+    pub fn serve(self: &Arc<LiveReport>, port: u16) -> Result<HttpServer, Failure> {
         let live = self.clone();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let server = Server::start("--watch", address, Arc::new(move |request: &Request| live.answer(request)))?;
+        let server = HttpServer::start("--watch", address, Arc::new(move |request: &Request| live.answer(request)))?;
         note(&format!("live report: http://{}/", server.address));
         Ok(server)
     }
@@ -166,7 +166,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// Goes on serving until the user has seen enough.
-pub fn linger(server: &Server, interrupt: &AtomicBool) {
+pub fn linger(server: &HttpServer, interrupt: &AtomicBool) {
     note(&format!("the report stays at http://{}/ until Ctrl-C", server.address));
     while !interrupt.load(Ordering::Relaxed) {
         thread::park_timeout(LOOK);
@@ -193,7 +193,7 @@ mod tests {
     fn a_page_is_made_when_somebody_has_asked_and_told_apart_by_its_records() {
         let make = |_: &Path| Ok(Pages { html: "<p>".into(), data: "{}".into() });
         let shared = Arc::new(SharedBoard::default());
-        let live = Live::new(shared.clone(), Path::new("x"), Box::new(make));
+        let live = LiveReport::new(shared.clone(), Path::new("x"), Box::new(make));
         let ask = |path: &str, etag: Option<String>| {
             live.answer(&Request { path: path.into(), if_none_match: etag, host: Some("localhost".into()) })
         };

@@ -1,7 +1,7 @@
 //! `--metrics`: how a study stands, in the text format that Prometheus scrapes
 //! (OpenMetrics 1.0). Everything is made when it is asked for.
 
-use super::{Request, Response, Server};
+use super::{HttpServer, Request, Response};
 use crate::failure::Failure;
 use crate::output::note;
 use crate::progress::board::{CellState, Current, SharedBoard, Sums};
@@ -27,7 +27,7 @@ const LOOK: Ns = SECOND;
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Serves the metrics at an address, and says where.
-pub fn serve(shared: Arc<SharedBoard>, address: SocketAddr) -> Result<Server, Failure> {
+pub fn serve(shared: Arc<SharedBoard>, address: SocketAddr) -> Result<HttpServer, Failure> {
     let mut registry = Registry::with_prefix("pubmark");
     registry.register_collector(Box::new(Metrics { shared, looked: Mutex::default() }));
     let answer = move |request: &Request| match request.path.as_str() {
@@ -40,7 +40,7 @@ pub fn serve(shared: Arc<SharedBoard>, address: SocketAddr) -> Result<Server, Fa
         }
         _ => Response::status(404),
     };
-    let server = Server::start("--metrics", address, Arc::new(answer))?;
+    let server = HttpServer::start("--metrics", address, Arc::new(answer))?;
     note(&format!("metrics: http://{}/metrics", server.address));
     Ok(server)
 }

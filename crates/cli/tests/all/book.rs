@@ -9,7 +9,7 @@ mod tools;
 use page::{Block, Page, root};
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::system::System;
-use pubmark_peer::Script;
+use pubmark_peer::PeerScript;
 use pubmark_study::registry;
 use stage::{Stage, file_of, help, help_flags, pages};
 use std::collections::BTreeSet;
@@ -103,7 +103,7 @@ fn parse(page: &Page, block: &Block) -> Result<(), String> {
         return System::parse(name, "block", text).map(drop).map_err(|error| error.to_string());
     }
     if has("delay =") {
-        return Script::parse(text).map(drop);
+        return PeerScript::parse(text).map(drop);
     }
     // A part of a study is read as part of the smallest study.
     let mut whole = String::new();

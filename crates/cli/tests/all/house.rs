@@ -106,8 +106,8 @@ fn meant(path: &str, own: &[String], files: &BTreeSet<String>) -> Option<String>
     (!place.is_empty()).then(|| place.join("::"))
 }
 
-/// By file of a crate, as a module's path, the files that it imports.
-fn imports(of: &str) -> BTreeMap<String, BTreeSet<String>> {
+/// The files of a crate that are no tests, by their modules' paths.
+fn modules(of: &str) -> BTreeMap<String, PathBuf> {
     let src = crates().join(of).join("src");
     let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
     let mut folders = vec![src.clone()];
@@ -125,6 +125,12 @@ fn imports(of: &str) -> BTreeMap<String, BTreeSet<String>> {
             }
         }
     }
+    files
+}
+
+/// By file of a crate, as a module's path, the files that it imports.
+fn imports(of: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let files = modules(of);
     let names: BTreeSet<String> = files.keys().cloned().collect();
     let imported = |module: &String, path: &PathBuf| {
         let own: Vec<String> = module.split("::").map(str::to_owned).collect();
@@ -217,4 +223,32 @@ fn the_files_that_the_pages_for_developers_name_are_there() {
         }
     }
     assert!(named >= 30, "{named}");
+}
+
+/// Public types of a file, but for those of its tests.
+fn types(text: &str) -> Vec<&str> {
+    let name = |line: &'_ str| -> Option<usize> {
+        let kinds = ["pub struct ", "pub enum ", "pub trait ", "pub type "];
+        kinds.iter().find(|kind| line.starts_with(*kind)).map(|kind| kind.len())
+    };
+    let named = text.lines().filter_map(|line| Some(&line[name(line)?..]));
+    named.map(|rest| rest.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default()).collect()
+}
+
+#[test]
+fn no_two_public_types_of_the_workspace_have_one_name() {
+    let mut known: BTreeMap<String, String> = BTreeMap::new();
+    let mut twice = Vec::new();
+    for (name, _) in MAY_NAME {
+        for (module, path) in modules(name) {
+            for found in types(&code(&path)) {
+                let place = format!("{name}::{module}");
+                if let Some(other) = known.insert(found.to_owned(), place.clone()) {
+                    twice.push(format!("{found}: {other} and {place}"));
+                }
+            }
+        }
+    }
+    assert!(twice.is_empty(), "{twice:#?}");
+    assert!(known.len() > 400, "{}", known.len());
 }

@@ -15,7 +15,7 @@ use agents::Play;
 use compare::{Compared, Found, PERCENTILES, Reported, compare, row, rows};
 pub use peer::Peer;
 use pubmark_model::units::Ns;
-use pubmark_peer::Script;
+use pubmark_peer::PeerScript;
 use pubmark_peer::truth::{Truth, truth, uniform};
 use pubmark_stats::Histogram;
 use serde_json::Value;
@@ -92,7 +92,7 @@ fn counted(script: &str, window_ms: Ns) -> String {
 }
 
 fn known(script: &str, window_ms: Ns, publishers: u32, rate: u32) -> Truth {
-    let script = Script::parse(&counted(script, window_ms)).unwrap();
+    let script = PeerScript::parse(&counted(script, window_ms)).unwrap();
     let end = (WARMUP_MS + window_ms) * MS;
     truth(&script, uniform(publishers, rate, end), WARMUP_MS * MS, end)
 }

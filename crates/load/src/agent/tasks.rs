@@ -1,11 +1,11 @@
-//! From what is to be played to threads: a client with its socket on each, or
-//! an event loop with many.
+//! From the clients of a run to the agent's threads: a client with its socket on
+//! each, or an event loop with many.
 
-use super::identity::{Identity, MOCK};
-use crate::control::{Counter, Report, ThreadContext};
+use super::identity::{AgentInfo, MOCK};
+use crate::control::{Counter, ThreadContext, ThreadReport};
 use crate::drivers::socket::{Driver, SocketSpec};
-use crate::drivers::{Kind, Load};
-use crate::shard::{Assignment, Dial, Notifier, Play, TlsDial, WebSocketDial};
+use crate::drivers::{DriverKind, LoadDriver};
+use crate::shard::{Assignment, Dial, Notifier, RunShard, TlsDial, WebSocketDial};
 use crate::threads::ClientThread;
 use pubmark_model::endpoint::{Carrier, Endpoint};
 use pubmark_model::options::OptionValues;
@@ -19,10 +19,10 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 
-/// Stack of a thread that plays one client: there may be thousands.
+/// Stack of a thread with one client: there may be thousands.
 const STACK_BYTES: usize = 512 << 10;
 
-/// Wakes a thread that plays clients.
+/// Wakes a thread with clients.
 pub enum Waker {
     /// One that parks.
     Thread(thread::Thread),
@@ -40,12 +40,12 @@ impl Waker {
     }
 }
 
-/// What one thread is to play.
+/// What one thread is to do.
 pub enum Job {
     /// A client with its socket.
     Client(Box<ClientThread>),
     /// An event loop with many.
-    Shard(Play, Box<Assignment>),
+    Shard(RunShard, Box<Assignment>),
 }
 
 impl Job {
@@ -80,21 +80,21 @@ impl Job {
     }
 
     /// Puts it on a thread.
-    pub fn start(self, context: &Arc<ThreadContext>, reports: &Sender<Report>) -> std::io::Result<Waker> {
+    pub fn start(self, context: &Arc<ThreadContext>, reports: &Sender<ThreadReport>) -> std::io::Result<Waker> {
         let (context, reports) = (context.clone(), reports.clone());
         match self {
             Job::Client(client) => {
                 let name = format!("{:?} {}", client.client.role, client.client.id).to_lowercase();
                 let builder = thread::Builder::new().name(name).stack_size(STACK_BYTES);
-                Ok(Waker::Thread(builder.spawn(move || client.play(&context, &reports))?.thread().clone()))
+                Ok(Waker::Thread(builder.spawn(move || client.run(&context, &reports))?.thread().clone()))
             }
-            Job::Shard(play, assignment) => {
+            Job::Shard(run_shard, assignment) => {
                 let notifier = Notifier::new()?;
                 let theirs = notifier.clone();
                 thread::Builder::new().name("shard".into()).spawn(move || {
-                    let report = match play(*assignment, &context, &reports, theirs) {
-                        Ok(outcome) => Report::Ended(Box::new(outcome)),
-                        Err(error) => Report::Failed(error),
+                    let report = match run_shard(*assignment, &context, &reports, theirs) {
+                        Ok(outcome) => ThreadReport::Ended(Box::new(outcome)),
+                        Err(error) => ThreadReport::Failed(error),
                     };
                     // The agent may be gone already; then nobody wants the report.
                     let _ = reports.send(report);
@@ -105,7 +105,7 @@ impl Job {
     }
 }
 
-/// Everything that is to be played, and where it can be reached.
+/// All tasks of a run, and where their clients can be reached.
 pub struct Opened {
     /// The library, where there is one.
     pub driver: Option<Box<dyn Driver>>,
@@ -125,7 +125,7 @@ impl Opened {
 }
 
 /// Finds the driver and opens what can be opened at once.
-pub fn open(identity: &Identity, prepare: &Prepare) -> Result<Opened, String> {
+pub fn open(identity: &AgentInfo, prepare: &Prepare) -> Result<Opened, String> {
     let names = || identity.drivers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let (_, kind) = identity
         .drivers
@@ -133,13 +133,13 @@ pub fn open(identity: &Identity, prepare: &Prepare) -> Result<Opened, String> {
         .find(|(name, _)| *name == prepare.driver)
         .ok_or_else(|| format!("this agent has no driver `{}`; it has: {}, {MOCK}", prepare.driver, names()))?;
     match kind {
-        Kind::Sockets(load) => sockets(*load, prepare),
-        Kind::Sessions(play) => sessions(*play, prepare),
+        DriverKind::Sockets(load) => sockets(*load, prepare),
+        DriverKind::Sessions(run_shard) => sessions(*run_shard, prepare),
     }
 }
 
 /// A socket for each client: those that bind come first.
-fn sockets(load: Load, prepare: &Prepare) -> Result<Opened, String> {
+fn sockets(load: LoadDriver, prepare: &Prepare) -> Result<Opened, String> {
     // To a server, the endpoint says how bytes are carried.
     let to_server = Protocol::of_driver(&prepare.driver).map(|_| Transport::Tcp);
     let transport = prepare.workload.transport.or(to_server).ok_or("the workload names no transport")?;
@@ -201,7 +201,7 @@ fn cpus(prepare: &Prepare, role: Role) -> Vec<usize> {
 }
 
 /// Clients dealt out to event loops: by role, and then evenly.
-fn sessions(play: Play, prepare: &Prepare) -> Result<Opened, String> {
+fn sessions(run_shard: RunShard, prepare: &Prepare) -> Result<Opened, String> {
     let server = prepare.server.as_ref().ok_or("the driver speaks to a server, and no server is named")?;
     let mut endpoint = Endpoint::parse(&server.endpoint).map_err(|error| error.to_string())?;
     endpoint.user = endpoint.user.or_else(|| prepare.options.text("username").map(str::to_owned));
@@ -227,7 +227,7 @@ fn sessions(play: Play, prepare: &Prepare) -> Result<Opened, String> {
             let share = mine.len() as f64 / prepare.clients.len().max(1) as f64;
             let spin_cores = if role == Role::Publisher { spin_share(prepare, mine.len()) } else { 0.0 };
             jobs.push(Job::Shard(
-                play,
+                run_shard,
                 Box::new(Assignment {
                     clients: mine,
                     endpoint: endpoint.clone(),

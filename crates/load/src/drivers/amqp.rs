@@ -15,15 +15,16 @@
 mod confirms;
 mod settings;
 
-pub use settings::Settings;
+pub use settings::AmqpSettings;
 
 use super::foreign::{foreign, printable};
 use super::leaves::Leaves;
-use crate::session::{Copies, Fault, Heard, Part, Session, Terms};
+use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, Terms};
 use confirms::Confirms;
 use pubmark_model::protocol::Role;
 use pubmark_wire::amqp::{
-    Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PERSISTENT, PROTOCOL_HEADER, Short, TRANSIENT, Table, put_content,
+    FieldTable, Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PERSISTENT, PROTOCOL_HEADER, Short, TRANSIENT,
+    put_content,
 };
 use std::collections::VecDeque;
 
@@ -33,7 +34,7 @@ const EXPECTED: &str = "AMQP 0-9-1 server";
 const CHANNEL: u16 = 1;
 const DIRECT: &str = "amq.direct";
 const TOPIC: &str = "amq.topic";
-const NO_ARGUMENTS: Table<'static> = Table(&[]);
+const NO_ARGUMENTS: FieldTable<'static> = FieldTable(&[]);
 /// Of a body in several frames, memory for so much is taken before it has come.
 const BODY_AHEAD_BYTES: u64 = 1 << 20;
 
@@ -81,23 +82,23 @@ pub struct Amqp {
 }
 
 impl Session for Amqp {
-    type Settings = Settings;
+    type Settings = AmqpSettings;
 
     const SEPARATOR: char = '.';
     const REST: &'static str = "#";
     const HINT: &'static str =
         "it may not speak AMQP 0-9-1, or the login may be wrong, or it may expect TLS (amqps://)";
 
-    fn settings(terms: &Terms<'_>) -> Result<Settings, String> {
-        Settings::read(terms)
+    fn settings(terms: &Terms<'_>) -> Result<AmqpSettings, String> {
+        AmqpSettings::read(terms)
     }
 
-    fn new(_: &Settings, part: &Part) -> Self {
+    fn new(_: &AmqpSettings, spec: &ClientSpec) -> Self {
         Amqp {
             state: State::Silent,
             frame_bytes: MIN_FRAME_BYTES,
-            leaves: Leaves::new(part, Self::SEPARATOR),
-            exchange: if part.leaves > 1 { TOPIC } else { DIRECT },
+            leaves: Leaves::new(spec, Self::SEPARATOR),
+            exchange: if spec.leaves > 1 { TOPIC } else { DIRECT },
             confirms: Confirms::new(),
             again: VecDeque::new(),
             incoming: Incoming::Nothing,
@@ -106,27 +107,27 @@ impl Session for Amqp {
         }
     }
 
-    fn open(&mut self, _: &Settings, _: &Part, out: &mut Vec<u8>) {
+    fn open(&mut self, _: &AmqpSettings, _: &ClientSpec, out: &mut Vec<u8>) {
         out.extend_from_slice(PROTOCOL_HEADER);
     }
 
-    fn resume(&mut self, settings: &Settings, part: &Part) {
-        let Amqp { confirms, again, .. } = std::mem::replace(self, Self::new(settings, part));
+    fn resume(&mut self, settings: &AmqpSettings, spec: &ClientSpec) {
+        let Amqp { confirms, again, .. } = std::mem::replace(self, Self::new(settings, spec));
         self.again = confirms.into_open().chain(again).collect();
     }
 
-    fn resend(&mut self, settings: &Settings, copies: &mut dyn Copies, out: &mut Vec<u8>) -> bool {
+    fn resend(&mut self, settings: &AmqpSettings, copies: &mut dyn Copies, out: &mut Vec<u8>) -> bool {
         let Some(sequence) = self.again.pop_front() else { return false };
         self.publish(settings, copies.message(sequence), sequence, out)
     }
 
     fn input(
         &mut self,
-        settings: &Settings,
+        settings: &AmqpSettings,
         bytes: &[u8],
         out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(Heard<'_>),
-    ) -> Result<usize, Fault> {
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<usize, SessionError> {
         let mut taken = 0;
         loop {
             let rest = &bytes[taken..];
@@ -138,7 +139,7 @@ impl Session for Amqp {
                 Frame::Body(_, piece) => self.piece(piece, heard)?,
                 Frame::Heartbeat => {}
                 Frame::Refused([id, major, minor, revision]) => {
-                    return Err(Fault::Foreign(format!(
+                    return Err(SessionError::Foreign(format!(
                         "the server refuses AMQP 0-9-1 and offers version {id} {major}-{minor}-{revision}"
                     )));
                 }
@@ -152,16 +153,16 @@ impl Session for Amqp {
         Ok(taken)
     }
 
-    fn subscribe(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
-        let name = queue(part);
+    fn subscribe(&mut self, settings: &AmqpSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
+        let name = queue(spec);
         let (queue, reserved) = (Short::from(&*name), 0);
-        let flags = match (settings.durable, &part.group) {
+        let flags = match (settings.durable, &spec.group) {
             (true, _) => Method::DURABLE,
             (false, None) => Method::EXCLUSIVE | Method::AUTO_DELETE,
             (false, Some(_)) => Method::AUTO_DELETE,
         };
-        let exchange = Short::from(if part.wild { TOPIC } else { DIRECT });
-        let routing_key = Short::from(&*part.topic);
+        let exchange = Short::from(if spec.wild { TOPIC } else { DIRECT });
+        let routing_key = Short::from(&*spec.topic);
         let arguments = NO_ARGUMENTS;
         put(out, Method::QueueDeclare { reserved, queue, flags, arguments });
         put(out, Method::QueueBind { reserved, queue, exchange, routing_key, no_wait: false, arguments });
@@ -170,10 +171,10 @@ impl Session for Amqp {
             put(out, Method::Qos { prefetch_bytes: 0, prefetch_messages, global: false });
         }
         let flags = if settings.qos > 0 { 0 } else { Method::NO_ACK };
-        put(out, Method::Consume { reserved, queue, consumer: Short::from(&*part.name), flags, arguments });
+        put(out, Method::Consume { reserved, queue, consumer: Short::from(&*spec.name), flags, arguments });
     }
 
-    fn publish(&mut self, settings: &Settings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
+    fn publish(&mut self, settings: &AmqpSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
         if settings.qos > 0 && !self.confirms.push(sequence, settings.inflight) {
             return false;
         }
@@ -184,19 +185,19 @@ impl Session for Amqp {
         true
     }
 
-    fn keep_alive(&mut self, _: &Settings, out: &mut Vec<u8>) {
+    fn keep_alive(&mut self, _: &AmqpSettings, out: &mut Vec<u8>) {
         Frame::Heartbeat.put(out);
     }
 
-    fn keep_alive_s(settings: &Settings) -> u32 {
+    fn keep_alive_s(settings: &AmqpSettings) -> u32 {
         settings.heartbeat_s.into()
     }
 
-    fn close(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
-        if settings.durable && part.role == Role::Subscriber && self.state == State::Connected {
+    fn close(&mut self, settings: &AmqpSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
+        if settings.durable && spec.role == Role::Subscriber && self.state == State::Connected {
             // Of a group, the last one removes the queue; the others are told that it is in use.
-            put(out, Method::Cancel { consumer: Short::from(&*part.name), no_wait: true });
-            put(out, Method::QueueDelete { reserved: 0, queue: Short::from(&*queue(part)), flags: Method::IF_UNUSED });
+            put(out, Method::Cancel { consumer: Short::from(&*spec.name), no_wait: true });
+            put(out, Method::QueueDelete { reserved: 0, queue: Short::from(&*queue(spec)), flags: Method::IF_UNUSED });
         }
         self.state = State::Closing;
         Frame::Method(0, Method::Close { code: 200, text: "done".into(), class: 0, method: 0 }).put(out);
@@ -210,25 +211,25 @@ impl Session for Amqp {
 impl Amqp {
     fn method(
         &mut self,
-        settings: &Settings,
+        settings: &AmqpSettings,
         method: &Method<'_>,
         out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(Heard<'_>),
-    ) -> Result<(), Fault> {
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
         if !matches!(self.incoming, Incoming::Nothing) {
             return Err(out_of_turn(&format!("{} within a message", method.name())));
         }
         match *method {
             Method::Deliver { delivery, .. } => self.incoming = Incoming::Header(delivery),
             Method::Ack { delivery, multiple } => {
-                let known = self.confirms.settle(delivery, multiple, |n| heard(Heard::Acknowledged(n)));
+                let known = self.confirms.settle(delivery, multiple, |n| heard(SessionEvent::Acknowledged(n)));
                 return known.then_some(()).ok_or_else(|| out_of_turn("a confirm of what was never published"));
             }
             Method::Nack { delivery, flags } => {
                 let known = self.confirms.settle(delivery, flags & 1 == 1, |_| {});
                 return known.then_some(()).ok_or_else(|| out_of_turn("a nack of what was never published"));
             }
-            Method::ConsumeOk { .. } => heard(Heard::Subscribed),
+            Method::ConsumeOk { .. } => heard(SessionEvent::Subscribed),
             Method::Close { code, text, .. } => {
                 Frame::Method(0, Method::CloseOk {}).put(out);
                 return Err(closed("connection", code, text));
@@ -241,7 +242,7 @@ impl Amqp {
             }
             Method::Cancel { .. } if self.state == State::Closing => {}
             Method::Cancel { .. } => {
-                return Err(Fault::Busy("the server ended the subscription: its queue is gone".into()));
+                return Err(SessionError::Busy("the server ended the subscription: its queue is gone".into()));
             }
             Method::ChannelFlow { active } => put(out, Method::ChannelFlowOk { active }),
             // Steps on the way to ConsumeOk, answers to Close, and a server that is short of memory or disk:
@@ -261,20 +262,22 @@ impl Amqp {
     /// The steps from the protocol header to an open channel.
     fn greeting(
         &mut self,
-        settings: &Settings,
+        settings: &AmqpSettings,
         method: &Method<'_>,
         out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(Heard<'_>),
-    ) -> Result<(), Fault> {
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
         self.state = match (self.state, *method) {
             (State::Silent, Method::Start { properties, mechanisms, .. }) => {
                 if !mechanisms.split(|byte| *byte == b' ').any(|mechanism| mechanism == b"PLAIN") {
                     let offered = printable(mechanisms);
-                    return Err(Fault::Denied(format!("the server takes no PLAIN login, only {offered}: enable it")));
+                    return Err(SessionError::Denied(format!(
+                        "the server takes no PLAIN login, only {offered}: enable it"
+                    )));
                 }
                 let text = |name| properties.text(name).map(String::from_utf8_lossy);
                 if let (Some(product), Some(version)) = (text("product"), text("version")) {
-                    heard(Heard::Server(&format!("{product} {version}")));
+                    heard(SessionEvent::Server(&format!("{product} {version}")));
                 }
                 Frame::Method(0, settings.start_ok()).put(out);
                 State::LoggedIn
@@ -299,7 +302,7 @@ impl Amqp {
             }
             (State::Connecting, Method::ChannelOpenOk { .. }) if settings.qos > 0 => State::Connecting,
             (State::Connecting, Method::ChannelOpenOk { .. } | Method::ConfirmSelectOk {}) => {
-                heard(Heard::Connected);
+                heard(SessionEvent::Connected);
                 State::Connected
             }
             _ => return Err(out_of_turn(method.name())),
@@ -307,14 +310,14 @@ impl Amqp {
         Ok(())
     }
 
-    fn header(&mut self, body_bytes: u64, heard: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+    fn header(&mut self, body_bytes: u64, heard: &mut dyn FnMut(SessionEvent<'_>)) -> Result<(), SessionError> {
         let Incoming::Header(delivery) = self.incoming else { return Err(out_of_turn("a content header")) };
         self.incoming = Incoming::Body(delivery, body_bytes);
         if body_bytes == 0 { self.piece(&[], heard) } else { Ok(()) }
     }
 
     /// A body in one frame is handed on as it lies there; one in several is put together.
-    fn piece(&mut self, piece: &[u8], heard: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+    fn piece(&mut self, piece: &[u8], heard: &mut dyn FnMut(SessionEvent<'_>)) -> Result<(), SessionError> {
         let Incoming::Body(delivery, missing_bytes) = self.incoming else { return Err(out_of_turn("a body")) };
         let Some(missing_bytes) = missing_bytes.checked_sub(piece.len() as u64) else {
             return Err(out_of_turn("a body that is longer than its header says"));
@@ -328,11 +331,11 @@ impl Amqp {
             return Ok(());
         }
         if self.body.is_empty() {
-            heard(Heard::Message(piece));
+            heard(SessionEvent::Message(piece));
         } else {
             self.body.extend_from_slice(piece);
             // Freed at once: thousands of clients would keep it for nothing.
-            heard(Heard::Message(&std::mem::take(&mut self.body)));
+            heard(SessionEvent::Message(&std::mem::take(&mut self.body)));
         }
         self.incoming = Incoming::Nothing;
         self.acknowledge = delivery;
@@ -345,31 +348,31 @@ fn put(out: &mut Vec<u8>, method: Method<'_>) {
 }
 
 /// A subscriber's queue. Members of a group share one for each topic.
-fn queue(part: &Part) -> String {
-    part.group.as_ref().map_or_else(|| part.name.clone(), |group| format!("{group}.{}", part.topic))
+fn queue(spec: &ClientSpec) -> String {
+    spec.group.as_ref().map_or_else(|| spec.name.clone(), |group| format!("{group}.{}", spec.topic))
 }
 
-fn out_of_turn(what: &str) -> Fault {
-    Fault::Foreign(format!("the server breaks AMQP 0-9-1: {what}, out of turn"))
+fn out_of_turn(what: &str) -> SessionError {
+    SessionError::Foreign(format!("the server breaks AMQP 0-9-1: {what}, out of turn"))
 }
 
 /// What the server's reply code means. Source: the specification's list, and
 /// what RabbitMQ writes for each.
-fn closed(what: &str, code: u16, text: Short<'_>) -> Fault {
+fn closed(what: &str, code: u16, text: Short<'_>) -> SessionError {
     let text = String::from_utf8_lossy(text.0);
     let said = format!("the server closes the {what}: {code} {text}");
     match code {
-        _ if text.contains("limit") => Fault::Busy(said),
+        _ if text.contains("limit") => SessionError::Busy(said),
         // Of a connection: the login. RabbitMQ's text ends in a full stop.
         403 if what == "connection" => {
-            Fault::Denied(format!("{}: check user and password", said.trim_end_matches('.')))
+            SessionError::Denied(format!("{}: check user and password", said.trim_end_matches('.')))
         }
         // Content too large.
-        311 | 402..=404 | 406 | 530 => Fault::Denied(said),
+        311 | 402..=404 | 406 | 530 => SessionError::Denied(said),
         // Forced by an operator, short of resources, an error of its own. And a queue that belongs
         // to a connection which the server does not know to be dead.
-        320 | 405 | 506 | 541 => Fault::Busy(said),
-        _ => Fault::Foreign(said),
+        320 | 405 | 506 | 541 => SessionError::Busy(said),
+        _ => SessionError::Foreign(said),
     }
 }
 

@@ -1,7 +1,7 @@
-//! For tests: a session is played against what a server would say, whole or
+//! For tests: a session talks to what a server would say, whole or
 //! cut into pieces.
 
-use crate::session::{Fault, Heard, Part, Session, Terms};
+use crate::session::{ClientSpec, Session, SessionError, SessionEvent, Terms};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
@@ -9,7 +9,7 @@ use pubmark_model::wire_protocol::Protocol;
 
 /// What was heard, to be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum HeardEvent {
     Server(String),
     Connected,
     Subscribed,
@@ -17,12 +17,12 @@ pub enum Note {
     Acknowledged(u32),
 }
 
-pub fn message(payload: &[u8]) -> Note {
-    Note::Message(payload.to_vec())
+pub fn message(payload: &[u8]) -> HeardEvent {
+    HeardEvent::Message(payload.to_vec())
 }
 
-pub fn part(role: Role, topic: &str) -> Part {
-    Part { role, id: 0, name: "c0".into(), topic: topic.into(), wild: false, leaves: 1, group: None }
+pub fn spec(role: Role, topic: &str) -> ClientSpec {
+    ClientSpec { role, id: 0, name: "c0".into(), topic: topic.into(), wild: false, leaves: 1, group: None }
 }
 
 /// The options of a protocol's driver with their defaults, and these besides.
@@ -42,34 +42,34 @@ pub fn settings<S: Session>(url: &str, qos: u8, durable: bool, set: &[(&str, &st
 }
 
 /// A session, what it has heard, and what it has not taken yet.
-pub struct Play<'a, S: Session> {
+pub struct Conversation<'a, S: Session> {
     pub settings: &'a S::Settings,
-    pub part: Part,
+    pub spec: ClientSpec,
     pub session: S,
     pub out: Vec<u8>,
-    pub notes: Vec<Note>,
+    pub notes: Vec<HeardEvent>,
     pending: Vec<u8>,
 }
 
-impl<'a, S: Session> Play<'a, S> {
-    pub fn new(settings: &'a S::Settings, part: Part) -> Self {
-        let mut session = S::new(settings, &part);
+impl<'a, S: Session> Conversation<'a, S> {
+    pub fn new(settings: &'a S::Settings, spec: ClientSpec) -> Self {
+        let mut session = S::new(settings, &spec);
         let mut out = Vec::new();
-        session.open(settings, &part, &mut out);
-        Play { settings, part, session, out, notes: Vec::new(), pending: Vec::new() }
+        session.open(settings, &spec, &mut out);
+        Conversation { settings, spec, session, out, notes: Vec::new(), pending: Vec::new() }
     }
 
     /// Hands on what the server says.
-    pub fn say(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    pub fn say(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
         self.pending.extend_from_slice(bytes);
         let notes = &mut self.notes;
         let taken = self.session.input(self.settings, &self.pending, &mut self.out, &mut |heard| {
             notes.push(match heard {
-                Heard::Server(text) => Note::Server(text.into()),
-                Heard::Connected => Note::Connected,
-                Heard::Subscribed => Note::Subscribed,
-                Heard::Message(payload) => Note::Message(payload.to_vec()),
-                Heard::Acknowledged(sequence) => Note::Acknowledged(sequence),
+                SessionEvent::Server(text) => HeardEvent::Server(text.into()),
+                SessionEvent::Connected => HeardEvent::Connected,
+                SessionEvent::Subscribed => HeardEvent::Subscribed,
+                SessionEvent::Message(payload) => HeardEvent::Message(payload.to_vec()),
+                SessionEvent::Acknowledged(sequence) => HeardEvent::Acknowledged(sequence),
             });
         })?;
         assert!(taken <= self.pending.len(), "more was taken than there was");
@@ -78,14 +78,14 @@ impl<'a, S: Session> Play<'a, S> {
     }
 
     /// The same, cut in two at `cut`.
-    pub fn say_cut(&mut self, bytes: &[u8], cut: usize) -> Result<(), Fault> {
+    pub fn say_cut(&mut self, bytes: &[u8], cut: usize) -> Result<(), SessionError> {
         let (first, second) = bytes.split_at(cut.min(bytes.len()));
         self.say(first)?;
         self.say(second)
     }
 
     pub fn subscribe(&mut self) {
-        self.session.subscribe(self.settings, &self.part, &mut self.out);
+        self.session.subscribe(self.settings, &self.spec, &mut self.out);
     }
 
     pub fn publish(&mut self, message: &[u8], sequence: u32) -> bool {
@@ -98,7 +98,7 @@ impl<'a, S: Session> Play<'a, S> {
     }
 
     /// What the session has heard since the last look.
-    pub fn heard(&mut self) -> Vec<Note> {
+    pub fn heard(&mut self) -> Vec<HeardEvent> {
         std::mem::take(&mut self.notes)
     }
 

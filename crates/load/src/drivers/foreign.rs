@@ -1,13 +1,13 @@
 //! How sessions show what came instead of what was expected.
 
-use crate::session::Fault;
+use crate::session::SessionError;
 
 /// Bytes of the peer that an error shows.
 const SHOWN_BYTES: usize = 40;
 
 /// The peer speaks something else than `expected`: the error shows how it began.
-pub fn foreign(expected: &str, bytes: &[u8], why: &str) -> Fault {
-    Fault::Foreign(format!("this is no {expected}: it sent \"{}\" ({why})", printable(bytes)))
+pub fn foreign(expected: &str, bytes: &[u8], why: &str) -> SessionError {
+    SessionError::Foreign(format!("this is no {expected}: it sent \"{}\" ({why})", printable(bytes)))
 }
 
 /// The first bytes, with a dot for each that cannot be printed.

@@ -1,6 +1,6 @@
 //! The topics that a publisher takes in turn.
 
-use crate::session::Part;
+use crate::session::ClientSpec;
 use std::io::Write;
 
 /// A publisher's topic, or the topics below it.
@@ -12,13 +12,13 @@ pub struct Leaves {
 }
 
 impl Leaves {
-    /// The part's topics, in a protocol that separates levels by `separator`.
-    pub fn new(part: &Part, separator: char) -> Self {
-        let mut text = part.topic.clone().into_bytes();
-        if part.leaves > 1 {
+    /// The client's topics, in a protocol that separates levels by `separator`.
+    pub fn new(spec: &ClientSpec, separator: char) -> Self {
+        let mut text = spec.topic.clone().into_bytes();
+        if spec.leaves > 1 {
             text.extend_from_slice(separator.encode_utf8(&mut [0; 4]).as_bytes());
         }
-        Leaves { stem_bytes: text.len(), text, count: part.leaves }
+        Leaves { stem_bytes: text.len(), text, count: spec.leaves }
     }
 
     /// Whether all messages go to one topic.
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn leaves_take_turns() {
-        let mut part = Part {
+        let mut spec = ClientSpec {
             role: Role::Publisher,
             id: 0,
             name: "p0".into(),
@@ -53,9 +53,9 @@ mod tests {
             leaves: 1,
             group: None,
         };
-        assert_eq!(Leaves::new(&part, '.').of(7), b"a.b");
-        part.leaves = 12;
-        let mut leaves = Leaves::new(&part, '.');
+        assert_eq!(Leaves::new(&spec, '.').of(7), b"a.b");
+        spec.leaves = 12;
+        let mut leaves = Leaves::new(&spec, '.');
         assert_eq!(leaves.of(11), b"a.b.11");
         assert_eq!(leaves.of(12), b"a.b.0");
     }

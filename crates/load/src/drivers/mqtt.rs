@@ -1,22 +1,19 @@
 //! MQTT 3.1.1 and MQTT 5: one client's conversation with a broker.
 
+mod settings;
 #[cfg(test)]
 mod tests;
 
-use crate::session::{Copies, Fault, Heard, Part, Session, Terms};
-use pubmark_model::options::OptionValues;
+use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, Terms};
 use pubmark_model::protocol::Role;
 use pubmark_wire::Malformed;
 use pubmark_wire::mqtt::reason::{self, FAILURE, NOT_AUTHORISED, UNKNOWN_PACKET_ID};
-use pubmark_wire::mqtt::server::Connect;
 use pubmark_wire::mqtt::{Ack, Connack, Packet, Publish, Qos, Version, decode, encode};
+pub use settings::MqttSettings;
 use std::collections::VecDeque;
 
-/// How long a session of MQTT 5 that outlives its connection does so, s: a day.
-const REMEMBERED_S: u32 = 86_400;
 /// Packet identifiers there are: 1 to 65535.
 const IDENTIFIERS: usize = u16::MAX as usize;
-const NS_PER_S: u64 = 1_000_000_000;
 /// The first byte of a CONNACK, the only packet that a server may begin with.
 const CONNACK: u8 = 0x20;
 /// Bytes of a foreign answer that are shown.
@@ -30,21 +27,6 @@ const OTHERS: [(&[u8], &str); 6] = [
     (b"SSH-", "SSH"),
     (b"\x15\x03", "TLS: write mqtts://"),
 ];
-
-/// What all clients have in common.
-pub struct Settings {
-    version: Version,
-    qos: Qos,
-    durable: bool,
-    /// Whether clients come back to their sessions: at QoS 0 there is nothing in one.
-    resumes: bool,
-    retain: bool,
-    user: Option<String>,
-    password: Option<String>,
-    /// 0 turns it off.
-    keep_alive_s: u16,
-    inflight: u16,
-}
 
 /// How far an exchange that the client began has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,52 +80,22 @@ pub struct Mqtt {
 }
 
 impl Session for Mqtt {
-    type Settings = Settings;
+    type Settings = MqttSettings;
 
     const SEPARATOR: char = '/';
     const REST: &'static str = "#";
     const HINT: &'static str = "it may not speak this version of MQTT (option mqtt_version), or it may expect TLS (mqtts://), or WebSocket (ws://)";
 
-    fn settings(terms: &Terms<'_>) -> Result<Settings, String> {
-        let options = terms.options;
-        let version = match options.text("mqtt_version") {
-            None | Some("3.1.1") => Version::V3_1_1,
-            Some("5") => Version::V5,
-            Some(other) => return Err(format!("mqtt_version is `{other}`: write 3.1.1 or 5")),
-        };
-        let qos = Qos::from_number(terms.qos).ok_or_else(|| format!("qos is {}: MQTT knows 0, 1 and 2", terms.qos))?;
-        let keep_alive_ns = options.time_ns("keep_alive");
-        let keep_alive_s =
-            u16::try_from(keep_alive_ns / NS_PER_S).ok().filter(|_| keep_alive_ns.is_multiple_of(NS_PER_S));
-        let keep_alive_s = keep_alive_s.ok_or("keep_alive: write whole seconds, from 0s (off) to 65535s")?;
-        let inflight = u16::try_from(options.number("inflight")).unwrap_or(u16::MAX);
-        if inflight == 0 && qos > Qos::AtMostOnce {
-            return Err("inflight is 0, so nothing could be sent: write 1 to 65535".into());
-        }
-        // `mqtt://:password@host` names no user.
-        let given = |by_url: &Option<String>, name| {
-            let by_url = by_url.as_deref().filter(|text| !text.is_empty());
-            by_url.or_else(|| options.text(name)).map(str::to_owned)
-        };
-        let user = given(&terms.endpoint.user, "username");
-        let password = given(&terms.endpoint.password, "password");
-        if password.is_some() && user.is_none() && version == Version::V3_1_1 {
-            return Err("a password needs a user name in MQTT 3.1.1: set username as well".into());
-        }
-        if [&user, &password].into_iter().flatten().any(|text| text.len() > usize::from(u16::MAX)) {
-            return Err("user names and passwords of MQTT have 65,535 bytes at most".into());
-        }
-        let (durable, retain) = (terms.durable, options.flag("retain"));
-        let resumes = terms.reconnect && qos > Qos::AtMostOnce;
-        Ok(Settings { version, qos, durable, resumes, retain, user, password, keep_alive_s, inflight })
+    fn settings(terms: &Terms<'_>) -> Result<MqttSettings, String> {
+        MqttSettings::read(terms)
     }
 
-    fn new(settings: &Settings, part: &Part) -> Self {
-        let topic = if part.role == Role::Publisher { part.topic.clone() } else { String::new() };
+    fn new(settings: &MqttSettings, spec: &ClientSpec) -> Self {
+        let topic = if spec.role == Role::Publisher { spec.topic.clone() } else { String::new() };
         Mqtt {
             trunk_bytes: topic.len(),
             topic,
-            leaves: part.leaves,
+            leaves: spec.leaves,
             exchanges: VecDeque::new(),
             first_id: 1,
             unacknowledged: 0,
@@ -156,13 +108,13 @@ impl Session for Mqtt {
         }
     }
 
-    fn open(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
-        settings.connect(part, settings.remembers(part), out);
+    fn open(&mut self, settings: &MqttSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
+        settings.connect(spec, settings.remembers(spec), out);
     }
 
-    fn resume(&mut self, settings: &Settings, part: &Part) {
-        if !settings.remembers(part) {
-            *self = Self::new(settings, part);
+    fn resume(&mut self, settings: &MqttSettings, spec: &ClientSpec) {
+        if !settings.remembers(spec) {
+            *self = Self::new(settings, spec);
             return;
         }
         (self.greeted, self.kept, self.again, self.window) = (false, false, 0, settings.inflight);
@@ -171,7 +123,7 @@ impl Session for Mqtt {
         self.tidy();
     }
 
-    fn resend(&mut self, settings: &Settings, copies: &mut dyn Copies, out: &mut Vec<u8>) -> bool {
+    fn resend(&mut self, settings: &MqttSettings, copies: &mut dyn Copies, out: &mut Vec<u8>) -> bool {
         while let Some(Exchange { sequence, step }) = self.exchanges.get(usize::from(self.again)).copied() {
             let id = self.id_at(usize::from(self.again));
             self.again += 1;
@@ -191,11 +143,11 @@ impl Session for Mqtt {
 
     fn input(
         &mut self,
-        settings: &Settings,
+        settings: &MqttSettings,
         bytes: &[u8],
         out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(Heard<'_>),
-    ) -> Result<usize, Fault> {
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<usize, SessionError> {
         let mut done = 0;
         if !self.greeted {
             if bytes.first().is_some_and(|first| *first != CONNACK) {
@@ -204,9 +156,9 @@ impl Session for Mqtt {
             match decode(bytes, settings.version).map_err(|_| foreign(bytes))? {
                 Some((Packet::Connack(connack), used)) => {
                     self.greet(settings, &connack)?;
-                    heard(Heard::Connected);
+                    heard(SessionEvent::Connected);
                     if self.is_subscribed(settings) {
-                        heard(Heard::Subscribed);
+                        heard(SessionEvent::Subscribed);
                     }
                     done = used;
                 }
@@ -222,17 +174,17 @@ impl Session for Mqtt {
         Ok(done)
     }
 
-    fn subscribe(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
+    fn subscribe(&mut self, settings: &MqttSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
         if self.is_subscribed(settings) {
             return;
         }
         if let Some(id) = self.begin(0, Step::Subscribing) {
             // A topic that is too long for MQTT is never subscribed: the deadline says so.
-            let _ = encode::subscribe(out, settings.version, id, &[(&filter(part), settings.qos)]);
+            let _ = encode::subscribe(out, settings.version, id, &[(&filter(spec), settings.qos)]);
         }
     }
 
-    fn publish(&mut self, settings: &Settings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
+    fn publish(&mut self, settings: &MqttSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
         let mut id = 0;
         if settings.qos > Qos::AtMostOnce {
             if self.unacknowledged >= self.window || self.exchanges.len() >= IDENTIFIERS {
@@ -250,34 +202,34 @@ impl Session for Mqtt {
         true
     }
 
-    fn tail_bytes(&self, settings: &Settings) -> Option<usize> {
+    fn tail_bytes(&self, settings: &MqttSettings) -> Option<usize> {
         (settings.qos == Qos::AtMostOnce && self.leaves <= 1).then_some(0)
     }
 
-    fn keep_alive(&mut self, _: &Settings, out: &mut Vec<u8>) {
+    fn keep_alive(&mut self, _: &MqttSettings, out: &mut Vec<u8>) {
         encode::pingreq(out);
     }
 
-    fn keep_alive_s(settings: &Settings) -> u32 {
+    fn keep_alive_s(settings: &MqttSettings) -> u32 {
         u32::from(settings.keep_alive_s)
     }
 
-    fn close(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
-        let remembered = settings.remembers(part);
+    fn close(&mut self, settings: &MqttSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
+        let remembered = settings.remembers(spec);
         if remembered
-            && part.role == Role::Subscriber
+            && spec.role == Role::Subscriber
             && let Some(id) = self.begin(0, Step::Unsubscribing)
         {
-            let _ = encode::unsubscribe(out, settings.version, id, &[&filter(part)]);
+            let _ = encode::unsubscribe(out, settings.version, id, &[&filter(spec)]);
         }
         encode::disconnect(out, settings.version, 0, remembered.then_some(0));
     }
 
     /// A DISCONNECT of MQTT 3.1.1 leaves the session behind; a clean one in its
     /// place does not.
-    fn erase(settings: &Settings, part: &Part, parted: bool, out: &mut Vec<u8>) {
+    fn erase(settings: &MqttSettings, spec: &ClientSpec, parted: bool, out: &mut Vec<u8>) {
         if settings.resumes && (settings.version == Version::V3_1_1 || !parted) {
-            settings.connect(part, false, out);
+            settings.connect(spec, false, out);
             encode::disconnect(out, settings.version, 0, None);
         }
     }
@@ -287,33 +239,11 @@ impl Session for Mqtt {
     }
 }
 
-impl Settings {
-    fn connect(&self, part: &Part, remembered: bool, out: &mut Vec<u8>) {
-        let connect = Connect {
-            client_id: &part.name,
-            clean_start: !remembered,
-            keep_alive_s: self.keep_alive_s,
-            user: self.user.as_deref(),
-            password: self.password.as_deref().map(str::as_bytes),
-            will: None,
-            session_expiry_s: if remembered { REMEMBERED_S } else { 0 },
-            receive_maximum: u16::MAX,
-        };
-        // Names are short, and the settings have been checked: it fits.
-        let _ = encode::connect(out, self.version, &connect);
-    }
-
-    /// Whether the server is to keep the client's session over its connections.
-    fn remembers(&self, part: &Part) -> bool {
-        self.resumes || (self.durable && part.role == Role::Subscriber)
-    }
-}
-
 impl Mqtt {
     /// Whether the subscription stands without being asked for: the server has
     /// kept it. To ask again is safer still, as other clients do, but it would
     /// bring what is retained once more.
-    fn is_subscribed(&self, settings: &Settings) -> bool {
+    fn is_subscribed(&self, settings: &MqttSettings) -> bool {
         self.subscribed && settings.retain
     }
 
@@ -321,7 +251,7 @@ impl Mqtt {
     #[inline]
     fn put(
         &mut self,
-        settings: &Settings,
+        settings: &MqttSettings,
         message: &[u8],
         sequence: u32,
         id: u16,
@@ -346,7 +276,7 @@ impl Mqtt {
     }
 
     /// The server's first answer.
-    fn greet(&mut self, settings: &Settings, connack: &Connack<'_>) -> Result<(), Fault> {
+    fn greet(&mut self, settings: &MqttSettings, connack: &Connack<'_>) -> Result<(), SessionError> {
         if connack.code != 0 {
             let temporary = reason::connack_is_temporary(connack.code);
             let words = reason::connack_words(connack.code);
@@ -354,12 +284,12 @@ impl Mqtt {
         }
         if connack.maximum_qos < settings.qos {
             let (carried, wanted) = (connack.maximum_qos as u8, settings.qos as u8);
-            return Err(Fault::Denied(format!(
+            return Err(SessionError::Denied(format!(
                 "the server carries QoS {carried} at most, and QoS {wanted} is asked for"
             )));
         }
         if settings.retain && !connack.retain_available {
-            return Err(Fault::Denied("the server keeps no retained messages: set retain = false".into()));
+            return Err(SessionError::Denied("the server keeps no retained messages: set retain = false".into()));
         }
         // A PINGREQ goes out after half of what the client offered; a server
         // waits for one and a half times what it demands.
@@ -369,7 +299,7 @@ impl Mqtt {
         {
             let advice =
                 format!("the server wants a sign of life every {demanded_s} s: set keep_alive = {demanded_s}s");
-            return Err(Fault::Denied(advice));
+            return Err(SessionError::Denied(advice));
         }
         self.window = self.window.min(connack.receive_maximum);
         self.greeted = true;
@@ -383,11 +313,11 @@ impl Mqtt {
 
     fn packet(
         &mut self,
-        settings: &Settings,
+        settings: &MqttSettings,
         packet: &Packet<'_>,
         out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(Heard<'_>),
-    ) -> Result<(), Fault> {
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
         match *packet {
             Packet::Publish(ref publish) => self.message(settings, publish, out, heard),
             Packet::Puback(ack) => self.finish(ack, settings.qos == Qos::AtLeastOnce, Step::Published, heard),
@@ -402,7 +332,7 @@ impl Mqtt {
             }
             Packet::Suback { id, codes, text } => {
                 self.granted(settings, id, codes, text)?;
-                heard(Heard::Subscribed);
+                heard(SessionEvent::Subscribed);
                 Ok(())
             }
             Packet::Unsuback { id, .. } => {
@@ -415,7 +345,10 @@ impl Mqtt {
             Packet::Disconnect { reason, text } => {
                 let temporary = reason == 0 || reason::is_temporary(reason);
                 let words = if reason == 0 { "for no reason that it gives" } else { reason::words(reason) };
-                Err(fault(format!("the server ends the connection: {}", detail(words, reason, text)), temporary))
+                Err(refusal_error(
+                    format!("the server ends the connection: {}", detail(words, reason, text)),
+                    temporary,
+                ))
             }
             Packet::Connack(_) => Err(broken(settings, &Malformed::new("a second CONNACK"))),
             Packet::Auth { .. } => Err(broken(settings, &Malformed::new("an AUTH that nobody asked for"))),
@@ -425,26 +358,26 @@ impl Mqtt {
     /// A message for this client.
     fn message(
         &mut self,
-        settings: &Settings,
+        settings: &MqttSettings,
         publish: &Publish<'_>,
         out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(Heard<'_>),
-    ) -> Result<(), Fault> {
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
         if publish.alias.is_some() {
             return Err(broken(settings, &Malformed::new("a topic alias, where the client allows none")));
         }
         let ack = Ack { id: publish.id, reason: 0 };
         match publish.qos {
-            Qos::AtMostOnce => heard(Heard::Message(publish.payload)),
+            Qos::AtMostOnce => heard(SessionEvent::Message(publish.payload)),
             Qos::AtLeastOnce => {
-                heard(Heard::Message(publish.payload));
+                heard(SessionEvent::Message(publish.payload));
                 encode::puback(out, settings.version, ack);
             }
             Qos::ExactlyOnce => {
                 // Until the server releases the identifier it is the same message again.
                 if let Err(place) = self.unreleased.binary_search(&ack.id) {
                     self.unreleased.insert(place, ack.id);
-                    heard(Heard::Message(publish.payload));
+                    heard(SessionEvent::Message(publish.payload));
                 }
                 encode::pubrec(out, settings.version, ack);
             }
@@ -454,7 +387,7 @@ impl Mqtt {
 
     /// PUBREC: the server has the message, and is told to hand it on. One that
     /// comes again is answered again.
-    fn release(&mut self, settings: &Settings, ack: Ack, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn release(&mut self, settings: &MqttSettings, ack: Ack, out: &mut Vec<u8>) -> Result<(), SessionError> {
         let mut reason = 0;
         if let Some(index) = self.at_step(ack.id, Step::Published).filter(|_| settings.qos == Qos::ExactlyOnce) {
             if ack.reason >= FAILURE {
@@ -470,7 +403,13 @@ impl Mqtt {
 
     /// PUBACK or PUBCOMP: a publication is over. What is at another step, or
     /// over already, is left as it is, so that no message counts twice.
-    fn finish(&mut self, ack: Ack, expected: bool, step: Step, heard: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+    fn finish(
+        &mut self,
+        ack: Ack,
+        expected: bool,
+        step: Step,
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
         let Some(index) = self.at_step(ack.id, step).filter(|_| expected) else { return Ok(()) };
         if ack.reason >= FAILURE {
             return self.reject(index, ack.reason);
@@ -478,12 +417,12 @@ impl Mqtt {
         let sequence = self.exchanges[index].sequence;
         self.unacknowledged -= 1;
         self.end(index);
-        heard(Heard::Acknowledged(sequence));
+        heard(SessionEvent::Acknowledged(sequence));
         Ok(())
     }
 
     /// The server has not taken the message: its place is free, and it is not acknowledged.
-    fn reject(&mut self, index: usize, code: u8) -> Result<(), Fault> {
+    fn reject(&mut self, index: usize, code: u8) -> Result<(), SessionError> {
         self.unacknowledged -= 1;
         self.end(index);
         if code == NOT_AUTHORISED {
@@ -492,7 +431,13 @@ impl Mqtt {
         Ok(())
     }
 
-    fn granted(&mut self, settings: &Settings, id: u16, codes: &[u8], text: Option<&str>) -> Result<(), Fault> {
+    fn granted(
+        &mut self,
+        settings: &MqttSettings,
+        id: u16,
+        codes: &[u8],
+        text: Option<&str>,
+    ) -> Result<(), SessionError> {
         let (Some(index), [granted]) = (self.at_step(id, Step::Subscribing), codes) else {
             return Err(broken(settings, &Malformed::new("a SUBACK for what was not asked")));
         };
@@ -503,7 +448,9 @@ impl Mqtt {
         }
         let wanted = settings.qos as u8;
         if *granted < wanted {
-            return Err(Fault::Denied(format!("the server grants QoS {granted}, and QoS {wanted} is asked for")));
+            return Err(SessionError::Denied(format!(
+                "the server grants QoS {granted}, and QoS {wanted} is asked for"
+            )));
         }
         self.subscribed = true;
         Ok(())
@@ -547,10 +494,10 @@ impl Mqtt {
 
 /// What a subscriber asks for. Servers of MQTT 3.1.1 that share subscriptions
 /// among a group spell it as MQTT 5 does (4.8.2).
-fn filter(part: &Part) -> String {
-    match &part.group {
-        Some(group) => format!("$share/{group}/{}", part.topic),
-        None => part.topic.clone(),
+fn filter(spec: &ClientSpec) -> String {
+    match &spec.group {
+        Some(group) => format!("$share/{group}/{}", spec.topic),
+        None => spec.topic.clone(),
     }
 }
 
@@ -567,22 +514,22 @@ fn detail(words: &str, code: u8, text: Option<&str>) -> String {
     format!("{words} (code 0x{code:02X}{text})")
 }
 
-fn fault(text: String, temporary: bool) -> Fault {
-    if temporary { Fault::Busy(text) } else { Fault::Denied(text) }
+fn refusal_error(text: String, temporary: bool) -> SessionError {
+    if temporary { SessionError::Busy(text) } else { SessionError::Denied(text) }
 }
 
-fn refusal(what: &str, words: &str, code: u8, text: Option<&str>, temporary: bool) -> Fault {
-    fault(format!("the server refuses {what}: {}", detail(words, code, text)), temporary)
+fn refusal(what: &str, words: &str, code: u8, text: Option<&str>, temporary: bool) -> SessionError {
+    refusal_error(format!("the server refuses {what}: {}", detail(words, code, text)), temporary)
 }
 
-fn broken(settings: &Settings, why: &Malformed) -> Fault {
-    Fault::Foreign(format!("the server does not keep to MQTT {}: {why}", settings.version))
+fn broken(settings: &MqttSettings, why: &Malformed) -> SessionError {
+    SessionError::Foreign(format!("the server does not keep to MQTT {}: {why}", settings.version))
 }
 
 /// An answer that begins with no CONNACK.
-fn foreign(bytes: &[u8]) -> Fault {
+fn foreign(bytes: &[u8]) -> SessionError {
     let shown = bytes[..bytes.len().min(EXCERPT_BYTES)].escape_ascii();
     let other = OTHERS.iter().find(|(beginning, _)| bytes.starts_with(beginning));
     let speaks = other.map(|(_, name)| format!("; it seems to speak {name}")).unwrap_or_default();
-    Fault::Foreign(format!("the server answered with `{shown}`, which is not MQTT{speaks}"))
+    SessionError::Foreign(format!("the server answered with `{shown}`, which is not MQTT{speaks}"))
 }

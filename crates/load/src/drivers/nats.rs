@@ -5,7 +5,7 @@
 
 use super::foreign::foreign;
 use super::leaves::Leaves;
-use crate::session::{Fault, Heard, Part, Session, Terms};
+use crate::session::{ClientSpec, Session, SessionError, SessionEvent, Terms};
 use pubmark_model::endpoint::Carrier;
 use pubmark_model::options::OptionValues;
 use pubmark_wire::nats::{FromClient, FromServer};
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 const SUBSCRIPTION: &[u8] = b"1";
 
 /// The settings of all clients.
-pub struct Settings {
+pub struct NatsSettings {
     /// What every CONNECT says; each client adds its name.
     connect: Value,
     tls: bool,
@@ -41,14 +41,14 @@ pub struct Nats {
 }
 
 impl Session for Nats {
-    type Settings = Settings;
+    type Settings = NatsSettings;
 
     const SEPARATOR: char = '.';
     const REST: &'static str = ">";
     const HINT: &'static str = "it may not be a NATS server";
     const TLS_AFTER_FIRST_LINE: bool = true;
 
-    fn settings(terms: &Terms<'_>) -> Result<Settings, String> {
+    fn settings(terms: &Terms<'_>) -> Result<NatsSettings, String> {
         if terms.qos > 0 {
             return Err(format!("NATS core acknowledges nothing: qos = {} is not to be had, write qos = 0", terms.qos));
         }
@@ -76,35 +76,35 @@ impl Session for Nats {
             }
             (None, None) => {}
         }
-        Ok(Settings { connect, tls })
+        Ok(NatsSettings { connect, tls })
     }
 
-    fn new(_: &Settings, part: &Part) -> Self {
+    fn new(_: &NatsSettings, spec: &ClientSpec) -> Self {
         Nats {
             state: State::Silent,
             unanswered: 0,
             until_subscribed: 0,
-            name: part.name.as_str().into(),
-            leaves: Leaves::new(part, Self::SEPARATOR),
+            name: spec.name.as_str().into(),
+            leaves: Leaves::new(spec, Self::SEPARATOR),
         }
     }
 
-    fn open(&mut self, _: &Settings, _: &Part, _: &mut Vec<u8>) {}
+    fn open(&mut self, _: &NatsSettings, _: &ClientSpec, _: &mut Vec<u8>) {}
 
     fn input(
         &mut self,
-        settings: &Settings,
+        settings: &NatsSettings,
         bytes: &[u8],
         out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(Heard<'_>),
-    ) -> Result<usize, Fault> {
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<usize, SessionError> {
         let mut taken = 0;
         loop {
             let rest = &bytes[taken..];
             let item = FromServer::decode(rest).map_err(|why| foreign("NATS server", rest, &why.0))?;
             let Some((item, item_bytes)) = item else { return Ok(taken) };
             match item {
-                FromServer::Message { payload, .. } => heard(Heard::Message(payload)),
+                FromServer::Message { payload, .. } => heard(SessionEvent::Message(payload)),
                 FromServer::Ping => FromClient::Pong.put(out),
                 FromServer::Pong => self.pong(heard),
                 FromServer::Info(info) => self.greet(settings, info, out, heard)?,
@@ -115,34 +115,34 @@ impl Session for Nats {
         }
     }
 
-    fn subscribe(&mut self, _: &Settings, part: &Part, out: &mut Vec<u8>) {
-        let group = part.group.as_ref().map(String::as_bytes);
-        FromClient::Subscribe { subject: part.topic.as_bytes(), group, subscription: SUBSCRIPTION }.put(out);
+    fn subscribe(&mut self, _: &NatsSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
+        let group = spec.group.as_ref().map(String::as_bytes);
+        FromClient::Subscribe { subject: spec.topic.as_bytes(), group, subscription: SUBSCRIPTION }.put(out);
         self.ping(out);
         self.until_subscribed = self.unanswered;
     }
 
-    fn publish(&mut self, _: &Settings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
+    fn publish(&mut self, _: &NatsSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
         FromClient::Publish { subject: self.leaves.of(sequence), reply: None, headers: &[], payload: message }.put(out);
         true
     }
 
     /// A line's end.
-    fn tail_bytes(&self, _: &Settings) -> Option<usize> {
+    fn tail_bytes(&self, _: &NatsSettings) -> Option<usize> {
         self.leaves.is_one().then_some(2)
     }
 
-    fn keep_alive(&mut self, _: &Settings, out: &mut Vec<u8>) {
+    fn keep_alive(&mut self, _: &NatsSettings, out: &mut Vec<u8>) {
         self.ping(out);
     }
 
     /// The server asks for signs of life by itself.
-    fn keep_alive_s(_: &Settings) -> u32 {
+    fn keep_alive_s(_: &NatsSettings) -> u32 {
         0
     }
 
     /// NATS has no word for disconnecting: closing the connection is the end of all that the client had.
-    fn close(&mut self, _: &Settings, _: &Part, _: &mut Vec<u8>) {}
+    fn close(&mut self, _: &NatsSettings, _: &ClientSpec, _: &mut Vec<u8>) {}
 
     fn unacknowledged(&self) -> usize {
         0
@@ -155,15 +155,15 @@ impl Nats {
         self.unanswered += 1;
     }
 
-    fn pong(&mut self, heard: &mut dyn FnMut(Heard<'_>)) {
+    fn pong(&mut self, heard: &mut dyn FnMut(SessionEvent<'_>)) {
         self.unanswered = self.unanswered.saturating_sub(1);
         if matches!(self.state, State::Greeted) {
             self.state = State::Connected;
-            heard(Heard::Connected);
+            heard(SessionEvent::Connected);
         } else if self.until_subscribed > 0 {
             self.until_subscribed -= 1;
             if self.until_subscribed == 0 {
-                heard(Heard::Subscribed);
+                heard(SessionEvent::Subscribed);
             }
         }
     }
@@ -171,11 +171,11 @@ impl Nats {
     /// Answers the first INFO; later ones tell of changes in the cluster, and change nothing here.
     fn greet(
         &mut self,
-        settings: &Settings,
+        settings: &NatsSettings,
         info: &[u8],
         out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(Heard<'_>),
-    ) -> Result<(), Fault> {
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<(), SessionError> {
         if !matches!(self.state, State::Silent) {
             return Ok(());
         }
@@ -183,13 +183,13 @@ impl Nats {
             serde_json::from_slice(info).map_err(|why| foreign("NATS server", info, &format!("INFO: {why}")))?;
         let flag = |name: &str| info.get(name).and_then(Value::as_bool).unwrap_or_default();
         if flag("tls_required") && !settings.tls {
-            return Err(Fault::Denied("the server demands TLS: write tls:// in place of nats://".into()));
+            return Err(SessionError::Denied("the server demands TLS: write tls:// in place of nats://".into()));
         }
         if settings.tls && !flag("tls_required") && !flag("tls_available") {
-            return Err(Fault::Denied("the server offers no TLS: write nats:// in place of tls://".into()));
+            return Err(SessionError::Denied("the server offers no TLS: write nats:// in place of tls://".into()));
         }
         let version = info.get("version").and_then(Value::as_str).unwrap_or("of an unknown version");
-        heard(Heard::Server(&format!("nats-server {version}")));
+        heard(SessionEvent::Server(&format!("nats-server {version}")));
         let mut connect = settings.connect.clone();
         connect["name"] = (*self.name).into();
         FromClient::Connect(connect.to_string().as_bytes()).put(out);
@@ -201,20 +201,20 @@ impl Nats {
 
 /// What an -ERR means. The words are those of nats-server, which writes some
 /// of them in more than one case.
-fn refusal(text: &str) -> Fault {
+fn refusal(text: &str) -> SessionError {
     let words = text.to_ascii_lowercase();
     let any = |known: &[&str]| known.iter().any(|known| words.contains(known));
     let said = format!("the server says '{text}'");
     if any(&["authorization", "authentication"]) {
-        Fault::Denied(format!("{said}: check user, password and token"))
+        SessionError::Denied(format!("{said}: check user, password and token"))
     } else if any(&["maximum payload"]) {
-        Fault::Denied(format!("{said}: raise its max_payload"))
+        SessionError::Denied(format!("{said}: raise its max_payload"))
     } else if any(&["permissions violation", "tls required", "revoked", "account", "invalid client"]) {
-        Fault::Denied(said)
+        SessionError::Denied(said)
     } else if any(&["maximum connections", "maximum subscriptions", "slow consumer", "stale", "shutdown"]) {
-        Fault::Busy(said)
+        SessionError::Busy(said)
     } else {
-        Fault::Foreign(said)
+        SessionError::Foreign(said)
     }
 }
 

@@ -1,16 +1,16 @@
 //! Redis and Valkey: a session of RESP 2 or 3.
 //!
-//! Groups of competing subscribers are unknown to the protocol: a part's group
+//! Groups of competing subscribers are unknown to the protocol: a client's group
 //! is not looked at, and the system's file leaves such patterns out.
 
 use super::foreign::foreign;
 use super::leaves::Leaves;
-use crate::session::{Fault, Heard, Part, Session, Terms};
+use crate::session::{ClientSpec, Session, SessionError, SessionEvent, Terms};
 use pubmark_model::options::OptionValues;
 use pubmark_wire::resp::{Item, Values, put_command};
 
 /// The settings of all clients.
-pub struct Settings {
+pub struct RedisSettings {
     /// RESP 3, not 2.
     three: bool,
     /// User and password, where there is a password.
@@ -32,7 +32,7 @@ pub struct Redis {
 }
 
 impl Session for Redis {
-    type Settings = Settings;
+    type Settings = RedisSettings;
 
     /// The one that the servers' own documentation of patterns uses. To the
     /// servers it is a character as any other.
@@ -40,7 +40,7 @@ impl Session for Redis {
     const REST: &'static str = "*";
     const HINT: &'static str = "it may not speak RESP, or it may expect TLS (rediss://)";
 
-    fn settings(terms: &Terms<'_>) -> Result<Settings, String> {
+    fn settings(terms: &Terms<'_>) -> Result<RedisSettings, String> {
         if terms.qos > 0 {
             return Err(format!("PUBLISH acknowledges nothing: qos = {} is not to be had, write qos = 0", terms.qos));
         }
@@ -59,18 +59,18 @@ impl Session for Redis {
             (None, None) => None,
             (Some(user), None) => return Err(format!("user `{user}` has no password: set `password`")),
         };
-        Ok(Settings { three, login })
+        Ok(RedisSettings { three, login })
     }
 
-    fn new(settings: &Settings, part: &Part) -> Self {
+    fn new(settings: &RedisSettings, spec: &ClientSpec) -> Self {
         let state = if settings.three { State::Greeting } else { State::Asking };
-        Redis { state, leaves: Leaves::new(part, Self::SEPARATOR) }
+        Redis { state, leaves: Leaves::new(spec, Self::SEPARATOR) }
     }
 
-    fn open(&mut self, settings: &Settings, part: &Part, out: &mut Vec<u8>) {
+    fn open(&mut self, settings: &RedisSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
         let login = settings.login.as_ref().map(|(user, password)| (user.as_bytes(), password.as_bytes()));
         if settings.three {
-            let name = part.name.as_bytes();
+            let name = spec.name.as_bytes();
             match login {
                 Some((user, password)) => {
                     put_command(out, &[b"HELLO", b"3", b"AUTH", user, password, b"SETNAME", name]);
@@ -91,11 +91,11 @@ impl Session for Redis {
 
     fn input(
         &mut self,
-        _: &Settings,
+        _: &RedisSettings,
         bytes: &[u8],
         _: &mut Vec<u8>,
-        heard: &mut dyn FnMut(Heard<'_>),
-    ) -> Result<usize, Fault> {
+        heard: &mut dyn FnMut(SessionEvent<'_>),
+    ) -> Result<usize, SessionError> {
         let mut taken = 0;
         loop {
             let rest = &bytes[taken..];
@@ -115,12 +115,12 @@ impl Session for Redis {
                 Item::Integer(_) => {}
                 Item::Bulk(text) if matches!(self.state, State::Asking) => {
                     if let Some(server) = server_of_info(text) {
-                        heard(Heard::Server(&server));
+                        heard(SessionEvent::Server(&server));
                     }
                 }
                 Item::Simple(b"PONG") if matches!(self.state, State::Asking) => {
                     self.state = State::Connected;
-                    heard(Heard::Connected);
+                    heard(SessionEvent::Connected);
                 }
                 _ => {}
             }
@@ -128,33 +128,33 @@ impl Session for Redis {
         }
     }
 
-    fn subscribe(&mut self, _: &Settings, part: &Part, out: &mut Vec<u8>) {
-        let word: &[u8] = if part.wild { b"PSUBSCRIBE" } else { b"SUBSCRIBE" };
-        put_command(out, &[word, part.topic.as_bytes()]);
+    fn subscribe(&mut self, _: &RedisSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
+        let word: &[u8] = if spec.wild { b"PSUBSCRIBE" } else { b"SUBSCRIBE" };
+        put_command(out, &[word, spec.topic.as_bytes()]);
     }
 
-    fn publish(&mut self, _: &Settings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
+    fn publish(&mut self, _: &RedisSettings, message: &[u8], sequence: u32, out: &mut Vec<u8>) -> bool {
         put_command(out, &[b"PUBLISH", self.leaves.of(sequence), message]);
         true
     }
 
     /// A line's end.
-    fn tail_bytes(&self, _: &Settings) -> Option<usize> {
+    fn tail_bytes(&self, _: &RedisSettings) -> Option<usize> {
         self.leaves.is_one().then_some(2)
     }
 
-    fn keep_alive(&mut self, _: &Settings, out: &mut Vec<u8>) {
+    fn keep_alive(&mut self, _: &RedisSettings, out: &mut Vec<u8>) {
         put_command(out, &[b"PING"]);
     }
 
     /// The servers' `timeout` does not end subscribers, and is off by default.
-    fn keep_alive_s(_: &Settings) -> u32 {
+    fn keep_alive_s(_: &RedisSettings) -> u32 {
         0
     }
 
     /// The server closes when it has done what was asked before. A client that
     /// closed first, with answers unread, might have its last messages thrown away.
-    fn close(&mut self, _: &Settings, _: &Part, out: &mut Vec<u8>) {
+    fn close(&mut self, _: &RedisSettings, _: &ClientSpec, out: &mut Vec<u8>) {
         put_command(out, &[b"QUIT"]);
     }
 
@@ -165,7 +165,7 @@ impl Session for Redis {
 
 impl Redis {
     /// HELLO's answer: names and values in turn, be it as a map or as an array.
-    fn greeted(&mut self, values: Values<'_>, heard: &mut dyn FnMut(Heard<'_>)) {
+    fn greeted(&mut self, values: Values<'_>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
         let find = |name: &[u8]| {
             let mut values = values;
             while let (Some(key), Some(value)) = (values.next(), values.next()) {
@@ -176,45 +176,45 @@ impl Redis {
             None
         };
         if let (Some(server), Some(version)) = (find(b"server"), find(b"version")) {
-            heard(Heard::Server(&format!("{server} {version}")));
+            heard(SessionEvent::Server(&format!("{server} {version}")));
         }
         self.state = State::Connected;
-        heard(Heard::Connected);
+        heard(SessionEvent::Connected);
     }
 
-    fn failed(&self, text: &[u8]) -> Result<(), Fault> {
+    fn failed(&self, text: &[u8]) -> Result<(), SessionError> {
         let text = String::from_utf8_lossy(text);
         let code = text.split(' ').next().unwrap_or_default();
         let said = format!("the server says '{text}'");
         match code {
             // Whoever may not ask for the version may still publish and subscribe.
             "NOPERM" if matches!(self.state, State::Asking) && text.contains("'info") => Ok(()),
-            "NOPROTO" => Err(Fault::Denied(format!("{said}: set resp = 2"))),
+            "NOPROTO" => Err(SessionError::Denied(format!("{said}: set resp = 2"))),
             "ERR" if matches!(self.state, State::Greeting) && text.contains("unknown command") => {
-                Err(Fault::Denied(format!("{said}: a server before Redis 6 needs resp = 2")))
+                Err(SessionError::Denied(format!("{said}: a server before Redis 6 needs resp = 2")))
             }
-            "NOAUTH" | "WRONGPASS" => Err(Fault::Denied(format!("{said}: check user and password"))),
-            "LOADING" | "BUSY" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN" => Err(Fault::Busy(said)),
-            _ if text.contains("max number of clients") => Err(Fault::Busy(said)),
-            _ => Err(Fault::Denied(said)),
+            "NOAUTH" | "WRONGPASS" => Err(SessionError::Denied(format!("{said}: check user and password"))),
+            "LOADING" | "BUSY" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN" => Err(SessionError::Busy(said)),
+            _ if text.contains("max number of clients") => Err(SessionError::Busy(said)),
+            _ => Err(SessionError::Denied(said)),
         }
     }
 }
 
 /// What the server says unasked, and its answers to subscriptions: a word and what belongs to it.
-fn told(mut values: Values<'_>, heard: &mut dyn FnMut(Heard<'_>)) {
+fn told(mut values: Values<'_>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
     match values.next().and_then(|word| word.text()) {
         Some(b"message") => {
             if let Some(Item::Bulk(payload)) = values.nth(1) {
-                heard(Heard::Message(payload));
+                heard(SessionEvent::Message(payload));
             }
         }
         Some(b"pmessage") => {
             if let Some(Item::Bulk(payload)) = values.nth(2) {
-                heard(Heard::Message(payload));
+                heard(SessionEvent::Message(payload));
             }
         }
-        Some(b"subscribe" | b"psubscribe") => heard(Heard::Subscribed),
+        Some(b"subscribe" | b"psubscribe") => heard(SessionEvent::Subscribed),
         _ => {}
     }
 }

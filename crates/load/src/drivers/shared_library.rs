@@ -266,7 +266,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The socket type that plays a client.
+    /// The socket type of a client.
     pub(super) fn of(role: Role, pattern: Pattern) -> Kind {
         match (role, pattern) {
             (Role::Requester, _) => Kind::Req,

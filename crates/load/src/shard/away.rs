@@ -7,7 +7,7 @@
 use super::connection::{Loss, State};
 use super::state::{Absence, DESCRIBED, Shard};
 use crate::clock;
-use crate::session::{Fault, Session};
+use crate::session::{Session, SessionError};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use std::cmp::Reverse;
 
@@ -60,15 +60,15 @@ impl<S: Session> Shard<'_, S> {
             (State::Up, loss) => self.gone(index, loss),
             (State::Gone, _) => {}
             (_, loss) if self.away.has(index) => match loss {
-                Loss::Fault(Fault::Denied(_) | Fault::Foreign(_)) => {
+                Loss::Session(SessionError::Denied(_) | SessionError::Foreign(_)) => {
                     self.away.losses.push(format!("a client could not come back: {}", loss.text()));
                     self.away.remove(index);
                     self.part_with(index);
                 }
                 loss => self.try_later(index, &loss.text()),
             },
-            (_, Loss::Fault(fault @ (Fault::Denied(_) | Fault::Foreign(_)))) => {
-                return Err(self.ramp.refusal(&fault.to_string()));
+            (_, Loss::Session(error @ (SessionError::Denied(_) | SessionError::Foreign(_)))) => {
+                return Err(self.ramp.refusal(&error.to_string()));
             }
             (State::Greeting, Loss::Ended(text)) => {
                 self.failed_attempt(index, &format!("{text} during the handshake; {}", S::HINT))?;
@@ -89,7 +89,7 @@ impl<S: Session> Shard<'_, S> {
             let (id, why) = (self.ids[index], loss.text());
             self.away.losses.push(format!("{:?} {id} lost its connection{at}: {why}", self.role).to_lowercase());
         }
-        if self.away.returns && !matches!(loss, Loss::Fault(Fault::Denied(_) | Fault::Foreign(_))) {
+        if self.away.returns && !matches!(loss, Loss::Session(SessionError::Denied(_) | SessionError::Foreign(_))) {
             self.away.absent.insert(index as u32, Absence { since_ns: now, began_ns: None, failed: 0 });
             self.rest(index, now + pause_ns(self.ids[index], 0));
         } else {
@@ -110,13 +110,13 @@ impl<S: Session> Shard<'_, S> {
 
     /// Until then the client has no connection, and keeps its session.
     fn rest(&mut self, index: usize, until_ns: Ns) {
-        let part = self.part(index);
+        let spec = self.spec(index);
         let connection = &mut self.connections[index];
         // What it could not send before it cannot send now: that stays.
         let blocked = connection.blocked;
         connection.drop_carrier(State::Waiting);
         connection.blocked = blocked;
-        connection.session.resume(&self.settings, &part);
+        connection.session.resume(&self.settings, &spec);
         self.away.due.push(Reverse((until_ns, index as u32)));
     }
 
@@ -179,7 +179,7 @@ impl<S: Session> Shard<'_, S> {
         Ok(())
     }
 
-    /// A client that was away can do its part again. False if it was not away.
+    /// A client that was away is back. False if it was not away.
     pub(super) fn returned(&mut self, index: usize, now: Ns) -> bool {
         let Some(absence) = self.away.remove(index) else { return false };
         self.connections[index].state = State::Up;

@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use tls::Tls;
 pub use tls::TlsDial;
 pub use websocket::{WebSocket, WebSocketDial};
-use wire::Wire;
+use wire::RawStream;
 
 /// How connections are made.
 #[derive(Clone, Debug)]
@@ -42,14 +42,14 @@ pub struct Dial {
 ///
 /// An error of the kind `PermissionDenied` is one that another attempt would
 /// meet again; `InvalidData` says that the peer speaks something else.
-pub struct Carrier {
-    wire: Wire,
+pub struct ByteStream {
+    wire: RawStream,
     websocket: Option<Box<WebSocket>>,
 }
 
-impl Carrier {
+impl ByteStream {
     /// Begins to connect, as the `nth` connection.
-    pub fn dial(dial: &Dial, nth: usize) -> io::Result<Carrier> {
+    pub fn dial(dial: &Dial, nth: usize) -> io::Result<ByteStream> {
         let family = if dial.to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let fd = socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, None)?;
         if dial.buffer_bytes > 0 {
@@ -69,11 +69,11 @@ impl Carrier {
         }
         let stream = TcpStream::from(fd);
         let wire = match &dial.tls {
-            None => Wire::Plain(stream),
-            Some(tls) => Wire::Tls(Box::new(Tls::new(tls, stream)?)),
+            None => RawStream::Plain(stream),
+            Some(tls) => RawStream::Tls(Box::new(Tls::new(tls, stream)?)),
         };
         let websocket = dial.websocket.as_ref().map(WebSocket::new).transpose()?;
-        Ok(Carrier { wire, websocket: websocket.map(Box::new) })
+        Ok(ByteStream { wire, websocket: websocket.map(Box::new) })
     }
 
     /// What became of the connecting. Where it came about, handshakes begin.
@@ -120,14 +120,14 @@ impl Carrier {
         if let Some(websocket) = &mut self.websocket {
             let _ = websocket.finish(&mut self.wire);
         }
-        if let Wire::Tls(tls) = &mut self.wire {
+        if let RawStream::Tls(tls) = &mut self.wire {
             let _ = tls.finish();
         }
         let _ = self.wire.stream().shutdown(std::net::Shutdown::Write);
     }
 }
 
-impl AsFd for Carrier {
+impl AsFd for ByteStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wire.stream().as_fd()
     }

@@ -2,12 +2,12 @@
 //! what the servers answer is waited for. A socket that is closed with input
 //! unread resets its connection, and the server may lose what it was told.
 
-use super::carrier::Carrier;
-use super::connection::{News, State};
+use super::carrier::ByteStream;
+use super::connection::{Changes, State};
 use super::notifier::NOTIFIER;
 use super::state::Shard;
 use crate::clock;
-use crate::session::{Heard, Session};
+use crate::session::{Session, SessionEvent};
 use pubmark_model::units::{Ns, SECOND};
 use rustix::event::epoll;
 
@@ -72,10 +72,10 @@ impl<S: Session> Shard<'_, S> {
 
     /// Whether there is an answer to wait for.
     fn disconnect(&mut self, index: usize, until_ns: Ns) -> bool {
-        let part = self.part(index);
+        let spec = self.spec(index);
         let connection = &mut self.connections[index];
         self.answers.clear();
-        connection.session.close(&self.settings, &part, &mut self.answers);
+        connection.session.close(&self.settings, &spec, &mut self.answers);
         if connection.write(&self.answers).is_err() {
             return false;
         }
@@ -91,14 +91,14 @@ impl<S: Session> Shard<'_, S> {
     /// Says that nothing more will be written, on every connection that is left.
     fn shut_down(&mut self) {
         let left = self.connections.iter_mut().filter(|connection| connection.state == State::Up);
-        left.filter_map(|connection| connection.carrier.as_mut()).for_each(Carrier::finish);
+        left.filter_map(|connection| connection.carrier.as_mut()).for_each(ByteStream::finish);
     }
 
     /// Whether the server will have a session of the client that has to be erased.
     fn is_kept(&self, index: usize) -> bool {
         let state = self.connections[index].state;
         let mut words = Vec::new();
-        S::erase(&self.settings, &self.part(index), state == State::Up, &mut words);
+        S::erase(&self.settings, &self.spec(index), state == State::Up, &mut words);
         state != State::Gone && !words.is_empty()
     }
 
@@ -139,11 +139,11 @@ impl<S: Session> Shard<'_, S> {
     fn go_on_erasing(&mut self, index: usize, flags: epoll::EventFlags, until_ns: Ns) -> bool {
         use epoll::EventFlags as Flags;
         if self.connections[index].state == State::Opening && flags.intersects(Flags::OUT | Flags::ERR | Flags::HUP) {
-            let part = self.part(index);
+            let spec = self.spec(index);
             let connection = &mut self.connections[index];
             connection.state = State::Greeting;
             self.answers.clear();
-            S::erase(&self.settings, &part, false, &mut self.answers);
+            S::erase(&self.settings, &spec, false, &mut self.answers);
             let opened = connection.carrier.as_mut().is_some_and(|carrier| carrier.connected().is_ok());
             if !opened || connection.write(&self.answers).is_err() {
                 return false;
@@ -155,8 +155,8 @@ impl<S: Session> Shard<'_, S> {
     /// Hands the ledger what still comes while a client takes its leave.
     fn overhear(&mut self, index: usize, count: usize) {
         let Shard { connections, settings, buffer, answers, inbound, .. } = self;
-        let mut heard = |heard: Heard<'_>, _: &mut News| {
-            if let (Heard::Message(message), Some(client)) = (heard, inbound.clients.get(index)) {
+        let mut heard = |heard: SessionEvent<'_>, _: &mut Changes| {
+            if let (SessionEvent::Message(message), Some(client)) = (heard, inbound.clients.get(index)) {
                 client.arrived_after(&mut inbound.recorder, message);
             }
         };

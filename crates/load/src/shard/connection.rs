@@ -1,8 +1,8 @@
 //! One client's connection: its carrier, its session, and the bytes between.
 
-use super::carrier::Carrier;
+use super::carrier::ByteStream;
 use crate::clock;
-use crate::session::{Fault, Heard, Session};
+use crate::session::{Session, SessionError, SessionEvent};
 use pubmark_model::units::Ns;
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
@@ -52,7 +52,7 @@ pub enum State {
     Subscribing,
     /// It is back, and sends again what the server has not acknowledged.
     Resending,
-    /// It can do its part.
+    /// It is connected, and subscribed if it is to be.
     Up,
     /// It ended, or never came about.
     Gone,
@@ -61,7 +61,7 @@ pub enum State {
 /// One client's connection.
 pub struct Connection<S> {
     pub session: S,
-    pub carrier: Option<Carrier>,
+    pub carrier: Option<ByteStream>,
     pub state: State,
     /// It has something to send, and cannot: bytes are left over, or the
     /// session's window is full.
@@ -74,7 +74,7 @@ pub struct Connection<S> {
 
 /// What a batch of bytes has changed.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct News {
+pub struct Changes {
     pub connected: bool,
     pub subscribed: bool,
     pub room: bool,
@@ -85,17 +85,17 @@ pub struct News {
 pub enum Loss {
     /// The server ended the connection, in no words of any protocol.
     Ended(String),
-    /// The connection failed, or the server took leave.
+    /// The connection failed, or the server said that it closes it.
     Closed(String),
     /// The session cannot go on.
-    Fault(Fault),
+    Session(SessionError),
 }
 
 impl Loss {
     pub fn text(&self) -> String {
         match self {
             Loss::Ended(text) | Loss::Closed(text) => text.clone(),
-            Loss::Fault(fault) => fault.to_string(),
+            Loss::Session(error) => error.to_string(),
         }
     }
 }
@@ -104,8 +104,8 @@ impl From<io::Error> for Loss {
     fn from(error: io::Error) -> Loss {
         let text = error.to_string();
         match error.kind() {
-            ErrorKind::PermissionDenied => Loss::Fault(Fault::Denied(text)),
-            ErrorKind::InvalidData => Loss::Fault(Fault::Foreign(text)),
+            ErrorKind::PermissionDenied => Loss::Session(SessionError::Denied(text)),
+            ErrorKind::InvalidData => Loss::Session(SessionError::Foreign(text)),
             ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Loss::Ended(text),
             _ => Loss::Closed(text),
         }
@@ -114,7 +114,7 @@ impl From<io::Error> for Loss {
 
 /// Writes as much as the carrier takes; how many bytes that is.
 #[inline]
-fn write(carrier: &mut Carrier, bytes: &[u8]) -> Result<usize, Loss> {
+fn write(carrier: &mut ByteStream, bytes: &[u8]) -> Result<usize, Loss> {
     let mut taken = 0;
     while taken < bytes.len() {
         match carrier.write(&bytes[taken..]) {
@@ -162,7 +162,7 @@ impl<S: Session> Connection<S> {
     /// Whether bytes wait for the kernel to take them.
     #[inline]
     pub fn has_pending(&self) -> bool {
-        !self.pending.is_empty() || self.carrier.as_ref().is_some_and(Carrier::is_behind)
+        !self.pending.is_empty() || self.carrier.as_ref().is_some_and(ByteStream::is_behind)
     }
 
     /// Writes bytes; keeps what the kernel does not take.
@@ -201,27 +201,27 @@ impl<S: Session> Connection<S> {
         settings: &S::Settings,
         bytes: &[u8],
         answers: &mut Vec<u8>,
-        heard: &mut dyn FnMut(Heard<'_>, &mut News),
-    ) -> Result<News, Loss> {
-        let mut news = News::default();
+        heard: &mut dyn FnMut(SessionEvent<'_>, &mut Changes),
+    ) -> Result<Changes, Loss> {
+        let mut changes = Changes::default();
         let session = &mut self.session;
-        let mut take = |bytes: &[u8], news: &mut News| {
-            session.input(settings, bytes, answers, &mut |word| heard(word, news)).map_err(Loss::Fault)
+        let mut take = |bytes: &[u8], changes: &mut Changes| {
+            session.input(settings, bytes, answers, &mut |word| heard(word, changes)).map_err(Loss::Session)
         };
         if self.partial.is_empty() {
-            let done = take(bytes, &mut news)?;
+            let done = take(bytes, &mut changes)?;
             if let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
                 keep(&mut self.partial, rest);
             }
-            return Ok(news);
+            return Ok(changes);
         }
         self.partial.extend_from_slice(bytes);
-        let done = take(&self.partial, &mut news)?.min(self.partial.len());
+        let done = take(&self.partial, &mut changes)?.min(self.partial.len());
         self.partial.drain(..done);
         if self.partial.is_empty() {
             release(&mut self.partial);
         }
-        Ok(news)
+        Ok(changes)
     }
 
     /// Reads what has arrived. None if nothing has; otherwise how much, whether

@@ -3,7 +3,7 @@
 
 use super::connection::State;
 use super::state::Shard;
-use crate::control::Report;
+use crate::control::ThreadReport;
 use crate::session::Session;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 
@@ -79,7 +79,7 @@ impl<S: Session> Shard<'_, S> {
         inbound.drained = left.is_empty();
         inbound.undrained = Some(left);
         if inbound.drained {
-            let _ = self.reports.send(Report::Drained);
+            let _ = self.reports.send(ThreadReport::Drained);
         }
     }
 }

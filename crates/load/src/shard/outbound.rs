@@ -5,7 +5,7 @@ use super::connection::{Loss, State};
 use super::gather::{Gathered, Gathering};
 use super::state::{Outbound, Shard};
 use crate::clock;
-use crate::control::Report;
+use crate::control::ThreadReport;
 use crate::publisher::{Next, Outgoing, SendRecorder, give_up_ns};
 use crate::session::Session;
 use crate::window::Window;
@@ -70,7 +70,7 @@ impl<S: Session> Shard<'_, S> {
         if !std::mem::replace(&mut self.outbound.said_sent, true) {
             self.tell();
             let totals = self.outbound.clients.iter().map(Outgoing::total).collect();
-            let _ = self.reports.send(Report::Sent(totals));
+            let _ = self.reports.send(ThreadReport::Sent(totals));
         }
         self.await_acknowledgements(now);
         self.mark(END, now)
@@ -86,7 +86,7 @@ impl<S: Session> Shard<'_, S> {
         let mut living = self.connections.iter().zip(&self.outbound.clients).filter(|(c, _)| c.state != State::Gone);
         if now >= *deadline_ns || living.all(|(_, client)| client.is_acknowledged()) {
             self.outbound.said_drained = true;
-            let _ = self.reports.send(Report::Drained);
+            let _ = self.reports.send(ThreadReport::Drained);
         }
     }
 

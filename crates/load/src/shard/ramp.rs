@@ -1,11 +1,11 @@
 //! Opening connections: at a stated rate, with retries, and with figures of
 //! their own.
 
-use super::carrier::Carrier;
+use super::carrier::ByteStream;
 use super::connection::State;
 use super::state::Shard;
 use crate::clock;
-use crate::control::Report;
+use crate::control::ThreadReport;
 use crate::session::Session;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
@@ -88,8 +88,8 @@ impl<S: Session> Shard<'_, S> {
     }
 
     fn attempt(&mut self, index: usize, now: Ns) -> Result<(), String> {
-        let part = self.part(index);
-        let session = S::new(&self.settings, &part);
+        let spec = self.spec(index);
+        let session = S::new(&self.settings, &spec);
         let connection = &mut self.connections[index];
         connection.reset(session, State::Opening);
         connection.attempts += 1;
@@ -106,7 +106,7 @@ impl<S: Session> Shard<'_, S> {
     /// Begins to open a connection.
     pub(super) fn dial(&mut self, index: usize) -> std::io::Result<()> {
         use epoll::EventFlags as Flags;
-        let carrier = Carrier::dial(&self.ramp.dial, index)?;
+        let carrier = ByteStream::dial(&self.ramp.dial, index)?;
         let data = epoll::EventData::new_u64(index as u64);
         epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
         self.connections[index].carrier = Some(carrier);
@@ -115,15 +115,15 @@ impl<S: Session> Shard<'_, S> {
 
     /// The carrier is through, or failed: the session may begin.
     pub(super) fn opened(&mut self, index: usize) -> Result<(), String> {
-        let part = self.part(index);
+        let spec = self.spec(index);
         let connection = &mut self.connections[index];
-        let connected = connection.carrier.as_mut().map_or(Ok(()), Carrier::connected);
+        let connected = connection.carrier.as_mut().map_or(Ok(()), ByteStream::connected);
         if let Err(error) = connected {
             return self.failed_attempt(index, &error.to_string());
         }
         connection.state = State::Greeting;
         self.answers.clear();
-        connection.session.open(&self.settings, &part, &mut self.answers);
+        connection.session.open(&self.settings, &spec, &mut self.answers);
         match connection.write(&self.answers) {
             Ok(()) => Ok(()),
             Err(loss) => self.failed_attempt(index, &loss.text()),
@@ -141,10 +141,10 @@ impl<S: Session> Shard<'_, S> {
             self.ramp.counts.last_ns = now;
         }
         if self.role == Role::Subscriber {
-            let part = self.part(index);
+            let spec = self.spec(index);
             let connection = &mut self.connections[index];
             connection.state = State::Subscribing;
-            connection.session.subscribe(&self.settings, &part, &mut self.answers);
+            connection.session.subscribe(&self.settings, &spec, &mut self.answers);
         } else if away {
             self.connections[index].state = State::Resending;
             // How long that takes is the server's affair, as with any message.
@@ -154,7 +154,7 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    /// The client can do its part.
+    /// The client is connected, and subscribed if it is to be.
     pub(super) fn up(&mut self, index: usize, now: Ns) {
         if self.returned(index, now) {
             return;
@@ -201,7 +201,7 @@ impl<S: Session> Shard<'_, S> {
                 let unheard = self.inbound.clients.get(index).map_or(0, |client| client.unheard_count());
                 self.inbound.unheard -= u64::from(unheard);
             }
-            let _ = self.reports.send(Report::Connected);
+            let _ = self.reports.send(ThreadReport::Connected);
         }
     }
 }

@@ -7,7 +7,7 @@ mod ramp;
 
 use super::connection::Connection;
 use super::notifier::Notifier;
-use crate::control::{Counter, Report, ThreadContext};
+use crate::control::{Counter, ThreadContext, ThreadReport};
 use crate::pacing::Pacer;
 use crate::session::Session;
 use crate::window::Window;
@@ -27,7 +27,7 @@ use std::sync::mpsc::Sender;
 pub struct Shard<'a, S: Session> {
     pub workload: &'a Workload,
     pub context: &'a ThreadContext,
-    pub reports: &'a Sender<Report>,
+    pub reports: &'a Sender<ThreadReport>,
     pub role: Role,
     /// Numbers of its clients within their role.
     pub ids: Vec<u32>,

@@ -43,14 +43,14 @@ fn workload(qos: Qos, reconnect: bool) -> Workload {
 }
 
 /// A run of one publisher and one subscriber, each on a thread.
-struct Stage {
+struct RunUnderTest {
     context: Arc<ThreadContext>,
-    reports: (Sender<Report>, Receiver<Report>),
+    reports: (Sender<ThreadReport>, Receiver<ThreadReport>),
     notifiers: Vec<Notifier>,
-    threads: Vec<JoinHandle<Result<Outcome, String>>>,
+    threads: Vec<JoinHandle<Result<ThreadOutcome, String>>>,
 }
 
-impl Stage {
+impl RunUnderTest {
     fn enter(&mut self, role: Role, broker: &Broker, version: &str) {
         let (context, reports, notifier) = (self.context.clone(), self.reports.0.clone(), Notifier::new().unwrap());
         self.notifiers.push(notifier.clone());
@@ -73,11 +73,11 @@ impl Stage {
             spin_cores: 0.0,
             counter: Arc::default(),
         };
-        self.threads.push(thread::spawn(move || play::<Mqtt>(assignment, &context, &reports, notifier)));
+        self.threads.push(thread::spawn(move || super::run::<Mqtt>(assignment, &context, &reports, notifier)));
     }
 
     /// Waits for so many reports of a kind.
-    fn await_reports<T>(&self, count: usize, mut pick: impl FnMut(Report) -> Option<T>) -> Vec<T> {
+    fn await_reports<T>(&self, count: usize, mut pick: impl FnMut(ThreadReport) -> Option<T>) -> Vec<T> {
         let mut found = Vec::new();
         while found.len() < count {
             found.extend(pick(self.reports.1.recv_timeout(DEADLINE).expect("a report in time")));
@@ -101,22 +101,24 @@ fn run_workload(workload: Workload, version: &str, script: Script) -> (AgentResu
     let (qos, drain_ns) = (Qos::from_number(workload.qos).unwrap(), workload.drain_ns);
     let broker = Broker::start(qos, script);
     let context = Arc::new(ThreadContext { workload, control: Control::default() });
-    let mut stage = Stage { context: context.clone(), reports: channel(), notifiers: Vec::new(), threads: Vec::new() };
-    stage.enter(Role::Subscriber, &broker, version);
-    stage.await_reports(1, |report| matches!(report, Report::Connected).then_some(()));
-    stage.enter(Role::Publisher, &broker, version);
-    stage.await_reports(2, |report| matches!(report, Report::Ready).then_some(()));
+    let mut under_test =
+        RunUnderTest { context: context.clone(), reports: channel(), notifiers: Vec::new(), threads: Vec::new() };
+    under_test.enter(Role::Subscriber, &broker, version);
+    under_test.await_reports(1, |report| matches!(report, ThreadReport::Connected).then_some(()));
+    under_test.enter(Role::Publisher, &broker, version);
+    under_test.await_reports(2, |report| matches!(report, ThreadReport::Ready).then_some(()));
     context.control.start(clock::now() + 50 * MILLISECOND);
-    stage.notify();
-    let totals = stage.await_reports(1, |report| if let Report::Sent(totals) = report { Some(totals) } else { None });
+    under_test.notify();
+    let totals =
+        under_test.await_reports(1, |report| if let ThreadReport::Sent(totals) = report { Some(totals) } else { None });
     context.control.drain(totals.concat(), clock::now() + drain_ns);
-    stage.notify();
+    under_test.notify();
     let draining = if qos == Qos::AtMostOnce { 1 } else { 2 };
-    stage.await_reports(draining, |report| matches!(report, Report::Drained).then_some(()));
+    under_test.await_reports(draining, |report| matches!(report, ThreadReport::Drained).then_some(()));
     context.control.stop();
-    stage.notify();
+    under_test.notify();
     let mut results =
-        stage.threads.drain(..).map(|thread| merge(&context.workload, vec![thread.join().unwrap().unwrap()]));
+        under_test.threads.drain(..).map(|thread| merge(&context.workload, vec![thread.join().unwrap().unwrap()]));
     let (subscriber, publisher) = (results.next().unwrap(), results.next().unwrap());
     (publisher, subscriber, broker)
 }

@@ -17,7 +17,7 @@ const NONE: Ns = Ns::MAX;
 
 /// The times of one arrival.
 #[derive(Clone, Copy, Debug)]
-pub struct Times {
+pub struct ArrivalTimes {
     /// The headline, ns.
     pub latency: Ns,
     /// From the due time, ns.
@@ -72,7 +72,7 @@ impl Arrivals {
 
     /// Counts an arrival.
     #[inline]
-    pub fn record(&mut self, arrival: Times) {
+    pub fn record(&mut self, arrival: ArrivalTimes) {
         let place = self.aside_count % TOGETHER;
         self.aside[place] = Aside {
             latency: arrival.latency,
@@ -140,7 +140,7 @@ mod tests {
             for (time, more, slice) in times {
                 let slice = Some(slice).filter(|slice| *slice < 4);
                 let (longer, receive_lag) = (time + more.unwrap_or(1), more.map(|more| more / 2));
-                arrivals.record(Times { latency: time, intended: longer, service: more, receive_lag, slice });
+                arrivals.record(ArrivalTimes { latency: time, intended: longer, service: more, receive_lag, slice });
                 latency.record(time);
                 intended.record(longer);
                 more.iter().for_each(|more| service.record(*more));

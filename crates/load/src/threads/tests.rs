@@ -11,7 +11,7 @@ const MARKERS: u32 = 1_000;
 struct Endless {
     marker: Marker,
     context: Arc<ThreadContext>,
-    reports: Receiver<Report>,
+    reports: Receiver<ThreadReport>,
     ends: Arc<AtomicU32>,
 }
 
@@ -25,11 +25,11 @@ impl Socket for Endless {
     fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
         let control = &self.context.control;
         match self.reports.try_recv() {
-            Ok(Report::Ready) => {
+            Ok(ThreadReport::Ready) => {
                 control.start(clock::now());
                 control.drain(Vec::new(), Ns::MAX);
             }
-            Ok(Report::Drained) => control.stop(),
+            Ok(ThreadReport::Drained) => control.stop(),
             _ => {}
         }
         if control.started().is_none() {
@@ -62,7 +62,7 @@ fn a_subscriber_has_drained_at_its_first_end_marker() {
         cpus: Vec::new(),
         spin_cores: 0.0,
     };
-    client_thread.play(&context, &sender);
+    client_thread.run(&context, &sender);
     let ends = ends.load(Ordering::Relaxed);
     assert!(ends <= 3, "it took {ends} end markers");
 }

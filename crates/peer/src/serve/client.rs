@@ -9,7 +9,7 @@ use std::net::TcpStream;
 const KEEP: usize = 64 << 10;
 
 /// One connection.
-pub struct Client<S> {
+pub struct PeerConnection<S> {
     pub stream: TcpStream,
     pub speech: S,
     /// What was read and not understood yet.
@@ -27,9 +27,9 @@ pub struct Client<S> {
     pub subscriber: Option<u32>,
 }
 
-impl<S: Speech> Client<S> {
-    pub fn new(stream: TcpStream, speech: S, mute_until: Ns) -> Client<S> {
-        Client {
+impl<S: Speech> PeerConnection<S> {
+    pub fn new(stream: TcpStream, speech: S, mute_until: Ns) -> PeerConnection<S> {
+        PeerConnection {
             stream,
             speech,
             partial: Vec::new(),

@@ -9,10 +9,10 @@ mod consumer;
 
 use super::protocol::{Ask, Hub, Speech};
 use crate::routes::Filter;
-use consumer::{Consumer, Line, SEPARATOR};
+use consumer::{Consumer, Framing, SEPARATOR};
 use pubmark_wire::Malformed;
 use pubmark_wire::amqp::{
-    Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PROTOCOL_HEADER, Short, Table, put_flag, put_table, put_text,
+    FieldTable, Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PROTOCOL_HEADER, Short, put_flag, put_table, put_text,
 };
 
 const DIRECT: &[u8] = b"amq.direct";
@@ -65,10 +65,10 @@ impl Queue {
 }
 
 /// One connection.
-pub struct Amqp {
+pub struct AmqpServer {
     denied: bool,
     state: State,
-    line: Line,
+    framing: Framing,
     /// Messages that a consumer takes unacknowledged; 0 is no bound.
     window: u16,
     /// Messages published since confirms were asked for; none if they were not.
@@ -83,14 +83,14 @@ pub struct Amqp {
 /// What ends a connection: code, words, and the method at fault.
 struct Refusal(u16, String);
 
-impl Speech for Amqp {
+impl Speech for AmqpServer {
     const SCHEME: &'static str = "amqp";
 
     fn new(denied: bool) -> Self {
-        Amqp {
+        AmqpServer {
             denied,
             state: State::Silent,
-            line: Line { channel: 0, frame_bytes: MIN_FRAME_BYTES },
+            framing: Framing { channel: 0, frame_bytes: MIN_FRAME_BYTES },
             window: 0,
             published: None,
             incoming: Incoming::Nothing,
@@ -129,7 +129,7 @@ impl Speech for Amqp {
 
     fn deliver(&mut self, _: u32, topic: &[u8], payload: &[u8], _: u8, out: &mut Vec<u8>) {
         if let Some(consumer) = self.queue.as_mut().and_then(|queue| queue.consumer.as_mut()) {
-            consumer.deliver(self.line, topic, payload, out);
+            consumer.deliver(self.framing, topic, payload, out);
         }
     }
 
@@ -138,7 +138,7 @@ impl Speech for Amqp {
     }
 }
 
-impl Amqp {
+impl AmqpServer {
     fn frame(&mut self, frame: &Frame<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<(), Malformed> {
         match *frame {
             Frame::Heartbeat => Frame::Heartbeat.put(out),
@@ -169,7 +169,7 @@ impl Amqp {
     }
 
     fn is_open(&self, channel: u16) -> bool {
-        self.state == State::Channel && self.line.channel == channel
+        self.state == State::Channel && self.framing.channel == channel
     }
 
     fn over(&mut self, hub: &mut Hub<'_>) {
@@ -196,8 +196,8 @@ impl Amqp {
                 self.state = State::Tuning;
             }
             (State::Tuning, Method::TuneOk { frame_bytes, .. }) if channel == 0 => {
-                self.line.frame_bytes = if frame_bytes == 0 { MAX_FRAME_BYTES } else { frame_bytes };
-                if !(MIN_FRAME_BYTES..=MAX_FRAME_BYTES).contains(&self.line.frame_bytes) {
+                self.framing.frame_bytes = if frame_bytes == 0 { MAX_FRAME_BYTES } else { frame_bytes };
+                if !(MIN_FRAME_BYTES..=MAX_FRAME_BYTES).contains(&self.framing.frame_bytes) {
                     return Err(out_of_turn(&format!("frames of {frame_bytes} bytes")));
                 }
                 self.state = State::Tuned;
@@ -212,7 +212,7 @@ impl Amqp {
             }
             (State::Opened, Method::ChannelOpen { .. }) if channel > 0 => {
                 Frame::Method(channel, Method::ChannelOpenOk { reserved: b"" }).put(out);
-                self.line.channel = channel;
+                self.framing.channel = channel;
                 self.state = State::Channel;
             }
             (State::Channel, _) if self.is_open(channel) => return Ok(self.on_channel(method, out, hub)),
@@ -223,7 +223,7 @@ impl Amqp {
 
     /// What is said on the channel.
     fn on_channel(&mut self, method: &Method<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<(), Refusal> {
-        let mut say = |method: Method<'_>| Frame::Method(self.line.channel, method).put(out);
+        let mut say = |method: Method<'_>| Frame::Method(self.framing.channel, method).put(out);
         match *method {
             Method::Publish { exchange, routing_key, flags: 0, .. } => {
                 route(&mut self.route, exchange, routing_key)?;
@@ -232,7 +232,7 @@ impl Amqp {
             }
             Method::Ack { delivery, multiple } => {
                 let consumer = self.queue.as_mut().and_then(|queue| queue.consumer.as_mut());
-                if !consumer.is_some_and(|consumer| consumer.acknowledged(self.line, delivery, multiple, out)) {
+                if !consumer.is_some_and(|consumer| consumer.acknowledged(self.framing, delivery, multiple, out)) {
                     return Err(Refusal(406, format!("PRECONDITION_FAILED - unknown delivery tag {delivery}")));
                 }
             }
@@ -259,7 +259,7 @@ impl Amqp {
 
     /// What is said on the channel about its queue.
     fn on_queue(&mut self, method: &Method<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<(), Refusal> {
-        let mut say = |method: Method<'_>| Frame::Method(self.line.channel, method).put(out);
+        let mut say = |method: Method<'_>| Frame::Method(self.framing.channel, method).put(out);
         match *method {
             Method::QueueDeclare { queue, flags, .. } if flags & Method::EXCLUSIVE > 0 => {
                 if self.queue.as_ref().is_some_and(|held| *held.name != *queue.0) {
@@ -328,7 +328,7 @@ impl Amqp {
         let qos = u8::from(self.published.is_some());
         let acknowledge = hub(Ask::Publish { topic: &self.route, payload, qos }).acknowledge;
         if let Some(delivery) = self.published.filter(|_| acknowledge) {
-            Frame::Method(self.line.channel, Method::Ack { delivery, multiple: false }).put(out);
+            Frame::Method(self.framing.channel, Method::Ack { delivery, multiple: false }).put(out);
         }
         Ok(())
     }
@@ -347,9 +347,9 @@ fn start(out: &mut Vec<u8>) {
     put_flag(&mut capabilities, "publisher_confirms", true);
     put_text(&mut properties, "product", "pubmark-peer");
     put_text(&mut properties, "version", "0.0.0-peer");
-    put_table(&mut properties, "capabilities", Table(&capabilities));
+    put_table(&mut properties, "capabilities", FieldTable(&capabilities));
     let (mechanisms, locales) = (&b"PLAIN"[..], &b"en_US"[..]);
-    Frame::Method(0, Method::Start { major: 0, minor: 9, properties: Table(&properties), mechanisms, locales })
+    Frame::Method(0, Method::Start { major: 0, minor: 9, properties: FieldTable(&properties), mechanisms, locales })
         .put(out);
 }
 

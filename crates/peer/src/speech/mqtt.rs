@@ -4,7 +4,7 @@
 use super::protocol::{Ask, Hub, Speech};
 use crate::routes::Filter;
 use pubmark_wire::Malformed;
-use pubmark_wire::mqtt::server::{self, Connect, Filters, Packet};
+use pubmark_wire::mqtt::server::{self, ConnectPacket, Filters, ServerPacket};
 use pubmark_wire::mqtt::{Ack, Connack, Publish, Qos, Version, encode, reason};
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ struct Waiting {
 }
 
 /// One connection.
-pub struct Mqtt {
+pub struct MqttServer {
     denied: bool,
     /// None before CONNECT.
     version: Option<Version>,
@@ -35,11 +35,11 @@ pub struct Mqtt {
     unreleased: VecDeque<u16>,
 }
 
-impl Speech for Mqtt {
+impl Speech for MqttServer {
     const SCHEME: &'static str = "mqtt";
 
     fn new(denied: bool) -> Self {
-        Mqtt {
+        MqttServer {
             denied,
             version: None,
             window: u16::MAX,
@@ -89,8 +89,8 @@ impl Speech for Mqtt {
     }
 }
 
-impl Mqtt {
-    fn connect(&mut self, version: Version, connect: &Connect<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) {
+impl MqttServer {
+    fn connect(&mut self, version: Version, connect: &ConnectPacket<'_>, out: &mut Vec<u8>, hub: &mut Hub<'_>) {
         let code = if self.denied { UNAVAILABLE[usize::from(version == Version::V5)] } else { 0 };
         // Without a text it always fits.
         let _ = encode::connack(out, version, &Connack::new(code));
@@ -104,24 +104,24 @@ impl Mqtt {
     fn packet(
         &mut self,
         version: Version,
-        packet: &Packet<'_>,
+        packet: &ServerPacket<'_>,
         out: &mut Vec<u8>,
         hub: &mut Hub<'_>,
     ) -> Result<(), Malformed> {
         match *packet {
-            Packet::Publish(ref publish) => return self.publish(version, publish, out, hub),
-            Packet::Puback(_) | Packet::Pubcomp(_) => self.room(out),
-            Packet::Pubrec(Ack { id, reason }) if reason < reason::FAILURE => {
+            ServerPacket::Publish(ref publish) => return self.publish(version, publish, out, hub),
+            ServerPacket::Puback(_) | ServerPacket::Pubcomp(_) => self.room(out),
+            ServerPacket::Pubrec(Ack { id, reason }) if reason < reason::FAILURE => {
                 encode::pubrel(out, version, Ack { id, reason: 0 });
             }
-            Packet::Pubrec(_) => self.room(out),
-            Packet::Pubrel(Ack { id, .. }) => {
+            ServerPacket::Pubrec(_) => self.room(out),
+            ServerPacket::Pubrel(Ack { id, .. }) => {
                 let place = self.unreleased.iter().position(|other| *other == id);
                 let known = place.is_some_and(|place| self.unreleased.remove(place).is_some());
                 encode::pubcomp(out, version, Ack { id, reason: if known { 0 } else { reason::UNKNOWN_PACKET_ID } });
             }
-            Packet::Subscribe { id, filters } => subscribe(version, id, filters, out, hub),
-            Packet::Unsubscribe { id, filters } => {
+            ServerPacket::Subscribe { id, filters } => subscribe(version, id, filters, out, hub),
+            ServerPacket::Unsubscribe { id, filters } => {
                 let codes: Vec<u8> = filters
                     .map(|(filter, _)| {
                         u8::from(!each(filter, |filter| {
@@ -134,9 +134,9 @@ impl Mqtt {
                     .collect();
                 let _ = encode::unsuback(out, version, id, &codes);
             }
-            Packet::Pingreq => encode::pingresp(out),
-            Packet::Disconnect { .. } => drop(hub(Ask::Close)),
-            Packet::Auth { .. } => return Err(Malformed::new("an AUTH that nobody asked for")),
+            ServerPacket::Pingreq => encode::pingresp(out),
+            ServerPacket::Disconnect { .. } => drop(hub(Ask::Close)),
+            ServerPacket::Auth { .. } => return Err(Malformed::new("an AUTH that nobody asked for")),
         }
         Ok(())
     }
@@ -232,31 +232,31 @@ fn each(filter: &str, mut with: impl FnMut(Filter<'_>)) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::speech::Done;
+    use crate::speech::Handled;
     use pubmark_wire::mqtt::{self, decode};
 
     const VERSIONS: [Version; 2] = [Version::V3_1_1, Version::V5];
 
     fn connect(version: Version, receive_maximum: u16) -> Vec<u8> {
         let mut out = Vec::new();
-        let connect = Connect { receive_maximum, ..Connect::clean("c") };
+        let connect = ConnectPacket { receive_maximum, ..ConnectPacket::clean("c") };
         encode::connect(&mut out, version, &connect).unwrap();
         out
     }
 
     /// Says something, and returns the answer; what was asked for goes to `asked`.
-    fn say(mqtt: &mut Mqtt, bytes: &[u8], acknowledge: bool, asked: &mut Vec<String>) -> Vec<u8> {
+    fn say(mqtt: &mut MqttServer, bytes: &[u8], acknowledge: bool, asked: &mut Vec<String>) -> Vec<u8> {
         let mut out = Vec::new();
         let hub = &mut |ask: Ask<'_>| {
             asked.push(format!("{ask:?}"));
-            Done { acknowledge, listeners: 0 }
+            Handled { acknowledge, listeners: 0 }
         };
         assert_eq!(mqtt.input(bytes, &mut out, hub).unwrap(), bytes.len());
         out
     }
 
-    fn connected(version: Version, receive_maximum: u16) -> Mqtt {
-        let mut mqtt = Mqtt::new(false);
+    fn connected(version: Version, receive_maximum: u16) -> MqttServer {
+        let mut mqtt = MqttServer::new(false);
         let answer = say(&mut mqtt, &connect(version, receive_maximum), true, &mut Vec::new());
         let (packet, _) = decode(&answer, version).unwrap().unwrap();
         assert_eq!(packet, mqtt::Packet::Connack(Connack::new(0)));
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn a_denied_connection_is_told_so() {
         for (version, code) in VERSIONS.into_iter().zip(UNAVAILABLE) {
-            let mut mqtt = Mqtt::new(true);
+            let mut mqtt = MqttServer::new(true);
             let mut asked = Vec::new();
             let answer = say(&mut mqtt, &connect(version, u16::MAX), true, &mut asked);
             let Some((mqtt::Packet::Connack(connack), _)) = decode(&answer, version).unwrap() else { panic!() };

@@ -15,17 +15,17 @@ struct Subscription {
 }
 
 /// One connection.
-pub struct Nats {
+pub struct NatsServer {
     denied: bool,
     /// By token; one that has ended stays, without a name.
     subscriptions: Vec<Subscription>,
 }
 
-impl Speech for Nats {
+impl Speech for NatsServer {
     const SCHEME: &'static str = "nats";
 
     fn new(denied: bool) -> Self {
-        Nats { denied, subscriptions: Vec::new() }
+        NatsServer { denied, subscriptions: Vec::new() }
     }
 
     fn greet(&mut self, out: &mut Vec<u8>) -> bool {
@@ -67,7 +67,7 @@ impl Speech for Nats {
     }
 }
 
-impl Nats {
+impl NatsServer {
     fn unsubscribe(&mut self, name: &[u8], hub: &mut Hub<'_>) {
         for (token, subscription) in self.subscriptions.iter_mut().enumerate() {
             if *subscription.name == *name {
@@ -92,9 +92,9 @@ fn filter(subject: &[u8]) -> Option<Filter<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::speech::Done;
+    use crate::speech::Handled;
 
-    fn say(nats: &mut Nats, bytes: &[u8]) -> (String, Vec<String>) {
+    fn say(nats: &mut NatsServer, bytes: &[u8]) -> (String, Vec<String>) {
         let (mut out, mut asked) = (Vec::new(), Vec::new());
         let hub = &mut |ask: Ask<'_>| {
             asked.push(match ask {
@@ -103,7 +103,7 @@ mod tests {
                 Ask::Subscribe(Filter::Exact(topic), token) => format!("exact {} {token}", topic.escape_ascii()),
                 other => format!("{other:?}"),
             });
-            Done { acknowledge: true, listeners: 0 }
+            Handled { acknowledge: true, listeners: 0 }
         };
         assert_eq!(nats.input(bytes, &mut out, hub).unwrap(), bytes.len());
         (String::from_utf8(out).unwrap(), asked)
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_conversation() {
-        let mut nats = Nats::new(false);
+        let mut nats = NatsServer::new(false);
         let mut out = Vec::new();
         assert!(!nats.greet(&mut out));
         assert!(serde_json::from_slice::<serde_json::Value>(&out[5..]).unwrap()["max_payload"].is_u64());
@@ -126,13 +126,13 @@ mod tests {
 
     #[test]
     fn what_it_does_not_know_it_refuses() {
-        let mut nats = Nats::new(false);
+        let mut nats = NatsServer::new(false);
         for line in ["SUB a.* 1\r\n", "SUB a group 1\r\n", "SUB *.> 1\r\n"] {
             let (answer, asked) = say(&mut nats, line.as_bytes());
             assert!(answer.starts_with("-ERR") && asked.is_empty(), "{line}");
         }
         let mut out = Vec::new();
-        assert!(Nats::new(true).greet(&mut out));
+        assert!(NatsServer::new(true).greet(&mut out));
         assert!(out.starts_with(b"-ERR"));
     }
 }

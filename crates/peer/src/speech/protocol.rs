@@ -25,7 +25,7 @@ pub enum Ask<'a> {
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct Handled {
     /// Whether a message is to be acknowledged.
     pub acknowledge: bool,
     /// How many listen to its topic.
@@ -33,7 +33,7 @@ pub struct Done {
 }
 
 /// Carries out what a client asks for.
-pub type Hub<'h> = dyn FnMut(Ask<'_>) -> Done + 'h;
+pub type Hub<'h> = dyn FnMut(Ask<'_>) -> Handled + 'h;
 
 /// The server's side of one connection.
 pub trait Speech: Sized {

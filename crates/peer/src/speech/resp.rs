@@ -3,14 +3,14 @@
 use super::protocol::{Ask, Hub, Speech};
 use crate::routes::Filter;
 use pubmark_wire::Malformed;
-use pubmark_wire::resp::{Command, Item, Values, put_bulk, put_front, put_integer, put_line};
+use pubmark_wire::resp::{Item, RespCommand, Values, put_bulk, put_front, put_integer, put_line};
 
 /// The token of channels; patterns have their place, from 1.
 const CHANNEL: u32 = 0;
 const VERSION: &[u8] = b"0.0.0-peer";
 
 /// One connection.
-pub struct Resp {
+pub struct RespServer {
     denied: bool,
     three: bool,
     /// Channels and patterns that it listens to.
@@ -18,11 +18,11 @@ pub struct Resp {
     patterns: Vec<Box<[u8]>>,
 }
 
-impl Speech for Resp {
+impl Speech for RespServer {
     const SCHEME: &'static str = "redis";
 
     fn new(denied: bool) -> Self {
-        Resp { denied, three: false, subscriptions: 0, patterns: Vec::new() }
+        RespServer { denied, three: false, subscriptions: 0, patterns: Vec::new() }
     }
 
     fn greet(&mut self, out: &mut Vec<u8>) -> bool {
@@ -35,24 +35,24 @@ impl Speech for Resp {
     fn input(&mut self, bytes: &[u8], out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<usize, Malformed> {
         let mut done = 0;
         while let Some((item, used)) = Item::decode(&bytes[done..])? {
-            match Command::of(&item)? {
-                Command::Publish(topic, payload) => {
+            match RespCommand::of(&item)? {
+                RespCommand::Publish(topic, payload) => {
                     let listeners = hub(Ask::Publish { topic, payload, qos: 0 }).listeners;
                     put_integer(out, listeners as i64);
                 }
-                Command::Hello(version, _) => self.hello(version, out),
-                Command::Auth(..) => put_line(out, b'+', b"OK"),
-                Command::Ping(text) => self.pong(text, out),
-                Command::Subscribe(channels) => self.subscribe(channels, out, hub),
-                Command::PatternSubscribe(patterns) => self.subscribe_patterns(patterns, out, hub),
-                Command::Quit => {
+                RespCommand::Hello(version, _) => self.hello(version, out),
+                RespCommand::Auth(..) => put_line(out, b'+', b"OK"),
+                RespCommand::Ping(text) => self.pong(text, out),
+                RespCommand::Subscribe(channels) => self.subscribe(channels, out, hub),
+                RespCommand::PatternSubscribe(patterns) => self.subscribe_patterns(patterns, out, hub),
+                RespCommand::Quit => {
                     put_line(out, b'+', b"OK");
                     hub(Ask::Close);
                 }
-                Command::Other(name) if name.eq_ignore_ascii_case(b"INFO") => {
+                RespCommand::Other(name) if name.eq_ignore_ascii_case(b"INFO") => {
                     put_bulk(out, &[b"redis_version:", VERSION, b"\r\n"].concat());
                 }
-                Command::Other(_) => put_line(out, b'-', b"ERR unknown command"),
+                RespCommand::Other(_) => put_line(out, b'-', b"ERR unknown command"),
             }
             done += used;
         }
@@ -74,7 +74,7 @@ impl Speech for Resp {
     }
 }
 
-impl Resp {
+impl RespServer {
     /// What begins a message that answers nothing.
     fn unasked(&self) -> u8 {
         if self.three { b'>' } else { b'*' }
@@ -142,10 +142,10 @@ impl Resp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::speech::Done;
+    use crate::speech::Handled;
     use pubmark_wire::resp::put_command;
 
-    fn say(resp: &mut Resp, words: &[&[u8]]) -> (String, Vec<String>) {
+    fn say(resp: &mut RespServer, words: &[&[u8]]) -> (String, Vec<String>) {
         let (mut bytes, mut out, mut asked) = (Vec::new(), Vec::new(), Vec::new());
         put_command(&mut bytes, words);
         let hub = &mut |ask: Ask<'_>| {
@@ -155,7 +155,7 @@ mod tests {
                 Ask::Publish { topic, payload, .. } => format!("{} {}", topic.escape_ascii(), payload.escape_ascii()),
                 other => format!("{other:?}"),
             });
-            Done { acknowledge: true, listeners: 4 }
+            Handled { acknowledge: true, listeners: 4 }
         };
         assert_eq!(resp.input(&bytes, &mut out, hub).unwrap(), bytes.len());
         (String::from_utf8(out).unwrap(), asked)
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn both_versions_are_spoken() {
         for (version, front) in [(b"2", '*'), (b"3", '>')] {
-            let mut resp = Resp::new(false);
+            let mut resp = RespServer::new(false);
             assert!(say(&mut resp, &[b"HELLO", version, b"SETNAME", b"x"]).0.contains("pubmark-peer"));
             assert_eq!(say(&mut resp, &[b"PING"]).0, "+PONG\r\n");
             let (answer, asked) = say(&mut resp, &[b"SUBSCRIBE", b"a"]);
@@ -182,11 +182,11 @@ mod tests {
 
     #[test]
     fn what_it_does_not_know_it_refuses() {
-        let mut resp = Resp::new(false);
+        let mut resp = RespServer::new(false);
         assert!(say(&mut resp, &[b"PSUBSCRIBE", b"a?*"]).0.starts_with("-ERR"));
         assert!(say(&mut resp, &[b"SELECT", b"1"]).0.starts_with("-ERR"));
         assert!(say(&mut resp, &[b"HELLO", b"4"]).0.starts_with("-NOPROTO"));
         let mut out = Vec::new();
-        assert!(Resp::new(true).greet(&mut out) && out.starts_with(b"-ERR max number"));
+        assert!(RespServer::new(true).greet(&mut out) && out.starts_with(b"-ERR max number"));
     }
 }

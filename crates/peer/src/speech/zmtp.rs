@@ -39,16 +39,16 @@ enum State {
 }
 
 /// One connection.
-pub struct Zmtp {
+pub struct ZmtpServer {
     denied: bool,
     state: State,
 }
 
-impl Speech for Zmtp {
+impl Speech for ZmtpServer {
     const SCHEME: &'static str = "tcp";
 
     fn new(denied: bool) -> Self {
-        Zmtp { denied, state: State::Silent }
+        ZmtpServer { denied, state: State::Silent }
     }
 
     fn greet(&mut self, out: &mut Vec<u8>) -> bool {
@@ -85,7 +85,7 @@ impl Speech for Zmtp {
     }
 }
 
-impl Zmtp {
+impl ZmtpServer {
     fn frame(&mut self, flags: u8, body: &[u8], out: &mut Vec<u8>, hub: &mut Hub<'_>) -> Result<(), Malformed> {
         match (self.state, flags & COMMAND > 0) {
             _ if flags & MORE > 0 => return Err(Malformed::new("a message of several frames")),
@@ -187,17 +187,17 @@ fn property<'a>(mut bytes: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::speech::Done;
+    use crate::speech::Handled;
     use proptest::prelude::*;
 
-    fn say(zmtp: &mut Zmtp, bytes: &[u8]) -> Result<(usize, Vec<u8>, Vec<String>), Malformed> {
+    fn say(zmtp: &mut ZmtpServer, bytes: &[u8]) -> Result<(usize, Vec<u8>, Vec<String>), Malformed> {
         let (mut out, mut asked) = (Vec::new(), Vec::new());
         let hub = &mut |ask: Ask<'_>| {
             asked.push(match ask {
                 Ask::Publish { payload, .. } => payload.escape_ascii().to_string(),
                 other => format!("{other:?}"),
             });
-            Done { acknowledge: true, listeners: 0 }
+            Handled { acknowledge: true, listeners: 0 }
         };
         let used = zmtp.input(bytes, &mut out, hub)?;
         Ok((used, out, asked))
@@ -217,8 +217,8 @@ mod tests {
         bytes
     }
 
-    fn connected(kind: &str) -> Zmtp {
-        let mut zmtp = Zmtp::new(false);
+    fn connected(kind: &str) -> ZmtpServer {
+        let mut zmtp = ZmtpServer::new(false);
         say(&mut zmtp, &[greeting(), ready(kind)].concat()).unwrap();
         zmtp
     }
@@ -230,7 +230,7 @@ mod tests {
         put(&mut words, 0, b"short");
         put(&mut words, 0, &long);
         for cut in 0..words.len() {
-            let mut zmtp = Zmtp::new(false);
+            let mut zmtp = ZmtpServer::new(false);
             let (used, mut out, mut asked) = say(&mut zmtp, &words[..cut]).unwrap();
             let (rest, more, others) = say(&mut zmtp, &words[used..]).unwrap();
             out.extend(more);
@@ -264,13 +264,13 @@ mod tests {
             [greeting(), b"\x80".to_vec()].concat(),
             [greeting(), b"\x02\xff\0\0\0\0\0\0\0".to_vec()].concat(),
         ] {
-            assert!(say(&mut Zmtp::new(false), &bytes).is_err(), "{}", bytes.escape_ascii());
+            assert!(say(&mut ZmtpServer::new(false), &bytes).is_err(), "{}", bytes.escape_ascii());
         }
     }
 
     #[test]
     fn a_denied_connection_is_told_so() {
-        let mut zmtp = Zmtp::new(true);
+        let mut zmtp = ZmtpServer::new(true);
         let (_, out, asked) = say(&mut zmtp, &[greeting(), ready("SUB")].concat()).unwrap();
         assert!(out.starts_with(b"\x04\x16\x05ERROR"));
         assert_eq!(asked, ["Close"]);
@@ -280,14 +280,14 @@ mod tests {
         #[test]
         fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..60), state in 0..3) {
             let mut zmtp = match state {
-                0 => Zmtp::new(false),
+                0 => ZmtpServer::new(false),
                 1 => connected("PUB"),
                 _ => connected("SUB"),
             };
             if let Ok((used, ..)) = say(&mut zmtp, &bytes) {
                 prop_assert!(used <= bytes.len());
             }
-            let mut zmtp = Zmtp::new(false);
+            let mut zmtp = ZmtpServer::new(false);
             let _ = say(&mut zmtp, &[greeting(), b"\x04\x1e\x05READY".to_vec(), bytes].concat());
         }
     }

@@ -10,7 +10,7 @@ use crate::live::{News, Phase};
 use pubmark_host::agent::Incoming;
 use pubmark_host::clock;
 use pubmark_host::deployed::{DeployPlan, SystemFile};
-use pubmark_host::lines::{Facts, Look, Window};
+use pubmark_host::lines::{Facts, Look, WatchSpan};
 use pubmark_host::proxy::{Proxy, ProxyPlan};
 use pubmark_host::reach::{Host, Wanted};
 use pubmark_judge::assemble::{AgentReport, Measured, window_of_count};
@@ -182,7 +182,7 @@ impl<'h> Processes<'h> {
         let length_ns = cell.workload.window_ns();
         let mut faults = Faults::new(&cell.script(place.repeat), from_ns);
         if !timeless {
-            let window = Window { start_ns, from_ns, length_ns, slice_ns: cell.workload.usage_slice_ns() };
+            let window = WatchSpan { start_ns, from_ns, length_ns, slice_ns: cell.workload.usage_slice_ns() };
             self.hosts.iter_mut().try_for_each(|host| host.watch(window))?;
             self.link.iter_mut().for_each(|link| link.watch(from_ns, length_ns));
         }

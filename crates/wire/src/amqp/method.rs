@@ -1,6 +1,6 @@
 //! Methods: the words of the protocol, one line each.
 
-use super::table::{Field, Fields, Short, Table};
+use super::table::{Field, FieldTable, Fields, Short};
 use crate::Malformed;
 
 /// Makes the methods from a list: class, number, and fields in the order in
@@ -61,7 +61,7 @@ methods! {
         /// And 9.
         minor: u8,
         /// What the server is: product, version, capabilities.
-        properties: Table<'a>,
+        properties: FieldTable<'a>,
         /// Ways to log in, with spaces between them.
         mechanisms: &'a [u8],
         /// Languages, with spaces between them.
@@ -70,7 +70,7 @@ methods! {
     /// The client logs in.
     StartOk(10, 11) {
         /// What the client is.
-        properties: Table<'a>,
+        properties: FieldTable<'a>,
         /// The way to log in: `PLAIN`.
         mechanism: Short<'a>,
         /// User and password, each after a zero.
@@ -172,7 +172,7 @@ methods! {
         /// [`Method::DURABLE`], [`Method::EXCLUSIVE`], [`Method::AUTO_DELETE`].
         flags: u8,
         /// Extensions.
-        arguments: Table<'a>,
+        arguments: FieldTable<'a>,
     }
     /// Answers QueueDeclare.
     QueueDeclareOk(50, 11) {
@@ -196,7 +196,7 @@ methods! {
         /// Whether no answer is wanted.
         no_wait: bool,
         /// Extensions.
-        arguments: Table<'a>,
+        arguments: FieldTable<'a>,
     }
     /// Answers QueueBind.
     QueueBindOk(50, 21) {}
@@ -236,7 +236,7 @@ methods! {
         /// [`Method::NO_ACK`].
         flags: u8,
         /// Extensions.
-        arguments: Table<'a>,
+        arguments: FieldTable<'a>,
     }
     /// Answers Consume.
     ConsumeOk(60, 21) {

@@ -4,24 +4,24 @@ use crate::Malformed;
 
 /// Names and values, as they came. They are looked at only when something is looked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Table<'a>(pub &'a [u8]);
+pub struct FieldTable<'a>(pub &'a [u8]);
 
 /// A value in a table, as far as anybody asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value<'a> {
+pub enum FieldValue<'a> {
     /// A text.
     Text(&'a [u8]),
     /// True or false.
     Flag(bool),
     /// A table within the table.
-    Table(Table<'a>),
+    Table(FieldTable<'a>),
     /// Anything else.
     Other,
 }
 
-impl<'a> Table<'a> {
+impl<'a> FieldTable<'a> {
     /// The value of this name; none if there is none, or if the table is damaged before it.
-    pub fn find(&self, name: &str) -> Option<Value<'a>> {
+    pub fn find(&self, name: &str) -> Option<FieldValue<'a>> {
         let mut fields = Fields(self.0);
         while !fields.0.is_empty() {
             let key: Short<'_> = Field::take(&mut fields).ok()?;
@@ -36,19 +36,19 @@ impl<'a> Table<'a> {
     /// The text of this name.
     pub fn text(&self, name: &str) -> Option<&'a [u8]> {
         match self.find(name) {
-            Some(Value::Text(text)) => Some(text),
+            Some(FieldValue::Text(text)) => Some(text),
             _ => None,
         }
     }
 }
 
 /// One value. Arrays and tables say their length: they are passed over, not descended into.
-fn value<'a>(fields: &mut Fields<'a>) -> Result<Value<'a>, Malformed> {
+fn value<'a>(fields: &mut Fields<'a>) -> Result<FieldValue<'a>, Malformed> {
     let fixed = match u8::take(fields)? {
-        b'S' => return Field::take(fields).map(Value::Text),
-        b'F' => return Field::take(fields).map(Value::Table),
-        b't' => return Field::take(fields).map(Value::Flag),
-        b'A' | b'x' => return <&[u8]>::take(fields).map(|_| Value::Other),
+        b'S' => return Field::take(fields).map(FieldValue::Text),
+        b'F' => return Field::take(fields).map(FieldValue::Table),
+        b't' => return Field::take(fields).map(FieldValue::Flag),
+        b'A' | b'x' => return <&[u8]>::take(fields).map(|_| FieldValue::Other),
         b'V' => 0,
         b'b' | b'B' => 1,
         b's' | b'u' | b'U' => 2,
@@ -57,7 +57,7 @@ fn value<'a>(fields: &mut Fields<'a>) -> Result<Value<'a>, Malformed> {
         b'l' | b'L' | b'd' | b'T' => 8,
         kind => return Err(Malformed::new(format!("no value in a table is of kind '{}'", kind.escape_ascii()))),
     };
-    fields.bytes(fixed).map(|_| Value::Other)
+    fields.bytes(fixed).map(|_| FieldValue::Other)
 }
 
 /// Appends a name and a text to a table's bytes.
@@ -75,7 +75,7 @@ pub fn put_flag(table: &mut Vec<u8>, name: &str, flag: bool) {
 }
 
 /// Appends a name and a table to a table's bytes.
-pub fn put_table(table: &mut Vec<u8>, name: &str, value: Table<'_>) {
+pub fn put_table(table: &mut Vec<u8>, name: &str, value: FieldTable<'_>) {
     Short(name.as_bytes()).put(table);
     table.push(b'F');
     value.put(table);
@@ -150,9 +150,9 @@ impl<'a> Field<'a> for &'a [u8] {
     }
 }
 
-impl<'a> Field<'a> for Table<'a> {
+impl<'a> Field<'a> for FieldTable<'a> {
     fn take(fields: &mut Fields<'a>) -> Result<Self, Malformed> {
-        Field::take(fields).map(Table)
+        Field::take(fields).map(FieldTable)
     }
     fn put(&self, out: &mut Vec<u8>) {
         self.0.put(out);

@@ -23,7 +23,7 @@ proptest! {
         (channel, number, wide, flag, octet) in (any::<u16>(), any::<u64>(), any::<u32>(), any::<bool>(), any::<u8>()),
         (a, b, c) in (text(), text(), text()),
     ) {
-        let (x, y, z, table) = (Short(&a), Short(&b), Short(&c), Table(&c));
+        let (x, y, z, table) = (Short(&a), Short(&b), Short(&c), FieldTable(&c));
         let (short, reserved) = (number as u16, 0);
         for method in [
             Method::Start { major: 0, minor: 9, properties: table, mechanisms: &a, locales: &b },
@@ -57,7 +57,7 @@ proptest! {
         if let Ok(Some((_, taken))) = Frame::decode(&bytes) {
             prop_assert!((1..=bytes.len()).contains(&taken));
         }
-        let _ = Table(&bytes).find("product");
+        let _ = FieldTable(&bytes).find("product");
         // Behind a sound front, more of them get somewhere.
         for class in [10, 20, 50, 60, 85] {
             let mut framed = Vec::new();
@@ -129,7 +129,7 @@ fn what_is_no_frame_is_refused() {
 fn tables_are_searched() {
     let (mut inner, mut table) = (Vec::new(), Vec::new());
     put_flag(&mut inner, "basic.nack", true);
-    put_table(&mut table, "capabilities", Table(&inner));
+    put_table(&mut table, "capabilities", FieldTable(&inner));
     for (kind, bytes) in
         [(b'I', &[0; 4][..]), (b'T', &[0; 8]), (b'V', &[]), (b'D', &[0; 5]), (b'A', &[0, 0, 0, 1, b'V'])]
     {
@@ -137,12 +137,12 @@ fn tables_are_searched() {
         table.extend_from_slice(bytes);
     }
     put_text(&mut table, "product", "RabbitMQ");
-    let table = Table(&table);
+    let table = FieldTable(&table);
     assert_eq!(table.text("product"), Some(&b"RabbitMQ"[..]));
-    let Some(Value::Table(inner)) = table.find("capabilities") else { panic!() };
-    assert_eq!(inner.find("basic.nack"), Some(Value::Flag(true)));
-    assert_eq!((table.find("I"), table.find("none"), table.text("I")), (Some(Value::Other), None, None));
-    assert_eq!(Table(b"\x01aZ\x01bV").find("b"), None, "nothing is found behind what is not understood");
+    let Some(FieldValue::Table(inner)) = table.find("capabilities") else { panic!() };
+    assert_eq!(inner.find("basic.nack"), Some(FieldValue::Flag(true)));
+    assert_eq!((table.find("I"), table.find("none"), table.text("I")), (Some(FieldValue::Other), None, None));
+    assert_eq!(FieldTable(b"\x01aZ\x01bV").find("b"), None, "nothing is found behind what is not understood");
     let mut cut = Vec::new();
     Method::ConsumeOk { consumer: Short(&[b'x'; 300]) }.put(&mut cut);
     assert_eq!(Method::decode(&cut), Ok(Method::ConsumeOk { consumer: Short(&[b'x'; 255]) }));

@@ -1,7 +1,7 @@
 //! Packets, appended to a buffer. Names of topics and filters are written as
 //! they are given. On an error nothing has been appended.
 
-use super::server::{Connect, Will};
+use super::server::{ConnectPacket, Will};
 use super::{Ack, Connack, Publish, Qos, REMAINING_BYTES_MAX, Version, properties};
 
 /// Something is longer than MQTT can say.
@@ -90,7 +90,7 @@ fn long_property(out: &mut Vec<u8>, identifier: u8, value: u32) {
 }
 
 /// CONNECT (3.1). Session expiry and receive maximum are said in MQTT 5 only.
-pub fn connect(out: &mut Vec<u8>, version: Version, connect: &Connect<'_>) -> Result<(), TooLong> {
+pub fn connect(out: &mut Vec<u8>, version: Version, connect: &ConnectPacket<'_>) -> Result<(), TooLong> {
     let will_flags = |will: &Will<'_>| 4 | (will.qos as u8) << 3 | u8::from(will.retain) << 5;
     let flags = u8::from(connect.clean_start) << 1
         | connect.will.as_ref().map_or(0, will_flags)

@@ -50,7 +50,7 @@ pub(super) const DISCONNECT_BY_SERVER: Set = Set::of(&[28, 31, 38]);
 pub(super) const AUTH: Set = Set::of(&[21, 22, 31, 38]);
 
 /// A property's value, as far as anybody here asks for it.
-pub(super) enum Value<'a> {
+pub(super) enum PropertyValue<'a> {
     Number(u32),
     Text(&'a str),
     /// Binary data, and pairs of strings.
@@ -62,7 +62,7 @@ pub(super) enum Value<'a> {
 pub(super) fn read<'a>(
     reader: &mut Reader<'a>,
     allowed: Set,
-    each: impl FnMut(u8, Value<'a>),
+    each: impl FnMut(u8, PropertyValue<'a>),
 ) -> Result<(), Malformed> {
     // Most packets have none.
     if let [0, rest @ ..] = reader.0 {
@@ -72,7 +72,11 @@ pub(super) fn read<'a>(
     read_some(reader, allowed, each)
 }
 
-fn read_some<'a>(reader: &mut Reader<'a>, allowed: Set, mut each: impl FnMut(u8, Value<'a>)) -> Result<(), Malformed> {
+fn read_some<'a>(
+    reader: &mut Reader<'a>,
+    allowed: Set,
+    mut each: impl FnMut(u8, PropertyValue<'a>),
+) -> Result<(), Malformed> {
     let length = reader.variable("the length of the properties")? as usize;
     let Some((inside, rest)) = reader.0.split_at_checked(length) else {
         return Err(Malformed::new(format!(
@@ -98,7 +102,7 @@ fn read_some<'a>(reader: &mut Reader<'a>, allowed: Set, mut each: impl FnMut(u8,
     Ok(())
 }
 
-fn value<'a>(identifier: u8, reader: &mut Reader<'a>) -> Result<Value<'a>, Malformed> {
+fn value<'a>(identifier: u8, reader: &mut Reader<'a>) -> Result<PropertyValue<'a>, Malformed> {
     let what = "a property";
     let number = match identifier {
         1 | 23 | 25 | MAXIMUM_QOS | RETAIN_AVAILABLE | 40..=42 => match reader.byte(what)? {
@@ -108,12 +112,12 @@ fn value<'a>(identifier: u8, reader: &mut Reader<'a>) -> Result<Value<'a>, Malfo
         SERVER_KEEP_ALIVE | RECEIVE_MAXIMUM | 34 | TOPIC_ALIAS => u32::from(reader.short(what)?),
         2 | SESSION_EXPIRY | 24 | MAXIMUM_PACKET_SIZE => reader.long(what)?,
         SUBSCRIPTION_ID => reader.variable(what)?,
-        RESPONSE_TOPIC => return reader.topic().map(Value::Text),
-        3 | 18 | 21 | 26 | 28 | REASON_STRING => return reader.text(what).map(Value::Text),
-        9 | 22 => return reader.binary(what).map(|_| Value::Other),
+        RESPONSE_TOPIC => return reader.topic().map(PropertyValue::Text),
+        3 | 18 | 21 | 26 | 28 | REASON_STRING => return reader.text(what).map(PropertyValue::Text),
+        9 | 22 => return reader.binary(what).map(|_| PropertyValue::Other),
         USER_PROPERTY => {
             reader.text(what)?;
-            return reader.text(what).map(|_| Value::Other);
+            return reader.text(what).map(|_| PropertyValue::Other);
         }
         _ => return Err(Malformed::new(format!("property {identifier} is unknown"))),
     };
@@ -121,5 +125,5 @@ fn value<'a>(identifier: u8, reader: &mut Reader<'a>) -> Result<Value<'a>, Malfo
     if never_zero && number == 0 {
         return Err(Malformed::new(format!("property {identifier} is 0, which it never may be")));
     }
-    Ok(Value::Number(number))
+    Ok(PropertyValue::Number(number))
 }

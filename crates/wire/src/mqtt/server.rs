@@ -1,13 +1,13 @@
 //! What a server receives: CONNECT, SUBSCRIBE and what follows them.
 
-use super::properties::{self, Value};
+use super::properties::{self, PropertyValue};
 use super::read::Reader;
 use super::{Ack, Frame, Kind, Publish, Qos, Side, Version, ack, frame, misplaced, publish};
 use crate::Malformed;
 
 /// What a client says first (3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Connect<'a> {
+pub struct ConnectPacket<'a> {
     /// The client's name.
     pub client_id: &'a str,
     /// Whether to forget what the server remembers of this client.
@@ -27,10 +27,10 @@ pub struct Connect<'a> {
     pub receive_maximum: u16,
 }
 
-impl<'a> Connect<'a> {
+impl<'a> ConnectPacket<'a> {
     /// A client that wants nothing remembered, and nothing but to connect.
-    pub fn clean(client_id: &'a str) -> Connect<'a> {
-        Connect {
+    pub fn clean(client_id: &'a str) -> ConnectPacket<'a> {
+        ConnectPacket {
             client_id,
             clean_start: true,
             keep_alive_s: 0,
@@ -78,7 +78,7 @@ impl<'a> Iterator for Filters<'a> {
 
 /// What a server receives once a client has connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packet<'a> {
+pub enum ServerPacket<'a> {
     /// A message.
     Publish(Publish<'a>),
     /// The end of a publication at QoS 1.
@@ -121,7 +121,7 @@ pub enum Packet<'a> {
 
 /// Reads the CONNECT at the start of `bytes`, and says how many bytes it
 /// takes; none if more must arrive first.
-pub fn connect(bytes: &[u8]) -> Result<Option<(Version, Connect<'_>, usize)>, Malformed> {
+pub fn connect(bytes: &[u8]) -> Result<Option<(Version, ConnectPacket<'_>, usize)>, Malformed> {
     let Some(Frame { kind, body, total_bytes, .. }) = frame(bytes, Version::V3_1_1, Side::Server)? else {
         return Ok(None);
     };
@@ -140,7 +140,7 @@ pub fn connect(bytes: &[u8]) -> Result<Option<(Version, Connect<'_>, usize)>, Ma
     Ok(Some((version, connect, total_bytes)))
 }
 
-fn connect_body<'a>(reader: &mut Reader<'a>, version: Version) -> Result<Connect<'a>, Malformed> {
+fn connect_body<'a>(reader: &mut Reader<'a>, version: Version) -> Result<ConnectPacket<'a>, Malformed> {
     let v5 = version == Version::V5;
     let flags = reader.byte("the flags of a CONNECT")?;
     let (has_will, will_flags) = (flags & 4 != 0, flags & 0x38);
@@ -157,8 +157,8 @@ fn connect_body<'a>(reader: &mut Reader<'a>, version: Version) -> Result<Connect
     let mut receive_maximum = u16::MAX;
     if v5 {
         properties::read(reader, properties::CONNECT, |identifier, value| match (identifier, value) {
-            (properties::SESSION_EXPIRY, Value::Number(number)) => session_expiry_s = number,
-            (properties::RECEIVE_MAXIMUM, Value::Number(number)) => receive_maximum = number as u16,
+            (properties::SESSION_EXPIRY, PropertyValue::Number(number)) => session_expiry_s = number,
+            (properties::RECEIVE_MAXIMUM, PropertyValue::Number(number)) => receive_maximum = number as u16,
             _ => {}
         })?;
     }
@@ -173,54 +173,54 @@ fn connect_body<'a>(reader: &mut Reader<'a>, version: Version) -> Result<Connect
     }
     let user = if has_user { Some(reader.text("a user name")?) } else { None };
     let password = if has_password { Some(reader.binary("a password")?) } else { None };
-    Ok(Connect { client_id, clean_start, keep_alive_s, user, password, will, session_expiry_s, receive_maximum })
+    Ok(ConnectPacket { client_id, clean_start, keep_alive_s, user, password, will, session_expiry_s, receive_maximum })
 }
 
 /// Reads the packet at the start of `bytes` as a server, after CONNECT, and
 /// says how many bytes it takes; none if more must arrive first.
-pub fn decode(bytes: &[u8], version: Version) -> Result<Option<(Packet<'_>, usize)>, Malformed> {
+pub fn decode(bytes: &[u8], version: Version) -> Result<Option<(ServerPacket<'_>, usize)>, Malformed> {
     let Some(Frame { kind, flags, body, total_bytes }) = frame(bytes, version, Side::Server)? else { return Ok(None) };
     let v5 = version == Version::V5;
     let mut reader = Reader(body);
     let packet = match kind {
-        Kind::Publish => Packet::Publish(publish(flags, body, version, properties::PUBLISH_BY_CLIENT)?),
-        Kind::Puback => Packet::Puback(ack(body, version)?),
-        Kind::Pubrec => Packet::Pubrec(ack(body, version)?),
-        Kind::Pubrel => Packet::Pubrel(ack(body, version)?),
-        Kind::Pubcomp => Packet::Pubcomp(ack(body, version)?),
+        Kind::Publish => ServerPacket::Publish(publish(flags, body, version, properties::PUBLISH_BY_CLIENT)?),
+        Kind::Puback => ServerPacket::Puback(ack(body, version)?),
+        Kind::Pubrec => ServerPacket::Pubrec(ack(body, version)?),
+        Kind::Pubrel => ServerPacket::Pubrel(ack(body, version)?),
+        Kind::Pubcomp => ServerPacket::Pubcomp(ack(body, version)?),
         Kind::Subscribe => {
             let (id, filters) = filters(&mut reader, v5, true)?;
-            Packet::Subscribe { id, filters }
+            ServerPacket::Subscribe { id, filters }
         }
         Kind::Unsubscribe => {
             let (id, filters) = filters(&mut reader, v5, false)?;
-            Packet::Unsubscribe { id, filters }
+            ServerPacket::Unsubscribe { id, filters }
         }
         Kind::Pingreq => {
             reader.end("a PINGREQ")?;
-            Packet::Pingreq
+            ServerPacket::Pingreq
         }
         Kind::Disconnect => disconnect(&mut reader, v5)?,
-        Kind::Auth if v5 => Packet::Auth { reason: super::reason_and_text(body, properties::AUTH)?.0 },
+        Kind::Auth if v5 => ServerPacket::Auth { reason: super::reason_and_text(body, properties::AUTH)?.0 },
         _ => return Err(misplaced(kind, Side::Server)),
     };
     Ok(Some((packet, total_bytes)))
 }
 
-fn disconnect<'a>(reader: &mut Reader<'a>, v5: bool) -> Result<Packet<'a>, Malformed> {
+fn disconnect<'a>(reader: &mut Reader<'a>, v5: bool) -> Result<ServerPacket<'a>, Malformed> {
     let (mut reason, mut session_expiry_s) = (0, None);
     if v5 && !reader.0.is_empty() {
         reason = reader.byte("a reason code")?;
     }
     if v5 && !reader.0.is_empty() {
         properties::read(reader, properties::DISCONNECT_BY_CLIENT, |identifier, value| {
-            if let (properties::SESSION_EXPIRY, Value::Number(number)) = (identifier, value) {
+            if let (properties::SESSION_EXPIRY, PropertyValue::Number(number)) = (identifier, value) {
                 session_expiry_s = Some(number);
             }
         })?;
     }
     reader.end("a DISCONNECT")?;
-    Ok(Packet::Disconnect { reason, session_expiry_s })
+    Ok(ServerPacket::Disconnect { reason, session_expiry_s })
 }
 
 /// The identifier and the filters of a SUBSCRIBE or UNSUBSCRIBE, all checked.

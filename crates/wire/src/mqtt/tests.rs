@@ -1,6 +1,6 @@
 //! Vectors written by hand from the standards, and properties of any packet.
 
-use super::server::{Connect, Filters, Will};
+use super::server::{ConnectPacket, Filters, Will};
 use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,8 +18,8 @@ fn message<'a>(qos: Qos, id: u16, topic: &'a str, payload: &'a [u8]) -> Publish<
     Publish { dup: false, qos, retain: false, topic, id, alias: None, payload }
 }
 
-fn hello(client_id: &str) -> Connect<'_> {
-    Connect { keep_alive_s: 10, ..Connect::clean(client_id) }
+fn hello(client_id: &str) -> ConnectPacket<'_> {
+    ConnectPacket { keep_alive_s: 10, ..ConnectPacket::clean(client_id) }
 }
 
 fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -33,7 +33,7 @@ fn what_a_client_sends_is_what_the_standards_show() {
     let connect = |version, connect| written(|out| encode::connect(out, version, &connect).unwrap());
     // The variable header of the example in 3.1.2.10 of either standard: user,
     // password, will at QoS 1, clean, keep alive 10 s.
-    let full = Connect {
+    let full = ConnectPacket {
         user: Some("u"),
         password: Some(b"p"),
         will: Some(Will { topic: "w", payload: b"!", qos: Qos::AtLeastOnce, retain: false }),
@@ -41,7 +41,7 @@ fn what_a_client_sends_is_what_the_standards_show() {
     };
     let head = b"\x00\x04MQTT\x04\xCE\x00\x0A";
     assert_eq!(connect(V3, full), [b"\x10\x19", &head[..], b"\0\x01c\0\x01w\0\x01!\0\x01u\0\x01p"].concat());
-    let asking = Connect { session_expiry_s: 10, receive_maximum: 7, ..hello("") };
+    let asking = ConnectPacket { session_expiry_s: 10, receive_maximum: 7, ..hello("") };
     assert_eq!(connect(V5, asking), b"\x10\x15\x00\x04MQTT\x05\x02\x00\x0A\x08\x11\0\0\0\x0A\x21\0\x07\0\0");
     // 3.3.2.3 with a payload.
     let publish = message(Qos::AtLeastOnce, 10, "a/b", b"x");
@@ -319,7 +319,7 @@ proptest! {
         qos in qualities(),
     ) {
         let v5 = version == V5;
-        let connect = Connect {
+        let connect = ConnectPacket {
             client_id: &name,
             clean_start,
             keep_alive_s,
@@ -344,13 +344,13 @@ proptest! {
     ) {
         let asked: Vec<(&str, Qos)> = wanted.iter().map(|(filter, qos)| (&filter[..], *qos)).collect();
         let bytes = written(|out| encode::subscribe(out, version, id, &asked).unwrap());
-        let Ok(Some((server::Packet::Subscribe { id: read, filters }, _))) = server::decode(&bytes, version) else {
+        let Ok(Some((server::ServerPacket::Subscribe { id: read, filters }, _))) = server::decode(&bytes, version) else {
             return Err(TestCaseError::fail("no SUBSCRIBE"));
         };
         prop_assert_eq!((read, filters.collect::<Vec<_>>()), (id, asked.clone()));
         let names: Vec<&str> = asked.iter().map(|(filter, _)| *filter).collect();
         let bytes = written(|out| encode::unsubscribe(out, version, id, &names).unwrap());
-        let Ok(Some((server::Packet::Unsubscribe { filters, .. }, _))) = server::decode(&bytes, version) else {
+        let Ok(Some((server::ServerPacket::Unsubscribe { filters, .. }, _))) = server::decode(&bytes, version) else {
             return Err(TestCaseError::fail("no UNSUBSCRIBE"));
         };
         prop_assert_eq!(Filters::map(filters, |(filter, _)| filter).collect::<Vec<_>>(), names);

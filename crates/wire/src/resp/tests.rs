@@ -79,7 +79,7 @@ proptest! {
         if let Ok(Some((item, taken))) = Item::decode(&bytes) {
             prop_assert!((1..=bytes.len()).contains(&taken));
             prop_assert!(item.values().into_iter().flatten().count() as u64 <= MAX_VALUES);
-            let _ = Command::of(&item);
+            let _ = RespCommand::of(&item);
         }
     }
 }
@@ -156,17 +156,17 @@ fn commands_are_understood() {
     let mut of = |words: &[&str]| {
         bytes.clear();
         put_command(&mut bytes, &words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
-        format!("{:?}", Command::of(&whole(&bytes)).map_err(|error| error.0))
+        format!("{:?}", RespCommand::of(&whole(&bytes)).map_err(|error| error.0))
     };
-    let debug = |command: Command<'_>| format!("{:?}", Ok::<_, String>(command));
-    assert_eq!(of(&["publish", "c", "m"]), debug(Command::Publish(b"c", b"m")));
-    assert_eq!(of(&["AUTH", "secret"]), debug(Command::Auth(None, b"secret")));
-    assert_eq!(of(&["AUTH", "me", "secret"]), debug(Command::Auth(Some(b"me"), b"secret")));
-    assert_eq!(of(&["PING"]), debug(Command::Ping(None)));
-    assert_eq!(of(&["GET", "k"]), debug(Command::Other(b"GET")));
+    let debug = |command: RespCommand<'_>| format!("{:?}", Ok::<_, String>(command));
+    assert_eq!(of(&["publish", "c", "m"]), debug(RespCommand::Publish(b"c", b"m")));
+    assert_eq!(of(&["AUTH", "secret"]), debug(RespCommand::Auth(None, b"secret")));
+    assert_eq!(of(&["AUTH", "me", "secret"]), debug(RespCommand::Auth(Some(b"me"), b"secret")));
+    assert_eq!(of(&["PING"]), debug(RespCommand::Ping(None)));
+    assert_eq!(of(&["GET", "k"]), debug(RespCommand::Other(b"GET")));
     assert!(of(&["PUBLISH", "c"]).contains("lacks its arguments"));
     assert!(of(&[]).contains("array of strings"));
     let item = whole(b"*3\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n$1\r\nb\r\n");
-    let Ok(Command::Subscribe(channels)) = Command::of(&item) else { panic!("{item:?}") };
+    let Ok(RespCommand::Subscribe(channels)) = RespCommand::of(&item) else { panic!("{item:?}") };
     assert_eq!(channels.collect::<Vec<_>>(), [Item::Bulk(b"a"), Item::Bulk(b"b")]);
 }

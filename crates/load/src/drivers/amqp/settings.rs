@@ -2,14 +2,14 @@
 
 use crate::session::Terms;
 use pubmark_model::options::OptionValues;
-use pubmark_wire::amqp::{Method, Table, put_flag, put_table, put_text};
+use pubmark_wire::amqp::{FieldTable, Method, put_flag, put_table, put_text};
 
 /// What one frame's short texts can hold, bytes.
 const SHORT_BYTES: usize = 255;
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// The settings of all clients.
-pub struct Settings {
+pub struct AmqpSettings {
     pub(super) qos: u8,
     pub(super) durable: bool,
     pub(super) vhost: String,
@@ -25,8 +25,8 @@ pub struct Settings {
     properties: Vec<u8>,
 }
 
-impl Settings {
-    pub(super) fn read(terms: &Terms<'_>) -> Result<Settings, String> {
+impl AmqpSettings {
+    pub(super) fn read(terms: &Terms<'_>) -> Result<AmqpSettings, String> {
         let (endpoint, options) = (terms.endpoint, terms.options);
         if terms.qos > 1 {
             return Err("AMQP 0-9-1 has nothing like QoS 2: write qos = 1 or qos = 0".into());
@@ -51,7 +51,7 @@ impl Settings {
         }
         let user = endpoint.user.as_deref().or(options.text("username")).unwrap_or("guest");
         let password = endpoint.password.as_deref().or(options.text("password")).unwrap_or("guest");
-        Ok(Settings {
+        Ok(AmqpSettings {
             qos: terms.qos,
             durable: terms.durable,
             vhost,
@@ -66,7 +66,7 @@ impl Settings {
     /// The login.
     pub(super) fn start_ok(&self) -> Method<'_> {
         Method::StartOk {
-            properties: Table(&self.properties),
+            properties: FieldTable(&self.properties),
             mechanism: "PLAIN".into(),
             response: &self.login,
             locale: "en_US".into(),
@@ -89,6 +89,6 @@ fn properties() -> Vec<u8> {
     let mut table = Vec::new();
     put_text(&mut table, "product", "pubmark");
     put_text(&mut table, "version", env!("CARGO_PKG_VERSION"));
-    put_table(&mut table, "capabilities", Table(&capabilities));
+    put_table(&mut table, "capabilities", FieldTable(&capabilities));
     table
 }

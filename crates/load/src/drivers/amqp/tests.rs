@@ -1,8 +1,8 @@
-use super::super::conversation::{Note, Play, message, part, settings};
+use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
 use super::*;
 use pubmark_wire::amqp::put_text;
 
-fn plain(qos: u8, durable: bool, set: &[(&str, &str)]) -> Settings {
+fn plain(qos: u8, durable: bool, set: &[(&str, &str)]) -> AmqpSettings {
     settings::<Amqp>("amqp://h", qos, durable, set).unwrap()
 }
 
@@ -17,7 +17,7 @@ fn start() -> Vec<u8> {
     put_text(&mut table, "product", "RabbitMQ");
     put_text(&mut table, "version", "3.10.8");
     let (mechanisms, locales) = (&b"AMQPLAIN PLAIN"[..], &b"en_US"[..]);
-    word(0, Method::Start { major: 0, minor: 9, properties: Table(&table), mechanisms, locales })
+    word(0, Method::Start { major: 0, minor: 9, properties: FieldTable(&table), mechanisms, locales })
 }
 
 fn tune() -> Vec<u8> {
@@ -44,25 +44,25 @@ fn names(mut bytes: &[u8]) -> Vec<&'static str> {
 }
 
 /// A session that is connected.
-fn connected<'a>(settings: &'a Settings, part: Part, cut: usize) -> Play<'a, Amqp> {
-    let mut play = Play::<Amqp>::new(settings, part);
-    assert_eq!(play.said(), PROTOCOL_HEADER);
-    play.say_cut(&start(), cut).unwrap();
-    assert_eq!(play.heard(), [Note::Server("RabbitMQ 3.10.8".into())]);
-    assert_eq!(names(&play.said()), ["StartOk"]);
-    play.say_cut(&tune(), cut).unwrap();
-    assert_eq!(names(&play.said()), ["TuneOk", "Open"]);
-    play.say_cut(&word(0, Method::OpenOk { reserved: "".into() }), cut).unwrap();
-    play.say_cut(&word(1, Method::ChannelOpenOk { reserved: b"" }), cut).unwrap();
+fn connected<'a>(settings: &'a AmqpSettings, spec: ClientSpec, cut: usize) -> Conversation<'a, Amqp> {
+    let mut talk = Conversation::<Amqp>::new(settings, spec);
+    assert_eq!(talk.said(), PROTOCOL_HEADER);
+    talk.say_cut(&start(), cut).unwrap();
+    assert_eq!(talk.heard(), [HeardEvent::Server("RabbitMQ 3.10.8".into())]);
+    assert_eq!(names(&talk.said()), ["StartOk"]);
+    talk.say_cut(&tune(), cut).unwrap();
+    assert_eq!(names(&talk.said()), ["TuneOk", "Open"]);
+    talk.say_cut(&word(0, Method::OpenOk { reserved: "".into() }), cut).unwrap();
+    talk.say_cut(&word(1, Method::ChannelOpenOk { reserved: b"" }), cut).unwrap();
     if settings.qos > 0 {
-        assert_eq!(names(&play.said()), ["ChannelOpen", "ConfirmSelect"]);
-        assert_eq!(play.heard(), []);
-        play.say_cut(&word(1, Method::ConfirmSelectOk {}), cut).unwrap();
+        assert_eq!(names(&talk.said()), ["ChannelOpen", "ConfirmSelect"]);
+        assert_eq!(talk.heard(), []);
+        talk.say_cut(&word(1, Method::ConfirmSelectOk {}), cut).unwrap();
     } else {
-        assert_eq!(names(&play.said()), ["ChannelOpen"]);
+        assert_eq!(names(&talk.said()), ["ChannelOpen"]);
     }
-    assert_eq!(play.heard(), [Note::Connected]);
-    play
+    assert_eq!(talk.heard(), [HeardEvent::Connected]);
+    talk
 }
 
 #[test]
@@ -73,31 +73,31 @@ fn a_subscriber_hears_its_messages_wherever_the_bytes_are_cut() {
     Frame::Heartbeat.put(&mut heartbeat);
     let words = [delivery(1, b"hello"), heartbeat, delivery(2, b""), delivery(3, &large), delivery(4, b"x")].concat();
     for cut in 0..words.len() {
-        let mut play = connected(&settings, part(Role::Subscriber, "t"), cut);
-        play.subscribe();
-        assert_eq!(names(&play.said()), ["QueueDeclare", "QueueBind", "Qos", "Consume"]);
+        let mut talk = connected(&settings, spec(Role::Subscriber, "t"), cut);
+        talk.subscribe();
+        assert_eq!(names(&talk.said()), ["QueueDeclare", "QueueBind", "Qos", "Consume"]);
         let declared = Method::QueueDeclareOk { queue: "c0".into(), messages: 0, consumers: 0 };
         let answers = [word(1, declared), word(1, Method::QueueBindOk {}), word(1, Method::QosOk {})].concat();
-        play.say_cut(&answers, cut).unwrap();
-        assert_eq!(play.heard(), []);
-        play.say_cut(&word(1, Method::ConsumeOk { consumer: "c0".into() }), cut).unwrap();
-        assert_eq!(play.heard(), [Note::Subscribed]);
-        play.say_cut(&words, cut).unwrap();
-        assert_eq!(play.heard(), [message(b"hello"), message(b""), message(&large), message(b"x")]);
-        assert_eq!(play.session.body.capacity(), 0, "a large body is freed");
-        let said = play.said();
+        talk.say_cut(&answers, cut).unwrap();
+        assert_eq!(talk.heard(), []);
+        talk.say_cut(&word(1, Method::ConsumeOk { consumer: "c0".into() }), cut).unwrap();
+        assert_eq!(talk.heard(), [HeardEvent::Subscribed]);
+        talk.say_cut(&words, cut).unwrap();
+        assert_eq!(talk.heard(), [message(b"hello"), message(b""), message(&large), message(b"x")]);
+        assert_eq!(talk.session.body.capacity(), 0, "a large body is freed");
+        let said = talk.said();
         assert!(said.ends_with(&word(1, Method::Ack { delivery: 4, multiple: true })));
         assert!(names(&said).len() <= 2, "one acknowledgement for each time that bytes came");
-        assert!(play.all_taken());
+        assert!(talk.all_taken());
     }
 }
 
 #[test]
 fn queues_and_exchanges_fit_the_part() {
-    let declared = |settings: &Settings, part: Part| {
-        let mut play = connected(settings, part, 0);
-        play.subscribe();
-        let said = play.said();
+    let declared = |settings: &AmqpSettings, spec: ClientSpec| {
+        let mut talk = connected(settings, spec, 0);
+        talk.subscribe();
+        let said = talk.said();
         let (mut at, mut seen) = (0, String::new());
         while let Some((Frame::Method(1, method), taken)) = Frame::decode(&said[at..]).unwrap() {
             let text = |short: Short<'_>| String::from_utf8_lossy(short.0).into_owned();
@@ -112,15 +112,15 @@ fn queues_and_exchanges_fit_the_part() {
             }
             at += taken;
         }
-        play.session.close(settings, &play.part, &mut play.out);
-        (seen, names(&play.said()))
+        talk.session.close(settings, &talk.spec, &mut talk.out);
+        (seen, names(&talk.said()))
     };
-    let (own, group) = (part(Role::Subscriber, "t"), Some("g".to_owned()));
+    let (own, group) = (spec(Role::Subscriber, "t"), Some("g".to_owned()));
     let (once, kept) = (plain(0, false, &[]), plain(1, true, &[("prefetch", "7")]));
     assert_eq!(declared(&once, own.clone()), ("c0 12 amq.direct t 2".into(), vec!["Close"]));
-    let wild = Part { wild: true, topic: "t.#".into(), ..own.clone() };
+    let wild = ClientSpec { wild: true, topic: "t.#".into(), ..own.clone() };
     assert_eq!(declared(&once, wild).0, "c0 12 amq.topic t.# 2");
-    assert_eq!(declared(&once, Part { group: group.clone(), ..own.clone() }).0, "g.t 8 amq.direct t 2");
+    assert_eq!(declared(&once, ClientSpec { group: group.clone(), ..own.clone() }).0, "g.t 8 amq.direct t 2");
     let durable = declared(&kept, own);
     assert_eq!(durable, ("c0 2 amq.direct t prefetch 7 0".into(), vec!["Cancel", "QueueDelete", "Close"]));
 }
@@ -128,40 +128,40 @@ fn queues_and_exchanges_fit_the_part() {
 #[test]
 fn complaints_after_close_do_not_matter() {
     let settings = plain(0, true, &[]);
-    let mut play = connected(&settings, part(Role::Subscriber, "t"), 0);
+    let mut talk = connected(&settings, spec(Role::Subscriber, "t"), 0);
     let in_use = word(1, Method::ChannelClose { code: 406, text: "in use".into(), class: 50, method: 40 });
-    assert!(matches!(play.say(&in_use), Err(Fault::Denied(_))));
-    let mut play = connected(&settings, part(Role::Subscriber, "t"), 0);
-    play.session.close(&settings, &play.part, &mut play.out);
+    assert!(matches!(talk.say(&in_use), Err(SessionError::Denied(_))));
+    let mut talk = connected(&settings, spec(Role::Subscriber, "t"), 0);
+    talk.session.close(&settings, &talk.spec, &mut talk.out);
     let gone = word(1, Method::Cancel { consumer: "c0".into(), no_wait: true });
-    play.say(&[in_use, gone, delivery(1, b"late"), word(0, Method::CloseOk {})].concat()).unwrap();
-    assert_eq!(play.heard(), [message(b"late")]);
+    talk.say(&[in_use, gone, delivery(1, b"late"), word(0, Method::CloseOk {})].concat()).unwrap();
+    assert_eq!(talk.heard(), [message(b"late")]);
 }
 
 #[test]
 fn a_publisher_waits_for_confirms() {
     let settings = plain(1, true, &[("inflight", "3")]);
-    let mut play = connected(&settings, Part { leaves: 2, ..part(Role::Publisher, "t") }, 0);
-    assert!((5..8).all(|n| play.publish(b"m", n)));
+    let mut talk = connected(&settings, ClientSpec { leaves: 2, ..spec(Role::Publisher, "t") }, 0);
+    assert!((5..8).all(|n| talk.publish(b"m", n)));
     let mut expected =
         word(1, Method::Publish { reserved: 0, exchange: TOPIC.into(), routing_key: "t.1".into(), flags: 0 });
     put_content(&mut expected, 1, PERSISTENT, b"m", 4096);
-    let said = play.said();
+    let said = talk.said();
     assert!(said.starts_with(&expected));
-    assert!(!play.publish(b"m", 8));
-    assert_eq!((play.said().len(), play.session.unacknowledged()), (0, 3), "nothing is appended");
-    play.say(&word(1, Method::Ack { delivery: 2, multiple: true })).unwrap();
-    assert_eq!(play.heard(), [Note::Acknowledged(5), Note::Acknowledged(6)]);
-    assert!(play.publish(b"m", 8));
-    play.say(&word(1, Method::Nack { delivery: 3, flags: 0 })).unwrap();
-    assert_eq!((play.heard(), play.session.unacknowledged()), (vec![], 1));
-    let fault = play.say(&word(1, Method::Ack { delivery: 9, multiple: false })).unwrap_err();
-    assert!(matches!(fault, Fault::Foreign(words) if words.contains("never published")));
+    assert!(!talk.publish(b"m", 8));
+    assert_eq!((talk.said().len(), talk.session.unacknowledged()), (0, 3), "nothing is appended");
+    talk.say(&word(1, Method::Ack { delivery: 2, multiple: true })).unwrap();
+    assert_eq!(talk.heard(), [HeardEvent::Acknowledged(5), HeardEvent::Acknowledged(6)]);
+    assert!(talk.publish(b"m", 8));
+    talk.say(&word(1, Method::Nack { delivery: 3, flags: 0 })).unwrap();
+    assert_eq!((talk.heard(), talk.session.unacknowledged()), (vec![], 1));
+    let fault = talk.say(&word(1, Method::Ack { delivery: 9, multiple: false })).unwrap_err();
+    assert!(matches!(fault, SessionError::Foreign(words) if words.contains("never published")));
     // At QoS 0 nothing is counted.
     let settings = plain(0, false, &[("inflight", "1")]);
-    let mut play = connected(&settings, part(Role::Publisher, "t"), 0);
-    assert!((0..9).all(|n| play.publish(b"m", n)));
-    assert_eq!(play.session.unacknowledged(), 0);
+    let mut talk = connected(&settings, spec(Role::Publisher, "t"), 0);
+    assert!((0..9).all(|n| talk.publish(b"m", n)));
+    assert_eq!(talk.session.unacknowledged(), 0);
 }
 
 /// Writes messages again that tell their sequence.
@@ -177,23 +177,23 @@ impl Copies for Echoes {
 #[test]
 fn what_was_not_confirmed_comes_again_on_a_new_channel() {
     let settings = plain(1, false, &[("inflight", "4")]);
-    let mut play = connected(&settings, part(Role::Publisher, "t"), 0);
-    let greet = |play: &mut Play<'_, Amqp>| {
-        play.session.resume(&settings, &play.part);
-        play.said();
+    let mut talk = connected(&settings, spec(Role::Publisher, "t"), 0);
+    let greet = |talk: &mut Conversation<'_, Amqp>| {
+        talk.session.resume(&settings, &talk.spec);
+        talk.said();
         for word in [start(), tune(), word(0, Method::OpenOk { reserved: "".into() })] {
-            play.say(&word).unwrap();
+            talk.say(&word).unwrap();
         }
-        play.say(&word(1, Method::ChannelOpenOk { reserved: b"" })).unwrap();
-        play.say(&word(1, Method::ConfirmSelectOk {})).unwrap();
-        play.said();
-        play.heard();
+        talk.say(&word(1, Method::ChannelOpenOk { reserved: b"" })).unwrap();
+        talk.say(&word(1, Method::ConfirmSelectOk {})).unwrap();
+        talk.said();
+        talk.heard();
     };
-    let again = |play: &mut Play<'_, Amqp>, most: usize| {
+    let again = |talk: &mut Conversation<'_, Amqp>, most: usize| {
         for _ in 0..most {
-            play.session.resend(&settings, &mut Echoes([0]), &mut play.out);
+            talk.session.resend(&settings, &mut Echoes([0]), &mut talk.out);
         }
-        let said = play.said();
+        let said = talk.said();
         let (mut at, mut bodies) = (0, Vec::new());
         while let Some((frame, taken)) = Frame::decode(&said[at..]).unwrap() {
             if let Frame::Body(_, body) = frame {
@@ -203,21 +203,21 @@ fn what_was_not_confirmed_comes_again_on_a_new_channel() {
         }
         bodies
     };
-    assert!((0..4).all(|sequence| play.publish(b"x", sequence)));
-    play.say(&word(1, Method::Ack { delivery: 2, multiple: false })).unwrap();
-    assert_eq!(play.heard(), [Note::Acknowledged(1)]);
-    greet(&mut play);
-    assert_eq!(play.session.unacknowledged(), 3);
-    assert_eq!(again(&mut play, 2), [0, 2]);
-    play.say(&word(1, Method::Ack { delivery: 1, multiple: false })).unwrap();
-    assert_eq!(play.heard(), [Note::Acknowledged(0)]);
-    greet(&mut play);
-    assert_eq!(again(&mut play, 9), [2, 3]);
-    play.say(&word(1, Method::Ack { delivery: 2, multiple: true })).unwrap();
-    assert_eq!(play.heard(), [Note::Acknowledged(2), Note::Acknowledged(3)]);
-    assert!(play.publish(b"x", 4));
-    play.say(&word(1, Method::Ack { delivery: 3, multiple: false })).unwrap();
-    assert_eq!((play.heard(), play.session.unacknowledged()), (vec![Note::Acknowledged(4)], 0));
+    assert!((0..4).all(|sequence| talk.publish(b"x", sequence)));
+    talk.say(&word(1, Method::Ack { delivery: 2, multiple: false })).unwrap();
+    assert_eq!(talk.heard(), [HeardEvent::Acknowledged(1)]);
+    greet(&mut talk);
+    assert_eq!(talk.session.unacknowledged(), 3);
+    assert_eq!(again(&mut talk, 2), [0, 2]);
+    talk.say(&word(1, Method::Ack { delivery: 1, multiple: false })).unwrap();
+    assert_eq!(talk.heard(), [HeardEvent::Acknowledged(0)]);
+    greet(&mut talk);
+    assert_eq!(again(&mut talk, 9), [2, 3]);
+    talk.say(&word(1, Method::Ack { delivery: 2, multiple: true })).unwrap();
+    assert_eq!(talk.heard(), [HeardEvent::Acknowledged(2), HeardEvent::Acknowledged(3)]);
+    assert!(talk.publish(b"x", 4));
+    talk.say(&word(1, Method::Ack { delivery: 3, multiple: false })).unwrap();
+    assert_eq!((talk.heard(), talk.session.unacknowledged()), (vec![HeardEvent::Acknowledged(4)], 0));
 }
 
 #[test]
@@ -252,28 +252,30 @@ fn settings_are_read_and_refused() {
 fn refusals_are_told_apart() {
     let settings = plain(0, false, &[]);
     let close = |code, text: &'static str| word(0, Method::Close { code, text: text.into(), class: 0, method: 0 });
-    let say = |bytes: &[u8]| Play::<Amqp>::new(&settings, part(Role::Publisher, "t")).say(bytes).unwrap_err();
+    let say = |bytes: &[u8]| Conversation::<Amqp>::new(&settings, spec(Role::Publisher, "t")).say(bytes).unwrap_err();
     let fault = say(&[start(), close(403, "ACCESS_REFUSED - Login was refused.")].concat());
     let wanted = "403 ACCESS_REFUSED - Login was refused: check user and password";
-    assert!(matches!(&fault, Fault::Denied(words) if words.contains(wanted)), "{fault:?}");
+    assert!(matches!(&fault, SessionError::Denied(words) if words.contains(wanted)), "{fault:?}");
     let fault = say(&close(530, "NOT_ALLOWED - vhost x not found"));
-    assert!(matches!(&fault, Fault::Denied(words) if words.contains("vhost x not found")), "{fault:?}");
+    assert!(matches!(&fault, SessionError::Denied(words) if words.contains("vhost x not found")), "{fault:?}");
     let text = "NOT_FOUND - no queue";
     let fault = say(&word(1, Method::ChannelClose { code: 404, text: text.into(), class: 50, method: 10 }));
-    assert!(matches!(&fault, Fault::Denied(words) if words.contains("closes the channel: 404 NOT_FOUND")));
-    assert!(matches!(say(&close(530, "NOT_ALLOWED - connection limit (1) is reached")), Fault::Busy(_)));
-    assert!(matches!(say(&close(320, "CONNECTION_FORCED - shutdown")), Fault::Busy(_)));
-    assert!(matches!(say(&close(501, "FRAME_ERROR")), Fault::Foreign(_)));
+    assert!(matches!(&fault, SessionError::Denied(words) if words.contains("closes the channel: 404 NOT_FOUND")));
+    assert!(matches!(say(&close(530, "NOT_ALLOWED - connection limit (1) is reached")), SessionError::Busy(_)));
+    assert!(matches!(say(&close(320, "CONNECTION_FORCED - shutdown")), SessionError::Busy(_)));
+    assert!(matches!(say(&close(501, "FRAME_ERROR")), SessionError::Foreign(_)));
     let fault = say(b"AMQP\0\x01\0\0");
-    assert!(matches!(&fault, Fault::Foreign(words) if words.contains("refuses AMQP 0-9-1 and offers")));
+    assert!(matches!(&fault, SessionError::Foreign(words) if words.contains("refuses AMQP 0-9-1 and offers")));
     let fault = say(b"HTTP/1.1 400 Bad Request\r\n");
-    assert!(matches!(&fault, Fault::Foreign(words) if words.contains("no AMQP 0-9-1 server: it sent \"HTTP/1.1 400")));
+    assert!(
+        matches!(&fault, SessionError::Foreign(words) if words.contains("no AMQP 0-9-1 server: it sent \"HTTP/1.1 400"))
+    );
     for bytes in [tune(), [start(), start()].concat(), word(1, Method::ConfirmSelectOk {})] {
-        assert!(matches!(say(&bytes), Fault::Foreign(words) if words.contains("out of turn")));
+        assert!(matches!(say(&bytes), SessionError::Foreign(words) if words.contains("out of turn")));
     }
     let mechanisms = &b"EXTERNAL"[..];
-    let external = word(0, Method::Start { major: 0, minor: 9, properties: Table(b""), mechanisms, locales: b"" });
-    assert!(matches!(say(&external), Fault::Denied(words) if words.contains("only EXTERNAL")));
+    let external = word(0, Method::Start { major: 0, minor: 9, properties: FieldTable(b""), mechanisms, locales: b"" });
+    assert!(matches!(say(&external), SessionError::Denied(words) if words.contains("only EXTERNAL")));
 }
 
 #[test]
@@ -293,9 +295,9 @@ fn contents_out_of_turn_are_refused() {
         [deliver, header, header].concat(),
         [deliver, header, &long].concat(),
     ] {
-        let mut play = connected(&settings, part(Role::Subscriber, "t"), 0);
-        let fault = play.say(&bytes).unwrap_err();
-        assert!(matches!(&fault, Fault::Foreign(words) if words.contains("out of turn")), "{fault:?}");
+        let mut talk = connected(&settings, spec(Role::Subscriber, "t"), 0);
+        let fault = talk.say(&bytes).unwrap_err();
+        assert!(matches!(&fault, SessionError::Foreign(words) if words.contains("out of turn")), "{fault:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::wire_protocol::Protocol;
-use pubmark_wire::mqtt::server;
+use pubmark_wire::mqtt::server::{self, ConnectPacket};
 
 const V3: Version = Version::V3_1_1;
 const V5: Version = Version::V5;
@@ -31,42 +31,42 @@ fn options(changes: &[(&str, &str)]) -> Options {
     options
 }
 
-fn try_settings(url: &str, qos: u8, durable: bool, changes: &[(&str, &str)]) -> Result<Settings, String> {
+fn try_settings(url: &str, qos: u8, durable: bool, changes: &[(&str, &str)]) -> Result<MqttSettings, String> {
     let (endpoint, options) = (Endpoint::parse(url).unwrap(), options(changes));
     Mqtt::settings(&Terms { endpoint: &endpoint, qos, durable, reconnect: false, options: &options })
 }
 
-fn settings(version: Version, qos: u8) -> Settings {
+fn settings(version: Version, qos: u8) -> MqttSettings {
     try_settings("mqtt://h", qos, false, &[("mqtt_version", &version.to_string())]).unwrap()
 }
 
-fn part(role: Role) -> Part {
-    Part { role, id: 0, name: "p0".into(), topic: "a/b".into(), wild: false, leaves: 1, group: None }
+fn spec(role: Role) -> ClientSpec {
+    ClientSpec { role, id: 0, name: "p0".into(), topic: "a/b".into(), wild: false, leaves: 1, group: None }
 }
 
 /// A session, the settings that it goes by, and what it sends.
 struct Client {
-    settings: Settings,
-    part: Part,
+    settings: MqttSettings,
+    spec: ClientSpec,
     session: Mqtt,
     out: Vec<u8>,
 }
 
 impl Client {
-    fn new(settings: Settings, part: Part) -> Client {
-        let session = Mqtt::new(&settings, &part);
-        let mut client = Client { settings, part, session, out: Vec::new() };
-        client.session.open(&client.settings, &client.part, &mut client.out);
+    fn new(settings: MqttSettings, spec: ClientSpec) -> Client {
+        let session = Mqtt::new(&settings, &spec);
+        let mut client = Client { settings, spec, session, out: Vec::new() };
+        client.session.open(&client.settings, &client.spec, &mut client.out);
         client
     }
 
     /// A client that the server has accepted, and that has subscribed if it is a subscriber.
-    fn ready(settings: Settings, part: Part) -> Client {
-        let mut client = Client::new(settings, part);
+    fn ready(settings: MqttSettings, spec: ClientSpec) -> Client {
+        let mut client = Client::new(settings, spec);
         let version = client.settings.version;
         assert_eq!(client.hear(|out| encode::connack(out, version, &Connack::new(0)).unwrap()), [Said::Connected]);
-        if client.part.role == Role::Subscriber {
-            client.session.subscribe(&client.settings, &client.part, &mut client.out);
+        if client.spec.role == Role::Subscriber {
+            client.session.subscribe(&client.settings, &client.spec, &mut client.out);
             let granted = client.settings.qos as u8;
             let heard = client.hear(|out| encode::suback(out, version, 1, &[granted], None).unwrap());
             assert_eq!(heard, [Said::Subscribed]);
@@ -75,15 +75,15 @@ impl Client {
         client
     }
 
-    fn input(&mut self, bytes: &[u8]) -> (Result<usize, Fault>, Vec<Said>) {
+    fn input(&mut self, bytes: &[u8]) -> (Result<usize, SessionError>, Vec<Said>) {
         let mut said = Vec::new();
         let result = self.session.input(&self.settings, bytes, &mut self.out, &mut |heard| {
             said.push(match heard {
-                Heard::Server(name) => panic!("MQTT servers do not say who they are: {name}"),
-                Heard::Connected => Said::Connected,
-                Heard::Subscribed => Said::Subscribed,
-                Heard::Message(message) => Said::Message(message.to_vec()),
-                Heard::Acknowledged(sequence) => Said::Acknowledged(sequence),
+                SessionEvent::Server(name) => panic!("MQTT servers do not say who they are: {name}"),
+                SessionEvent::Connected => Said::Connected,
+                SessionEvent::Subscribed => Said::Subscribed,
+                SessionEvent::Message(message) => Said::Message(message.to_vec()),
+                SessionEvent::Acknowledged(sequence) => Said::Acknowledged(sequence),
             });
         });
         (result, said)
@@ -97,7 +97,7 @@ impl Client {
         said
     }
 
-    fn fault(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Fault {
+    fn fault(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> SessionError {
         let mut bytes = Vec::new();
         write(&mut bytes);
         self.input(&bytes).0.unwrap_err()
@@ -123,15 +123,15 @@ impl Client {
         while !rest.is_empty() {
             let (packet, used) = server::decode(rest, self.settings.version).unwrap().unwrap();
             lines.push(match packet {
-                server::Packet::Publish(publish) => format!("PUBLISH {} {}", publish.id, publish.topic),
-                server::Packet::Puback(ack) => format!("PUBACK {}", ack.id),
-                server::Packet::Pubrec(ack) => format!("PUBREC {}", ack.id),
-                server::Packet::Pubrel(ack) => format!("PUBREL {} {}", ack.id, ack.reason),
-                server::Packet::Pubcomp(ack) => format!("PUBCOMP {} {}", ack.id, ack.reason),
-                server::Packet::Subscribe { id, filters } => {
+                server::ServerPacket::Publish(publish) => format!("PUBLISH {} {}", publish.id, publish.topic),
+                server::ServerPacket::Puback(ack) => format!("PUBACK {}", ack.id),
+                server::ServerPacket::Pubrec(ack) => format!("PUBREC {}", ack.id),
+                server::ServerPacket::Pubrel(ack) => format!("PUBREL {} {}", ack.id, ack.reason),
+                server::ServerPacket::Pubcomp(ack) => format!("PUBCOMP {} {}", ack.id, ack.reason),
+                server::ServerPacket::Subscribe { id, filters } => {
                     format!("SUBSCRIBE {id} {:?}", filters.collect::<Vec<_>>())
                 }
-                server::Packet::Unsubscribe { id, filters } => {
+                server::ServerPacket::Unsubscribe { id, filters } => {
                     format!("UNSUBSCRIBE {id} {:?}", filters.map(|(filter, _)| filter).collect::<Vec<_>>())
                 }
                 other => format!("{other:?}"),
@@ -149,7 +149,7 @@ fn message(version: Version, qos: Qos, id: u16, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-fn connect_of(client: &Client) -> (Version, Connect<'_>) {
+fn connect_of(client: &Client) -> (Version, ConnectPacket<'_>) {
     let (version, connect, used) = server::connect(&client.out).unwrap().unwrap();
     assert_eq!(used, client.out.len());
     (version, connect)
@@ -158,7 +158,7 @@ fn connect_of(client: &Client) -> (Version, Connect<'_>) {
 #[test]
 fn an_idle_session_is_small() {
     assert!(size_of::<Mqtt>() <= 160, "{}", size_of::<Mqtt>());
-    let subscriber = Client::ready(settings(V5, 1), part(Role::Subscriber));
+    let subscriber = Client::ready(settings(V5, 1), spec(Role::Subscriber));
     let session = subscriber.session;
     assert_eq!((session.topic.capacity(), session.unreleased.capacity()), (0, 0));
     assert!(session.exchanges.capacity() * size_of::<Exchange>() <= 64, "{}", session.exchanges.capacity());
@@ -188,7 +188,7 @@ fn settings_are_read_and_refused() {
 fn a_client_says_who_it_is() {
     for version in [V3, V5] {
         let changes = [("mqtt_version", &version.to_string()[..])];
-        let durable = |role| Client::new(try_settings("mqtt://u:p@h", 1, true, &changes).unwrap(), part(role));
+        let durable = |role| Client::new(try_settings("mqtt://u:p@h", 1, true, &changes).unwrap(), spec(role));
         let subscriber = durable(Role::Subscriber);
         let (spoken, connect) = connect_of(&subscriber);
         assert_eq!((spoken, connect.client_id, connect.clean_start), (version, "p0", false));
@@ -205,22 +205,22 @@ fn subscriptions_and_their_end() {
     for version in [V3, V5] {
         let changes = [("mqtt_version", &version.to_string()[..])];
         let durable = try_settings("mqtt://h", 1, true, &changes).unwrap();
-        let group = Part { group: Some("g".into()), topic: "a/#".into(), wild: true, ..part(Role::Subscriber) };
+        let group = ClientSpec { group: Some("g".into()), topic: "a/#".into(), wild: true, ..spec(Role::Subscriber) };
         let mut client = Client::new(durable, group);
         client.out.clear();
-        client.session.subscribe(&client.settings, &client.part, &mut client.out);
+        client.session.subscribe(&client.settings, &client.spec, &mut client.out);
         assert_eq!(client.sent(), [r#"SUBSCRIBE 1 [("$share/g/a/#", AtLeastOnce)]"#]);
         client.hear(|out| encode::connack(out, version, &Connack::new(0)).unwrap());
         client.hear(|out| encode::suback(out, version, 1, &[1], None).unwrap());
-        client.session.close(&client.settings, &client.part, &mut client.out);
+        client.session.close(&client.settings, &client.spec, &mut client.out);
         let expiry = if version == V5 { "Some(0)" } else { "None" };
         let disconnect = format!("Disconnect {{ reason: 0, session_expiry_s: {expiry} }}");
         assert_eq!(client.sent(), [r#"UNSUBSCRIBE 2 ["$share/g/a/#"]"#, &disconnect]);
         assert_eq!(client.hear(|out| encode::unsuback(out, version, 2, &[0]).unwrap()), []);
 
-        let mut client = Client::ready(settings(version, 0), part(Role::Subscriber));
+        let mut client = Client::ready(settings(version, 0), spec(Role::Subscriber));
         client.session.keep_alive(&client.settings, &mut client.out);
-        client.session.close(&client.settings, &client.part, &mut client.out);
+        client.session.close(&client.settings, &client.spec, &mut client.out);
         assert_eq!(client.sent(), ["Pingreq", "Disconnect { reason: 0, session_expiry_s: None }"]);
         assert_eq!(client.hear(encode::pingresp), []);
     }
@@ -229,11 +229,11 @@ fn subscriptions_and_their_end() {
 #[test]
 fn qos_0_flows_without_an_answer() {
     for version in [V3, V5] {
-        let mut publisher = Client::ready(settings(version, 0), Part { leaves: 11, ..part(Role::Publisher) });
+        let mut publisher = Client::ready(settings(version, 0), ClientSpec { leaves: 11, ..spec(Role::Publisher) });
         assert!([0, 10, 11, 4_000_000_010].map(|sequence| publisher.publish(sequence)).iter().all(|taken| *taken));
         assert_eq!(publisher.sent(), ["PUBLISH 0 a/b/0", "PUBLISH 0 a/b/10", "PUBLISH 0 a/b/0", "PUBLISH 0 a/b/6"]);
         assert_eq!(publisher.session.unacknowledged(), 0);
-        let mut subscriber = Client::ready(settings(version, 0), part(Role::Subscriber));
+        let mut subscriber = Client::ready(settings(version, 0), spec(Role::Subscriber));
         let bytes = [message(version, Qos::AtMostOnce, 0, b"1"), message(version, Qos::AtMostOnce, 0, b"")].concat();
         assert_eq!(
             subscriber.input(&bytes),
@@ -246,7 +246,7 @@ fn qos_0_flows_without_an_answer() {
 #[test]
 fn qos_1_counts_each_acknowledgement_once() {
     for version in [V3, V5] {
-        let mut publisher = Client::ready(settings(version, 1), part(Role::Publisher));
+        let mut publisher = Client::ready(settings(version, 1), spec(Role::Publisher));
         publisher.session.window = 3;
         assert!((5..8).all(|sequence| publisher.publish(sequence)));
         assert_eq!(publisher.sent(), ["PUBLISH 1 a/b", "PUBLISH 2 a/b", "PUBLISH 3 a/b"]);
@@ -262,7 +262,7 @@ fn qos_1_counts_each_acknowledgement_once() {
         assert_eq!((publisher.session.unacknowledged(), publisher.session.exchanges.len()), (0, 0));
         assert_eq!(publisher.ack(encode::puback, 1), [], "long over");
 
-        let mut subscriber = Client::ready(settings(version, 1), part(Role::Subscriber));
+        let mut subscriber = Client::ready(settings(version, 1), spec(Role::Subscriber));
         let bytes = message(version, Qos::AtLeastOnce, 7, b"x");
         assert_eq!(subscriber.input(&bytes).1, [Said::Message(b"x".into())]);
         assert_eq!(subscriber.sent(), ["PUBACK 7"]);
@@ -273,7 +273,7 @@ fn qos_1_counts_each_acknowledgement_once() {
 fn qos_2_delivers_and_counts_once() {
     for version in [V3, V5] {
         let unknown = if version == V5 { u32::from(UNKNOWN_PACKET_ID) } else { 0 };
-        let mut publisher = Client::ready(settings(version, 2), part(Role::Publisher));
+        let mut publisher = Client::ready(settings(version, 2), spec(Role::Publisher));
         assert!(publisher.publish(70) && publisher.publish(71));
         assert_eq!(publisher.ack(encode::pubcomp, 1), [], "not before PUBREC");
         assert_eq!(publisher.ack(encode::puback, 1), [], "PUBACK is of QoS 1");
@@ -288,7 +288,7 @@ fn qos_2_delivers_and_counts_once() {
         assert_eq!(publisher.ack(encode::pubcomp, 1), [Said::Acknowledged(70)]);
         assert_eq!((publisher.session.unacknowledged(), publisher.session.exchanges.len()), (0, 0));
 
-        let mut subscriber = Client::ready(settings(version, 2), part(Role::Subscriber));
+        let mut subscriber = Client::ready(settings(version, 2), spec(Role::Subscriber));
         let mut arrives = |id, heard: bool| {
             let said = subscriber.input(&message(version, Qos::ExactlyOnce, id, b"x")).1;
             assert_eq!(said.len(), usize::from(heard), "{id}");
@@ -307,7 +307,7 @@ fn qos_2_delivers_and_counts_once() {
 
 #[test]
 fn identifiers_go_round_and_none_is_used_twice() {
-    let mut publisher = Client::ready(settings(V5, 1), part(Role::Publisher));
+    let mut publisher = Client::ready(settings(V5, 1), spec(Role::Publisher));
     for sequence in 0..65_535 {
         assert!(publisher.publish(sequence));
     }
@@ -329,15 +329,15 @@ fn identifiers_go_round_and_none_is_used_twice() {
 
 #[test]
 fn servers_limit_their_clients() {
-    let mut client = Client::new(settings(V5, 1), part(Role::Publisher));
+    let mut client = Client::new(settings(V5, 1), spec(Role::Publisher));
     let limits = Connack { receive_maximum: 2, keep_alive_s: Some(30), ..Connack::new(0) };
     assert_eq!(client.hear(|out| encode::connack(out, V5, &limits).unwrap()), [Said::Connected]);
     assert!(client.publish(0) && client.publish(1) && !client.publish(2));
 
     let refused = |connack: Connack<'_>, retain| {
         let settings = try_settings("mqtt://h", 1, false, &[("mqtt_version", "5"), ("retain", retain)]).unwrap();
-        match Client::new(settings, part(Role::Publisher)).fault(|out| encode::connack(out, V5, &connack).unwrap()) {
-            Fault::Denied(text) => text,
+        match Client::new(settings, spec(Role::Publisher)).fault(|out| encode::connack(out, V5, &connack).unwrap()) {
+            SessionError::Denied(text) => text,
             other => panic!("{other:?}"),
         }
     };
@@ -350,41 +350,41 @@ fn servers_limit_their_clients() {
 #[test]
 fn refusals_are_told_in_words() {
     let connack = |version, code| {
-        let mut client = Client::new(settings(version, 1), part(Role::Subscriber));
+        let mut client = Client::new(settings(version, 1), spec(Role::Subscriber));
         client.fault(|out| encode::connack(out, version, &Connack { text: Some("go"), ..Connack::new(code) }).unwrap())
     };
-    let denied = |text: &str| Fault::Denied(text.into());
-    let busy = |text: &str| Fault::Busy(text.into());
+    let denied = |text: &str| SessionError::Denied(text.into());
+    let busy = |text: &str| SessionError::Busy(text.into());
     assert_eq!(connack(V3, 4), denied("the server refuses the connection: bad user name or password (code 0x04)"));
     assert_eq!(connack(V3, 3), busy("the server refuses the connection: server unavailable (code 0x03)"));
     assert_eq!(connack(V5, 0x87), denied("the server refuses the connection: not authorised (code 0x87, \"go\")"));
     assert_eq!(connack(V5, 0x97), busy("the server refuses the connection: quota exceeded (code 0x97, \"go\")"));
 
     let suback = |version, code| {
-        let mut client = Client::new(settings(version, 1), part(Role::Subscriber));
+        let mut client = Client::new(settings(version, 1), spec(Role::Subscriber));
         client.hear(|out| encode::connack(out, version, &Connack::new(0)).unwrap());
-        client.session.subscribe(&client.settings, &client.part, &mut client.out);
+        client.session.subscribe(&client.settings, &client.spec, &mut client.out);
         client.fault(|out| encode::suback(out, version, 1, &[code], None).unwrap())
     };
     assert_eq!(suback(V3, 0x80), denied("the server refuses the subscription: unspecified error (code 0x80)"));
     assert_eq!(suback(V5, 0x97), busy("the server refuses the subscription: quota exceeded (code 0x97)"));
     assert_eq!(suback(V3, 0), denied("the server grants QoS 0, and QoS 1 is asked for"));
 
-    let mut client = Client::ready(settings(V5, 1), part(Role::Publisher));
+    let mut client = Client::ready(settings(V5, 1), spec(Role::Publisher));
     assert!(client.publish(0) && client.publish(1));
     assert_eq!(client.refuse(encode::puback, 1, 0x97), [], "neither acknowledged nor a reason to end");
     assert_eq!(client.session.unacknowledged(), 1);
     let fault = client.fault(|out| encode::puback(out, V5, Ack { id: 2, reason: 0x87 }));
     assert_eq!(fault, denied("the server refuses a message: not authorised (code 0x87)"));
 
-    let mut client = Client::ready(settings(V5, 2), part(Role::Publisher));
+    let mut client = Client::ready(settings(V5, 2), spec(Role::Publisher));
     assert!(client.publish(0));
     assert_eq!(client.refuse(encode::pubrec, 1, 0x97), []);
     assert_eq!((client.session.unacknowledged(), client.sent()), (0, vec!["PUBLISH 1 a/b".to_owned()]));
     let fault = client.fault(|out| encode::disconnect(out, V5, 0x8B, None));
     assert_eq!(fault, busy("the server ends the connection: server shutting down (code 0x8B)"));
     let fault = client.fault(|out| encode::disconnect(out, V5, 0x8E, None));
-    assert!(matches!(fault, Fault::Denied(_)), "{fault:?}");
+    assert!(matches!(fault, SessionError::Denied(_)), "{fault:?}");
 }
 
 #[test]
@@ -401,21 +401,24 @@ fn who_speaks_something_else_is_shown() {
         (b"\x30\x03\0\x01t", "which is not MQTT"),
         (&[b'x'; 99], "`xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx`"),
     ] {
-        let (result, said) = Client::new(settings(V3, 0), part(Role::Publisher)).input(bytes);
-        let Err(Fault::Foreign(text)) = result else { panic!("{result:?}") };
+        let (result, said) = Client::new(settings(V3, 0), spec(Role::Publisher)).input(bytes);
+        let Err(SessionError::Foreign(text)) = result else { panic!("{result:?}") };
         assert!(text.contains(says) && said.is_empty(), "{text}");
     }
     for bytes in [&b"\x20\x02\0\0"[..], b"\x00", b"\x90\x03\0\x09\0", b"\x40\x01\0"] {
-        let (result, _) = Client::ready(settings(V3, 1), part(Role::Publisher)).input(bytes);
-        assert!(matches!(&result, Err(Fault::Foreign(text)) if text.contains("MQTT 3.1.1")), "{result:?}");
+        let (result, _) = Client::ready(settings(V3, 1), spec(Role::Publisher)).input(bytes);
+        assert!(matches!(&result, Err(SessionError::Foreign(text)) if text.contains("MQTT 3.1.1")), "{result:?}");
     }
     let aliased = b"\x30\x08\0\x01t\x03\x23\0\x01x";
-    assert!(matches!(Client::ready(settings(V5, 0), part(Role::Subscriber)).input(aliased).0, Err(Fault::Foreign(_))));
+    assert!(matches!(
+        Client::ready(settings(V5, 0), spec(Role::Subscriber)).input(aliased).0,
+        Err(SessionError::Foreign(_))
+    ));
 }
 
 /// Plays bytes to a client in pieces that end where `ends` says, as an event
 /// loop does: what was not used comes again with more behind it.
-fn in_pieces(client: &mut Client, bytes: &[u8], ends: &[usize]) -> (Option<Fault>, Vec<Said>) {
+fn in_pieces(client: &mut Client, bytes: &[u8], ends: &[usize]) -> (Option<SessionError>, Vec<Said>) {
     let (mut from, mut all) = (0, Vec::new());
     for to in ends.iter().copied().chain([bytes.len()]) {
         let (result, said) = client.input(&bytes[from..to]);
@@ -458,8 +461,8 @@ proptest! {
             ends = (0..bytes.len()).collect();
         }
         let play = |ends: &[usize]| {
-            let mut client = Client::new(settings(version, qos), part(Role::Subscriber));
-            client.session.subscribe(&client.settings, &client.part, &mut client.out);
+            let mut client = Client::new(settings(version, qos), spec(Role::Subscriber));
+            client.session.subscribe(&client.settings, &client.spec, &mut client.out);
             let (fault, said) = in_pieces(&mut client, &bytes, ends);
             (fault, said, client.out)
         };
@@ -475,7 +478,7 @@ proptest! {
         order in proptest::collection::vec(any::<prop::sample::Index>(), 1..200),
     ) {
         let qos = if twice { 2 } else { 1 };
-        let mut client = Client::ready(settings(version, qos), part(Role::Publisher));
+        let mut client = Client::ready(settings(version, qos), spec(Role::Publisher));
         client.session.window = 20;
         client.session.first_id = 65_530;
         let (mut sequence, mut under_way, mut counted) = (0, Vec::new(), Vec::new());
@@ -503,7 +506,7 @@ proptest! {
         for version in [V3, V5] {
             for role in [Role::Publisher, Role::Subscriber] {
                 let make = if ready { Client::ready } else { Client::new };
-                let mut client = make(settings(version, qos), part(role));
+                let mut client = make(settings(version, qos), spec(role));
                 if let Ok(used) = client.input(&bytes).0 {
                     prop_assert!(used <= bytes.len());
                 }

@@ -1,19 +1,19 @@
-use super::super::conversation::{Note, Play, message, part, settings};
+use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
 use super::*;
 use pubmark_model::protocol::Role;
 
 const INFO: &[u8] = b"INFO {\"server_id\":\"NA\",\"server_name\":\"n1\",\"version\":\"2.9.10\",\"proto\":1,\
     \"go\":\"go1.19\",\"host\":\"127.0.0.1\",\"port\":4222,\"headers\":true,\"max_payload\":1048576} \r\n";
 
-fn plain() -> Settings {
+fn plain() -> NatsSettings {
     settings::<Nats>("nats://h", 0, false, &[]).unwrap()
 }
 
 fn connect_words(url: &str, set: &[(&str, &str)]) -> Value {
     let settings = settings::<Nats>(url, 0, false, set).unwrap();
-    let mut play = Play::<Nats>::new(&settings, part(Role::Publisher, "t"));
-    play.say(INFO).unwrap();
-    let said = play.said();
+    let mut talk = Conversation::<Nats>::new(&settings, spec(Role::Publisher, "t"));
+    talk.say(INFO).unwrap();
+    let said = talk.said();
     let Ok(Some((FromClient::Connect(words), _))) = FromClient::decode(&said) else { panic!("{said:?}") };
     serde_json::from_slice(words).unwrap()
 }
@@ -24,37 +24,40 @@ fn a_subscriber_hears_its_messages_wherever_the_bytes_are_cut() {
     let words = b"MSG a.b 1 5\r\nhello\r\nPING\r\nMSG a.b 1 0\r\n\r\nHMSG a.b 1 22 25\r\n\
         NATS/1.0\r\nA: bcdef\r\n\r\nxyz\r\nINFO {}\r\n";
     for cut in 0..=words.len().max(INFO.len()) {
-        let mut play = Play::<Nats>::new(&settings, Part { group: Some("g".into()), ..part(Role::Subscriber, "a.b") });
-        assert!(play.said().is_empty(), "the server speaks first");
-        play.say_cut(INFO, cut).unwrap();
-        assert_eq!(play.heard(), [Note::Server("nats-server 2.9.10".into())]);
-        assert!(play.said().ends_with(b"}\r\nPING\r\n"));
-        play.say_cut(b"PONG\r\n", cut).unwrap();
-        assert_eq!(play.heard(), [Note::Connected]);
-        play.session.keep_alive(&settings, &mut play.out);
-        play.subscribe();
-        assert_eq!(play.said(), b"PING\r\nSUB a.b g 1\r\nPING\r\n");
-        play.say_cut(b"PONG\r\n", cut).unwrap();
-        assert_eq!(play.heard(), [], "this PONG answers the sign of life");
-        play.say_cut(b"PONG\r\n", cut).unwrap();
-        assert_eq!(play.heard(), [Note::Subscribed]);
-        play.say_cut(words, cut).unwrap();
-        assert_eq!(play.heard(), [message(b"hello"), message(b""), message(b"xyz")]);
-        assert_eq!(play.said(), b"PONG\r\n");
-        assert!(play.all_taken());
+        let mut talk = Conversation::<Nats>::new(
+            &settings,
+            ClientSpec { group: Some("g".into()), ..spec(Role::Subscriber, "a.b") },
+        );
+        assert!(talk.said().is_empty(), "the server speaks first");
+        talk.say_cut(INFO, cut).unwrap();
+        assert_eq!(talk.heard(), [HeardEvent::Server("nats-server 2.9.10".into())]);
+        assert!(talk.said().ends_with(b"}\r\nPING\r\n"));
+        talk.say_cut(b"PONG\r\n", cut).unwrap();
+        assert_eq!(talk.heard(), [HeardEvent::Connected]);
+        talk.session.keep_alive(&settings, &mut talk.out);
+        talk.subscribe();
+        assert_eq!(talk.said(), b"PING\r\nSUB a.b g 1\r\nPING\r\n");
+        talk.say_cut(b"PONG\r\n", cut).unwrap();
+        assert_eq!(talk.heard(), [], "this PONG answers the sign of life");
+        talk.say_cut(b"PONG\r\n", cut).unwrap();
+        assert_eq!(talk.heard(), [HeardEvent::Subscribed]);
+        talk.say_cut(words, cut).unwrap();
+        assert_eq!(talk.heard(), [message(b"hello"), message(b""), message(b"xyz")]);
+        assert_eq!(talk.said(), b"PONG\r\n");
+        assert!(talk.all_taken());
     }
 }
 
 #[test]
 fn a_publisher_names_the_leaf() {
     let settings = plain();
-    let mut play = Play::<Nats>::new(&settings, part(Role::Publisher, "t"));
-    assert!(play.publish(b"one\r\n", 7));
-    assert_eq!(play.said(), b"PUB t 5\r\none\r\n\r\n");
-    let mut play = Play::<Nats>::new(&settings, Part { leaves: 3, ..part(Role::Publisher, "t") });
-    assert!(play.publish(b"", 7));
-    assert_eq!(play.said(), b"PUB t.1 0\r\n\r\n");
-    assert_eq!(play.session.unacknowledged(), 0);
+    let mut talk = Conversation::<Nats>::new(&settings, spec(Role::Publisher, "t"));
+    assert!(talk.publish(b"one\r\n", 7));
+    assert_eq!(talk.said(), b"PUB t 5\r\none\r\n\r\n");
+    let mut talk = Conversation::<Nats>::new(&settings, ClientSpec { leaves: 3, ..spec(Role::Publisher, "t") });
+    assert!(talk.publish(b"", 7));
+    assert_eq!(talk.said(), b"PUB t.1 0\r\n\r\n");
+    assert_eq!(talk.session.unacknowledged(), 0);
 }
 
 #[test]
@@ -81,7 +84,7 @@ fn guarantees_that_nats_core_lacks_are_refused() {
 #[test]
 fn refusals_are_told_apart() {
     let settings = plain();
-    let fault = |bytes: &[u8]| Play::<Nats>::new(&settings, part(Role::Publisher, "t")).say(bytes).unwrap_err();
+    let fault = |bytes: &[u8]| Conversation::<Nats>::new(&settings, spec(Role::Publisher, "t")).say(bytes).unwrap_err();
     for text in [
         "Authorization Violation",
         "Authentication Timeout",
@@ -90,21 +93,23 @@ fn refusals_are_told_apart() {
         "Secure Connection - TLS Required",
     ] {
         let fault = fault(format!("-ERR '{text}'\r\n").as_bytes());
-        assert!(matches!(&fault, Fault::Denied(words) if words.contains(text)), "{fault:?}");
+        assert!(matches!(&fault, SessionError::Denied(words) if words.contains(text)), "{fault:?}");
     }
     for text in ["maximum connections exceeded", "Slow Consumer", "Stale Connection", "Server Shutdown"] {
         let fault = fault(format!("-ERR '{text}'\r\n").as_bytes());
-        assert!(matches!(&fault, Fault::Busy(words) if words.contains(text)), "{fault:?}");
+        assert!(matches!(&fault, SessionError::Busy(words) if words.contains(text)), "{fault:?}");
     }
     let http = fault(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-    assert!(matches!(&http, Fault::Foreign(words) if words.contains("no NATS server: it sent \"HTTP/1.1 400")));
+    assert!(matches!(&http, SessionError::Foreign(words) if words.contains("no NATS server: it sent \"HTTP/1.1 400")));
     for bytes in [&b"INFO []\r\n"[..], b"INFO {\r\n", b"\x00\x00", b"-ERR 'Parser Error'\r\n"] {
-        assert!(matches!(fault(bytes), Fault::Foreign(_)), "{}", bytes.escape_ascii());
+        assert!(matches!(fault(bytes), SessionError::Foreign(_)), "{}", bytes.escape_ascii());
     }
-    assert!(matches!(fault(b"INFO {\"tls_required\":true}\r\n"), Fault::Denied(words) if words.contains("tls://")));
+    assert!(
+        matches!(fault(b"INFO {\"tls_required\":true}\r\n"), SessionError::Denied(words) if words.contains("tls://"))
+    );
     let tls = super::super::conversation::settings::<Nats>("tls://h", 0, false, &[]).unwrap();
-    let fault = Play::<Nats>::new(&tls, part(Role::Publisher, "t")).say(INFO).unwrap_err();
-    assert!(matches!(fault, Fault::Denied(words) if words.contains("no TLS")));
+    let fault = Conversation::<Nats>::new(&tls, spec(Role::Publisher, "t")).say(INFO).unwrap_err();
+    assert!(matches!(fault, SessionError::Denied(words) if words.contains("no TLS")));
 }
 
 #[test]

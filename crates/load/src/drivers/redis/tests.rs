@@ -1,14 +1,14 @@
-use super::super::conversation::{Note, Play, message, part, settings};
+use super::super::conversation::{Conversation, HeardEvent, message, settings, spec};
 use super::*;
 use pubmark_model::protocol::Role;
-use pubmark_wire::resp::Command;
+use pubmark_wire::resp::RespCommand;
 
 /// What Redis 7.0 answers to HELLO 3.
 const HELLO: &[u8] = b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:3\r\n\
     $2\r\nid\r\n:4\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n";
 const INFO: &[u8] = b"$73\r\n# Server\r\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n\r\n";
 
-fn plain(resp: &str) -> Settings {
+fn plain(resp: &str) -> RedisSettings {
     settings::<Redis>("redis://h", 0, false, &[("resp", resp)]).unwrap()
 }
 
@@ -16,7 +16,7 @@ fn plain(resp: &str) -> Settings {
 fn commands(mut bytes: &[u8]) -> Vec<String> {
     let mut commands = Vec::new();
     while let Some((item, taken)) = Item::decode(bytes).unwrap() {
-        assert!(Command::of(&item).is_ok());
+        assert!(RespCommand::of(&item).is_ok());
         let words = item.values().unwrap().map(|word| String::from_utf8_lossy(word.text().unwrap()).into_owned());
         commands.push(words.collect::<Vec<_>>().join(" "));
         bytes = &bytes[taken..];
@@ -29,17 +29,17 @@ fn resp_3_is_understood_wherever_the_bytes_are_cut() {
     let settings = plain("3");
     let words = b">3\r\n$7\r\nmessage\r\n$1\r\nt\r\n$5\r\nhello\r\n>4\r\n$8\r\npmessage\r\n$3\r\nt.*\r\n$3\r\nt.1\r\n$0\r\n\r\n+PONG\r\n";
     for cut in 0..=HELLO.len() {
-        let mut play = Play::<Redis>::new(&settings, part(Role::Subscriber, "t"));
-        assert_eq!(commands(&play.said()), ["HELLO 3 SETNAME c0"]);
-        play.say_cut(HELLO, cut).unwrap();
-        assert_eq!(play.heard(), [Note::Server("redis 7.0.15".into()), Note::Connected]);
-        play.subscribe();
-        assert_eq!(commands(&play.said()), ["SUBSCRIBE t"]);
-        play.say_cut(b">3\r\n$9\r\nsubscribe\r\n$1\r\nt\r\n:1\r\n", cut).unwrap();
-        assert_eq!(play.heard(), [Note::Subscribed]);
-        play.say_cut(words, cut).unwrap();
-        assert_eq!(play.heard(), [message(b"hello"), message(b"")]);
-        assert!(play.all_taken());
+        let mut talk = Conversation::<Redis>::new(&settings, spec(Role::Subscriber, "t"));
+        assert_eq!(commands(&talk.said()), ["HELLO 3 SETNAME c0"]);
+        talk.say_cut(HELLO, cut).unwrap();
+        assert_eq!(talk.heard(), [HeardEvent::Server("redis 7.0.15".into()), HeardEvent::Connected]);
+        talk.subscribe();
+        assert_eq!(commands(&talk.said()), ["SUBSCRIBE t"]);
+        talk.say_cut(b">3\r\n$9\r\nsubscribe\r\n$1\r\nt\r\n:1\r\n", cut).unwrap();
+        assert_eq!(talk.heard(), [HeardEvent::Subscribed]);
+        talk.say_cut(words, cut).unwrap();
+        assert_eq!(talk.heard(), [message(b"hello"), message(b"")]);
+        assert!(talk.all_taken());
     }
 }
 
@@ -49,41 +49,42 @@ fn resp_2_is_understood_wherever_the_bytes_are_cut() {
     let greeting = [b"+OK\r\n", INFO, b"+PONG\r\n"].concat();
     let words = b"*4\r\n$8\r\npmessage\r\n$3\r\nt.*\r\n$3\r\nt.1\r\n$2\r\nhi\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n";
     for cut in 0..=greeting.len() {
-        let mut play = Play::<Redis>::new(&settings, Part { wild: true, ..part(Role::Subscriber, "t.*") });
-        assert_eq!(commands(&play.said()), ["AUTH pw", "INFO server", "PING"]);
-        play.say_cut(&greeting, cut).unwrap();
-        assert_eq!(play.heard(), [Note::Server("valkey 8.0.1".into()), Note::Connected]);
-        play.subscribe();
-        play.session.keep_alive(&settings, &mut play.out);
-        assert_eq!(commands(&play.said()), ["PSUBSCRIBE t.*", "PING"]);
-        play.say_cut(b"*3\r\n$10\r\npsubscribe\r\n$3\r\nt.*\r\n:1\r\n", cut).unwrap();
-        assert_eq!(play.heard(), [Note::Subscribed]);
-        play.say_cut(words, cut).unwrap();
-        assert_eq!(play.heard(), [message(b"hi")]);
-        assert!(play.all_taken());
+        let mut talk =
+            Conversation::<Redis>::new(&settings, ClientSpec { wild: true, ..spec(Role::Subscriber, "t.*") });
+        assert_eq!(commands(&talk.said()), ["AUTH pw", "INFO server", "PING"]);
+        talk.say_cut(&greeting, cut).unwrap();
+        assert_eq!(talk.heard(), [HeardEvent::Server("valkey 8.0.1".into()), HeardEvent::Connected]);
+        talk.subscribe();
+        talk.session.keep_alive(&settings, &mut talk.out);
+        assert_eq!(commands(&talk.said()), ["PSUBSCRIBE t.*", "PING"]);
+        talk.say_cut(b"*3\r\n$10\r\npsubscribe\r\n$3\r\nt.*\r\n:1\r\n", cut).unwrap();
+        assert_eq!(talk.heard(), [HeardEvent::Subscribed]);
+        talk.say_cut(words, cut).unwrap();
+        assert_eq!(talk.heard(), [message(b"hi")]);
+        assert!(talk.all_taken());
     }
 }
 
 #[test]
 fn a_publisher_names_the_leaf_and_takes_the_answers() {
     let settings = plain("3");
-    let mut play = Play::<Redis>::new(&settings, Part { leaves: 3, ..part(Role::Publisher, "t") });
-    play.say(HELLO).unwrap();
-    play.said();
-    play.heard();
-    assert!(play.publish(b"m", 7) && play.publish(b"n", 8));
-    assert_eq!(commands(&play.said()), ["PUBLISH t.1 m", "PUBLISH t.2 n"]);
-    play.say(b":0\r\n:12\r\n").unwrap();
-    assert!(play.heard().is_empty() && play.all_taken());
-    play.session.close(&settings, &play.part, &mut play.out);
-    assert_eq!(commands(&play.said()), ["QUIT"]);
+    let mut talk = Conversation::<Redis>::new(&settings, ClientSpec { leaves: 3, ..spec(Role::Publisher, "t") });
+    talk.say(HELLO).unwrap();
+    talk.said();
+    talk.heard();
+    assert!(talk.publish(b"m", 7) && talk.publish(b"n", 8));
+    assert_eq!(commands(&talk.said()), ["PUBLISH t.1 m", "PUBLISH t.2 n"]);
+    talk.say(b":0\r\n:12\r\n").unwrap();
+    assert!(talk.heard().is_empty() && talk.all_taken());
+    talk.session.close(&settings, &talk.spec, &mut talk.out);
+    assert_eq!(commands(&talk.said()), ["QUIT"]);
 }
 
 #[test]
 fn user_and_password_are_said() {
     let said = |url: &str, set: &[(&str, &str)]| {
         let settings = settings::<Redis>(url, 0, false, set).unwrap();
-        commands(&Play::<Redis>::new(&settings, part(Role::Publisher, "t")).said()).remove(0)
+        commands(&Conversation::<Redis>::new(&settings, spec(Role::Publisher, "t")).said()).remove(0)
     };
     assert_eq!(said("redis://me:pw@h", &[]), "HELLO 3 AUTH me pw SETNAME c0");
     assert_eq!(said("redis://:pw@h", &[]), "HELLO 3 AUTH default pw SETNAME c0");
@@ -102,7 +103,7 @@ fn what_cannot_be_had_is_refused() {
 #[test]
 fn refusals_are_told_apart() {
     let (two, three) = (plain("2"), plain("3"));
-    let say = |settings, bytes: &[u8]| Play::<Redis>::new(settings, part(Role::Publisher, "t")).say(bytes);
+    let say = |settings, bytes: &[u8]| Conversation::<Redis>::new(settings, spec(Role::Publisher, "t")).say(bytes);
     for text in [
         "NOAUTH HELLO must be called with the client already authenticated",
         "WRONGPASS invalid username-password pair or user is disabled.",
@@ -112,17 +113,19 @@ fn refusals_are_told_apart() {
         "DENIED Redis is running in protected mode",
     ] {
         let fault = say(&three, format!("-{text}\r\n").as_bytes()).unwrap_err();
-        assert!(matches!(&fault, Fault::Denied(words) if words.contains(text)), "{fault:?}");
+        assert!(matches!(&fault, SessionError::Denied(words) if words.contains(text)), "{fault:?}");
     }
     for text in ["ERR max number of clients reached", "LOADING Redis is loading the dataset in memory"] {
         let fault = say(&three, format!("-{text}\r\n").as_bytes()).unwrap_err();
-        assert!(matches!(&fault, Fault::Busy(words) if words.contains(text)), "{fault:?}");
+        assert!(matches!(&fault, SessionError::Busy(words) if words.contains(text)), "{fault:?}");
     }
     say(&two, b"-NOPERM this user has no permissions to run the 'info' command\r\n+PONG\r\n").unwrap();
     let fault = say(&three, b"+OK POP3 ready\r\n").unwrap_err();
-    assert!(matches!(&fault, Fault::Foreign(words) if words.contains("POP3 ready..")), "{fault:?}");
+    assert!(matches!(&fault, SessionError::Foreign(words) if words.contains("POP3 ready..")), "{fault:?}");
     let fault = say(&three, b"HTTP/1.1 400 Bad Request\r\n").unwrap_err();
-    assert!(matches!(&fault, Fault::Foreign(words) if words.contains("no Redis server: it sent \"HTTP/1.1 400 Bad")));
+    assert!(
+        matches!(&fault, SessionError::Foreign(words) if words.contains("no Redis server: it sent \"HTTP/1.1 400 Bad"))
+    );
 }
 
 #[test]

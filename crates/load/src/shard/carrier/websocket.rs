@@ -8,7 +8,7 @@
 //! which TLS brings along.
 
 use super::errors::{denied, foreign};
-use super::wire::Wire;
+use super::wire::RawStream;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -121,7 +121,7 @@ impl WebSocket {
     }
 
     /// Writes what waits, as far as the wire takes it.
-    pub(super) fn flush(&mut self, wire: &mut Wire) -> io::Result<()> {
+    pub(super) fn flush(&mut self, wire: &mut RawStream) -> io::Result<()> {
         wire.flush()?;
         while self.is_behind() {
             match wire.write(self.waiting()) {
@@ -140,7 +140,7 @@ impl WebSocket {
     }
 
     /// Frames bytes and writes them. Before the handshake is over, they are only kept.
-    pub(super) fn write(&mut self, wire: &mut Wire, bytes: &[u8]) -> io::Result<usize> {
+    pub(super) fn write(&mut self, wire: &mut RawStream, bytes: &[u8]) -> io::Result<usize> {
         let payload = &bytes[..bytes.len().min(MAX_FRAME)];
         if self.key.is_some() {
             if self.early.len() > MAX_FRAME {
@@ -175,7 +175,7 @@ impl WebSocket {
     }
 
     /// Reads what is there, without its frames. Control frames are answered.
-    pub(super) fn read(&mut self, wire: &mut Wire, into: &mut [u8]) -> io::Result<(usize, bool)> {
+    pub(super) fn read(&mut self, wire: &mut RawStream, into: &mut [u8]) -> io::Result<(usize, bool)> {
         loop {
             if let Some(why) = self.closed.take() {
                 return Err(io::Error::new(ErrorKind::ConnectionAborted, why));
@@ -296,7 +296,7 @@ impl WebSocket {
     }
 
     /// Says that nothing more will be written.
-    pub(super) fn finish(&mut self, wire: &mut Wire) -> io::Result<()> {
+    pub(super) fn finish(&mut self, wire: &mut RawStream) -> io::Result<()> {
         if self.key.is_none() && !std::mem::replace(&mut self.said_close, true) {
             self.put(CLOSE, &1000u16.to_be_bytes());
         }

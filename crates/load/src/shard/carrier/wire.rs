@@ -6,16 +6,16 @@ use std::io;
 use std::net::TcpStream;
 
 /// What can be read from and written to without ever blocking.
-pub enum Wire {
+pub enum RawStream {
     Plain(TcpStream),
     Tls(Box<Tls>),
 }
 
-impl Wire {
+impl RawStream {
     pub fn stream(&self) -> &TcpStream {
         match self {
-            Wire::Plain(stream) => stream,
-            Wire::Tls(tls) => tls.stream(),
+            RawStream::Plain(stream) => stream,
+            RawStream::Tls(tls) => tls.stream(),
         }
     }
 
@@ -23,34 +23,34 @@ impl Wire {
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<(usize, bool)> {
         match self {
             // Not by the C library, whose calls are points of cancellation.
-            Wire::Plain(stream) => {
+            RawStream::Plain(stream) => {
                 let count = rustix::net::recv(stream, &mut *into, RecvFlags::empty())?.0;
                 Ok((count, count == into.len()))
             }
-            Wire::Tls(tls) => tls.read(into),
+            RawStream::Tls(tls) => tls.read(into),
         }
     }
 
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Wire::Plain(stream) => Ok(rustix::net::send(stream, bytes, SendFlags::NOSIGNAL)?),
-            Wire::Tls(tls) => tls.write(bytes),
+            RawStream::Plain(stream) => Ok(rustix::net::send(stream, bytes, SendFlags::NOSIGNAL)?),
+            RawStream::Tls(tls) => tls.write(bytes),
         }
     }
 
     #[inline]
     pub fn is_behind(&self) -> bool {
         match self {
-            Wire::Plain(_) => false,
-            Wire::Tls(tls) => tls.is_behind(),
+            RawStream::Plain(_) => false,
+            RawStream::Tls(tls) => tls.is_behind(),
         }
     }
 
     pub fn flush(&mut self) -> io::Result<()> {
         match self {
-            Wire::Plain(_) => Ok(()),
-            Wire::Tls(tls) => tls.flush(),
+            RawStream::Plain(_) => Ok(()),
+            RawStream::Tls(tls) => tls.flush(),
         }
     }
 }

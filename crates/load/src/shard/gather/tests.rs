@@ -2,7 +2,7 @@
 //! by itself, and are entered into the books as those would have been.
 
 use super::*;
-use crate::drivers::conversation::{part, settings};
+use crate::drivers::conversation::{settings, spec};
 use crate::drivers::mqtt::Mqtt;
 use crate::drivers::nats::Nats;
 use crate::drivers::redis::Redis;
@@ -11,7 +11,7 @@ use pubmark_model::header::{Header, MIN_LEN, pattern};
 use pubmark_model::protocol::{PublisherTotal, Role};
 use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::workload::Workload;
-use pubmark_wire::mqtt::server::{Packet, decode};
+use pubmark_wire::mqtt::server::{ServerPacket, decode};
 use pubmark_wire::mqtt::{Qos, Version};
 
 const START_NS: Ns = 1_000_000;
@@ -80,10 +80,10 @@ struct Left {
     exhausted: Option<String>,
 }
 
-fn play<S: Session>(case: &Case, settings: &S::Settings, alike: bool) -> Left {
+fn talk<S: Session>(case: &Case, settings: &S::Settings, alike: bool) -> Left {
     let workload = case.workload();
     let window = Window::new(&workload, START_NS);
-    let mut session = S::new(settings, &part(Role::Publisher, "pubmark.r.7"));
+    let mut session = S::new(settings, &spec(Role::Publisher, "pubmark.r.7"));
     let mut client = Outgoing::new(&workload, 7, case.most);
     let mut recorder = SendRecorder::new(&workload, window);
     let (mut message, mut frames) = (pattern(case.payload_bytes), Frames::default());
@@ -125,7 +125,7 @@ fn play<S: Session>(case: &Case, settings: &S::Settings, alike: bool) -> Left {
 
 /// Both ways, which come to the same; what is left.
 fn both<S: Session>(case: &Case, settings: &S::Settings) -> Result<Left, TestCaseError> {
-    let (one_by_one, copied) = (play::<S>(case, settings, false), play::<S>(case, settings, true));
+    let (one_by_one, copied) = (talk::<S>(case, settings, false), talk::<S>(case, settings, true));
     prop_assert_eq!(&one_by_one, &copied);
     Ok(copied)
 }
@@ -139,7 +139,7 @@ proptest! {
         let body = pattern(case.payload_bytes);
         for (bytes, ..) in &left.writes {
             let mut rest = bytes.as_slice();
-            while let Some((Packet::Publish(publish), used)) = decode(rest, Version::V3_1_1).unwrap() {
+            while let Some((ServerPacket::Publish(publish), used)) = decode(rest, Version::V3_1_1).unwrap() {
                 prop_assert_eq!((publish.topic, publish.qos), ("pubmark.r.7", Qos::AtMostOnce));
                 let behind = header::body_at(case.payload_bytes);
                 prop_assert_eq!(&publish.payload[behind..], &body[behind..]);
@@ -170,7 +170,7 @@ proptest! {
 #[test]
 fn frames_that_differ_in_more_are_no_copies() {
     let settings_of = |qos| settings::<Mqtt>("mqtt://h", qos, false, &[]).unwrap();
-    let mut leaves = part(Role::Publisher, "a");
+    let mut leaves = spec(Role::Publisher, "a");
     let acknowledged = Mqtt::new(&settings_of(1), &leaves);
     assert_eq!(acknowledged.tail_bytes(&settings_of(1)), None);
     leaves.leaves = 10;

@@ -1,13 +1,13 @@
 //! The receiving side of a shard: subscribers, and what they have received.
 
-use crate::subscriber::{Incoming, ReceiveRecorder};
+use crate::subscriber::{IncomingStreams, ReceiveRecorder};
 use pubmark_model::protocol::{Client, Role};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
 
 /// The receiving side of a shard.
 pub struct Inbound {
-    pub clients: Vec<Incoming>,
+    pub clients: Vec<IncomingStreams>,
     pub recorder: ReceiveRecorder,
     /// Streams that no probe has come over, of clients that are up or may come up.
     pub unheard: u64,
@@ -22,10 +22,12 @@ pub struct Inbound {
 impl Inbound {
     pub fn new(workload: &Workload, role: Role, clients: &[Client]) -> Inbound {
         let heard = clients.first().map_or(0, |client| u64::from(client.hears_count));
-        let incoming: Vec<Incoming> = match role {
+        let incoming: Vec<IncomingStreams> = match role {
             Role::Subscriber => clients
                 .iter()
-                .map(|client| Incoming::new(workload, client.hears_first..client.hears_first + client.hears_count))
+                .map(|client| {
+                    IncomingStreams::new(workload, client.hears_first..client.hears_first + client.hears_count)
+                })
                 .collect(),
             _ => Vec::new(),
         };

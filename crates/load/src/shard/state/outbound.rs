@@ -1,7 +1,7 @@
 //! The sending side of a shard: publishers, and where they stand.
 
 use crate::clock;
-use crate::outcome::Outcome;
+use crate::outcome::ThreadOutcome;
 use crate::publisher::{InFlight, Marker, Outgoing, SendRecorder};
 use crate::session::Copies;
 use crate::shard::gather::{Frames, Measure};
@@ -111,10 +111,10 @@ impl Outbound {
         }
     }
 
-    pub fn take_outcome(&mut self) -> Outcome {
+    pub fn take_outcome(&mut self) -> ThreadOutcome {
         match self.recorder.take() {
-            Some(recorder) => Outcome::of_outgoing(&self.clients, recorder),
-            None => Outcome::default(),
+            Some(recorder) => ThreadOutcome::of_outgoing(&self.clients, recorder),
+            None => ThreadOutcome::default(),
         }
     }
 }

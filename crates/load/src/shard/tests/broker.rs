@@ -2,7 +2,7 @@
 //! connections where its script says so.
 
 use pubmark_model::header::{END, Header};
-use pubmark_wire::mqtt::server::{self, Connect, Packet};
+use pubmark_wire::mqtt::server::{self, ConnectPacket, ServerPacket};
 use pubmark_wire::mqtt::{Ack, Connack, Publish, Qos, Version, encode};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{Read, Write};
@@ -162,7 +162,7 @@ impl Peer {
         let _ = self.stream.write_all(&out);
     }
 
-    fn greet(&mut self, connect: &Connect<'_>) -> bool {
+    fn greet(&mut self, connect: &ConnectPacket<'_>) -> bool {
         let (world, version) = (self.world.clone(), self.version);
         let mut world = world.lock().unwrap();
         let known = world.sessions.contains_key(connect.client_id);
@@ -192,11 +192,11 @@ impl Peer {
     }
 
     /// Sees to a packet. False: the script ends the connection here.
-    fn packet(&mut self, packet: &Packet<'_>) -> bool {
+    fn packet(&mut self, packet: &ServerPacket<'_>) -> bool {
         let (shared, version) = (self.world.clone(), self.version);
         let mut world = shared.lock().unwrap();
         match *packet {
-            Packet::Publish(Publish { qos, id, dup, payload, topic, .. }) => {
+            ServerPacket::Publish(Publish { qos, id, dup, payload, topic, .. }) => {
                 topic.clone_into(&mut world.topic);
                 let sequence = Header::read(payload).unwrap().sequence;
                 let kept = world.sessions.get_mut(&self.name).unwrap();
@@ -214,7 +214,7 @@ impl Peer {
                     Qos::ExactlyOnce => self.say(|out| encode::pubrec(out, version, Ack { id, reason: 0 })),
                 }
             }
-            Packet::Pubrel(Ack { id, .. }) => {
+            ServerPacket::Pubrel(Ack { id, .. }) => {
                 let kept = world.sessions.get_mut(&self.name).unwrap();
                 let sequence = kept.unreleased.remove(&id);
                 if sequence.is_some_and(|sequence| world.script.at_release.remove(&sequence)) {
@@ -222,36 +222,36 @@ impl Peer {
                 }
                 self.say(|out| encode::pubcomp(out, version, Ack { id, reason: 0 }));
             }
-            Packet::Puback(ack) | Packet::Pubrec(ack) if world.deaf_to == Some(ack.id) => return false,
-            Packet::Puback(Ack { id, .. }) | Packet::Pubcomp(Ack { id, .. }) => {
+            ServerPacket::Puback(ack) | ServerPacket::Pubrec(ack) if world.deaf_to == Some(ack.id) => return false,
+            ServerPacket::Puback(Ack { id, .. }) | ServerPacket::Pubcomp(Ack { id, .. }) => {
                 let kept = world.sessions.get_mut(&self.name).unwrap();
                 kept.outgoing.retain(|(other, _)| *other != id);
                 kept.released.remove(&id);
             }
-            Packet::Pubrec(Ack { id, .. }) => {
+            ServerPacket::Pubrec(Ack { id, .. }) => {
                 world.sessions.get_mut(&self.name).unwrap().released.insert(id);
                 self.say(|out| encode::pubrel(out, version, Ack { id, reason: 0 }));
             }
-            Packet::Subscribe { id, filters } => {
+            ServerPacket::Subscribe { id, filters } => {
                 let codes: Vec<u8> = filters.map(|(_, qos)| qos as u8).collect();
                 world.subscriber = Some((self.name.clone(), self.stream.try_clone().unwrap()));
                 self.say(|out| encode::suback(out, version, id, &codes, None).unwrap());
             }
-            Packet::Unsubscribe { id, .. } => {
+            ServerPacket::Unsubscribe { id, .. } => {
                 for sequence in std::mem::take(&mut world.script.at_unsubscribe) {
                     let message = world.messages[&sequence].clone();
                     world.send(version, 60_000 + sequence as u16, &message);
                 }
                 self.say(|out| encode::unsuback(out, version, id, &[0]).unwrap());
             }
-            Packet::Pingreq => self.say(encode::pingresp),
-            Packet::Disconnect { session_expiry_s, .. } => {
+            ServerPacket::Pingreq => self.say(encode::pingresp),
+            ServerPacket::Disconnect { session_expiry_s, .. } => {
                 if self.clean || session_expiry_s == Some(0) {
                     world.sessions.remove(&self.name);
                 }
                 return false;
             }
-            Packet::Auth { .. } => panic!("an AUTH"),
+            ServerPacket::Auth { .. } => panic!("an AUTH"),
         }
         true
     }

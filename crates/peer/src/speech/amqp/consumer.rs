@@ -8,7 +8,7 @@ pub const SEPARATOR: u8 = 0;
 
 /// What messages are written by.
 #[derive(Clone, Copy)]
-pub struct Line {
+pub struct Framing {
     /// The channel that is open, or was.
     pub channel: u16,
     /// The longest frame that the client takes.
@@ -46,19 +46,19 @@ impl Consumer {
     }
 
     /// Appends a message, or keeps it until there is room.
-    pub fn deliver(&mut self, line: Line, topic: &[u8], payload: &[u8], out: &mut Vec<u8>) {
+    pub fn deliver(&mut self, framing: Framing, topic: &[u8], payload: &[u8], out: &mut Vec<u8>) {
         if self.is_full() {
             self.waiting_bytes += payload.len();
             self.waiting.push_back(Waiting { topic: topic.into(), payload: payload.into() });
         } else {
-            self.say(line, topic, payload, out);
+            self.say(framing, topic, payload, out);
         }
     }
 
     /// Takes an acknowledgement: a delivery's number (0: the last one), and
     /// whether all before it are meant as well. Appends what there is room for
     /// now. False if there was no such delivery.
-    pub fn acknowledged(&mut self, line: Line, delivery: u64, multiple: bool, out: &mut Vec<u8>) -> bool {
+    pub fn acknowledged(&mut self, framing: Framing, delivery: u64, multiple: bool, out: &mut Vec<u8>) -> bool {
         let number = if delivery == 0 && multiple { self.delivered } else { delivery };
         match (multiple, self.open.binary_search(&number)) {
             (true, found) if number <= self.delivered => {
@@ -72,7 +72,7 @@ impl Consumer {
             && let Some(Waiting { topic, payload }) = self.waiting.pop_front()
         {
             self.waiting_bytes -= payload.len();
-            self.say(line, &topic, &payload, out);
+            self.say(framing, &topic, &payload, out);
         }
         true
     }
@@ -81,7 +81,7 @@ impl Consumer {
         self.window.is_some_and(|window| window > 0 && self.open.len() >= usize::from(window))
     }
 
-    fn say(&mut self, line: Line, topic: &[u8], payload: &[u8], out: &mut Vec<u8>) {
+    fn say(&mut self, framing: Framing, topic: &[u8], payload: &[u8], out: &mut Vec<u8>) {
         self.delivered += 1;
         if self.window.is_some() {
             self.open.push_back(self.delivered);
@@ -90,7 +90,7 @@ impl Consumer {
         let (exchange, routing_key) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         let (consumer, delivery) = (Short(&self.name), self.delivered);
         let deliver = Method::Deliver { consumer, delivery, redelivered: false, exchange, routing_key };
-        Frame::Method(line.channel, deliver).put(out);
-        put_content(out, line.channel, TRANSIENT, payload, line.frame_bytes);
+        Frame::Method(framing.channel, deliver).put(out);
+        put_content(out, framing.channel, TRANSIENT, payload, framing.frame_bytes);
     }
 }

@@ -1,10 +1,10 @@
 use super::*;
-use crate::speech::Done;
+use crate::speech::Handled;
 use proptest::prelude::*;
 use pubmark_wire::amqp::{TRANSIENT, put_content};
 
 const CHANNEL: u16 = 7;
-const NO_ARGUMENTS: Table<'static> = Table(&[]);
+const NO_ARGUMENTS: FieldTable<'static> = FieldTable(&[]);
 
 fn word(channel: u16, method: Method<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -14,14 +14,14 @@ fn word(channel: u16, method: Method<'_>) -> Vec<u8> {
 
 /// A conversation: what was answered and what was asked for, in words.
 struct Talk {
-    amqp: Amqp,
+    amqp: AmqpServer,
     acknowledge: bool,
     asked: Vec<String>,
 }
 
 impl Talk {
     fn new(denied: bool) -> Talk {
-        Talk { amqp: Amqp::new(denied), acknowledge: true, asked: Vec::new() }
+        Talk { amqp: AmqpServer::new(denied), acknowledge: true, asked: Vec::new() }
     }
 
     fn try_say(&mut self, bytes: &[u8]) -> Result<(usize, Vec<u8>), Malformed> {
@@ -37,7 +37,7 @@ impl Talk {
                 Ask::Unsubscribe(Filter::Exact(topic), 0) => format!("not {}", topic.escape_ascii()),
                 other => format!("{other:?}"),
             });
-            Done { acknowledge, listeners: 0 }
+            Handled { acknowledge, listeners: 0 }
         };
         self.amqp.input(bytes, &mut out, hub).map(|used| (used, out))
     }

@@ -12,7 +12,7 @@ impl Copies for Echoes {
     }
 }
 
-fn resuming(version: Version, qos: u8, changes: &[(&str, &str)]) -> Settings {
+fn resuming(version: Version, qos: u8, changes: &[(&str, &str)]) -> MqttSettings {
     let (endpoint, version) = (Endpoint::parse("mqtt://h").unwrap(), version.to_string());
     let changes: Vec<_> = changes.iter().copied().chain([("mqtt_version", &version[..])]).collect();
     let terms = Terms { endpoint: &endpoint, qos, durable: false, reconnect: true, options: &options(&changes) };
@@ -22,9 +22,9 @@ fn resuming(version: Version, qos: u8, changes: &[(&str, &str)]) -> Settings {
 impl Client {
     /// Loses the connection, and has another one that the server has accepted.
     fn returned(&mut self, kept: bool) -> Vec<Said> {
-        self.session.resume(&self.settings, &self.part);
+        self.session.resume(&self.settings, &self.spec);
         self.out.clear();
-        self.session.open(&self.settings, &self.part, &mut self.out);
+        self.session.open(&self.settings, &self.spec, &mut self.out);
         assert!(!connect_of(self).1.clean_start);
         self.out.clear();
         let (version, connack) = (self.settings.version, Connack { session_present: kept, ..Connack::new(0) });
@@ -46,10 +46,10 @@ impl Client {
         let (mut at, mut lines) = (0, Vec::new());
         while let Some((packet, used)) = server::decode(&self.out[at..], self.settings.version).unwrap() {
             lines.push(match packet {
-                server::Packet::Publish(Publish { dup, id, payload, .. }) => {
+                server::ServerPacket::Publish(Publish { dup, id, payload, .. }) => {
                     format!("{id} {} {}", if dup { "again" } else { "new" }, String::from_utf8_lossy(payload))
                 }
-                server::Packet::Pubrel(Ack { id, .. }) => format!("{id} released"),
+                server::ServerPacket::Pubrel(Ack { id, .. }) => format!("{id} released"),
                 other => format!("{other:?}"),
             });
             at += used;
@@ -62,7 +62,7 @@ impl Client {
 #[test]
 fn what_is_not_acknowledged_comes_again_in_order_and_nothing_else_does() {
     for (version, kept) in [(V3, true), (V3, false), (V5, true), (V5, false)] {
-        let mut client = Client::ready(resuming(version, 1, &[("inflight", "5")]), part(Role::Publisher));
+        let mut client = Client::ready(resuming(version, 1, &[("inflight", "5")]), spec(Role::Publisher));
         assert!((0..5).all(|sequence| client.publish(sequence)));
         assert_eq!(client.ack(encode::puback, 2), [Said::Acknowledged(1)]);
         assert_eq!(client.returned(kept), [Said::Connected]);
@@ -81,7 +81,7 @@ fn what_is_not_acknowledged_comes_again_in_order_and_nothing_else_does() {
 
 #[test]
 fn a_connection_may_end_while_messages_come_again() {
-    let mut client = Client::ready(resuming(V5, 1, &[]), part(Role::Publisher));
+    let mut client = Client::ready(resuming(V5, 1, &[]), spec(Role::Publisher));
     assert!((0..3).all(|sequence| client.publish(sequence)));
     client.returned(true);
     assert!(client.resend());
@@ -97,7 +97,7 @@ fn a_connection_may_end_while_messages_come_again() {
 #[test]
 fn what_was_released_is_released_again_and_never_published() {
     for (version, kept, flag) in [(V3, true, "again"), (V3, false, "new"), (V5, true, "again")] {
-        let mut client = Client::ready(resuming(version, 2, &[]), part(Role::Publisher));
+        let mut client = Client::ready(resuming(version, 2, &[]), spec(Role::Publisher));
         assert!((0..4).all(|sequence| client.publish(sequence)));
         (1..=3).for_each(|id| assert_eq!(client.ack(encode::pubrec, id), []));
         assert_eq!(client.ack(encode::pubcomp, 2), [Said::Acknowledged(1)]);
@@ -117,12 +117,12 @@ fn what_was_released_is_released_again_and_never_published() {
 fn a_receiver_knows_what_it_has_as_long_as_the_server_does() {
     for version in [V3, V5] {
         for kept in [true, false] {
-            let mut client = Client::ready(resuming(version, 2, &[]), part(Role::Subscriber));
+            let mut client = Client::ready(resuming(version, 2, &[]), spec(Role::Subscriber));
             let bytes = message(version, Qos::ExactlyOnce, 7, b"x");
             let heard = [Said::Message(b"x".to_vec())];
             assert_eq!(client.hear(|out| out.extend(&bytes)), heard);
             assert_eq!(client.returned(kept), [Said::Connected]);
-            client.session.subscribe(&client.settings, &client.part, &mut client.out);
+            client.session.subscribe(&client.settings, &client.spec, &mut client.out);
             assert_eq!(client.sent().len(), 1, "to subscribe again is safe");
             let again = client.hear(|out| out.extend(&bytes));
             assert_eq!(again, if kept { &[][..] } else { &heard[..] });
@@ -135,9 +135,9 @@ fn a_receiver_knows_what_it_has_as_long_as_the_server_does() {
 #[test]
 fn retained_messages_are_not_asked_for_twice() {
     for kept in [true, false] {
-        let mut client = Client::ready(resuming(V3, 1, &[("retain", "true")]), part(Role::Subscriber));
+        let mut client = Client::ready(resuming(V3, 1, &[("retain", "true")]), spec(Role::Subscriber));
         let heard = client.returned(kept);
-        client.session.subscribe(&client.settings, &client.part, &mut client.out);
+        client.session.subscribe(&client.settings, &client.spec, &mut client.out);
         if kept {
             assert_eq!((heard, client.sent()), (vec![Said::Connected, Said::Subscribed], vec![]));
         } else {
@@ -145,34 +145,34 @@ fn retained_messages_are_not_asked_for_twice() {
         }
     }
     // A server that has a session of this name from elsewhere does not know the subscription.
-    let mut client = Client::new(resuming(V3, 1, &[("retain", "true")]), part(Role::Subscriber));
+    let mut client = Client::new(resuming(V3, 1, &[("retain", "true")]), spec(Role::Subscriber));
     let connack = Connack { session_present: true, ..Connack::new(0) };
     assert_eq!(client.hear(|out| encode::connack(out, V3, &connack).unwrap()), [Said::Connected]);
 }
 
 #[test]
 fn a_subscription_that_was_under_way_is_asked_for_again() {
-    let mut client = Client::new(resuming(V5, 1, &[]), part(Role::Subscriber));
+    let mut client = Client::new(resuming(V5, 1, &[]), spec(Role::Subscriber));
     client.hear(|out| encode::connack(out, V5, &Connack::new(0)).unwrap());
-    client.session.subscribe(&client.settings, &client.part, &mut client.out);
+    client.session.subscribe(&client.settings, &client.spec, &mut client.out);
     assert_eq!(client.returned(false), [Said::Connected]);
     assert!(!client.resend());
-    client.session.subscribe(&client.settings, &client.part, &mut client.out);
+    client.session.subscribe(&client.settings, &client.spec, &mut client.out);
     assert_eq!(client.sent(), [r#"SUBSCRIBE 2 [("a/b", AtLeastOnce)]"#]);
     assert_eq!(client.hear(|out| encode::suback(out, V5, 2, &[1], None).unwrap()), [Said::Subscribed]);
 }
 
 #[test]
 fn sessions_are_ended_where_disconnect_can_say_so_and_there_is_none_at_qos_0() {
-    let mut client = Client::ready(resuming(V5, 1, &[]), part(Role::Publisher));
-    client.session.close(&client.settings, &client.part, &mut client.out);
+    let mut client = Client::ready(resuming(V5, 1, &[]), spec(Role::Publisher));
+    client.session.close(&client.settings, &client.spec, &mut client.out);
     assert_eq!(client.sent(), ["Disconnect { reason: 0, session_expiry_s: Some(0) }"]);
 
-    let mut client = Client::ready(resuming(V5, 0, &[]), part(Role::Publisher));
+    let mut client = Client::ready(resuming(V5, 0, &[]), spec(Role::Publisher));
     assert!(client.publish(0));
-    client.session.resume(&client.settings, &client.part);
+    client.session.resume(&client.settings, &client.spec);
     client.out.clear();
-    client.session.open(&client.settings, &client.part, &mut client.out);
+    client.session.open(&client.settings, &client.spec, &mut client.out);
     let (_, connect) = connect_of(&client);
     assert_eq!((connect.clean_start, connect.session_expiry_s), (true, 0));
     assert!(!client.resend());

@@ -3,18 +3,18 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 /// A client's side, and the server's socket, which blocks.
-fn pair() -> (WebSocket, Wire, TcpStream) {
+fn pair() -> (WebSocket, RawStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     client.set_nonblocking(true).unwrap();
     let (server, _) = listener.accept().unwrap();
     server.set_nodelay(true).unwrap();
     let dial = WebSocketDial { host: "broker.example:80".into(), path: "/mqtt".into() };
-    (WebSocket::new(&dial).unwrap(), Wire::Plain(client), server)
+    (WebSocket::new(&dial).unwrap(), RawStream::Plain(client), server)
 }
 
 /// Reads until `wanted` bytes are there, or an error.
-fn read(websocket: &mut WebSocket, wire: &mut Wire, wanted: usize) -> io::Result<Vec<u8>> {
+fn read(websocket: &mut WebSocket, wire: &mut RawStream, wanted: usize) -> io::Result<Vec<u8>> {
     let (mut got, mut buffer) = (Vec::new(), vec![0; 300]);
     while got.len() < wanted {
         match websocket.read(wire, &mut buffer) {
@@ -28,7 +28,7 @@ fn read(websocket: &mut WebSocket, wire: &mut Wire, wanted: usize) -> io::Result
 }
 
 /// Reads until an error.
-fn failure(websocket: &mut WebSocket, wire: &mut Wire) -> io::Error {
+fn failure(websocket: &mut WebSocket, wire: &mut RawStream) -> io::Error {
     read(websocket, wire, usize::MAX).unwrap_err()
 }
 
@@ -52,7 +52,7 @@ fn answer_to(request: &str) -> String {
 }
 
 /// A connection whose handshake the server has answered.
-fn open() -> (WebSocket, Wire, TcpStream) {
+fn open() -> (WebSocket, RawStream, TcpStream) {
     let (mut websocket, mut wire, mut server) = pair();
     websocket.flush(&mut wire).unwrap();
     let answer = answer_to(&request(&mut server));

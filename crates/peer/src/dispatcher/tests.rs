@@ -19,26 +19,26 @@ fn sent(publisher: u32, sequence: u32, intended_ns: Ns, sent_ns: Ns, bytes: usiz
     payload
 }
 
-/// A director, and what it has handed on: instant, publisher, sequence, payload.
-struct Play {
-    director: Director,
+/// A dispatcher, and what it has handed on: instant, publisher, sequence, payload.
+struct Dispatched {
+    dispatcher: Dispatcher,
     out: Vec<(Ns, u32, u32, Vec<u8>)>,
 }
 
-impl Play {
-    fn new(script: &str) -> Play {
-        Play { director: Director::new(Script::parse(script).unwrap()), out: Vec::new() }
+impl Dispatched {
+    fn new(script: &str) -> Dispatched {
+        Dispatched { dispatcher: Dispatcher::new(PeerScript::parse(script).unwrap()), out: Vec::new() }
     }
 
     fn release(&mut self, now: Ns) {
-        while let Some(planned) = self.director.next(now) {
-            if planned.only.is_none() && !self.director.may_go(&planned, 5, 0) {
+        while let Some(planned) = self.dispatcher.next(now) {
+            if planned.only.is_none() && !self.dispatcher.may_go(&planned, 5, 0) {
                 continue;
             }
             let header = Header::read(&planned.message.payload).unwrap();
             let at = planned.at_ns.saturating_sub(ORIGIN);
             self.out.push((at, header.publisher, header.sequence, planned.message.payload.to_vec()));
-            self.director.written(&planned, planned.at_ns, planned.at_ns);
+            self.dispatcher.written(&planned, planned.at_ns, planned.at_ns);
         }
     }
 
@@ -50,7 +50,7 @@ impl Play {
             let intended = ORIGIN + at_ns;
             let (gone, now) = (intended + lag_ns, intended + lag_ns + late_ns);
             self.release(now);
-            self.director.arrived(b"t", &sent(publisher, sequence, intended, gone, 64), 0, now);
+            self.dispatcher.arrived(b"t", &sent(publisher, sequence, intended, gone, 64), 0, now);
         }
         self.release(Ns::MAX);
     }
@@ -80,11 +80,11 @@ fn the_truth_is_what_is_done() {
     for delay in delays {
         for fault in faults {
             let text = format!("delay = {delay}\ncount = {{ from = \"100ms\", for = \"500ms\" }}\n{fault}");
-            let mut play = Play::new(&text);
-            play.run(schedule(), 200_000);
-            let script = Script::parse(&text).unwrap();
+            let mut dispatched = Dispatched::new(&text);
+            dispatched.run(schedule(), 200_000);
+            let script = PeerScript::parse(&text).unwrap();
             let wanted = truth(&script, schedule(), 100 * MS, 600 * MS);
-            let counts = play.director.tally.counts;
+            let counts = dispatched.dispatcher.tally.counts;
             assert_eq!(counts.messages, wanted.offered, "{text}");
             assert_eq!(counts.lost + counts.swallowed, wanted.lost, "{text}");
             assert_eq!(counts.swallowed, wanted.acked_lost, "{text}");
@@ -92,7 +92,7 @@ fn the_truth_is_what_is_done() {
             assert_eq!(counts.copies, wanted.offered - wanted.lost + wanted.duplicated, "{text}");
             let mut seen = std::collections::BTreeSet::new();
             let mut latencies: Vec<Ns> = Vec::new();
-            for (at, publisher, sequence, payload) in &play.out {
+            for (at, publisher, sequence, payload) in &dispatched.out {
                 let header = Header::read(payload).unwrap();
                 let due = header.intended_ns - ORIGIN;
                 if (100 * MS..600 * MS).contains(&due) && seen.insert((*publisher, *sequence)) {
@@ -112,12 +112,12 @@ fn a_delay_counts_from_the_sending_where_that_is_told() {
     for (bytes, wanted, latency) in
         [(64, ORIGIN + 13 * MS, 10 * MS), (24, ORIGIN + 13 * MS, 13 * MS), (16, ORIGIN + 10 * MS, 10 * MS)]
     {
-        let mut director = Director::new(Script::parse("delay = { fixed = \"10ms\" }").unwrap());
-        director.arrived(b"t", &sent(0, 0, ORIGIN, ORIGIN + 3 * MS, bytes), 0, ORIGIN + 4 * MS);
-        assert_eq!(director.due_ns(), Some(wanted), "{bytes} bytes");
-        let planned = director.next(wanted).unwrap();
-        director.written(&planned, wanted + 5_000, wanted + 9_000);
-        let tally = &director.tally;
+        let mut dispatcher = Dispatcher::new(PeerScript::parse("delay = { fixed = \"10ms\" }").unwrap());
+        dispatcher.arrived(b"t", &sent(0, 0, ORIGIN, ORIGIN + 3 * MS, bytes), 0, ORIGIN + 4 * MS);
+        assert_eq!(dispatcher.due_ns(), Some(wanted), "{bytes} bytes");
+        let planned = dispatcher.next(wanted).unwrap();
+        dispatcher.written(&planned, wanted + 5_000, wanted + 9_000);
+        let tally = &dispatcher.tally;
         let found = [&tally.begun, &tally.latency, &tally.release_error].map(|histogram| histogram.max());
         for (found, wanted) in found.into_iter().zip([latency + 5_000, latency + 9_000, 9_000]) {
             assert!(found.abs_diff(wanted) <= wanted / 1_000, "{found} ns, not {wanted}");
@@ -129,76 +129,77 @@ fn a_delay_counts_from_the_sending_where_that_is_told() {
 fn order_is_kept_within_a_publisher_where_that_is_asked_for() {
     let delay = "delay = { uniform = [\"1ms\", \"21ms\"] }";
     for (text, kept) in [(delay.to_owned(), false), (format!("{delay}\nordered = true"), true)] {
-        let mut play = Play::new(&text);
-        play.run(uniform(1, 1_000, SECOND), 0);
-        assert_eq!(play.sequences().is_sorted(), kept, "{text}");
-        assert_eq!(play.out.len(), 1_000);
+        let mut dispatched = Dispatched::new(&text);
+        dispatched.run(uniform(1, 1_000, SECOND), 0);
+        assert_eq!(dispatched.sequences().is_sorted(), kept, "{text}");
+        assert_eq!(dispatched.out.len(), 1_000);
     }
 }
 
 #[test]
 fn a_reordered_message_comes_right_behind_the_next_one() {
-    let mut play = Play::new("delay = { fixed = \"1ms\" }\nreorder = { every = 3 }");
-    play.run(uniform(1, 1_000, 8 * MS), 0);
-    assert_eq!(play.sequences(), [0, 1, 3, 2, 4, 6, 5, 7]);
-    assert_eq!(play.director.tally.counts.reordered, 2);
+    let mut dispatched = Dispatched::new("delay = { fixed = \"1ms\" }\nreorder = { every = 3 }");
+    dispatched.run(uniform(1, 1_000, 8 * MS), 0);
+    assert_eq!(dispatched.sequences(), [0, 1, 3, 2, 4, 6, 5, 7]);
+    assert_eq!(dispatched.dispatcher.tally.counts.reordered, 2);
 }
 
 #[test]
 fn without_a_delay_messages_pass_when_they_come() {
-    let mut play = Play::new("lose = { at = [[0, 1]] }");
-    play.run(uniform(1, 1_000, 3 * MS), 5_000);
-    let instants: Vec<(Ns, u32)> = play.out.iter().map(|(at, _, sequence, _)| (*at, *sequence)).collect();
+    let mut dispatched = Dispatched::new("lose = { at = [[0, 1]] }");
+    dispatched.run(uniform(1, 1_000, 3 * MS), 5_000);
+    let instants: Vec<(Ns, u32)> = dispatched.out.iter().map(|(at, _, sequence, _)| (*at, *sequence)).collect();
     assert_eq!(instants, [(5_000, 0), (2 * MS + 5_000, 2)]);
 }
 
 #[test]
 fn markers_meet_no_fault_and_an_end_marker_overtakes_nothing() {
-    let mut play = Play::new("delay = { fixed = \"500ms\" }\nlose = { every = 1 }");
-    let director = &mut play.director;
-    assert!(director.arrived(b"t", &payload(0, PROBE, ORIGIN), 1, ORIGIN));
-    assert!(!director.arrived(b"t", &payload(0, 0, ORIGIN), 1, ORIGIN));
-    assert!(director.arrived(b"t", b"short", 1, ORIGIN));
-    assert_eq!(director.due_ns(), Some(ORIGIN));
-    assert_eq!(director.next(ORIGIN).unwrap().message.payload.len(), 64);
-    assert_eq!(*director.next(ORIGIN).unwrap().message.payload, *b"short");
-    assert_eq!(director.due_ns(), None);
+    let mut dispatched = Dispatched::new("delay = { fixed = \"500ms\" }\nlose = { every = 1 }");
+    let dispatcher = &mut dispatched.dispatcher;
+    assert!(dispatcher.arrived(b"t", &payload(0, PROBE, ORIGIN), 1, ORIGIN));
+    assert!(!dispatcher.arrived(b"t", &payload(0, 0, ORIGIN), 1, ORIGIN));
+    assert!(dispatcher.arrived(b"t", b"short", 1, ORIGIN));
+    assert_eq!(dispatcher.due_ns(), Some(ORIGIN));
+    assert_eq!(dispatcher.next(ORIGIN).unwrap().message.payload.len(), 64);
+    assert_eq!(*dispatcher.next(ORIGIN).unwrap().message.payload, *b"short");
+    assert_eq!(dispatcher.due_ns(), None);
 
-    let mut play = Play::new("delay = { fixed = \"500ms\" }\nreorder = { every = 2 }");
-    let director = &mut play.director;
-    director.arrived(b"t", &payload(0, 0, ORIGIN), 0, ORIGIN);
-    director.arrived(b"t", &payload(0, 1, ORIGIN + MS), 0, ORIGIN + MS);
-    director.arrived(b"t", &payload(0, END, ORIGIN), 0, ORIGIN + 2 * MS);
-    play.release(Ns::MAX);
-    assert_eq!(play.sequences(), [0, 1, END], "what is held back precedes the end marker");
-    assert_eq!(play.out[2].0, 501 * MS);
-    assert_eq!(play.director.tally.counts.reordered, 0);
-    assert_eq!(play.director.waiting_bytes(), 0);
+    let mut dispatched = Dispatched::new("delay = { fixed = \"500ms\" }\nreorder = { every = 2 }");
+    let dispatcher = &mut dispatched.dispatcher;
+    dispatcher.arrived(b"t", &payload(0, 0, ORIGIN), 0, ORIGIN);
+    dispatcher.arrived(b"t", &payload(0, 1, ORIGIN + MS), 0, ORIGIN + MS);
+    dispatcher.arrived(b"t", &payload(0, END, ORIGIN), 0, ORIGIN + 2 * MS);
+    dispatched.release(Ns::MAX);
+    assert_eq!(dispatched.sequences(), [0, 1, END], "what is held back precedes the end marker");
+    assert_eq!(dispatched.out[2].0, 501 * MS);
+    assert_eq!(dispatched.dispatcher.tally.counts.reordered, 0);
+    assert_eq!(dispatched.dispatcher.waiting_bytes(), 0);
 }
 
 #[test]
 fn one_subscriber_stands_still_and_loses_nothing() {
-    let mut play =
-        Play::new("delay = { fixed = \"1ms\" }\n[[stall]]\nfrom = \"100ms\"\nfor = \"200ms\"\nsubscriber = 0");
-    play.run(uniform(1, 100, SECOND), 0);
-    assert_eq!(play.out.len(), 100);
-    assert_eq!(play.director.tally.counts.stalled_copies, 20, "due from 99 ms on, released from 100 ms on");
-    assert!(play.out.iter().all(|(at, ..)| !(100 * MS..300 * MS).contains(at)));
-    let mut director = Director::new(Script::parse("[[stall]]\nfrom = \"0s\"\nfor = \"1s\"\nsubscriber = 3").unwrap());
-    director.arrived(b"t", &payload(0, 0, ORIGIN), 0, ORIGIN);
-    let planned = director.next(ORIGIN).unwrap();
-    assert!(director.may_go(&planned, 9, 2) && !director.may_go(&planned, 9, 3));
-    let later = director.next(ORIGIN + SECOND).unwrap();
+    let mut dispatched =
+        Dispatched::new("delay = { fixed = \"1ms\" }\n[[stall]]\nfrom = \"100ms\"\nfor = \"200ms\"\nsubscriber = 0");
+    dispatched.run(uniform(1, 100, SECOND), 0);
+    assert_eq!(dispatched.out.len(), 100);
+    assert_eq!(dispatched.dispatcher.tally.counts.stalled_copies, 20, "due from 99 ms on, released from 100 ms on");
+    assert!(dispatched.out.iter().all(|(at, ..)| !(100 * MS..300 * MS).contains(at)));
+    let mut dispatcher =
+        Dispatcher::new(PeerScript::parse("[[stall]]\nfrom = \"0s\"\nfor = \"1s\"\nsubscriber = 3").unwrap());
+    dispatcher.arrived(b"t", &payload(0, 0, ORIGIN), 0, ORIGIN);
+    let planned = dispatcher.next(ORIGIN).unwrap();
+    assert!(dispatcher.may_go(&planned, 9, 2) && !dispatcher.may_go(&planned, 9, 3));
+    let later = dispatcher.next(ORIGIN + SECOND).unwrap();
     assert_eq!((later.at_ns, later.only), (ORIGIN + SECOND, Some(9)));
 }
 
 #[test]
 fn the_server_stands_still_from_the_origin_on() {
-    let mut director = Director::new(Script::parse("[[stall]]\nfrom = \"1s\"\nfor = \"1s\"").unwrap());
-    assert_eq!(director.stalled_until(ORIGIN + SECOND), None, "the origin is not known yet");
-    director.arrived(b"t", &payload(1, 0, ORIGIN - SECOND), 0, ORIGIN);
-    assert_eq!(director.stalled_until(ORIGIN + SECOND), None, "another publisher's message sets no origin");
-    director.arrived(b"t", &payload(0, 0, ORIGIN), 0, ORIGIN);
-    assert_eq!(director.stalled_until(ORIGIN + SECOND), Some(ORIGIN + 2 * SECOND));
-    assert_eq!(director.stalled_until(ORIGIN + 2 * SECOND), None);
+    let mut dispatcher = Dispatcher::new(PeerScript::parse("[[stall]]\nfrom = \"1s\"\nfor = \"1s\"").unwrap());
+    assert_eq!(dispatcher.stalled_until(ORIGIN + SECOND), None, "the origin is not known yet");
+    dispatcher.arrived(b"t", &payload(1, 0, ORIGIN - SECOND), 0, ORIGIN);
+    assert_eq!(dispatcher.stalled_until(ORIGIN + SECOND), None, "another publisher's message sets no origin");
+    dispatcher.arrived(b"t", &payload(0, 0, ORIGIN), 0, ORIGIN);
+    assert_eq!(dispatcher.stalled_until(ORIGIN + SECOND), Some(ORIGIN + 2 * SECOND));
+    assert_eq!(dispatcher.stalled_until(ORIGIN + 2 * SECOND), None);
 }

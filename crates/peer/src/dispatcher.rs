@@ -1,8 +1,8 @@
 //! What becomes of each message, by the script. It is told the time and has no
 //! socket: in tests it lives in virtual time.
 
-use crate::script::Script;
-use crate::tally::Tally;
+use crate::script::PeerScript;
+use crate::tally::PeerTally;
 use pubmark_model::header::{Header, MAX_SEQUENCE, PROBE};
 use pubmark_model::units::Ns;
 use std::cmp::Reverse;
@@ -25,7 +25,7 @@ pub struct Message {
 
 /// A message and its time, in the order of which they are handed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedMessage {
     /// When it is due, ns.
     pub at_ns: Ns,
     /// Equal instants keep the order of their making.
@@ -36,14 +36,14 @@ pub struct Planned {
     pub only: Option<usize>,
 }
 
-impl Ord for Planned {
-    fn cmp(&self, other: &Planned) -> std::cmp::Ordering {
+impl Ord for PlannedMessage {
+    fn cmp(&self, other: &PlannedMessage) -> std::cmp::Ordering {
         (self.at_ns, self.made).cmp(&(other.at_ns, other.made))
     }
 }
 
-impl PartialOrd for Planned {
-    fn partial_cmp(&self, other: &Planned) -> Option<std::cmp::Ordering> {
+impl PartialOrd for PlannedMessage {
+    fn partial_cmp(&self, other: &PlannedMessage) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -64,33 +64,33 @@ struct Line {
 }
 
 /// Decides.
-pub struct Director {
-    script: Script,
+pub struct Dispatcher {
+    script: PeerScript,
     origin_ns: Option<Ns>,
     lines: HashMap<u32, Line>,
-    agenda: BinaryHeap<Reverse<Planned>>,
+    agenda: BinaryHeap<Reverse<PlannedMessage>>,
     made: u64,
     waiting_bytes: usize,
     /// What was done.
-    pub tally: Tally,
+    pub tally: PeerTally,
 }
 
-impl Director {
+impl Dispatcher {
     /// One that goes by this script.
-    pub fn new(script: Script) -> Director {
-        Director {
+    pub fn new(script: PeerScript) -> Dispatcher {
+        Dispatcher {
             script,
             origin_ns: None,
             lines: HashMap::new(),
             agenda: BinaryHeap::new(),
             made: 0,
             waiting_bytes: 0,
-            tally: Tally::default(),
+            tally: PeerTally::default(),
         }
     }
 
     /// The script.
-    pub fn script(&self) -> &Script {
+    pub fn script(&self) -> &PeerScript {
         &self.script
     }
 
@@ -174,14 +174,14 @@ impl Director {
 
     fn plan(&mut self, at_ns: Ns, copies: u32, message: Rc<Message>) {
         for _ in 0..copies {
-            self.push(Planned { at_ns, made: 0, message: message.clone(), only: None });
+            self.push(PlannedMessage { at_ns, made: 0, message: message.clone(), only: None });
         }
     }
 
-    fn push(&mut self, planned: Planned) {
+    fn push(&mut self, planned: PlannedMessage) {
         self.made += 1;
         self.waiting_bytes += planned.message.payload.len();
-        self.agenda.push(Reverse(Planned { made: self.made, ..planned }));
+        self.agenda.push(Reverse(PlannedMessage { made: self.made, ..planned }));
     }
 
     /// When the next message is due.
@@ -190,7 +190,7 @@ impl Director {
     }
 
     /// The next message that is due at `now`.
-    pub fn next(&mut self, now: Ns) -> Option<Planned> {
+    pub fn next(&mut self, now: Ns) -> Option<PlannedMessage> {
         if self.due_ns()? > now {
             return None;
         }
@@ -205,15 +205,15 @@ impl Director {
     }
 
     /// Whether a message may go to the subscriber of this number, which is
-    /// played by `client`; if it stands still, the message waits until it moves.
-    pub fn may_go(&mut self, planned: &Planned, client: usize, subscriber: u32) -> bool {
+    /// `client`; if it stands still, the message waits until it moves.
+    pub fn may_go(&mut self, planned: &PlannedMessage, client: usize, subscriber: u32) -> bool {
         let until = self.origin_ns.and_then(|origin| {
             let until = self.script.subscriber_stalled_until(subscriber, planned.at_ns.checked_sub(origin)?);
             until.map(|until| origin + until)
         });
         let Some(at_ns) = until else { return true };
         self.tally.counts.stalled_copies += u64::from(planned.message.counted_ns.is_some());
-        self.push(Planned { at_ns, only: Some(client), ..planned.clone() });
+        self.push(PlannedMessage { at_ns, only: Some(client), ..planned.clone() });
         false
     }
 
@@ -224,7 +224,7 @@ impl Director {
     }
 
     /// A copy was written, between these two instants.
-    pub fn written(&mut self, planned: &Planned, begun_ns: Ns, ended_ns: Ns) {
+    pub fn written(&mut self, planned: &PlannedMessage, begun_ns: Ns, ended_ns: Ns) {
         if let Some(from_ns) = planned.message.counted_ns {
             self.tally.written(planned.at_ns, from_ns, begun_ns, ended_ns);
         }

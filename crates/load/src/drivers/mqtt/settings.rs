@@ -1,0 +1,82 @@
+//! What all MQTT clients of a run have in common.
+
+use crate::session::{ClientSpec, Terms};
+use pubmark_model::options::OptionValues;
+use pubmark_model::protocol::Role;
+use pubmark_wire::mqtt::server::ConnectPacket;
+use pubmark_wire::mqtt::{Qos, Version, encode};
+
+/// How long a session of MQTT 5 that outlives its connection does so, s: a day.
+const REMEMBERED_S: u32 = 86_400;
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// The settings of all clients.
+pub struct MqttSettings {
+    pub(super) version: Version,
+    pub(super) qos: Qos,
+    pub(super) durable: bool,
+    /// Whether clients come back to their sessions: at QoS 0 there is nothing in one.
+    pub(super) resumes: bool,
+    pub(super) retain: bool,
+    pub(super) user: Option<String>,
+    pub(super) password: Option<String>,
+    /// 0 turns it off.
+    pub(super) keep_alive_s: u16,
+    pub(super) inflight: u16,
+}
+
+impl MqttSettings {
+    pub(super) fn read(terms: &Terms<'_>) -> Result<MqttSettings, String> {
+        let options = terms.options;
+        let version = match options.text("mqtt_version") {
+            None | Some("3.1.1") => Version::V3_1_1,
+            Some("5") => Version::V5,
+            Some(other) => return Err(format!("mqtt_version is `{other}`: write 3.1.1 or 5")),
+        };
+        let qos = Qos::from_number(terms.qos).ok_or_else(|| format!("qos is {}: MQTT knows 0, 1 and 2", terms.qos))?;
+        let keep_alive_ns = options.time_ns("keep_alive");
+        let keep_alive_s =
+            u16::try_from(keep_alive_ns / NS_PER_S).ok().filter(|_| keep_alive_ns.is_multiple_of(NS_PER_S));
+        let keep_alive_s = keep_alive_s.ok_or("keep_alive: write whole seconds, from 0s (off) to 65535s")?;
+        let inflight = u16::try_from(options.number("inflight")).unwrap_or(u16::MAX);
+        if inflight == 0 && qos > Qos::AtMostOnce {
+            return Err("inflight is 0, so nothing could be sent: write 1 to 65535".into());
+        }
+        // `mqtt://:password@host` names no user.
+        let given = |by_url: &Option<String>, name| {
+            let by_url = by_url.as_deref().filter(|text| !text.is_empty());
+            by_url.or_else(|| options.text(name)).map(str::to_owned)
+        };
+        let user = given(&terms.endpoint.user, "username");
+        let password = given(&terms.endpoint.password, "password");
+        if password.is_some() && user.is_none() && version == Version::V3_1_1 {
+            return Err("a password needs a user name in MQTT 3.1.1: set username as well".into());
+        }
+        if [&user, &password].into_iter().flatten().any(|text| text.len() > usize::from(u16::MAX)) {
+            return Err("user names and passwords of MQTT have 65,535 bytes at most".into());
+        }
+        let (durable, retain) = (terms.durable, options.flag("retain"));
+        let resumes = terms.reconnect && qos > Qos::AtMostOnce;
+        Ok(MqttSettings { version, qos, durable, resumes, retain, user, password, keep_alive_s, inflight })
+    }
+
+    pub(super) fn connect(&self, spec: &ClientSpec, remembered: bool, out: &mut Vec<u8>) {
+        let connect = ConnectPacket {
+            client_id: &spec.name,
+            clean_start: !remembered,
+            keep_alive_s: self.keep_alive_s,
+            user: self.user.as_deref(),
+            password: self.password.as_deref().map(str::as_bytes),
+            will: None,
+            session_expiry_s: if remembered { REMEMBERED_S } else { 0 },
+            receive_maximum: u16::MAX,
+        };
+        // Names are short, and the settings have been checked: it fits.
+        let _ = encode::connect(out, self.version, &connect);
+    }
+
+    /// Whether the server is to keep the client's session over its connections.
+    pub(super) fn remembers(&self, spec: &ClientSpec) -> bool {
+        self.resumes || (self.durable && spec.role == Role::Subscriber)
+    }
+}
