@@ -112,7 +112,7 @@ impl Settings {
     /// What the library calls an endpoint: `tcp/HOST:PORT`, with what is to be
     /// set on the connection behind it.
     pub fn locator(&self, endpoint: &str) -> Result<String, String> {
-        let endpoint = Endpoint::parse(endpoint)?;
+        let endpoint = Endpoint::parse(endpoint).map_err(|error| error.to_string())?;
         if endpoint.protocol != Protocol::Zenoh {
             return Err(format!("zenoh: `{endpoint}` is no router: write zenoh://HOST:PORT"));
         }

@@ -168,7 +168,7 @@ impl Calibrator<'_> {
 
 /// Address and port of an endpoint.
 pub fn address(endpoint: &str) -> Result<String, RunError> {
-    let parsed = Endpoint::parse(endpoint).map_err(failed)?;
+    let parsed = Endpoint::parse(endpoint).map_err(|error| failed(error.to_string()))?;
     let found = (parsed.host.as_str(), parsed.port).to_socket_addrs();
     let found: Vec<SocketAddr> =
         found.map_err(|error| failed(format!("cannot find the host of {parsed}: {error}")))?.collect();

@@ -1,5 +1,6 @@
 //! What a host could not do.
 
+use pubmark_model::endpoint::EndpointError;
 use std::io;
 
 /// Why something could not be done here.
@@ -72,6 +73,9 @@ pub enum HostError {
         /// The last.
         last: u16,
     },
+    /// What a link is put before is no server that can be named.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
     /// What is asked for cannot be; the text says what, why, and the way out.
     #[error("{0}")]
     Failed(String),

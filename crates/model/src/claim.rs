@@ -1,6 +1,7 @@
 //! Published statements as expressions that a study's records make true,
 //! false or undecided.
 
+use crate::diagnostic::suggestion;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,6 +34,11 @@ pub enum Figure {
     /// Delivered over expected; higher is better.
     DeliveredRatio,
 }
+
+/// A text that names none of the figures that rank.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no figure: {help}", help = suggestion(.0, Figure::ALL.map(Figure::word)))]
+pub struct UnknownFigure(String);
 
 impl Figure {
     /// Every figure.
@@ -75,10 +81,8 @@ impl Figure {
     }
 
     /// Reads a name.
-    pub fn parse(text: &str) -> Result<Figure, String> {
-        Figure::ALL.into_iter().find(|figure| figure.word() == text).ok_or_else(|| {
-            format!("`{text}` is no figure: {}", crate::diagnostic::suggestion(text, Figure::ALL.map(Figure::word)))
-        })
+    pub fn parse(text: &str) -> Result<Figure, UnknownFigure> {
+        Figure::ALL.into_iter().find(|figure| figure.word() == text).ok_or_else(|| UnknownFigure(text.to_owned()))
     }
 }
 

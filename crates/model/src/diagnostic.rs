@@ -20,24 +20,24 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// An error at a byte offset. The line is shown without its value, which
     /// may be a secret under a name that was mistyped.
-    pub fn at(offset: usize, message: impl Into<String>) -> Self {
-        Diagnostic { offset: Some(offset), message: message.into(), help: None, shows_value: false }
+    pub fn at(offset: usize, message: impl fmt::Display) -> Self {
+        Diagnostic { offset: Some(offset), message: message.to_string(), help: None, shows_value: false }
     }
 
     /// An error of a value that is no secret.
-    pub fn at_value(offset: usize, message: impl Into<String>) -> Self {
+    pub fn at_value(offset: usize, message: impl fmt::Display) -> Self {
         Diagnostic { shows_value: true, ..Diagnostic::at(offset, message) }
     }
 
     /// An error of the file as a whole.
-    pub fn whole(message: impl Into<String>) -> Self {
-        Diagnostic { offset: None, message: message.into(), help: None, shows_value: false }
+    pub fn whole(message: impl fmt::Display) -> Self {
+        Diagnostic { offset: None, message: message.to_string(), help: None, shows_value: false }
     }
 
     /// Adds the way out.
     #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+    pub fn help(mut self, help: impl fmt::Display) -> Self {
+        self.help = Some(help.to_string());
         self
     }
 }

@@ -133,10 +133,10 @@ impl Entry {
 
 impl Table {
     /// The words of a key's list, read; nothing where the key is not there.
-    pub fn words<T: Copy>(
+    pub fn words<T: Copy, E: std::fmt::Display>(
         &self,
         key: &str,
-        parse: fn(&str) -> Result<T, String>,
+        parse: fn(&str) -> Result<T, E>,
         errors: &mut Vec<Diagnostic>,
     ) -> Vec<T> {
         let Some(entry) = self.entries.iter().find(|entry| entry.key == key) else {

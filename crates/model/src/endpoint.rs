@@ -24,22 +24,49 @@ pub struct Endpoint {
     pub path: String,
 }
 
+/// Why a text is no endpoint. No login is repeated in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointError {
+    /// It has no scheme.
+    #[error("`{0}` is no endpoint: write SCHEME://HOST:PORT with one of {known}", known = schemes())]
+    NoUrl(String),
+    /// Its scheme is not known.
+    #[error("`{0}://` is no scheme that is known here: write one of {known}", known = schemes())]
+    Scheme(String),
+    /// There is an `@` where none can be.
+    #[error("an endpoint holds an `@` after its host: write %40, and `/` and `?` of a password as %2F and %3F")]
+    AtSign,
+    /// The address is not closed.
+    #[error("an IPv6 address lacks its closing bracket")]
+    Bracket,
+    /// The port is none.
+    #[error("`{0}` is no port: write a number from 1 to 65535")]
+    Port(String),
+    /// The host is none.
+    #[error("`{0}` is no host: write a name or an address")]
+    Host(String),
+    /// A `%` in the login stands for nothing.
+    #[error("the login of an endpoint holds a % that two hexadecimal digits do not follow")]
+    Percent,
+    /// The login is no text.
+    #[error("the login of an endpoint is not UTF-8 when its % are decoded")]
+    Utf8(#[from] std::str::Utf8Error),
+}
+
+fn schemes() -> String {
+    Scheme::all().map(|(_, scheme)| format!("{}://", scheme.name)).collect::<Vec<_>>().join(", ")
+}
+
 impl Endpoint {
     /// Reads a URL. The error says what is wrong and what can be written.
-    pub fn parse(text: &str) -> Result<Endpoint, String> {
-        let schemes = || Scheme::all().map(|(_, scheme)| format!("{}://", scheme.name)).collect::<Vec<_>>().join(", ");
-        let (scheme, rest) = text.split_once("://").ok_or_else(|| {
-            format!("`{}` is no endpoint: write SCHEME://HOST:PORT with one of {}", without_logins(text), schemes())
-        })?;
+    pub fn parse(text: &str) -> Result<Endpoint, EndpointError> {
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| EndpointError::NoUrl(without_logins(text)))?;
         let (protocol, &Scheme { carrier, port: default_port, .. }) = Scheme::all()
             .find(|(_, known)| known.name == scheme)
-            .ok_or_else(|| format!("`{scheme}://` is no scheme that is known here: write one of {}", schemes()))?;
+            .ok_or_else(|| EndpointError::Scheme(scheme.to_owned()))?;
         let (authority, path) = rest.find(['/', '?']).map_or((rest, ""), |slash| rest.split_at(slash));
         if path.contains('@') {
-            return Err(
-                "an endpoint holds an `@` after its host: write %40, and `/` and `?` of a password as %2F and %3F"
-                    .into(),
-            );
+            return Err(EndpointError::AtSign);
         }
         let (login, address) = authority.rsplit_once('@').map_or((None, authority), |(login, at)| (Some(login), at));
         let (user, password) = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
@@ -49,21 +76,19 @@ impl Endpoint {
         };
         let (host, port) = match address.strip_prefix('[') {
             Some(rest) => {
-                let (host, port) = rest.split_once(']').ok_or("an IPv6 address lacks its closing bracket")?;
+                let (host, port) = rest.split_once(']').ok_or(EndpointError::Bracket)?;
                 (host, port.strip_prefix(':'))
             }
             None => address.split_once(':').map_or((address, None), |(host, port)| (host, Some(port))),
         };
         let port = match port {
             None => default_port,
-            Some(text) => text
-                .parse()
-                .ok()
-                .filter(|port| *port > 0)
-                .ok_or_else(|| format!("`{text}` is no port: write a number from 1 to 65535"))?,
+            Some(text) => {
+                text.parse().ok().filter(|port| *port > 0).ok_or_else(|| EndpointError::Port(text.to_owned()))?
+            }
         };
         if host.is_empty() || !host.chars().all(|c| c.is_ascii_alphanumeric() || "-._:%".contains(c)) {
-            return Err(format!("`{host}` is no host: write a name or an address"));
+            return Err(EndpointError::Host(host.to_owned()));
         }
         Ok(Endpoint { protocol, carrier, user, password, host: host.into(), port, path: path.into() })
     }
@@ -110,8 +135,8 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-fn decode(text: &str) -> Result<String, String> {
-    let bad = || "the login of an endpoint holds a % that two hexadecimal digits do not follow".to_owned();
+fn decode(text: &str) -> Result<String, EndpointError> {
+    let bad = || EndpointError::Percent;
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -124,7 +149,8 @@ fn decode(text: &str) -> Result<String, String> {
         bytes.push(u8::from_str_radix(digits, 16).map_err(|_| bad())?);
         rest = &after[2..];
     }
-    String::from_utf8(bytes).map_err(|_| "the login of an endpoint is not UTF-8 when its % are decoded".into())
+    // Of a text that is none the error holds the bytes, and these are a secret.
+    String::from_utf8(bytes).map_err(|error| error.utf8_error().into())
 }
 
 #[cfg(test)]
@@ -155,7 +181,7 @@ mod tests {
             ("mqtt://a b", "no host"),
             ("mqtt://me:pass/word@h", "write %40"),
         ] {
-            let error = Endpoint::parse(text).unwrap_err();
+            let error = Endpoint::parse(text).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
         }
     }

@@ -1,7 +1,7 @@
 //! Scripted faults of a run: which part is stopped, killed or cut, when, for how long.
 
 use crate::diagnostic::suggestion;
-use crate::units::{Ns, format_time, parse_time};
+use crate::units::{Ns, UnitError, format_time, parse_time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -62,6 +62,70 @@ impl Target {
     }
 }
 
+/// Why a text is no script of faults.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FaultError {
+    /// It has not the shape of a fault.
+    #[error("`{0}` is no fault: write {SHAPE}")]
+    Shape(String),
+    /// Nothing is known by this word that could befall a part.
+    #[error("`{text}`: `{act}` is no fault: {help}")]
+    Act {
+        /// The fault as typed.
+        text: String,
+        /// The word.
+        act: String,
+        /// What may have been meant.
+        help: String,
+    },
+    /// No part of a run is known by this word.
+    #[error("`{text}`: `{target}` is no part of a run: {help}")]
+    Target {
+        /// The fault as typed.
+        text: String,
+        /// The word.
+        target: String,
+        /// What may have been meant.
+        help: String,
+    },
+    /// Something else than a link is cut, or a link befalls something else.
+    #[error("`{0}`: a link is cut, and nothing else is: write `cut link at … for …`")]
+    Cut(String),
+    /// An agent is killed.
+    #[error(
+        "`{text}`: what agents have measured dies with them, and no figure of the run would be left to \
+         believe: write `{} {side} at … for …` to hold them up", Act::Stop.word()
+    )]
+    KilledAgent {
+        /// The fault as typed.
+        text: String,
+        /// Whom it would befall.
+        side: &'static str,
+    },
+    /// It does not say for how long.
+    #[error("`{0}` does not say for how long: write {SHAPE}")]
+    NoLength(String),
+    /// One of its times is none.
+    #[error("`{text}`: {source}")]
+    Time {
+        /// The fault as typed.
+        text: String,
+        /// What is wrong with the time.
+        source: UnitError,
+    },
+    /// It lasts no time.
+    #[error("`{0}` lasts no time: nothing would happen")]
+    NoTime(String),
+    /// A part is befallen by two at once.
+    #[error("`{next}` begins before `{fault}` is over")]
+    Overlap {
+        /// The first.
+        fault: Fault,
+        /// The one that begins too early.
+        next: Fault,
+    },
+}
+
 /// A fault of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
@@ -86,42 +150,35 @@ impl Fault {
         matches!((self.what, self.who), (Act::Kill, Target::Server) | (Act::Cut, Target::Link))
     }
 
-    fn parse(text: &str) -> Result<Fault, String> {
-        let shape = || format!("`{text}` is no fault: write {SHAPE}");
+    fn parse(text: &str) -> Result<Fault, FaultError> {
+        let whole = || text.to_owned();
         let words: Vec<&str> = text.split_whitespace().collect();
-        let [what, who, rest @ ..] = words.as_slice() else { return Err(shape()) };
-        let what = match *what {
-            "stop" => Act::Stop,
-            "kill" => Act::Kill,
-            "cut" => Act::Cut,
-            other => {
-                let known = [Act::Stop, Act::Kill, Act::Cut].map(Act::word);
-                return Err(format!("`{text}`: `{other}` is no fault: {}", suggestion(other, known)));
-            }
-        };
+        let [what, who, rest @ ..] = words.as_slice() else { return Err(FaultError::Shape(whole())) };
+        let acts = [Act::Stop, Act::Kill, Act::Cut];
+        let what = acts.into_iter().find(|act| act.word() == *what).ok_or_else(|| {
+            let help = suggestion(what, acts.map(Act::word));
+            FaultError::Act { text: whole(), act: (*what).to_owned(), help }
+        })?;
         let targets = [Target::Server, Target::Publishers, Target::Subscribers, Target::Link];
         let who = targets.into_iter().find(|target| target.word() == *who).ok_or_else(|| {
-            format!("`{text}`: `{who}` is no part of a run: {}", suggestion(who, targets.map(Target::word)))
+            let help = suggestion(who, targets.map(Target::word));
+            FaultError::Target { text: whole(), target: (*who).to_owned(), help }
         })?;
         if (what == Act::Cut) != (who == Target::Link) {
-            return Err(format!("`{text}`: a link is cut, and nothing else is: write `cut link at … for …`"));
+            return Err(FaultError::Cut(whole()));
         }
         if what == Act::Kill && who != Target::Server {
-            let (side, other) = (who.word(), Act::Stop.word());
-            return Err(format!(
-                "`{text}`: what agents have measured dies with them, and no figure of the run would be left to \
-                 believe: write `{other} {side} at … for …` to hold them up"
-            ));
+            return Err(FaultError::KilledAgent { text: whole(), side: who.word() });
         }
         let (at, length) = match rest {
             ["at", at, "for", length] => (*at, *length),
-            ["at", _] => return Err(format!("`{text}` does not say for how long: write {SHAPE}")),
-            _ => return Err(shape()),
+            ["at", _] => return Err(FaultError::NoLength(whole())),
+            _ => return Err(FaultError::Shape(whole())),
         };
-        let time = |word: &str| parse_time(word).map_err(|error| format!("`{text}`: {error}"));
+        let time = |word: &str| parse_time(word).map_err(|source| FaultError::Time { text: whole(), source });
         let fault = Fault { what, who, at_ns: time(at)?, for_ns: time(length)? };
         if fault.for_ns == 0 && what != Act::Kill {
-            return Err(format!("`{text}` lasts no time: nothing would happen"));
+            return Err(FaultError::NoTime(whole()));
         }
         Ok(fault)
     }
@@ -141,7 +198,7 @@ pub struct Script(pub Vec<Fault>);
 impl Script {
     /// Reads faults, separated by commas, or `none`. Faults of one part must
     /// not overlap.
-    pub fn parse(text: &str) -> Result<Script, String> {
+    pub fn parse(text: &str) -> Result<Script, FaultError> {
         if text.trim() == NONE {
             return Ok(Script::default());
         }
@@ -151,7 +208,7 @@ impl Script {
         for (index, fault) in faults.iter().enumerate() {
             let next = faults[index + 1..].iter().find(|next| next.who == fault.who);
             if let Some(next) = next.filter(|next| next.at_ns <= fault.until_ns()) {
-                return Err(format!("`{next}` begins before `{fault}` is over"));
+                return Err(FaultError::Overlap { fault: *fault, next: *next });
             }
         }
         Ok(Script(faults))
@@ -225,7 +282,7 @@ mod tests {
             ("cut link at 5s for 0s", "no time"),
             ("stop server at 5s for 1s, stop server at 5500ms for 1s", "before `stop server at 5s for 1s` is over"),
         ] {
-            let error = Script::parse(text).unwrap_err();
+            let error = Script::parse(text).unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
         }
         assert!(Script::parse("stop server at 5s for 1s, stop publishers at 5s for 1s").is_ok());

@@ -27,10 +27,11 @@ pub mod topology;
 pub mod tuning;
 pub mod units;
 pub mod used;
+pub mod value;
 pub mod wire_protocol;
+pub mod words;
 pub mod workload;
 
 mod document;
 mod figure_group;
 mod login;
-mod words;

@@ -5,8 +5,8 @@ mod resolve;
 
 use crate::fault::{Act, Fault, Target};
 use crate::protocol::Role;
-use crate::units::{MILLISECOND, Ns, format_time};
-use crate::words::words;
+use crate::units::{MILLISECOND, Ns, UnitError, format_time};
+use crate::words::{UnknownWord, words};
 use pubmark_stats::Random;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,6 +35,40 @@ impl Side {
             Side::Subscribers => !role.sends(),
         }
     }
+}
+
+/// Why settings make no link.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// One of its times is none.
+    #[error("{key}: {source}")]
+    Time {
+        /// Which.
+        key: String,
+        /// What is wrong with it.
+        source: UnitError,
+    },
+    /// Nothing says for how long it fails.
+    #[error("`mttf` says when the link fails, and nothing says for how long: set `mttr`")]
+    NoRepair,
+    /// Nothing says how often it fails.
+    #[error("`mttr` says how long the link fails, and nothing says how often: set `mttf`")]
+    NoFailure,
+    /// It fails by the script and by chance.
+    #[error("the script cuts the link, and `mttf` has it fail by chance: leave one of them out")]
+    FailsTwice,
+    /// Nothing says what it does.
+    #[error(
+        "`link = \"{side}\"` says who goes over a link, and nothing says what it does: set `mttf` and \
+         `mttr`, `link_delay` or `link_bandwidth` (`link_delay = \"0s\"` for the link alone)"
+    )]
+    DoesNothing {
+        /// Who goes over it.
+        side: String,
+    },
+    /// Nobody is known by this word who could go over it.
+    #[error(transparent)]
+    Side(#[from] UnknownWord),
 }
 
 /// A link, with nothing left open. Absent: clients reach the server directly.
@@ -102,7 +136,7 @@ mod tests {
     use crate::setting::key;
     use crate::units::SECOND;
 
-    fn resolve(pairs: &[(&str, &str)], script: &str) -> Result<Option<Link>, String> {
+    fn resolve(pairs: &[(&str, &str)], script: &str) -> Result<Option<Link>, LinkError> {
         let read = |(name, text): &(&str, &str)| ((*name).to_owned(), key(name).unwrap().read(text).unwrap());
         Link::resolve(&pairs.iter().map(read).collect(), &Script::parse(script).unwrap())
     }
@@ -128,7 +162,7 @@ mod tests {
             (&[("mttf", "30s"), ("mttr", "1s")], "cut link at 1s for 1s", "leave one of them out"),
             (&[("link", "both")], "none", "link_delay = \"0s\""),
         ] {
-            let error = resolve(pairs, script).unwrap_err();
+            let error = resolve(pairs, script).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
     }

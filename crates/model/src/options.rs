@@ -2,6 +2,7 @@
 
 use crate::tuning::{Stock, Tuned, Use};
 use crate::units::{format_time, parse_size, parse_time};
+use crate::value::ValueError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -38,18 +39,16 @@ impl OptionKind {
     }
 
     /// Reads a value into its canonical form.
-    pub fn read(self, text: &str) -> Result<Value, String> {
+    pub fn read(self, text: &str) -> Result<Value, ValueError> {
         match self {
-            OptionKind::Bool => {
-                text.parse::<bool>().map(Value::from).map_err(|_| format!("`{text}` is neither true nor false"))
-            }
-            OptionKind::Count => text
-                .replace('_', "")
-                .parse::<u32>()
-                .map(Value::from)
-                .map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u32::MAX)),
-            OptionKind::Size => parse_size(text).map(Value::from),
-            OptionKind::Time => parse_time(text).map(|ns| format_time(ns).into()),
+            OptionKind::Bool => text.parse::<bool>().map(Value::from).map_err(|_| ValueError::Flag(text.to_owned())),
+            OptionKind::Count => text.replace('_', "").parse::<u32>().map(Value::from).map_err(|_| ValueError::Count {
+                text: text.to_owned(),
+                least: 0,
+                most: u32::MAX.into(),
+            }),
+            OptionKind::Size => Ok(parse_size(text)?.into()),
+            OptionKind::Time => Ok(format_time(parse_time(text)?).into()),
             OptionKind::Text => Ok(text.into()),
         }
     }

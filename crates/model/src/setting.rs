@@ -5,6 +5,7 @@ use crate::fault;
 use crate::link::Side;
 use crate::tuning::Use;
 use crate::units::{MILLISECOND, Ns, Rate, SECOND, format_time, parse_size, parse_time};
+use crate::value::ValueError;
 use crate::workload::{Arrival, Pacing, Pattern, Pin, Receive, Transport, Verify};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -15,6 +16,16 @@ pub type Settings = BTreeMap<String, Value>;
 
 /// The most clients of a role.
 pub const MOST_CLIENTS: u64 = 1_000_000;
+
+/// Why a text is no value of a key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {source}")]
+pub struct SettingError {
+    /// The key.
+    pub key: &'static str,
+    /// What is wrong with the text.
+    pub source: ValueError,
+}
 
 /// Where in a study file a key stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +65,11 @@ pub struct Key {
     pub default: Option<&'static str>,
     /// What it says, with unit and range.
     pub doc: &'static str,
-    read: fn(&str) -> Result<Value, String>,
+    read: fn(&str) -> Result<Value, ValueError>,
 }
 
-fn count(text: &str, least: u64, most: u64) -> Result<Value, String> {
-    let bad = || format!("`{text}` is not a whole number from {least} to {most}");
+fn count(text: &str, least: u64, most: u64) -> Result<Value, ValueError> {
+    let bad = || ValueError::Count { text: text.to_owned(), least, most };
     let number: u64 = text.replace('_', "").parse().map_err(|_| bad())?;
     if !(least..=most).contains(&number) {
         return Err(bad());
@@ -66,59 +77,59 @@ fn count(text: &str, least: u64, most: u64) -> Result<Value, String> {
     Ok(number.into())
 }
 
-fn size(text: &str, least: u64, most: u64) -> Result<Value, String> {
+fn size(text: &str, least: u64, most: u64) -> Result<Value, ValueError> {
     let bytes = parse_size(text)?;
     if !(least..=most).contains(&bytes) {
-        return Err(format!("`{text}` is outside the range of {least} to {most} bytes"));
+        return Err(ValueError::Size { text: text.to_owned(), least, most });
     }
     Ok(bytes.into())
 }
 
-fn time(text: &str) -> Result<Value, String> {
+fn time(text: &str) -> Result<Value, ValueError> {
     Ok(format_time(parse_time(text)?).into())
 }
 
-fn flag(text: &str) -> Result<Value, String> {
-    text.parse::<bool>().map(Value::from).map_err(|_| format!("`{text}` is neither true nor false"))
+fn flag(text: &str) -> Result<Value, ValueError> {
+    text.parse::<bool>().map(Value::from).map_err(|_| ValueError::Flag(text.to_owned()))
 }
 
 /// A mean time between failures, or to a repair: what can still be carried out.
-fn mean(text: &str, least: Ns) -> Result<Value, String> {
+fn mean(text: &str, least_ns: Ns) -> Result<Value, ValueError> {
     let ns = parse_time(text)?;
-    if ns < least {
-        return Err(format!("`{text}` is less than {}", format_time(least)));
+    if ns < least_ns {
+        return Err(ValueError::Short { text: text.to_owned(), least_ns });
     }
     Ok(format_time(ns).into())
 }
 
 /// What the proxy of a link can do: it counts in whole milliseconds.
-fn delay(text: &str) -> Result<Value, String> {
+fn delay(text: &str) -> Result<Value, ValueError> {
     let ns = parse_time(text)?;
     if ns % MILLISECOND != 0 || ns > 60 * SECOND {
-        return Err(format!("`{text}` is no delay of whole milliseconds, 60 s at most"));
+        return Err(ValueError::Delay(text.to_owned()));
     }
     Ok(format_time(ns).into())
 }
 
 /// What the proxy of a link can do: it counts in whole kilobytes.
-fn bandwidth(text: &str) -> Result<Value, String> {
+fn bandwidth(text: &str) -> Result<Value, ValueError> {
     let bytes = parse_size(text)?;
     if bytes % 1_000 != 0 || !(1_000..=1_000_000_000_000).contains(&bytes) {
-        return Err(format!("`{text}` is no bandwidth in whole kB a second, 1 kB to 1 TB"));
+        return Err(ValueError::Bandwidth(text.to_owned()));
     }
     Ok(bytes.into())
 }
 
-fn cpus(text: &str) -> Result<Value, String> {
+fn cpus(text: &str) -> Result<Value, ValueError> {
     match Rate::parse(text) {
         Ok(cpus @ Rate::PerKilosecond(10..=4_096_000)) => Ok(cpus.into()),
-        _ => Err(format!("`{text}` is not a number of processors from 0.01 to 4096, in steps of 0.001")),
+        _ => Err(ValueError::Cpus(text.to_owned())),
     }
 }
 
 macro_rules! word {
     ($kind:ident) => {
-        |text| $kind::parse(text).map(|word| Value::from(word.word()))
+        |text| Ok($kind::parse(text)?.word().into())
     };
 }
 
@@ -164,14 +175,14 @@ pub const KEYS: &[Key] = &[
         section: Section::Workload,
         default: Some("1000"),
         doc: "messages per second and publisher, or max",
-        read: |text| Rate::parse(text).map(Value::from),
+        read: |text| Ok(Rate::parse(text)?.into()),
     },
     Key {
         name: "arrival",
         section: Section::Workload,
         default: Some("uniform"),
         doc: "uniform, poisson or burst:K",
-        read: |text| Arrival::parse(text).map(|arrival| arrival.to_string().into()),
+        read: |text| Ok(Arrival::parse(text)?.to_string().into()),
     },
     Key {
         name: "payload",
@@ -304,7 +315,7 @@ pub const KEYS: &[Key] = &[
         section: Section::Faults,
         default: Some(fault::NONE),
         doc: "what befalls which part, from the window's beginning: `stop server at 5s for 1s`, or several with commas",
-        read: |text| fault::Script::parse(text).map(|script| script.to_string().into()),
+        read: |text| Ok(fault::Script::parse(text)?.to_string().into()),
     },
     Key {
         name: "link",
@@ -346,7 +357,7 @@ pub const KEYS: &[Key] = &[
         section: Section::Settings,
         default: None,
         doc: "whose defaults systems have: stock (their makers') or tuned (pubmark's) (tuned)",
-        read: |text| Use::parse(text).map(|word| word.word().into()),
+        read: |text| Ok(Use::parse(text)?.word().into()),
     },
     Key {
         name: "repeats",
@@ -362,7 +373,9 @@ pub const KEYS: &[Key] = &[
         doc: "interleaved (systems alternate, seeded) or sequential",
         read: |text| match text {
             "interleaved" | "sequential" => Ok(text.into()),
-            _ => Err(format!("`{text}` is no order: {}", suggestion(text, ["interleaved", "sequential"]))),
+            _ => {
+                Err(ValueError::Order { text: text.to_owned(), help: suggestion(text, ["interleaved", "sequential"]) })
+            }
         },
     },
     Key {
@@ -388,8 +401,8 @@ pub fn key(name: &str) -> Option<&'static Key> {
 
 impl Key {
     /// Reads a value into its canonical form.
-    pub fn read(&self, text: &str) -> Result<Value, String> {
-        (self.read)(text.trim()).map_err(|error| format!("{}: {error}", self.name))
+    pub fn read(&self, text: &str) -> Result<Value, SettingError> {
+        (self.read)(text.trim()).map_err(|source| SettingError { key: self.name, source })
     }
 }
 
@@ -420,6 +433,18 @@ mod tests {
         let workload = Workload::resolve(&with_defaults(Settings::new())).unwrap();
         assert_eq!((workload.publishers, workload.subscribers), (1, 1));
         assert_eq!(workload.payload_bytes, 1024);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line_and_kept_as_it_came() {
+        use std::error::Error;
+        let said = |name: &str, text: &str| key(name).unwrap().read(text).unwrap_err();
+        let error = said("fault", "stop server at 5 for 1s");
+        assert!(error.to_string().starts_with("fault: `stop server at 5 for 1s`: `5` is not a time"), "{error}");
+        let wrong = error.source().and_then(|value| value.source()).expect("the time is what is wrong");
+        assert!(wrong.downcast_ref::<crate::units::UnitError>().is_some(), "{wrong:?}");
+        assert_eq!(said("qos", "3").to_string(), "qos: `3` is not a whole number from 0 to 2");
+        assert_eq!(said("pin", "role").to_string(), "pin: `role` is none of none, roles: did you mean `roles`?");
     }
 
     #[test]

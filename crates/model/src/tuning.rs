@@ -16,6 +16,11 @@ pub enum Use {
     Tuned,
 }
 
+/// A text that says whose defaults of nobody.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is neither stock (the makers' defaults) nor tuned (pubmark's)")]
+pub struct UnknownUse(String);
+
 impl Use {
     /// Both.
     pub const ALL: [Use; 2] = [Use::Stock, Use::Tuned];
@@ -29,9 +34,9 @@ impl Use {
     }
 
     /// Reads the word.
-    pub fn parse(text: &str) -> Result<Use, String> {
+    pub fn parse(text: &str) -> Result<Use, UnknownUse> {
         let found = Use::ALL.into_iter().find(|known| known.word() == text);
-        found.ok_or_else(|| format!("`{text}` is neither stock (the makers' defaults) nor tuned (pubmark's)"))
+        found.ok_or_else(|| UnknownUse(text.to_owned()))
     }
 }
 

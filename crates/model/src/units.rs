@@ -31,6 +31,34 @@ const SIZE_UNITS: [(&str, u64); 8] = [
 const TIME_UNITS: [(&str, u64); 6] =
     [("ns", 1), ("us", MICROSECOND), ("µs", MICROSECOND), ("ms", MILLISECOND), ("s", SECOND), ("m", 60 * SECOND)];
 
+/// Why a text is no size, no time or no rate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// A size of no unit that is known.
+    #[error(
+        "`{0}` is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)"
+    )]
+    Size(String),
+    /// A size that is no whole number.
+    #[error("`{0}` is not a whole number of bytes, such as `1024`, `1KB` or `32KiB`")]
+    Bytes(String),
+    /// A time of no unit that is known.
+    #[error("`{0}` is not a time: write a number and one of ns, us, ms, s, m, such as `250ms`")]
+    Time(String),
+    /// A time that is no whole number.
+    #[error("`{0}` is not a whole number of nanoseconds, such as `250ms` or `1.5s`")]
+    Nanoseconds(String),
+    /// A time beyond [`LONGEST`].
+    #[error("`{0}` is longer than the 30 days that a run may take")]
+    TooLong(String),
+    /// A text that is no rate.
+    #[error("`{0}` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000) or `max`")]
+    Rate(String),
+    /// A value of JSON that is neither a text nor a number.
+    #[error("{0} is not a rate")]
+    RateValue(serde_json::Value),
+}
+
 fn split_unit(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
     (&text[..end], text[end..].trim_start())
@@ -54,29 +82,31 @@ fn scaled(number: &str, unit: u64) -> Option<u64> {
 }
 
 /// Parses a size in bytes: `1024`, `"32KiB"` (32,768), `"1KB"` (1,000), `"1.5MiB"`.
-pub fn parse_size(text: &str) -> Result<u64, String> {
+pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     let (number, unit) = split_unit(text.trim());
     let unit = if unit.is_empty() { "B" } else { unit };
-    let factor = SIZE_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor).ok_or_else(|| {
-        format!("`{text}` is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)")
-    })?;
-    scaled(number, factor)
-        .ok_or_else(|| format!("`{text}` is not a whole number of bytes, such as `1024`, `1KB` or `32KiB`"))
+    let factor = SIZE_UNITS
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .map(|(_, factor)| *factor)
+        .ok_or_else(|| UnitError::Size(text.to_owned()))?;
+    scaled(number, factor).ok_or_else(|| UnitError::Bytes(text.to_owned()))
 }
 
 /// Parses a time in nanoseconds: `"250ms"`, `"1.5s"`, `"10us"`, `"2m"`, `"0s"`.
-pub fn parse_time(text: &str) -> Result<Ns, String> {
+pub fn parse_time(text: &str) -> Result<Ns, UnitError> {
     let (number, unit) = split_unit(text.trim());
     if unit.is_empty() && number.trim_matches('0').is_empty() && !number.is_empty() {
         return Ok(0);
     }
-    let factor = TIME_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor).ok_or_else(|| {
-        format!("`{text}` is not a time: write a number and one of ns, us, ms, s, m, such as `250ms`")
-    })?;
-    let ns = scaled(number, factor)
-        .ok_or_else(|| format!("`{text}` is not a whole number of nanoseconds, such as `250ms` or `1.5s`"))?;
+    let factor = TIME_UNITS
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .map(|(_, factor)| *factor)
+        .ok_or_else(|| UnitError::Time(text.to_owned()))?;
+    let ns = scaled(number, factor).ok_or_else(|| UnitError::Nanoseconds(text.to_owned()))?;
     if ns > LONGEST {
-        return Err(format!("`{text}` is longer than the 30 days that a run may take"));
+        return Err(UnitError::TooLong(text.to_owned()));
     }
     Ok(ns)
 }
@@ -116,14 +146,12 @@ pub enum Rate {
 
 impl Rate {
     /// Parses messages per second (`10`, `0.5`, `50_000`) or `max`.
-    pub fn parse(text: &str) -> Result<Rate, String> {
+    pub fn parse(text: &str) -> Result<Rate, UnitError> {
         let text = text.trim();
         if text == "max" {
             return Ok(Rate::Max);
         }
-        let bad = || {
-            format!("`{text}` is not a rate: write messages per second and publisher (0.001 to 1,000,000,000) or `max`")
-        };
+        let bad = || UnitError::Rate(text.to_owned());
         let (number, rest) = split_unit(text);
         let rate = scaled(number, 1_000).filter(|_| rest.is_empty()).ok_or_else(bad)?;
         if rate == 0 || rate > 1_000_000_000_000 {
@@ -161,12 +189,12 @@ impl From<Rate> for serde_json::Value {
 }
 
 impl TryFrom<serde_json::Value> for Rate {
-    type Error = String;
-    fn try_from(value: serde_json::Value) -> Result<Self, String> {
+    type Error = UnitError;
+    fn try_from(value: serde_json::Value) -> Result<Self, UnitError> {
         match value {
             serde_json::Value::String(text) => Rate::parse(&text),
             serde_json::Value::Number(number) => Rate::parse(&number.to_string()),
-            other => Err(format!("{other} is not a rate")),
+            other => Err(UnitError::RateValue(other)),
         }
     }
 }

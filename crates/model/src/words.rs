@@ -1,5 +1,17 @@
 //! Enumerations whose values are words of files and flags.
 
+use crate::diagnostic::suggestion;
+
+/// A text that is none of the words that are known here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is none of {}: {}", known.join(", "), suggestion(text, known.iter().copied()))]
+pub struct UnknownWord {
+    /// What was written.
+    pub text: String,
+    /// What could have been.
+    pub known: &'static [&'static str],
+}
+
 /// An enumeration of words, as files and flags write them.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
@@ -17,12 +29,11 @@ macro_rules! words {
             }
 
             /// Reads the word.
-            pub fn parse(text: &str) -> Result<Self, String> {
-                match text { $($word => Ok($name::$variant),)+ _ => {
-                    let words = [$($word),+];
-                    Err(format!("`{text}` is none of {}: {}", words.join(", "),
-                        crate::diagnostic::suggestion(text, words)))
-                } }
+            pub fn parse(text: &str) -> Result<Self, $crate::words::UnknownWord> {
+                match text {
+                    $($word => Ok($name::$variant),)+
+                    _ => Err($crate::words::UnknownWord { text: text.to_owned(), known: &[$($word),+] }),
+                }
             }
         }
 

@@ -83,9 +83,14 @@ pub enum Arrival {
     Burst(u32),
 }
 
+/// A text that is no arrival.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no arrival: write `uniform`, `poisson` or `burst:K` with K from 1 to 1,000,000")]
+pub struct UnknownArrival(String);
+
 impl Arrival {
     /// Reads `uniform`, `poisson` or `burst:K`.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, UnknownArrival> {
         match text {
             "uniform" => Ok(Arrival::Uniform),
             "poisson" => Ok(Arrival::Poisson),
@@ -94,11 +99,7 @@ impl Arrival {
                 .and_then(|k| k.parse().ok())
                 .filter(|k| (1..=1_000_000).contains(k))
                 .map(Arrival::Burst)
-                .ok_or_else(|| {
-                    format!(
-                        "`{text}` is no arrival: write `uniform`, `poisson` or `burst:K` with K from 1 to 1,000,000"
-                    )
-                }),
+                .ok_or_else(|| UnknownArrival(text.to_owned())),
         }
     }
 }
@@ -114,8 +115,8 @@ impl fmt::Display for Arrival {
 }
 
 impl TryFrom<String> for Arrival {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
+    type Error = UnknownArrival;
+    fn try_from(text: String) -> Result<Self, UnknownArrival> {
         Arrival::parse(&text)
     }
 }

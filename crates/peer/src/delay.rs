@@ -1,7 +1,7 @@
 //! Delays by the number: which message is delayed by how much is known
 //! beforehand, so every percentile of every window is.
 
-use pubmark_model::units::{Ns, parse_time};
+use pubmark_model::units::{Ns, UnitError, parse_time};
 use serde::Deserialize;
 
 /// The fraction of the golden ratio in units of 2^-64: its multiples fill the
@@ -24,9 +24,9 @@ pub fn place(publisher: u32, sequence: u32) -> f64 {
 pub struct Span(pub Ns);
 
 impl TryFrom<String> for Span {
-    type Error = String;
+    type Error = UnitError;
 
-    fn try_from(text: String) -> Result<Span, String> {
+    fn try_from(text: String) -> Result<Span, UnitError> {
         parse_time(&text).map(Span)
     }
 }

@@ -21,9 +21,9 @@ mod select;
 pub use comparison::{CellChange, ChangeCounts, ChangeOutcome, Comparison, FigureChange};
 pub use decide::{compare, compare_with};
 pub use difference::EnvironmentDifference;
-pub use figure::{comparable, named, short_name};
-pub use gate::{Gate, GateOutcome, GateResult, Threshold};
-pub use select::{Only, Selection};
+pub use figure::{UnknownColumn, comparable, named, short_name};
+pub use gate::{Gate, GateError, GateOutcome, GateResult, Threshold};
+pub use select::{Only, Selection, SelectionError};
 
 use crate::terminal;
 

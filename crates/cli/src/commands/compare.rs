@@ -5,7 +5,7 @@ use crate::args::CompareArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, print, width};
 use pubmark_report::Report;
-use pubmark_report::compare::{Comparison, Gate, GateOutcome, Only, Selection, compare_with};
+use pubmark_report::compare::{Comparison, Gate, GateError, GateOutcome, Only, Selection, compare_with};
 use pubmark_study::registry;
 use serde::Serialize;
 use std::path::Path;
@@ -51,7 +51,7 @@ pub fn compare(args: &CompareArgs) -> Result<Code, Failure> {
 }
 
 fn selection(args: &CompareArgs) -> Result<Selection, Failure> {
-    let bad = |error: String| Failure::usage(format!("--fail-on {error}"));
+    let bad = |error: GateError| Failure::usage(format!("--fail-on {error}"));
     let gates: Result<Vec<Vec<Gate>>, Failure> =
         args.fail_on.iter().map(|text| Gate::parse_all(text).map_err(bad)).collect();
     let only = pairs(&args.only, "--only")?;

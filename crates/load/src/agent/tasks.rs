@@ -203,7 +203,7 @@ fn cpus(prepare: &Prepare, role: Role) -> Vec<usize> {
 /// Clients dealt out to event loops: by role, and then evenly.
 fn sessions(run_shard: RunShard, prepare: &Prepare) -> Result<Opened, String> {
     let server = prepare.server.as_ref().ok_or("the driver speaks to a server, and no server is named")?;
-    let mut endpoint = Endpoint::parse(&server.endpoint)?;
+    let mut endpoint = Endpoint::parse(&server.endpoint).map_err(|error| error.to_string())?;
     endpoint.user = endpoint.user.or_else(|| prepare.options.text("username").map(str::to_owned));
     endpoint.password = endpoint.password.or_else(|| prepare.options.text("password").map(str::to_owned));
     let dial = dial(&endpoint, server, prepare)?;

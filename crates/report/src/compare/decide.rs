@@ -3,7 +3,7 @@
 use super::comparison::{CellChange, ChangeCounts, ChangeOutcome, Comparison, FigureChange};
 use super::difference::differences;
 use super::figure::{HEADLINES, better};
-use super::select::Selection;
+use super::select::{Selection, SelectionError};
 use crate::analysis::{CellResult, Status};
 use crate::figures::{Column, Observation};
 use crate::records::place;
@@ -38,7 +38,7 @@ pub fn compare(a: &Report, b: &Report) -> Comparison {
 ///
 /// # Errors
 /// Where the selection names an axis or value that neither has.
-pub fn compare_with(a: &Report, b: &Report, selection: &Selection) -> Result<Comparison, String> {
+pub fn compare_with(a: &Report, b: &Report, selection: &Selection) -> Result<Comparison, SelectionError> {
     selection.only.iter().try_for_each(|only| only.check(a, b))?;
     Ok(compared(a, b, selection))
 }

@@ -49,20 +49,29 @@ pub fn short_name(column: Column) -> &'static str {
     SHORT.iter().find(|(_, other)| *other == column).map_or(column.word(), |(name, _)| name)
 }
 
+/// A name that no figure has that can be compared.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is no figure{near}")]
+pub struct UnknownColumn {
+    /// What was written, harmless.
+    name: String,
+    /// What may have been meant, in words that follow others.
+    near: String,
+}
+
 /// The figure of this name, short or a column of `summary.csv`.
 ///
 /// # Errors
 /// Where there is none that can be compared, with what may have been meant.
-pub fn named(name: &str) -> Result<Column, String> {
+pub fn named(name: &str) -> Result<Column, UnknownColumn> {
     let columns = || Column::ALL.iter().copied().filter(|column| comparable(*column));
     let short = SHORT.iter().find(|(short, _)| *short == name).map(|(_, column)| *column);
     let found = short.or_else(|| columns().find(|column| column.word() == name));
     found.ok_or_else(|| {
-        let shown = text::clean(name, 60);
         let known: Vec<&str> = SHORT.iter().map(|(short, _)| *short).chain(columns().map(Column::word)).collect();
         // Long names are slow to measure against, and mean none of these.
         let near = if name.len() > 60 { String::new() } else { format!(": {}", suggestion(name, known)) };
-        format!("`{shown}` is no figure{near}")
+        UnknownColumn { name: text::clean(name, 60), near }
     })
 }
 

@@ -1,6 +1,6 @@
 //! Gates: what makes a comparison fail.
 
-use super::figure::named;
+use super::figure::{UnknownColumn, named};
 use crate::figures::Column;
 use crate::text::clean;
 use serde::Serialize;
@@ -63,24 +63,44 @@ pub struct GateResult {
     pub undecided: Vec<String>,
 }
 
+/// Why a text is no gate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GateError {
+    /// It does not have the form of one.
+    #[error("`{gate}`: {what}; write FIGURE > +PERCENT% or FIGURE < -PERCENT%, as in 'p99 > +5%'")]
+    Form {
+        /// The gate as typed, harmless.
+        gate: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// It names no figure.
+    #[error("`{gate}`: {source}")]
+    Figure {
+        /// The gate as typed, harmless.
+        gate: String,
+        /// What is wrong with the name.
+        source: UnknownColumn,
+    },
+}
+
 impl Gate {
     /// Reads gates, several with commas between them.
     ///
     /// # Errors
     /// Where one cannot be understood: which, and what would be.
-    pub fn parse_all(text: &str) -> Result<Vec<Gate>, String> {
+    pub fn parse_all(text: &str) -> Result<Vec<Gate>, GateError> {
         text.split(',').map(Gate::parse).collect()
     }
 
-    fn parse(text: &str) -> Result<Gate, String> {
+    fn parse(text: &str) -> Result<Gate, GateError> {
         let text = text.trim();
         let shown = clean(text, GATE_CHARS);
-        let form = "write FIGURE > +PERCENT% or FIGURE < -PERCENT%, as in 'p99 > +5%'";
-        let wrong = |what: &str| format!("`{shown}`: {what}; {form}");
+        let wrong = |what| GateError::Form { gate: shown.clone(), what };
         let at = text.find(['>', '<']).ok_or_else(|| wrong("there is neither > nor <"))?;
         let (name, rest) = text.split_at(at);
         let rise = rest.starts_with('>');
-        let column = named(name.trim()).map_err(|error| format!("`{shown}`: {error}"))?;
+        let column = named(name.trim()).map_err(|source| GateError::Figure { gate: shown.clone(), source })?;
         let limit = rest[1..].trim();
         let (number, is_percent) = match limit.strip_suffix('%') {
             Some(number) => (number.trim(), true),

@@ -27,6 +27,29 @@ pub struct Only {
     pub values: Vec<String>,
 }
 
+/// Why nothing could be chosen: a selection names what neither result has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// An axis.
+    #[error("no axis `{axis}`: {help}")]
+    Axis {
+        /// As typed, harmless.
+        axis: String,
+        /// What may have been meant.
+        help: String,
+    },
+    /// A value on an axis.
+    #[error("no `{value}` on the axis `{axis}`: {help}")]
+    Value {
+        /// As typed, harmless.
+        value: String,
+        /// The axis.
+        axis: String,
+        /// What may have been meant.
+        help: String,
+    },
+}
+
 impl Only {
     /// Narrows `axis` to `values`, which commas separate.
     pub fn new(axis: &str, values: &str) -> Only {
@@ -44,7 +67,7 @@ impl Only {
     ///
     /// # Errors
     /// Where there is no such axis or value: which there are.
-    pub(super) fn check(&self, a: &Report, b: &Report) -> Result<(), String> {
+    pub(super) fn check(&self, a: &Report, b: &Report) -> Result<(), SelectionError> {
         let cells = || a.cells().iter().chain(b.cells());
         let shown = clean(&self.axis, 60);
         let mut axes: Vec<&str> = cells().flat_map(|cell| cell.cell.axes.keys()).map(String::as_str).collect();
@@ -52,7 +75,8 @@ impl Only {
         axes.dedup();
         if !axes.contains(&self.axis.as_str()) {
             let axes: Vec<String> = axes.iter().map(|axis| clean(axis, 60)).collect();
-            return Err(format!("no axis `{shown}`: {}", suggestion(&shown, axes.iter().map(String::as_str))));
+            let help = suggestion(&shown, axes.iter().map(String::as_str));
+            return Err(SelectionError::Axis { axis: shown, help });
         }
         let mut values: Vec<&Value> = Vec::new();
         for value in cells().filter_map(|cell| cell.cell.axes.get(&self.axis)) {
@@ -65,7 +89,7 @@ impl Only {
                 let known: Vec<String> = values.iter().map(|value| axis_value(&self.axis, value)).collect();
                 let typed = clean(typed, 60);
                 let help = suggestion(&typed, known.iter().map(String::as_str));
-                return Err(format!("no `{typed}` on the axis `{shown}`: {help}"));
+                return Err(SelectionError::Value { value: typed, axis: shown, help });
             }
         }
         Ok(())
