@@ -10,15 +10,16 @@ use libfuzzer_sys::fuzz_target;
 use pubmark_load::drivers::mqtt::Mqtt;
 use pubmark_load::session::{SessionError, ClientSpec, Session, Terms};
 use pubmark_model::endpoint::Endpoint;
-use pubmark_model::options::{Options, of_driver};
+use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
+use pubmark_model::wire_protocol::Protocol;
 use pubmark_wire::mqtt::{Version, decode, server};
 
 /// What a conversation came to.
 type Outcome = (Option<SessionError>, Vec<String>, Vec<u8>);
 
 fn settings(flags: u8) -> <Mqtt as Session>::Settings {
-    let defaults = of_driver("mqtt").into_iter().filter_map(|spec| Some((spec.name, spec.default?)));
+    let defaults = Protocol::Mqtt.options().into_iter().filter_map(|spec| Some((spec.name, spec.default?)));
     let mut options: Options = defaults.collect();
     options.insert("mqtt_version".into(), (if flags & 1 == 0 { "3.1.1" } else { "5" }).into());
     let endpoint = Endpoint::parse("mqtt://user:password@localhost").unwrap();

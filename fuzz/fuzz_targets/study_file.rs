@@ -4,12 +4,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use pubmark_model::plan::{MAX_CELLS, cells, order};
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::registry::find;
 
 fuzz_target!(|text: &str| {
     for quick in [false, true] {
-        let reading = Reading { quick, ..Reading::default() };
+        let reading = ReadOptions { quick, ..ReadOptions::default() };
         let study = match Study::parse("study.toml", text, &find, &reading) {
             Ok(study) => study,
             Err(errors) => {
@@ -18,7 +18,7 @@ fuzz_target!(|text: &str| {
             }
         };
         let written = study.to_toml();
-        let again = Study::parse("resolved", &written, &find, &Reading::default());
+        let again = Study::parse("resolved", &written, &find, &ReadOptions::default());
         let again = again.unwrap_or_else(|errors| panic!("{errors}\n{written}"));
         assert_eq!(Study { quick, ..again }, study, "{written}");
         if let Ok(cells) = cells(&study, &find) {

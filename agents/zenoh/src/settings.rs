@@ -2,6 +2,7 @@
 
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::{OptionValues, Options, queue_messages};
+use pubmark_model::wire_protocol::Protocol;
 use serde_json::{Map, Value};
 use zenoh::Config;
 use zenoh::qos::CongestionControl;
@@ -112,7 +113,7 @@ impl Settings {
     /// set on the connection behind it.
     pub fn locator(&self, endpoint: &str) -> Result<String, String> {
         let endpoint = Endpoint::parse(endpoint)?;
-        if endpoint.protocol != "zenoh" {
+        if endpoint.protocol != Protocol::Zenoh {
             return Err(format!("zenoh: `{endpoint}` is no router: write zenoh://HOST:PORT"));
         }
         if endpoint.user.is_some() || !matches!(endpoint.path.as_str(), "" | "/") {

@@ -9,7 +9,7 @@ use pubmark_judge::calibration::{Calibration, SCHEMA};
 use pubmark_judge::verdict::quiet;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_study::calibrated;
-use pubmark_study::stage::{RunError, failed};
+use pubmark_study::context::{RunError, failed};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use pubmark_judge::calibration::Connected;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
 use pubmark_study::calibrated;
-use pubmark_study::stage::RunError;
+use pubmark_study::context::RunError;
 
 /// The most that one agent is asked for where the slope is measured.
 const SLOPE: u32 = 10_000;

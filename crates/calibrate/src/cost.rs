@@ -13,7 +13,7 @@ use pubmark_model::record::RunRecord;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
 use pubmark_stats::{Histogram, Summary};
-use pubmark_study::stage::{RunError, failed};
+use pubmark_study::context::{RunError, failed};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 

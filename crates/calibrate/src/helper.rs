@@ -2,7 +2,7 @@
 //! the relay. It says a line of JSON when it is ready and another when it is
 //! done, and ends when its input does.
 
-use pubmark_study::stage::{RunError, failed};
+use pubmark_study::context::{RunError, failed};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Read, Write};

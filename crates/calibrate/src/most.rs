@@ -5,7 +5,7 @@ use crate::ours::{AgentLoad, DRAIN};
 use pubmark_judge::calibration::{Attempt, Most};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
-use pubmark_study::stage::RunError;
+use pubmark_study::context::RunError;
 
 const CONNECTIONS: u32 = 1_000;
 const PAYLOAD_BYTES: u64 = 64;

@@ -9,9 +9,9 @@ use pubmark_model::record::RunRecord;
 use pubmark_model::setting::{Settings, with_defaults};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Extent, Pacing, Rate, Verify, Workload};
+use pubmark_study::context::{RunContext, RunError, failed};
 use pubmark_study::registry;
 use pubmark_study::run::make;
-use pubmark_study::stage::{RunError, Stage, failed};
 
 /// Connections a second: as fast as it goes.
 const CONNECT_RATE: u32 = 1_000_000;
@@ -87,10 +87,11 @@ impl Calibrator<'_> {
         let agent = [self.program.clone(), "agent".into()];
         let place = Place { repeat: 1, position: self.position };
         self.position += 1;
-        let mut stage = Stage {
+        let mut stage = RunContext {
             agent: &agent,
             logs: self.scratch.path(),
             awake: false,
+            placement: &pubmark_model::host::Placement::default(),
             interrupt: self.interrupt,
             news: &mut |_| {},
         };

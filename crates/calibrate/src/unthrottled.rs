@@ -10,7 +10,7 @@ use pubmark_host::{clock, machine};
 use pubmark_judge::calibration::{Compared, Unthrottled};
 use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_model::workload::Rate;
-use pubmark_study::stage::RunError;
+use pubmark_study::context::RunError;
 use std::time::Duration;
 
 /// Publishers: enough that one is writable while others are full.

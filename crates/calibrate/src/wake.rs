@@ -5,7 +5,7 @@ use pubmark_judge::calibration::Wake;
 use pubmark_load::clock;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_stats::Histogram;
-use pubmark_study::stage::{RunError, failed};
+use pubmark_study::context::{RunError, failed};
 use rustix::event::Timespec;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -58,6 +58,9 @@ pub enum PubmarkCommand {
     AgentCheck(AgentCheckArgs),
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),
+    /// Serve a coordinator on another machine, on standard input and output: start agents and
+    /// servers for it, watch them, and end them when it is gone.
+    Host,
     /// Keep a server for a coordinator, and end it when that is gone.
     #[command(hide = true)]
     Keep,
@@ -230,6 +233,10 @@ pub struct BenchArgs {
     /// The results folder [default: results/bench-TARGET-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Which host plays which part: a JSON file with server, publishers, subscribers, each with name,
+    /// prefix (what is written before a command so that it runs there) and address.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub hosts: Option<PathBuf>,
     /// Print one JSON object: cell, runs, summary.
     #[arg(long)]
     pub json: bool,

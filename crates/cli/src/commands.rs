@@ -35,6 +35,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         PubmarkCommand::Calibrate(args) => calibrate::calibrate(&args, voice),
         PubmarkCommand::Agent => agent::agent(),
         PubmarkCommand::AgentCheck(args) => agent::check(&args),
+        PubmarkCommand::Host => keep::host(),
         PubmarkCommand::Keep => keep::keep(),
         PubmarkCommand::Launch(args) => keep::launch(args),
         PubmarkCommand::Awake(args) => keep::awake(&args),

@@ -13,7 +13,7 @@ use pubmark_host::clock;
 use pubmark_model::cell::Cell;
 use pubmark_model::record::RunRecord;
 use pubmark_report::text::{clean, count, time};
-use pubmark_study::conduct::{Course, Observer};
+use pubmark_study::conduct::{Observer, StudyStart};
 use pubmark_study::live::News;
 use screen::Screen;
 use std::io::IsTerminal;
@@ -102,7 +102,7 @@ fn delivery(record: &RunRecord) -> Vec<String> {
 }
 
 impl Observer for ProgressDisplay {
-    fn begin(&mut self, course: &Course<'_>) {
+    fn begin(&mut self, course: &StudyStart<'_>) {
         self.runs = course.order.len();
         self.shared.lock().begin(course);
         if self.live {

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long an agent may take to exit before it is killed.
-const FAREWELL: Duration = Duration::from_secs(2);
+const EXIT: Duration = Duration::from_secs(2);
 
 /// What arrives from an agent.
 #[derive(Debug)]
@@ -25,6 +25,32 @@ pub enum Incoming {
     Garbage(String),
     /// Its output has ended.
     Closed,
+}
+
+impl Incoming {
+    /// A line of an agent's, or its end; a line that is no word is told without
+    /// the secrets.
+    pub fn of(line: Option<&[u8]>, secrets: &Secrets) -> Incoming {
+        let Some(line) = line else { return Incoming::Closed };
+        match serde_json::from_slice(line) {
+            Ok(event) => Incoming::Event(Box::new(event)),
+            Err(error) => {
+                let told = secrets.hide(String::from_utf8_lossy(line).trim());
+                Incoming::Garbage(format!("{error}: {}", told.chars().take(200).collect::<String>()))
+            }
+        }
+    }
+}
+
+/// Puts what an agent says into an inbox, under this number.
+pub fn into_inbox(
+    number: usize,
+    inbox: Sender<(usize, Incoming)>,
+    secrets: &Secrets,
+) -> impl FnMut(Option<&[u8]>) + Send + 'static {
+    let secrets = secrets.clone();
+    // Nobody listens any more when its owner has gone.
+    move |line| drop(inbox.send((number, Incoming::of(line, &secrets))))
 }
 
 /// A running agent. It is killed when dropped, if it has not ended by then.
@@ -40,18 +66,17 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts an agent. What it says goes to `inbox` under the number `index`;
-    /// its standard error to the file `log`. Should the coordinator die, the
-    /// agent removes the folder `scratch`. What it says is reported without
-    /// the secrets.
+    /// Starts an agent. Each line that it says goes to `say`, and at last none;
+    /// its standard error to the file `log`, which is quoted without the
+    /// secrets. Should the coordinator die, the agent removes the folder
+    /// `scratch`.
     pub fn start(
         command: &[String],
         name: &str,
         log: &Path,
         scratch: &Path,
         secrets: &Secrets,
-        index: usize,
-        inbox: Sender<(usize, Incoming)>,
+        say: impl FnMut(Option<&[u8]>) + Send + 'static,
     ) -> std::io::Result<Agent> {
         let (program, arguments) = command
             .split_first()
@@ -70,13 +95,10 @@ impl Agent {
         let agent =
             Agent { name: name.to_owned(), child, lines: Some(lines), log: log.to_owned(), secrets: secrets.clone() };
         if let Some(input) = input {
-            thread::Builder::new().name(format!("to agent {index}")).spawn(move || write_out(input, &said))?;
+            thread::Builder::new().name(format!("to {name}")).spawn(move || write_out(input, &said))?;
         }
         if let Some(output) = output {
-            thread::Builder::new().name(format!("agent {index}")).spawn({
-                let secrets = secrets.clone();
-                move || listen(output, index, &secrets, &inbox)
-            })?;
+            thread::Builder::new().name(name.to_owned()).spawn(move || listen(output, say))?;
         }
         Ok(agent)
     }
@@ -90,7 +112,14 @@ impl Agent {
     /// has gone shows by its closed output, one that does not listen by its
     /// silence.
     pub fn tell(&mut self, command: &Command) {
-        if let (Some(lines), Ok(mut line)) = (&self.lines, serde_json::to_vec(command)) {
+        if let Ok(line) = serde_json::to_vec(command) {
+            self.tell_line(line);
+        }
+    }
+
+    /// The same of a line as it is.
+    pub fn tell_line(&mut self, mut line: Vec<u8>) {
+        if let Some(lines) = &self.lines {
             line.push(b'\n');
             let _ = lines.send(line);
         }
@@ -114,7 +143,7 @@ impl Agent {
             // One that a fault has stopped could not hear it.
             agent.signal(Signal::SIGCONT);
         }
-        let deadline = Instant::now() + FAREWELL;
+        let deadline = Instant::now() + EXIT;
         for agent in agents {
             match agent.ended(deadline) {
                 true => agent.tidy(),
@@ -150,8 +179,8 @@ impl Agent {
     }
 
     /// How it ended, in words, with the end of its log.
-    pub fn obituary(&mut self) -> String {
-        self.ended(Instant::now() + FAREWELL);
+    pub fn exit_reason(&mut self) -> String {
+        self.ended(Instant::now() + EXIT);
         let status = match self.child.try_wait() {
             Ok(Some(status)) => status.to_string(),
             _ => "its output closed, but it runs on".into(),
@@ -181,23 +210,15 @@ fn write_out(mut input: impl Write, lines: &Receiver<Vec<u8>>) {
     }
 }
 
-fn listen(output: impl Read, index: usize, secrets: &Secrets, inbox: &Sender<(usize, Incoming)>) {
+/// Tells each line, and at last its end.
+fn listen(output: impl Read, mut say: impl FnMut(Option<&[u8]>)) {
     let mut output = BufReader::new(output);
+    let mut line = Vec::new();
     loop {
-        let mut line = Vec::new();
-        let incoming = match (&mut output).take(MAX_LINE as u64).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => Incoming::Closed,
-            Ok(_) => match serde_json::from_slice(&line) {
-                Ok(event) => Incoming::Event(Box::new(event)),
-                Err(error) => {
-                    let told = secrets.hide(String::from_utf8_lossy(&line).trim());
-                    Incoming::Garbage(format!("{error}: {}", told.chars().take(200).collect::<String>()))
-                }
-            },
-        };
-        let closed = matches!(incoming, Incoming::Closed);
-        if inbox.send((index, incoming)).is_err() || closed {
-            return;
+        line.clear();
+        match (&mut output).take(MAX_LINE as u64).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return say(None),
+            Ok(_) => say(Some(&line)),
         }
     }
 }

@@ -136,7 +136,7 @@ pub fn commands(system: &System) -> Vec<Vec<String>> {
     packages(system).into_iter().chain(fetch).map(|step| step.command).collect()
 }
 
-fn packages(system: &System) -> Option<plan::Step> {
+fn packages(system: &System) -> Option<plan::InstallStep> {
     let packages = plan::debian(&system.install, &|program| find_program(program).is_some());
     (!packages.is_empty()).then(|| plan::apt(&packages, nix::unistd::geteuid().is_root()))
 }

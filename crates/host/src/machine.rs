@@ -2,6 +2,7 @@
 
 use pubmark_model::record::MachineLoad;
 use pubmark_model::units::{Ns, SECOND};
+use serde::{Deserialize, Serialize};
 use std::fs::read_to_string;
 
 /// Clock ticks of `/proc/stat` in a second, on every Linux.
@@ -11,10 +12,12 @@ const TICKS_PER_S: f64 = 100.0;
 /// what was neither idle nor stolen: the kernel measures idle time, and only
 /// samples what runs, at its own tick. A schedule of 5,000 messages a second
 /// falls in step with that tick, and looks three times as busy as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticks {
     idle: u64,
     steal: u64,
+    /// Processors of the machine.
+    cores: u32,
 }
 
 impl Ticks {
@@ -28,7 +31,7 @@ impl Ticks {
         let fields: Vec<u64> = line.split_whitespace().filter_map(|field| field.parse().ok()).collect();
         let field = |at: usize| fields.get(at).copied().unwrap_or_default();
         // user nice system idle iowait irq softirq steal (guest is within user)
-        Ticks { idle: field(3) + field(4), steal: field(7) }
+        Ticks { idle: field(3) + field(4), steal: field(7), cores: processors(text) }
     }
 
     /// What the machine did since: `own_cpu_ns` is what the run's own
@@ -37,16 +40,16 @@ impl Ticks {
         let seconds = |now: u64, then: u64| now.saturating_sub(then) as f64 / TICKS_PER_S;
         let wall_s = wall_ns as f64 / SECOND as f64;
         if wall_s == 0.0 {
-            return MachineLoad { cores: cores(), ..MachineLoad::default() };
+            return MachineLoad { cores: self.cores, ..MachineLoad::default() };
         }
-        let all_s = wall_s * f64::from(cores());
+        let all_s = wall_s * f64::from(self.cores);
         let (idle_s, steal_s) = (seconds(self.idle, earlier.idle), seconds(self.steal, earlier.steal));
         let busy_cores = (all_s - idle_s - steal_s) / wall_s;
         let own_cores = own_cpu_ns as f64 / wall_ns as f64;
         MachineLoad {
             steal: (steal_s / all_s).min(1.0),
             foreign_cores: (busy_cores - own_cores).max(0.0),
-            cores: cores(),
+            cores: self.cores,
             awake: false,
             late_ns: 0,
         }
@@ -70,8 +73,12 @@ pub fn files_for_connections() -> usize {
 
 /// Processors of the machine.
 pub fn cores() -> u32 {
-    let listed = read_to_string("/proc/stat").unwrap_or_default();
-    listed.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count().max(1) as u32
+    processors(&read_to_string("/proc/stat").unwrap_or_default())
+}
+
+/// Processors that `/proc/stat` lists.
+fn processors(stat: &str) -> u32 {
+    stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count().max(1) as u32
 }
 
 /// Processors that this process may use, by number.
@@ -113,7 +120,7 @@ mod tests {
 
     #[test]
     fn others_are_what_is_neither_idle_nor_stolen_nor_ours() {
-        let machine = u64::from(cores());
+        let machine = 1;
         let before = Ticks::parse("cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 1\n");
         // In 2 s: 30 % stolen, 50 % idle, and so 20 % busy, whatever was sampled.
         let (idle, steal) = (800 + 100 * machine, 60 * machine);

@@ -7,8 +7,9 @@ use crate::cache::cache_folder;
 use crate::error::HostError;
 use crate::install::{self, tools};
 use crate::server::sample::Sampler;
-use crate::server::{GRACE_MS, Server, StartPlan, limits, ports};
+use crate::server::{GRACE_MS, Server, StartPlan, ports};
 use http::Api;
+use pubmark_model::cell::Limits;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::link::Link;
 use pubmark_model::protocol::Role;
@@ -67,7 +68,7 @@ impl Proxy {
             remove: vec![how.dir.clone()],
             dir: how.dir,
             log: how.log,
-            limits: limits::Limits::default(),
+            limits: Limits::default(),
             program: how.program,
             grace_ms: GRACE_MS,
             interrupt: how.interrupt,
@@ -153,7 +154,7 @@ impl Proxy {
     }
 
     /// Why its proxy ended, if it has.
-    pub fn obituary(&mut self) -> Option<String> {
+    pub fn exit_reason(&mut self) -> Option<String> {
         self.server.ended()
     }
 

@@ -20,10 +20,11 @@ pub mod watch;
 use crate::error::HostError;
 use crate::programs::find_program;
 use accounts::Accounts;
-use keeper::{KeepPlan, Order, Word};
-use kept::{Heard, Kept};
-use limits::{Applied, Group, Limits};
+use keeper::{KeepPlan, KeeperAnswer, KeeperOrder};
+use kept::{FromKeeper, Kept};
+use limits::{Applied, Group};
 use ports::Listener;
+use pubmark_model::cell::Limits;
 use pubmark_model::secret::Secrets;
 use pubmark_model::server::{Places, ServerSpec};
 use pubmark_model::units::{Ns, SECOND};
@@ -86,7 +87,7 @@ pub struct Server {
     /// What its log says when it has run out of memory.
     out_of_memory_log: String,
     /// What came of orders, as far as nobody has asked.
-    happened: Vec<Word>,
+    happened: Vec<KeeperAnswer>,
     exited: Option<String>,
     /// Removed after the keeper has ended: fields are dropped in this order.
     kept: Kept,
@@ -105,7 +106,7 @@ pub struct ServerEnd {
     /// summed over processors, s.
     pub throttled_s: f64,
     /// How it ended, if it had ended before it was told to.
-    pub obituary: Option<String>,
+    pub exit_reason: Option<String>,
     /// The line of its log by which it said that it had run out of memory.
     pub out_of_memory: Option<String>,
 }
@@ -114,22 +115,21 @@ impl Server {
     /// Starts a server and waits until it listens. What fails is said in
     /// words, with the end of its log; nothing is left behind then.
     pub fn start(plan: &StartPlan) -> Result<Server, HostError> {
-        Server::try_start(plan).map_err(|error| {
+        Server::try_start(plan).inspect_err(|_| {
             // Where it failed before there was a keeper, nobody else does.
             for folder in &plan.remove {
                 let _ = fs::remove_dir_all(folder);
             }
-            if plan.interrupt.load(Ordering::Relaxed) { HostError::Interrupted } else { HostError::Failed(error) }
         })
     }
 
-    fn try_start(plan: &StartPlan) -> Result<Server, String> {
+    fn try_start(plan: &StartPlan) -> Result<Server, HostError> {
         let mut places = plan.places.clone();
         if !plan.dir.is_absolute() {
-            return Err(format!("the server's folder {} is not an absolute path", plan.dir.display()));
+            return Err(format!("the server's folder {} is not an absolute path", plan.dir.display()).into());
         }
-        fs::create_dir_all(&plan.dir).map_err(|error| format!("{}: {error}", plan.dir.display()))?;
-        File::create(&plan.log).map_err(|error| format!("{}: {error}", plan.log.display()))?;
+        fs::create_dir_all(&plan.dir).map_err(HostError::io(plan.dir.display().to_string()))?;
+        File::create(&plan.log).map_err(HostError::io(plan.log.display().to_string()))?;
         layout::settle(plan.spec, &mut places, &plan.dir)?;
         let name = limits::name();
         let endpoint = places.fill(&plan.spec.endpoint)?;
@@ -137,7 +137,7 @@ impl Server {
         let (keep, group, container) = match plan.deployment {
             "native" => native(plan, &places, name)?,
             "docker" => contained(plan, &places, name)?,
-            other => return Err(format!("`{other}` is no way to start a server: write native or docker")),
+            other => return Err(format!("`{other}` is no way to start a server: write native or docker").into()),
         };
         let kept = Kept::start(&plan.program, keep)?;
         let (system, log) = (plan.system.to_owned(), plan.log.clone());
@@ -202,12 +202,12 @@ impl Server {
     /// Has all its processes stopped, continued or killed, or it started again
     /// after a kill. What came of it is heard by [`happened`](Server::happened).
     /// Of a container's processes these are not the ones.
-    pub fn order(&mut self, order: Order) {
+    pub fn order(&mut self, order: KeeperOrder) {
         self.kept.order(order);
     }
 
     /// What came of orders since this was asked last.
-    pub fn happened(&mut self) -> Vec<Word> {
+    pub fn happened(&mut self) -> Vec<KeeperAnswer> {
         self.ended();
         std::mem::take(&mut self.happened)
     }
@@ -239,26 +239,31 @@ impl Server {
     pub fn ended(&mut self) -> Option<String> {
         while self.exited.is_none() {
             match self.kept.hear(Duration::ZERO) {
-                Heard::Nothing => return None,
+                FromKeeper::Nothing => return None,
                 heard => self.heard(heard),
             }
         }
-        let status = self.exited.clone()?;
-        let oom = if self.oom_kills() > 0 { ", killed by the kernel for want of memory" } else { "" };
-        Some(format!("{} ended: {status}{oom}{}", self.system, tail(&self.log, &self.secrets)))
+        Some(format!("{} ended: {}{}", self.system, self.exit_status()?, self.log_end()))
     }
 
-    fn heard(&mut self, heard: Heard) {
+    /// How it exited, if it is known to have.
+    fn exit_status(&self) -> Option<String> {
+        let status = self.exited.as_ref()?;
+        let oom = if self.oom_kills() > 0 { ", killed by the kernel for want of memory" } else { "" };
+        Some(format!("{status}{oom}"))
+    }
+
+    fn heard(&mut self, heard: FromKeeper) {
         match heard {
-            Heard::Word(Word::Exited(status)) => {
+            FromKeeper::Answer(KeeperAnswer::Exited(status)) => {
                 let ended = self.container.as_ref().and_then(|name| docker::ended(name));
                 self.exited = Some(ended.map_or(status, |ended| format!("exit status: {}", ended.code)));
             }
-            Heard::Word(Word::Failed(why)) => self.exited = Some(why),
-            Heard::Gone => self.exited = Some("its keeper was killed".into()),
-            Heard::Word(Word::Pid(_)) | Heard::Nothing => {}
-            Heard::Word(word) => {
-                if let Word::Restarted(_, pid) = word {
+            FromKeeper::Answer(KeeperAnswer::Failed(why)) => self.exited = Some(why),
+            FromKeeper::Gone => self.exited = Some("its keeper was killed".into()),
+            FromKeeper::Answer(KeeperAnswer::Pid(_)) | FromKeeper::Nothing => {}
+            FromKeeper::Answer(word) => {
+                if let KeeperAnswer::Restarted(_, pid) = word {
                     self.pid = pid;
                 }
                 self.happened.push(word);
@@ -274,10 +279,10 @@ impl Server {
 
     /// How it has fared, as long as nobody has ended it.
     pub fn so_far(&mut self) -> ServerEnd {
-        let obituary = self.ended();
+        let exit_reason = self.ended();
         let (oom_kills, throttled_ns) = (self.oom_kills(), self.group.accounts.throttled_ns());
         let out_of_memory = exhausted::said(&self.log, &self.out_of_memory_log);
-        ServerEnd { oom_kills, throttled_s: throttled_ns as f64 / SECOND as f64, obituary, out_of_memory }
+        ServerEnd { oom_kills, throttled_s: throttled_ns as f64 / SECOND as f64, exit_reason, out_of_memory }
     }
 
     /// Ends it, politely first, and removes what it leaves. Bounded.
@@ -288,19 +293,19 @@ impl Server {
     }
 
     /// Waits until the keeper has started it.
-    fn await_process(&mut self, plan: &StartPlan) -> Result<(), String> {
+    fn await_process(&mut self, plan: &StartPlan) -> Result<(), HostError> {
         let each = if self.container.is_some() { FETCHING } else { PREPARATION };
         let deadline = Instant::now() + each * (plan.spec.prepare.len() as u32 + 1);
         loop {
             interrupted(plan)?;
             match self.kept.hear(LOOK) {
-                Heard::Word(Word::Pid(pid)) => {
+                FromKeeper::Answer(KeeperAnswer::Pid(pid)) => {
                     self.pid = pid;
                     return Ok(());
                 }
-                Heard::Word(Word::Failed(why)) => return Err(self.not_started(&why)),
-                Heard::Nothing if Instant::now() < deadline => {}
-                Heard::Nothing => return Err(self.not_started("its preparation takes too long")),
+                FromKeeper::Answer(KeeperAnswer::Failed(why)) => return Err(self.not_started(&why)),
+                FromKeeper::Nothing if Instant::now() < deadline => {}
+                FromKeeper::Nothing => return Err(self.not_started("its preparation takes too long")),
                 heard => {
                     self.heard(heard);
                     return Err(self.not_started(&self.exited.clone().unwrap_or_default()));
@@ -309,15 +314,18 @@ impl Server {
         }
     }
 
-    fn not_started(&self, why: &str) -> String {
-        let tail = tail(&self.log, &self.secrets);
-        let engine = tail.contains("Cannot connect to the Docker daemon");
-        let engine = if self.container.is_some() && engine { "no Docker engine answers: " } else { "" };
-        format!("{} was not started: {engine}{why}{tail}", self.system)
+    fn not_started(&self, why: &str) -> HostError {
+        let engine = if self.container.is_some() && !docker::answers() { "no Docker engine answers: " } else { "" };
+        let (system, why) = (self.system.clone(), format!("{engine}{why}"));
+        HostError::NotStarted { system, why, log: self.log_end() }
+    }
+
+    fn log_end(&self) -> String {
+        tail(&self.log, &self.secrets)
     }
 
     /// Waits until it listens, and its log says what it should.
-    fn await_ready(&mut self, plan: &StartPlan, port: Option<u16>, ready_log: &str) -> Result<(), String> {
+    fn await_ready(&mut self, plan: &StartPlan, port: Option<u16>, ready_log: &str) -> Result<(), HostError> {
         let began = Instant::now();
         let deadline = began + Duration::from_nanos(plan.spec.start_timeout_ns);
         let mut log = LogWatch::new(&self.log, ready_log);
@@ -336,20 +344,20 @@ impl Server {
                     Some(port) if !self.listens(plan, Some(port))? => format!("did not listen on port {port}"),
                     _ => format!("did not say `{ready_log}`"),
                 };
-                return Err(format!("{} {missing} within {seconds} s{}", self.system, tail(&self.log, &self.secrets)));
+                let (system, log) = (self.system.clone(), self.log_end());
+                return Err(HostError::NotReady { system, missing, seconds, log });
             }
             let heard = self.kept.hear(LOOK);
             self.heard(heard);
-            if self.exited.is_some() {
+            if let Some(how) = self.exit_status() {
                 // A foreign server may be why it ended: that says more.
                 self.listens(plan, port)?;
-                let obituary = self.ended().unwrap_or_default();
-                return Err(obituary.replacen(" ended: ", " ended while starting: ", 1));
+                return Err(HostError::Ended { system: self.system.clone(), how, log: self.log_end() });
             }
         }
     }
 
-    fn meet_container(&mut self, name: &str) -> Result<(), String> {
+    fn meet_container(&mut self, name: &str) -> Result<(), HostError> {
         let running = docker::running(name).map_err(|why| self.not_started(&why))?;
         self.pid = running.pid;
         // Docker makes and removes the group itself.
@@ -358,7 +366,7 @@ impl Server {
         Ok(())
     }
 
-    fn listens(&self, plan: &StartPlan, port: Option<u16>) -> Result<bool, String> {
+    fn listens(&self, plan: &StartPlan, port: Option<u16>) -> Result<bool, HostError> {
         let Some(port) = port else { return Ok(true) };
         if self.container.is_some() {
             let within = plan.spec.docker.as_ref().map_or(0, |docker| docker.port);
@@ -373,23 +381,22 @@ impl Server {
         match ports::listener(&self.watched().processes(), port) {
             Listener::Nobody => Ok(false),
             Listener::Own => Ok(true),
-            Listener::Foreign(Some((pid, name))) => Err(format!(
-                "port {port} is held by pid {pid} ({name}), not by {}{}",
-                self.system,
-                tail(&self.log, &self.secrets)
-            )),
+            Listener::Foreign(Some((pid, name))) => {
+                let (system, log) = (self.system.clone(), self.log_end());
+                Err(HostError::PortHeld { port, pid, name, system, log })
+            }
             Listener::Foreign(None) => Ok(false),
         }
     }
 }
 
-fn interrupted(plan: &StartPlan) -> Result<(), String> {
-    if plan.interrupt.load(Ordering::Relaxed) { Err("interrupted".into()) } else { Ok(()) }
+fn interrupted(plan: &StartPlan) -> Result<(), HostError> {
+    if plan.interrupt.load(Ordering::Relaxed) { Err(HostError::Interrupted) } else { Ok(()) }
 }
 
 type Arrangement = (KeepPlan, Group, Option<String>);
 
-fn keep_plan(plan: &StartPlan, places: &Places, name: &str) -> Result<KeepPlan, String> {
+fn keep_plan(plan: &StartPlan, places: &Places, name: &str) -> Result<KeepPlan, HostError> {
     Ok(KeepPlan {
         marker: name.to_owned(),
         environment: layout::fill_values(places, &plan.spec.environment)?,
@@ -401,14 +408,14 @@ fn keep_plan(plan: &StartPlan, places: &Places, name: &str) -> Result<KeepPlan, 
     })
 }
 
-fn native(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement, String> {
+fn native(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement, HostError> {
     if plan.spec.command.is_empty() {
-        return Err(format!("{} cannot be started natively: its file has no command", plan.system));
+        return Err(format!("{} cannot be started natively: its file has no command", plan.system).into());
     }
     layout::write_files(plan.spec, places, &plan.dir)?;
     let command = found(layout::fill(places, &plan.spec.command)?);
     let prepare = plan.spec.prepare.iter().map(|command| Ok(found(layout::fill(places, command)?)));
-    let prepare = prepare.collect::<Result<_, String>>()?;
+    let prepare = prepare.collect::<Result<_, HostError>>()?;
     let base = keep_plan(plan, places, &name)?;
     let group = Group::create(&name, plan.limits);
     let keep = KeepPlan { command, prepare, groups: group.accounts.folders(), cpus: group.cpus.clone(), ..base };
@@ -427,7 +434,7 @@ fn found(mut command: Vec<String>) -> Vec<String> {
     command
 }
 
-fn contained(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement, String> {
+fn contained(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement, HostError> {
     let spec = plan.spec.docker.as_ref().ok_or_else(|| format!("{} has no container", plan.system))?;
     docker::sweep();
     let open_files = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE);
@@ -447,7 +454,7 @@ fn contained(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangem
         environment: Vec::new(),
         command: docker::logs(&name),
         prepare: vec![docker::run(&container)],
-        farewell: docker::farewell(&name, plan.grace_ms),
+        clean_up: docker::clean_up(&name, plan.grace_ms),
         ..keep_plan(plan, places, &name)?
     };
     let group = Group { accounts: Accounts::default(), applied: Applied::default(), cpus: Vec::new() };

@@ -13,8 +13,8 @@ use pubmark_model::protocol::{
     AgentResult, AgentUsage, Connections, LedgerCounts, PublisherTotal, Ranges, Role, Sequences, Stalls,
 };
 use pubmark_model::record::{
-    AgentIdentity, AgentShare, ConnectionFigures, Counts, FaultEvent, MachineLoad, Phases, Rates, RunRecord, Series,
-    Usage, UsageSeries,
+    AgentIdentity, AgentShare, ConnectionFigures, Counts, FaultEvent, HostShare, MachineLoad, Phases, Rates, RunRecord,
+    Series, Usage, UsageSeries,
 };
 use pubmark_model::reported::{LinkReport, ServerReport};
 use pubmark_model::system::System;
@@ -28,6 +28,8 @@ use std::io::Read;
 pub struct AgentReport {
     /// Its name in the run.
     pub name: String,
+    /// The host that it ran on; empty for `local`.
+    pub host: String,
     /// Who it says that it is.
     pub identity: AgentIdentity,
     /// What its clients do.
@@ -42,8 +44,10 @@ pub struct Measured<'a> {
     pub results: Vec<AgentReport>,
     /// The window's beginning, ns.
     pub from_ns: Ns,
-    /// What the machine did in it.
+    /// What the machine did in it; of several the worst.
     pub machine: MachineLoad,
+    /// The hosts, where there are others than `local`.
+    pub hosts: Vec<HostShare>,
     /// The server, if there was one.
     pub server: Option<ServerReport>,
     /// What stood before it, if anything did.
@@ -113,6 +117,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
         .zip(&used)
         .map(|(agent, used)| AgentShare {
             name: agent.name.clone(),
+            host: agent.host.clone(),
             agent: Some(agent.identity.clone()),
             roles: agent.roles.clone(),
             loops: agent.result.loops,
@@ -123,18 +128,19 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
         .collect();
     record.generator = Some(usage(&used.iter().collect::<Vec<_>>()));
     record.machine = measured.machine;
+    record.hosts = measured.hosts;
     record.fault_log = measured.fault_log;
     for result in &results {
         record.versions.extend(result.versions.clone());
         record.applied.extend(result.applied.clone());
     }
     record.connections = connections(&results, &mut remarks);
-    let mut obituary = None;
+    let mut exit_reason = None;
     if let Some(server) = measured.server {
         if let (Some(version), false) = (server.version, record.versions.contains_key("server")) {
             record.versions.insert("server".into(), version.into());
         }
-        (record.deployment, record.server, obituary) = (Some(server.deployment), server.usage, server.obituary);
+        (record.deployment, record.server, exit_reason) = (Some(server.deployment), server.usage, server.exit_reason);
     }
     if let (Some(report), Some(figures)) = (measured.link, &mut record.link) {
         figures.usage = report.usage;
@@ -143,7 +149,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     remarks.extend(measured.remarks);
     record.remarks = remarks;
     record.rates.lower_bound = verdict::lower_bound(&record);
-    record.verdict = verdict::judge(&record, system, ledger.negative, obituary, measured.calibration);
+    record.verdict = verdict::judge(&record, system, ledger.negative, exit_reason, measured.calibration);
     record
 }
 

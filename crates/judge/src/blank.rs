@@ -48,6 +48,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         usage_series: None,
         phases: None,
         machine: MachineLoad::default(),
+        hosts: Vec::new(),
         remarks: Vec::new(),
         error: None,
         verdict: Verdict::default(),

@@ -7,4 +7,5 @@
 pub mod assemble;
 pub mod blank;
 pub mod calibration;
+pub mod usage;
 pub mod verdict;

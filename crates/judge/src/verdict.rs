@@ -4,6 +4,7 @@
 
 mod artefacts;
 mod bounds;
+mod clocks;
 mod cuts;
 mod found;
 mod loops;
@@ -21,32 +22,34 @@ use crate::calibration::Calibration;
 use bounds::{AWAKE, OWN_LAG_P50, OWN_LAG_WITHIN, RECEIVE, touched};
 use found::{Found, Judge, words};
 use pubmark_model::header::FREE_LEN;
-use pubmark_model::record::{FigureGroup, Finding, Part, Reason, RunRecord, Verdict};
+use pubmark_model::record::{Component, FigureGroup, Finding, Reason, RunRecord, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, format_size};
-use pubmark_model::workload::{Pacing, Pattern, Rate};
+use pubmark_model::workload::{Pacing, Rate};
 use pubmark_stats::Summary;
 
 /// Judges a run that could be made. `negative` counts latencies below zero;
-/// `obituary` says why the server ended before it was told to; `calibration` is
+/// `exit_reason` says why the server ended before it was told to; `calibration` is
 /// of the machine on which it was made.
 pub fn judge(
     record: &RunRecord,
     system: &System,
     negative: u64,
-    obituary: Option<String>,
+    exit_reason: Option<String>,
     calibration: Option<&Calibration>,
 ) -> Verdict {
     let unlimited = record.workload.rate == Rate::Max;
     // Not every agent counts the connections to its server.
     let served = record.connections.is_some() || record.deployment.is_some();
-    let part = if served { Part::Server } else { Part::Library };
-    let befallen = if cuts::only(record) { Part::Link } else { part };
-    let latencies = !unlimited || record.workload.pattern == Pattern::RequestReply;
-    let mut judge = Judge { verdict: Verdict::default(), part, asked: !record.faults.is_empty(), befallen, latencies };
+    let part = if served { Component::Server } else { Component::Library };
+    let affected = if cuts::only(record) { Component::Link } else { part };
+    let latencies = !unlimited || record.workload.pattern.round_trip();
+    let outpaced = unlimited && record.counts.lost > 0;
+    let asked = !record.faults.is_empty();
+    let mut judge = Judge { verdict: Verdict::default(), part, asked, affected, latencies, outpaced };
 
-    judge.note(befallen, promises::forgotten(record));
-    judge.against(Reason::ServerDied, obituary.map(Found::all));
+    judge.note(affected, promises::forgotten(record));
+    judge.against(Reason::ServerDied, exit_reason.map(Found::all));
     judge.result(Reason::ServerDied, disconnected(record));
     judge.against(Reason::ConnectionsMissed, unconnected(record));
     judge.against(Reason::ResourceLimitHit, limited(record));
@@ -56,11 +59,11 @@ pub fn judge(
     if !latencies {
         // What touches no figure is told all the same.
         let short = paused.iter().filter(|found| !found.touches(FigureGroup::Rates));
-        judge.note(Part::Generator, short.map(|found| found.evidence.clone()));
+        judge.note(Component::Generator, short.map(|found| found.evidence.clone()));
     }
     judge.against(Reason::GeneratorSaturated, paused);
     if unlimited {
-        judge.note(Part::Generator, at_limit(record));
+        judge.note(Component::Generator, at_limit(record));
     } else {
         judge.against(Reason::GeneratorSaturated, late(record));
         judge.against(Reason::GeneratorSaturated, received_late(record));
@@ -69,18 +72,19 @@ pub fn judge(
         judge.result(Reason::OfferedRateMissed, promises::missed(record));
     }
     judge.note(judge.part, artefacts::found(record));
-    judge.note(Part::Server, pauses::befallen(record));
-    judge.note(Part::Link, cuts::befallen(record));
+    judge.note(Component::Server, pauses::noted(record));
+    judge.note(Component::Link, cuts::noted(record));
     silences(&mut judge, record, stood_still);
     // A fault moves the figures, and is no trend.
     let trend = || if record.faults.is_empty() { steady::trending(record) } else { None };
     judge.result(Reason::NotSteady, steady::backlog(record, unlimited).or_else(trend));
     promises::broken(&mut judge, record, system);
-    judge.note(Part::Generator, promises::untold(record));
+    judge.note(Component::Generator, promises::untold(record));
     judge.against(Reason::TooFewSamples, promises::too_few(record, unlimited));
     judge.against(Reason::Clock, early(negative));
+    judge.against(Reason::Clock, clocks::apart(record));
     judge.against(Reason::NoisyMachine, machine::noisy(record));
-    judge.note(Part::Server, machine::unknown(record));
+    judge.note(Component::Server, machine::unknown(record));
     judge.verdict.valid = judge.verdict.reasons.is_empty();
     judge.verdict
 }
@@ -122,12 +126,12 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
     let own_ns = record.own_lag_ns.as_ref().map_or(0, |own| own.max);
     if stood_still {
         let evidence = format!("a subscriber heard nothing for {length}, from {from} into the window{times}");
-        judge.note(Part::Generator, [evidence]);
+        judge.note(Component::Generator, [evidence]);
     } else if cut {
         let evidence = format!(
             "a subscriber heard nothing for {length}, from {from} into the window, when the link was cut{times}"
         );
-        judge.note(Part::Link, [evidence]);
+        judge.note(Component::Link, [evidence]);
     } else if own_ns >= stalls.longest_ns / 2 {
         let evidence = format!(
             "a subscriber heard nothing for {length}, from {from} into the window{times}; a publisher was up to {} \

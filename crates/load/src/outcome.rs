@@ -5,7 +5,7 @@ use crate::publisher::{Outgoing, Publisher, SendRecorder};
 use crate::subscriber::{IncomingStreams, ReceiveRecorder, Subscriber, Totals};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use pubmark_model::protocol::{AgentResult, PublisherTotal, Ranges, Seen as SeenBits, SliceSeries};
+use pubmark_model::protocol::{AgentResult, PublisherTotal, Ranges, SeenBits, SliceSeries};
 use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
 use std::io::Write;

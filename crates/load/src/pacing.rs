@@ -107,8 +107,8 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_model::plan::Random;
     use pubmark_model::setting::{Settings, key, with_defaults};
+    use pubmark_stats::Random;
 
     fn pacer(pacing: &str, rate: &str, budget_cores: f64) -> Pacer {
         let mut settings = Settings::new();

@@ -1,9 +1,11 @@
 //! When messages are due: a pure function of the count (and, for Poisson
 //! arrivals, of the seed). It never slips and never forgets.
 
-use pubmark_model::plan::Random;
+use pubmark_model::pattern::Topics;
+use pubmark_model::topology::partition;
 use pubmark_model::units::Ns;
-use pubmark_model::workload::{Arrival, Pattern, Workload};
+use pubmark_model::workload::{Arrival, Workload};
+use pubmark_stats::Random;
 
 /// Nanoseconds in 1,000 s: rates are held in messages per 1,000 s.
 const KILOSECOND: u128 = 1_000_000_000_000;
@@ -73,12 +75,12 @@ impl Schedule {
     /// they do not all send at once.
     pub fn of(workload: &Workload, rate_per_ks: u64, publisher: u32) -> Schedule {
         let (arrival, seed) = (workload.arrival, workload.seed);
-        let size = match (workload.pattern, arrival) {
-            (Pattern::Tree, Arrival::Burst(size)) => size,
-            (Pattern::Tree, Arrival::Uniform) => 1,
+        let size = match (workload.pattern.topics(), arrival) {
+            (Topics::Tree, Arrival::Burst(size)) => size,
+            (Topics::Tree, Arrival::Uniform) => 1,
             _ => return Schedule::new(arrival, rate_per_ks, publisher, workload.publishers, seed),
         };
-        let partition = (workload.publishers / workload.subscribers.max(1)).max(1);
+        let partition = partition(workload).max(1);
         let (instance, group) = (publisher / partition, publisher % partition / size);
         let groups = partition.div_ceil(size);
         let mut schedule = Schedule::new(Arrival::Uniform, rate_per_ks, group, groups, seed);

@@ -7,10 +7,10 @@ use crate::subscriber::{Subscriber, Totals, ledger_capacity};
 use crate::window::Window;
 use pubmark_model::header::body_at;
 use pubmark_model::options::{OptionValues, Options};
-use pubmark_model::plan::Random;
 use pubmark_model::protocol::{Client, PublisherTotal, Role};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
+use pubmark_stats::Random;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

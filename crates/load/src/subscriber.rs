@@ -10,7 +10,7 @@ use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, body_at, pattern};
 use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Sequences, Stalls};
 use pubmark_model::setting::MOST_CLIENTS;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::{Arrival, Extent, Pattern, Rate, Verify, Workload};
+use pubmark_model::workload::{Arrival, Extent, Rate, Verify, Workload};
 use pubmark_stats::Histogram;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -532,7 +532,7 @@ fn stall_ns(workload: &Workload, heard: u64) -> Ns {
     };
     let burst = if let Arrival::Burst(size) = workload.arrival { u64::from(size) } else { 1 };
     let sharing = if workload.competing() { u64::from(workload.subscribers) } else { 1 };
-    let heard = if workload.pattern == Pattern::RequestReply { 1 } else { heard.max(1) };
+    let heard = if workload.pattern.round_trip() { 1 } else { heard.max(1) };
     let gap = u128::from(burst * sharing) * 1_000_000_000_000 / (u128::from(rate) * u128::from(heard));
     (20 * gap.min(u128::from(SECOND) * 3_600) as Ns).max(SHORTEST_STALL)
 }

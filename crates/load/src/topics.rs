@@ -1,8 +1,10 @@
 //! Who publishes where, and who listens where, at a broker.
 
 use crate::session::{ClientSpec, Session};
+use pubmark_model::pattern::Topics;
 use pubmark_model::protocol::Role;
-use pubmark_model::workload::{Pattern, Workload};
+use pubmark_model::topology::partition;
+use pubmark_model::workload::Workload;
 
 /// Devices of a subsystem, in the pattern `tree`.
 const DEVICES: u32 = 100;
@@ -12,25 +14,25 @@ const PARAMETERS: u32 = 10;
 /// Who a client is at a broker. Topics and names begin with the run's own name, so that
 /// nothing left from another run, and no other user of the server, is heard.
 ///
-/// - `pairs`: a topic for each pair.
-/// - `fan-out`, `fan-in`, `pipeline`: one topic, which all publishers share.
-/// - `tree`: partition/subsystem/device/parameter; 100 devices a subsystem, 10
+/// - [`Topics::Own`]: a topic for each pair.
+/// - [`Topics::Shared`]: one topic, which all publishers share.
+/// - [`Topics::Tree`]: partition/subsystem/device/parameter; 100 devices a subsystem, 10
 ///   parameters a device; a publisher is a device, a subscriber listens to all
 ///   that is below its partition.
 pub fn spec<S: Session>(workload: &Workload, run: &str, role: Role, id: u32) -> ClientSpec {
     let dot = S::SEPARATOR;
     let root = format!("pubmark{dot}{run}");
     let sending = matches!(role, Role::Publisher | Role::Requester);
-    let (topic, wild, leaves) = match workload.pattern {
-        Pattern::Pairs | Pattern::RequestReply => (format!("{root}{dot}{id}"), false, 1),
-        Pattern::FanOut | Pattern::FanIn | Pattern::Pipeline => (format!("{root}{dot}all"), false, 1),
-        Pattern::Tree if sending => {
-            let partition = (workload.publishers / workload.subscribers.max(1)).max(1);
+    let (topic, wild, leaves) = match workload.pattern.topics() {
+        Topics::Own => (format!("{root}{dot}{id}"), false, 1),
+        Topics::Shared => (format!("{root}{dot}all"), false, 1),
+        Topics::Tree if sending => {
+            let partition = partition(workload).max(1);
             let (system, device) = (id / partition, id % partition);
             let subsystem = device / DEVICES;
             (format!("{root}{dot}s{system}{dot}u{subsystem}{dot}d{}", device % DEVICES), false, PARAMETERS)
         }
-        Pattern::Tree => (format!("{root}{dot}s{id}{dot}{}", S::REST), true, 1),
+        Topics::Tree => (format!("{root}{dot}s{id}{dot}{}", S::REST), true, 1),
     };
     ClientSpec {
         role,

@@ -5,7 +5,7 @@ use crate::window::Window;
 use nix::sys::resource::{UsageWho, getrusage};
 use pubmark_model::protocol::{AgentUsage, Stalls};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::used::{Course, Reading, Used};
+use pubmark_model::used::{UsageReading, UsageReadings, Used};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -136,12 +136,12 @@ fn sample(window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
     // The first sample waits for a quarter of the step, so that even the
     // shortest window has one, taken under load.
     let mut next = window.from_ns + SAMPLE.min(window.to_ns.map_or(SAMPLE, |to| to - window.from_ns)) / 4;
-    let mut course = window.to_ns.is_none().then(|| Course::new(READING));
-    let read = |course: &mut Course, samples: usize| {
+    let mut course = window.to_ns.is_none().then(|| UsageReadings::new(READING));
+    let read = |course: &mut UsageReadings, samples: usize| {
         let now = snapshot();
-        course.add(Reading { at_ns: now.at, used: used(&began, &now), samples });
+        course.add(UsageReading { at_ns: now.at, used: used(&began, &now), samples });
     };
-    course.iter_mut().for_each(|course| course.add(Reading { at_ns: began.at, ..Reading::default() }));
+    course.iter_mut().for_each(|course| course.add(UsageReading { at_ns: began.at, ..UsageReading::default() }));
     while next < to && !stop.load(Ordering::Relaxed) {
         while let Some(course) = course.as_mut().filter(|course| course.next_ns() < next)
             && !stop.load(Ordering::Relaxed)
@@ -166,7 +166,7 @@ fn sample(window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
     (usage.cpu_ns, usage.user_ns) = (all.cpu_ns, all.user_ns);
     (usage.voluntary_switches, usage.involuntary_switches) = (all.voluntary_switches, all.involuntary_switches);
     if let Some(mut course) = course {
-        course.add(Reading { at_ns: ended.at, used: all, samples: usage.rss_bytes.len() });
+        course.add(UsageReading { at_ns: ended.at, used: all, samples: usage.rss_bytes.len() });
         usage.course = course.into_readings();
     }
     (usage, pauses)

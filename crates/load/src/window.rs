@@ -1,7 +1,7 @@
 //! The measured window, and its slices.
 
 use pubmark_model::units::Ns;
-use pubmark_model::workload::{MAX_SLICES, Pattern, Rate, Workload};
+use pubmark_model::workload::{MAX_SLICES, Rate, Workload};
 
 /// The measured window on the agent's clock.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +85,7 @@ impl Slicer {
 /// Whether latencies are measured at all: not where messages go out as fast
 /// as possible, for there latency is the length of a queue.
 pub fn measures_latency(workload: &Workload) -> bool {
-    workload.rate != Rate::Max || workload.pattern == Pattern::RequestReply
+    workload.rate != Rate::Max || workload.pattern.round_trip()
 }
 
 /// How many messages may pass between two looks at the clock where latency is

@@ -8,10 +8,10 @@ use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What the server may use.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What the server may use. Default: no limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Processors.
+    /// Processors, 0.01 or more.
     pub cpus: Option<f64>,
     /// Bytes of memory.
     pub memory_bytes: Option<u64>,

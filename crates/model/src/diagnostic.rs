@@ -1,6 +1,6 @@
 //! What is wrong with a file, where, and what to do about it.
 
-use crate::secret::without_logins;
+use crate::login::without_logins;
 use std::fmt;
 
 /// One error in a file. All errors of a file are reported at once.

@@ -130,3 +130,36 @@ impl Entry {
         Diagnostic::at(self.key_at, format!("unknown key `{}` in {place}", self.key)).help(suggestion(&self.key, known))
     }
 }
+
+impl Table {
+    /// The words of a key's list, read; nothing where the key is not there.
+    pub fn words<T: Copy>(
+        &self,
+        key: &str,
+        parse: fn(&str) -> Result<T, String>,
+        errors: &mut Vec<Diagnostic>,
+    ) -> Vec<T> {
+        let Some(entry) = self.entries.iter().find(|entry| entry.key == key) else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for value in &entry.values {
+            match parse(&value.text) {
+                Ok(word) => found.push(word),
+                Err(error) => errors.push(Diagnostic::at_value(value.at, error)),
+            }
+        }
+        found
+    }
+
+    /// The texts of a key's list; nothing where the key is not there.
+    pub fn texts(&self, key: &str) -> Vec<String> {
+        let entry = self.entries.iter().find(|entry| entry.key == key);
+        entry.map(|entry| entry.values.iter().map(|value| value.text.clone()).collect()).unwrap_or_default()
+    }
+}
+
+/// Reads a word of true and false.
+pub(crate) fn flag(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| format!("`{text}` is neither true nor false"))
+}

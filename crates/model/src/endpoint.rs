@@ -1,26 +1,15 @@
 //! Where a server is: `mqtt://user:password@host:1883/path`.
 
-use crate::secret::{HIDDEN, without_logins};
+use crate::login::{HIDDEN, without_logins};
+pub use crate::wire_protocol::Carrier;
+use crate::wire_protocol::{Protocol, Scheme};
 use std::fmt;
-
-/// How bytes are carried to a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carrier {
-    /// TCP as it is.
-    Plain,
-    /// TLS over TCP.
-    Tls,
-    /// WebSocket over TCP (RFC 6455).
-    WebSocket,
-    /// WebSocket over TLS.
-    WebSocketTls,
-}
 
 /// A server's address, as a URL names it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The protocol's scheme without its carrier: `mqtt`, `nats`, `redis`, `amqp`, `zenoh`.
-    pub protocol: &'static str,
+    /// What is spoken there.
+    pub protocol: Protocol,
     /// How bytes are carried.
     pub carrier: Carrier,
     /// User name, percent-decoded.
@@ -35,31 +24,15 @@ pub struct Endpoint {
     pub path: String,
 }
 
-/// Schemes: as typed, protocol, carrier, port by default.
-const SCHEMES: &[(&str, &str, Carrier, u16)] = &[
-    ("mqtt", "mqtt", Carrier::Plain, 1883),
-    ("mqtts", "mqtt", Carrier::Tls, 8883),
-    ("ws", "mqtt", Carrier::WebSocket, 80),
-    ("wss", "mqtt", Carrier::WebSocketTls, 443),
-    ("nats", "nats", Carrier::Plain, 4222),
-    ("tls", "nats", Carrier::Tls, 4222),
-    ("redis", "redis", Carrier::Plain, 6379),
-    ("rediss", "redis", Carrier::Tls, 6379),
-    ("amqp", "amqp", Carrier::Plain, 5672),
-    ("amqps", "amqp", Carrier::Tls, 5671),
-    ("zenoh", "zenoh", Carrier::Plain, 7447),
-];
-
 impl Endpoint {
     /// Reads a URL. The error says what is wrong and what can be written.
     pub fn parse(text: &str) -> Result<Endpoint, String> {
-        let schemes = || SCHEMES.iter().map(|(scheme, ..)| format!("{scheme}://")).collect::<Vec<_>>().join(", ");
+        let schemes = || Scheme::all().map(|(_, scheme)| format!("{}://", scheme.name)).collect::<Vec<_>>().join(", ");
         let (scheme, rest) = text.split_once("://").ok_or_else(|| {
             format!("`{}` is no endpoint: write SCHEME://HOST:PORT with one of {}", without_logins(text), schemes())
         })?;
-        let (_, protocol, carrier, default_port) = *SCHEMES
-            .iter()
-            .find(|(known, ..)| *known == scheme)
+        let (protocol, &Scheme { carrier, port: default_port, .. }) = Scheme::all()
+            .find(|(_, known)| known.name == scheme)
             .ok_or_else(|| format!("`{scheme}://` is no scheme that is known here: write one of {}", schemes()))?;
         let (authority, path) = rest.find(['/', '?']).map_or((rest, ""), |slash| rest.split_at(slash));
         if path.contains('@') {
@@ -106,8 +79,8 @@ impl Endpoint {
     }
 
     fn scheme(&self) -> &'static str {
-        let mine = |entry: &&(&str, &str, Carrier, u16)| entry.1 == self.protocol && entry.2 == self.carrier;
-        SCHEMES.iter().find(mine).map_or("", |(scheme, ..)| scheme)
+        let mine = self.protocol.schemes().iter().find(|scheme| scheme.carrier == self.carrier);
+        mine.map_or("", |scheme| scheme.name)
     }
 
     /// `host:port`, with brackets where they are needed.
@@ -161,7 +134,7 @@ mod tests {
     #[test]
     fn urls_are_taken_apart() {
         let endpoint = Endpoint::parse("mqtts://us%40er:p%3Aw@broker.example:8884/x").unwrap();
-        assert_eq!((endpoint.protocol, endpoint.carrier, endpoint.port), ("mqtt", Carrier::Tls, 8884));
+        assert_eq!((endpoint.protocol, endpoint.carrier, endpoint.port), (Protocol::Mqtt, Carrier::Tls, 8884));
         assert_eq!((endpoint.user.as_deref(), endpoint.password.as_deref()), (Some("us@er"), Some("p:w")));
         assert_eq!(endpoint.to_string(), "mqtts://broker.example:8884/x", "a password is never shown");
         assert_eq!(Endpoint::parse("nats://localhost").unwrap().port, 4222);

@@ -9,6 +9,7 @@
 //! | 24–31 | when the publisher was *free* to send it, ns (messages of 32 bytes and more) |
 //! | 32– | body: a fixed pseudo-random pattern (from 24 on in messages under 32 bytes) |
 
+use pubmark_stats::Random;
 use std::ops::Range;
 
 /// Bytes of the shortest message.
@@ -107,14 +108,10 @@ pub fn renumber(message: &mut [u8], sequence: u32) {
 /// fixed pseudo-random pattern (SplitMix64 from a fixed seed), so that nothing
 /// on the way can compress it to nothing.
 pub fn pattern(len: usize) -> Vec<u8> {
-    let mut state: u64 = 0x7075_626d_6172_6b31;
+    let mut random = Random(0x7075_626d_6172_6b31);
     let mut bytes = Vec::with_capacity(len + 8);
     while bytes.len() < len {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bytes.extend_from_slice(&(z ^ (z >> 31)).to_le_bytes());
+        bytes.extend_from_slice(&random.bits().to_le_bytes());
     }
     bytes.truncate(len);
     bytes

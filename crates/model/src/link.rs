@@ -1,15 +1,15 @@
 //! The link between clients and their server: what it does to bytes, and when
 //! it fails.
 
-use crate::fault::{Act, Fault, Script, Target};
-use crate::plan::Random;
+mod resolve;
+
+use crate::fault::{Act, Fault, Target};
 use crate::protocol::Role;
-use crate::setting::Settings;
-use crate::units::{MILLISECOND, Ns, format_time, parse_time};
-use crate::workload::words;
+use crate::units::{MILLISECOND, Ns, format_time};
+use crate::words::words;
+use pubmark_stats::Random;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fmt;
 
 /// A run has fewer failures of its link than this.
 pub const MAX_FAILURES: u64 = 10_000;
@@ -54,45 +54,6 @@ pub struct Link {
 }
 
 impl Link {
-    /// The link that settings ask for: there is one where any of its keys is
-    /// set, or the script cuts it.
-    pub fn resolve(settings: &Settings, script: &Script) -> Result<Option<Link>, String> {
-        let text = |key: &str| settings.get(key).and_then(Value::as_str);
-        let time = |key: &str| text(key).map(|text| parse_time(text).map_err(|error| format!("{key}: {error}")));
-        let (mttf_ns, mttr_ns) = (time("mttf").transpose()?, time("mttr").transpose()?);
-        let delay_ns = time("link_delay").transpose()?;
-        let bandwidth = settings.get("link_bandwidth").and_then(Value::as_u64);
-        let cut = script.on(Target::Link).next().is_some();
-        match (mttf_ns, mttr_ns) {
-            (Some(_), None) => {
-                return Err("`mttf` says when the link fails, and nothing says for how long: set `mttr`".into());
-            }
-            (None, Some(_)) => {
-                return Err("`mttr` says how long the link fails, and nothing says how often: set `mttf`".into());
-            }
-            (Some(_), Some(_)) if cut => {
-                return Err("the script cuts the link, and `mttf` has it fail by chance: leave one of them out".into());
-            }
-            _ => {}
-        }
-        if mttf_ns.is_none() && delay_ns.is_none() && bandwidth.is_none() && !cut {
-            return match text("link") {
-                None => Ok(None),
-                Some(side) => Err(format!(
-                    "`link = \"{side}\"` says who goes over a link, and nothing says what it does: set `mttf` and \
-                     `mttr`, `link_delay` or `link_bandwidth` (`link_delay = \"0s\"` for the link alone)"
-                )),
-            };
-        }
-        Ok(Some(Link {
-            side: text("link").map_or(Ok(Side::Subscribers), Side::parse)?,
-            delay_ns: delay_ns.unwrap_or(0),
-            bandwidth_bytes_per_s: bandwidth,
-            mttf_ns,
-            mttr_ns,
-        }))
-    }
-
     /// The failures of a window: times to failure and to repair are exponential
     /// and drawn in turn. One that would outlast the window ends with it.
     pub fn failures(&self, window_ns: Ns, seed: u64) -> Vec<Fault> {
@@ -137,6 +98,7 @@ pub fn seed(study: u64, repeat: u32, axes: &serde_json::Map<String, Value>) -> u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::Script;
     use crate::setting::key;
     use crate::units::SECOND;
 

@@ -80,77 +80,10 @@ impl OptionSpec {
     }
 }
 
-fn spec(name: &str, kind: OptionKind, default: Option<&str>, doc: &str) -> OptionSpec {
+/// An option that is declared in the code, its default as it is typed.
+pub(crate) fn spec(name: &str, kind: OptionKind, default: Option<&str>, doc: &str) -> OptionSpec {
     let default = default.and_then(|text| kind.read(text).ok());
     OptionSpec { name: name.into(), kind, default, doc: doc.into(), tuned: None }
-}
-
-/// The protocol that a driver speaks to servers, if it speaks one: the
-/// `protocol` of an endpoint's URL.
-pub fn protocol_of(driver: &str) -> Option<&'static str> {
-    ["mqtt", "nats", "redis", "amqp", "zenoh"].into_iter().find(|protocol| *protocol == driver)
-}
-
-/// The options of a driver: those of a protocol, or those that all libraries share.
-pub fn of_driver(driver: &str) -> Vec<OptionSpec> {
-    if protocol_of(driver).is_none() {
-        return common();
-    }
-    let mut options = vec![
-        spec("endpoint", OptionKind::Text, None, "attach to the server that is there, instead of starting one"),
-        spec("deployment", OptionKind::Text, Some("native"), "how a server is started: native or docker"),
-        spec("username", OptionKind::Text, None, "user name at the server; the endpoint's URL may name it too"),
-        spec("password", OptionKind::Text, None, "password at the server; never recorded"),
-        spec("tls_ca", OptionKind::Text, None, "file with the certificates (PEM) to trust instead of the system's"),
-        spec("tcp_nodelay", OptionKind::Bool, Some("true"), "send small TCP segments at once (Nagle's algorithm off)"),
-        spec(
-            "socket_buffer",
-            OptionKind::Size,
-            Some("0B"),
-            "SO_SNDBUF and SO_RCVBUF of each connection, bytes; 0 leaves the kernel's automatic sizes",
-        ),
-        spec(
-            "coalesce",
-            OptionKind::Size,
-            Some("64KiB"),
-            "at rate max, messages of a connection are gathered up to this size before they are written",
-        ),
-        spec("shards", OptionKind::Count, Some("0"), "event loops in each agent; 0 shares out the processors"),
-        spec(
-            "sources",
-            OptionKind::Text,
-            None,
-            "addresses to connect from, separated by commas; on loopback 127.0.0.2 and up by themselves",
-        ),
-    ];
-    options.extend(match driver {
-        "mqtt" => vec![
-            spec("mqtt_version", OptionKind::Text, Some("3.1.1"), "version of the protocol: 3.1.1 or 5"),
-            spec("keep_alive", OptionKind::Time, Some("60s"), "longest silence before a PINGREQ, whole seconds"),
-            spec(
-                "inflight",
-                OptionKind::Count,
-                Some("65535"),
-                "QoS 1 and 2: messages of one client that may be unacknowledged; MQTT 5 servers may allow fewer",
-            ),
-            spec("retain", OptionKind::Bool, Some("false"), "publish with the retain flag"),
-        ],
-        "nats" => vec![spec("token", OptionKind::Text, None, "authentication token; never recorded")],
-        "redis" => vec![spec("resp", OptionKind::Count, Some("3"), "version of the protocol: 2 or 3")],
-        "amqp" => vec![
-            spec("vhost", OptionKind::Text, Some("/"), "virtual host"),
-            spec("heartbeat", OptionKind::Time, Some("60s"), "longest silence before a heartbeat, whole seconds"),
-            spec(
-                "prefetch",
-                OptionKind::Count,
-                Some("1000"),
-                "QoS 1: messages that a consumer may hold unacknowledged; 0 is no bound",
-            ),
-            spec("inflight", OptionKind::Count, Some("65535"), "QoS 1: messages of one client that may be unconfirmed"),
-        ],
-        _ => Vec::new(),
-    });
-    options
 }
 
 /// The options that every library driver understands, with one equal default

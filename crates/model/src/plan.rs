@@ -6,11 +6,12 @@ use crate::fault::{self, Fault, Script, Target};
 use crate::link::Link;
 use crate::options::Options;
 use crate::setting::Settings;
-use crate::study::{Axis, Part, Study, Systems};
-use crate::system::System;
+use crate::study::{Axis, Study, StudyPart};
+use crate::system::{System, Systems};
 use crate::tuning::Use;
 use crate::units::format_time;
 use crate::workload::{Transport, Workload};
+use pubmark_stats::Random;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -20,9 +21,9 @@ pub const MAX_CELLS: usize = 100_000;
 /// Crosses the axes. Every cell that cannot be is reported, all at once.
 pub fn cells(study: &Study, systems: Systems<'_>) -> Result<Vec<Cell>, Vec<Diagnostic>> {
     let whole = [None];
-    let parts: Vec<Option<&Part>> =
+    let parts: Vec<Option<&StudyPart>> =
         if study.parts.is_empty() { whole.to_vec() } else { study.parts.iter().map(Some).collect() };
-    let axes_of = |part: Option<&Part>| -> Vec<Axis> {
+    let axes_of = |part: Option<&StudyPart>| -> Vec<Axis> {
         let Some(part) = part else { return study.axes.clone() };
         let mine = study.axes.iter().map(|axis| match axis.name.as_str() {
             "part" => Axis { name: "part".into(), values: vec![part.name.as_str().into()] },
@@ -78,9 +79,7 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
     let name = axes.get("system").and_then(Value::as_str).unwrap_or_default().to_owned();
     let system = systems(&name)
         .ok_or_else(|| Diagnostic::whole(format!("unknown system `{name}`")).help("`pubmark systems` lists them"))?;
-    let skip = study.skips.iter().find(|skip| {
-        skip.conditions.iter().all(|(axis, condition)| axes.get(axis).is_some_and(|value| condition.holds(value)))
-    });
+    let skip = study.skips.iter().find(|skip| skip.holds(&axes));
     let mut settings: Settings = study.settings.clone();
     // A part may count messages where the study sets a time, and the other way round.
     for (name, other) in [("count", "duration"), ("duration", "count")] {
@@ -312,31 +311,4 @@ pub fn order(study: &Study, cells: &[Cell]) -> Vec<Planned> {
         }
     }
     runs
-}
-
-/// SplitMix64 (Steele, Lea and Flood 2014): small, seeded, the same everywhere.
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next 64 bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number from 0 (included) to 1 (not included), 53 bits.
-    pub fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Fisher and Yates.
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            let other = ((u128::from(self.bits()) * (last as u128 + 1)) >> 64) as usize;
-            items.swap(last, other);
-        }
-    }
 }

@@ -7,7 +7,7 @@ mod ranges;
 use crate::header::MAX_SEQUENCE;
 use crate::options::Options;
 use crate::units::Ns;
-use crate::used::{self, Reading, Used};
+use crate::used::{self, UsageReading, Used};
 use crate::workload::Workload;
 pub use ranges::{MOST_RANGES, Ranges, Sequences};
 use serde::{Deserialize, Serialize};
@@ -331,7 +331,7 @@ pub struct AgentResult {
     pub loops: u32,
     /// For competing subscribers: which sequences arrived, so that the
     /// coordinator can unite the ledgers of several agents.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<SeenBits>,
     /// Messages of the window that the server acknowledged (QoS 1 and 2).
     #[serde(default)]
     pub acked: u64,
@@ -426,7 +426,7 @@ impl Connections {
 
 /// Sequences of one publisher that arrived in one agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct SeenBits {
     /// The publisher.
     pub publisher: u32,
     /// A bit a sequence from 0, least significant first: base64 of raw DEFLATE.
@@ -489,7 +489,7 @@ pub struct AgentUsage {
     /// beginning to the stop, so that the coordinator can cut out the window.
     /// Then the figures above are of all that time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub course: Vec<Reading>,
+    pub course: Vec<UsageReading>,
 }
 
 impl AgentUsage {

@@ -5,10 +5,12 @@ mod delivery;
 mod judgement;
 
 pub use agent::AgentIdentity;
-pub use judgement::{FigureGroup, Finding, Note, Part, Reason, Verdict};
+pub use judgement::{Component, Finding, Note, Reason, Verdict};
 
 use crate::cell::Limits;
 use crate::fault::{Act, Script, Target};
+pub use crate::figure_group::FigureGroup;
+use crate::host::ClockOffset;
 use crate::link::Link;
 use crate::options::Options;
 use crate::protocol::{PacingFigures, Role, Stalls};
@@ -115,8 +117,11 @@ pub struct RunRecord {
     /// How long each phase took; none as above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phases: Option<Phases>,
-    /// The machine during the window.
+    /// The machine during the window; of several hosts the worst of each figure.
     pub machine: MachineLoad,
+    /// The hosts that took part; absent where there was only `local`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostShare>,
     /// Remarks of the agents.
     pub remarks: Vec<String>,
     /// Why the run could not be made, if it could not.
@@ -347,6 +352,9 @@ pub struct FaultEvent {
 pub struct AgentShare {
     /// `publishers`, `subscribers` or `all`; with a number where there are several.
     pub name: String,
+    /// The host that it ran on; absent for `local`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host: String,
     /// The program that played them; none in schema 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentIdentity>,
@@ -442,6 +450,17 @@ pub struct Phases {
     /// From the window's end until all that was to come had come, or nobody
     /// waited any more, ns.
     pub drain_ns: Ns,
+}
+
+/// A host that took part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostShare {
+    /// Its name.
+    pub name: String,
+    /// Its clock beside the coordinator's.
+    pub clock: ClockOffset,
+    /// What the machine did during the window.
+    pub machine: MachineLoad,
 }
 
 /// The machine during the window.

@@ -3,7 +3,9 @@
 
 use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
 use crate::document::Scalar;
-use crate::study::{Study, Systems, axis_value, known_axis, no_axis};
+use crate::study::Study;
+use crate::study::axis::{axis_value, known_axis, no_axis};
+use crate::system::Systems;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -19,17 +21,6 @@ const SHOWN_CHARS: usize = 200;
 const FIGURE: &str = "figure";
 const VALUE: &str = "value";
 const NOTE: &str = "note";
-
-/// Where published figures come from: `[reference]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
-    /// Authors, year, title, where.
-    pub source: String,
-    /// What it was measured on.
-    pub machine: String,
-    /// What is to be known of all of them.
-    pub note: Option<String>,
-}
 
 /// A published figure.
 #[derive(Clone, Debug, PartialEq)]

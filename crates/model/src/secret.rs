@@ -2,11 +2,9 @@
 //! password of an endpoint.
 
 use crate::endpoint::Endpoint;
+pub use crate::login::{HIDDEN, without_logins};
 use crate::options::Options;
 use serde_json::Value;
-
-/// What stands in place of a secret.
-pub const HIDDEN: &str = "***";
 
 /// Options whose values are secret.
 pub const SECRETS: [&str; 2] = ["password", "token"];
@@ -45,27 +43,6 @@ pub fn recorded_text(name: &str, text: &str) -> String {
         "endpoint" => Endpoint::parse(text).map_or_else(|_| HIDDEN.into(), |endpoint| endpoint.to_string()),
         _ => without_logins(text),
     }
-}
-
-/// A text without what stands before the `@` of the URLs in it. Nothing says
-/// where a URL that is written wrongly ends: up to the last `@` of its line.
-pub fn without_logins(text: &str) -> String {
-    const SCHEME_END: &str = "://";
-    let line = |line: &str| {
-        let start = line.find(SCHEME_END).map(|at| at + SCHEME_END.len()).or_else(|| schemeless(line))?;
-        let at = line.rfind('@').filter(|at| *at > start)?;
-        Some(format!("{}{HIDDEN}{}", &line[..start], &line[at..]))
-    };
-    text.split('\n').map(|text| line(text).unwrap_or_else(|| text.to_owned())).collect::<Vec<_>>().join("\n")
-}
-
-/// Where a login may begin that no `://` is before: `user:password@host`, but
-/// no path with an `@` in it.
-fn schemeless(line: &str) -> Option<usize> {
-    let at = line.rfind('@')?;
-    let word = line[..at].rfind(|c: char| c.is_whitespace() || "`'\"".contains(c)).map_or(0, |before| before + 1);
-    let first = line[word..].chars().next()?;
-    (line[word..at].contains(':') && !"/.~".contains(first)).then_some(word)
 }
 
 /// The secrets of a run, in every form in which a message may repeat them.

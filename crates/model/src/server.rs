@@ -105,6 +105,8 @@ pub struct Places {
     /// do where the workload is durable, unless the option `persistence` of the
     /// system is off.
     pub durable: bool,
+    /// `{address}`: where it listens; empty for 127.0.0.1.
+    pub address: String,
     /// `{options.NAME}`; one whose value is the text `{cpus}` is filled in like it.
     pub options: Options,
 }
@@ -146,6 +148,8 @@ impl Places {
             (_, Some(_)) => None,
             ("port", None) => port(""),
             ("dir", None) => Some(self.dir.clone()),
+            ("address", None) if self.address.is_empty() => Some("127.0.0.1".into()),
+            ("address", None) => Some(self.address.clone()),
             ("cache", None) => Some(self.cache.clone()),
             ("cpus", None) => Some(self.cpus.to_string()),
             ("memory_mb", None) => Some(self.memory_mb.to_string()),

@@ -1,18 +1,14 @@
 //! A study: systems crossed with workload axes, how often to repeat, and what
 //! is claimed.
 
+pub(crate) mod axis;
 mod parse;
 mod resolve;
 mod write;
 
 use crate::claim::{Claim, Condition};
-use crate::reference::Source;
 use crate::setting::Settings;
-use crate::system::System;
-use serde_json::Value;
-
-pub(crate) use parse::{axis_value, known_axis, no_axis};
-pub use write::without_reference;
+use serde_json::{Map, Value};
 
 /// One axis: a key and the values that it takes, in the file's order.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +22,7 @@ pub struct Axis {
 /// A part of a study: cells of their own, beside those of the other parts. It
 /// has the study's axes and settings, but for the keys that it sets itself.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct StudyPart {
     /// Its name: the value of the axis `part`.
     pub name: String,
     /// What it sets: one value, or several to cross.
@@ -42,6 +38,13 @@ pub struct Skip {
     pub why: String,
 }
 
+impl Skip {
+    /// Whether the cell at these places on the axes is left out.
+    pub fn holds(&self, axes: &Map<String, Value>) -> bool {
+        self.conditions.iter().all(|(axis, condition)| axes.get(axis).is_some_and(|value| condition.holds(value)))
+    }
+}
+
 /// An option set for one system, or for all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OptionSetting {
@@ -51,6 +54,17 @@ pub struct OptionSetting {
     pub name: String,
     /// Its value as typed; its kind is the system's to say.
     pub text: String,
+}
+
+/// Where the published figures beside a study come from: `[reference]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// Authors, year, title, where.
+    pub source: String,
+    /// What it was measured on.
+    pub machine: String,
+    /// What is to be known of all of them.
+    pub note: Option<String>,
 }
 
 /// A study, checked.
@@ -65,7 +79,7 @@ pub struct Study {
     /// What is crossed; `system` is always among them, and first.
     pub axes: Vec<Axis>,
     /// Its parts, if it has any; then `part` is an axis.
-    pub parts: Vec<Part>,
+    pub parts: Vec<StudyPart>,
     /// What is left out.
     pub skips: Vec<Skip>,
     /// Options that are set.
@@ -76,13 +90,13 @@ pub struct Study {
     pub reference: Option<Source>,
     /// Whether it was cut down to a coffee break.
     pub quick: bool,
-    /// Whether it is only told of, and not to be carried out: see [`Reading::recorded`].
+    /// Whether it is only told of, and not to be carried out: see [`ReadOptions::recorded`].
     pub recorded: bool,
 }
 
 /// How a study file is to be read.
 #[derive(Clone, Debug, Default)]
-pub struct Reading<'a> {
+pub struct ReadOptions<'a> {
     /// Cut down by the file's `[quick]` table, or by thinning.
     pub quick: bool,
     /// `KEY=VALUE` pairs that replace what the file says.
@@ -95,9 +109,6 @@ pub struct Reading<'a> {
     /// The names of the systems, to be suggested for one that is not known.
     pub names: &'a [&'a str],
 }
-
-/// Finds a system by name; the registry of those that come with pubmark.
-pub type Systems<'a> = &'a dyn Fn(&str) -> Option<&'a System>;
 
 impl Study {
     /// The axis of this name.

@@ -1,34 +1,24 @@
 //! What is measured: one file in `systems/` each.
 
 mod deployment;
+mod differences;
+mod parse;
 mod settings;
 
-use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
-use crate::document::{Document, Table};
-use crate::options::{OptionSpec, of_driver, protocol_of};
+use crate::options::OptionSpec;
 use crate::server::ServerSpec;
 use crate::tuning::Fixed;
+use crate::wire_protocol::Protocol;
 use crate::workload::{Pattern, Transport};
-use deployment::Deployment;
 use std::sync::LazyLock;
-
-const TABLES: [&str; 9] = [
-    "install",
-    "server",
-    "server.prepare",
-    "server.environment",
-    "server.files",
-    "docker",
-    "docker.environment",
-    "options.NAME",
-    "fixed.NAME",
-];
 
 /// A system as its file describes it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct System {
     /// Its name: the file's name, a study's `system`, a bench's TARGET.
     pub name: String,
+    /// The text of its file: what another host is told.
+    pub source: String,
     /// Its name as its makers write it.
     pub title: String,
     /// What it is, in a sentence.
@@ -88,156 +78,21 @@ impl Install {
     }
 }
 
-fn words<T: Copy>(
-    table: &Table,
-    key: &str,
-    parse: fn(&str) -> Result<T, String>,
-    errors: &mut Vec<Diagnostic>,
-) -> Vec<T> {
-    let Some(entry) = table.entries.iter().find(|entry| entry.key == key) else {
-        return Vec::new();
-    };
-    let mut found = Vec::new();
-    for value in &entry.values {
-        match parse(&value.text) {
-            Ok(word) => found.push(word),
-            Err(error) => errors.push(Diagnostic::at_value(value.at, error)),
-        }
-    }
-    found
-}
-
-fn level(text: &str) -> Result<u8, String> {
-    let bad = || format!("`{text}` is no level of quality of service: write a list of 0, 1 and 2");
-    text.parse().ok().filter(|level| *level <= 2).ok_or_else(bad)
-}
-
-fn flag(text: &str) -> Result<bool, String> {
-    text.parse().map_err(|_| format!("`{text}` is neither true nor false"))
-}
-
-fn texts(table: &Table, key: &str) -> Vec<String> {
-    let entry = table.entries.iter().find(|entry| entry.key == key);
-    entry.map(|entry| entry.values.iter().map(|value| value.text.clone()).collect()).unwrap_or_default()
-}
+/// Finds a system by name; the registry of those that come with pubmark.
+pub type Systems<'a> = &'a dyn Fn(&str) -> Option<&'a System>;
 
 /// What is known of a system of which only records tell: nothing.
 pub static UNKNOWN: LazyLock<System> = LazyLock::new(System::default);
 
 impl System {
-    /// Reads a system file strictly; all its errors at once.
-    pub fn parse(name: &str, file: &str, text: &str) -> Result<System, Diagnostics> {
-        let mut errors = Vec::new();
-        let document = Document::parse(text, &mut errors);
-        if !document.sound {
-            return Err(Diagnostics { file: file.into(), text: text.into(), errors });
-        }
-        let mut system = System { name: name.to_owned(), qos: vec![0], ..System::default() };
-        let mut deployment = Deployment::default();
-        for table in &document.tables {
-            match table.name.split_once('.') {
-                None if table.name.is_empty() => system.read_top(table, &mut errors),
-                None if ["options", "fixed"].contains(&table.name.as_str()) && table.entries.is_empty() => {}
-                Some(("options", option)) => system.read_option(option, table, &mut errors),
-                Some(("fixed", name)) => system.read_fixed(name, table, &mut errors),
-                _ if deployment.read(table, &mut errors) => {}
-                _ => errors.push(
-                    Diagnostic::at(table.at, format!("unknown table [{}]", table.name))
-                        .help(suggestion(&table.name, TABLES)),
-                ),
-            }
-        }
-        let mut options = of_driver(&system.driver);
-        options.retain(|option| system.option(&option.name).is_none());
-        options.append(&mut system.options);
-        system.options = options;
-        (system.server, system.install) = deployment.finish(&system, &mut errors);
-        system.check(&mut errors);
-        errors.sort_by_key(|error| error.offset.unwrap_or(usize::MAX));
-        if errors.is_empty() { Ok(system) } else { Err(Diagnostics { file: file.into(), text: text.into(), errors }) }
-    }
-
-    /// What one key alone cannot say.
-    fn check(&self, errors: &mut Vec<Diagnostic>) {
-        for (value, key) in
-            [(&self.title, "title"), (&self.about, "about"), (&self.driver, "driver"), (&self.licence, "licence")]
-        {
-            if value.is_empty() {
-                errors.push(Diagnostic::whole(format!("`{key}` is missing")));
-            }
-        }
-        if self.patterns.is_empty() {
-            errors.push(Diagnostic::whole("`patterns` is missing: name at least one pattern that the driver plays"));
-        }
-        if let Some(pattern) = self.lossless.iter().find(|pattern| !self.patterns.contains(pattern)) {
-            errors.push(Diagnostic::whole(format!("`lossless` names `{pattern}`, which is none of its `patterns`")));
-        }
-        if self.broker() && !self.transports.is_empty() {
-            errors.push(
-                Diagnostic::whole("a broker has no `transports`: it is reached over its driver's protocol")
-                    .help("leave `transports` out"),
-            );
-        }
-        if !self.broker() && self.server.is_some() {
-            errors.push(
-                Diagnostic::whole(format!(
-                    "the driver `{}` connects to no server: [server] has no meaning",
-                    self.driver
-                ))
-                .help("drivers that do: mqtt, nats, redis, amqp, zenoh"),
-            );
-        }
+    /// What its clients speak to its server; none of a library.
+    pub fn protocol(&self) -> Option<Protocol> {
+        Protocol::of_driver(&self.driver)
     }
 
     /// Whether its clients meet at a server.
     pub fn broker(&self) -> bool {
-        protocol_of(&self.driver).is_some()
-    }
-
-    fn read_top(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
-        const KNOWN: [&str; 12] = [
-            "title",
-            "about",
-            "licence",
-            "homepage",
-            "driver",
-            "agent",
-            "transports",
-            "patterns",
-            "lossless",
-            "qos",
-            "durable",
-            "notes",
-        ];
-        self.transports = words(table, "transports", Transport::parse, errors);
-        self.patterns = words(table, "patterns", Pattern::parse, errors);
-        self.lossless = words(table, "lossless", Pattern::parse, errors);
-        self.notes = texts(table, "notes");
-        let levels = words(table, "qos", level, errors);
-        if table.entries.iter().any(|entry| entry.key == "qos") {
-            self.qos = levels;
-        }
-        for flag in words(table, "durable", flag, errors) {
-            self.durable = flag;
-        }
-        for entry in &table.entries {
-            let field = match entry.key.as_str() {
-                "title" => &mut self.title,
-                "about" => &mut self.about,
-                "licence" => &mut self.licence,
-                "homepage" => &mut self.homepage,
-                "driver" => &mut self.driver,
-                "agent" => &mut self.agent,
-                known if KNOWN.contains(&known) => continue,
-                _ => {
-                    errors.push(entry.unknown("a system file", KNOWN));
-                    continue;
-                }
-            };
-            if let Some(value) = entry.one(errors) {
-                *field = value.text.clone();
-            }
-        }
+        self.protocol().is_some()
     }
 
     /// The option of this name.

@@ -1,14 +1,21 @@
 //! Who hears whom.
 
-use crate::workload::{Pattern, Workload};
+use crate::pattern::Topics;
+use crate::workload::Workload;
+use std::ops::Range;
+
+/// Publishers of a partition of a tree.
+pub fn partition(workload: &Workload) -> u32 {
+    workload.publishers / workload.subscribers.max(1)
+}
 
 /// The publishers that a subscriber hears (a requester, for a replier).
-pub fn heard_by(workload: &Workload, subscriber: u32) -> std::ops::Range<u32> {
-    match workload.pattern {
-        Pattern::Pairs | Pattern::RequestReply => subscriber..subscriber + 1,
-        Pattern::FanOut | Pattern::FanIn | Pattern::Pipeline => 0..workload.publishers,
-        Pattern::Tree => {
-            let partition = workload.publishers / workload.subscribers.max(1);
+pub fn heard_by(workload: &Workload, subscriber: u32) -> Range<u32> {
+    match workload.pattern.topics() {
+        Topics::Own => subscriber..subscriber + 1,
+        Topics::Shared => 0..workload.publishers,
+        Topics::Tree => {
+            let partition = partition(workload);
             subscriber * partition..(subscriber + 1) * partition
         }
     }
@@ -16,8 +23,54 @@ pub fn heard_by(workload: &Workload, subscriber: u32) -> std::ops::Range<u32> {
 
 /// How many subscribers each message is for.
 pub fn copies(workload: &Workload) -> u32 {
-    match workload.pattern {
-        Pattern::Pairs | Pattern::RequestReply | Pattern::Pipeline | Pattern::Tree => 1,
-        Pattern::FanOut | Pattern::FanIn => workload.subscribers,
+    match workload.pattern.topics() {
+        Topics::Shared if !workload.competing() => workload.subscribers,
+        Topics::Own | Topics::Shared | Topics::Tree => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::Pattern;
+    use crate::setting::{Settings, key, with_defaults};
+
+    fn workload(pattern: Pattern) -> Workload {
+        let publishers = if pattern.paired() { 3 } else { 6 };
+        let settings =
+            [("pattern", pattern.word().into()), ("publishers", publishers.into()), ("subscribers", 3.into())];
+        let settings = settings.map(|(name, value): (&str, serde_json::Value)| (name.to_owned(), value));
+        Workload::resolve(&with_defaults(Settings::from(settings))).unwrap()
+    }
+
+    #[test]
+    fn every_pattern_can_be_written_and_each_message_is_heard_by_those_that_it_is_for() {
+        for pattern in Pattern::ALL.iter().copied() {
+            assert_eq!(Pattern::parse(pattern.word()), Ok(pattern));
+            assert!(key("pattern").unwrap().doc.contains(pattern.word()), "{pattern}");
+            let workload = workload(pattern);
+            for publisher in 0..workload.publishers {
+                let hears = |subscriber: &u32| heard_by(&workload, *subscriber).contains(&publisher);
+                let listeners = (0..workload.subscribers).filter(hears).count() as u32;
+                let expected = if pattern.competing() { listeners } else { copies(&workload) };
+                assert_eq!(listeners, expected, "{pattern}: publisher {publisher}");
+                assert!(listeners >= 1 && (1..=listeners).contains(&copies(&workload)), "{pattern}");
+            }
+            assert!(pattern.paired() || !pattern.round_trip(), "{pattern}: a request has one replier");
+        }
+    }
+
+    #[test]
+    fn what_is_heard_is_what_the_pattern_says() {
+        let said = |pattern| {
+            let workload = workload(pattern);
+            (copies(&workload), (0..3).map(|subscriber| heard_by(&workload, subscriber)).collect::<Vec<_>>())
+        };
+        assert_eq!(said(Pattern::Pairs), (1, vec![0..1, 1..2, 2..3]));
+        assert_eq!(said(Pattern::RequestReply), (1, vec![0..1, 1..2, 2..3]));
+        assert_eq!(said(Pattern::FanOut), (3, vec![0..6; 3]));
+        assert_eq!(said(Pattern::FanIn), (3, vec![0..6; 3]));
+        assert_eq!(said(Pattern::Pipeline), (1, vec![0..6; 3]));
+        assert_eq!(said(Pattern::Tree), (1, vec![0..2, 2..4, 4..6]));
     }
 }

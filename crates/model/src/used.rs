@@ -31,7 +31,7 @@ impl Used {
 
 /// A reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct UsageReading {
     /// When it was taken, ns.
     pub at_ns: Ns,
     /// What had been used.
@@ -41,26 +41,26 @@ pub struct Reading {
     pub samples: usize,
 }
 
-/// Readings one after the other, at most [`Course::MOST`].
+/// Readings one after the other, at most [`UsageReadings::MOST`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Course {
-    readings: Vec<Reading>,
+pub struct UsageReadings {
+    readings: Vec<UsageReading>,
     step_ns: Ns,
 }
 
-impl Course {
+impl UsageReadings {
     /// Most readings: a step is then a 500th of the window or less.
     pub const MOST: usize = 1_000;
 
     /// An empty one whose readings are to be so far apart at first.
-    pub fn new(step_ns: Ns) -> Course {
-        Course { readings: Vec::new(), step_ns }
+    pub fn new(step_ns: Ns) -> UsageReadings {
+        UsageReadings { readings: Vec::new(), step_ns }
     }
 
     /// Takes a reading in. Where there are too many, every second one goes, and
     /// the next ones are twice as far apart.
-    pub fn add(&mut self, reading: Reading) {
-        if self.readings.len() == Course::MOST {
+    pub fn add(&mut self, reading: UsageReading) {
+        if self.readings.len() == UsageReadings::MOST {
             let mut number = 0;
             self.readings.retain(|_| {
                 number += 1;
@@ -77,23 +77,23 @@ impl Course {
     }
 
     /// All of them.
-    pub fn into_readings(self) -> Vec<Reading> {
+    pub fn into_readings(self) -> Vec<UsageReading> {
         self.readings
     }
 }
 
 /// What was used between two instants: between two readings, evenly.
-pub fn between(readings: &[Reading], from_ns: Ns, to_ns: Ns) -> Used {
+pub fn between(readings: &[UsageReading], from_ns: Ns, to_ns: Ns) -> Used {
     by(readings, to_ns).with(&by(readings, from_ns), u64::saturating_sub)
 }
 
 /// Samples of memory that were taken by an instant.
-pub fn samples_by(readings: &[Reading], at_ns: Ns) -> usize {
+pub fn samples_by(readings: &[UsageReading], at_ns: Ns) -> usize {
     let after = readings.partition_point(|reading| reading.at_ns <= at_ns);
     readings[..after].last().map_or(0, |reading| reading.samples)
 }
 
-fn by(readings: &[Reading], at_ns: Ns) -> Used {
+fn by(readings: &[UsageReading], at_ns: Ns) -> Used {
     let after = readings.partition_point(|reading| reading.at_ns < at_ns);
     let (Some(next), Some(last)) = (readings.get(after), after.checked_sub(1).map(|at| &readings[at])) else {
         let nearest = readings.get(after).or(readings.last());
@@ -107,9 +107,9 @@ fn by(readings: &[Reading], at_ns: Ns) -> Used {
 mod tests {
     use super::*;
 
-    fn reading(at_ns: Ns, cpu_ns: Ns) -> Reading {
+    fn reading(at_ns: Ns, cpu_ns: Ns) -> UsageReading {
         let used = Used { cpu_ns, user_ns: cpu_ns / 2, voluntary_switches: cpu_ns / 10, involuntary_switches: 0 };
-        Reading { at_ns, used, samples: (at_ns / 100) as usize }
+        UsageReading { at_ns, used, samples: (at_ns / 100) as usize }
     }
 
     #[test]
@@ -125,14 +125,14 @@ mod tests {
 
     #[test]
     fn a_long_window_has_fewer_readings_and_the_same_sum() {
-        let mut course = Course::new(1);
+        let mut course = UsageReadings::new(1);
         let mut at_ns = 0;
         while at_ns < 5_000 {
             course.add(reading(at_ns, 3 * at_ns));
             at_ns = course.next_ns();
         }
         let readings = course.into_readings();
-        assert!((Course::MOST / 2..=Course::MOST).contains(&readings.len()), "{}", readings.len());
+        assert!((UsageReadings::MOST / 2..=UsageReadings::MOST).contains(&readings.len()), "{}", readings.len());
         assert!(readings.windows(2).all(|pair| pair[1].at_ns - pair[0].at_ns <= 8));
         assert_eq!(between(&readings, 1_000, 4_000).cpu_ns, 9_000);
     }

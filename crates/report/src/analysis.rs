@@ -1,7 +1,7 @@
 //! From runs to cells: what each cell's runs say together.
 
-use crate::figures::{Column, Figures, Reading, Sign, allows, typical};
-use crate::points::FLOOR;
+use crate::figures::{CellFigures, Column, Observation, Sign, allows, typical};
+use crate::floor::FLOOR;
 use crate::records::place;
 use pubmark_model::cell::Cell;
 use pubmark_model::record::{FigureGroup, Histograms, Note, Reason, RunRecord};
@@ -73,7 +73,7 @@ pub struct CellResult {
     pub error: Option<String>,
     /// Its figures, each of the runs that may be quoted for it or, where there
     /// are none, of those that may not. Never of both.
-    pub figures: Figures,
+    pub figures: CellFigures,
 }
 
 impl CellResult {
@@ -169,7 +169,7 @@ fn result(cell: Cell, repeats: u32, runs: &[&RunRecord]) -> Result<CellResult, H
     Ok(CellResult {
         noted_runs: noted.len(),
         notes: noted.first().map(|run| run.verdict.notes.clone()).unwrap_or_default(),
-        figures: Figures::of(&made),
+        figures: CellFigures::of(&made),
         status,
         runs: runs.len(),
         valid_runs: valid.len(),
@@ -236,7 +236,7 @@ const FLOORED: [Column; 10] = [
 /// be quoted is no floor.
 fn relate_to_floor(cells: &mut [CellResult]) {
     for figure in FLOORED {
-        let floors: HashMap<String, (Vec<Reading>, Sign)> = cells
+        let floors: HashMap<String, (Vec<Observation>, Sign)> = cells
             .iter()
             .filter(|result| result.cell.system == FLOOR && result.quotable(figure).is_some())
             .map(|result| {
@@ -262,7 +262,7 @@ fn relate_to_floor(cells: &mut [CellResult]) {
 }
 
 /// Each reading over the floor's of the same repeat, where both have one.
-fn within_blocks(readings: &[Reading], floor: &[Reading]) -> Vec<Reading> {
+fn within_blocks(readings: &[Observation], floor: &[Observation]) -> Vec<Observation> {
     let of = |repeat: u32| floor.iter().find(|reading| reading.repeat == repeat);
     readings.iter().filter_map(|reading| reading.over(of(reading.repeat)?)).collect()
 }

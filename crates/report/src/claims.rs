@@ -1,14 +1,16 @@
 //! Deciding the study's claims by its records.
 
 use crate::analysis::{CellResult, Status};
-use crate::points::{Point, is_reference};
-use crate::ranking::{Ranked, ranked};
+use crate::floor::is_reference;
+use crate::points::Point;
+use crate::ranking::Ranked;
+use crate::ranking::decide::ranked;
 use pubmark_model::claim::Claim;
 use std::fmt;
 
 /// What the records say of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ClaimOutcome {
     /// They bear it out.
     Holds,
     /// They contradict it.
@@ -17,12 +19,12 @@ pub enum Outcome {
     Undecided,
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for ClaimOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Outcome::Holds => "holds",
-            Outcome::Fails => "fails",
-            Outcome::Undecided => "undecided",
+            ClaimOutcome::Holds => "holds",
+            ClaimOutcome::Fails => "fails",
+            ClaimOutcome::Undecided => "undecided",
         })
     }
 }
@@ -32,7 +34,7 @@ impl fmt::Display for Outcome {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PartResult {
     /// What follows from the counts.
-    pub outcome: Outcome,
+    pub outcome: ClaimOutcome,
     /// Points at which a claimed system is best.
     pub won: usize,
     /// Points at which each claimed system is behind another.
@@ -52,7 +54,7 @@ pub struct ClaimResult {
     /// The statement in words.
     pub says: String,
     /// It holds if all parts do, and fails if any does.
-    pub outcome: Outcome,
+    pub outcome: ClaimOutcome,
     /// Its parts, in the study's order.
     pub parts: Vec<PartResult>,
 }
@@ -107,7 +109,7 @@ pub(crate) fn decide(claims: &[Claim], points: &[Point], cells: &[CellResult]) -
             None => results.push(ClaimResult {
                 id: claim.id.clone(),
                 says: claim.says.clone(),
-                outcome: Outcome::Undecided,
+                outcome: ClaimOutcome::Undecided,
                 parts: vec![part],
             }),
         }
@@ -115,12 +117,12 @@ pub(crate) fn decide(claims: &[Claim], points: &[Point], cells: &[CellResult]) -
     for result in &mut results {
         let all = |outcome| result.parts.iter().all(|part| part.outcome == outcome);
         let any = |outcome| result.parts.iter().any(|part| part.outcome == outcome);
-        result.outcome = if any(Outcome::Fails) {
-            Outcome::Fails
-        } else if all(Outcome::Holds) {
-            Outcome::Holds
+        result.outcome = if any(ClaimOutcome::Fails) {
+            ClaimOutcome::Fails
+        } else if all(ClaimOutcome::Holds) {
+            ClaimOutcome::Holds
         } else {
-            Outcome::Undecided
+            ClaimOutcome::Undecided
         };
     }
     results
@@ -138,9 +140,9 @@ fn part(claim: &Claim, points: &[Point], cells: &[CellResult]) -> PartResult {
         };
         match ranks.and_then(|ranks| at_point(claim, point, cells, ranks)) {
             None => {}
-            Some(Outcome::Holds) => won += 1,
-            Some(Outcome::Fails) => lost += 1,
-            Some(Outcome::Undecided) => open += 1,
+            Some(ClaimOutcome::Holds) => won += 1,
+            Some(ClaimOutcome::Fails) => lost += 1,
+            Some(ClaimOutcome::Undecided) => open += 1,
         }
     }
     let total = won + lost + open;
@@ -148,19 +150,19 @@ fn part(claim: &Claim, points: &[Point], cells: &[CellResult]) -> PartResult {
     // rounding of the product.
     let needed = claim.share * total as f64 - 1e-9;
     let outcome = if total == 0 {
-        Outcome::Undecided
+        ClaimOutcome::Undecided
     } else if won as f64 >= needed {
-        Outcome::Holds
+        ClaimOutcome::Holds
     } else if ((won + open) as f64) < needed {
-        Outcome::Fails
+        ClaimOutcome::Fails
     } else {
-        Outcome::Undecided
+        ClaimOutcome::Undecided
     };
     PartResult { outcome, won, lost, open, share: claim.share }
 }
 
 /// What a point says; none where the claim is not about it.
-fn at_point(claim: &Claim, point: &Point, cells: &[CellResult], ranks: &Ranked) -> Option<Outcome> {
+fn at_point(claim: &Claim, point: &Point, cells: &[CellResult], ranks: &Ranked) -> Option<ClaimOutcome> {
     let members: Vec<&CellResult> = point.members.iter().map(|index| &cells[*index]).collect();
     let met: Vec<&&CellResult> = members
         .iter()
@@ -199,7 +201,7 @@ fn is_ranked(claim: &Claim, system: &str) -> bool {
 /// A claim is borne out where each rival is shown to be behind a claimed
 /// system: then the best is one of those. It is contradicted where each claimed
 /// system is shown to be behind a rival.
-fn compare(claim: &Claim, systems: &[&str], ranks: &Ranked) -> Outcome {
+fn compare(claim: &Claim, systems: &[&str], ranks: &Ranked) -> ClaimOutcome {
     let is_claimed = |name: &&&str| claim.best.iter().any(|best| best == *name);
     let (claimed, rivals): (Vec<&str>, Vec<&str>) = systems.iter().partition(|name| is_claimed(name));
     let all_behind = |these: &[&str], those: &[&str]| {
@@ -209,10 +211,10 @@ fn compare(claim: &Claim, systems: &[&str], ranks: &Ranked) -> Outcome {
     let is_known = systems.iter().all(|system| ranks.has(system));
     let is_among_themselves = rivals.is_empty() && claimed.len() > 1;
     if is_known && (is_among_themselves || all_behind(&rivals, &claimed)) {
-        Outcome::Holds
+        ClaimOutcome::Holds
     } else if all_behind(&claimed, &rivals) {
-        Outcome::Fails
+        ClaimOutcome::Fails
     } else {
-        Outcome::Undecided
+        ClaimOutcome::Undecided
     }
 }

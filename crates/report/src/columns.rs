@@ -1,13 +1,13 @@
 //! What the tables show of a cell.
 
 use crate::analysis::{CellResult, Status};
+use crate::axes::NAME_CHARS;
 use crate::document::{Entry, Mark};
 use crate::figures::{Column, Sign};
 use crate::points::{Point, headline};
 use crate::ranking::{Placing, Ranked};
 use crate::text;
-use crate::words::Word;
-use pubmark_model::workload::Pattern;
+use crate::words::CellVerdict;
 
 /// How a column shows a cell.
 pub(crate) enum Show {
@@ -193,7 +193,7 @@ impl Show {
                 spread: text::spread(estimate),
             })
         };
-        let is_round_trip = result.cell.workload.pattern == Pattern::RequestReply;
+        let is_round_trip = result.cell.workload.pattern.round_trip();
         match self {
             Show::System => Entry::plain(text::clean(&result.cell.system, NAME_CHARS)),
             Show::Time(column) | Show::Beside(column) => figure(*column, &text::time),
@@ -216,9 +216,6 @@ impl Show {
         }
     }
 }
-
-/// Longest system name or axis value that is shown, characters.
-pub(crate) const NAME_CHARS: usize = 32;
 
 /// Stands before a figure that may not be quoted, beside others that may.
 pub(crate) const NOT_QUOTED: &str = "! ";
@@ -248,12 +245,17 @@ fn thrift_mark(result: &CellResult, point: &Point) -> &'static str {
 /// How a row is to be marked, and its verdict in words. Where some of the runs
 /// do not count for the figure that ranks, it says how many do.
 pub(crate) fn verdict(result: &CellResult, point: &Point) -> (Mark, String) {
-    let word = Word::of(result, point);
+    let word = CellVerdict::of(result, point);
     let mark = match word {
-        Word::Winner => Mark::Good,
-        Word::Invalid | Word::Failed => Mark::Bad,
-        Word::Missing | Word::Skipped | Word::Reference => Mark::Muted,
-        Word::Tie | Word::Behind | Word::Undecided | Word::Unranked | Word::Alone | Word::Valid => Mark::Plain,
+        CellVerdict::Winner => Mark::Good,
+        CellVerdict::Invalid | CellVerdict::Failed => Mark::Bad,
+        CellVerdict::Missing | CellVerdict::Skipped | CellVerdict::Reference => Mark::Muted,
+        CellVerdict::Tie
+        | CellVerdict::Behind
+        | CellVerdict::Undecided
+        | CellVerdict::Unranked
+        | CellVerdict::Alone
+        | CellVerdict::Valid => Mark::Plain,
     };
     let mut text = word.text().to_owned();
     if let Some(more) = repeats_more(word, point) {
@@ -267,6 +269,6 @@ pub(crate) fn verdict(result: &CellResult, point: &Point) -> (Mark, String) {
 }
 
 /// About how many more repeats would tell where a cell's point is undecided.
-pub(crate) fn repeats_more(word: Word, point: &Point) -> Option<u32> {
-    if word == Word::Undecided { point.best().and_then(Ranked::repeats_more) } else { None }
+pub(crate) fn repeats_more(word: CellVerdict, point: &Point) -> Option<u32> {
+    if word == CellVerdict::Undecided { point.best().and_then(Ranked::repeats_more) } else { None }
 }

@@ -1,6 +1,6 @@
 //! The command that repeats a cell.
 
-use crate::document::axis_value;
+use crate::axes::axis_value;
 use pubmark_model::cell::Cell;
 use serde_json::Value;
 use std::path::Path;

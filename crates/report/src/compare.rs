@@ -8,187 +8,30 @@
 //! one family, all others another, so that a gate is not made blind by what is
 //! looked at beside it.
 
+mod comparison;
 mod decide;
 mod difference;
 mod figure;
 mod gate;
+mod gated;
 mod markdown;
 mod page;
 mod select;
 
+pub use comparison::{CellChange, ChangeCounts, ChangeOutcome, Comparison, FigureChange};
 pub use decide::{compare, compare_with};
-pub use difference::Difference;
+pub use difference::EnvironmentDifference;
 pub use figure::{comparable, named, short_name};
 pub use gate::{Gate, GateOutcome, GateResult, Threshold};
 pub use select::{Only, Selection};
 
-use crate::Column;
-use crate::{document, terminal};
-use pubmark_stats::{Estimate, Interval, Order, Scale};
-use serde::Serialize;
-use serde_json::{Map, Value};
-use std::fmt;
-
-/// Two results, compared.
-#[derive(Serialize, Clone, Debug, PartialEq)]
-pub struct Comparison {
-    /// How many comparisons came out which way.
-    pub tally: Tally,
-    /// The cells that both have, in A's order.
-    pub same: Vec<CellChange>,
-    /// Labels of the cells that only A has.
-    pub only_a: Vec<String>,
-    /// Labels of the cells that only B has.
-    pub only_b: Vec<String>,
-    /// What else is not the same: machine, versions, settings. Where there is
-    /// any of it, a change may be its doing.
-    pub environment: Vec<Difference>,
-    /// How the runs of the two lie in time.
-    pub order: Order,
-    /// What became of each gate.
-    pub gates: Vec<GateResult>,
-}
-
-/// A cell and what has changed in it.
-#[derive(Serialize, Clone, Debug, PartialEq)]
-pub struct CellChange {
-    /// Its place on each axis, by name.
-    pub axes: Map<String, Value>,
-    /// The same in words, harmless and bounded in length.
-    pub label: String,
-    /// Whether messages are sent as fast as they go (`rate = "max"`).
-    pub unthrottled: bool,
-    /// Its figures.
-    pub changes: Vec<Change>,
-}
-
-/// What has become of a figure of a cell.
-#[derive(Serialize, Clone, Debug, PartialEq)]
-pub struct Change {
-    /// The figure; in JSON its column of `summary.csv`.
-    pub column: Column,
-    /// A typical run of A, in the figure's unit: the median over the runs that
-    /// count for it. `None` where there is none.
-    pub a: Option<Estimate>,
-    /// The same of B.
-    pub b: Option<Estimate>,
-    /// Valid runs of A that have the figure.
-    pub runs_a: usize,
-    /// The same of B.
-    pub runs_b: usize,
-    /// B / A, where all values are above 0; its 95 % interval is of this
-    /// comparison alone.
-    pub ratio: Option<Estimate>,
-    /// B − A, where a value is not above 0.
-    pub difference: Option<Estimate>,
-    /// The probability of such a change where there is none, adjusted for all
-    /// the comparisons of its family.
-    pub p: Option<f64>,
-    /// The smallest rise that would have been found in 80 of 100 cases among
-    /// all the comparisons of its family: as `ratio`, or as `difference`.
-    pub smallest: Option<f64>,
-    /// Whether a gate looks at it.
-    pub gated: bool,
-    /// What may be said.
-    pub outcome: Outcome,
-    /// Why nothing may be said; empty where something may.
-    pub why: String,
-    /// The comparison itself.
-    #[serde(skip)]
-    found: Option<pubmark_stats::Change>,
-}
-
-/// What may be said of a figure from A to B.
-#[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Beyond the noise, and to the good.
-    Better,
-    /// Beyond the noise, and to the bad.
-    Worse,
-    /// Beyond the noise, of a figure of which neither way is better.
-    Differs,
-    /// Within the noise.
-    NoDifference,
-    /// Nothing.
-    Undecided,
-}
-
-/// How many comparisons came out which way.
-#[derive(Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// To the bad.
-    pub worse: usize,
-    /// To the good.
-    pub better: usize,
-    /// Changed, and neither way is better.
-    pub differ: usize,
-    /// Within the noise.
-    pub no_difference: usize,
-    /// Of which nothing may be said.
-    pub undecided: usize,
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Outcome::Better => "better",
-            Outcome::Worse => "worse",
-            Outcome::Differs => "differs",
-            Outcome::NoDifference => "no difference",
-            Outcome::Undecided => "undecided",
-        })
-    }
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} worse, {} better, ", self.worse, self.better)?;
-        if self.differ > 0 {
-            write!(f, "{} otherwise different, ", self.differ)?;
-        }
-        write!(f, "{} no difference, {} undecided", self.no_difference, self.undecided)
-    }
-}
-
-impl Change {
-    /// The change in per cent of A; infinite where A is 0 and B is not.
-    pub fn percent(&self) -> Option<f64> {
-        let (a, b) = (self.a?.value, self.b?.value);
-        Some(match (self.ratio, b - a) {
-            (Some(ratio), _) => (ratio.value - 1.0) * 100.0,
-            (None, 0.0) => 0.0,
-            (None, difference) => difference / a.abs() * 100.0,
-        })
-    }
-
-    /// The 95 % interval of the change, on its scale.
-    pub fn interval_of_change(&self) -> Option<Interval> {
-        self.ratio.or(self.difference)?.interval
-    }
-
-    /// On which scale it was compared; `None` where it was not.
-    pub fn scale(&self) -> Option<Scale> {
-        match (self.ratio, self.difference) {
-            (Some(_), _) => Some(Scale::Ratio),
-            (None, Some(_)) => Some(Scale::Difference),
-            (None, None) => None,
-        }
-    }
-}
+use crate::terminal;
 
 impl Comparison {
-    /// The worst that became of any gate; passed where there is none.
-    pub fn gates_say(&self) -> GateOutcome {
-        let outcomes = self.gates.iter().map(|gate| gate.outcome);
-        outcomes.max_by_key(|outcome| *outcome as u8).unwrap_or(GateOutcome::Passed)
-    }
-
     /// Tables for a terminal of so many columns. `names` are what A and B are
     /// called.
     pub fn terminal(&self, names: [&str; 2], width: usize, colour: bool) -> String {
-        let document: document::Document = page::document(self, names);
-        terminal::render(&document, width, colour)
+        terminal::render(&page::document(self, names), width, colour)
     }
 
     /// The same as GitHub Markdown for a comment: how it came out first, then

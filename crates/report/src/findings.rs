@@ -2,6 +2,9 @@
 //! or that it cannot be told.
 
 mod delivery;
+mod sentence;
+
+pub(crate) use sentence::Sentence;
 
 use crate::analysis::CellResult;
 use crate::figures::{Column, Sign};
@@ -13,21 +16,8 @@ use crate::settings;
 use crate::text::{bytes, clean, count, number, percent, time};
 use pubmark_model::cell;
 use pubmark_model::claim::Figure;
-use serde::Serialize;
+use sentence::{NAME_CHARS, NAMED_MAX, name};
 use std::collections::BTreeMap;
-
-/// Longest name of a system or place, characters.
-const NAME_CHARS: usize = 80;
-/// Systems that a sentence names.
-const NAMED_MAX: usize = 3;
-
-/// A sentence.
-#[derive(Debug, Serialize, PartialEq, Eq)]
-pub struct Finding {
-    pub about: &'static str,
-    pub outcome: &'static str,
-    pub text: String,
-}
 
 /// A question that systems are compared by.
 struct Question {
@@ -62,7 +52,7 @@ const QUESTIONS: [Question; 3] = [
 
 /// The sentences of a report: what became of acknowledged messages, one for
 /// each question that its points ask, and one on what may be quoted.
-pub(crate) fn findings(report: &Report) -> Vec<Finding> {
+pub(crate) fn findings(report: &Report) -> Vec<Sentence> {
     let answers = QUESTIONS.iter().filter_map(|question| answer(question, report));
     delivery::finding(report).into_iter().chain(answers).chain(validity(report)).collect()
 }
@@ -84,7 +74,7 @@ struct Victory<'a> {
     factor: f64,
 }
 
-fn answer(question: &Question, report: &Report) -> Option<Finding> {
+fn answer(question: &Question, report: &Report) -> Option<Sentence> {
     let is_asked = |point: &&Point| {
         question.unthrottled.is_none_or(|unthrottled| point.unthrottled == unthrottled) && point.rivals > 1
     };
@@ -142,7 +132,7 @@ impl<'a> Answers<'a> {
         factor.is_finite().then_some(Victory { point, winner, next, factor })
     }
 
-    fn sentence(&self) -> Finding {
+    fn sentence(&self) -> Sentence {
         let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
         let mut clearest: Option<Victory<'_>> = None;
         for (point, placing) in &self.asked {
@@ -177,7 +167,7 @@ impl<'a> Answers<'a> {
                 self.words(&clearest)
             )
         };
-        Finding { about, outcome: "winner", text }
+        Sentence { about, outcome: "winner", text }
     }
 
     fn words(&self, victory: &Victory<'_>) -> String {
@@ -227,7 +217,7 @@ impl<'a> Answers<'a> {
     }
 
     /// No system wins anywhere.
-    fn without_winner(&self) -> Finding {
+    fn without_winner(&self) -> Sentence {
         let Question { about, has, .. } = self.question;
         let points = self.asked.len();
         let first = |is: fn(&Placing) -> bool| self.asked.iter().find(|(_, placing)| is(placing)).copied();
@@ -252,7 +242,7 @@ impl<'a> Answers<'a> {
         } else {
             ("undecided", format!("Who has {has} is undecided{}.", self.why()))
         };
-        Finding { about, outcome, text }
+        Sentence { about, outcome, text }
     }
 
     /// Why nothing is said of any point, and what would tell.
@@ -276,11 +266,11 @@ impl<'a> Answers<'a> {
     }
 }
 
-fn validity(report: &Report) -> Option<Finding> {
+fn validity(report: &Report) -> Option<Sentence> {
     let counts = report.counts();
     let made = counts.valid + counts.partly + counts.invalid + counts.failed;
     if made == 0 {
-        return Some(Finding { about: "validity", outcome: "note", text: "No run has been made yet.".into() });
+        return Some(Sentence { about: "validity", outcome: "note", text: "No run has been made yet.".into() });
     }
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     for count in report.cells().iter().flat_map(|result| result.all_reasons()) {
@@ -298,7 +288,7 @@ fn validity(report: &Report) -> Option<Finding> {
     };
     let text = format!("{} of {made} runs may be quoted{partly}{failed}{against}.", counts.valid);
     let outcome = if counts.valid == made { "winner" } else { "note" };
-    Some(Finding { about: "validity", outcome, text })
+    Some(Sentence { about: "validity", outcome, text })
 }
 
 /// The axes of a point that not all points share.
@@ -306,10 +296,6 @@ fn varying(point: &Point, all: &[&Point]) -> serde_json::Map<String, serde_json:
     let varies = |axis: &String| all.iter().any(|other| other.axes.get(axis) != point.axes.get(axis));
     let axes = point.axes.iter().filter(|(axis, _)| varies(axis));
     axes.map(|(axis, value)| (axis.clone(), value.clone())).collect()
-}
-
-fn name(system: &str) -> String {
-    clean(system, NAME_CHARS)
 }
 
 fn amount(column: Column, value: f64) -> String {

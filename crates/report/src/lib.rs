@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod axes;
 mod bars;
 mod claims;
 mod columns;
@@ -20,9 +21,12 @@ mod command;
 pub mod compare;
 mod csv;
 mod document;
+mod export;
 mod figures;
 mod findings;
+mod floor;
 mod json;
+mod layout;
 mod markdown;
 mod notes;
 pub mod page;
@@ -38,11 +42,12 @@ pub mod text;
 mod words;
 
 pub use analysis::{CellResult, ReasonCount, Status};
-pub use claims::{ClaimResult, Outcome, PartResult};
-pub use figures::{Column, Figures, Reading, Sign};
-pub use points::{Point, REFERENCES};
+pub use claims::{ClaimOutcome, ClaimResult, PartResult};
+pub use figures::{CellFigures, Column, Observation, Sign};
+pub use floor::REFERENCES;
+pub use points::Point;
 pub use ranking::{Placing, Ranked, Standing, Why};
 pub use records::{LINE_BYTES_MAX, ReadError, Records, read_records, read_records_from};
 pub use reference::{Reference, ReferenceRow};
-pub use report::{Counts, Report, ReportError};
-pub use words::Word;
+pub use report::{Report, ReportError, RunCounts};
+pub use words::CellVerdict;

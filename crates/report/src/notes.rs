@@ -2,7 +2,7 @@
 //! with which runs, and how far the whole can be trusted.
 
 use crate::analysis::{CellResult, ReasonCount, Status};
-use crate::document::{axis_name, axis_value};
+use crate::axes::{axis_name, axis_value};
 use crate::figures::Column;
 use crate::points::Point;
 use crate::ranking::{Placing, Why};

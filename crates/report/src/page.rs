@@ -11,7 +11,9 @@ mod data;
 pub(crate) mod explain;
 mod records;
 
+use crate::layout::document;
 use crate::report::Report;
+use crate::terminal;
 use data::Page;
 use serde::Serialize;
 
@@ -41,7 +43,7 @@ impl Content {
         Content {
             page: json(&Page::of(reports, live)),
             records: json(&records),
-            plain: reports.iter().map(|report| report.terminal(PLAIN_WIDTH, false)).collect(),
+            plain: reports.iter().map(|report| terminal::render(&document(report), PLAIN_WIDTH, false)).collect(),
         }
     }
 

@@ -3,8 +3,9 @@
 use crate::analysis::CellResult;
 use crate::figures::Column;
 use pubmark_model::diagnostic::Diagnostics;
-use pubmark_model::reference::{Source, parse};
-use pubmark_model::study::{Study, Systems};
+use pubmark_model::reference::parse;
+use pubmark_model::study::{Source, Study};
+use pubmark_model::system::Systems;
 use serde_json::{Map, Value};
 
 /// A published figure.

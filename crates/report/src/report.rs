@@ -3,16 +3,17 @@
 use crate::analysis::{CellResult, analyse};
 use crate::claims::{ClaimResult, decide};
 use crate::command::command;
-use crate::points::{Point, is_reference, points};
+use crate::floor::is_reference;
+use crate::points::Point;
+use crate::points::group::points;
 use crate::records::{ReadError, Records, read_records};
 use crate::reference::Reference;
-use crate::{csv, document, json, markdown, page, terminal};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
 use pubmark_model::plan;
 use pubmark_model::record::RunRecord;
-use pubmark_model::study::{Reading, Study, Systems};
-use pubmark_model::system::{System, UNKNOWN};
+use pubmark_model::study::{ReadOptions, Study};
+use pubmark_model::system::{System, Systems, UNKNOWN};
 use pubmark_stats::HistogramError;
 use serde_json::Value;
 use std::fs::File;
@@ -74,7 +75,7 @@ pub enum ReportError {
 
 /// How many runs there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RunCounts {
     /// Runs of which every figure may be quoted.
     pub valid: usize,
     /// Runs of which some figures may be quoted and others not.
@@ -121,7 +122,7 @@ impl Report {
         let file = path.display().to_string();
         // Records outlive the systems that a build knows.
         let known = |name: &str| systems(name).or(Some(&*UNKNOWN));
-        let reading = Reading { recorded: true, ..Reading::default() };
+        let reading = ReadOptions { recorded: true, ..ReadOptions::default() };
         let mut study = Study::parse(&file, &text, &known, &reading).map_err(Box::new)?;
         let cells = plan::cells(&study, &known).map_err(|errors| Box::new(Diagnostics { file, text, errors }))?;
         let environment = environment(&dir.join("environment.json"))?;
@@ -258,63 +259,15 @@ impl Report {
     }
 
     /// How many runs there are.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> RunCounts {
         let sum = |of: fn(&CellResult) -> usize| self.cells.iter().map(of).sum();
-        Counts {
+        RunCounts {
             valid: sum(|cell| cell.valid_runs),
             partly: sum(|cell| cell.partly_runs),
             invalid: sum(|cell| cell.invalid_runs),
             failed: sum(|cell| cell.failed_runs),
             missing: sum(|cell| cell.missing_runs),
         }
-    }
-
-    /// Tables for a terminal of so many columns. Less important columns are
-    /// left out where there is no room, and the text says so. Lines are longer
-    /// than `width` only where the axes alone leave no room.
-    pub fn terminal(&self, width: usize, colour: bool) -> String {
-        terminal::render(&document::document(self), width, colour)
-    }
-
-    /// The same tables, all columns, as GitHub Markdown.
-    pub fn markdown(&self) -> String {
-        markdown::render(&document::document(self))
-    }
-
-    /// The text of `summary.csv`: a row a cell.
-    ///
-    /// # Errors
-    /// None that can be caused from outside; writing to memory may fail only
-    /// where memory runs out.
-    pub fn csv(&self) -> io::Result<String> {
-        csv::render(self).map_err(io::Error::from)
-    }
-
-    /// Writes `summary.csv`.
-    ///
-    /// # Errors
-    /// Where the file cannot be written.
-    pub fn write_csv(&self, path: &Path) -> Result<(), ReportError> {
-        let written = self.csv().and_then(|text| std::fs::write(path, text));
-        written.map_err(|source| ReportError::Write { path: path.to_owned(), source })
-    }
-
-    /// Writes the HTML page of these reports: whole, or not at all.
-    ///
-    /// # Errors
-    /// Where the file cannot be written.
-    pub fn write_html(reports: &[&Report], path: &Path) -> Result<(), ReportError> {
-        let beside = path.with_extension("html.new");
-        let written = std::fs::write(&beside, page::html(reports, false)).and_then(|()| std::fs::rename(&beside, path));
-        written.map_err(|source| {
-            let _ = std::fs::remove_file(&beside);
-            ReportError::Write { path: path.to_owned(), source }
-        })
-    }
-
-    /// The rows of `summary.csv` as an array of objects.
-    pub fn summary_json(&self) -> Value {
-        json::summary(self)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::record::FigureGroup;
-use pubmark_model::tuning::{Difference, Tuning, Use};
+use pubmark_model::tuning::{SettingDifference, Tuning, Use};
 use serde_json::Value;
 
 /// Differences of one system that are named.
@@ -82,7 +82,7 @@ pub(crate) fn behind(report: &Report, systems: &[&str], group: FigureGroup) -> S
     }
 }
 
-fn in_words(one: &Difference) -> String {
+fn in_words(one: &SettingDifference) -> String {
     let value = |value: &Value| {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         clean(&text, VALUE_CHARS)

@@ -5,7 +5,7 @@ use crate::columns::repeats_more;
 use crate::figures::{Column, Sign};
 use crate::points::Point;
 use crate::report::Report;
-use crate::words::Word;
+use crate::words::CellVerdict;
 use pubmark_model::record::FigureGroup;
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ impl Row<'_> {
     pub(crate) fn facts(&self) -> [Value; 10] {
         let Row { result, point } = self;
         let runs = |group| Value::from(result.runs_for(group));
-        let word = Word::of(result, point);
+        let word = CellVerdict::of(result, point);
         let is_bound = result.figures.sign(Column::Delivered) == Sign::AtLeast;
         [
             result.runs.into(),

@@ -3,12 +3,13 @@
 
 use crate::analysis::{CellResult, Status};
 use crate::figures::Column;
-use crate::points::{Point, headline, is_reference};
+use crate::floor::is_reference;
+use crate::points::{Point, headline};
 use crate::ranking::Standing;
 
 /// What is said of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum CellVerdict {
     /// Better than every other system.
     Winner,
     /// One of the best, which do not differ.
@@ -35,91 +36,93 @@ pub enum Word {
     Skipped,
 }
 
-impl Word {
+impl CellVerdict {
     /// Every word, those of a ranking first.
-    pub const ALL: [Word; 12] = [
-        Word::Winner,
-        Word::Tie,
-        Word::Behind,
-        Word::Undecided,
-        Word::Unranked,
-        Word::Alone,
-        Word::Valid,
-        Word::Reference,
-        Word::Invalid,
-        Word::Failed,
-        Word::Missing,
-        Word::Skipped,
+    pub const ALL: [CellVerdict; 12] = [
+        CellVerdict::Winner,
+        CellVerdict::Tie,
+        CellVerdict::Behind,
+        CellVerdict::Undecided,
+        CellVerdict::Unranked,
+        CellVerdict::Alone,
+        CellVerdict::Valid,
+        CellVerdict::Reference,
+        CellVerdict::Invalid,
+        CellVerdict::Failed,
+        CellVerdict::Missing,
+        CellVerdict::Skipped,
     ];
 
     /// The word.
     pub fn text(self) -> &'static str {
         match self {
-            Word::Winner => "winner",
-            Word::Tie => "tie",
-            Word::Behind => "behind",
-            Word::Undecided => "undecided",
-            Word::Unranked => "unranked",
-            Word::Alone => "alone",
-            Word::Valid => "valid",
-            Word::Reference => "reference",
-            Word::Invalid => "invalid",
-            Word::Failed => "failed",
-            Word::Missing => "missing",
-            Word::Skipped => "skipped",
+            CellVerdict::Winner => "winner",
+            CellVerdict::Tie => "tie",
+            CellVerdict::Behind => "behind",
+            CellVerdict::Undecided => "undecided",
+            CellVerdict::Unranked => "unranked",
+            CellVerdict::Alone => "alone",
+            CellVerdict::Valid => "valid",
+            CellVerdict::Reference => "reference",
+            CellVerdict::Invalid => "invalid",
+            CellVerdict::Failed => "failed",
+            CellVerdict::Missing => "missing",
+            CellVerdict::Skipped => "skipped",
         }
     }
 
     /// What it means, in a sentence.
     pub fn meaning(self) -> &'static str {
         match self {
-            Word::Winner => "shown to be better than every other system here",
-            Word::Tie => {
+            CellVerdict::Winner => "shown to be better than every other system here",
+            CellVerdict::Tie => {
                 "one of the best here: shown to differ from the one that looks best by less than 5 %, while all others are behind"
             }
-            Word::Behind => "another system here is shown to be better",
-            Word::Undecided => {
+            CellVerdict::Behind => "another system here is shown to be better",
+            CellVerdict::Undecided => {
                 "neither is shown; `+4` says that about four more repeats would tell, if differences and noise are what they seem to be"
             }
-            Word::Unranked => {
+            CellVerdict::Unranked => {
                 "the systems here delivered different shares of their messages, so their throughputs are not of the same work"
             }
-            Word::Alone => "its figure may be quoted, and that of no other system here",
-            Word::Valid => "its figure may be quoted, and the study has no other system here",
-            Word::Reference => "measured beside the others, and never ranked",
-            Word::Invalid => "the figure that ranks systems may not be quoted: the reasons stand below the table",
-            Word::Failed => "no run of it could be made",
-            Word::Missing => "no run of it has been made yet",
-            Word::Skipped => "the study leaves it out, with a reason",
+            CellVerdict::Alone => "its figure may be quoted, and that of no other system here",
+            CellVerdict::Valid => "its figure may be quoted, and the study has no other system here",
+            CellVerdict::Reference => "measured beside the others, and never ranked",
+            CellVerdict::Invalid => {
+                "the figure that ranks systems may not be quoted: the reasons stand below the table"
+            }
+            CellVerdict::Failed => "no run of it could be made",
+            CellVerdict::Missing => "no run of it has been made yet",
+            CellVerdict::Skipped => "the study leaves it out, with a reason",
         }
     }
 
     /// The word for a cell of this point.
-    pub(crate) fn of(result: &CellResult, point: &Point) -> Word {
+    pub(crate) fn of(result: &CellResult, point: &Point) -> CellVerdict {
         match result.status {
-            Status::Missing => Word::Missing,
-            Status::Skipped => Word::Skipped,
-            Status::Failed => Word::Failed,
+            Status::Missing => CellVerdict::Missing,
+            Status::Skipped => CellVerdict::Skipped,
+            Status::Failed => CellVerdict::Failed,
             Status::Valid | Status::Partly | Status::Invalid => ranked(result, point),
         }
     }
 }
 
-fn ranked(result: &CellResult, point: &Point) -> Word {
+fn ranked(result: &CellResult, point: &Point) -> CellVerdict {
     let column = Column::from(headline(point.unthrottled));
     if !result.figures.may_be_quoted(column) {
-        return Word::Invalid;
+        return CellVerdict::Invalid;
     }
     if is_reference(&result.cell.system) {
-        return Word::Reference;
+        return CellVerdict::Reference;
     }
     match point.best().and_then(|ranked| ranked.standing(&result.cell.system)) {
-        Some(Standing::Winner) => Word::Winner,
-        Some(Standing::Tie) => Word::Tie,
-        Some(Standing::Behind) => Word::Behind,
-        Some(Standing::Undecided) | None => Word::Undecided,
-        Some(Standing::Unranked) => Word::Unranked,
-        Some(Standing::Alone) if point.rivals > 1 => Word::Alone,
-        Some(Standing::Alone) => Word::Valid,
+        Some(Standing::Winner) => CellVerdict::Winner,
+        Some(Standing::Tie) => CellVerdict::Tie,
+        Some(Standing::Behind) => CellVerdict::Behind,
+        Some(Standing::Undecided) | None => CellVerdict::Undecided,
+        Some(Standing::Unranked) => CellVerdict::Unranked,
+        Some(Standing::Alone) if point.rivals > 1 => CellVerdict::Alone,
+        Some(Standing::Alone) => CellVerdict::Valid,
     }
 }

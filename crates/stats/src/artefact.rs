@@ -4,7 +4,7 @@
 //! Each shape is one that a distribution with a single peak cannot have, so
 //! that neither a uniform, nor an exponential, nor a log-normal one raises it.
 
-use crate::Histogram;
+use crate::histogram::Histogram;
 
 /// Fewest latencies of which a shape is looked for.
 pub const ARTEFACT_SAMPLES_MIN: u64 = 200;
@@ -22,7 +22,7 @@ pub enum Artefact {
 
 /// A step in a distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct ArtefactStep {
     /// What leaves such a step.
     pub artefact: Artefact,
     /// The share of all latencies that lie in it, 0 to 1.
@@ -36,12 +36,12 @@ const MS: u64 = 1_000_000;
 pub const TIMERS_NS: [u64; 4] = [MS, 4 * MS, 10 * MS, 15_625_000];
 
 /// The steps that are known and found.
-pub fn artefacts(latency: &Histogram) -> Vec<Step> {
+pub fn artefacts(latency: &Histogram) -> Vec<ArtefactStep> {
     let shape = Shape::of(latency);
     if shape.all < ARTEFACT_SAMPLES_MIN {
         return Vec::new();
     }
-    let timers: Vec<Step> = TIMERS_NS.into_iter().filter_map(|period_ns| shape.ticks(period_ns)).collect();
+    let timers: Vec<ArtefactStep> = TIMERS_NS.into_iter().filter_map(|period_ns| shape.ticks(period_ns)).collect();
     // What ticks to 40 ms needs no other cause.
     if timers.is_empty() { shape.delayed().into_iter().collect() } else { timers }
 }
@@ -75,9 +75,9 @@ impl Shape {
         count as f64 / self.all as f64
     }
 
-    fn delayed(&self) -> Option<Step> {
+    fn delayed(&self) -> Option<ArtefactStep> {
         let found = self.plateau().or_else(|| self.peak())?;
-        Some(Step { artefact: Artefact::DelayedAcknowledgement, share: self.share(found) })
+        Some(ArtefactStep { artefact: Artefact::DelayedAcknowledgement, share: self.share(found) })
     }
 
     /// What is sent while an acknowledgement is delayed waits for the rest of the
@@ -111,11 +111,11 @@ impl Shape {
     }
 
     /// Peaks at three ticks in a row at least, and next to nothing between.
-    fn ticks(&self, period_ns: u64) -> Option<Step> {
+    fn ticks(&self, period_ns: u64) -> Option<ArtefactStep> {
         // What a message takes beside the wait puts all peaks off by the same.
         let phases = (0..10).map(|phase| phase * period_ns / 20);
         let in_step = phases.map(|phase| self.in_step(period_ns, phase)).max()?;
-        (in_step > 0).then(|| Step { artefact: Artefact::Timer(period_ns), share: self.share(in_step) })
+        (in_step > 0).then(|| ArtefactStep { artefact: Artefact::Timer(period_ns), share: self.share(in_step) })
     }
 
     /// The latencies that lie at ticks but the first, where they gather there.
@@ -149,27 +149,19 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
     use proptest::prelude::*;
 
-    /// SplitMix64, as numbers from 0 to 1.
-    fn unit(state: &mut u64) -> f64 {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = *state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn drawn(count: u64, seed: u64, mut ms: impl FnMut(&mut u64) -> f64) -> Histogram {
-        let (mut histogram, mut state) = (Histogram::latency(), seed);
+    fn drawn(count: u64, seed: u64, mut ms: impl FnMut(&mut Random) -> f64) -> Histogram {
+        let (mut histogram, mut random) = (Histogram::latency(), Random(seed));
         for _ in 0..count {
-            histogram.record((ms(&mut state).max(0.0) * 1e6) as u64);
+            histogram.record((ms(&mut random).max(0.0) * 1e6) as u64);
         }
         histogram
     }
 
-    fn normal(state: &mut u64) -> f64 {
-        let (one, two) = (unit(state).max(1e-300), unit(state));
+    fn normal(random: &mut Random) -> f64 {
+        let (one, two) = (random.unit().max(1e-300), random.unit());
         (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * two).cos()
     }
 
@@ -180,34 +172,34 @@ mod tests {
     #[test]
     fn what_waits_for_a_delayed_acknowledgement_is_a_plateau_up_to_40_ms() {
         // A tenth waits for what is left of 40 to 43 ms; the others take a fifth of one.
-        let held = drawn(10_000, 1, |state| match unit(state) < 0.1 {
-            true => (40.0 + 3.0 * unit(state)) * unit(state),
-            false => 0.2 * -unit(state).max(1e-9).ln(),
+        let held = drawn(10_000, 1, |random| match random.unit() < 0.1 {
+            true => (40.0 + 3.0 * random.unit()) * random.unit(),
+            false => 0.2 * -random.unit().max(1e-9).ln(),
         });
         let steps = artefacts(&held);
         assert_eq!(found(&held), [Artefact::DelayedAcknowledgement]);
         let expected = 0.1 * (1.0 - 10.0 / 41.5);
         assert!((steps[0].share - expected).abs() < 0.01, "{steps:?} beside {expected}");
         // Most may wait: those that do not stand out all the same.
-        let most = drawn(3_000, 4, |state| match unit(state) < 0.85 {
-            true => (36.0 + 8.0 * unit(state)) * unit(state),
-            false => 0.2 * -unit(state).max(1e-9).ln(),
+        let most = drawn(3_000, 4, |random| match random.unit() < 0.85 {
+            true => (36.0 + 8.0 * random.unit()) * random.unit(),
+            false => 0.2 * -random.unit().max(1e-9).ln(),
         });
         assert_eq!(found(&most), [Artefact::DelayedAcknowledgement]);
         // Without the fast ones it is a uniform distribution.
-        let uniform = drawn(10_000, 1, |state| 41.0 * unit(state));
+        let uniform = drawn(10_000, 1, |random| 41.0 * random.unit());
         assert_eq!(found(&uniform), []);
     }
 
     #[test]
     fn a_message_by_itself_waits_for_all_of_it() {
-        let held = drawn(2_000, 2, |state| match unit(state) < 0.5 {
-            true => 40.0 + 2.0 * unit(state),
-            false => 0.3 + 0.1 * unit(state),
+        let held = drawn(2_000, 2, |random| match random.unit() < 0.5 {
+            true => 40.0 + 2.0 * random.unit(),
+            false => 0.3 + 0.1 * random.unit(),
         });
         assert_eq!(found(&held), [Artefact::DelayedAcknowledgement]);
         assert!((artefacts(&held)[0].share - 0.5).abs() < 0.05);
-        let elsewhere = drawn(2_000, 2, |state| if unit(state) < 0.5 { 60.0 + 2.0 * unit(state) } else { 0.3 });
+        let elsewhere = drawn(2_000, 2, |random| if random.unit() < 0.5 { 60.0 + 2.0 * random.unit() } else { 0.3 });
         assert_eq!(found(&elsewhere), [], "two peaks alone are no artefact that is known");
     }
 
@@ -215,22 +207,22 @@ mod tests {
     fn what_a_timer_wakes_comes_at_its_ticks() {
         for period_ns in TIMERS_NS {
             let period = period_ns as f64 / 1e6;
-            let ticking = drawn(5_000, 3, |state| {
-                let waited = (4.0 * unit(state)).floor();
-                period * (waited + 0.1 + 0.05 * unit(state))
+            let ticking = drawn(5_000, 3, |random| {
+                let waited = (4.0 * random.unit()).floor();
+                period * (waited + 0.1 + 0.05 * random.unit())
             });
             let steps = artefacts(&ticking);
             assert_eq!(found(&ticking), [Artefact::Timer(period_ns)]);
             assert!((steps[0].share - 0.75).abs() < 0.03, "{steps:?}: all but those of the first tick");
         }
         // Another period is nobody's tick.
-        let other = drawn(5_000, 3, |state| 7.0 * (4.0 * unit(state)).floor() + 0.2 * unit(state));
+        let other = drawn(5_000, 3, |random| 7.0 * (4.0 * random.unit()).floor() + 0.2 * random.unit());
         assert_eq!(found(&other), []);
     }
 
     #[test]
     fn few_latencies_show_nothing() {
-        let ticking = drawn(ARTEFACT_SAMPLES_MIN - 1, 3, |state| 4.0 * (4.0 * unit(state)).floor() + 0.1);
+        let ticking = drawn(ARTEFACT_SAMPLES_MIN - 1, 3, |random| 4.0 * (4.0 * random.unit()).floor() + 0.1);
         assert_eq!(found(&ticking), []);
         assert_eq!(found(&Histogram::latency()), []);
     }
@@ -246,15 +238,15 @@ mod tests {
         ) {
             // Times from a microsecond to a second, and about where steps are.
             for ms in [10f64.powf(scale), 40.0 * 2f64.powf(scale / 3.0)] {
-                let uniform = drawn(count, seed, |state| ms * (from + unit(state)));
+                let uniform = drawn(count, seed, |random| ms * (from + random.unit()));
                 prop_assert_eq!(found(&uniform), []);
-                let from_zero = drawn(count, seed, |state| ms * unit(state));
+                let from_zero = drawn(count, seed, |random| ms * random.unit());
                 prop_assert_eq!(found(&from_zero), []);
-                let exponential = drawn(count, seed, |state| -ms * unit(state).max(1e-300).ln());
+                let exponential = drawn(count, seed, |random| -ms * random.unit().max(1e-300).ln());
                 prop_assert_eq!(found(&exponential), []);
-                let shifted = drawn(count, seed, |state| ms * (from - unit(state).max(1e-300).ln()));
+                let shifted = drawn(count, seed, |random| ms * (from - random.unit().max(1e-300).ln()));
                 prop_assert_eq!(found(&shifted), []);
-                let lognormal = drawn(count, seed, |state| ms * (sigma * normal(state)).exp());
+                let lognormal = drawn(count, seed, |random| ms * (sigma * normal(random)).exp());
                 prop_assert_eq!(found(&lognormal), []);
             }
         }

@@ -53,7 +53,7 @@ pub struct Change {
 /// How the runs of two groups lie in time.
 #[derive(Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum RunOrder {
     /// In turns, or at times that nobody knows: what drifts meets both alike.
     #[default]
     InTurns,
@@ -62,13 +62,13 @@ pub enum Order {
     Apart,
 }
 
-impl Order {
+impl RunOrder {
     /// The variance between groups, as a multiple of that between the runs of
     /// one.
     fn between(self) -> f64 {
         match self {
-            Order::InTurns => 0.0,
-            Order::Apart => APART,
+            RunOrder::InTurns => 0.0,
+            RunOrder::Apart => APART,
         }
     }
 }
@@ -120,7 +120,7 @@ impl Change {
 /// The change that is told is that of the medians; its interval, which is of
 /// the means on the scale of the test, is widened where it must be to hold it.
 ///
-/// Groups measured [`Order::Apart`] have a variance of their own beside that of
+/// Groups measured [`RunOrder::Apart`] have a variance of their own beside that of
 /// their runs.
 ///
 /// `None` where a group is empty or a value is not finite.
@@ -129,7 +129,7 @@ impl Change {
 /// different population variances are involved*, Biometrika 34, 1947; Mickey
 /// and Brown, *Bounds on the distribution functions of the Behrens-Fisher
 /// statistic*, Annals of Mathematical Statistics 37, 1966.
-pub fn change(a: Runs, b: Runs, order: Order) -> Option<Change> {
+pub fn change(a: Runs, b: Runs, order: RunOrder) -> Option<Change> {
     let (scale, group_a, group_b) = groups(a, b, order)?;
     let (median_a, median_b) = (median(a.values)?, median(b.values)?);
     let difference = group_b.mean - group_a.mean;
@@ -164,12 +164,12 @@ pub fn change(a: Runs, b: Runs, order: Order) -> Option<Change> {
 
 /// The p of [`change`] without its intervals, which cost many times as much:
 /// for simulations. `None` where a group has fewer than two runs, too.
-pub fn change_p(a: Runs, b: Runs, order: Order) -> Option<f64> {
+pub fn change_p(a: Runs, b: Runs, order: RunOrder) -> Option<f64> {
     let (_, a, b) = groups(a, b, order)?;
     Some(Spread::joint(&a.spread?, &b.spread?).p(b.mean - a.mean))
 }
 
-fn groups(a: Runs, b: Runs, order: Order) -> Option<(Scale, Group, Group)> {
+fn groups(a: Runs, b: Runs, order: RunOrder) -> Option<(Scale, Group, Group)> {
     let is_positive = a.values.iter().chain(b.values).all(|value| *value > 0.0);
     let scale = if is_positive { Scale::Ratio } else { Scale::Difference };
     Some((scale, Group::new(a, scale, order)?, Group::new(b, scale, order)?))
@@ -213,7 +213,7 @@ struct Spread {
 }
 
 impl Group {
-    fn new(runs: Runs, scale: Scale, order: Order) -> Option<Group> {
+    fn new(runs: Runs, scale: Scale, order: RunOrder) -> Option<Group> {
         let scaled: Vec<f64> = match scale {
             Scale::Ratio => runs.values.iter().map(|value| value.ln()).collect(),
             Scale::Difference => runs.values.to_vec(),

@@ -33,13 +33,35 @@ const INFLATED_MAX: usize = 38_912 * 9 + HEADER_LEN;
 /// a third in base64.
 const TEXT_MAX: usize = INFLATED_MAX / 8 * 9 / 3 * 4;
 
-pub(crate) fn encode(histogram: &hdrhistogram::Histogram<u64>) -> String {
+impl Histogram {
+    /// The histogram as base64 text (RFC 4648, section 4) of the HdrHistogram
+    /// V2 compressed format, which the HdrHistogram libraries of other
+    /// languages read.
+    pub fn encode(&self) -> String {
+        encode(&self.inner)
+    }
+
+    /// Reads what [`Histogram::encode`], or the HdrHistogram library of
+    /// another language, wrote.
+    ///
+    /// Made for text of unknown origin: it never panics, its memory stays
+    /// below 2 MiB and its time is linear in the length of the text. Values
+    /// above one hour saturate as in [`Histogram::record_n`].
+    ///
+    /// # Errors
+    /// Every variant of [`HistogramError`] but `Precision`.
+    pub fn decode(text: &str) -> Result<Self, HistogramError> {
+        decode(text)
+    }
+}
+
+fn encode(histogram: &hdrhistogram::Histogram<u64>) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("counts fit an i64 and a Vec takes every write");
     STANDARD.encode(bytes)
 }
 
-pub(crate) fn decode(text: &str) -> Result<Histogram, HistogramError> {
+fn decode(text: &str) -> Result<Histogram, HistogramError> {
     if text.len() > TEXT_MAX {
         return Err(HistogramError::TooLong { len: text.len(), limit: TEXT_MAX });
     }

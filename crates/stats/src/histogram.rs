@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::codec;
 use crate::summary::Summary;
 
 /// The largest time that a histogram tells apart: one hour, in nanoseconds.
@@ -73,7 +72,8 @@ pub enum HistogramError {
 /// Equality compares the counts bucket by bucket, not [`Histogram::saturated`].
 #[derive(Clone)]
 pub struct Histogram {
-    inner: hdrhistogram::Histogram<u64>,
+    /// Counts by bucket; `codec` writes them as they are.
+    pub(crate) inner: hdrhistogram::Histogram<u64>,
     saturated: u64,
 }
 
@@ -209,26 +209,6 @@ impl Histogram {
     /// count.
     pub fn nonzero(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.inner.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()))
-    }
-
-    /// The histogram as base64 text (RFC 4648, section 4) of the HdrHistogram
-    /// V2 compressed format, which the HdrHistogram libraries of other
-    /// languages read.
-    pub fn encode(&self) -> String {
-        codec::encode(&self.inner)
-    }
-
-    /// Reads what [`Histogram::encode`], or the HdrHistogram library of
-    /// another language, wrote.
-    ///
-    /// Made for text of unknown origin: it never panics, its memory stays
-    /// below 2 MiB and its time is linear in the length of the text. Values
-    /// above one hour saturate as in [`Histogram::record_n`].
-    ///
-    /// # Errors
-    /// Every variant of [`HistogramError`] but `Precision`.
-    pub fn decode(text: &str) -> Result<Self, HistogramError> {
-        codec::decode(text)
     }
 
     /// The figures of the distribution, or `None` if it is empty.

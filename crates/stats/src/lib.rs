@@ -2,7 +2,7 @@
 //! trend and ranking.
 //!
 //! Everything here is a pure function of its arguments: nothing reads a file,
-//! a clock or a source of randomness, so that a report made again years later
+//! a clock or a source of randomness (what is drawn is drawn from a seed), so that a report made again years later
 //! shows the same figures.
 //!
 //! Two rules hold throughout. Percentiles are never averaged: those of a run are
@@ -20,21 +20,23 @@ mod estimate;
 mod gamma;
 mod histogram;
 mod normal;
+mod random;
 mod ranking;
 mod student;
 mod summary;
 mod trend;
 mod typical;
 
-pub use artefact::{ARTEFACT_SAMPLES_MIN, Artefact, Step, TIMERS_NS, artefacts};
+pub use artefact::{ARTEFACT_SAMPLES_MIN, Artefact, ArtefactStep, TIMERS_NS, artefacts};
 pub use better::Better;
-pub use change::{Change, FALSE_ALARM, Order, Runs, Scale, change, change_p, holm};
+pub use change::{Change, FALSE_ALARM, RunOrder, Runs, Scale, change, change_p, holm};
 pub use estimate::{Estimate, Interval, median};
 pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
 pub use normal::{erfc, normal_cdf, normal_two_sided_p};
+pub use random::Random;
 pub use ranking::{
-    BLOCKS_MIN, Blocks, Difference, Placing, Point, REPEATS_MORE_MAX, RankedPoint, RankedTable, SAME_WITHIN, Standing,
-    Table, Why, rank_table,
+    BLOCKS_MIN, Blocks, Difference, PointInput, PointOutcome, REPEATS_MORE_MAX, RankedPoint, RankedTable, RankingInput,
+    SAME_WITHIN, SystemOutcome, UndecidedReason, rank_table,
 };
 pub use student::{student_two_sided_p, student_two_sided_t};
 pub use summary::Summary;

@@ -2,7 +2,7 @@
 
 use crate::lead::hello::fits;
 use crate::registry;
-use pubmark_host::agent::{Agent, Incoming};
+use pubmark_host::agent::{Agent, Incoming, into_inbox};
 use pubmark_host::clock;
 use pubmark_host::scratch::Scratch;
 use pubmark_host::server::ports;
@@ -21,7 +21,7 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 /// One thing that was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct CheckStep {
     /// What should happen.
     pub what: &'static str,
     /// What is wrong, if anything.
@@ -31,7 +31,7 @@ pub struct Step {
 struct Talk {
     agent: Agent,
     inbox: Receiver<(usize, Incoming)>,
-    steps: Vec<Step>,
+    steps: Vec<CheckStep>,
 }
 
 impl Talk {
@@ -42,7 +42,7 @@ impl Talk {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.inbox.recv_timeout(left) {
                 Err(_) => return Err(format!("no answer within {} s", ANSWER.as_secs())),
-                Ok((_, Incoming::Closed)) => return Err(format!("its output ended: {}", self.agent.obituary())),
+                Ok((_, Incoming::Closed)) => return Err(format!("its output ended: {}", self.agent.exit_reason())),
                 Ok((_, Incoming::Garbage(line))) => {
                     return Err(format!("it said what is no event of the protocol: {line}"));
                 }
@@ -63,7 +63,7 @@ impl Talk {
 
     fn step(&mut self, what: &'static str, outcome: Result<(), String>) -> bool {
         let good = outcome.is_ok();
-        self.steps.push(Step { what, problem: outcome.err() });
+        self.steps.push(CheckStep { what, problem: outcome.err() });
         good
     }
 }
@@ -123,7 +123,7 @@ fn prepare(driver: &str, transport: Option<&str>, scratch: &Scratch) -> Result<P
 /// Where publisher and subscriber of one agent meet: known beforehand, because
 /// both are prepared at once.
 fn endpoint(transport: Option<Transport>, scratch: &Scratch) -> Result<String, String> {
-    let free = || ports::free(1).map(|ports| ports[0]);
+    let free = || ports::free(1).map(|ports| ports[0]).map_err(|error| error.to_string());
     Ok(match transport {
         Some(Transport::Tcp) => format!("tcp://127.0.0.1:{}", free()?),
         Some(Transport::Udp) => format!("udp://127.0.0.1:{}", free()?),
@@ -176,7 +176,7 @@ fn choose(hello: &AgentHello, asked: Option<&str>) -> Result<String, String> {
 }
 
 /// Leads an agent through a whole conversation.
-pub fn check(command: &[String], asked: Asked<'_>) -> std::io::Result<Vec<Step>> {
+pub fn check(command: &[String], asked: Asked<'_>) -> std::io::Result<Vec<CheckStep>> {
     let scratch = Scratch::create()?;
     let (outbox, inbox) = channel();
     let agent = Agent::start(
@@ -185,8 +185,7 @@ pub fn check(command: &[String], asked: Asked<'_>) -> std::io::Result<Vec<Step>>
         &scratch.path().join("agent.log"),
         scratch.path(),
         &Secrets::default(),
-        0,
-        outbox,
+        into_inbox(0, outbox, &Secrets::default()),
     )?;
     let mut talk = Talk { agent, inbox, steps: Vec::new() };
     converse(&mut talk, asked, &scratch);

@@ -1,9 +1,10 @@
 //! A whole study, from plan to records.
 
+use crate::context::{RunContext, RunError};
 use crate::live::News;
+use crate::plan::Plan;
 use crate::results::{Results, ResultsError, io};
 use crate::run::make;
-use crate::stage::{RunError, Stage};
 use crate::{calibrated, redact, registry};
 use pubmark_host::lock::Lock;
 use pubmark_host::{environment, scratch, server};
@@ -11,7 +12,8 @@ use pubmark_judge::blank::blank;
 use pubmark_judge::verdict;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
-use pubmark_model::plan::{Place, Planned, cells, order};
+use pubmark_model::host::Placement;
+use pubmark_model::plan::{Place, Planned};
 use pubmark_model::record::RunRecord;
 use pubmark_model::secret::Secrets;
 use pubmark_model::study::Study;
@@ -39,7 +41,7 @@ fn show(diagnostic: &Diagnostic) -> String {
 }
 
 /// What lies before and behind a study that begins.
-pub struct Course<'a> {
+pub struct StudyStart<'a> {
     /// Its title.
     pub title: &'a str,
     /// Its cells, those that are skipped among them.
@@ -55,7 +57,7 @@ pub struct Course<'a> {
 /// Watches a study go by, on the coordinator's thread: nothing here may wait.
 pub trait Observer {
     /// The study begins.
-    fn begin(&mut self, course: &Course<'_>);
+    fn begin(&mut self, course: &StudyStart<'_>);
     /// A run begins.
     fn run_begins(&mut self, cell: &Cell, repeat: u32, number: usize);
     /// Something is new of the present run.
@@ -74,6 +76,8 @@ pub struct Conduct<'a> {
     pub reference: Option<&'a str>,
     /// How to start an agent.
     pub agent: &'a [String],
+    /// Which host plays which part.
+    pub placement: &'a Placement,
     /// Set when the user wants to stop.
     pub interrupt: &'a AtomicBool,
 }
@@ -121,17 +125,10 @@ pub struct Ending {
     pub interrupted: bool,
 }
 
-/// How many runs a study has.
-pub fn runs(study: &Study) -> Result<usize, ConductError> {
-    let cells = cells(study, &registry::find).map_err(ConductError::Plan)?;
-    Ok(order(study, &cells).len())
-}
-
 /// Makes every run of a study that is not on the disk yet. Nobody else can
 /// write into the results folder as long as the lock is held.
-pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) -> Result<(Ending, Lock), ConductError> {
-    let cells = cells(study, &registry::find).map_err(ConductError::Plan)?;
-    let order = order(study, &cells);
+pub fn conduct(plan: &Plan, how: &Conduct<'_>, observer: &mut dyn Observer) -> Result<(Ending, Lock), ConductError> {
+    let (study, cells, order) = (plan.study(), plan.cells(), plan.order());
     scratch::sweep();
     server::limits::sweep();
     let text = study.to_toml();
@@ -142,7 +139,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
         how.reference.map_or(Ok(()), |text| results.note_reference(text))?;
         (results, Vec::new())
     };
-    let done = finished(&records, &cells);
+    let done = finished(&records, cells);
     let mut ending = Ending::default();
     let mut met: Vec<(String, Map<String, Value>)> = Vec::new();
     let mut meet = |record: &RunRecord| {
@@ -152,7 +149,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
     };
     records.iter().for_each(&mut meet);
     records.iter().filter(|record| record.error.is_none()).for_each(|record| ending.runs.count(record));
-    observer.begin(&Course { title: &study.title, cells: &cells, order: &order, done: &done, records: &records });
+    observer.begin(&StudyStart { title: &study.title, cells, order: &order, done: &done, records: &records });
     let logs = results.logs();
     for (position, planned) in order.iter().enumerate().filter(|(_, planned)| !done.contains(planned)) {
         if how.interrupt.load(Ordering::Relaxed) {
@@ -165,16 +162,17 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
         };
         let place = Place { repeat: planned.repeat, position: position as u64 };
         observer.run_begins(cell, planned.repeat, position);
-        let mut stage = Stage {
+        let mut context = RunContext {
             agent: how.agent,
             logs: &logs,
             awake: study.awake(),
+            placement: how.placement,
             interrupt: how.interrupt,
             news: &mut |news| observer.news(news),
         };
         let secrets = Secrets::of(&cell.options);
-        let (mut record, standing) = match make(cell, system, place, &mut stage) {
-            Ok(made) => (made.record, Some(made.standing)),
+        let (mut record, tear_down) = match make(cell, system, place, &mut context) {
+            Ok(made) => (made.record, Some(made.tear_down)),
             Err(RunError::Interrupted) => {
                 ending.interrupted = true;
                 redact::logs(&logs, place.position, &secrets).map_err(io(&logs))?;
@@ -190,7 +188,7 @@ pub fn conduct(study: &Study, how: &Conduct<'_>, observer: &mut dyn Observer) ->
         redact::record(&mut record, &secrets);
         results.append(&record)?;
         // What it measured is safe: only now may it take its time to end.
-        drop(standing);
+        drop(tear_down);
         redact::logs(&logs, place.position, &secrets).map_err(io(&logs))?;
         ending.runs.count(&record);
         meet(&record);

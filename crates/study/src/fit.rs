@@ -1,14 +1,16 @@
 //! What of a study this machine can make: the rest is left out, with the
 //! reason that the report shows.
 
+use crate::plan::Plan;
+use crate::registry;
 use pubmark_host::install::{self, tools};
 use pubmark_host::machine;
 use pubmark_model::cell::Cell;
 use pubmark_model::claim::Condition;
+use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::link::Side;
 use pubmark_model::options::OptionValues;
-use pubmark_model::plan::cells;
-use pubmark_model::study::{Skip, Study, Systems};
+use pubmark_model::study::Skip;
 use pubmark_model::system::System;
 use pubmark_model::units::format_size;
 
@@ -31,14 +33,13 @@ pub fn tool_of(cell: &Cell) -> Option<&'static System> {
 }
 
 /// Leaves out what cannot be made here. The reasons that are new, in words.
-pub fn leave_out(study: &mut Study, systems: Systems<'_>, missing: Missing<'_>) -> Vec<String> {
-    let Ok(cells) = cells(study, systems) else {
-        // Whoever plans it next reports the errors.
-        return Vec::new();
-    };
+///
+/// # Errors
+/// Where nothing is left, the reasons all the same.
+pub fn leave_out(plan: &mut Plan, missing: Missing<'_>) -> (Vec<String>, Result<(), Diagnostic>) {
     let mut found: Vec<Skip> = Vec::new();
-    for cell in cells.iter().filter(|cell| cell.skipped.is_none()) {
-        let Some(system) = systems(&cell.system) else { continue };
+    for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
+        let Some(system) = registry::find(&cell.system) else { continue };
         let (axes, why): (&[&str], String) = if let Some(why) = missing(system, cell) {
             (&["system"], why)
         } else if let Some(why) = tool_of(cell).and_then(install::missing_tool) {
@@ -56,8 +57,7 @@ pub fn leave_out(study: &mut Study, systems: Systems<'_>, missing: Missing<'_>) 
         }
     }
     let words = found.iter().map(|skip| skip.why.clone()).collect();
-    study.skips.extend(found);
-    words
+    (words, plan.skip(found))
 }
 
 /// Why this machine is too small for a cell whose server is started here.
@@ -104,22 +104,22 @@ fn too_large(system: &System, cell: &Cell) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry;
-    use pubmark_model::study::Reading;
+    use pubmark_model::study::{ReadOptions, Study};
 
-    fn study(text: &str) -> Study {
+    fn plan(text: &str) -> Plan {
         let text = format!("title = \"t\"\n[axes]\n{text}");
-        Study::parse("t", &text, &registry::find, &Reading::default()).unwrap_or_else(|errors| panic!("{errors}"))
+        let study = Study::parse("t", &text, &registry::find, &ReadOptions::default());
+        Plan::new(study.unwrap_or_else(|errors| panic!("{errors}"))).unwrap()
     }
 
     #[test]
     fn what_is_too_large_is_left_out_and_the_rest_stays() {
         let most = machine::open_files();
-        let mut study = study(&format!("system = [\"mosquitto\", \"redis\"]\npairs = [10, {most}]\n"));
-        let words = leave_out(&mut study, &registry::find, &|_, _| None);
+        let mut plan = plan(&format!("system = [\"mosquitto\", \"redis\"]\npairs = [10, {most}]\n"));
+        let words = leave_out(&mut plan, &|_, _| None).0;
         assert_eq!(words.len(), 1, "{words:?}");
         assert!(words[0].contains("ulimit"), "{words:?}");
-        let cells = cells(&study, &registry::find).unwrap();
+        let cells = plan.cells();
         let left: Vec<u32> =
             cells.iter().filter(|cell| cell.skipped.is_none()).map(|c| c.workload.publishers).collect();
         assert_eq!(left, [10, 10]);
@@ -127,17 +127,25 @@ mod tests {
 
     #[test]
     fn a_missing_system_is_left_out_once_with_its_reason() {
-        let mut study = study("system = [\"mosquitto\", \"redis\"]\npairs = [1, 2, 3]\n");
+        let mut plan = plan("system = [\"mosquitto\", \"redis\"]\npairs = [1, 2, 3]\n");
         let missing = |system: &System, _: &Cell| (system.name == "redis").then(|| "not installed".to_owned());
-        assert_eq!(leave_out(&mut study, &registry::find, &missing), ["not installed"]);
-        let cells = cells(&study, &registry::find).unwrap();
+        assert_eq!(leave_out(&mut plan, &missing).0, ["not installed"]);
+        let cells = plan.cells();
         assert!(cells.iter().all(|cell| cell.skipped.is_some() == (cell.system == "redis")));
     }
 
     #[test]
     fn more_processors_than_there_are_cannot_be_given() {
-        let mut study = study("system = [\"mosquitto\"]\ncpus = [1, 4000]\n");
-        let words = leave_out(&mut study, &registry::find, &|_, _| None);
+        let mut plan = plan("system = [\"mosquitto\"]\ncpus = [1, 4000]\n");
+        let words = leave_out(&mut plan, &|_, _| None).0;
         assert!(words.len() == 1 && words[0].contains("4000 processors"), "{words:?}");
+    }
+
+    #[test]
+    fn a_plan_of_which_nothing_is_left_is_none() {
+        let mut plan = plan("system = [\"mosquitto\", \"redis\"]\n");
+        let (words, left) = leave_out(&mut plan, &|_, _| Some("not here".into()));
+        assert_eq!((words.len(), left.is_err(), plan.extent()), (2, true, (0, 0)));
+        assert_eq!(plan.study().skips.len(), 2, "a resumed study has the same cells");
     }
 }

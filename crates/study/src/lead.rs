@@ -42,12 +42,21 @@ pub struct Brief<'a> {
     pub place: Place,
     /// The run's own name.
     pub run: String,
-    /// The folder for socket files.
-    pub scratch: String,
-    /// Processors that the run may use, by number.
-    pub cpus: Vec<usize>,
+    /// By agent: what is known of its host.
+    pub seats: Vec<Seat>,
     /// What no message may repeat.
     pub secrets: Secrets,
+}
+
+/// What an agent's host has for it.
+#[derive(Clone, Debug, Default)]
+pub struct Seat {
+    /// The host's name; empty for `local`.
+    pub host: String,
+    /// The folder for socket files there.
+    pub scratch: String,
+    /// Processors that the run may use there, by number.
+    pub cpus: Vec<usize>,
 }
 
 impl Brief<'_> {
@@ -222,11 +231,14 @@ impl<'a> Leader<'a> {
             return None;
         }
         let said = self.hellos.iter_mut().zip(&mut self.results);
-        let report = |(plan, (hello, result)): (&AgentPlan, (&mut Option<AgentHello>, &mut Option<AgentResult>))| {
-            let identity = identity(hello.as_ref()?);
-            Some(AgentReport { name: plan.name.clone(), identity, roles: plan.roles(), result: result.take()? })
-        };
-        Some(Ok(self.agents.iter().zip(said).filter_map(report).collect()))
+        let played = self.agents.iter().zip(&self.brief.seats).zip(said);
+        let report =
+            |((plan, seat), (hello, result)): ((&AgentPlan, &Seat), (&mut Option<AgentHello>, &mut Option<_>))| {
+                let (name, host) = (plan.name.clone(), seat.host.clone());
+                let identity = identity(hello.as_ref()?);
+                Some(AgentReport { name, host, identity, roles: plan.roles(), result: result.take()? })
+            };
+        Some(Ok(played.filter_map(report).collect()))
     }
 
     /// The server stands, if there is one, and this is how each agent reaches it.
@@ -404,14 +416,15 @@ impl<'a> Leader<'a> {
     fn prepared(&self, index: usize, members: u32) -> Prepare {
         let Brief { cell, system, place, .. } = &self.brief;
         let (workload, agent) = (&cell.workload, &self.agents[index]);
-        let pinned = pinning(workload, &self.brief.cpus);
+        let seat = &self.brief.seats[index];
+        let pinned = pinning(workload, &seat.cpus);
         Prepare {
             driver: system.driver.clone(),
             options: cell.options.clone(),
             workload: workload.of_repeat(place.repeat),
             clients: agent.clients.clone(),
-            spin_cores: pacing::spin_cores(workload, self.brief.cpus.len(), agent.senders()),
-            scratch: self.brief.scratch.clone(),
+            spin_cores: pacing::spin_cores(workload, seat.cpus.len(), agent.senders()),
+            scratch: seat.scratch.clone(),
             server: self.reached.as_ref().map(|reached| ServerAddress {
                 endpoint: reached[index].endpoint.clone(),
                 run: self.brief.run.clone(),

@@ -6,13 +6,13 @@
 pub mod calibrated;
 pub mod check;
 pub mod conduct;
-pub mod deploy;
+pub mod context;
 pub mod fit;
 pub mod lead;
 pub mod live;
+pub mod plan;
 pub mod probe;
 mod redact;
 pub mod registry;
 pub mod results;
 pub mod run;
-pub mod stage;

@@ -1,6 +1,6 @@
 //! Whether a system can be used here, found out by trying.
 
-use pubmark_host::agent::{Agent, Incoming};
+use pubmark_host::agent::{Agent, Incoming, into_inbox};
 use pubmark_host::install::{self, Presence};
 use pubmark_host::scratch::Scratch;
 use pubmark_model::protocol::{Client, Command, Event, Prepare, Role};
@@ -32,8 +32,15 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
     let scratch = Scratch::create().map_err(|error| error.to_string())?;
     let (outbox, inbox) = channel();
     let log = scratch.path().join("agent.log");
-    let mut agent = Agent::start(command, "probe", &log, scratch.path(), &Secrets::default(), 0, outbox)
-        .map_err(|error| error.to_string())?;
+    let mut agent = Agent::start(
+        command,
+        "probe",
+        &log,
+        scratch.path(),
+        &Secrets::default(),
+        into_inbox(0, outbox, &Secrets::default()),
+    )
+    .map_err(|error| error.to_string())?;
     let mut settings: Settings = with_defaults(Settings::new());
     settings.insert("pattern".into(), Pattern::FanOut.word().into());
     if let Some(transport) = system.transports.first() {
@@ -72,7 +79,7 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
                 _ => {}
             },
             Ok((_, Incoming::Garbage(line))) => return Err(line),
-            Ok((_, Incoming::Closed)) => return Err(agent.obituary()),
+            Ok((_, Incoming::Closed)) => return Err(agent.exit_reason()),
             Err(_) => return Err(format!("the agent did not answer within {} s", ANSWER.as_secs())),
         }
     }

@@ -92,7 +92,7 @@ mod tests {
     use pubmark_model::endpoint::Endpoint;
     use pubmark_model::plan::cells;
     use pubmark_model::server::Places;
-    use pubmark_model::study::{Reading, Study};
+    use pubmark_model::study::{ReadOptions, Study};
     use pubmark_model::tuning::Use;
 
     #[test]
@@ -121,6 +121,7 @@ mod tests {
                     cpus: 3,
                     memory_mb: 1024,
                     durable,
+                    address: String::new(),
                     options: defaults.clone().collect(),
                 };
                 let fill = |text: &str| places.fill(text).unwrap_or_else(|error| panic!("{}: {error}", system.name));
@@ -188,12 +189,12 @@ mod tests {
         assert_eq!(folders, STUDIES.iter().map(|study| study.name).collect::<Vec<_>>());
         for included in STUDIES {
             for quick in [false, true] {
-                let reading = Reading { quick, ..Reading::default() };
+                let reading = ReadOptions { quick, ..ReadOptions::default() };
                 let study = Study::parse(included.name, included.text, &find, &reading)
                     .unwrap_or_else(|errors| panic!("{errors}"));
                 let cells = cells(&study, &find).unwrap();
                 assert!(!cells.is_empty());
-                let again = Study::parse("resolved", &study.to_toml(), &find, &Reading::default())
+                let again = Study::parse("resolved", &study.to_toml(), &find, &ReadOptions::default())
                     .unwrap_or_else(|errors| panic!("{errors}"));
                 assert_eq!(Study { quick, ..again }, study, "what is written reads back");
             }
@@ -213,9 +214,9 @@ mod tests {
                     continue;
                 };
                 let said = comment.split(" runs").next().unwrap().rsplit(' ').next().unwrap().replace(',', "");
-                let reading = Reading { quick: typed.contains("--quick"), ..Reading::default() };
+                let reading = ReadOptions { quick: typed.contains("--quick"), ..ReadOptions::default() };
                 let study = Study::parse(included.name, included.text, &find, &reading).unwrap();
-                assert_eq!(said, crate::conduct::runs(&study).unwrap().to_string(), "{line}");
+                assert_eq!(said, crate::plan::Plan::new(study).unwrap().extent().1.to_string(), "{line}");
                 told += 1;
             }
         }

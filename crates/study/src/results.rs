@@ -3,7 +3,7 @@
 use pubmark_host::lock::{LOCK, Lock, LockError};
 use pubmark_model::record::RunRecord;
 use pubmark_model::reference;
-use pubmark_model::study::without_reference;
+use pubmark_model::study::Study;
 use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -185,7 +185,7 @@ impl Results {
         let study_path = folder.join("study.toml");
         let before = std::fs::read_to_string(&study_path).map_err(io(&study_path))?;
         // What it is compared with changes nothing that is measured.
-        if without_reference(&before) != without_reference(study) {
+        if Study::without_reference(&before) != Study::without_reference(study) {
             return Err(ResultsError::OtherStudy(folder.to_owned()));
         }
         let logs = folder.join("logs");

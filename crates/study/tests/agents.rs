@@ -1,15 +1,15 @@
 //! Agents that do not do as they are told: scripts of the shell that speak
 //! the protocol, as far as they do.
 
-use pubmark_host::agent::Agent;
+use pubmark_host::agent::{Agent, into_inbox};
 use pubmark_host::clock;
 use pubmark_model::plan::Place;
 use pubmark_model::plan::cells;
 use pubmark_model::secret::Secrets;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
+use pubmark_study::context::{RunContext, RunError};
 use pubmark_study::registry;
 use pubmark_study::run;
-use pubmark_study::stage::{RunError, Stage};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -43,14 +43,15 @@ fn run(system: &'static str, workload: &str, script: String) -> String {
     let (outbox, inbox) = channel();
     std::thread::spawn(move || {
         registry::load().unwrap();
-        let study = Study::parse("t", &text, &registry::find, &Reading::default()).unwrap();
+        let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
         let cell = cells(&study, &registry::find).unwrap().remove(0);
         let logs = tempfile::tempdir().unwrap();
         let command = ["sh".to_owned(), "-c".to_owned(), script];
-        let mut stage = Stage {
+        let mut stage = RunContext {
             agent: &command,
             logs: logs.path(),
             awake: false,
+            placement: &pubmark_model::host::Placement::default(),
             interrupt: &AtomicBool::new(false),
             news: &mut |_| {},
         };
@@ -115,7 +116,15 @@ fn agents_that_do_not_end_are_ended_together() {
     let command = ["sh".to_owned(), "-c".to_owned(), SILENCE.to_owned()];
     let start = |index: usize| {
         let log = folder.path().join(format!("{index}.log"));
-        Agent::start(&command, "stubborn", &log, folder.path(), &Secrets::default(), index, outbox.clone()).unwrap()
+        Agent::start(
+            &command,
+            "stubborn",
+            &log,
+            folder.path(),
+            &Secrets::default(),
+            into_inbox(index, outbox.clone(), &Secrets::default()),
+        )
+        .unwrap()
     };
     let ended_in = |count: usize| {
         let mut agents: Vec<Agent> = (0..count).map(start).collect();

@@ -7,27 +7,28 @@ use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
 use pubmark_model::diagnostic::suggestion;
 use pubmark_model::endpoint::Endpoint;
-use pubmark_model::plan::cells;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::host::Placement;
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::conduct::ConductError;
 use pubmark_study::fit::leave_out;
+use pubmark_study::plan::Plan;
 use pubmark_study::registry;
 use serde_json::{Value, json};
 
 /// Measures one system by one workload.
 pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
-    let mut study = study(args)?;
     raise_open_files();
-    if let Some(why) = leave_out(&mut study, &registry::find, &missing).first() {
+    let mut plan = Plan::new(study(args)?).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
+    if let Some(why) = leave_out(&mut plan, &missing).0.first() {
         return Err(Failure::usage(why));
     }
-    cells(&study, &registry::find).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
+    let study = plan.study();
     let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let name = format!("bench-{system}");
     let folder = args.out.clone().map_or_else(|| fresh(&name), Ok)?;
-    let outlets = Outlets { metrics: args.serving.metrics, watch: None };
-    let Carried { ending, lock, .. } = carry_out(&study, None, &folder, false, voice, outlets)
+    let outlets = Outlets { metrics: args.serving.metrics, watch: None, placement: placement(args)? };
+    let Carried { ending, lock, .. } = carry_out(&plan, None, &folder, false, voice, outlets)
         .map_err(|error| WayOn::Again.advise(error))
         .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
     let report = finish(&folder)?;
@@ -47,13 +48,21 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     Ok(conclude(&ending, &report, &folder, voice, WayOn::Again))
 }
 
+/// Which host plays which part: this one, unless a file says otherwise.
+fn placement(args: &BenchArgs) -> Result<Placement, Failure> {
+    let Some(path) = &args.hosts else { return Ok(Placement::default()) };
+    let wrong = |error: String| Failure::usage(format!("--hosts {}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
+}
+
 /// A study of one cell, whose axes are what was asked for.
 fn study(args: &BenchArgs) -> Result<Study, Failure> {
     let endpoint = match args.target.contains("://") {
         true => Some(Endpoint::parse(&args.target).map_err(Failure::usage)?),
         false => None,
     };
-    let target = endpoint.as_ref().map_or(args.target.as_str(), |endpoint| endpoint.protocol);
+    let target = endpoint.as_ref().map_or(args.target.as_str(), |endpoint| endpoint.protocol.word());
     let names = || registry::systems().iter().map(|system| system.name.as_str());
     let system = registry::find(target)
         .ok_or_else(|| Failure::usage(format!("there is no system `{target}`: {}", suggestion(target, names()))))?;
@@ -88,7 +97,7 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
     }
     set.extend(pairs(&args.set, "--set")?);
     let text = format!("title = \"{name}\"\nquestion = \"\"\n[axes]\nsystem = [\"{name}\"]\n", name = system.name);
-    let reading = Reading { set: &set, ..Reading::default() };
+    let reading = ReadOptions { set: &set, ..ReadOptions::default() };
     let mut study = Study::parse("the command line", &text, &registry::find, &reading).map_err(|errors| {
         let lines: Vec<String> = errors
             .errors

@@ -8,9 +8,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use pubmark_calibrate::Calibrator;
 use pubmark_judge::calibration::{Calibration, Compared};
 use pubmark_model::endpoint::{Carrier, Endpoint};
+use pubmark_model::wire_protocol::Protocol;
 use pubmark_report::text::{bytes, count, time};
 use pubmark_stats::Summary;
-use pubmark_study::stage::RunError;
+use pubmark_study::context::RunError;
 use pubmark_study::{calibrated, registry};
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -59,7 +60,7 @@ pub fn calibrate(args: &CalibrateArgs, voice: Voice) -> Result<Code, Failure> {
 /// What the bare loops can speak to: MQTT over plain TCP.
 fn relay(text: &str) -> Result<String, Failure> {
     let endpoint = Endpoint::parse(text).map_err(Failure::usage)?;
-    if endpoint.protocol != "mqtt" || endpoint.carrier != Carrier::Plain {
+    if endpoint.protocol != Protocol::Mqtt || endpoint.carrier != Carrier::Plain {
         return Err(Failure::usage(format!("--relay {text}: write mqtt://HOST:PORT, the endpoint of an MQTT broker")));
     }
     Ok(text.to_owned())

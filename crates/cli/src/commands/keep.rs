@@ -1,8 +1,11 @@
-//! `pubmark keep` and `pubmark launch`: what stands between a coordinator and
-//! a server; `pubmark awake`: what keeps processors awake. Nobody types them.
+//! `pubmark host`: what a coordinator has on another machine; `pubmark keep`
+//! and `pubmark launch`: what stands between a coordinator and a server;
+//! `pubmark awake`: what keeps processors awake. Nobody types them.
 
+use super::shared::{agent_command, raise_open_files};
 use crate::args::{AwakeArgs, LaunchArgs};
 use crate::failure::{Code, Failure};
+use pubmark_host::remote;
 use pubmark_host::server::keeper::{self, Launch};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::io::BufReader;
@@ -19,6 +22,20 @@ pub fn keep() -> Result<Code, Failure> {
             .map_err(|error| Failure::run(format!("no handler for signal {signal}: {error}")))?;
     }
     keeper::keep(BufReader::new(std::io::stdin()), std::io::stdout()).map_err(Failure::run)?;
+    Ok(Code::Done)
+}
+
+/// Serves a coordinator until its input ends, and leaves nothing behind.
+pub fn host() -> Result<Code, Failure> {
+    // Only the end of its input ends it: its coordinator hears of Ctrl-C.
+    let unread = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        signal_hook::flag::register(signal, unread.clone())
+            .map_err(|error| Failure::run(format!("no handler for signal {signal}: {error}")))?;
+    }
+    raise_open_files();
+    let served = remote::serve(BufReader::new(std::io::stdin()), std::io::stdout(), &agent_command()?);
+    served.map_err(Failure::run)?;
     Ok(Code::Done)
 }
 

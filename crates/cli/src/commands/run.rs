@@ -14,15 +14,16 @@ use pubmark_host::install;
 use pubmark_host::lock::Lock;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
-use pubmark_model::plan::{cells, order};
+use pubmark_model::host::Placement;
 use pubmark_model::reference;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::page::Content;
-use pubmark_report::{Outcome, Reference, Report};
+use pubmark_report::{ClaimOutcome, Reference, Report};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
 use pubmark_study::fit::{leave_out, tool_of};
+use pubmark_study::plan::Plan;
 use pubmark_study::registry;
 use pubmark_study::results::{new_folder, newest_folder};
 use std::io::IsTerminal;
@@ -46,25 +47,26 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
     let only = pairs(&args.only, "--only")?;
     let names: Vec<&str> = registry::systems().iter().map(|system| system.name.as_str()).collect();
-    let reading = Reading { quick: args.quick, set: &set, only: &only, names: &names, recorded: false };
-    let mut study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
-    let asked = cells(&study, &registry::find).map(|cells| extent(&study, &cells)).unwrap_or_default();
+    let reading = ReadOptions { quick: args.quick, set: &set, only: &only, names: &names, recorded: false };
+    let wrong = |errors| Failure::usage(Diagnostics { file: file.clone(), text: text.clone(), errors });
+    let study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
+    let mut plan = Plan::new(study).map_err(wrong)?;
+    let asked = plan.extent();
     let reference = published(&file, &text, reference, voice)?;
     raise_open_files();
     if args.install {
-        install_missing(&study, voice)?;
+        install_missing(&plan, voice)?;
     }
-    let left_out = leave_out(&mut study, &registry::find, &missing);
+    let (left_out, left) = leave_out(&mut plan, &missing);
     left_out.iter().for_each(|why| voice.note(&format!("left out: {why}")));
-    let planned = cells(&study, &registry::find)
-        .map_err(|errors| Failure::usage(Diagnostics { file: file.clone(), text: text.clone(), errors }))?;
+    left.map_err(|error| wrong(vec![error]))?;
     if args.dry_run {
-        return Ok(dry_run(&study, &planned, asked));
+        return Ok(dry_run(&plan, asked));
     }
     let folder = folder(args, &name)?;
-    let outlets = Outlets { metrics: args.serving.metrics, watch: args.watch };
+    let outlets = Outlets { metrics: args.serving.metrics, watch: args.watch, placement: Placement::default() };
     let Carried { ending, watched, interrupt, lock } =
-        carry_out(&study, reference.as_deref(), &folder, args.resume, voice, outlets)
+        carry_out(&plan, reference.as_deref(), &folder, args.resume, voice, outlets)
             .map_err(|error| WayOn::Resume.advise(error))
             .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
     let report = finish(&folder)?;
@@ -92,10 +94,9 @@ pub fn missing(system: &System, cell: &Cell) -> Option<String> {
 
 /// Installs the systems of a study that can be installed and are not here, and
 /// the tools that they need.
-fn install_missing(study: &Study, voice: Voice) -> Result<(), Failure> {
-    let planned = cells(study, &registry::find).unwrap_or_default();
+fn install_missing(plan: &Plan, voice: Voice) -> Result<(), Failure> {
     let mut seen: Vec<&str> = Vec::new();
-    for cell in planned.iter().filter(|cell| cell.skipped.is_none()) {
+    for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
         if let Some(tool) = tool_of(cell).filter(|tool| install::missing_tool(tool).is_some()) {
             voice.note(&format!("installing {}", tool.name));
             install::install(tool, &|line| voice.note(line)).map_err(Failure::run)?;
@@ -130,7 +131,7 @@ enum Beside {
 /// The published figures of a study that names some, checked against the whole
 /// of it, before anything is cut down or left out.
 fn published(file: &str, text: &str, beside: Beside, voice: Voice) -> Result<Option<String>, Failure> {
-    let study = Study::parse(file, text, &registry::find, &Reading::default()).map_err(Failure::usage)?;
+    let study = Study::parse(file, text, &registry::find, &ReadOptions::default()).map_err(Failure::usage)?;
     if study.reference.is_none() {
         return Ok(None);
     }
@@ -203,12 +204,14 @@ pub fn leave_no_empty(folder: &Path, given: Option<&Path>) {
 }
 
 /// What else shows a study that goes on.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub struct Outlets {
     /// Where metrics are to be had.
     pub metrics: Option<SocketAddr>,
     /// The port of the live report.
     pub watch: Option<u16>,
+    /// Which host plays which part.
+    pub placement: Placement,
 }
 
 /// A study that is over.
@@ -225,7 +228,7 @@ pub struct Carried {
 
 /// Conducts a study with a progress display.
 pub fn carry_out(
-    study: &Study,
+    plan: &Plan,
     reference: Option<&str>,
     folder: &Path,
     resume: bool,
@@ -248,8 +251,9 @@ pub fn carry_out(
         let live = live.clone();
         progress.between_runs(move || live.refresh());
     }
-    let how = Conduct { folder, resume, reference, agent: &agent, interrupt: &interrupt };
-    let ending = conduct(study, &how, &mut progress);
+    let how =
+        Conduct { folder, resume, reference, agent: &agent, placement: &outlets.placement, interrupt: &interrupt };
+    let ending = conduct(plan, &how, &mut progress);
     progress.finish();
     let (ending, lock) = ending?;
     Ok(Carried { ending, watched, interrupt, lock })
@@ -315,7 +319,7 @@ pub fn conclude(ending: &Ending, report: &Report, folder: &Path, voice: Voice, w
     }
     let unanswered = answers::unanswered(report);
     unanswered.iter().for_each(|line| voice.note(line));
-    let refuted = report.claims().iter().any(|claim| claim.outcome == Outcome::Fails);
+    let refuted = report.claims().iter().any(|claim| claim.outcome == ClaimOutcome::Fails);
     match (unanswered.is_empty(), refuted) {
         (false, _) => Code::Run,
         (true, true) => Code::Gate,
@@ -323,24 +327,18 @@ pub fn conclude(ending: &Ending, report: &Report, folder: &Path, voice: Voice, w
     }
 }
 
-/// How many cells are run, and how many runs they have.
-fn extent(study: &Study, planned: &[Cell]) -> (usize, usize) {
-    (planned.iter().filter(|cell| cell.skipped.is_none()).count(), order(study, planned).len())
-}
-
 /// What is planned: its cells and runs, beside those that there would be if
 /// nothing had to be left out here.
-fn dry_run(study: &Study, planned: &[Cell], asked: (usize, usize)) -> Code {
-    let runs = order(study, planned);
-    let ns: Ns = runs.iter().map(|run| cost(&planned[run.cell])).sum();
-    for cell in planned {
+fn dry_run(plan: &Plan, asked: (usize, usize)) -> Code {
+    let ns: Ns = plan.order().iter().map(|run| cost(&plan.cells()[run.cell])).sum();
+    for cell in plan.cells() {
         match &cell.skipped {
             Some(why) => print(&format!("{}  (skipped: {why})", cell.label())),
             None => print(&cell.label()),
         }
     }
     let of = |count: usize, all: usize| if all > count { format!("{count} of {all}") } else { count.to_string() };
-    let here = extent(study, planned);
+    let here = plan.extent();
     print(&format!("{} cells, {} runs, about {}", of(here.0, asked.0), of(here.1, asked.1), in_words(ns)));
     Code::Done
 }

@@ -8,7 +8,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use pubmark_calibrate::Helper;
 use pubmark_calibrate::sink::{Listening, Taken, endpoint, listen, reserve, serve};
-use pubmark_study::stage::RunError;
+use pubmark_study::context::RunError;
 use serde::Serialize;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;

@@ -5,9 +5,10 @@ use crate::failure::{Code, Failure};
 use crate::output::print;
 use pubmark_model::diagnostic::meant;
 use pubmark_model::reference;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::Reference;
-use pubmark_study::conduct::runs;
+use pubmark_study::conduct::ConductError;
+use pubmark_study::plan::Plan;
 use pubmark_study::registry::{self, Included, STUDIES};
 
 /// Lists the studies, or prints one's file.
@@ -22,16 +23,23 @@ pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
     }
     for included in STUDIES {
         let read = |quick: bool| {
-            Study::parse(included.name, included.text, &registry::find, &Reading { quick, ..Reading::default() })
-                .map_err(Failure::usage)
+            Study::parse(
+                included.name,
+                included.text,
+                &registry::find,
+                &ReadOptions { quick, ..ReadOptions::default() },
+            )
+            .map_err(Failure::usage)
         };
         let (whole, quick) = (read(false)?, read(true)?);
+        let question = whole.question.clone();
+        let runs = |study| Plan::new(study).map(|plan| plan.extent().1).map_err(ConductError::Plan);
         print(&format!(
             "{}\n  {}\n  {} runs where every system is here, {} with --quick\n",
             included.name,
-            whole.question,
-            runs(&whole)?,
-            runs(&quick)?
+            question,
+            runs(whole)?,
+            runs(quick)?
         ));
         if let Some(published) = published(included)? {
             print(&format!("  {published}\n"));
@@ -44,7 +52,7 @@ pub fn studies(args: &StudiesArgs) -> Result<Code, Failure> {
 /// What is published of a study's systems, in a few words.
 fn published(included: &Included) -> Result<Option<String>, Failure> {
     let Some(text) = included.reference else { return Ok(None) };
-    let study = Study::parse(included.name, included.text, &registry::find, &Reading::default());
+    let study = Study::parse(included.name, included.text, &registry::find, &ReadOptions::default());
     let study = study.map_err(Failure::usage)?;
     let Some(source) = &study.reference else { return Ok(None) };
     let rows = Reference::check(reference::FILE, text, &registry::find, &study).map_err(Failure::usage)?;

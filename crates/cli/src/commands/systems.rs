@@ -6,7 +6,6 @@ use crate::failure::{Code, Failure};
 use crate::output::{note, print};
 use pubmark_host::install::{self, Presence};
 use pubmark_model::diagnostic::suggestion;
-use pubmark_model::options::protocol_of;
 use pubmark_model::secret::recorded_text;
 use pubmark_model::system::System;
 use pubmark_model::tuning::Stock;
@@ -222,7 +221,7 @@ fn as_json(system: &System, presence: &Presence) -> Value {
         "title": system.title,
         "licence": system.licence,
         "driver": system.driver,
-        "protocol": protocol_of(&system.driver),
+        "protocol": system.protocol(),
         "transports": system.transports,
         "patterns": system.patterns,
         "qos": system.qos,

@@ -8,7 +8,7 @@ use pubmark_model::units::Ns;
 use pubmark_model::workload::{Rate, Workload};
 use pubmark_report::text::clean;
 use pubmark_stats::Summary;
-use pubmark_study::conduct::{Course, Tally};
+use pubmark_study::conduct::{StudyStart, Tally};
 use pubmark_study::live::{Figures, News, Phase};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -121,7 +121,7 @@ pub struct Board {
 
 impl Board {
     /// The study begins.
-    pub fn begin(&mut self, course: &Course<'_>) {
+    pub fn begin(&mut self, course: &StudyStart<'_>) {
         let mut planned = vec![0; course.cells.len()];
         for run in course.order {
             planned[run.cell] += 1;

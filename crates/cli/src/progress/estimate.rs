@@ -73,7 +73,7 @@ impl TimeLeft {
 mod tests {
     use super::*;
     use pubmark_model::plan::cells;
-    use pubmark_model::study::{Reading, Study};
+    use pubmark_model::study::{ReadOptions, Study};
 
     #[test]
     fn virtual_time_takes_none() {
@@ -83,7 +83,7 @@ mod tests {
                 format!("title = \"t\"\n[workload]\nduration = \"{duration}\"\n[axes]\nsystem = [\"{system}\"]\n");
             let transport = [("transport".to_owned(), "tcp".to_owned())];
             let set: &[(String, String)] = if system == "mock" { &[] } else { &transport };
-            let reading = Reading { set, ..Reading::default() };
+            let reading = ReadOptions { set, ..ReadOptions::default() };
             let study = Study::parse("t", &text, &registry::find, &reading).unwrap();
             cost(&cells(&study, &registry::find).unwrap()[0])
         };

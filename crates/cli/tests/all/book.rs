@@ -7,7 +7,7 @@ mod stage;
 mod tools;
 
 use page::{Block, Page, root};
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::system::System;
 use pubmark_peer::PeerScript;
 use pubmark_study::registry;
@@ -118,7 +118,7 @@ fn parse(page: &Page, block: &Block) -> Result<(), String> {
             whole.push_str("payload = [\"1KB\", \"1MB\"]\ntransport = [\"ipc\", \"tcp\"]\n");
         }
     }
-    let study = Study::parse("block", &whole, &registry::find, &Reading::default());
+    let study = Study::parse("block", &whole, &registry::find, &ReadOptions::default());
     study.map(drop).map_err(|errors| errors.to_string())
 }
 

@@ -5,15 +5,15 @@ use crate::support::{Benched, Place, alive, bench_arguments, stderr, stdout, wai
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pubmark_host::clock;
-use pubmark_host::server::keeper::{Order, Word};
-use pubmark_host::server::limits::Limits;
+use pubmark_host::server::keeper::{KeeperAnswer, KeeperOrder};
 use pubmark_host::server::{Server, ports, processes};
+use pubmark_model::cell::Limits;
 use pubmark_model::link::{self, Link, Side};
 use serde_json::Value;
 use std::io::Write;
 use std::process::{Child, Stdio};
 
-fn answer(server: &mut Server) -> Word {
+fn answer(server: &mut Server) -> KeeperAnswer {
     let mut words = wait_for("the keeper's answer", || Some(server.happened()).filter(|words| !words.is_empty()));
     assert_eq!(words.len(), 1, "{words:?}");
     words.remove(0)
@@ -25,16 +25,16 @@ fn a_stopped_server_stands_still_and_goes_on() {
     let spec = mosquitto();
     let mut server = Server::start(&start_plan(&place, &spec)).unwrap();
     let before = clock::now();
-    server.order(Order::Stop);
-    let Word::Stopped(at) = answer(&mut server) else { panic!("it was not stopped") };
+    server.order(KeeperOrder::Stop);
+    let KeeperAnswer::Stopped(at) = answer(&mut server) else { panic!("it was not stopped") };
     assert!((before..clock::now()).contains(&at));
     wait_for("the kernel to say so", || stopped(server.pid()).then_some(()));
-    server.order(Order::Continue);
-    let Word::Continued(until) = answer(&mut server) else { panic!("it was not let go on") };
+    server.order(KeeperOrder::Continue);
+    let KeeperAnswer::Continued(until) = answer(&mut server) else { panic!("it was not let go on") };
     assert!(until > at);
     wait_for("it to run", || (!stopped(server.pid())).then_some(()));
     assert_eq!(server.ended(), None);
-    assert_eq!(server.stop().obituary, None);
+    assert_eq!(server.stop().exit_reason, None);
 }
 
 #[test]
@@ -48,11 +48,11 @@ fn a_killed_server_comes_back_where_it_was_and_no_other_end_is_excused() {
     let port: u16 = endpoint.rsplit(':').next().unwrap().parse().unwrap();
     let kept = plan.dir.join("kept");
     std::fs::write(&kept, "data").unwrap();
-    server.order(Order::Kill);
-    assert!(matches!(answer(&mut server), Word::Killed(_)));
+    server.order(KeeperOrder::Kill);
+    assert!(matches!(answer(&mut server), KeeperAnswer::Killed(_)));
     assert!(!alive(first) && !server.is_listening() && server.ended().is_none());
-    server.order(Order::Start);
-    let Word::Restarted(_, second) = answer(&mut server) else { panic!("it was not started again") };
+    server.order(KeeperOrder::Start);
+    let KeeperAnswer::Restarted(_, second) = answer(&mut server) else { panic!("it was not started again") };
     wait_for("it to listen", || server.is_listening().then_some(()));
     assert_eq!(ports::listener(&[second], port), ports::Listener::Own);
     assert!(second != first && server.pid() == second && kept.exists());
@@ -63,8 +63,8 @@ fn a_killed_server_comes_back_where_it_was_and_no_other_end_is_excused() {
     assert!(server.applied().by != "affinity" || allowed.parse::<usize>().is_ok(), "{allowed}");
     // Its second life is its own: who kills it now is nobody's script.
     kill(Pid::from_raw(second), Signal::SIGKILL).unwrap();
-    let obituary = wait_for("its end to be told", || server.ended());
-    assert!(obituary.contains("signal: 9"), "{obituary}");
+    let exit_reason = wait_for("its end to be told", || server.ended());
+    assert!(exit_reason.contains("signal: 9"), "{exit_reason}");
     drop(server);
     assert!(groups.iter().all(|group| !group.exists()) && !place.path("scratch").exists());
 }

@@ -6,10 +6,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pubmark_host::server::processes;
 use pubmark_model::plan::cells;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
+use pubmark_study::context::RunContext;
 use pubmark_study::registry;
 use pubmark_study::run::make;
-use pubmark_study::stage::Stage;
 use serde_json::{Value, json};
 use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
@@ -83,17 +83,24 @@ fn a_record_is_made_while_its_server_still_stands() {
     registry::load().unwrap();
     let place = Place::new();
     let text = "title = \"t\"\n[workload]\nwarmup = \"50ms\"\nduration = \"200ms\"\nrate = 100\n[axes]\nsystem = [\"mosquitto\"]\n";
-    let study = Study::parse("t", text, &registry::find, &Reading::default()).unwrap();
+    let study = Study::parse("t", text, &registry::find, &ReadOptions::default()).unwrap();
     let cell = cells(&study, &registry::find).unwrap().remove(0);
     let agent = [env!("CARGO_BIN_EXE_pubmark").to_owned(), "agent".to_owned()];
     let never = AtomicBool::new(false);
-    let mut stage = Stage { agent: &agent, logs: place.0.path(), awake: false, interrupt: &never, news: &mut |_| {} };
+    let mut stage = RunContext {
+        agent: &agent,
+        logs: place.0.path(),
+        awake: false,
+        placement: &pubmark_model::host::Placement::default(),
+        interrupt: &never,
+        news: &mut |_| {},
+    };
     let at = pubmark_model::plan::Place { repeat: 1, position: 0 };
     let made = make(&cell, registry::find("mosquitto").unwrap(), at, &mut stage).unwrap();
     let server = made.record.deployment.as_ref().and_then(|deployment| deployment.pid).unwrap() as i32;
     assert!(made.record.counts.delivered > 0);
     assert!(processes::lives(server), "the record came after the tear-down");
-    drop(made.standing);
+    drop(made.tear_down);
     assert!(!processes::lives(server));
 }
 

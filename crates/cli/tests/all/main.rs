@@ -11,6 +11,7 @@ mod errors;
 mod faults;
 mod folders;
 mod heavy;
+mod hosts;
 mod house;
 mod known_answers;
 mod left_out;

@@ -2,14 +2,14 @@
 
 use crate::support::{Place, stderr, stdout};
 use pubmark_model::plan::cells;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::{Column, Reference, ReferenceRow};
 use pubmark_study::registry::{self, Included, STUDIES};
 use serde_json::{Value, json};
 use std::path::Path;
 
 fn study(included: &Included) -> Study {
-    Study::parse(included.name, included.text, &registry::find, &Reading::default()).unwrap()
+    Study::parse(included.name, included.text, &registry::find, &ReadOptions::default()).unwrap()
 }
 
 fn rows(included: &Included) -> Vec<ReferenceRow> {

@@ -1,7 +1,7 @@
 //! The command that a page gives for repeating a cell.
 
 use pubmark_model::plan;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::{Records, Report, page};
 use pubmark_study::registry;
 use serde_json::Value;
@@ -24,7 +24,7 @@ fn words(line: &str) -> Vec<String> {
 fn of_every_cell_of_every_study_makes_that_cell_alone() {
     for included in registry::STUDIES {
         let parse = |text: &str, only: &[(String, String)]| {
-            let reading = Reading { only, ..Reading::default() };
+            let reading = ReadOptions { only, ..ReadOptions::default() };
             Study::parse("study.toml", text, &registry::find, &reading).unwrap_or_else(|error| panic!("{error}"))
         };
         let study = parse(included.text, &[]);

@@ -7,9 +7,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pubmark_host::server::accounts::hierarchies;
 use pubmark_host::server::keeper::KeepPlan;
-use pubmark_host::server::limits::{Group, Limits, name};
+use pubmark_host::server::limits::{Group, name};
 use pubmark_host::server::{Server, StartPlan, ports, processes};
 use pubmark_host::{clock, machine};
+use pubmark_model::cell::Limits;
 use pubmark_model::server::{DockerSpec, Places, ServerSpec};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -259,9 +260,9 @@ fn a_killed_keeper_takes_its_server_along() {
     let pid = server.pid();
     kill(parent(pid), Signal::SIGKILL).unwrap();
     wait_for("the server's end", || (!alive(pid)).then_some(()));
-    let obituary = wait_for("the obituary", || server.ended());
-    assert!(obituary.starts_with("thing ended: its keeper was killed; the end of its log: "), "{obituary}");
-    assert_eq!(server.stop().obituary, Some(obituary));
+    let exit_reason = wait_for("the reason of its exit", || server.ended());
+    assert!(exit_reason.starts_with("thing ended: its keeper was killed; the end of its log: "), "{exit_reason}");
+    assert_eq!(server.stop().exit_reason, Some(exit_reason));
     assert_nothing_left(&place);
 }
 
@@ -294,16 +295,16 @@ fn memory_is_limited_and_its_want_is_told() {
     let limits = Limits { memory_bytes: Some(64 << 20), cpus: None };
     let mut server = Server::start(&StartPlan { limits, ..start_plan(&place, &spec) }).unwrap();
     let applied = server.applied().clone();
-    let obituary = wait_for("the hog's end", || server.ended());
+    let exit_reason = wait_for("the hog's end", || server.ended());
     let end = server.stop();
-    assert_eq!(end.obituary.as_ref(), Some(&obituary));
+    assert_eq!(end.exit_reason.as_ref(), Some(&exit_reason));
     if applied.memory_bytes.is_some() {
         assert_eq!(applied.memory_bytes, Some(64 << 20));
-        assert!(obituary.contains("signal: 9 (SIGKILL), killed by the kernel for want of memory"), "{obituary}");
+        assert!(exit_reason.contains("signal: 9 (SIGKILL), killed by the kernel for want of memory"), "{exit_reason}");
         assert!(end.oom_kills >= 1);
     } else {
         assert!(applied.note.is_some(), "{applied:?}");
-        assert!(obituary.contains("exit status: 0; the end of its log: enough"), "{obituary}");
+        assert!(exit_reason.contains("exit status: 0; the end of its log: enough"), "{exit_reason}");
     }
     assert_nothing_left(&place);
 }
@@ -490,10 +491,10 @@ fn a_container_is_run_met_and_removed() {
     assert_eq!(processes::name(server.pid()), "mosquitto");
     assert_eq!(server.ended(), None);
     kill(Pid::from_raw(server.pid()), Signal::SIGKILL).unwrap();
-    let obituary = wait_for("the container's end", || server.ended());
+    let exit_reason = wait_for("the container's end", || server.ended());
     assert!(
-        obituary.starts_with("thing ended: exit status: 137, killed by the kernel for want of memory"),
-        "{obituary}"
+        exit_reason.starts_with("thing ended: exit status: 137, killed by the kernel for want of memory"),
+        "{exit_reason}"
     );
     assert_eq!(server.stop().oom_kills, 1);
     let asked = std::fs::read_to_string(bin.join("asked")).unwrap();

@@ -2,8 +2,8 @@
 
 use crate::relay;
 use pubmark_host::install;
-use pubmark_host::server::limits::Limits;
 use pubmark_host::server::{Server, StartPlan, ports};
+use pubmark_model::cell::Limits;
 use pubmark_model::server::{Places, ServerSpec};
 use pubmark_study::registry;
 use serde_json::Value;

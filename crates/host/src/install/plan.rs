@@ -15,15 +15,15 @@ const COMPILE: Duration = Duration::from_secs(90 * 60);
 
 /// A command, and how long it may take.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct InstallStep {
     /// Program and arguments; before them variables (`NAME=value`), as a shell has them.
     pub command: Vec<String>,
     /// The longest that it may take.
     pub limit: Duration,
 }
 
-fn step(limit: Duration, words: &[&str]) -> Step {
-    Step { command: words.iter().map(|word| (*word).to_owned()).collect(), limit }
+fn step(limit: Duration, words: &[&str]) -> InstallStep {
+    InstallStep { command: words.iter().map(|word| (*word).to_owned()).collect(), limit }
 }
 
 /// The file that says that an installation is whole: what was installed.
@@ -60,7 +60,7 @@ pub fn debian(install: &Install, has: &dyn Fn(&str) -> bool) -> Vec<String> {
 }
 
 /// Installs Debian packages. Another apt-get is waited for.
-pub fn apt(packages: &[String], root: bool) -> Step {
+pub fn apt(packages: &[String], root: bool) -> InstallStep {
     let mut step = step(
         DOWNLOAD,
         &["sudo", "apt-get", "-o", "DPkg::Lock::Timeout=300", "install", "--yes", "--no-install-recommends"],
@@ -73,7 +73,7 @@ pub fn apt(packages: &[String], root: bool) -> Step {
 }
 
 /// Fetches what is pinned into a folder, in which `pom.xml` stands already.
-pub fn fetch(system: &System, folder: &Path) -> Vec<Step> {
+pub fn fetch(system: &System, folder: &Path) -> Vec<InstallStep> {
     let folder = folder.display();
     let install = &system.install;
     let mut steps = Vec::new();
@@ -156,7 +156,7 @@ mod tests {
         System::parse("t", "t.toml", &format!("{top}{install}")).unwrap_or_else(|errors| panic!("{errors}"))
     }
 
-    fn lines(steps: &[Step]) -> Vec<String> {
+    fn lines(steps: &[InstallStep]) -> Vec<String> {
         steps.iter().map(|step| step.command.join(" ")).collect()
     }
 

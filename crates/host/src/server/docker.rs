@@ -3,7 +3,8 @@
 //! then `docker logs --follow` in the place of the server, which ends when the
 //! container does, and at the end `docker stop` and `docker rm`.
 
-use super::limits::{Applied, Limits, orphaned};
+use super::limits::{Applied, orphaned};
+use pubmark_model::cell::Limits;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -98,7 +99,7 @@ pub fn inspect_ended(name: &str) -> Vec<String> {
 }
 
 /// Ends the container politely, and removes it.
-pub fn farewell(name: &str, grace_ms: u64) -> Vec<Vec<String>> {
+pub fn clean_up(name: &str, grace_ms: u64) -> Vec<Vec<String>> {
     let grace_s = grace_ms.div_ceil(1_000).to_string();
     vec![words(&["docker", "stop", "-t", &grace_s, name]), remove(name)]
 }
@@ -137,6 +138,12 @@ pub fn parse_ended(answer: &str) -> Option<Ended> {
 pub fn running(name: &str) -> Result<Running, String> {
     let answer = output(&inspect_running(name), QUESTION)?;
     parse_running(&answer).ok_or_else(|| format!("`docker inspect` says `{}`", answer.trim()))
+}
+
+/// Whether an engine answers at all.
+pub fn answers() -> bool {
+    let question = ["docker", "version", "--format", "{{.Server.Version}}"].map(str::to_owned);
+    output(&question, QUESTION).is_ok()
 }
 
 /// Asks Docker how a container ended.
@@ -207,8 +214,8 @@ mod tests {
         assert!(
             !run(&free).iter().any(|word| ["--cpus", "--memory", "--publish", "--volume"].contains(&word.as_str()))
         );
-        assert_eq!(farewell("x", 1_500)[0].join(" "), "docker stop -t 2 x");
-        assert_eq!(farewell("x", 0)[1].join(" "), "docker rm --force --volumes x");
+        assert_eq!(clean_up("x", 1_500)[0].join(" "), "docker stop -t 2 x");
+        assert_eq!(clean_up("x", 0)[1].join(" "), "docker rm --force --volumes x");
     }
 
     #[test]

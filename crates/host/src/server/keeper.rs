@@ -37,8 +37,8 @@ const MAX_PLAN: u64 = 16 << 20;
 const MAX_ORDER: u64 = 64;
 /// How long killing may take, before what cannot be killed is given up.
 pub const KILLING: Duration = Duration::from_secs(10);
-/// How long each command of the farewell may take.
-pub const FAREWELL: Duration = Duration::from_secs(20);
+/// How long each command of the clean_up may take.
+pub const CLEAN_UP: Duration = Duration::from_secs(20);
 
 /// What a keeper is told first: a line of its standard input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub struct KeepPlan {
     /// Run to their end before it, in order, without limits.
     pub prepare: Vec<Vec<String>>,
     /// Run when nothing of the server is left.
-    pub farewell: Vec<Vec<String>>,
+    pub clean_up: Vec<Vec<String>>,
     /// Environment variables beside the keeper's own.
     pub environment: Vec<(String, String)>,
     /// Working folder.
@@ -71,7 +71,7 @@ pub struct KeepPlan {
 /// that is none of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum KeeperOrder {
     /// SIGSTOP to every process of the server.
     Stop,
     /// SIGCONT to them.
@@ -86,7 +86,7 @@ pub enum Order {
 /// CLOCK_MONOTONIC, ns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum KeeperAnswer {
     /// All processes of the server have been sent SIGSTOP.
     Stopped(Ns),
     /// They are being sent SIGCONT.
@@ -109,7 +109,7 @@ enum Event {
     /// None was left.
     Childless,
     /// The coordinator wants something.
-    Order(Order),
+    KeeperOrder(KeeperOrder),
     /// The coordinator is done, or gone.
     Closed,
 }
@@ -139,7 +139,7 @@ pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Res
     let listen = move || {
         let mut line = String::new();
         while (&mut input).take(MAX_ORDER).read_line(&mut line).is_ok_and(|length| length > 0) {
-            let order = serde_json::from_str(&line).map(Event::Order);
+            let order = serde_json::from_str(&line).map(Event::KeeperOrder);
             if order.is_ok_and(|order| closed.send(order).is_ok()) {
                 line.clear();
             } else {
@@ -167,13 +167,13 @@ impl<W: Write> Keeper<W> {
                     Some(status) => format!("`{}` ended: {status}", command.join(" ")),
                 },
             };
-            self.say(&Word::Failed(failure));
+            self.say(&KeeperAnswer::Failed(failure));
             return self.closed();
         }
         match self.spawn(&self.plan.command.clone(), true) {
-            Err(error) => self.say(&Word::Failed(error)),
+            Err(error) => self.say(&KeeperAnswer::Failed(error)),
             Ok(pid) => {
-                self.say(&Word::Pid(pid));
+                self.say(&KeeperAnswer::Pid(pid));
                 match self.watch(pid) {
                     None => return,
                     Some(end) => self.say(&end),
@@ -185,30 +185,30 @@ impl<W: Write> Keeper<W> {
 
     /// Does as it is ordered until the server ends by itself, or cannot be
     /// started again: how; `None` if the coordinator is done first.
-    fn watch(&mut self, server: i32) -> Option<Word> {
+    fn watch(&mut self, server: i32) -> Option<KeeperAnswer> {
         let mut server = Some(server);
         loop {
             let said = match self.event(None)? {
                 Event::Closed => return None,
-                Event::Reaped(pid, status) if server == Some(pid) => return Some(Word::Exited(status)),
+                Event::Reaped(pid, status) if server == Some(pid) => return Some(KeeperAnswer::Exited(status)),
                 Event::Reaped(..) | Event::Childless => continue,
-                Event::Order(Order::Stop) => Word::Stopped(self.signal(Signal::SIGSTOP).1),
-                Event::Order(Order::Continue) => Word::Continued(self.signal(Signal::SIGCONT).0),
-                Event::Order(Order::Kill) => {
+                Event::KeeperOrder(KeeperOrder::Stop) => KeeperAnswer::Stopped(self.signal(Signal::SIGSTOP).1),
+                Event::KeeperOrder(KeeperOrder::Continue) => KeeperAnswer::Continued(self.signal(Signal::SIGCONT).0),
+                Event::KeeperOrder(KeeperOrder::Kill) => {
                     server = None;
                     let (_, at_ns) = self.signal(Signal::SIGKILL);
                     // Its port and its files are free only when all are gone.
                     self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
-                    Word::Killed(at_ns)
+                    KeeperAnswer::Killed(at_ns)
                 }
-                Event::Order(Order::Start) if server.is_some() => continue,
-                Event::Order(Order::Start) => {
+                Event::KeeperOrder(KeeperOrder::Start) if server.is_some() => continue,
+                Event::KeeperOrder(KeeperOrder::Start) => {
                     let at_ns = clock::now();
                     match self.spawn(&self.plan.command.clone(), true) {
-                        Err(error) => return Some(Word::Failed(error)),
+                        Err(error) => return Some(KeeperAnswer::Failed(error)),
                         Ok(pid) => {
                             server = Some(pid);
-                            Word::Restarted(at_ns, pid)
+                            KeeperAnswer::Restarted(at_ns, pid)
                         }
                     }
                 }
@@ -235,7 +235,7 @@ impl<W: Write> Keeper<W> {
     }
 
     /// Whoever does not hear it has gone, which shows by the input's end.
-    fn say(&mut self, word: &Word) {
+    fn say(&mut self, word: &KeeperAnswer) {
         if let Ok(mut line) = serde_json::to_vec(word) {
             line.push(b'\n');
             let _ = self.output.write_all(&line).and_then(|()| self.output.flush());
@@ -345,9 +345,9 @@ impl<W: Write> Keeper<W> {
         }
         self.wait_empty(Instant::now() + Duration::from_millis(self.plan.grace_ms), None);
         self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
-        for command in self.plan.farewell.clone() {
+        for command in self.plan.clean_up.clone() {
             if let Ok(pid) = self.spawn(&command, false) {
-                self.ended(pid, Some(Instant::now() + FAREWELL));
+                self.ended(pid, Some(Instant::now() + CLEAN_UP));
             }
         }
         self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
@@ -369,7 +369,7 @@ impl<W: Write> Keeper<W> {
                 left.iter().for_each(|pid| processes::signal(*pid, signal));
             }
             let event = self.receive(Some(deadline.min(Instant::now() + Duration::from_millis(20))));
-            self.pending.extend(event.filter(|event| matches!(event, Event::Closed | Event::Order(_))));
+            self.pending.extend(event.filter(|event| matches!(event, Event::Closed | Event::KeeperOrder(_))));
         }
     }
 }
@@ -444,11 +444,11 @@ mod tests {
 
     #[test]
     fn words_and_plans_are_lines_of_json() {
-        let line = |word: &Word| serde_json::to_string(word).unwrap();
-        assert_eq!(line(&Word::Pid(7)), r#"{"pid":7}"#);
-        assert_eq!(line(&Word::Restarted(5, 7)), r#"{"restarted":[5,7]}"#);
-        assert_eq!(serde_json::to_string(&Order::Stop).unwrap(), r#""stop""#);
-        assert_eq!(line(&Word::Exited("exit status: 1".into())), r#"{"exited":"exit status: 1"}"#);
+        let line = |word: &KeeperAnswer| serde_json::to_string(word).unwrap();
+        assert_eq!(line(&KeeperAnswer::Pid(7)), r#"{"pid":7}"#);
+        assert_eq!(line(&KeeperAnswer::Restarted(5, 7)), r#"{"restarted":[5,7]}"#);
+        assert_eq!(serde_json::to_string(&KeeperOrder::Stop).unwrap(), r#""stop""#);
+        assert_eq!(line(&KeeperAnswer::Exited("exit status: 1".into())), r#"{"exited":"exit status: 1"}"#);
         let plan = KeepPlan { marker: "pubmark-1-0".into(), grace_ms: 5_000, ..KeepPlan::default() };
         assert_eq!(serde_json::from_str::<KeepPlan>(&serde_json::to_string(&plan).unwrap()).unwrap(), plan);
     }

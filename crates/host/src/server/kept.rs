@@ -1,7 +1,8 @@
 //! The coordinator's end of a keeper.
 
-use super::keeper::{FAREWELL, KILLING, KeepPlan, Order, Word};
+use super::keeper::{CLEAN_UP, KILLING, KeepPlan, KeeperAnswer, KeeperOrder};
 use super::{limits, processes};
+use crate::error::HostError;
 use nix::sys::signal::Signal;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
@@ -17,9 +18,9 @@ const MARGIN: Duration = Duration::from_secs(5);
 
 /// What was heard of a keeper.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// A word.
-    Word(Word),
+pub enum FromKeeper {
+    /// An answer.
+    Answer(KeeperAnswer),
     /// Nothing in this time.
     Nothing,
     /// It has ended, or was killed.
@@ -30,14 +31,14 @@ pub enum Heard {
 pub struct Kept {
     child: Child,
     input: Option<ChildStdin>,
-    words: Receiver<Word>,
+    words: Receiver<KeeperAnswer>,
     plan: KeepPlan,
 }
 
 impl Kept {
     /// Starts a keeper, which is a subcommand of `program`.
-    pub fn start(program: &Path, plan: KeepPlan) -> Result<Kept, String> {
-        let wrong = |error: std::io::Error| format!("no keeper for the server: {error}");
+    pub fn start(program: &Path, plan: KeepPlan) -> Result<Kept, HostError> {
+        let wrong = |source| HostError::Io { what: "no keeper for the server".into(), source };
         let mut line = serde_json::to_vec(&plan).map_err(|error| wrong(error.into()))?;
         line.push(b'\n');
         let log = OpenOptions::new().append(true).create(true).open(&plan.log).map_err(wrong)?;
@@ -56,7 +57,7 @@ impl Kept {
         let listen = move || {
             for line in output.map(BufReader::new).into_iter().flat_map(BufRead::lines).map_while(Result::ok) {
                 let word = serde_json::from_str(&line);
-                let word = word.unwrap_or_else(|_| Word::Failed(format!("the keeper says `{line}`")));
+                let word = word.unwrap_or_else(|_| KeeperAnswer::Failed(format!("the keeper says `{line}`")));
                 if sender.send(word).is_err() {
                     return;
                 }
@@ -75,7 +76,7 @@ impl Kept {
     }
 
     /// Orders something of the keeper. One that has gone shows when it is heard.
-    pub fn order(&mut self, order: Order) {
+    pub fn order(&mut self, order: KeeperOrder) {
         let Ok(mut line) = serde_json::to_vec(&order) else { return };
         line.push(b'\n');
         if let Some(input) = &mut self.input {
@@ -84,11 +85,11 @@ impl Kept {
     }
 
     /// The next word, if there is one within this time.
-    pub fn hear(&self, wait: Duration) -> Heard {
+    pub fn hear(&self, wait: Duration) -> FromKeeper {
         match self.words.recv_timeout(wait) {
-            Ok(word) => Heard::Word(word),
-            Err(RecvTimeoutError::Timeout) => Heard::Nothing,
-            Err(RecvTimeoutError::Disconnected) => Heard::Gone,
+            Ok(word) => FromKeeper::Answer(word),
+            Err(RecvTimeoutError::Timeout) => FromKeeper::Nothing,
+            Err(RecvTimeoutError::Disconnected) => FromKeeper::Gone,
         }
     }
 
@@ -100,8 +101,8 @@ impl Kept {
         }
         // One that was stopped could not hear it.
         processes::signal(self.pid(), Signal::SIGCONT);
-        let farewell = FAREWELL * self.plan.farewell.len() as u32;
-        let most = Duration::from_millis(self.plan.grace_ms) + 2 * KILLING + farewell + MARGIN;
+        let clean_up = CLEAN_UP * self.plan.clean_up.len() as u32;
+        let most = Duration::from_millis(self.plan.grace_ms) + 2 * KILLING + clean_up + MARGIN;
         let deadline = Instant::now() + most;
         let mut ended = None;
         while Instant::now() < deadline {
@@ -110,7 +111,7 @@ impl Kept {
                 break;
             }
             // Its last words tell nothing, but its output's end wakes up.
-            if self.hear(Duration::from_millis(5)) == Heard::Gone {
+            if self.hear(Duration::from_millis(5)) == FromKeeper::Gone {
                 thread::park_timeout(Duration::from_millis(1));
             }
         }
@@ -134,8 +135,8 @@ impl Kept {
             }
             thread::park_timeout(Duration::from_millis(5));
         }
-        for command in &self.plan.farewell {
-            let _ = super::docker::output(command, FAREWELL);
+        for command in &self.plan.clean_up {
+            let _ = super::docker::output(command, CLEAN_UP);
         }
         limits::remove(&self.plan.groups);
         for folder in &self.plan.remove {

@@ -1,6 +1,7 @@
 //! What a system file says of a server, with its places filled in for one run.
 
 use super::ports;
+use crate::error::HostError;
 use pubmark_model::server::{DockerSpec, Places, ServerSpec};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -19,7 +20,7 @@ fn texts(spec: &ServerSpec) -> Vec<&String> {
 }
 
 /// Fills in the folder, and free ports for all names that have none yet.
-pub fn settle(spec: &ServerSpec, places: &mut Places, dir: &Path) -> Result<(), String> {
+pub fn settle(spec: &ServerSpec, places: &mut Places, dir: &Path) -> Result<(), HostError> {
     places.dir = dir.display().to_string();
     let mut names: Vec<String> = texts(spec).into_iter().flat_map(|text| Places::ports_in(text)).collect();
     names.sort();
@@ -31,22 +32,22 @@ pub fn settle(spec: &ServerSpec, places: &mut Places, dir: &Path) -> Result<(), 
 }
 
 /// Fills in each of some texts.
-pub fn fill(places: &Places, texts: &[String]) -> Result<Vec<String>, String> {
-    texts.iter().map(|text| places.fill(text)).collect()
+pub fn fill(places: &Places, texts: &[String]) -> Result<Vec<String>, HostError> {
+    texts.iter().map(|text| Ok(places.fill(text)?)).collect()
 }
 
 /// Fills in the values of variables.
-pub fn fill_values(places: &Places, pairs: &[(String, String)]) -> Result<Vec<(String, String)>, String> {
+pub fn fill_values(places: &Places, pairs: &[(String, String)]) -> Result<Vec<(String, String)>, HostError> {
     pairs.iter().map(|(name, value)| Ok((name.clone(), places.fill(value)?))).collect()
 }
 
 /// Writes the server's files below its folder.
-pub fn write_files(spec: &ServerSpec, places: &Places, dir: &Path) -> Result<(), String> {
+pub fn write_files(spec: &ServerSpec, places: &Places, dir: &Path) -> Result<(), HostError> {
     for (path, text) in &spec.files {
         let path = PathBuf::from(places.fill(path)?);
         let inside = path.strip_prefix(dir).unwrap_or(&path);
         if !inside.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-            return Err(format!("the file {} is not below the server's folder", path.display()));
+            return Err(format!("the file {} is not below the server's folder", path.display()).into());
         }
         write(&dir.join(inside), &places.fill(text)?)?;
     }
@@ -54,7 +55,7 @@ pub fn write_files(spec: &ServerSpec, places: &Places, dir: &Path) -> Result<(),
 }
 
 /// Writes the files of a container, and says where each is mounted to.
-pub fn write_mounts(docker: &DockerSpec, places: &Places, dir: &Path) -> Result<Vec<(PathBuf, String)>, String> {
+pub fn write_mounts(docker: &DockerSpec, places: &Places, dir: &Path) -> Result<Vec<(PathBuf, String)>, HostError> {
     let mut mounts = Vec::new();
     for (index, (within, text)) in docker.files.iter().enumerate() {
         let here = dir.join("mounts").join(index.to_string());
@@ -64,9 +65,9 @@ pub fn write_mounts(docker: &DockerSpec, places: &Places, dir: &Path) -> Result<
     Ok(mounts)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), String> {
+fn write(path: &Path, text: &str) -> Result<(), HostError> {
     let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-    made.and_then(|()| fs::write(path, text)).map_err(|error| format!("{}: {error}", path.display()))
+    made.and_then(|()| fs::write(path, text)).map_err(HostError::io(path.display().to_string()))
 }
 
 #[cfg(test)]
@@ -97,7 +98,7 @@ mod tests {
         for path in ["../x", "/etc/pubmark-x", "a/../../x"] {
             let spec = ServerSpec { files: vec![(path.into(), String::new())], ..ServerSpec::default() };
             let error = write_files(&spec, &Places::default(), place.path()).unwrap_err();
-            assert!(error.contains("not below"), "{error}");
+            assert!(error.to_string().contains("not below"), "{error}");
         }
     }
 }

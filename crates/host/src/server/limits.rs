@@ -5,6 +5,7 @@ use super::accounts::{Accounts, Hierarchy, hierarchies, processes_in};
 use super::processes;
 use crate::machine;
 use nix::sys::signal::Signal;
+use pubmark_model::cell::Limits;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,15 +22,6 @@ const PERIOD_US: f64 = 100_000.0;
 const SHORTEST_QUOTA_US: f64 = 1_000.0;
 /// How long the removal of a group may take, whose processes have just ended.
 const REMOVAL: Duration = Duration::from_secs(2);
-
-/// What a server may use. Default: no limits.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Limits {
-    /// Processors, 0.01 or more.
-    pub cpus: Option<f64>,
-    /// Memory, bytes.
-    pub memory_bytes: Option<u64>,
-}
 
 /// What is in force.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

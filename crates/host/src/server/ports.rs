@@ -2,6 +2,7 @@
 //! to a server; the kernel's tables say who listens.
 
 use super::processes;
+use crate::error::HostError;
 use std::collections::HashSet;
 use std::fs::read_to_string;
 use std::hash::{BuildHasher, Hasher};
@@ -66,7 +67,7 @@ fn can_be_bound(port: u16) -> bool {
 /// That many different free TCP ports below the ephemeral ones, which
 /// connections of the load generator may take at any time. Two coordinators
 /// at once begin their search at different places.
-pub fn free(count: usize) -> Result<Vec<u16>, String> {
+pub fn free(count: usize) -> Result<Vec<u16>, HostError> {
     let candidates = candidates();
     let taken: HashSet<u16> = sockets("self").into_iter().map(|socket| socket.port).collect();
     let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
@@ -75,7 +76,7 @@ pub fn free(count: usize) -> Result<Vec<u16>, String> {
     let found: Vec<u16> =
         from_offset.filter(|port| !taken.contains(port)).filter(|port| can_be_bound(*port)).take(count).collect();
     if found.len() < count {
-        return Err(format!("no {count} free TCP ports from {} to {}", candidates.start, candidates.end - 1));
+        return Err(HostError::NoPorts { count, first: candidates.start, last: candidates.end - 1 });
     }
     Ok(found)
 }

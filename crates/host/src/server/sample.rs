@@ -6,7 +6,7 @@ use super::processes::{self, Counters};
 use crate::clock;
 use pubmark_model::record::Usage;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::used::{self, Course, Reading, Used};
+use pubmark_model::used::{self, UsageReading, UsageReadings, Used};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -131,7 +131,7 @@ struct Seen {
     wall_ns: Ns,
     all: Used,
     /// Where the window has no known end.
-    course: Vec<Reading>,
+    course: Vec<UsageReading>,
     memory: Memory,
     throttled_ns: Ns,
     late_ns: Ns,
@@ -178,15 +178,15 @@ fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, 
     // The first sample waits for a quarter of the step, so that even the
     // shortest window has one, taken under load.
     let mut next = from_ns + STEP.min(to_ns.map_or(STEP, |to| to.saturating_sub(from_ns))) / 4;
-    let mut course = to_ns.is_none().then(|| Course::new(READING));
-    course.iter_mut().for_each(|course| course.add(Reading { at_ns: began.at, ..Reading::default() }));
+    let mut course = to_ns.is_none().then(|| UsageReadings::new(READING));
+    course.iter_mut().for_each(|course| course.add(UsageReading { at_ns: began.at, ..UsageReading::default() }));
     while next < to && !stop.load(Ordering::Relaxed) {
         while let Some(course) = course.as_mut().filter(|course| course.next_ns() < next)
             && !stop.load(Ordering::Relaxed)
         {
             wait(course.next_ns());
             let now = glance(watched, &began);
-            course.add(Reading { at_ns: now.at, used: spent(&began, &now), samples: memory.sums.len() });
+            course.add(UsageReading { at_ns: now.at, used: spent(&began, &now), samples: memory.sums.len() });
         }
         wait(next);
         memory.look(watched);
@@ -198,9 +198,9 @@ fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, 
         ended.counters.entry(pid).or_insert(counters);
     }
     let all = spent(&began, &ended);
-    let mut course = course.map(Course::into_readings).unwrap_or_default();
+    let mut course = course.map(UsageReadings::into_readings).unwrap_or_default();
     if to_ns.is_none() {
-        course.push(Reading { at_ns: ended.at, used: all, samples: memory.sums.len() });
+        course.push(UsageReading { at_ns: ended.at, used: all, samples: memory.sums.len() });
     }
     Seen {
         wall_ns: ended.at.saturating_sub(began.at),
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn what_is_used_in_a_window_without_a_known_end_is_cut_out_of_what_was_seen() {
-        let reading = |at: Ns, cpu_ns: Ns, samples| Reading {
+        let reading = |at: Ns, cpu_ns: Ns, samples| UsageReading {
             at_ns: at * SECOND,
             used: Used { cpu_ns: cpu_ns * SECOND, user_ns: cpu_ns * SECOND / 2, ..Used::default() },
             samples,

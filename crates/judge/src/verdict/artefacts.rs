@@ -5,7 +5,7 @@ use super::found::words;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Rate;
-use pubmark_stats::{Artefact, Histogram, Step, artefacts};
+use pubmark_stats::{Artefact, ArtefactStep, Histogram, artefacts};
 use serde_json::Value;
 
 /// So far from a publisher's interval a tick is no longer it.
@@ -18,7 +18,7 @@ pub fn found(record: &RunRecord) -> Vec<String> {
     steps.into_iter().filter_map(|step| in_words(step, record)).collect()
 }
 
-fn in_words(step: Step, record: &RunRecord) -> Option<String> {
+fn in_words(step: ArtefactStep, record: &RunRecord) -> Option<String> {
     let share = format!("{:.1} % of the latencies", step.share * 100.0);
     match step.artefact {
         Artefact::DelayedAcknowledgement => Some(format!(

@@ -27,7 +27,7 @@ pub fn overlaps(record: &RunRecord, (from, to): (Ns, Ns)) -> bool {
 }
 
 /// How often the link failed, and for how long.
-pub fn befallen(record: &RunRecord) -> Option<String> {
+pub fn noted(record: &RunRecord) -> Option<String> {
     let (mut count, mut down_ns) = (0, 0);
     for (at, until) in cuts(record) {
         count += 1;

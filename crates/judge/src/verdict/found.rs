@@ -1,6 +1,6 @@
 //! What a verdict is made of.
 
-use pubmark_model::record::{FigureGroup, Finding, Note, Part, Reason, Verdict};
+use pubmark_model::record::{Component, FigureGroup, Finding, Note, Reason, Verdict};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 
 /// A time with three digits and a fitting unit.
@@ -52,14 +52,17 @@ pub struct Judge {
     /// What has been found so far.
     pub verdict: Verdict,
     /// The part that is under test.
-    pub part: Part,
+    pub part: Component,
     /// Whether faults were asked for: what they bring about is the run's result.
     pub asked: bool,
     /// The part to which they happened.
-    pub befallen: Part,
+    pub affected: Component,
     /// Whether there are latencies that could be touched: none at `max`, but for
     /// one request after the other.
     pub latencies: bool,
+    /// Whether messages were lost at `max`, where how many arrive hangs on the
+    /// pace as the throughput does.
+    pub outpaced: bool,
 }
 
 impl Judge {
@@ -68,6 +71,9 @@ impl Judge {
     pub fn against(&mut self, reason: Reason, found: impl IntoIterator<Item = Found>) {
         for Found { evidence, mut figures } in found {
             figures.retain(|figure| self.latencies || !FigureGroup::LATENCY.contains(figure));
+            if self.outpaced && figures.contains(&FigureGroup::Rates) && !figures.contains(&FigureGroup::Counts) {
+                figures.insert(0, FigureGroup::Counts);
+            }
             if !figures.is_empty() {
                 self.verdict.reasons.push(Finding { reason, evidence, figures });
             }
@@ -77,13 +83,13 @@ impl Judge {
     /// This too, unless faults were asked for.
     pub fn result(&mut self, reason: Reason, found: Option<Found>) {
         match self.asked {
-            true => self.note(self.befallen, found.map(|found| found.evidence)),
+            true => self.note(self.affected, found.map(|found| found.evidence)),
             false => self.against(reason, found),
         }
     }
 
     /// This is noted, and speaks not against the run.
-    pub fn note(&mut self, part: Part, evidence: impl IntoIterator<Item = String>) {
+    pub fn note(&mut self, part: Component, evidence: impl IntoIterator<Item = String>) {
         self.verdict.notes.extend(evidence.into_iter().map(|evidence| Note { part, evidence }));
     }
 }

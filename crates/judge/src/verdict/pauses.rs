@@ -76,7 +76,7 @@ pub fn figures(share: f64, record: &RunRecord) -> Vec<FigureGroup> {
 }
 
 /// What the script did to the server, and when.
-pub fn befallen(record: &RunRecord) -> Vec<String> {
+pub fn noted(record: &RunRecord) -> Vec<String> {
     let events = record.fault_log.iter().filter(|event| event.who == Target::Server);
     events.filter_map(in_words).collect()
 }

@@ -2,11 +2,11 @@
 
 use super::bounds::{OFFERED, P50_SAMPLES, P99_SAMPLES, WITHOUT_LATENCY, touched};
 use super::found::{Found, Judge};
+use pubmark_model::pattern::Topics;
 use pubmark_model::protocol::MOST_RANGES;
 use pubmark_model::record::{FigureGroup, Reason, RunRecord};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, SECOND};
-use pubmark_model::workload::Pattern;
 
 /// Counts, and the latencies where so many of so many messages have none.
 fn counts_without(messages: u64, of: u64) -> Vec<FigureGroup> {
@@ -45,7 +45,7 @@ pub fn broken(judge: &mut Judge, record: &RunRecord, system: &System) {
     // At least once allows duplicates; every other promise is broken by them.
     let once = !(broker && record.workload.qos == 1);
     // Order is promised within a topic, and publishers of a tree have several.
-    let ordered = guaranteed && record.workload.pattern != Pattern::Tree;
+    let ordered = guaranteed && record.workload.pattern.topics() != Topics::Tree;
     let lost = counts.lost.saturating_sub(counts.unidentified);
     let told = judge.asked;
     let found = |holds: bool, figures: Vec<FigureGroup>, evidence: String| holds.then(|| Found::of(&figures, evidence));
@@ -112,7 +112,7 @@ pub fn missed(record: &RunRecord) -> Option<Found> {
 /// Percentiles of too few messages.
 pub fn too_few(record: &RunRecord, unlimited: bool) -> Option<Found> {
     let samples = record.latency_ns.as_ref().map_or(0, |latency| latency.count);
-    if unlimited && record.workload.pattern != Pattern::RequestReply {
+    if unlimited && !record.workload.pattern.round_trip() {
         return (record.counts.delivered == 0).then(|| Found::of(FigureGroup::ALL, "nothing was delivered".into()));
     }
     let figures: &[FigureGroup] = match samples {

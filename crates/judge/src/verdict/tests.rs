@@ -5,7 +5,7 @@ use pubmark_model::fault::{Act, Script, Target};
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::{PacingFigures, Role, Stalls};
 use pubmark_model::record::{AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, MachineLoad, Phases};
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::units::{MILLISECOND, SECOND};
 use pubmark_stats::Histogram;
 use std::sync::LazyLock;
@@ -27,7 +27,7 @@ fn find(name: &str) -> Option<&'static System> {
 /// A faultless record of a broker at QoS 1, changed by `change`; what is found.
 fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdict {
     let text = "title = \"t\"\n[workload]\nqos = 1\nduration = \"10s\"\n[axes]\nsystem = \"mosquitto\"\n";
-    let study = Study::parse("t", text, &find, &Reading::default()).unwrap();
+    let study = Study::parse("t", text, &find, &ReadOptions::default()).unwrap();
     let mut cells: Vec<Cell> = pubmark_model::plan::cells(&study, &find).unwrap();
     cells[0].faults = Script::parse(fault).unwrap();
     let place = Place { repeat: 1, position: 0 };
@@ -64,7 +64,7 @@ fn a_silence_is_the_servers_while_all_agents_ran() {
     let verdict = judged("none", |record| record.stalls = SILENCE);
     assert!(verdict.valid && reasons(&verdict).is_empty());
     assert_eq!(verdict.notes.len(), 1);
-    assert_eq!(verdict.notes[0].part, Part::Server);
+    assert_eq!(verdict.notes[0].part, Component::Server);
     let says = "the server delivered nothing to a subscriber for 1.000 s, from 5.000 s into the window, while all agents ran (3";
     assert!(verdict.notes[0].evidence.starts_with(says), "{:?}", verdict.notes);
     let part = |served: bool| {
@@ -74,7 +74,7 @@ fn a_silence_is_the_servers_while_all_agents_ran() {
         });
         verdict.notes[0].part
     };
-    assert_eq!((part(true), part(false)), (Part::Server, Part::Library));
+    assert_eq!((part(true), part(false)), (Component::Server, Component::Library));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_silence_is_the_generators_where_an_agent_did_not_run() {
         verdict.reasons[0].evidence,
         "the agent `hears` did not run for 1.000 s, from 5.000 s into the window: it was stopped, or the machine was"
     );
-    assert_eq!(verdict.notes.iter().map(|note| note.part).collect::<Vec<_>>(), [Part::Generator]);
+    assert_eq!(verdict.notes.iter().map(|note| note.part).collect::<Vec<_>>(), [Component::Generator]);
     // A publisher that was late by itself for most of the silence.
     let verdict = judged("none", |record| {
         record.stalls = SILENCE;
@@ -136,7 +136,7 @@ fn what_the_coordinator_looked_at_too_late_is_not_known() {
 fn a_count_that_could_not_be_made_is_told_and_blames_nobody() {
     let verdict = judged("none", |record| record.counts.acked_lost = None);
     assert!(verdict.valid);
-    assert_eq!(verdict.notes.iter().map(|note| note.part).collect::<Vec<_>>(), [Part::Generator]);
+    assert_eq!(verdict.notes.iter().map(|note| note.part).collect::<Vec<_>>(), [Component::Generator]);
     assert!(verdict.notes[0].evidence.contains("had been acknowledged cannot be told"), "{:?}", verdict.notes);
 }
 
@@ -175,7 +175,7 @@ fn acknowledged_and_lost_comes_first_and_lost_is_not_never() {
         let verdict = judged(fault, lossy);
         let first = &verdict.notes[0];
         let says = "1000 of 8700 acknowledged messages were lost: they had not arrived 10.0 s after the window";
-        assert_eq!((first.part, first.evidence.as_str()), (Part::Server, says), "{fault}");
+        assert_eq!((first.part, first.evidence.as_str()), (Component::Server, says), "{fault}");
         let others = verdict.notes.iter().map(|note| &note.evidence);
         let reasons = verdict.reasons.iter().map(|finding| &finding.evidence);
         let lost = "1000 of 10000 expected messages had not arrived 10.0 s after the window";
@@ -203,7 +203,7 @@ fn what_a_setting_or_a_timer_leaves_in_the_latencies_is_noted_with_its_share() {
     assert!(verdict.valid, "{:?}", verdict.reasons);
     let [note] = &verdict.notes[..] else { panic!("{:?}", verdict.notes) };
     let says = "7.6 % of the latencies lie in a step that ends at 40 ms, as where Nagle's algorithm waits";
-    assert!(note.part == Part::Server && note.evidence.starts_with(says), "{note:?}");
+    assert!(note.part == Component::Server && note.evidence.starts_with(says), "{note:?}");
     assert!(note.evidence.ends_with("see whether TCP_NODELAY is set on both sides"), "{note:?}");
     let verdict = judged("none", |record| {
         held(record);
@@ -285,7 +285,7 @@ fn what_a_cut_link_brings_about_is_the_links() {
     };
     let verdict = judged("cut link at 5s for 1s", |record| cut(record, 5 * SECOND));
     assert!(verdict.valid, "{verdict:?}");
-    assert!(verdict.notes.iter().all(|note| note.part == Part::Link), "{verdict:?}");
+    assert!(verdict.notes.iter().all(|note| note.part == Component::Link), "{verdict:?}");
     let told: Vec<&str> = verdict.notes.iter().map(|note| note.evidence.as_str()).collect();
     for says in
         ["2 connections were lost", "was cut once, for 1.000 s of", "when the link was cut", "10 of 10000 expected"]
@@ -295,11 +295,11 @@ fn what_a_cut_link_brings_about_is_the_links() {
     // A silence at another time is the server's, whatever befell the link.
     let verdict = judged("cut link at 1s for 1s", |record| cut(record, SECOND));
     let silence = verdict.notes.iter().find(|note| note.evidence.contains("delivered nothing")).unwrap();
-    assert_eq!(silence.part, Part::Server);
+    assert_eq!(silence.part, Component::Server);
     // Where the server was killed as well, nobody knows whose losses they are.
     let verdict = judged("cut link at 1s for 1s, kill server at 3s for 1s", |record| cut(record, SECOND));
     let lost = verdict.notes.iter().find(|note| note.evidence.contains("expected messages")).unwrap();
-    assert_eq!(lost.part, Part::Server);
+    assert_eq!(lost.part, Component::Server);
 }
 
 /// A histogram of so many values, one in a hundred of them another.
@@ -483,7 +483,7 @@ fn a_loop_at_its_limit_is_a_reason_at_a_rate_and_a_lower_bound_at_max() {
     assert!(verdict.valid, "{:?}", verdict.reasons);
     let says = "the agent `hears` computed for 99 % of the window in its event loop: the throughput is a lower bound";
     assert!(
-        verdict.notes[0].part == Part::Generator && verdict.notes[0].evidence.starts_with(says),
+        verdict.notes[0].part == Component::Generator && verdict.notes[0].evidence.starts_with(says),
         "{:?}",
         verdict.notes
     );
@@ -503,7 +503,7 @@ fn a_server_that_cannot_be_told_from_others_is_no_noise() {
         })
     };
     let verdict = attached(Attached::Hidden);
-    assert!(verdict.valid && verdict.notes[0].part == Part::Server, "{verdict:?}");
+    assert!(verdict.valid && verdict.notes[0].part == Component::Server, "{verdict:?}");
     assert!(verdict.notes[0].evidence.contains("both together kept 1.50 of 2 processors"), "{:?}", verdict.notes);
     for known in [Attached::Seen, Attached::Elsewhere] {
         assert_eq!(reasons(&attached(known)), [Reason::NoisyMachine], "{known:?}: then others were others");
@@ -549,4 +549,19 @@ fn a_short_message_has_the_own_lag_in_its_latency() {
     };
     assert_eq!(late(31), [(Reason::GeneratorSaturated, vec![LatencyP99])], "5 and 50 of 100 µs are its own");
     assert_eq!(late(32), []);
+}
+
+#[test]
+fn what_moves_a_throughput_at_max_moves_the_share_that_arrives() {
+    let at_max = |lost: u64| {
+        let verdict = judged("none", |record| {
+            record.workload.rate = Rate::Max;
+            record.counts.lost = lost;
+            record.workload.qos = 0;
+            record.machine = MachineLoad { foreign_cores: 1.0, cores: 2, ..MachineLoad::default() };
+        });
+        verdict.reasons.iter().find(|finding| finding.reason == Reason::NoisyMachine).unwrap().figures.clone()
+    };
+    assert_eq!(at_max(0), [Rates, Cost]);
+    assert_eq!(at_max(5_000), [Counts, Rates, Cost], "a system that drops under load drops more of it");
 }

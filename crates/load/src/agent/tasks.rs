@@ -8,8 +8,9 @@ use crate::drivers::{DriverKind, LoadDriver};
 use crate::shard::{Assignment, Dial, Notifier, RunShard, TlsDial, TlsError, WebSocketDial};
 use crate::threads::ClientThread;
 use pubmark_model::endpoint::{Carrier, Endpoint};
-use pubmark_model::options::{OptionValues, protocol_of};
+use pubmark_model::options::OptionValues;
 use pubmark_model::protocol::{BoundEndpoint, Client, Prepare, Role, ServerAddress};
+use pubmark_model::wire_protocol::Protocol;
 use pubmark_model::workload::{Receive, Transport};
 use serde_json::{Map, Value};
 use std::io;
@@ -191,7 +192,7 @@ pub fn open(identity: &AgentInfo, prepare: &Prepare) -> Result<Opened, OpenError
 /// A socket for each client: those that bind come first.
 fn sockets(load: LoadDriver, prepare: &Prepare) -> Result<Opened, OpenError> {
     // To a server, the endpoint says how bytes are carried.
-    let to_server = protocol_of(&prepare.driver).map(|_| Transport::Tcp);
+    let to_server = Protocol::of_driver(&prepare.driver).map(|_| Transport::Tcp);
     let transport = prepare.workload.transport.or(to_server).ok_or(OpenError::NoTransport)?;
     let mut driver = load(&prepare.options)?;
     let mut opened = Opened { driver: None, jobs: Vec::new(), bound: Vec::new(), applied: Map::new() };

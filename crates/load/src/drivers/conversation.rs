@@ -3,8 +3,9 @@
 
 use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
 use pubmark_model::endpoint::Endpoint;
-use pubmark_model::options::{Options, of_driver};
+use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
+use pubmark_model::wire_protocol::Protocol;
 
 /// What was heard, to be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +25,10 @@ pub fn spec(role: Role, topic: &str) -> ClientSpec {
     ClientSpec { role, id: 0, name: "c0".into(), topic: topic.into(), wild: false, leaves: 1, group: None }
 }
 
-/// The driver's options with their defaults, and these besides.
-pub fn options(driver: &str, set: &[(&str, &str)]) -> Options {
+/// The options of a protocol's driver with their defaults, and these besides.
+pub fn options(protocol: Protocol, set: &[(&str, &str)]) -> Options {
     let mut options = Options::new();
-    for spec in of_driver(driver) {
+    for spec in protocol.options() {
         let given = set.iter().find(|(name, _)| *name == spec.name).map(|(_, text)| spec.kind.read(text).unwrap());
         options.extend(given.or(spec.default).map(|value| (spec.name, value)));
     }

@@ -10,7 +10,7 @@ use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::Role;
-use pubmark_model::workload::{Pattern, Transport};
+use pubmark_model::workload::Transport;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::io;
@@ -81,7 +81,7 @@ impl Driver for Kernel {
             unassigned,
             wakeup,
             wires: Vec::new(),
-            competing: spec.pattern == Pattern::Pipeline,
+            competing: spec.pattern.competing(),
             answering: spec.role == Role::Replier,
             spin: spec.spin,
             last: 0,

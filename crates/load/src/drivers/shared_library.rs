@@ -271,9 +271,9 @@ impl Kind {
         match (role, pattern) {
             (Role::Requester, _) => Kind::Req,
             (Role::Replier, _) => Kind::Rep,
-            (Role::Publisher, Pattern::Pipeline) => Kind::Push,
+            (Role::Publisher, pattern) if pattern.competing() => Kind::Push,
             (Role::Publisher, _) => Kind::Pub,
-            (Role::Subscriber, Pattern::Pipeline) => Kind::Pull,
+            (Role::Subscriber, pattern) if pattern.competing() => Kind::Pull,
             (Role::Subscriber, _) => Kind::Sub,
         }
     }

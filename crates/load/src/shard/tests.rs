@@ -10,6 +10,7 @@ use crate::outcome::merge;
 use broker::{Broker, Script, World};
 use pubmark_model::protocol::{AgentResult, Ranges};
 use pubmark_model::setting::{Settings, key, with_defaults};
+use pubmark_model::wire_protocol::Protocol;
 use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
 use pubmark_wire::mqtt::Qos;
@@ -67,7 +68,7 @@ impl RunUnderTest {
             dial,
             run: "t".into(),
             connect_per_s: 1_000.0,
-            options: options("mqtt", &[("mqtt_version", version)]),
+            options: options(Protocol::Mqtt, &[("mqtt_version", version)]),
             cpus: Vec::new(),
             spin_cores: 0.0,
             counter: Arc::default(),

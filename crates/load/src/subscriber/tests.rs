@@ -196,7 +196,7 @@ fn end_marker_or_all_messages_complete_a_stream() {
 fn any_bytes_do_no_harm() {
     let workload = workload(&[("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);
     let mut subscriber = subscriber(&workload);
-    let mut random = pubmark_model::plan::Random(5);
+    let mut random = pubmark_stats::Random(5);
     for round in 0..20_000 {
         let bytes: Vec<u8> = (0..round % 80).map(|_| random.bits() as u8).collect();
         subscriber.arrived(&bytes, FROM + round);

@@ -1,48 +1,8 @@
 //! What is said of a run: which of its figures may be believed, and why not.
 
+use crate::figure_group::FigureGroup;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-
-/// Figures that stand or fall together where something spoils a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FigureGroup {
-    /// Messages counted: sent, delivered, lost, duplicated; the delivered ratio.
-    Counts,
-    /// Messages and bytes a second.
-    Rates,
-    /// Least and median latency, of each kind.
-    LatencyP50,
-    /// Latencies from the 90th percentile up, their mean, and jitter.
-    LatencyP99,
-    /// Processor time, memory and context switches.
-    Cost,
-}
-
-impl FigureGroup {
-    /// Every group.
-    pub const ALL: &'static [FigureGroup] =
-        &[FigureGroup::Counts, FigureGroup::Rates, FigureGroup::LatencyP50, FigureGroup::LatencyP99, FigureGroup::Cost];
-
-    /// Both groups of latencies.
-    pub const LATENCY: &'static [FigureGroup] = &[FigureGroup::LatencyP50, FigureGroup::LatencyP99];
-
-    /// The word for it, as tables say it.
-    pub fn word(self) -> &'static str {
-        match self {
-            FigureGroup::Counts => "counts",
-            FigureGroup::Rates => "rates",
-            FigureGroup::LatencyP50 => "p50",
-            FigureGroup::LatencyP99 => "p99",
-            FigureGroup::Cost => "cost",
-        }
-    }
-
-    /// All, for records that do not say which.
-    pub fn all() -> Vec<FigureGroup> {
-        FigureGroup::ALL.to_vec()
-    }
-}
 
 /// Why a run may not be quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -114,7 +74,7 @@ pub struct Finding {
 /// The part of a run that a remark is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Part {
+pub enum Component {
     /// The broker.
     Server,
     /// The library under test.
@@ -125,14 +85,14 @@ pub enum Part {
     Link,
 }
 
-impl Part {
+impl Component {
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
-            Part::Server => "server",
-            Part::Library => "library",
-            Part::Generator => "generator",
-            Part::Link => "link",
+            Component::Server => "server",
+            Component::Library => "library",
+            Component::Generator => "generator",
+            Component::Link => "link",
         }
     }
 }
@@ -141,7 +101,7 @@ impl Part {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// Which part.
-    pub part: Part,
+    pub part: Component,
     /// What was seen.
     pub evidence: String,
 }

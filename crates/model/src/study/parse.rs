@@ -1,11 +1,12 @@
 //! Reading a study file: strict, and every error of the file at once.
 
-use super::{Axis, OptionSetting, Part, Reading, Skip, Study, Systems};
+use super::axis::{axis_value, known_axis, no_axis};
+use super::{Axis, OptionSetting, ReadOptions, Skip, Source, Study, StudyPart};
 use crate::claim::{Claim, Condition, Figure};
 use crate::diagnostic::{Diagnostic, Diagnostics, meant, suggestion};
 use crate::document::{Document, Entry, Scalar, Table};
-use crate::reference::Source;
 use crate::setting::{KEYS, Section, Settings, key};
+use crate::system::Systems;
 use serde_json::Value;
 
 /// Most values of one axis.
@@ -31,7 +32,7 @@ pub(super) struct Parser<'a> {
     pub study: Study,
     pub quick_settings: Settings,
     pub quick_axes: Vec<Axis>,
-    pub quick_parts: Vec<Part>,
+    pub quick_parts: Vec<StudyPart>,
     pub has_quick: bool,
     /// Options as they stand in the file: which, where its name, where its value.
     pub options: Vec<(OptionSetting, usize, usize)>,
@@ -42,7 +43,12 @@ pub(super) struct Parser<'a> {
 
 impl Study {
     /// Reads a study file. `file` is the name that errors are reported under.
-    pub fn parse(file: &str, text: &str, systems: Systems<'_>, reading: &Reading<'_>) -> Result<Study, Diagnostics> {
+    pub fn parse(
+        file: &str,
+        text: &str,
+        systems: Systems<'_>,
+        reading: &ReadOptions<'_>,
+    ) -> Result<Study, Diagnostics> {
         let mut errors = Vec::new();
         let document = Document::parse(text, &mut errors);
         let study = Study {
@@ -128,13 +134,13 @@ impl Parser<'_> {
                 let axes = self.axes(table, prefix);
                 match self.study.parts.iter_mut().find(|part| part.name == name) {
                     Some(part) => part.axes.extend(axes),
-                    None => self.study.parts.push(Part { name: name.to_owned(), axes }),
+                    None => self.study.parts.push(StudyPart { name: name.to_owned(), axes }),
                 }
             }
             Some(("quick", "parts")) => self.errors.extend(partless(table)),
             Some(("quick", place)) if place.starts_with("parts.") => {
                 self.has_quick = true;
-                let part = Part { name: place["parts.".len()..].to_owned(), axes: self.axes(table, "") };
+                let part = StudyPart { name: place["parts.".len()..].to_owned(), axes: self.axes(table, "") };
                 if self.study.parts.iter().all(|known| known.name != part.name) {
                     self.errors.push(Diagnostic::at(table.at, format!("there is no part `{}`", part.name)));
                 }
@@ -423,24 +429,6 @@ impl Parser<'_> {
     }
 }
 
-/// A value on an axis, canonical.
-pub(crate) fn axis_value(axis: &str, scalar: &Scalar, systems: Systems<'_>) -> Result<Value, Diagnostic> {
-    if axis == "system" {
-        return match systems(&scalar.text) {
-            Some(_) => Ok(scalar.text.clone().into()),
-            None => Err(Diagnostic::at_value(scalar.at, format!("unknown system `{}`", scalar.text))
-                .help("`pubmark systems` lists them")),
-        };
-    }
-    if axis.starts_with("options.") || axis == PART {
-        return Ok(plain(&scalar.text));
-    }
-    match key(axis).filter(|key| key.name == axis && key.section != Section::Run) {
-        Some(key) => key.read(&scalar.text).map_err(|error| Diagnostic::at_value(scalar.at, error)),
-        None => Err(no_axis(axis, scalar.at)),
-    }
-}
-
 /// Keys that stand in no part.
 fn partless(table: &Table) -> Vec<Diagnostic> {
     let keys = table.entries.iter();
@@ -448,32 +436,4 @@ fn partless(table: &Table) -> Vec<Diagnostic> {
         Diagnostic::at(entry.key_at, format!("`{}` belongs into a part: write [{}.NAME]", entry.key, table.name))
     })
     .collect()
-}
-
-/// The largest number that a condition can be held against: up to here every
-/// whole number is exact as an `f64`.
-const EXACT: u64 = 1 << 53;
-
-/// A value that no table of keys describes: true, false, a number, or a text.
-pub(super) fn plain(text: &str) -> Value {
-    serde_json::from_str::<Value>(text)
-        .ok()
-        .filter(|value| value.is_boolean() || value.as_u64().is_some_and(|number| number <= EXACT))
-        .unwrap_or_else(|| text.into())
-}
-
-pub(super) fn axis_names() -> impl Iterator<Item = &'static str> {
-    KEYS.iter().filter(|key| key.section != Section::Run).map(|key| key.name).chain(["system"])
-}
-
-pub(crate) fn no_axis(name: &str, at: usize) -> Diagnostic {
-    let names: Vec<&str> = axis_names().collect();
-    Diagnostic::at(at, format!("`{name}` cannot be an axis")).help(suggestion(name, names))
-}
-
-/// The axis whose values are the names of a study's parts.
-pub(super) const PART: &str = "part";
-
-pub(crate) fn known_axis(name: &str) -> bool {
-    name.starts_with("options.") || name == PART || axis_names().any(|known| known == name)
 }

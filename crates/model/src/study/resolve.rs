@@ -1,8 +1,9 @@
 //! What comes after the tables of a study file: cutting down, overrides, and
 //! checks across tables.
 
-use super::parse::{PART, Parser, axis_names, plain};
-use super::{Axis, OptionSetting, Reading};
+use super::axis::{PART, axis_names, plain};
+use super::parse::Parser;
+use super::{Axis, OptionSetting, ReadOptions};
 use crate::claim::Condition;
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
@@ -13,7 +14,7 @@ use crate::units::{LONGEST, parse_time};
 use serde_json::Value;
 
 impl Parser<'_> {
-    pub fn finish(&mut self, reading: &Reading<'_>) {
+    pub fn finish(&mut self, reading: &ReadOptions<'_>) {
         if self.study.title.is_empty() {
             self.errors.push(Diagnostic::whole("`title` is missing"));
         }

@@ -2,7 +2,7 @@
 //! `--resume` compares.
 
 use super::Study;
-use super::parse::PART;
+use super::axis::PART;
 use crate::claim::Condition;
 use crate::secret::recorded_text;
 use crate::setting::{Section, key};
@@ -51,13 +51,13 @@ fn condition(name: &str, condition: &Condition) -> String {
 /// look like it: line ends are escaped in all of them.
 const REFERENCE: &str = "\n[reference]\n";
 
-/// A study as [`Study::to_toml`] writes it, without what it is compared with:
-/// the part that decides what is measured.
-pub fn without_reference(text: &str) -> &str {
-    text.split_once(REFERENCE).map_or(text, |(study, _)| study)
-}
-
 impl Study {
+    /// A study as [`Study::to_toml`] writes it, without what it is compared with:
+    /// the part that decides what is measured.
+    pub fn without_reference(text: &str) -> &str {
+        text.split_once(REFERENCE).map_or(text, |(study, _)| study)
+    }
+
     /// The study as a file that reads back to the same study.
     pub fn to_toml(&self) -> String {
         let mut out = String::from("# As resolved: defaults filled in, overrides applied.\n");

@@ -1,6 +1,6 @@
 //! How a system file says where its server comes from and how it runs.
 
-use super::{Install, System, texts};
+use super::{Install, System};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Entry, Scalar, Table};
 use crate::endpoint::Endpoint;
@@ -57,7 +57,7 @@ impl Deployment {
     fn read_install(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
         for entry in &table.entries {
             match entry.key.as_str() {
-                "debian" => self.install.debian = texts(table, "debian"),
+                "debian" => self.install.debian = table.texts("debian"),
                 "maven" => self.install.maven = pins(entry, maven, errors),
                 "pip" => self.install.pip = pins(entry, pip, errors),
                 "cargo" => self.install.cargo = pins(entry, cargo, errors),
@@ -211,7 +211,7 @@ impl Deployment {
         let endpoint = places.fill(&self.server.endpoint).unwrap_or_default();
         match Endpoint::parse(&endpoint) {
             _ if self.server.endpoint.is_empty() => errors.push(Diagnostic::at(at, "[server] has no `endpoint`")),
-            Ok(endpoint) if endpoint.protocol == system.driver => {}
+            Ok(endpoint) if Some(endpoint.protocol) == system.protocol() => {}
             Ok(endpoint) => errors.push(Diagnostic::at(
                 at,
                 format!("`endpoint` speaks {}, but the driver speaks {}", endpoint.protocol, system.driver),
@@ -222,7 +222,7 @@ impl Deployment {
     }
 }
 
-const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {dir}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, and {options.NAME} where that option has a default";
+const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {address}, {dir}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, and {options.NAME} where that option has a default";
 
 /// Places with something in each of them.
 fn sample(system: &System, server: &ServerSpec) -> Places {
@@ -235,6 +235,7 @@ fn sample(system: &System, server: &ServerSpec) -> Places {
         cpus: 2,
         memory_mb: 1024,
         durable: false,
+        address: String::new(),
         options,
     }
 }

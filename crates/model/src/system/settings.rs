@@ -1,11 +1,11 @@
 //! How a system file says what its settings are, and which of them are not its
 //! makers'.
 
-use super::{System, flag, words};
+use super::System;
 use crate::diagnostic::Diagnostic;
-use crate::document::{Scalar, Table};
+use crate::document::{Scalar, Table, flag};
+use crate::figure_group::FigureGroup;
 use crate::options::{OptionKind, OptionSpec};
-use crate::record::FigureGroup;
 use crate::secret::SECRETS;
 use crate::tuning::{Fixed, Stock, Tuned};
 use serde_json::Value;
@@ -91,8 +91,8 @@ impl System {
             (Some(stock), Some(why)) => Some(Tuned {
                 stock,
                 why,
-                moves: words(table, "moves", group, errors),
-                with_durable: words(table, "with_durable", flag, errors).contains(&true),
+                moves: table.words("moves", group, errors),
+                with_durable: table.words("with_durable", flag, errors).contains(&true),
             }),
             (Some(_), None) => {
                 errors.push(refuse("is not its makers' and has no `why`: give the reason".into()));

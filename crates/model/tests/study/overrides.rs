@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use pubmark_model::plan::cells;
-use pubmark_model::study::Reading;
+use pubmark_model::study::ReadOptions;
 use serde_json::{Value, json};
 
 #[test]
@@ -63,7 +63,7 @@ fn a_wrong_set_is_refused_with_the_way_out() {
     ] {
         override_refused(CROSSED, &[(name, text)], &[], &[&format!("--set {name}={}: {wanted}", shown(name, text))]);
     }
-    let errors = read(CROSSED, &Reading { set: &pairs(&[("rate", "x")]), ..Reading::default() }).unwrap_err();
+    let errors = read(CROSSED, &ReadOptions { set: &pairs(&[("rate", "x")]), ..ReadOptions::default() }).unwrap_err();
     assert!(!errors.to_string().contains("help:"), "there is nothing more to say: {errors}");
 }
 
@@ -106,7 +106,7 @@ fn quick_follows_the_files_own_table() {
     assert_eq!(cut.axis("options.queue_messages").unwrap().values, [json!(5)]);
     let set = pairs(&[("repeats", "7")]);
     assert_eq!(
-        read(&file, &Reading { quick: true, set: &set, only: &[], ..Reading::default() }).unwrap().repeats(),
+        read(&file, &ReadOptions { quick: true, set: &set, only: &[], ..ReadOptions::default() }).unwrap().repeats(),
         7,
         "--set comes last"
     );

@@ -4,7 +4,7 @@ use crate::support::*;
 use proptest::prelude::*;
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::{MAX_CELLS, Planned, cells, order};
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::workload::{Extent, Rate};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -204,7 +204,7 @@ fn a_plan_is_bounded_and_not_empty() {
         &[("every cell is skipped: nothing would be measured", None)],
     );
     let only = pairs(&[("publishers", &values[..25].join(","))]);
-    let study = read(&file(""), &Reading { only: &only, ..Reading::default() }).unwrap();
+    let study = read(&file(""), &ReadOptions { only: &only, ..ReadOptions::default() }).unwrap();
     let cells = cells(&study, &find).unwrap();
     assert_eq!((cells.len(), order(&study, &cells).len()), (10_000, 30_000));
 }
@@ -340,7 +340,7 @@ prop_compose! {
 proptest! {
     #[test]
     fn any_resolved_study_reads_back((text, quick) in a_study()) {
-        let reading = Reading { quick, ..Reading::default() };
+        let reading = ReadOptions { quick, ..ReadOptions::default() };
         match read(&text, &reading) {
             Ok(study) => reads_back(&study),
             Err(errors) => prop_assert!(false, "{errors}\n{text}"),
@@ -349,7 +349,7 @@ proptest! {
 
     #[test]
     fn no_text_does_harm(text in "[\\[\\]=\"',.{}#a-z0-9 \n]{0,200}") {
-        let _ = read(&text, &Reading::default()).map_err(|errors| errors.to_string());
+        let _ = read(&text, &ReadOptions::default()).map_err(|errors| errors.to_string());
     }
 }
 
@@ -382,32 +382,34 @@ fn parts_have_cells_of_their_own_beside_each_other() {
 #[test]
 fn a_study_with_parts_is_written_as_it_was_read_and_can_be_narrowed() {
     for quick in [false, true] {
-        let study = read(PARTS, &Reading { quick, ..Reading::default() }).unwrap_or_else(|errors| panic!("{errors}"));
+        let study =
+            read(PARTS, &ReadOptions { quick, ..ReadOptions::default() }).unwrap_or_else(|errors| panic!("{errors}"));
         let again = good(&study.to_toml());
         assert_eq!(Study { quick, ..again }, study);
     }
     let only = [("part".to_owned(), "fan".to_owned())];
     let narrowed =
-        read(PARTS, &Reading { only: &only, ..Reading::default() }).unwrap_or_else(|errors| panic!("{errors}"));
+        read(PARTS, &ReadOptions { only: &only, ..ReadOptions::default() }).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(narrowed.parts.len(), 1);
     assert_eq!(narrowed.skips.len(), 1, "what is about parts that are left out goes with them");
     good(&narrowed.to_toml());
     assert_eq!(cells(&narrowed, &find).unwrap().len(), 6);
     let only = [("payload".to_owned(), "1MiB".to_owned())];
     let narrowed =
-        read(PARTS, &Reading { only: &only, ..Reading::default() }).unwrap_or_else(|errors| panic!("{errors}"));
+        read(PARTS, &ReadOptions { only: &only, ..ReadOptions::default() }).unwrap_or_else(|errors| panic!("{errors}"));
     let left: Vec<String> = cells(&narrowed, &find).unwrap().iter().map(Cell::label).collect();
     assert!(
         left.contains(&"alpha part=latency pairs=10 1MiB".to_owned()) && left.iter().all(|cell| !cell.contains("1KiB"))
     );
     let set = [("pairs".to_owned(), "7".to_owned())];
-    let set = read(PARTS, &Reading { set: &set, ..Reading::default() }).unwrap_or_else(|errors| panic!("{errors}"));
+    let set =
+        read(PARTS, &ReadOptions { set: &set, ..ReadOptions::default() }).unwrap_or_else(|errors| panic!("{errors}"));
     assert!(cells(&set, &find).unwrap()[0].label().contains("pairs=7"));
 }
 
 #[test]
 fn what_a_part_cannot_be_is_said() {
-    let bad = |text: &str| read(text, &Reading::default()).unwrap_err().to_string();
+    let bad = |text: &str| read(text, &ReadOptions::default()).unwrap_err().to_string();
     let head = "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = [\"alpha\"]\nrate = [1, 2]\n";
     assert!(bad(&format!("{head}[parts.a]\nrate = 5\n")).contains("part `a` cannot set `rate`"));
     assert!(bad(&format!("{head}[parts]\npayload = 5\n")).contains("write [parts.NAME]"));

@@ -3,7 +3,7 @@
 use crate::support::*;
 use pubmark_model::claim::{Claim, Condition, Figure};
 use pubmark_model::diagnostic::line_column;
-use pubmark_model::study::{OptionSetting, Reading, Skip};
+use pubmark_model::study::{OptionSetting, ReadOptions, Skip};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -184,7 +184,7 @@ id = "c"
 
 #[test]
 fn the_line_is_shown_without_the_value_of_a_key_that_is_not_known() {
-    let errors = read(&with("[workload]\nrat = 5\nqos = 3"), &Reading::default()).unwrap_err();
+    let errors = read(&with("[workload]\nrat = 5\nqos = 3"), &ReadOptions::default()).unwrap_err();
     assert_eq!(
         errors.to_string(),
         "study.toml:3:1: unknown key `rat` in [workload]\n  3 | rat = …\n    | ^\n  help: did you mean `rate`?\n\
@@ -426,7 +426,7 @@ fn claims_are_whole_and_about_known_things() {
 
 #[test]
 fn syntax_errors_stand_alone() {
-    let errors = |text: &str| read(text, &Reading::default()).unwrap_err();
+    let errors = |text: &str| read(text, &ReadOptions::default()).unwrap_err();
     let open = errors("title = \"t\n[axes]\nsystem = [\"alpha\"]\n");
     assert!(open.errors.iter().all(|error| error.offset.is_some()), "{open}");
     assert!(open.to_string().starts_with("study.toml:1:"), "{open}");

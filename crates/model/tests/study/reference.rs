@@ -2,8 +2,8 @@
 
 use crate::support::*;
 use pubmark_model::diagnostic::Diagnostics;
-use pubmark_model::reference::{ROWS_MAX, Row, Source, parse};
-use pubmark_model::study::{Study, without_reference};
+use pubmark_model::reference::{ROWS_MAX, Row, parse};
+use pubmark_model::study::{Source, Study};
 use serde_json::json;
 
 const STUDY: &str = r#"
@@ -45,8 +45,8 @@ fn a_study_names_its_source_and_keeps_it_when_it_is_written() {
     let written = study.to_toml();
     assert_eq!(good(&written).reference, study.reference);
     let alone = Study { reference: None, ..study };
-    assert_eq!(without_reference(&written), alone.to_toml(), "what is measured does not change with it");
-    assert_eq!(without_reference(&alone.to_toml()), alone.to_toml());
+    assert_eq!(Study::without_reference(&written), alone.to_toml(), "what is measured does not change with it");
+    assert_eq!(Study::without_reference(&alone.to_toml()), alone.to_toml());
 }
 
 #[test]

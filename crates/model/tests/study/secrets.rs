@@ -1,7 +1,7 @@
 //! What is refused of a file is said without the secrets in it.
 
 use proptest::prelude::*;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::system::System;
 
 const SYSTEM: &str = "title = \"T\"\nabout = \"a\"\nlicence = \"l\"\ndriver = \"mqtt\"\npatterns = [\"pairs\"]\n";
@@ -39,7 +39,7 @@ proptest! {
         let system = System::parse("mqtt", "mqtt.toml", SYSTEM).unwrap();
         let systems = |name: &str| (name == "mqtt").then_some(&system);
         let said = |text: String| {
-            let reading = Reading { quick: true, set: &[], only: &[], ..Reading::default() };
+            let reading = ReadOptions { quick: true, set: &[], only: &[], ..ReadOptions::default() };
             Study::parse("f", &text, &systems, &reading).map(drop).unwrap_err().to_string()
         };
         let mut all: Vec<String> = Vec::new();
@@ -50,7 +50,7 @@ proptest! {
         }
         let set = [("options.pasword".to_owned(), secret.clone()), ("password".to_owned(), secret.clone())];
         let only = [("options.password".to_owned(), secret.clone())];
-        let reading = Reading { quick: false, set: &set, only: &only, ..Reading::default() };
+        let reading = ReadOptions { quick: false, set: &set, only: &only, ..ReadOptions::default() };
         let text = "title = \"t\"\n[axes]\nsystem = [\"mqtt\"]\n";
         all.push(Study::parse("f", text, &systems, &reading).unwrap_err().to_string());
         for place in OF_SYSTEMS {

@@ -3,7 +3,7 @@
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics, line_column};
 use pubmark_model::plan::cells;
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::system::System;
 use std::sync::OnceLock;
 
@@ -58,13 +58,13 @@ pub fn find(name: &str) -> Option<&'static System> {
     systems.iter().find(|system| system.name == name)
 }
 
-pub fn read(text: &str, reading: &Reading<'_>) -> Result<Study, Diagnostics> {
+pub fn read(text: &str, reading: &ReadOptions<'_>) -> Result<Study, Diagnostics> {
     Study::parse("study.toml", text, &find, reading)
 }
 
 #[track_caller]
 pub fn good(text: &str) -> Study {
-    read(text, &Reading::default()).unwrap_or_else(|errors| panic!("{errors}"))
+    read(text, &ReadOptions::default()).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 /// A study of `alpha` over inproc, with more of the file.
@@ -85,11 +85,11 @@ pub fn shown(errors: &Diagnostics) -> Vec<String> {
 
 #[track_caller]
 pub fn refused(text: &str, wanted: &[&str]) {
-    refused_as(text, &Reading::default(), wanted);
+    refused_as(text, &ReadOptions::default(), wanted);
 }
 
 #[track_caller]
-pub fn refused_as(text: &str, reading: &Reading<'_>, wanted: &[&str]) {
+pub fn refused_as(text: &str, reading: &ReadOptions<'_>, wanted: &[&str]) {
     match read(text, reading) {
         Ok(study) => panic!("accepted: {study:?}"),
         Err(errors) => assert_eq!(shown(&errors), wanted),
@@ -103,18 +103,18 @@ pub fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
 #[track_caller]
 pub fn overridden(text: &str, set: &[(&str, &str)], only: &[(&str, &str)]) -> Study {
     let (set, only) = (pairs(set), pairs(only));
-    read(text, &Reading { quick: false, set: &set, only: &only, ..Reading::default() })
+    read(text, &ReadOptions { quick: false, set: &set, only: &only, ..ReadOptions::default() })
         .unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 #[track_caller]
 pub fn override_refused(text: &str, set: &[(&str, &str)], only: &[(&str, &str)], wanted: &[&str]) {
     let (set, only) = (pairs(set), pairs(only));
-    refused_as(text, &Reading { quick: false, set: &set, only: &only, ..Reading::default() }, wanted);
+    refused_as(text, &ReadOptions { quick: false, set: &set, only: &only, ..ReadOptions::default() }, wanted);
 }
 
-pub fn quick() -> Reading<'static> {
-    Reading { quick: true, ..Reading::default() }
+pub fn quick() -> ReadOptions<'static> {
+    ReadOptions { quick: true, ..ReadOptions::default() }
 }
 
 #[track_caller]

@@ -1,15 +1,16 @@
 //! From two reports to what has changed.
 
+use super::comparison::{CellChange, ChangeCounts, ChangeOutcome, Comparison, FigureChange};
 use super::difference::differences;
 use super::figure::{HEADLINES, better};
-use super::{CellChange, Change, Comparison, Outcome, Selection, Tally};
+use super::select::Selection;
 use crate::analysis::{CellResult, Status};
-use crate::figures::{Column, Reading};
+use crate::figures::{Column, Observation};
 use crate::records::place;
 use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::units::Rate;
-use pubmark_stats::{Better, FALSE_ALARM, Order, Runs, Scale, holm};
+use pubmark_stats::{Better, FALSE_ALARM, RunOrder, Runs, Scale, holm};
 use std::collections::HashMap;
 
 /// Longest name of a cell, characters.
@@ -64,7 +65,7 @@ fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
     let gated: Vec<Column> = selection.gates.iter().map(|gate| gate.column).collect();
     let how = How { order: order(a, b), same_latency: a.means_the_same_by_latency(b) };
     let mut comparison = Comparison {
-        tally: Tally::default(),
+        tally: ChangeCounts::default(),
         same: pairs.iter().map(|(a, b)| cell_change(a, b, &gated, how)).collect(),
         only_a,
         only_b: only_b.map(label).collect(),
@@ -87,20 +88,20 @@ fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
 /// What holds for all comparisons of two reports.
 #[derive(Clone, Copy)]
 struct How {
-    order: Order,
+    order: RunOrder,
     /// Whether the headline latency means the same in both.
     same_latency: bool,
 }
 
 /// Whether all of one was measured before all of the other.
-fn order(a: &Report, b: &Report) -> Order {
+fn order(a: &Report, b: &Report) -> RunOrder {
     let span = |report: &'_ Report| {
         let started = || report.runs().iter().map(|run| run.started.clone()).filter(|started| !started.is_empty());
         started().min().zip(started().max())
     };
     match (span(a), span(b)) {
-        (Some(a), Some(b)) if a.1 < b.0 || b.1 < a.0 => Order::Apart,
-        _ => Order::InTurns,
+        (Some(a), Some(b)) if a.1 < b.0 || b.1 < a.0 => RunOrder::Apart,
+        _ => RunOrder::InTurns,
     }
 }
 
@@ -108,22 +109,22 @@ fn label(cell: &CellResult) -> String {
     clean(&cell.cell.label(), LABEL_CHARS)
 }
 
-fn tally(comparison: &Comparison) -> Tally {
-    let mut tally = Tally::default();
+fn tally(comparison: &Comparison) -> ChangeCounts {
+    let mut tally = ChangeCounts::default();
     for change in comparison.same.iter().flat_map(|cell| &cell.changes) {
         *match change.outcome {
-            Outcome::Worse => &mut tally.worse,
-            Outcome::Better => &mut tally.better,
-            Outcome::Differs => &mut tally.differ,
-            Outcome::NoDifference => &mut tally.no_difference,
-            Outcome::Undecided => &mut tally.undecided,
+            ChangeOutcome::Worse => &mut tally.worse,
+            ChangeOutcome::Better => &mut tally.better,
+            ChangeOutcome::Differs => &mut tally.differ,
+            ChangeOutcome::NoDifference => &mut tally.no_difference,
+            ChangeOutcome::Undecided => &mut tally.undecided,
         } += 1;
     }
     tally
 }
 
 /// Adjusts the p of a family's comparisons, and says what each may be called.
-fn settle(mut family: Vec<(&mut Change, bool)>) {
+fn settle(mut family: Vec<(&mut FigureChange, bool)>) {
     family.retain(|(change, _)| change.p.is_some());
     let p: Vec<f64> = family.iter().filter_map(|(change, _)| change.p).collect();
     let alpha = FALSE_ALARM / p.len().max(1) as f64;
@@ -134,11 +135,11 @@ fn settle(mut family: Vec<(&mut Change, bool)>) {
         change.p = Some(p);
         let rises = change.a.zip(change.b).is_some_and(|(a, b)| b.value > a.value);
         change.outcome = match better(change.column, unthrottled) {
-            _ if p > FALSE_ALARM => Outcome::NoDifference,
-            None => Outcome::Differs,
-            Some(Better::Higher) if rises => Outcome::Better,
-            Some(Better::Lower) if !rises => Outcome::Better,
-            Some(_) => Outcome::Worse,
+            _ if p > FALSE_ALARM => ChangeOutcome::NoDifference,
+            None => ChangeOutcome::Differs,
+            Some(Better::Higher) if rises => ChangeOutcome::Better,
+            Some(Better::Lower) if !rises => ChangeOutcome::Better,
+            Some(_) => ChangeOutcome::Worse,
         };
     }
 }
@@ -167,14 +168,14 @@ fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column], how: How) -> Ce
 
 /// What became of one figure; p is not adjusted yet, nor the outcome settled.
 /// `None` where neither has the figure and nobody asks for it.
-fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool, how: How) -> Option<Change> {
+fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool, how: How) -> Option<FigureChange> {
     let (of_a, of_b) = (readings(a, column), readings(b, column));
     let is_measured = may_be_used(a, column) && may_be_used(b, column);
     let too_few = |cell: &CellResult| MANY_SAMPLES.contains(&column) && !readings(cell, Column::LatencyP50).is_empty();
     if of_a.is_empty() && of_b.is_empty() && !(is_asked && (!is_measured || too_few(a) || too_few(b))) {
         return None;
     }
-    let problem = |cell: &CellResult, readings: &[Reading]| match readings.len() {
+    let problem = |cell: &CellResult, readings: &[Observation]| match readings.len() {
         _ if !may_be_used(cell, column) => Some(unusable(cell)),
         0 if too_few(cell) => Some("no run has enough samples for it".into()),
         0 => Some("no run has it".into()),
@@ -188,8 +189,8 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool,
         (None, Some(b)) => format!("B: {b}"),
         (None, None) => String::new(),
     };
-    let values = |readings: &[Reading]| readings.iter().map(|reading| reading.value).collect::<Vec<f64>>();
-    let step = |readings: &[Reading]| readings.iter().map(|reading| reading.step).fold(0.0, f64::max);
+    let values = |readings: &[Observation]| readings.iter().map(|reading| reading.value).collect::<Vec<f64>>();
+    let step = |readings: &[Observation]| readings.iter().map(|reading| reading.step).fold(0.0, f64::max);
     let (values_a, values_b) = (values(of_a), values(of_b));
     let (runs_a, runs_b) = (Runs { values: &values_a, step: step(of_a) }, Runs { values: &values_b, step: step(of_b) });
     let alone = |runs| pubmark_stats::change(runs, runs, how.order).map(|found| found.a);
@@ -202,7 +203,7 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool,
         why = "its values are no numbers to compare".into();
     }
     let on = |scale: Scale| found.filter(|found| found.scale == scale).map(|found| found.change);
-    Some(Change {
+    Some(FigureChange {
         column,
         a: found.map(|found| found.a).or_else(|| alone(runs_a)),
         b: found.map(|found| found.b).or_else(|| alone(runs_b)),
@@ -214,7 +215,7 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool,
         smallest: None,
         found,
         gated: false,
-        outcome: Outcome::Undecided,
+        outcome: ChangeOutcome::Undecided,
         why: clean(&why, WHY_CHARS),
     })
 }
@@ -227,7 +228,7 @@ fn is_headline(column: Column) -> bool {
 }
 
 /// What the runs that count for the figure say of it.
-fn readings(cell: &CellResult, column: Column) -> &[Reading] {
+fn readings(cell: &CellResult, column: Column) -> &[Observation] {
     cell.figures.each(column)
 }
 

@@ -16,7 +16,7 @@ const DIFFERENCES_MAX: usize = 500;
 
 /// Something beside the figures that is not the same.
 #[derive(Serialize, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Difference {
+pub struct EnvironmentDifference {
     /// What: a key of `environment.json`, or of the cells' settings.
     pub what: String,
     /// What it is in A; `None` where A does not say.
@@ -26,10 +26,10 @@ pub struct Difference {
 }
 
 /// The machines' differences, then those of what was measured.
-pub(super) fn differences(a: &Report, b: &Report, cells: &[(&CellResult, &CellResult)]) -> Vec<Difference> {
+pub(super) fn differences(a: &Report, b: &Report, cells: &[(&CellResult, &CellResult)]) -> Vec<EnvironmentDifference> {
     let systems: HashSet<&str> = cells.iter().map(|(cell, _)| cell.cell.system.as_str()).collect();
     let mut found = between(&environment(a.environment(), &systems), &environment(b.environment(), &systems));
-    let mut seen: HashSet<Difference> = HashSet::new();
+    let mut seen: HashSet<EnvironmentDifference> = HashSet::new();
     for (a, b) in cells {
         if a.cell.workload == b.cell.workload && a.cell.options == b.cell.options && setup(a) == setup(b) {
             continue;
@@ -67,13 +67,13 @@ fn setup(result: &CellResult) -> Value {
     })
 }
 
-fn between(a: &Value, b: &Value) -> Vec<Difference> {
+fn between(a: &Value, b: &Value) -> Vec<EnvironmentDifference> {
     let (a, b) = (leaves(a), leaves(b));
     let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     let differ = keys.into_iter().filter(|key| a.get(*key) != b.get(*key));
     let text = |value: Option<&String>| value.map(|value| clean(value, CHARS));
     differ
-        .map(|key| Difference { what: clean(key, CHARS), a: text(a.get(key)), b: text(b.get(key)) })
+        .map(|key| EnvironmentDifference { what: clean(key, CHARS), a: text(a.get(key)), b: text(b.get(key)) })
         .take(DIFFERENCES_MAX)
         .collect()
 }

@@ -1,11 +1,8 @@
 //! Gates: what makes a comparison fail.
 
-use super::figure::{named, short_name, shown, signed_percent};
-use super::page::range;
-use super::{Change, Comparison, Outcome};
+use super::figure::named;
 use crate::figures::Column;
 use crate::text::clean;
-use pubmark_stats::Scale;
 use serde::Serialize;
 
 /// Longest gate that is read, characters.
@@ -100,94 +97,5 @@ impl Gate {
         }
         let threshold = if is_percent { Threshold::Percent(value) } else { Threshold::Amount(value) };
         Ok(Gate { text: shown, column, rise, threshold })
-    }
-
-    fn is_beyond(&self, moved: f64) -> bool {
-        let (Threshold::Percent(bound) | Threshold::Amount(bound)) = self.threshold;
-        if self.rise { moved > bound } else { moved < bound }
-    }
-
-    /// Whether a change, if it is one, goes too far.
-    fn goes_too_far(&self, change: &Change) -> bool {
-        let moved = match self.threshold {
-            Threshold::Percent(_) => change.percent(),
-            Threshold::Amount(_) => change.a.zip(change.b).map(|(a, b)| b.value - a.value),
-        };
-        moved.is_some_and(|moved| self.is_beyond(moved))
-    }
-
-    /// Whether its interval reaches beyond the threshold: it may have gone too far.
-    fn may_go_too_far(&self, change: &Change) -> bool {
-        let Some(interval) = change.interval_of_change() else { return true };
-        let end = if self.rise { interval.hi } else { interval.lo };
-        let a = change.a.map_or(0.0, |a| a.value);
-        let moved = match (self.threshold, change.scale()) {
-            (Threshold::Percent(_), Some(Scale::Ratio)) => (end - 1.0) * 100.0,
-            (Threshold::Amount(_), Some(Scale::Ratio)) => (end - 1.0) * a,
-            // Of nothing, anything is infinitely more.
-            (Threshold::Percent(_), _) if a == 0.0 => {
-                if end == 0.0 {
-                    0.0
-                } else {
-                    end * f64::INFINITY
-                }
-            }
-            (Threshold::Percent(_), _) => end / a.abs() * 100.0,
-            (Threshold::Amount(_), _) => end,
-        };
-        self.is_beyond(moved)
-    }
-
-    /// What became of it.
-    pub(super) fn result(&self, comparison: &Comparison) -> GateResult {
-        let mut result = GateResult {
-            gate: self.text.clone(),
-            outcome: GateOutcome::Passed,
-            comparisons: 0,
-            failed: Vec::new(),
-            too_noisy: Vec::new(),
-            undecided: Vec::new(),
-        };
-        for cell in &comparison.same {
-            for change in cell.changes.iter().filter(|change| change.column == self.column) {
-                result.comparisons += 1;
-                match change.outcome {
-                    Outcome::Undecided => result.undecided.push(format!("{} ({})", cell.label, change.why)),
-                    Outcome::Better | Outcome::Worse | Outcome::Differs if self.goes_too_far(change) => {
-                        let percent = change.percent().map(signed_percent).unwrap_or_default();
-                        result.failed.push(format!("{}: {percent}", cell.label));
-                    }
-                    _ if self.may_go_too_far(change) => {
-                        result.too_noisy.push(format!("{}: {}", cell.label, unseen(change)));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        if result.comparisons == 0 {
-            result.undecided.push(format!("no cell of both has {}", short_name(self.column)));
-        }
-        if !result.failed.is_empty() {
-            result.outcome = GateOutcome::Failed;
-        } else if !result.undecided.is_empty() {
-            result.outcome = GateOutcome::Undecided;
-        } else if !result.too_noisy.is_empty() {
-            result.outcome = GateOutcome::TooNoisy;
-        }
-        result
-    }
-}
-
-/// What a comparison could not have seen.
-fn unseen(change: &Change) -> String {
-    let interval = change.interval_of_change().map(|interval| range(change, interval)).unwrap_or_default();
-    match change.smallest {
-        Some(smallest) if change.scale() == Some(Scale::Ratio) => {
-            format!("{interval}; the smallest rise it would have found: {}", signed_percent((smallest - 1.0) * 100.0))
-        }
-        Some(smallest) => {
-            format!("{interval}; the smallest rise it would have found: {}", shown(change.column, smallest))
-        }
-        None => interval,
     }
 }

@@ -1,6 +1,6 @@
 //! A comparison as a comment under a pull request.
 
-use super::Comparison;
+use super::comparison::Comparison;
 use super::page;
 use crate::document::Table;
 use crate::markdown::{escape, push_table};

@@ -1,10 +1,11 @@
 //! A comparison as tables of harmless text.
 
-use super::figure::{short_name, shown, sign, signed_percent};
-use super::{CellChange, Change, Comparison, GateOutcome, Outcome};
+use super::comparison::{CellChange, ChangeOutcome, Comparison, FigureChange, range};
+use super::figure::{short_name, shown, signed_percent};
+use super::gate::GateOutcome;
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
 use crate::text::clean;
-use pubmark_stats::{Interval, Order, Scale};
+use pubmark_stats::RunOrder;
 
 /// Longest name of a results folder that is shown, characters.
 const NAME_CHARS: usize = 200;
@@ -51,21 +52,23 @@ pub(super) fn environment(comparison: &Comparison) -> Option<Table> {
 
 /// What has changed, the cells that became worse first.
 pub(super) fn changed(comparison: &Comparison) -> Option<Table> {
-    let is_changed = |change: &Change| matches!(change.outcome, Outcome::Worse | Outcome::Better | Outcome::Differs);
+    let is_changed = |change: &FigureChange| {
+        matches!(change.outcome, ChangeOutcome::Worse | ChangeOutcome::Better | ChangeOutcome::Differs)
+    };
     figures(comparison, "Changed", is_changed)
 }
 
 /// What is within the noise.
 pub(super) fn alike(comparison: &Comparison) -> Option<Table> {
-    figures(comparison, "No difference", |change| change.outcome == Outcome::NoDifference)
+    figures(comparison, "No difference", |change| change.outcome == ChangeOutcome::NoDifference)
 }
 
-fn figures(comparison: &Comparison, title: &str, is_shown: impl Fn(&Change) -> bool) -> Option<Table> {
+fn figures(comparison: &Comparison, title: &str, is_shown: impl Fn(&FigureChange) -> bool) -> Option<Table> {
     let group = |cell: &CellChange| -> Vec<Row> {
         cell.changes.iter().filter(|change| is_shown(change)).map(|change| figure_row(cell, change)).collect()
     };
     let mut cells: Vec<&CellChange> = comparison.same.iter().collect();
-    cells.sort_by_key(|cell| !cell.changes.iter().any(|change| change.outcome == Outcome::Worse));
+    cells.sort_by_key(|cell| !cell.changes.iter().any(|change| change.outcome == ChangeOutcome::Worse));
     let groups: Vec<Vec<Row>> = cells.into_iter().map(group).filter(|group| !group.is_empty()).collect();
     let heads = vec![
         Head { name: "cell".into(), is_figure: false, is_axis: true, expendable: 0 },
@@ -80,7 +83,7 @@ fn figures(comparison: &Comparison, title: &str, is_shown: impl Fn(&Change) -> b
     (!groups.is_empty()).then(|| table(title, heads, groups, Vec::new(), false))
 }
 
-fn figure_row(cell: &CellChange, change: &Change) -> Row {
+fn figure_row(cell: &CellChange, change: &FigureChange) -> Row {
     let value = |estimate: Option<pubmark_stats::Estimate>| {
         estimate.map_or_else(Entry::none, |estimate| Entry::plain(shown(change.column, estimate.value)))
     };
@@ -97,8 +100,8 @@ fn figure_row(cell: &CellChange, change: &Change) -> Row {
             Entry::plain(change.outcome.to_string()),
         ],
         mark: match change.outcome {
-            Outcome::Better => Mark::Good,
-            Outcome::Worse => Mark::Bad,
+            ChangeOutcome::Better => Mark::Good,
+            ChangeOutcome::Worse => Mark::Bad,
             _ => Mark::Plain,
         },
         bar: None,
@@ -110,7 +113,7 @@ pub(super) fn undecided(comparison: &Comparison) -> Option<Table> {
     let mut rows: Vec<Row> = Vec::new();
     for cell in &comparison.same {
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-        for change in cell.changes.iter().filter(|change| change.outcome == Outcome::Undecided) {
+        for change in cell.changes.iter().filter(|change| change.outcome == ChangeOutcome::Undecided) {
             match reasons.iter_mut().find(|(why, _)| *why == change.why) {
                 Some((_, figures)) => figures.push(short_name(change.column)),
                 None => reasons.push((&change.why, vec![short_name(change.column)])),
@@ -171,7 +174,7 @@ pub(super) fn closing(comparison: &Comparison) -> Vec<String> {
          one only where it is beyond the noise between runs: where nothing has changed, any is found in the {family} \
          with at most 5 % probability. An interval is of its comparison alone."
     ));
-    if comparison.order == Order::Apart {
+    if comparison.order == RunOrder::Apart {
         lines.push(
             "A and B were measured one after the other: what became of the machine in between is noise as well. It is \
              taken to be as large as that between runs of one folder; where it is larger, the 5 % do not hold. Measure \
@@ -190,26 +193,6 @@ fn comparisons(count: usize) -> String {
 fn few(all: &[String], most: usize) -> String {
     let shown = all.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
     if all.len() > most { format!("{shown}; … and {} more", all.len() - most) } else { shown }
-}
-
-/// The ends of a change's interval; where it is a difference, in per cent of A
-/// if that is above 0.
-pub(super) fn range(change: &Change, interval: Interval) -> String {
-    let percent = |value: f64| match (change.scale(), change.a) {
-        (Some(Scale::Ratio), _) => Some((value - 1.0) * 100.0),
-        (_, Some(a)) if a.value > 0.0 => Some(value / a.value * 100.0),
-        _ => None,
-    };
-    match percent(interval.lo).zip(percent(interval.hi)) {
-        Some((lo, hi)) => format!("{} … {}", signed_percent(lo), signed_percent(hi)),
-        None => {
-            let amount = |value: f64| match shown(change.column, value.abs()) {
-                nothing if value == 0.0 => nothing,
-                size => format!("{}{size}", sign(value)),
-            };
-            format!("{} … {}", amount(interval.lo), amount(interval.hi))
-        }
-    }
 }
 
 fn text_head(name: &str) -> Head {

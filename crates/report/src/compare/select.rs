@@ -1,8 +1,8 @@
 //! What is compared: some cells, some figures beside those of every cell.
 
-use super::Gate;
+use super::gate::Gate;
 use crate::analysis::CellResult;
-use crate::document::axis_value;
+use crate::axes::axis_value;
 use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::diagnostic::suggestion;

@@ -1,6 +1,6 @@
 //! What one run says of a figure.
 
-use super::Column;
+use super::column::Column;
 use pubmark_model::record::{RunRecord, Usage};
 use pubmark_stats::Summary;
 
@@ -14,7 +14,7 @@ const RESOLUTION: f64 = 1.0 / 1_024.0;
 
 /// What one run says of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
+pub struct Observation {
     /// The figure, in its own unit.
     pub value: f64,
     /// The least difference that the measurement can tell, in the same unit.
@@ -23,19 +23,19 @@ pub struct Reading {
     pub repeat: u32,
 }
 
-impl Reading {
+impl Observation {
     /// What a run says of a figure, if it has it; a percentile only of enough
     /// samples.
-    pub(super) fn of(column: Column, run: &RunRecord) -> Option<Reading> {
+    pub(super) fn of(column: Column, run: &RunRecord) -> Option<Observation> {
         let value = scalar(column, run).or_else(|| percentile(column, run).map(|ns| ns as f64))?;
-        Some(Reading { value, step: step(column, run).max(value.abs() * RESOLUTION), repeat: run.repeat })
+        Some(Observation { value, step: step(column, run).max(value.abs() * RESOLUTION), repeat: run.repeat })
     }
 
     /// This as a multiple of another, where that is above 0.
-    pub(crate) fn over(&self, floor: &Reading) -> Option<Reading> {
+    pub(crate) fn over(&self, floor: &Observation) -> Option<Observation> {
         let value = self.value / floor.value;
         let step = self.step / floor.value + value * floor.step / floor.value;
-        (floor.value > 0.0 && value.is_finite()).then_some(Reading { value, step, repeat: self.repeat })
+        (floor.value > 0.0 && value.is_finite()).then_some(Observation { value, step, repeat: self.repeat })
     }
 }
 

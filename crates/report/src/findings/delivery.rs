@@ -1,6 +1,6 @@
 //! What became of messages that servers had acknowledged.
 
-use super::{Finding, NAMED_MAX, name};
+use super::sentence::{NAMED_MAX, Sentence, name};
 use crate::report::Report;
 use crate::settings;
 use crate::text::clean;
@@ -20,7 +20,7 @@ struct Kept {
 
 /// What was lost of what had been acknowledged, the worst first; none where
 /// nothing was acknowledged.
-pub(super) fn finding(report: &Report) -> Option<Finding> {
+pub(super) fn finding(report: &Report) -> Option<Sentence> {
     let mut cells: Vec<Kept> = report
         .cells()
         .iter()
@@ -72,7 +72,7 @@ pub(super) fn finding(report: &Report) -> Option<Finding> {
             ("lost", text)
         }
     };
-    Some(Finding { about: "delivery", outcome, text: text + &hangs })
+    Some(Sentence { about: "delivery", outcome, text: text + &hangs })
 }
 
 impl Kept {

@@ -1,6 +1,6 @@
 //! What is shown beside a result: another one, and published figures.
 
-use crate::compare::{Comparison, Outcome, compare};
+use crate::compare::{ChangeOutcome, Comparison, compare};
 use crate::report::Report;
 use crate::text::{NONE, clean};
 use pubmark_stats::Estimate;
@@ -66,11 +66,11 @@ pub fn comparison(reports: &[&Report]) -> Option<ComparisonView> {
                 b: change.b.map(triple),
                 ratio: change.ratio.map(triple),
                 outcome: match change.outcome {
-                    Outcome::Better => "better",
-                    Outcome::Worse => "worse",
-                    Outcome::Differs => "changed",
-                    Outcome::NoDifference => "no difference",
-                    Outcome::Undecided => "undecided",
+                    ChangeOutcome::Better => "better",
+                    ChangeOutcome::Worse => "worse",
+                    ChangeOutcome::Differs => "changed",
+                    ChangeOutcome::NoDifference => "no difference",
+                    ChangeOutcome::Undecided => "undecided",
                 },
                 why: Some(change.why).filter(|why| !why.is_empty()),
             })

@@ -3,18 +3,19 @@
 
 use super::beside::{ComparisonView, ReferenceView, Triple, comparison, reference, triple};
 use super::curves::{self, Curves, Distribution, curves};
-use super::explain::{self, Explanation, Figure};
+use super::explain::{self, Explanation, FigureDescription};
 use crate::analysis::{CellResult, Status};
+use crate::axes::{axis_name, axis_value};
 use crate::columns::repeats_more;
-use crate::document::{axis_name, axis_value};
+use crate::csv;
 use crate::figures::{Column, Sign, allows, counted, cpu_cores};
-use crate::findings::{Finding, findings};
+use crate::findings::{Sentence, findings};
 use crate::notes;
 use crate::points::Point;
 use crate::ranking::{Placing, Ranked, Why};
 use crate::report::Report;
 use crate::text::{clean, percent};
-use crate::words::Word;
+use crate::words::CellVerdict;
 use pubmark_model::claim;
 use pubmark_model::record::{FigureGroup, RunRecord};
 use serde::Serialize;
@@ -35,7 +36,7 @@ pub struct Page<'a> {
     pubmark: &'static str,
     quantiles: Vec<f64>,
     bins_per_decade: u32,
-    figures: Vec<Figure>,
+    figures: Vec<FigureDescription>,
     words: BTreeMap<&'static str, &'static str>,
     reasons: BTreeMap<String, Explanation>,
     results: Vec<Results<'a>>,
@@ -52,7 +53,7 @@ struct Results<'a> {
     constants: String,
     quick: bool,
     runs: Runs,
-    findings: Vec<Finding>,
+    findings: Vec<Sentence>,
     notes: Vec<String>,
     systems: Vec<System>,
     axes: Vec<Axis<'a>>,
@@ -206,7 +207,7 @@ impl<'a> Page<'a> {
             quantiles: curves::quantiles(),
             bins_per_decade: curves::BINS_PER_DECADE,
             figures: explain::figures(),
-            words: Word::ALL.map(|word| (word.text(), word.meaning())).into(),
+            words: CellVerdict::ALL.map(|word| (word.text(), word.meaning())).into(),
             reasons: explain::REASONS.map(|reason| (reason.to_string(), explain::reason(reason))).into(),
             results: reports.iter().map(|report| results(report)).collect(),
             comparison: comparison(reports),
@@ -253,7 +254,7 @@ fn results(report: &Report) -> Results<'_> {
             doctor => doctor,
         },
         records: report.runs().iter().zip(report.cells_of_runs()).map(|(run, cell)| self::run(run, *cell)).collect(),
-        summary_csv: report.csv().unwrap_or_default(),
+        summary_csv: csv::render(report).unwrap_or_default(),
     }
 }
 
@@ -311,7 +312,7 @@ fn cell<'a>(report: &Report, result: &'a CellResult, runs: &[&RunRecord], point:
     let figures = known().filter_map(|column| Some((column.word(), triple(result.figures.get(column)?))));
     let floors = known().filter_map(|column| Some((column.word(), triple(result.figures.over_floor(column)?))));
     let at = &report.points()[point];
-    let word = Word::of(result, at);
+    let word = CellVerdict::of(result, at);
     Cell {
         label: clean(&result.cell.label(), NAME_CHARS),
         system: &result.cell.system,
@@ -385,7 +386,7 @@ fn against(count: &crate::analysis::ReasonCount) -> Against {
 
 fn point_view<'a>(point: &'a Point, cells: &[CellResult]) -> PointView<'a> {
     let floor = point.members.iter().copied();
-    let mut floor = floor.filter(|cell| cells[*cell].cell.system == crate::points::FLOOR);
+    let mut floor = floor.filter(|cell| cells[*cell].cell.system == crate::floor::FLOOR);
     let ranks = claim::Figure::ALL.into_iter().filter_map(|figure| {
         let column = Column::from(figure);
         let known = point.members.iter().any(|cell| cells[*cell].figures.get(column).is_some());

@@ -21,7 +21,7 @@ pub enum Unit {
 
 /// A figure in words.
 #[derive(Serialize)]
-pub struct Figure {
+pub struct FigureDescription {
     pub key: &'static str,
     pub label: &'static str,
     pub unit: Unit,
@@ -34,14 +34,14 @@ const LOWER: Option<&str> = Some("lower");
 const HIGHER: Option<&str> = Some("higher");
 
 /// All figures, in the order of `summary.csv`.
-pub fn figures() -> Vec<Figure> {
+pub fn figures() -> Vec<FigureDescription> {
     Column::ALL.iter().map(|column| figure(*column)).collect()
 }
 
 /// The figure in words.
-pub fn figure(column: Column) -> Figure {
+pub fn figure(column: Column) -> FigureDescription {
     let (label, unit, better, about) = words(column);
-    Figure { key: column.word(), label, unit, better, group: column.group(), about }
+    FigureDescription { key: column.word(), label, unit, better, group: column.group(), about }
 }
 
 #[rustfmt::skip]

@@ -1,6 +1,6 @@
 use crate::lab::{Lab, cell, fail, histogram, latency, spoil, spoil_for, usage};
 use pubmark_model::record::{Deployment, FigureGroup, Reason};
-use pubmark_report::{Column, Counts, Placing, Sign, Standing, Status, Why};
+use pubmark_report::{Column, Placing, RunCounts, Sign, Standing, Status, Why};
 
 const TWO: &str = "[axes]\nsystem = [\"alpha\", \"beta\"]\n";
 
@@ -193,7 +193,7 @@ fn a_reason_takes_away_the_figures_that_it_touches_and_no_others() {
     assert_eq!(beta.quotable(Column::LatencyP50), None);
     assert_eq!(beta.figures.get(Column::LatencyP50).unwrap().value, 105.0, "it is shown, marked");
     assert!(beta.figures.each(Column::LatencyP50).is_empty());
-    assert_eq!(report.counts(), Counts { valid: 1, partly: 3, invalid: 1, failed: 0, missing: 1 });
+    assert_eq!(report.counts(), RunCounts { valid: 1, partly: 3, invalid: 1, failed: 0, missing: 1 });
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn every_cell_of_the_study_is_there_in_its_order() {
         ("alpha qos=1", Status::Skipped),
     ];
     assert_eq!(found, expected.map(|(label, status)| (label.to_owned(), status)));
-    let expected = Counts { valid: 1, missing: 8, ..Counts::default() };
+    let expected = RunCounts { valid: 1, missing: 8, ..RunCounts::default() };
     assert_eq!(report.counts(), expected);
 }
 

@@ -1,7 +1,7 @@
 use crate::lab::{Lab, spoil};
 use pubmark_model::claim::Condition;
 use pubmark_model::record::Reason;
-use pubmark_report::{ClaimResult, Outcome};
+use pubmark_report::{ClaimOutcome, ClaimResult};
 
 /// A study over three systems and three qualities of service with these claims.
 fn lab(claims: &str) -> Lab {
@@ -30,7 +30,7 @@ fn counts(claim: &ClaimResult) -> (usize, usize, usize) {
     (claim.won(), claim.lost(), claim.open())
 }
 
-fn decided(lab: &Lab) -> (Outcome, (usize, usize, usize)) {
+fn decided(lab: &Lab) -> (ClaimOutcome, (usize, usize, usize)) {
     let report = lab.report();
     assert_eq!(report.claims().len(), 1);
     (report.claims()[0].outcome, counts(&report.claims()[0]))
@@ -40,7 +40,7 @@ fn decided(lab: &Lab) -> (Outcome, (usize, usize, usize)) {
 fn a_claim_holds_where_its_system_wins_everywhere() {
     let mut lab = lab(&claim("best = [\"alpha\"]"));
     (0..3).for_each(|qos| point(&mut lab, qos, [10, 20, 30]));
-    assert_eq!(decided(&lab), (Outcome::Holds, (3, 0, 0)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Holds, (3, 0, 0)));
     let report = lab.report();
     assert_eq!(report.claims()[0].evidence(), "3 won, 0 lost, 0 open of 3");
 }
@@ -50,7 +50,7 @@ fn one_loss_fails_a_claim_about_all_points() {
     let mut lab = lab(&claim("best = [\"alpha\"]"));
     point(&mut lab, 0, [10, 20, 30]);
     point(&mut lab, 1, [30, 20, 10]);
-    assert_eq!(decided(&lab), (Outcome::Fails, (1, 1, 1)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Fails, (1, 1, 1)));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn ties_missing_and_single_runs_leave_it_open() {
     for system in ["alpha", "beta", "gamma"] {
         lab.latencies(&format!("{system} qos=1"), &[10]);
     }
-    assert_eq!(decided(&lab), (Outcome::Undecided, (0, 0, 3)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Undecided, (0, 0, 3)));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn an_invalid_rival_leaves_a_victory_open_but_not_a_defeat() {
             spoil(run, Reason::MessagesLost, "7 lost");
         }
     }
-    assert_eq!(decided(&lab), (Outcome::Fails, (0, 2, 1)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Fails, (0, 2, 1)));
 }
 
 #[test]
@@ -83,14 +83,14 @@ fn any_of_the_best_may_win_even_in_a_tie_with_each_other() {
     point(&mut lab, 0, [10, 10, 30]);
     point(&mut lab, 1, [40, 10, 30]);
     point(&mut lab, 2, [40, 20, 10]);
-    assert_eq!(decided(&lab), (Outcome::Fails, (2, 1, 0)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Fails, (2, 1, 0)));
 }
 
 #[test]
 fn only_those_among_are_rivals() {
     let mut lab = lab(&claim("best = [\"alpha\"]\namong = [\"alpha\", \"beta\"]"));
     (0..3).for_each(|qos| point(&mut lab, qos, [10, 20, 5]));
-    assert_eq!(decided(&lab), (Outcome::Holds, (3, 0, 0)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Holds, (3, 0, 0)));
 }
 
 #[test]
@@ -99,25 +99,25 @@ fn conditions_choose_the_points() {
     point(&mut lab, 0, [10, 20, 30]);
     point(&mut lab, 1, [10, 20, 30]);
     point(&mut lab, 2, [30, 20, 10]);
-    assert_eq!(decided(&lab), (Outcome::Holds, (2, 0, 0)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Holds, (2, 0, 0)));
 }
 
 #[test]
 fn a_claim_about_no_point_is_not_measured() {
     let mut lab = lab(&claim("best = [\"alpha\"]\n[claims.where]\nqos = \"<=1\""));
     lab.study.claims[0].conditions[0].1 = Condition::AtLeast(3.0);
-    assert_eq!(decided(&lab), (Outcome::Undecided, (0, 0, 0)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Undecided, (0, 0, 0)));
     assert_eq!(lab.report().claims()[0].evidence(), "not measured");
 }
 
 #[test]
 fn a_share_may_be_enough_and_open_points_may_yet_reach_it() {
     for (share, wins, losses, expected) in [
-        ("0.6", 2, 0, Outcome::Holds),
-        ("0.6", 1, 1, Outcome::Undecided),
-        ("0.6", 0, 2, Outcome::Fails),
-        ("0.6", 1, 2, Outcome::Fails),
-        ("0.0", 0, 3, Outcome::Holds),
+        ("0.6", 2, 0, ClaimOutcome::Holds),
+        ("0.6", 1, 1, ClaimOutcome::Undecided),
+        ("0.6", 0, 2, ClaimOutcome::Fails),
+        ("0.6", 1, 2, ClaimOutcome::Fails),
+        ("0.0", 0, 3, ClaimOutcome::Holds),
     ] {
         let mut lab = lab(&claim(&format!("best = [\"alpha\"]\nshare = {share}")));
         (0..wins).for_each(|qos| point(&mut lab, qos, [10, 20, 30]));
@@ -142,16 +142,16 @@ fn a_share_that_is_met_exactly_is_met() {
         lab.latencies(&format!("alpha rate={rate}"), &around(alpha, 0));
         lab.latencies(&format!("beta rate={rate}"), &around(beta, 1));
     }
-    assert_eq!(decided(&lab), (Outcome::Holds, (7, 18, 0)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Holds, (7, 18, 0)));
 }
 
 #[test]
 fn parts_of_one_claim_are_decided_together() {
     let part = |best: &str, qos: u8| claim(&format!("best = [\"{best}\"]\n[claims.where]\nqos = {qos}"));
     for (times, expected) in [
-        ([[10, 20, 30], [20, 10, 30]], Outcome::Holds),
-        ([[10, 20, 30], [10, 20, 30]], Outcome::Fails),
-        ([[10, 20, 30], [20, 20, 30]], Outcome::Undecided),
+        ([[10, 20, 30], [20, 10, 30]], ClaimOutcome::Holds),
+        ([[10, 20, 30], [10, 20, 30]], ClaimOutcome::Fails),
+        ([[10, 20, 30], [20, 20, 30]], ClaimOutcome::Undecided),
     ] {
         let mut lab = lab(&(part("alpha", 0) + &part("beta", 1)));
         point(&mut lab, 0, times[0]);
@@ -169,7 +169,7 @@ fn what_the_study_skips_is_not_in_question() {
     point(&mut lab, 0, [10, 20, 30]);
     lab.latencies("alpha qos=1", &around(10, 0));
     lab.latencies("beta qos=1", &around(20, 1));
-    assert_eq!(decided(&lab), (Outcome::Holds, (2, 0, 0)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Holds, (2, 0, 0)));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_named_system_that_was_not_measured_leaves_it_open() {
     ));
     lab.latencies("alpha", &around(10, 0));
     lab.latencies("beta", &around(20, 1));
-    assert_eq!(decided(&lab), (Outcome::Undecided, (0, 0, 1)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Undecided, (0, 0, 1)));
 }
 
 #[test]
@@ -190,5 +190,5 @@ fn more_is_better_where_the_figure_says_so() {
     let rates = |us, shift| -> Vec<f64> { around(us, shift).into_iter().map(|rate| rate as f64).collect() };
     lab.rates("alpha", &rates(10, 0));
     lab.rates("beta", &rates(20, 1));
-    assert_eq!(decided(&lab), (Outcome::Holds, (1, 0, 0)));
+    assert_eq!(decided(&lab), (ClaimOutcome::Holds, (1, 0, 0)));
 }

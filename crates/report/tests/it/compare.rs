@@ -5,7 +5,7 @@ use pubmark_model::record::Reason;
 use pubmark_report::Column;
 use pubmark_report::Report;
 use pubmark_report::compare::{
-    Change, Comparison, Gate, GateOutcome, Only, Outcome, Selection, compare, compare_with, named,
+    ChangeOutcome, Comparison, FigureChange, Gate, GateOutcome, Only, Selection, compare, compare_with, named,
 };
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ fn medians(each_ns: [u64; 3]) -> Lab {
     lab
 }
 
-fn change(comparison: &Comparison, label: &str, column: Column) -> Change {
+fn change(comparison: &Comparison, label: &str, column: Column) -> FigureChange {
     let cell = comparison.same.iter().find(|cell| cell.label == label).unwrap();
     let found = cell.changes.iter().find(|change| change.column == column);
     found.unwrap_or_else(|| panic!("{label} has no {column:?}")).clone()
@@ -37,7 +37,7 @@ fn a_change_beyond_the_noise_is_one_and_within_it_is_none() {
     let a = medians([95_238, 100_000, 105_000]).report();
     let slower = compare(&a, &medians([190_476, 200_000, 210_000]).report());
     let found = change(&slower, "alpha", Column::LatencyP50);
-    assert_eq!((found.outcome, found.runs_a, found.runs_b), (Outcome::Worse, 3, 3));
+    assert_eq!((found.outcome, found.runs_a, found.runs_b), (ChangeOutcome::Worse, 3, 3));
     let (ratio, interval) = (found.ratio.unwrap().value, found.ratio.unwrap().interval.unwrap());
     assert!((ratio / 2.0 - 1.0).abs() < 0.001, "{ratio}");
     // t of 4 degrees at 95 % is 2.776.
@@ -47,9 +47,9 @@ fn a_change_beyond_the_noise_is_one_and_within_it_is_none() {
     assert!((found.b.unwrap().value / found.a.unwrap().value - ratio).abs() < 1e-9, "the columns agree");
 
     let faster = compare(&medians([190_476, 200_000, 210_000]).report(), &a);
-    assert_eq!(change(&faster, "alpha", Column::LatencyP50).outcome, Outcome::Better);
+    assert_eq!(change(&faster, "alpha", Column::LatencyP50).outcome, ChangeOutcome::Better);
     let other = compare(&a, &medians([97_000, 104_000, 106_000]).report());
-    assert_eq!(change(&other, "alpha", Column::LatencyP50).outcome, Outcome::NoDifference);
+    assert_eq!(change(&other, "alpha", Column::LatencyP50).outcome, ChangeOutcome::NoDifference);
     assert_eq!((other.tally.worse, other.tally.better, other.tally.undecided), (0, 0, 0));
 }
 
@@ -59,7 +59,7 @@ fn a_thing_compared_with_itself_has_not_changed() {
     let found = compare(&report, &report);
     let changes = &found.same[0].changes;
     assert!(changes.len() >= 5, "{changes:?}");
-    assert!(changes.iter().all(|change| change.outcome == Outcome::NoDifference && change.p == Some(1.0)));
+    assert!(changes.iter().all(|change| change.outcome == ChangeOutcome::NoDifference && change.p == Some(1.0)));
     assert!(found.environment.is_empty() && found.only_a.is_empty() && found.only_b.is_empty());
 }
 
@@ -79,9 +79,9 @@ fn each_figure_knows_which_way_is_better() {
     };
     let found = compare(&with(1_000.0, 1.0, 0), &with(2_000.0, 2.0, 1_000));
     let outcome = |column| change(&found, "alpha", column).outcome;
-    assert_eq!(outcome(Column::Delivered), Outcome::Better);
-    assert_eq!(outcome(Column::CpuPerMessage), Outcome::Worse);
-    assert_eq!(outcome(Column::CpuCores), Outcome::Differs, "unthrottled, processors may be well spent");
+    assert_eq!(outcome(Column::Delivered), ChangeOutcome::Better);
+    assert_eq!(outcome(Column::CpuPerMessage), ChangeOutcome::Worse);
+    assert_eq!(outcome(Column::CpuCores), ChangeOutcome::Differs, "unthrottled, processors may be well spent");
     let lost = change(&found, "alpha", Column::Lost);
     assert!(lost.ratio.is_none() && lost.difference.is_some(), "nothing can be said in proportion to 0");
     assert_eq!(lost.percent(), Some(f64::INFINITY));
@@ -98,13 +98,13 @@ fn runs_that_do_not_count_are_never_used() {
     });
     let a = medians([100_000, 100_000, 100_000]).report();
     let found = change(&compare(&a, &b.report()), "alpha", Column::LatencyP50);
-    assert_eq!((found.runs_b, found.outcome, found.percent()), (3, Outcome::NoDifference, Some(0.0)));
+    assert_eq!((found.runs_b, found.outcome, found.percent()), (3, ChangeOutcome::NoDifference, Some(0.0)));
 
     for run in &mut b.records.runs {
         spoil(run, Reason::NoisyMachine, "busy");
     }
     let found = change(&compare(&a, &b.report()), "alpha", Column::LatencyP50);
-    assert_eq!((found.b, found.runs_b, found.outcome), (None, 0, Outcome::Undecided));
+    assert_eq!((found.b, found.runs_b, found.outcome), (None, 0, ChangeOutcome::Undecided));
     assert_eq!(found.why, "B: no valid run (noisy-machine)");
     assert!(found.a.is_some());
 }
@@ -114,7 +114,7 @@ fn what_cannot_be_decided_says_why() {
     let a = medians([100_000, 101_000, 102_000]).report();
     let why = |b: &Lab| {
         let found = change(&compare(&a, &b.report()), "alpha", Column::LatencyP50);
-        assert_eq!((found.outcome, found.p), (Outcome::Undecided, None));
+        assert_eq!((found.outcome, found.p), (ChangeOutcome::Undecided, None));
         found.why
     };
     let mut single = Lab::new(ONE);
@@ -173,11 +173,11 @@ fn the_more_is_looked_at_the_clearer_a_change_must_be() {
         lab.report()
     };
     let (a, b) = (lab([95_238, 100_000, 105_000]), lab([119_000, 125_000, 131_250]));
-    assert_eq!(change(&compare(&a, &b), "alpha 64B", Column::LatencyP50).outcome, Outcome::NoDifference);
+    assert_eq!(change(&compare(&a, &b), "alpha 64B", Column::LatencyP50).outcome, ChangeOutcome::NoDifference);
     let selection = |gates| Selection { gates, only: vec![Only::new("payload", "64B")] };
     let alone = compare_with(&a, &b, &selection(Gate::parse_all("p50 > +5%").unwrap())).unwrap();
     let found = change(&alone, "alpha 64B", Column::LatencyP50);
-    assert_eq!((found.outcome, found.gated), (Outcome::Worse, true));
+    assert_eq!((found.outcome, found.gated), (ChangeOutcome::Worse, true));
     assert_eq!(alone.gates[0].failed, ["alpha 64B: +25 %"]);
     assert_eq!(gated(&a, &b, "p50 > +5%").gates[0].comparisons, 20);
 }

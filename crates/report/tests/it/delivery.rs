@@ -2,7 +2,7 @@
 //! message comes first, on every surface and at every width.
 
 use crate::lab::{Lab, latency, spoil_for};
-use pubmark_model::record::{FigureGroup, Note, Part, Reason};
+use pubmark_model::record::{Component, FigureGroup, Note, Reason};
 use pubmark_report::page;
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ fn lossy() -> Lab {
             counts.duplicated = 17;
             if lost > 0 {
                 spoil_for(run, Reason::GeneratorSaturated, &[FigureGroup::LatencyP99]);
-                run.verdict.notes.push(Note { part: Part::Server, evidence: FORGOTTEN.into() });
+                run.verdict.notes.push(Note { part: Component::Server, evidence: FORGOTTEN.into() });
             }
         });
     }

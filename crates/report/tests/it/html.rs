@@ -2,7 +2,7 @@
 //! leave its place.
 
 use crate::lab::{Lab, latency, spoil_for};
-use pubmark_model::record::{FigureGroup, Finding, Note, Part, Reason};
+use pubmark_model::record::{Component, FigureGroup, Finding, Note, Reason};
 use pubmark_report::{Report, page};
 use serde_json::Value;
 
@@ -146,7 +146,7 @@ fn nothing_in_a_record_leaves_its_place() {
     lab.run("alpha 64B", 1, |run| {
         run.versions.insert(EVIL.into(), EVIL.into());
         run.remarks.push(EVIL.repeat(1_000));
-        run.verdict.notes.push(Note { part: Part::Server, evidence: EVIL.into() });
+        run.verdict.notes.push(Note { part: Component::Server, evidence: EVIL.into() });
         run.error = Some(EVIL.into());
     });
     let html = page::html(&[&lab.report()], false);

@@ -3,7 +3,7 @@
 use pubmark_model::cell::Cell;
 use pubmark_model::plan;
 use pubmark_model::record::{FigureGroup, Finding, Reason, RunRecord, SCHEMA, Usage, Verdict};
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::system::System;
 use pubmark_report::{CellResult, Records, Report};
 use pubmark_stats::Histogram;
@@ -40,8 +40,8 @@ impl Lab {
     /// A study with these lines after its title.
     pub fn new(text: &str) -> Lab {
         let text = format!("title = \"T\"\nquestion = \"Q?\"\n{text}");
-        let study =
-            Study::parse("study.toml", &text, &systems, &Reading::default()).unwrap_or_else(|error| panic!("{error}"));
+        let study = Study::parse("study.toml", &text, &systems, &ReadOptions::default())
+            .unwrap_or_else(|error| panic!("{error}"));
         let cells = plan::cells(&study, &systems).unwrap();
         Lab { study, cells, records: Records::default() }
     }
@@ -117,6 +117,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         usage_series: None,
         phases: None,
         machine: Default::default(),
+        hosts: Vec::new(),
         remarks: Vec::new(),
         error: None,
         faults: Default::default(),

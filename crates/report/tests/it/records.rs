@@ -1,6 +1,6 @@
 use crate::lab::{Lab, cell, fail, systems};
 use pubmark_model::record::{AgentShare, FigureGroup, RunRecord};
-use pubmark_report::{Column, Counts, ReadError, Report, ReportError, read_records};
+use pubmark_report::{Column, ReadError, Report, ReportError, RunCounts, read_records};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -91,7 +91,7 @@ fn a_run_made_again_takes_the_place_of_the_one_that_failed() {
     assert_eq!((records.runs.len(), records.superseded), (2, 1));
     assert_eq!(records.runs[1].remarks, ["again"]);
     let report = Report::load(dir.path(), &systems).unwrap();
-    let expected = Counts { valid: 2, ..Counts::default() };
+    let expected = RunCounts { valid: 2, ..RunCounts::default() };
     assert_eq!(report.counts(), expected);
 }
 
@@ -169,7 +169,7 @@ fn old() -> Report {
 fn a_folder_of_the_first_layout_is_reported_with_dashes_for_what_it_lacks() {
     let report = old();
     let value = |column| cell(&report, "alpha").figures.get(column).map(|estimate| estimate.value);
-    assert_eq!(report.counts(), Counts { valid: 3, invalid: 1, ..Counts::default() });
+    assert_eq!(report.counts(), RunCounts { valid: 3, invalid: 1, ..RunCounts::default() });
     assert!(value(Column::LatencyP50).unwrap() > 1_000.0);
     assert_eq!(value(Column::IntendedP50), value(Column::LatencyP50), "it counted from the due time");
     assert_eq!(value(Column::IntendedP99), value(Column::LatencyP99));

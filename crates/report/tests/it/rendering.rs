@@ -1,6 +1,6 @@
 use crate::lab::{Lab, fail, histogram, latency, spoil, spoil_for, usage};
-use pubmark_model::record::{FigureGroup, Note, Part, Reason};
-use pubmark_report::Word;
+use pubmark_model::record::{Component, FigureGroup, Note, Reason};
+use pubmark_report::CellVerdict;
 
 /// Two payloads, three competitors and the floor, of everything something.
 fn lab() -> Lab {
@@ -213,7 +213,7 @@ fn shares_that_differ_leave_throughputs_unranked_and_the_opening_says_the_shares
 fn the_words_of_a_ranking_are_those_of_the_docs() {
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.md");
     let docs = std::fs::read_to_string(docs).unwrap();
-    for word in Word::ALL {
+    for word in CellVerdict::ALL {
         let row = format!("| `{}` | {} |", word.text(), word.meaning());
         assert!(docs.contains(&row), "docs/report.md lacks: {row}");
     }
@@ -313,7 +313,7 @@ fn stalled(service_ns: u64) -> Lab {
             run.service_latency_ns = histogram(&[(100_000, 19_000), (service_ns, 1_000)]).summary();
             run.counts.late = 1_000;
             let evidence = "the server delivered nothing for a while".into();
-            run.verdict.notes.push(Note { part: Part::Server, evidence });
+            run.verdict.notes.push(Note { part: Component::Server, evidence });
         });
     }
     lab

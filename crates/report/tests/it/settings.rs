@@ -2,15 +2,21 @@
 
 use crate::lab::Lab;
 use pubmark_model::record::FigureGroup;
-use pubmark_model::tuning::{Difference, Tuning, Use};
+use pubmark_model::tuning::{SettingDifference, Tuning, Use};
 
-fn difference(name: &str, value: u64, stock: Option<u64>, moves: &[FigureGroup]) -> Difference {
+fn difference(name: &str, value: u64, stock: Option<u64>, moves: &[FigureGroup]) -> SettingDifference {
     let why = "half an hour would be lost".into();
-    Difference { name: name.into(), value: value.into(), stock: stock.map(Into::into), why, moves: moves.to_vec() }
+    SettingDifference {
+        name: name.into(),
+        value: value.into(),
+        stock: stock.map(Into::into),
+        why,
+        moves: moves.to_vec(),
+    }
 }
 
 /// A run of one system at QoS 1, with these settings.
-fn measured(asked: Use, differences: Vec<Difference>) -> Lab {
+fn measured(asked: Use, differences: Vec<SettingDifference>) -> Lab {
     let mut lab = Lab::new("[workload]\nqos = 1\n[axes]\nsystem = [\"alpha\"]\n[run]\nrepeats = 1\n");
     lab.run("alpha", 1, |run| {
         (run.counts.sent, run.counts.acked, run.counts.acked_lost) = (20_000, 20_000, Some(0));

@@ -1,8 +1,8 @@
 //! What is shown of all pairs of a table, corrected for their number.
 
-use super::BLOCKS_MIN;
 use super::noise::{Noise, Spread};
 use super::pairs::{Differences, Pairs};
+use super::table::BLOCKS_MIN;
 use crate::change::Scale;
 use crate::student::student_two_sided_p;
 

@@ -3,7 +3,7 @@
 use super::family::{Shown, p_different, p_same};
 use super::noise::Noise;
 use super::pairs::{Differences, Pairs};
-use super::{BLOCKS_MIN, REPEATS_MORE_MAX};
+use super::table::{BLOCKS_MIN, REPEATS_MORE_MAX};
 
 /// So many standard errors beyond the least that would be called: then four in
 /// five measurements are (the normal quantile of 0.8).

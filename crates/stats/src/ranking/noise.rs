@@ -1,8 +1,8 @@
 //! How noisy each pair of systems is, judged by its own differences and by
 //! those of the whole table.
 
-use super::BLOCKS_MIN;
 use super::pairs::{Differences, Pairs};
+use super::table::BLOCKS_MIN;
 use crate::change::Scale;
 use crate::gamma::ln_gamma;
 use crate::student::student_two_sided_t;

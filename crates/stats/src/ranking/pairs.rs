@@ -1,6 +1,6 @@
 //! The differences of each pair of systems of a point, within blocks.
 
-use super::{Blocks, Point};
+use super::table::{Blocks, PointInput};
 use crate::change::Scale;
 
 /// No standard deviation of a difference of logarithms below this is believed:
@@ -45,7 +45,7 @@ impl Pairs {
 
 /// All pairs of a point. `bound` is the fraction below which systems are the
 /// same.
-pub(super) fn of(point: &Point, bound: f64) -> Pairs {
+pub(super) fn of(point: &PointInput, bound: f64) -> Pairs {
     let values = || point.systems.iter().flat_map(|system| system.values.iter().flatten());
     let scale = if values().all(|value| *value > 0.0) { Scale::Ratio } else { Scale::Difference };
     let is_unusable = |blocks: &Blocks| blocks.values.iter().flatten().any(|value| !value.is_finite());
@@ -60,7 +60,7 @@ pub(super) fn of(point: &Point, bound: f64) -> Pairs {
     Pairs { scale, systems, unusable, list }
 }
 
-fn differences(point: &Point, (a, b): (usize, usize), scale: Scale, bound: f64) -> Option<Differences> {
+fn differences(point: &PointInput, (a, b): (usize, usize), scale: Scale, bound: f64) -> Option<Differences> {
     let (of_a, of_b) = (&point.systems[a], &point.systems[b]);
     let both = || of_a.values.iter().zip(&of_b.values).filter_map(|(a, b)| a.zip(*b));
     let blocks = both().count();

@@ -2,13 +2,15 @@
 //! point.
 
 use super::family::Shown;
+use super::more;
 use super::noise::Noise;
 use super::pairs::Pairs;
-use super::{BLOCKS_MIN, Placing, Point, RankedPoint, Standing, Why, more};
+use super::ranked::{PointOutcome, RankedPoint, SystemOutcome, UndecidedReason};
+use super::table::{BLOCKS_MIN, PointInput};
 use crate::better::Better;
 
 /// Puts together what is known of a point.
-pub(super) fn point(point: &Point, pairs: Pairs, shown: Shown, noise: Noise) -> RankedPoint {
+pub(super) fn point(point: &PointInput, pairs: Pairs, shown: Shown, noise: Noise) -> RankedPoint {
     let systems = pairs.systems;
     let (mut beats, mut same) = (vec![false; systems * systems], vec![false; systems * systems]);
     for (place, pair) in pairs.list.iter().enumerate() {
@@ -20,8 +22,8 @@ pub(super) fn point(point: &Point, pairs: Pairs, shown: Shown, noise: Noise) -> 
     }
     close(&mut beats, systems);
     let mut ranked = RankedPoint {
-        placing: Placing::Undecided { why: Why::TooFewSystems, repeats_more: None },
-        standings: vec![Standing::Open; systems],
+        placing: PointOutcome::Undecided { why: UndecidedReason::TooFewSystems, repeats_more: None },
+        standings: vec![SystemOutcome::Open; systems],
         pairs,
         noise,
         systems,
@@ -56,35 +58,35 @@ impl RankedPoint {
         let rivals: Vec<usize> = unbeaten.iter().copied().filter(|rival| *rival != ahead).collect();
         let standings = (0..self.systems).map(|system| {
             if system == ahead {
-                Standing::Ahead
+                SystemOutcome::Ahead
             } else if !unbeaten.contains(&system) {
-                Standing::Behind
+                SystemOutcome::Behind
             } else if self.same(ahead, system) {
-                Standing::Same
+                SystemOutcome::Same
             } else {
-                Standing::Open
+                SystemOutcome::Open
             }
         });
         self.standings = standings.collect();
         let open: Vec<usize> =
-            rivals.iter().copied().filter(|rival| self.standings[*rival] == Standing::Open).collect();
+            rivals.iter().copied().filter(|rival| self.standings[*rival] == SystemOutcome::Open).collect();
         self.placing = if rivals.is_empty() {
-            Placing::Winner(ahead)
+            PointOutcome::Winner(ahead)
         } else if open.is_empty() {
-            Placing::Tie(std::iter::once(ahead).chain(self.by_closeness(ahead, rivals)).collect())
+            PointOutcome::Tie(std::iter::once(ahead).chain(self.by_closeness(ahead, rivals)).collect())
         } else {
             let repeats_more = more::repeats(&self.pairs, &self.noise, shown, ahead, &open);
-            Placing::Undecided { why: self.why(ahead, open), repeats_more }
+            PointOutcome::Undecided { why: self.why(ahead, open), repeats_more }
         };
     }
 
-    fn why(&self, ahead: usize, open: Vec<usize>) -> Why {
+    fn why(&self, ahead: usize, open: Vec<usize>) -> UndecidedReason {
         if !self.pairs.unusable.is_empty() {
-            return Why::Unusable(self.pairs.unusable.clone());
+            return UndecidedReason::Unusable(self.pairs.unusable.clone());
         }
         let few = |rival: &usize| self.pairs.between(ahead, *rival).is_none_or(|(pair, _)| pair.blocks < BLOCKS_MIN);
         let short: Vec<usize> = open.iter().copied().filter(few).collect();
-        if short.is_empty() { Why::Noise(open) } else { Why::TooFewBlocks(short) }
+        if short.is_empty() { UndecidedReason::Noise(open) } else { UndecidedReason::TooFewBlocks(short) }
     }
 
     /// The one that looks best of these: by the mean of its differences to the

@@ -2,18 +2,18 @@
 //! then how often it errs and how often it finds what is there, by simulation.
 
 use proptest::prelude::*;
-use pubmark_stats::{Change, FALSE_ALARM, Order, Runs, Scale, holm, median};
+use pubmark_stats::{Change, FALSE_ALARM, RunOrder, Runs, Scale, holm, median};
 
 use crate::noise::{Kind, Noise, STEP};
 use crate::vectors::{assert_close, load};
 
 /// Both groups measured with one resolution.
 fn change(a: &[f64], b: &[f64], step: f64) -> Option<Change> {
-    pubmark_stats::change(Runs { values: a, step }, Runs { values: b, step }, Order::InTurns)
+    pubmark_stats::change(Runs { values: a, step }, Runs { values: b, step }, RunOrder::InTurns)
 }
 
 fn change_p(a: &[f64], b: &[f64], step: f64) -> Option<f64> {
-    pubmark_stats::change_p(Runs { values: a, step }, Runs { values: b, step }, Order::InTurns)
+    pubmark_stats::change_p(Runs { values: a, step }, Runs { values: b, step }, RunOrder::InTurns)
 }
 
 #[test]
@@ -92,8 +92,8 @@ fn the_smallest_change_that_would_be_found_is_told() {
     let runs = |values| Runs { values, step: 0.0 };
     let smallest = |order| pubmark_stats::change(runs(&a), runs(&b), order).unwrap().smallest(0.05).unwrap();
     let error = |of_a_run: f64| 1.05f64.ln() * of_a_run.sqrt();
-    assert_close(smallest(Order::InTurns), ((2.776445 + 0.940965) * error(2.0 / 3.0)).exp(), 1e-5, "in turns");
-    assert_close(smallest(Order::Apart), ((2.776445 + 0.940965) * error(2.0 / 3.0 + 0.5)).exp(), 1e-5, "apart");
+    assert_close(smallest(RunOrder::InTurns), ((2.776445 + 0.940965) * error(2.0 / 3.0)).exp(), 1e-5, "in turns");
+    assert_close(smallest(RunOrder::Apart), ((2.776445 + 0.940965) * error(2.0 / 3.0 + 0.5)).exp(), 1e-5, "apart");
     assert_eq!(change(&[4.0], &[2.0, 2.2], 0.0).unwrap().smallest(0.05), None);
 }
 
@@ -117,7 +117,7 @@ fn what_lies_between_two_times_is_noise_as_well() {
         }
         found as f64 / TABLES as f64
     };
-    let (in_turns, apart) = (alarms(Order::InTurns), alarms(Order::Apart));
+    let (in_turns, apart) = (alarms(RunOrder::InTurns), alarms(RunOrder::Apart));
     println!("equal groups of two times called different: {in_turns:.3} as if in turns, {apart:.3} as apart");
     // Four standard errors of the simulation.
     assert!(apart < FALSE_ALARM + 4.0 * (0.05f64 * 0.95 / TABLES as f64).sqrt(), "{apart}");

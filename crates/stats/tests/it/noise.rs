@@ -1,5 +1,7 @@
 //! Noise between runs, as the simulations have it.
 
+use pubmark_stats::Random;
+
 /// The resolution of a figure of about 1, as of a latency's histogram.
 pub const STEP: f64 = 0.001;
 
@@ -9,11 +11,10 @@ pub struct Noise(pub u64);
 impl Noise {
     /// Evenly distributed, above 0 and at most 1.
     pub fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64 + f64::EPSILON / 2.0
+        let mut random = Random(self.0);
+        let drawn = random.unit();
+        self.0 = random.0;
+        drawn + f64::EPSILON / 2.0
     }
 
     pub fn normal(&mut self) -> f64 {

@@ -3,7 +3,8 @@
 
 use proptest::prelude::*;
 use pubmark_stats::{
-    Better, Blocks, Placing, Point, RankedPoint, SAME_WITHIN, Scale, Standing, Table, Why, rank_table,
+    Better, Blocks, PointInput, PointOutcome, RankedPoint, RankingInput, SAME_WITHIN, Scale, SystemOutcome,
+    UndecidedReason, rank_table,
 };
 
 use crate::vectors::{assert_close, load};
@@ -12,12 +13,12 @@ fn system(values: &[f64]) -> Blocks {
     Blocks { values: values.iter().copied().map(Some).collect(), step: 0.0 }
 }
 
-fn point(systems: &[&[f64]], better: Better) -> Point {
-    Point { systems: systems.iter().map(|values| system(values)).collect(), better }
+fn point(systems: &[&[f64]], better: Better) -> PointInput {
+    PointInput { systems: systems.iter().map(|values| system(values)).collect(), better }
 }
 
-fn ranked(points: Vec<Point>) -> Vec<RankedPoint> {
-    rank_table(&Table { points, bound: SAME_WITHIN, alpha: 0.05 }).points
+fn ranked(points: Vec<PointInput>) -> Vec<RankedPoint> {
+    rank_table(&RankingInput { points, bound: SAME_WITHIN, alpha: 0.05 }).points
 }
 
 fn alone(systems: &[&[f64]], better: Better) -> RankedPoint {
@@ -75,11 +76,11 @@ const CLEAR: [&[f64]; 3] =
 #[test]
 fn the_best_by_far_wins_and_the_others_are_behind() {
     let found = alone(&CLEAR, Better::Lower);
-    assert_eq!(found.placing, Placing::Winner(0));
-    assert_eq!(found.standings, [Standing::Ahead, Standing::Behind, Standing::Behind]);
+    assert_eq!(found.placing, PointOutcome::Winner(0));
+    assert_eq!(found.standings, [SystemOutcome::Ahead, SystemOutcome::Behind, SystemOutcome::Behind]);
     assert!(found.beats(0, 1) && found.beats(0, 2) && found.beats(2, 1) && !found.beats(1, 2));
     let found = alone(&CLEAR, Better::Higher);
-    assert_eq!(found.placing, Placing::Winner(1));
+    assert_eq!(found.placing, PointOutcome::Winner(1));
     assert!(found.beats(1, 0) && !found.beats(0, 1));
 }
 
@@ -87,20 +88,21 @@ fn the_best_by_far_wins_and_the_others_are_behind() {
 fn those_shown_to_be_close_are_a_tie() {
     let near = [100.3, 100.9, 99.4, 100.4, 100.5];
     let found = alone(&[&near, CLEAR[0], CLEAR[1]], Better::Lower);
-    assert_eq!(found.placing, Placing::Tie(vec![1, 0]));
-    assert_eq!(found.standings, [Standing::Same, Standing::Ahead, Standing::Behind]);
+    assert_eq!(found.placing, PointOutcome::Tie(vec![1, 0]));
+    assert_eq!(found.standings, [SystemOutcome::Same, SystemOutcome::Ahead, SystemOutcome::Behind]);
     assert!(found.same(0, 1) && found.same(1, 0) && !found.same(0, 2) && !found.beats(1, 0));
 }
 
 #[test]
 fn what_is_neither_is_undecided_and_says_how_many_more() {
     let found = alone(&[&[100.0, 130.0, 90.0], &[120.0, 128.0, 101.0], &[400.0, 505.0, 370.0]], Better::Lower);
-    let Placing::Undecided { why: Why::Noise(rivals), repeats_more: Some(more) } = &found.placing else {
+    let PointOutcome::Undecided { why: UndecidedReason::Noise(rivals), repeats_more: Some(more) } = &found.placing
+    else {
         panic!("{:?}", found.placing)
     };
     assert_eq!(*rivals, [1]);
     assert!((2..40).contains(more), "{more}");
-    assert_eq!(found.standings, [Standing::Ahead, Standing::Open, Standing::Behind]);
+    assert_eq!(found.standings, [SystemOutcome::Ahead, SystemOutcome::Open, SystemOutcome::Behind]);
 }
 
 #[test]
@@ -111,34 +113,35 @@ fn a_missing_run_takes_its_block_from_its_pairs_alone() {
     let found = ranked(vec![gappy]).remove(0);
     let blocks = |a, b| found.difference(a, b).unwrap().blocks;
     assert_eq!((blocks(0, 1), blocks(0, 2), blocks(1, 2)), (3, 4, 4));
-    assert_eq!(found.placing, Placing::Winner(0));
+    assert_eq!(found.placing, PointOutcome::Winner(0));
 }
 
 #[test]
 fn nothing_is_said_without_two_blocks_or_two_systems() {
-    let undecided = |why| Placing::Undecided { why, repeats_more: None };
-    assert_eq!(alone(&[], Better::Lower).placing, undecided(Why::TooFewSystems));
-    assert_eq!(alone(&[&[1.0, 2.0]], Better::Lower).placing, undecided(Why::TooFewSystems));
+    let undecided = |why| PointOutcome::Undecided { why, repeats_more: None };
+    assert_eq!(alone(&[], Better::Lower).placing, undecided(UndecidedReason::TooFewSystems));
+    assert_eq!(alone(&[&[1.0, 2.0]], Better::Lower).placing, undecided(UndecidedReason::TooFewSystems));
     let found = alone(&[&[1.0], &[9.0]], Better::Lower);
-    assert_eq!(found.placing, undecided(Why::TooFewBlocks(vec![1])));
+    assert_eq!(found.placing, undecided(UndecidedReason::TooFewBlocks(vec![1])));
     assert!(found.difference(0, 1).unwrap().estimate.interval.is_none());
     let found = alone(&[&[1.0, 1.1, 1.0], &[]], Better::Lower);
-    assert_eq!(found.placing, undecided(Why::TooFewBlocks(vec![1])));
+    assert_eq!(found.placing, undecided(UndecidedReason::TooFewBlocks(vec![1])));
     assert_eq!((found.difference(0, 1), found.difference(0, 0), found.difference(0, 7)), (None, None, None));
     assert!(!found.beats(0, 7) && !found.same(0, 0));
     for bad in [f64::NAN, f64::INFINITY] {
         let found = alone(&[&[1.0, 1.1, 1.0], &[5.0, bad, 5.0]], Better::Lower);
-        assert_eq!(found.placing, undecided(Why::Unusable(vec![1])));
+        assert_eq!(found.placing, undecided(UndecidedReason::Unusable(vec![1])));
     }
 }
 
 /// Of one block the noise of the rest of the table says what would be needed.
 #[test]
 fn the_table_tells_how_many_more_than_one_block() {
-    let mut points: Vec<Point> = (0..6).map(|_| point(&CLEAR, Better::Lower)).collect();
+    let mut points: Vec<PointInput> = (0..6).map(|_| point(&CLEAR, Better::Lower)).collect();
     points.push(point(&[&[100.0], &[110.0]], Better::Lower));
     let found = ranked(points).pop().unwrap();
-    let Placing::Undecided { why: Why::TooFewBlocks(_), repeats_more: Some(more) } = found.placing else {
+    let PointOutcome::Undecided { why: UndecidedReason::TooFewBlocks(_), repeats_more: Some(more) } = found.placing
+    else {
         panic!("{:?}", found.placing)
     };
     assert!((1..5).contains(&more), "{more}");
@@ -149,32 +152,32 @@ fn the_table_tells_how_many_more_than_one_block() {
 fn the_resolution_is_the_least_noise() {
     let with = |step: f64| {
         let systems = [[100.0; 3], [101.0; 3]].map(|values| Blocks { step, ..system(&values) });
-        ranked(vec![Point { systems: systems.into(), better: Better::Lower }]).remove(0)
+        ranked(vec![PointInput { systems: systems.into(), better: Better::Lower }]).remove(0)
     };
-    assert_eq!(with(0.0).placing, Placing::Winner(0), "counted exactly, and always the same");
-    assert!(matches!(with(1.0).placing, Placing::Undecided { why: Why::Noise(_), .. }));
+    assert_eq!(with(0.0).placing, PointOutcome::Winner(0), "counted exactly, and always the same");
+    assert!(matches!(with(1.0).placing, PointOutcome::Undecided { why: UndecidedReason::Noise(_), .. }));
 }
 
 #[test]
 fn values_that_can_be_nothing_are_compared_as_differences() {
     let found = alone(&[&[0.0, 1.0, 0.0, 1.0], &[900.0, 910.0, 905.0, 903.0]], Better::Lower);
-    assert_eq!(found.placing, Placing::Winner(0));
+    assert_eq!(found.placing, PointOutcome::Winner(0));
     let difference = found.difference(0, 1).unwrap();
     assert_eq!((difference.scale, difference.estimate.value), (Scale::Difference, -904.0));
     let none = alone(&[&[0.0; 4], &[0.0; 4]], Better::Lower);
     assert!(!none.beats(0, 1) && !none.beats(1, 0), "nothing lost either way");
-    assert!(matches!(none.placing, Placing::Undecided { why: Why::Noise(_), repeats_more: None }));
+    assert!(matches!(none.placing, PointOutcome::Undecided { why: UndecidedReason::Noise(_), repeats_more: None }));
 }
 
 /// A difference that stands out alone does not among three hundred.
 #[test]
 fn a_larger_table_asks_for_more() {
     let (a, b): (&[f64], &[f64]) = (&[100.0, 104.0, 98.0, 101.0], &[106.0, 108.0, 106.0, 107.0]);
-    assert_eq!(alone(&[a, b], Better::Lower).placing, Placing::Winner(0));
+    assert_eq!(alone(&[a, b], Better::Lower).placing, PointOutcome::Winner(0));
     let equal: &[f64] = &[100.0, 99.0, 102.0, 103.0];
     let mut points = vec![point(&[a, b], Better::Lower)];
     points.extend((0..300).map(|_| point(&[a, equal], Better::Lower)));
-    assert!(matches!(ranked(points)[0].placing, Placing::Undecided { why: Why::Noise(_), .. }));
+    assert!(matches!(ranked(points)[0].placing, PointOutcome::Undecided { why: UndecidedReason::Noise(_), .. }));
 }
 
 fn tables() -> impl Strategy<Value = Vec<Vec<Vec<f64>>>> {
@@ -187,7 +190,7 @@ fn of(table: &[Vec<Vec<f64>>], better: Better, change: impl Fn(usize, usize, f64
         let systems = systems.iter().enumerate().map(|(index, values)| {
             system(&values.iter().enumerate().map(|(block, value)| change(index, block, *value)).collect::<Vec<_>>())
         });
-        Point { systems: systems.collect(), better }
+        PointInput { systems: systems.collect(), better }
     });
     ranked(points.collect())
 }

@@ -1,7 +1,7 @@
 //! How often a ranking errs and how often it finds what is there, by
 //! simulation. `docs/ranking.md` has the table, and is checked here.
 
-use pubmark_stats::{Better, Blocks, Placing, Point, SAME_WITHIN, Standing, Table, rank_table};
+use pubmark_stats::{Better, Blocks, PointInput, PointOutcome, RankingInput, SAME_WITHIN, SystemOutcome, rank_table};
 
 use crate::noise::{Kind, Noise, STEP, five_percent_at_most};
 
@@ -48,7 +48,7 @@ fn size(noise: &mut Noise) -> f64 {
 
 /// A table whose systems have these typical values in every point, turned by a
 /// random number of places, so that no place is special.
-fn table(noise: &mut Noise, scene: Scene, shape: Shape, typical: impl Fn(usize) -> f64) -> Table {
+fn table(noise: &mut Noise, scene: Scene, shape: Shape, typical: impl Fn(usize) -> f64) -> RankingInput {
     let points = (0..shape.points).map(|_| {
         let of_point = size(noise);
         let turn = (noise.uniform() * shape.systems as f64) as usize;
@@ -76,9 +76,9 @@ fn table(noise: &mut Noise, scene: Scene, shape: Shape, typical: impl Fn(usize) 
             };
             Blocks { values: drift.iter().map(run).collect(), step: STEP }
         });
-        Point { systems: systems.collect(), better: Better::Lower }
+        PointInput { systems: systems.collect(), better: Better::Lower }
     });
-    Table { points: points.collect(), bound: SAME_WITHIN, alpha: 0.05 }
+    RankingInput { points: points.collect(), bound: SAME_WITHIN, alpha: 0.05 }
 }
 
 /// Of so many tables, how many name a winner, and how many call any system
@@ -87,8 +87,8 @@ fn false_alarms(noise: &mut Noise, scene: Scene, shape: Shape, tables: usize) ->
     let (mut winners, mut behind) = (0, 0);
     for _ in 0..tables {
         let ranked = rank_table(&table(noise, scene, shape, |_| 1.0));
-        winners += usize::from(ranked.points.iter().any(|point| matches!(point.placing, Placing::Winner(_))));
-        behind += usize::from(ranked.points.iter().any(|point| point.standings.contains(&Standing::Behind)));
+        winners += usize::from(ranked.points.iter().any(|point| matches!(point.placing, PointOutcome::Winner(_))));
+        behind += usize::from(ranked.points.iter().any(|point| point.standings.contains(&SystemOutcome::Behind)));
     }
     (winners, behind)
 }
@@ -145,7 +145,7 @@ fn of_two_equal_leaders_none_wins() {
             let wrong = (0..TABLES).filter(|_| {
                 let leaders = |place: usize| if place < 2 { 1.0 } else { 2.0 };
                 let ranked = rank_table(&table(&mut noise, Scene::Of(Kind::Lognormal), shape, leaders));
-                ranked.points.iter().any(|point| matches!(point.placing, Placing::Winner(_)))
+                ranked.points.iter().any(|point| matches!(point.placing, PointOutcome::Winner(_)))
             });
             let wrong = wrong.count();
             println!("{shape:?}: {wrong} of {TABLES}");
@@ -168,7 +168,7 @@ fn what_differs_by_the_bound_is_no_tie() {
                 let wrong = (0..TABLES).filter(|_| {
                     let apart = |place: usize| (1.0 + SAME_WITHIN).powi(place as i32);
                     let ranked = rank_table(&table(&mut noise, scene, shape, apart));
-                    ranked.points.iter().any(|point| matches!(point.placing, Placing::Tie(_)))
+                    ranked.points.iter().any(|point| matches!(point.placing, PointOutcome::Tie(_)))
                 });
                 let wrong = wrong.count();
                 assert!(wrong as f64 / TABLES as f64 <= five_percent_at_most(TABLES), "{scene:?}, {shape:?}: {wrong}");
@@ -193,10 +193,10 @@ fn found(noise: &mut Noise, shape: Shape, difference: f64, size: f64) -> f64 {
         if difference == 0.0 {
             runs.flatten().for_each(|value| *value = value.powf(size / 0.05));
         }
-        let is_right = |placing: &Placing| match placing {
-            Placing::Winner(_) => difference > 0.0,
-            Placing::Tie(_) => difference == 0.0,
-            Placing::Undecided { .. } => false,
+        let is_right = |placing: &PointOutcome| match placing {
+            PointOutcome::Winner(_) => difference > 0.0,
+            PointOutcome::Tie(_) => difference == 0.0,
+            PointOutcome::Undecided { .. } => false,
         };
         named += rank_table(&table).points.iter().filter(|point| is_right(&point.placing)).count();
     }
@@ -267,8 +267,8 @@ fn about_so_many_more_repeats_tell() {
         let ranked = rank_table(&table(&mut noise, Scene::Of(Kind::Lognormal), shape(3), typical));
         for point in ranked.points {
             match point.placing {
-                Placing::Undecided { repeats_more: Some(more), .. } => asked.push(more),
-                Placing::Undecided { repeats_more: None, .. } => asked.push(u32::MAX),
+                PointOutcome::Undecided { repeats_more: Some(more), .. } => asked.push(more),
+                PointOutcome::Undecided { repeats_more: None, .. } => asked.push(u32::MAX),
                 _ => {}
             }
         }
@@ -278,7 +278,7 @@ fn about_so_many_more_repeats_tell() {
     let mut named = 0;
     for _ in 0..100 {
         let ranked = rank_table(&table(&mut noise, Scene::Of(Kind::Lognormal), shape(3 + median as usize), typical));
-        named += ranked.points.iter().filter(|point| matches!(point.placing, Placing::Winner(_))).count();
+        named += ranked.points.iter().filter(|point| matches!(point.placing, PointOutcome::Winner(_))).count();
     }
     println!("three and {median} more blocks name {named} of 600");
     assert!((300..=590).contains(&named), "three and {median} more blocks name {named} of 600");

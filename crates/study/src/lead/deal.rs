@@ -3,12 +3,11 @@
 use super::refusal::Refusal;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::Target;
-use pubmark_model::options::protocol_of;
 use pubmark_model::protocol::{BoundEndpoint, Client, PublisherTotal, Role};
 use pubmark_model::system::System;
 use pubmark_model::topology::heard_by;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_model::workload::{Pattern, Pin, Transport, Workload};
+use pubmark_model::workload::{Pin, Transport, Workload};
 use std::path::Path;
 
 /// How long an agent may take to connect the last of its clients, beside what
@@ -100,7 +99,7 @@ impl AgentPlan {
 /// How the clients of a run are spread: by what its driver is. A process may
 /// hold so many connections.
 pub fn layout(cell: &Cell, system: &System, connections: usize) -> Layout {
-    if protocol_of(&system.driver).is_some() {
+    if system.broker() {
         return Layout::Server { connections };
     }
     let inproc = cell.workload.transport.is_none_or(|transport| transport == Transport::Inproc);
@@ -128,7 +127,7 @@ pub fn pinning(workload: &Workload, cpus: &[usize]) -> (Vec<usize>, Vec<usize>) 
 
 /// Deals the clients out.
 pub fn deal(workload: &Workload, scratch: &Path, layout: Layout) -> Vec<AgentPlan> {
-    let asking = workload.pattern == Pattern::RequestReply;
+    let asking = workload.pattern.round_trip();
     let client = |role, id| Client { role, id, bind: None, connect: Vec::new(), hears_first: 0, hears_count: 0 };
     let sending = if asking { Role::Requester } else { Role::Publisher };
     let hearing = if asking { Role::Replier } else { Role::Subscriber };

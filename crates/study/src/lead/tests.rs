@@ -7,7 +7,7 @@ use pubmark_judge::assemble::{Measured, assemble};
 use pubmark_model::plan::cells;
 use pubmark_model::protocol::Role;
 use pubmark_model::record::{MachineLoad, RunRecord};
-use pubmark_model::study::{Reading, Study};
+use pubmark_model::study::{ReadOptions, Study};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -69,8 +69,7 @@ impl<'a> Stage<'a> {
             system,
             place: Place { repeat: 1, position: 0 },
             run: "r".into(),
-            scratch: "/x".into(),
-            cpus: vec![0, 1],
+            seats: vec![Seat { cpus: vec![0, 1], ..Seat::default() }; count],
             secrets: Secrets::default(),
         };
         let now = 5 * SECOND;
@@ -201,7 +200,7 @@ impl<'a> Stage<'a> {
 fn planned(text: &str) -> Vec<Cell> {
     registry::load().unwrap();
     let study =
-        Study::parse("t", text, &registry::find, &Reading::default()).unwrap_or_else(|errors| panic!("{errors}"));
+        Study::parse("t", text, &registry::find, &ReadOptions::default()).unwrap_or_else(|errors| panic!("{errors}"));
     cells(&study, &registry::find).unwrap()
 }
 
@@ -323,6 +322,7 @@ fn a_thousand_cells_are_planned_led_and_judged_in_virtual_time() {
             results: outcome.unwrap(),
             from_ns: looks[0].1,
             machine: MachineLoad::default(),
+            hosts: Vec::new(),
             server: None,
             link: None,
             fault_log: Vec::new(),

@@ -1,13 +1,11 @@
 //! The script of a run: each fault at its instant, and what came of it.
 
-use crate::deploy::Deployed;
+use crate::context::{RunError, failed};
 use crate::lead::deal::AgentPlan;
-use crate::stage::{RunError, failed};
-use nix::sys::signal::Signal;
-use pubmark_host::agent::Agent;
 use pubmark_host::clock;
 use pubmark_host::proxy::Proxy;
-use pubmark_host::server::keeper::{Order, Word};
+use pubmark_host::reach::Host;
+use pubmark_host::server::keeper::{KeeperAnswer, KeeperOrder};
 use pubmark_model::fault::{Act, Fault, Script, Target};
 use pubmark_model::record::FaultEvent;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
@@ -28,13 +26,15 @@ struct Step {
 }
 
 /// The parts of a run that faults can befall.
-pub struct Reach<'a> {
-    /// Those that play clients.
-    pub agents: &'a [Agent],
+pub struct Reach<'a, 'b> {
+    /// The hosts of the run.
+    pub hosts: &'a mut [Host<'b>],
+    /// The server's.
+    pub server: usize,
+    /// By agent, its host, and its number there.
+    pub seats: &'a [(usize, usize)],
     /// What each of them plays.
     pub plans: &'a [AgentPlan],
-    /// The server, if there is one.
-    pub server: &'a mut Deployed,
     /// What stands between them, if anything does.
     pub link: Option<&'a Proxy>,
 }
@@ -83,23 +83,22 @@ impl Faults {
     ///
     /// # Errors
     /// Where a link neither fails nor is repaired as it should.
-    pub fn step(&mut self, reach: &mut Reach<'_>) -> Result<(), RunError> {
+    pub fn step(&mut self, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
         while self.steps.front().is_some_and(|step| step.at_ns <= clock::now()) {
             self.steps.pop_front().map_or(Ok(()), |step| self.take(&step, reach))?;
         }
-        self.hear(reach.server);
-        Ok(())
+        self.hear(&mut reach.hosts[reach.server])
     }
 
-    fn take(&mut self, step: &Step, reach: &mut Reach<'_>) -> Result<(), RunError> {
+    fn take(&mut self, step: &Step, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
         let event = &mut self.log[step.fault];
         if event.who == Target::Server {
-            reach.server.order(match (event.what == Act::Kill, step.ends) {
-                (false, false) => Order::Stop,
-                (false, true) => Order::Continue,
-                (true, false) => Order::Kill,
-                (true, true) => Order::Start,
-            });
+            reach.hosts[reach.server].order(match (event.what == Act::Kill, step.ends) {
+                (false, false) => KeeperOrder::Stop,
+                (false, true) => KeeperOrder::Continue,
+                (true, false) => KeeperOrder::Kill,
+                (true, true) => KeeperOrder::Start,
+            })?;
             self.awaited.push_back((step.fault, step.ends));
             return Ok(());
         }
@@ -107,10 +106,10 @@ impl Faults {
         match (event.who, reach.link) {
             (Target::Link, Some(link)) => if step.ends { link.mend() } else { link.cut() }?,
             _ => {
-                let signal = if step.ends { Signal::SIGCONT } else { Signal::SIGSTOP };
-                let played = reach.agents.iter().zip(reach.plans);
-                let side = played.filter(|(_, plan)| plan.is_of(event.who));
-                side.for_each(|(agent, _)| agent.signal(signal));
+                let side = reach.seats.iter().zip(reach.plans).filter(|(_, plan)| plan.is_of(event.who));
+                for ((host, agent), _) in side {
+                    reach.hosts[*host].signal(*agent, !step.ends)?;
+                }
             }
         }
         if step.ends {
@@ -122,14 +121,17 @@ impl Faults {
     }
 
     /// A keeper answers each order by one word, in their order.
-    fn hear(&mut self, server: &mut Deployed) {
+    fn hear(&mut self, server: &mut Host<'_>) -> Result<(), RunError> {
         if self.awaited.is_empty() && self.returning.is_none() {
-            return;
+            return Ok(());
         }
-        for word in server.happened() {
+        let happened = server.happened()?;
+        for word in happened.answers {
             let Some((fault, ends)) = self.awaited.pop_front() else { continue };
-            let (Word::Stopped(at_ns) | Word::Continued(at_ns) | Word::Killed(at_ns) | Word::Restarted(at_ns, _)) =
-                word
+            let (KeeperAnswer::Stopped(at_ns)
+            | KeeperAnswer::Continued(at_ns)
+            | KeeperAnswer::Killed(at_ns)
+            | KeeperAnswer::Restarted(at_ns, _)) = word
             else {
                 continue;
             };
@@ -139,14 +141,15 @@ impl Faults {
             } else {
                 self.log[fault].at_ns = at;
             }
-            if matches!(word, Word::Restarted(..)) {
+            if matches!(word, KeeperAnswer::Restarted(..)) {
                 self.returning = Some(Returning { fault, since_ns: at_ns });
             }
         }
-        if let Some(returning) = self.returning.take_if(|_| server.is_listening()) {
+        if let Some(returning) = self.returning.take_if(|_| happened.listens) {
             let took_ms = clock::now().saturating_sub(returning.since_ns) as f64 / MILLISECOND as f64;
             self.log[returning.fault].note = Some(format!("it listened again {took_ms:.0} ms after it was started"));
         }
+        Ok(())
     }
 
     /// Ends what is left at the window's end: nothing stays stopped. A server
@@ -154,14 +157,14 @@ impl Faults {
     ///
     /// # Errors
     /// Where its keeper does not answer: then nobody knows what happened.
-    pub fn finish(&mut self, mut reach: Reach<'_>) -> Result<(), RunError> {
+    pub fn finish(&mut self, mut reach: Reach<'_, '_>) -> Result<(), RunError> {
         for step in std::mem::take(&mut self.steps) {
             self.take(&step, &mut reach)?;
         }
-        let server = reach.server;
+        let server = &mut reach.hosts[reach.server];
         let deadline = clock::now() + ANSWER;
-        self.hear(server);
-        while let (Some((fault, _)), None) = (self.awaited.front(), server.obituary()) {
+        self.hear(server)?;
+        while let (Some((fault, _)), None) = (self.awaited.front(), server.server_exit()) {
             if clock::now() >= deadline {
                 let event = &self.log[*fault];
                 let (what, who) = (event.what.word(), event.who.word());
@@ -170,7 +173,7 @@ impl Faults {
                 )));
             }
             thread::park_timeout(Duration::from_millis(1));
-            self.hear(server);
+            self.hear(server)?;
         }
         if let Some(returning) = self.returning.take() {
             self.log[returning.fault].note = Some("it did not listen again within the window".into());

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use crate::lead::deal::{Layout, deal};
     use crate::registry;
-    use pubmark_model::study::{Reading, Study};
+    use pubmark_model::study::{ReadOptions, Study};
     use std::collections::BTreeSet;
     use std::path::Path;
 
@@ -57,7 +57,7 @@ mod tests {
     fn sources(pairs: u32, endpoint: &str, connections: usize, options: &str) -> (Vec<Vec<String>>, Vec<usize>) {
         registry::load().unwrap();
         let text = format!("title = \"t\"\n[workload]\npairs = {pairs}\n[axes]\nsystem = \"mosquitto\"\n{options}");
-        let study = Study::parse("t", &text, &registry::find, &Reading::default()).unwrap();
+        let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
         let cell = pubmark_model::plan::cells(&study, &registry::find).unwrap().remove(0);
         let agents = deal(&cell.workload, Path::new("/x"), Layout::Server { connections });
         let clients = agents.iter().map(|agent| agent.clients.len()).collect();

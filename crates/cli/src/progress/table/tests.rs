@@ -3,8 +3,8 @@ use pubmark_judge::blank::blank;
 use pubmark_model::plan::Place;
 use pubmark_model::plan::{cells, order};
 use pubmark_model::record::{FigureGroup, Finding, Reason, RunRecord, Verdict};
-use pubmark_model::study::{Reading, Study};
-use pubmark_study::conduct::Course;
+use pubmark_model::study::{ReadOptions, Study};
+use pubmark_study::conduct::StudyStart;
 use pubmark_study::live::{Figures, News};
 use pubmark_study::registry;
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ fn board(payloads: usize, repeats: u32, title: &str) -> Board {
     let cells = cells(&study, &registry::find).unwrap();
     let order = order(&study, &cells);
     let mut board = Board::default();
-    let course = Course { title: &study.title, cells: &cells, order: &order, done: &HashSet::new(), records: &[] };
+    let course = StudyStart { title: &study.title, cells: &cells, order: &order, done: &HashSet::new(), records: &[] };
     board.begin(&course);
     board
 }
@@ -28,7 +28,7 @@ fn study(payloads: usize, repeats: u32, title: &str) -> Study {
          system = [\"nng\", \"kernel\"]\npayload = [{}]\n[run]\nrepeats = {repeats}\n",
         values.join(", ")
     );
-    let reading = Reading { quick: false, set: &[], only: &[], ..Reading::default() };
+    let reading = ReadOptions { quick: false, set: &[], only: &[], ..ReadOptions::default() };
     let mut study = Study::parse("x", &text, &registry::find, &reading).unwrap();
     study.title = title.into();
     study

@@ -5,7 +5,7 @@ use super::disturber::{Act, Event};
 use super::tree::{self, Role};
 use crate::support::{Place, stderr, wait_for};
 use pubmark_model::record::{Reason, RunRecord};
-use pubmark_model::units::{MILLISECOND, Ns};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_report::Report;
 use pubmark_study::registry;
 use std::cell::Cell;
@@ -147,7 +147,9 @@ impl Attempt {
                     assert!(record.machine.late_ns > record.window_ns / 10, "{event:?}: {:?}", record.machine);
                     told(1, Reason::NoisyMachine);
                 }
-                (Act::Kill, Role::Server) if event.noticed => told(2, Reason::ServerDied),
+                (Act::Kill, Role::Server) if event.noticed && event.at_ns < self.window_ends_ns(record) => {
+                    told(2, Reason::ServerDied);
+                }
                 (Act::Kill, Role::Agent) if in_window(event, record) => {
                     panic!("its agent was killed, and yet it was made: {event:#?}")
                 }
@@ -171,6 +173,14 @@ impl Attempt {
     }
 
     /// A time of day, by the other clock.
+    /// When the window of a run ended, at the earliest: agents live on while its
+    /// record is written, and a server may be killed then without a word.
+    fn window_ends_ns(&self, record: &RunRecord) -> Ns {
+        let started_s = record.deployment.as_ref().and_then(|server| server.started_s).unwrap_or(0.0);
+        let server_ns = (started_s * SECOND as f64) as Ns;
+        self.instant_ns(&record.started) + server_ns + record.workload.warmup_ns + record.window_ns
+    }
+
     fn instant_ns(&self, time: &str) -> Ns {
         let then = SystemTime::from(time.parse::<jiff::Timestamp>().unwrap());
         self.ended_ns.saturating_sub(self.ended.duration_since(then).unwrap_or_default().as_nanos() as Ns)

@@ -6,13 +6,14 @@ use super::taken::{Taken, Watch, Whose};
 use crate::support::{PATIENCE, Place};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use pubmark_host::agent::{Agent, Incoming};
+use pubmark_host::agent::{Agent, Incoming, into_inbox};
 use pubmark_host::clock;
-use pubmark_model::options::{Options, protocol_of};
+use pubmark_model::options::Options;
 use pubmark_model::protocol::{AgentResult, Client, Command, Event, Prepare, Role, ServerAddress, VERSION};
 use pubmark_model::secret::Secrets;
 use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::units::Ns;
+use pubmark_model::wire_protocol::Protocol;
 use pubmark_model::workload::Workload;
 use pubmark_study::registry;
 use std::sync::mpsc::{Receiver, channel};
@@ -51,9 +52,15 @@ impl Pair {
         let command = [env!("CARGO_BIN_EXE_pubmark").to_owned(), "agent".to_owned()];
         let agent = |index: usize, name: &str| {
             let log = place.path(&format!("{name}.log"));
-            let agent =
-                Agent::start(&command, name, &log, &place.path(name), &Secrets::default(), index, outbox.clone())
-                    .unwrap();
+            let agent = Agent::start(
+                &command,
+                name,
+                &log,
+                &place.path(name),
+                &Secrets::default(),
+                into_inbox(index, outbox.clone(), &Secrets::default()),
+            )
+            .unwrap();
             keep_off(agent.pid() as u32);
             agent
         };
@@ -77,7 +84,7 @@ impl Pair {
                     Event::Error { message, .. } => panic!("{what}: agent {from}: {message}"),
                     event => answers.extend(want(event).filter(|_| whose.contains(&from)).map(|answer| (from, answer))),
                 },
-                other => panic!("{what}: agent {from}: {other:?}: {}", self.agents[from].obituary()),
+                other => panic!("{what}: agent {from}: {other:?}: {}", self.agents[from].exit_reason()),
             }
         }
         answers.sort_by_key(|(from, _)| *from);
@@ -97,7 +104,7 @@ pub struct Play<'a> {
 impl Play<'_> {
     /// Whether all connect to a server. Otherwise a library's sockets do.
     fn to_server(&self) -> bool {
-        protocol_of(self.driver).is_some()
+        Protocol::of_driver(self.driver).is_some()
     }
 
     fn workload(&self) -> Workload {

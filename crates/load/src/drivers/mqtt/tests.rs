@@ -5,7 +5,8 @@ mod resuming;
 use super::*;
 use proptest::prelude::*;
 use pubmark_model::endpoint::Endpoint;
-use pubmark_model::options::{Options, of_driver};
+use pubmark_model::options::Options;
+use pubmark_model::wire_protocol::Protocol;
 use pubmark_wire::mqtt::server::{self, ConnectPacket};
 
 const V3: Version = Version::V3_1_1;
@@ -22,9 +23,9 @@ enum Said {
 
 fn options(changes: &[(&str, &str)]) -> Options {
     let read = |name: &str, text: &str| {
-        of_driver("mqtt").iter().find(|spec| spec.name == name).unwrap().kind.read(text).unwrap()
+        Protocol::Mqtt.options().iter().find(|spec| spec.name == name).unwrap().kind.read(text).unwrap()
     };
-    let defaults = of_driver("mqtt").into_iter().filter_map(|spec| Some((spec.name, spec.default?)));
+    let defaults = Protocol::Mqtt.options().into_iter().filter_map(|spec| Some((spec.name, spec.default?)));
     let mut options: Options = defaults.collect();
     options.extend(changes.iter().map(|(name, text)| ((*name).to_owned(), read(name, text))));
     options

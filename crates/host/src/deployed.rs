@@ -1,26 +1,76 @@
-//! The server of a run: attached to, or started for it.
+//! A server that clients play against: attached to, or started for them.
 
-use crate::stage::{RunError, Stage, failed};
-use pubmark_host::cache::cache_folder;
-use pubmark_host::scratch::Scratch;
-use pubmark_host::server::keeper::{Order, Word};
-use pubmark_host::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
-use pubmark_host::server::watch::ServerWatch;
-use pubmark_host::server::{GRACE_MS, Server, StartPlan, attached, limits, processes};
-use pubmark_host::usage::Looker;
-use pubmark_host::{install, machine};
-use pubmark_model::cell::{Cell, Limits};
+use crate::cache::cache_folder;
+use crate::error::HostError;
+use crate::server::keeper::{KeeperAnswer, KeeperOrder};
+use crate::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
+use crate::server::watch::ServerWatch;
+use crate::server::{GRACE_MS, Server, StartPlan, attached, processes};
+use crate::usage::Looker;
+use crate::{install, machine};
+use pubmark_model::cell::Limits;
 use pubmark_model::endpoint::Endpoint;
-use pubmark_model::options::{OptionValues, protocol_of};
-use pubmark_model::plan::Place;
+use pubmark_model::options::Options;
 use pubmark_model::record::{AppliedLimits, Attached, Deployment, ServerProcess};
 use pubmark_model::reported::ServerReport;
 use pubmark_model::server::Places;
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
-use std::path::PathBuf;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-/// The server of a run.
+/// A system, which crosses to another host as the text of its file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SystemFile(pub Arc<System>);
+
+impl Serialize for SystemFile {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        (&self.0.name, &self.0.source).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for SystemFile {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<SystemFile, D::Error> {
+        let (name, source) = <(String, String)>::deserialize(from)?;
+        let system = System::parse(&name, &format!("systems/{name}.toml"), &source);
+        system.map(|system| SystemFile(Arc::new(system))).map_err(serde::de::Error::custom)
+    }
+}
+
+/// What server is to be started, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeployPlan {
+    /// The system.
+    pub system: SystemFile,
+    /// `native` or `docker`.
+    pub deployment: String,
+    /// What it may use.
+    pub limits: Limits,
+    /// Whether subscriptions outlive it.
+    pub durable: bool,
+    /// The system's options, all of them.
+    pub options: Options,
+    /// Where it listens.
+    pub address: String,
+    /// The name of its log.
+    pub log: String,
+}
+
+/// What a host has for a server.
+pub struct Here<'a> {
+    /// The folder of the run, absolute; removed with the server.
+    pub scratch: &'a Path,
+    /// Where logs go.
+    pub logs: &'a Path,
+    /// The `pubmark` program.
+    pub program: &'a Path,
+    /// Set where the user wants no more.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// A server that clients play against.
 pub enum Deployed {
     /// There is none: a library.
     Nothing,
@@ -66,42 +116,30 @@ impl External {
 }
 
 impl Deployed {
-    /// Sees to it that there is a server, if the system is one.
-    pub fn begin(
-        cell: &Cell,
-        system: &System,
-        place: Place,
-        stage: &Stage<'_>,
-        scratch: &Scratch,
-    ) -> Result<Deployed, RunError> {
-        if protocol_of(&system.driver).is_none() {
-            return Ok(Deployed::Nothing);
-        }
-        if let Some(endpoint) = cell.options.text("endpoint") {
-            let (attached, watched) = attached::find(endpoint);
-            let endpoint = endpoint.to_owned();
-            return Ok(Deployed::External(Box::new(External {
-                endpoint,
-                attached,
-                watched,
-                sampler: None,
-                usage: None,
-            })));
-        }
-        let spec = system.server.as_ref().ok_or_else(|| {
-            failed(format!("{} cannot be started here: name a server with options.endpoint", system.name))
-        })?;
-        let deployment = cell.options.text("deployment").unwrap_or("native");
+    /// Attaches to a server that is there.
+    pub fn attach(endpoint: &str) -> Deployed {
+        let (attached, watched) = attached::find(endpoint);
+        let endpoint = endpoint.to_owned();
+        Deployed::External(Box::new(External { endpoint, attached, watched, sampler: None, usage: None }))
+    }
+
+    /// Starts a server.
+    pub fn start(plan: &DeployPlan, here: &Here<'_>) -> Result<Deployed, HostError> {
+        let system = &plan.system.0;
+        let spec = system
+            .server
+            .as_ref()
+            .ok_or_else(|| format!("{} cannot be started here: name a server with options.endpoint", system.name))?;
+        let deployment = plan.deployment.as_str();
+        let limits = plan.limits;
+        let usable = || machine::usable_cpus().len() as u32;
         let places = Places {
             cache: cache_folder(system).display().to_string(),
-            cpus: cell
-                .limits
-                .cpus
-                .map_or_else(|| machine::usable_cpus().len() as u32, |cpus| cpus.ceil() as u32)
-                .max(1),
-            memory_mb: cell.limits.memory_bytes.or_else(machine::memory_bytes).unwrap_or(1 << 30) >> 20,
-            durable: cell.workload.durable,
-            options: cell.options.clone(),
+            cpus: limits.cpus.map_or_else(usable, |cpus| cpus.ceil() as u32).max(1),
+            memory_mb: limits.memory_bytes.or_else(machine::memory_bytes).unwrap_or(1 << 30) >> 20,
+            durable: plan.durable,
+            address: plan.address.clone(),
+            options: plan.options.clone(),
             ..Places::default()
         };
         let plan = StartPlan {
@@ -109,13 +147,13 @@ impl Deployed {
             spec,
             deployment,
             places,
-            dir: scratch.path().join("server"),
-            log: stage.logs.join(format!("run-{}-server.log", place.position)),
-            limits: limits::Limits { cpus: cell.limits.cpus, memory_bytes: cell.limits.memory_bytes },
-            program: stage.agent.first().map(PathBuf::from).unwrap_or_default(),
-            remove: vec![scratch.path().to_owned()],
+            dir: here.scratch.join("server"),
+            log: here.logs.join(&plan.log),
+            limits,
+            program: here.program.to_owned(),
+            remove: vec![here.scratch.to_owned()],
             grace_ms: GRACE_MS,
-            interrupt: stage.interrupt,
+            interrupt: here.interrupt,
         };
         let server = Server::start(&plan)?;
         let applied = server.applied();
@@ -129,7 +167,7 @@ impl Deployed {
             },
             pid: u32::try_from(server.pid()).ok(),
             started_s: Some(server.started_s()),
-            limits: Limits { cpus: cell.limits.cpus, memory_bytes: cell.limits.memory_bytes },
+            limits,
             applied: AppliedLimits {
                 cpus: applied.cpus,
                 memory_bytes: applied.memory_bytes,
@@ -199,9 +237,9 @@ impl Deployed {
 
     /// Has the server that was started here stopped, continued, killed or
     /// started again.
-    pub fn order(&mut self, order: Order) {
+    pub fn order(&mut self, order: KeeperOrder) {
         if let Deployed::Started(started) = self {
-            if order == Order::Kill {
+            if order == KeeperOrder::Kill {
                 started.sampler.iter().for_each(Sampler::before_kill);
                 started.looker.iter().for_each(Looker::look);
             }
@@ -210,7 +248,7 @@ impl Deployed {
     }
 
     /// What came of orders since this was asked last.
-    pub fn happened(&mut self) -> Vec<Word> {
+    pub fn happened(&mut self) -> Vec<KeeperAnswer> {
         match self {
             Deployed::Started(started) => started.server.happened(),
             _ => Vec::new(),
@@ -249,7 +287,7 @@ impl Deployed {
     }
 
     /// Why it ended, if it has.
-    pub fn obituary(&mut self) -> Option<String> {
+    pub fn exit_reason(&mut self) -> Option<String> {
         match self {
             Deployed::Started(started) => started.server.ended(),
             _ => None,
@@ -272,7 +310,7 @@ impl Deployed {
                     ..Deployment::default()
                 };
                 let usage = usage.map(|usage| usage.usage);
-                Some(ServerReport { deployment, usage, version: None, obituary: None })
+                Some(ServerReport { deployment, usage, version: None, exit_reason: None })
             }
             Deployed::Started(started) => {
                 let end = started.server.so_far();
@@ -285,7 +323,7 @@ impl Deployed {
                     deployment.processes = usage.processes.iter().map(share).collect();
                 }
                 let usage = usage.map(|usage| usage.usage);
-                Some(ServerReport { deployment, usage, version: started.version.clone(), obituary: end.obituary })
+                Some(ServerReport { deployment, usage, version: started.version.clone(), exit_reason: end.exit_reason })
             }
         }
     }

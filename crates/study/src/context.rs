@@ -2,6 +2,7 @@
 
 use crate::live::News;
 use pubmark_host::error::HostError;
+use pubmark_model::host::Placement;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -31,13 +32,15 @@ pub fn failed(text: impl Into<String>) -> RunError {
 }
 
 /// What a run needs beside its cell.
-pub struct Stage<'a> {
+pub struct RunContext<'a> {
     /// How to start an agent.
     pub agent: &'a [String],
     /// Where logs go.
     pub logs: &'a Path,
     /// Whether processors are kept awake while the run is on.
     pub awake: bool,
+    /// Which host plays which part.
+    pub placement: &'a Placement,
     /// Set when the user wants to stop.
     pub interrupt: &'a AtomicBool,
     /// Told what is new, on the coordinator's thread: it has to return at once.

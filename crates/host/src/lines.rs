@@ -1,0 +1,194 @@
+//! What a host is asked and answers: by a call where it is this machine, as a
+//! JSON line each where it is another. It knows no run: agents have names,
+//! what they say is passed on unread.
+
+use crate::deployed::DeployPlan;
+use crate::error::HostError;
+use crate::machine::Ticks;
+use crate::server::keeper::{KeeperAnswer, KeeperOrder};
+use pubmark_model::record::UsageSeries;
+use pubmark_model::reported::ServerReport;
+use pubmark_model::units::Ns;
+use serde::{Deserialize, Serialize};
+
+/// What is wanted of a host. Instants are on its own clock.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// What the host is; its clock.
+    Facts,
+    /// Start an agent: the next number is its own.
+    Agent {
+        /// Its name.
+        name: String,
+        /// Its program, and arguments; empty for the one that is built in.
+        command: Vec<String>,
+        /// The name of its log.
+        log: String,
+    },
+    /// Make the folder of the run.
+    MakeFolder,
+    /// Tell an agent a line.
+    Tell {
+        /// Its number.
+        agent: usize,
+        /// The line.
+        line: String,
+    },
+    /// Stop an agent and what it has started, or let it go on.
+    Signal {
+        /// Its number.
+        agent: usize,
+        /// Stop it.
+        stop: bool,
+    },
+    /// How an agent ended.
+    ExitReason {
+        /// Its number.
+        agent: usize,
+    },
+    /// Start a server.
+    Deploy(Box<DeployPlan>),
+    /// Attach to a server that is there.
+    Attach {
+        /// Its URL.
+        endpoint: String,
+    },
+    /// Keep the processors awake.
+    Awake,
+    /// Watch what server and agents use.
+    Watch(Window),
+    /// Look at what the machine has done so far.
+    Look,
+    /// The last look at server and agents.
+    EndWatch,
+    /// What the server used between two instants, or in the window.
+    ServerUsed {
+        /// From when to when, where the window's end was not known.
+        window: Option<(Ns, Ns)>,
+    },
+    /// Have the server stopped, continued, killed, started.
+    Order(KeeperOrder),
+    /// What came of orders.
+    Happened,
+    /// Why the server ended, if it has.
+    ServerExit,
+    /// What is to be said of the server.
+    Report,
+    /// Agents may go: told to exit where they listen, ended where they do not.
+    EndAgents {
+        /// Whether they are told.
+        told: bool,
+    },
+    /// End whatever stands, and hand in the logs.
+    TearDown,
+}
+
+/// What is watched, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// The start of the schedule, ns.
+    pub start_ns: Ns,
+    /// The beginning of the window, ns.
+    pub from_ns: Ns,
+    /// Its length, ns; none where a count ends it.
+    pub length_ns: Option<Ns>,
+    /// Length of a slice, ns.
+    pub slice_ns: Ns,
+}
+
+/// What a host is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Its clock, ns.
+    pub clock_ns: Ns,
+    /// The folder of the run.
+    pub scratch: String,
+    /// Processors that may be used, by number.
+    pub cpus: Vec<usize>,
+    /// Connections that one process may hold.
+    pub connections: usize,
+}
+
+/// What a machine had done up to an instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Look {
+    /// The instant, ns.
+    pub at_ns: Ns,
+    /// The machine's processors.
+    pub ticks: Ticks,
+    /// CPU time of what pubmark itself keeps there, ns.
+    pub own_cpu_ns: Ns,
+}
+
+/// What came of orders.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Happened {
+    /// Answers of the server's keeper.
+    pub answers: Vec<KeeperAnswer>,
+    /// Whether the server listens.
+    pub listens: bool,
+}
+
+/// What a server used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerUsed {
+    /// CPU time, ns.
+    pub cpu_ns: Ns,
+    /// How late an edge of the window was looked at, at worst, ns.
+    pub late_ns: Ns,
+}
+
+/// A host's answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// It is done.
+    Done,
+    /// To `facts`.
+    Facts(Facts),
+    /// To `agent`: its process.
+    Process(i32),
+    /// To `deploy` and `attach`: where clients connect to, as seen from there.
+    Endpoint(String),
+    /// A reason, if there is one.
+    Reason(Option<String>),
+    /// To `look`.
+    Look(Look),
+    /// To `end_watch`.
+    Series(Option<UsageSeries>),
+    /// To `server_used`.
+    Used(ServerUsed),
+    /// To `happened`.
+    Happened(Happened),
+    /// To `report`.
+    Report(Option<Box<ServerReport>>),
+    /// To `tear_down`: names and texts.
+    Logs(Vec<(String, String)>),
+}
+
+/// A line of a host's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromHost {
+    /// The answer to the oldest request that has none.
+    Reply(Reply),
+    /// The same, where it could not be done.
+    Failed {
+        /// Why.
+        why: String,
+    },
+    /// An agent has said something, or, without a line, its output has ended.
+    Agent {
+        /// Its number.
+        agent: usize,
+        /// What it said.
+        line: Option<String>,
+    },
+}
+
+impl From<Result<Reply, HostError>> for FromHost {
+    fn from(answer: Result<Reply, HostError>) -> FromHost {
+        answer.map_or_else(|error| FromHost::Failed { why: error.to_string() }, FromHost::Reply)
+    }
+}

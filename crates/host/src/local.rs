@@ -1,0 +1,182 @@
+//! This machine as a host: the processes of a run that are here.
+
+use crate::agent::Agent;
+use crate::awake::Awake;
+use crate::clock;
+use crate::deployed::{Deployed, Here};
+use crate::error::HostError;
+use crate::lines::{Facts, Happened, Look, Reply, Request, ServerUsed, Window};
+use crate::machine::{self, Ticks};
+use crate::programs::find_program;
+use crate::scratch::Scratch;
+use crate::server::watch::ServerWatch;
+use crate::usage::UsageWatch;
+use nix::sys::signal::Signal;
+use pubmark_model::protocol::Command;
+use pubmark_model::secret::Secrets;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Is told each line of an agent by its number, and at last none.
+pub type Listener = Arc<dyn Fn(usize, Option<&[u8]>) + Send + Sync>;
+
+/// The processes of a run on this machine. They end when this is dropped.
+pub struct Local {
+    /// The program of agents that are built in, with its arguments.
+    built_in: Vec<String>,
+    logs: PathBuf,
+    secrets: Secrets,
+    listener: Listener,
+    agents: Vec<Agent>,
+    awake: Option<Awake>,
+    usage: Option<UsageWatch>,
+    /// Dropped before its folder is.
+    deployed: Deployed,
+    scratch: Scratch,
+    /// Whether agents have been told to go, or have been ended.
+    ended: bool,
+}
+
+impl Local {
+    /// With nothing yet. `built_in` is the command of the agent that is built
+    /// in, whose first word is `pubmark`.
+    pub fn new(built_in: &[String], logs: PathBuf, secrets: Secrets, listener: Listener) -> Local {
+        Local {
+            built_in: built_in.to_vec(),
+            logs,
+            secrets,
+            listener,
+            agents: Vec::new(),
+            awake: None,
+            usage: None,
+            deployed: Deployed::Nothing,
+            scratch: Scratch::planned(),
+            ended: false,
+        }
+    }
+
+    /// Does what is wanted.
+    pub fn answer(&mut self, request: Request, interrupt: &AtomicBool) -> Result<Reply, HostError> {
+        match request {
+            Request::Facts => return Ok(Reply::Facts(self.facts())),
+            Request::Agent { name, command, log } => return self.start_agent(&name, command, &log),
+            Request::MakeFolder => {
+                self.scratch.make().map_err(HostError::io("no folder for sockets"))?;
+            }
+            Request::Tell { agent, line } => {
+                self.agents.get_mut(agent).into_iter().for_each(|agent| agent.tell_line(line.clone().into_bytes()));
+            }
+            Request::Signal { agent, stop } => {
+                let signal = if stop { Signal::SIGSTOP } else { Signal::SIGCONT };
+                self.agents.get(agent).into_iter().for_each(|agent| agent.signal(signal));
+            }
+            Request::ExitReason { agent } => {
+                return Ok(Reply::Reason(self.agents.get_mut(agent).map(Agent::exit_reason)));
+            }
+            Request::Deploy(plan) => {
+                let program = self.built_in.first().map(PathBuf::from).unwrap_or_default();
+                let (scratch, logs) = (self.scratch.path(), self.logs.as_path());
+                let here = Here { scratch, logs, program: &program, interrupt };
+                self.deployed = Deployed::start(&plan, &here)?;
+                return Ok(Reply::Endpoint(self.deployed.endpoint().unwrap_or_default().to_owned()));
+            }
+            Request::Attach { endpoint } => {
+                self.deployed = Deployed::attach(&endpoint);
+                return Ok(Reply::Endpoint(endpoint));
+            }
+            Request::Awake => self.awake = Some(Awake::start()?),
+            Request::Watch(window) => self.watch(window),
+            Request::Look => {
+                self.awake.as_mut().and_then(Awake::gone).map_or(Ok(()), |why| Err(HostError::Failed(why)))?;
+                let own_cpu_ns = clock::own_cpu() + self.awake.as_ref().map_or(0, Awake::cpu_ns);
+                return Ok(Reply::Look(Look { at_ns: clock::now(), ticks: Ticks::now(), own_cpu_ns }));
+            }
+            Request::EndWatch => return Ok(Reply::Series(self.usage.take().and_then(UsageWatch::finish))),
+            Request::ServerUsed { window } => {
+                let cpu_ns = self.deployed.cpu_ns(window);
+                return Ok(Reply::Used(ServerUsed { cpu_ns, late_ns: self.deployed.late_ns() }));
+            }
+            Request::Order(order) => self.deployed.order(order),
+            Request::Happened => {
+                let answers = self.deployed.happened();
+                return Ok(Reply::Happened(Happened { answers, listens: self.deployed.is_listening() }));
+            }
+            Request::ServerExit => return Ok(Reply::Reason(self.deployed.exit_reason())),
+            Request::Report => return Ok(Reply::Report(self.deployed.report().map(Box::new))),
+            Request::EndAgents { told } => self.end_agents(told),
+            Request::TearDown => {
+                self.end_agents(true);
+                self.deployed = Deployed::Nothing;
+                self.scratch.remove();
+            }
+        }
+        Ok(Reply::Done)
+    }
+
+    /// A look at what the server uses, if it was started here.
+    pub fn server_watch(&self) -> Option<ServerWatch> {
+        self.deployed.look()
+    }
+
+    /// The folder of the run.
+    pub fn scratch(&self) -> &Scratch {
+        &self.scratch
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            clock_ns: clock::now(),
+            scratch: self.scratch.path().display().to_string(),
+            cpus: machine::usable_cpus(),
+            connections: machine::files_for_connections(),
+        }
+    }
+
+    fn start_agent(&mut self, name: &str, mut command: Vec<String>, log: &str) -> Result<Reply, HostError> {
+        match command.first_mut() {
+            None => command.clone_from(&self.built_in),
+            Some(program) => {
+                let found = find_program(program).ok_or_else(|| format!("the agent `{program}` is not installed"))?;
+                *program = found.display().to_string();
+            }
+        }
+        let (index, listener) = (self.agents.len(), self.listener.clone());
+        let say = move |line: Option<&[u8]>| listener(index, line);
+        let agent = Agent::start(&command, name, &self.logs.join(log), self.scratch.path(), &self.secrets, say)
+            .map_err(HostError::io(format!("agent `{}` could not be started", command.join(" "))))?;
+        let pid = agent.pid();
+        self.agents.push(agent);
+        Ok(Reply::Process(pid))
+    }
+
+    fn watch(&mut self, Window { start_ns, from_ns, length_ns, slice_ns }: Window) {
+        let agents = self.agents.iter().map(Agent::pid);
+        let usage = UsageWatch::start(self.deployed.watched(), agents, start_ns..from_ns, slice_ns);
+        self.deployed.watch(from_ns, length_ns, usage.looker());
+        self.usage = Some(usage);
+    }
+
+    /// One that is told to exit removes no folder: unless a keeper does, it is
+    /// removed before, so that there is no moment at which nobody would.
+    fn end_agents(&mut self, told: bool) {
+        if self.ended {
+            return;
+        }
+        self.ended = true;
+        if told {
+            if !self.deployed.keeps() {
+                self.scratch.remove();
+            }
+            self.agents.iter_mut().for_each(|agent| agent.tell(&Command::Exit {}));
+        }
+        Agent::finish_all(&mut self.agents);
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.awake = None;
+        self.end_agents(true);
+    }
+}

@@ -1,0 +1,259 @@
+//! A host, wherever it is: this machine is asked by a call, another by lines.
+
+use crate::agent::Incoming;
+use crate::deployed::DeployPlan;
+use crate::error::HostError;
+use crate::lines::{Facts, Happened, Look, Reply, Request, ServerUsed, Window};
+use crate::local::Local;
+use crate::remote::Remote;
+use crate::server::keeper::{KeeperAnswer, KeeperOrder};
+use crate::server::watch::ServerWatch;
+use pubmark_model::host::{ClockOffset, HostSpec};
+use pubmark_model::protocol::Command;
+use pubmark_model::record::UsageSeries;
+use pubmark_model::reported::ServerReport;
+use pubmark_model::secret::Secrets;
+use pubmark_model::units::Ns;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
+
+enum Way {
+    Here(Box<Local>),
+    There(Box<Remote>),
+}
+
+/// A host of a run. All instants are on the coordinator's clock. What stands
+/// there ends when this is dropped.
+pub struct Host<'a> {
+    /// What was said of it.
+    pub spec: HostSpec,
+    way: Way,
+    logs: PathBuf,
+    secrets: Secrets,
+    interrupt: &'a AtomicBool,
+}
+
+/// What a run wants of each of its hosts.
+pub struct Wanted<'a, 'w> {
+    /// The command of the agent that is built in, whose first word is `pubmark`.
+    pub built_in: &'w [String],
+    /// Where logs go.
+    pub logs: &'w Path,
+    /// What no message may repeat.
+    pub secrets: &'w Secrets,
+    /// Set when the user wants to stop.
+    pub interrupt: &'a AtomicBool,
+    /// Where agents' words go, under the host's number and theirs.
+    pub inbox: Sender<(usize, usize, Incoming)>,
+}
+
+impl<'a> Host<'a> {
+    /// Begins with a host, under this number.
+    pub fn open(spec: &HostSpec, number: usize, wanted: &Wanted<'a, '_>) -> Result<Host<'a>, HostError> {
+        let (inbox, secrets) = (wanted.inbox.clone(), wanted.secrets.clone());
+        let tell = move |agent: usize, incoming: Incoming| {
+            // Nobody listens any more when the run is over.
+            let _ = inbox.send((number, agent, incoming));
+        };
+        let way = if spec.prefix.is_empty() {
+            let hide = secrets.clone();
+            let listener = Arc::new(move |agent: usize, line: Option<&[u8]>| tell(agent, Incoming::of(line, &hide)));
+            Way::Here(Box::new(Local::new(wanted.built_in, wanted.logs.to_owned(), secrets, listener)))
+        } else {
+            let program = wanted.built_in.first().ok_or("there is no program to start on another host")?;
+            let said = move |agent: usize, line: Option<&[u8]>| tell(agent, Incoming::of(line, &secrets));
+            Way::There(Box::new(Remote::start(spec, program, said)?))
+        };
+        let (logs, secrets) = (wanted.logs.to_owned(), wanted.secrets.clone());
+        Ok(Host { spec: spec.clone(), way, logs, secrets, interrupt: wanted.interrupt })
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Reply, HostError> {
+        match &mut self.way {
+            Way::Here(local) => local.answer(request, self.interrupt),
+            Way::There(remote) => remote.ask(&request, self.interrupt),
+        }
+    }
+
+    /// Its clock beside the coordinator's.
+    pub fn clock(&self) -> ClockOffset {
+        match &self.way {
+            Way::Here(_) => ClockOffset::default(),
+            Way::There(remote) => remote.clock,
+        }
+    }
+
+    /// What it is.
+    pub fn facts(&mut self) -> Result<Facts, HostError> {
+        match self.ask(Request::Facts)? {
+            Reply::Facts(facts) => Ok(facts),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Starts an agent; its number is one more than that of the one before.
+    pub fn start_agent(&mut self, name: &str, command: &[String], log: &str) -> Result<(), HostError> {
+        let (name, command, log) = (name.to_owned(), command.to_vec(), log.to_owned());
+        self.ask(Request::Agent { name, command, log }).map(drop)
+    }
+
+    /// Makes the folder of the run.
+    pub fn make_folder(&mut self) -> Result<(), HostError> {
+        self.ask(Request::MakeFolder).map(drop)
+    }
+
+    /// Tells an agent something.
+    pub fn tell(&mut self, agent: usize, command: &Command) -> Result<(), HostError> {
+        let line = match &self.way {
+            Way::Here(_) => serde_json::to_string(command),
+            Way::There(remote) => serde_json::to_string(&remote.clock.outward(command)),
+        };
+        let line = line.map_err(|error| HostError::Failed(error.to_string()))?;
+        self.ask(Request::Tell { agent, line }).map(drop)
+    }
+
+    /// Stops an agent, or lets it go on.
+    pub fn signal(&mut self, agent: usize, stop: bool) -> Result<(), HostError> {
+        self.ask(Request::Signal { agent, stop }).map(drop)
+    }
+
+    /// How an agent ended, in words.
+    pub fn agent_exit(&mut self, agent: usize) -> String {
+        match self.ask(Request::ExitReason { agent }) {
+            Ok(Reply::Reason(Some(reason))) => self.secrets.hide(&reason),
+            Ok(other) => self.unexpected(&other).to_string(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    /// Starts a server. Where clients connect to.
+    pub fn deploy(&mut self, plan: DeployPlan) -> Result<String, HostError> {
+        match self.ask(Request::Deploy(Box::new(plan)))? {
+            Reply::Endpoint(endpoint) => Ok(endpoint),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Attaches to a server that is there.
+    pub fn attach(&mut self, endpoint: &str) -> Result<(), HostError> {
+        self.ask(Request::Attach { endpoint: endpoint.to_owned() }).map(drop)
+    }
+
+    /// A look at what the server uses, if it was started by this very process.
+    pub fn server_watch(&self) -> Option<ServerWatch> {
+        match &self.way {
+            Way::Here(local) => local.server_watch(),
+            Way::There(_) => None,
+        }
+    }
+
+    /// Keeps its processors awake.
+    pub fn keep_awake(&mut self) -> Result<(), HostError> {
+        self.ask(Request::Awake).map(drop)
+    }
+
+    /// Watches what server and agents use.
+    pub fn watch(&mut self, window: Window) -> Result<(), HostError> {
+        let clock = self.clock();
+        let (start_ns, from_ns) = (clock.theirs(window.start_ns), clock.theirs(window.from_ns));
+        self.ask(Request::Watch(Window { start_ns, from_ns, ..window })).map(drop)
+    }
+
+    /// Looks at what the machine has done so far.
+    pub fn look(&mut self) -> Result<Look, HostError> {
+        match self.ask(Request::Look)? {
+            Reply::Look(look) => Ok(Look { at_ns: self.clock().ours(look.at_ns), ..look }),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// What server and agents used, by time.
+    pub fn end_watch(&mut self) -> Result<Option<UsageSeries>, HostError> {
+        match self.ask(Request::EndWatch)? {
+            Reply::Series(series) => Ok(series),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// What the server used in the window, or between two instants.
+    pub fn server_used(&mut self, window: Option<(Ns, Ns)>) -> Result<ServerUsed, HostError> {
+        let clock = self.clock();
+        let window = window.map(|(from, to)| (clock.theirs(from), clock.theirs(to)));
+        match self.ask(Request::ServerUsed { window })? {
+            Reply::Used(used) => Ok(used),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Has the server stopped, continued, killed or started.
+    pub fn order(&mut self, order: KeeperOrder) -> Result<(), HostError> {
+        self.ask(Request::Order(order)).map(drop)
+    }
+
+    /// What came of orders since this was asked last.
+    pub fn happened(&mut self) -> Result<Happened, HostError> {
+        let clock = self.clock();
+        match self.ask(Request::Happened)? {
+            Reply::Happened(mut happened) => {
+                for answer in &mut happened.answers {
+                    if let KeeperAnswer::Stopped(at)
+                    | KeeperAnswer::Continued(at)
+                    | KeeperAnswer::Killed(at)
+                    | KeeperAnswer::Restarted(at, _) = answer
+                    {
+                        *at = clock.ours(*at);
+                    }
+                }
+                Ok(happened)
+            }
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Why the server ended, if it has.
+    pub fn server_exit(&mut self) -> Option<String> {
+        match self.ask(Request::ServerExit) {
+            Ok(Reply::Reason(reason)) => reason,
+            Ok(other) => Some(self.unexpected(&other).to_string()),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    /// What is to be said of the server, as long as it stands; a second time
+    /// it says nothing.
+    pub fn report(&mut self) -> Result<Option<ServerReport>, HostError> {
+        match self.ask(Request::Report)? {
+            Reply::Report(report) => Ok(report.map(|report| *report)),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Ends the agents; those that listen are told to exit.
+    pub fn end_agents(&mut self, told: bool) {
+        // A host that is lost has ended them.
+        let _ = self.ask(Request::EndAgents { told });
+    }
+
+    fn unexpected(&self, reply: &Reply) -> HostError {
+        let said = serde_json::to_string(reply).unwrap_or_default().chars().take(120).collect::<String>();
+        HostError::Failed(format!("host {} answered out of turn: {said}", self.spec.name))
+    }
+}
+
+impl Drop for Host<'_> {
+    fn drop(&mut self) {
+        if let Way::There(remote) = &mut self.way {
+            // Its logs are wanted even where the user wants no more.
+            let never = AtomicBool::new(false);
+            if let Ok(Reply::Logs(logs)) = remote.ask(&Request::TearDown, &never) {
+                for (name, text) in logs.iter().filter(|(_, text)| !text.is_empty()) {
+                    // Whatever it is called, it lies in this folder.
+                    let name = Path::new(name).file_name().unwrap_or_default();
+                    let _ = std::fs::write(self.logs.join(name), text);
+                }
+            }
+        }
+    }
+}

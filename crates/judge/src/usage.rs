@@ -1,0 +1,56 @@
+//! What several hosts saw of what server and agents used, as one.
+
+use pubmark_model::record::{UsageOverTime, UsageSeries};
+use std::collections::BTreeMap;
+
+/// The series of all hosts as one: of the slices that each of them saw. None
+/// where nobody saw anything.
+pub fn joined(seen: Vec<UsageSeries>) -> Option<UsageSeries> {
+    if seen.len() < 2 {
+        return seen.into_iter().next();
+    }
+    let slice_ns = seen.iter().map(|series| series.slice_ns).max().filter(|ns| *ns > 0)?;
+    let first = |series: &UsageSeries| series.start_ns.div_euclid(slice_ns as i64);
+    let count = |series: &UsageSeries| {
+        let of = |used: &Option<UsageOverTime>| used.as_ref().map(|used| used.cpu_cores.len());
+        of(&series.server).or(of(&series.generator)).unwrap_or(0) as i64
+    };
+    let from = seen.iter().map(first).max()?;
+    let to = seen.iter().map(|series| first(series) + count(series)).min()?;
+    let sum = |pick: fn(&UsageSeries) -> &Option<UsageOverTime>| {
+        let mut slices: BTreeMap<i64, (f64, u64)> = BTreeMap::new();
+        for series in &seen {
+            let Some(used) = pick(series) else { continue };
+            let figures = used.cpu_cores.iter().zip(&used.rss_bytes);
+            for (slice, (cores, bytes)) in
+                (first(series)..).zip(figures).filter(|(slice, _)| (from..to).contains(slice))
+            {
+                let all = slices.entry(slice).or_default();
+                *all = (all.0 + cores, all.1 + bytes);
+            }
+        }
+        let (cpu_cores, rss_bytes) = slices.into_values().unzip();
+        Some(UsageOverTime { cpu_cores, rss_bytes }).filter(|used| !used.cpu_cores.is_empty())
+    };
+    let (server, generator) = (sum(|series| &series.server), sum(|series| &series.generator));
+    let start_ns = from * slice_ns as i64;
+    (server.is_some() || generator.is_some()).then_some(UsageSeries { start_ns, slice_ns, server, generator })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hosts_saw_is_added_where_all_of_them_saw_it() {
+        let used =
+            |cores: &[f64], bytes: &[u64]| Some(UsageOverTime { cpu_cores: cores.to_vec(), rss_bytes: bytes.to_vec() });
+        let series = |start_ns, server, generator| UsageSeries { start_ns, slice_ns: 10, server, generator };
+        let first = series(-20, None, used(&[1.0, 1.5, 2.0], &[1, 2, 3]));
+        let second = series(-10, used(&[0.5, 0.25], &[10, 20]), used(&[0.5, 1.0], &[5, 5]));
+        let all = joined(vec![first.clone(), second]).unwrap();
+        assert_eq!(all, series(-10, used(&[0.5, 0.25], &[10, 20]), used(&[2.0, 3.0], &[7, 8])));
+        assert_eq!(joined(vec![first.clone()]), Some(first));
+        assert_eq!(joined(Vec::new()), None);
+    }
+}

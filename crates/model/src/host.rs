@@ -1,0 +1,140 @@
+//! A machine that takes part in a run.
+
+use crate::protocol::{AgentResult, Command, Event};
+use crate::units::Ns;
+use serde::{Deserialize, Serialize};
+
+/// The machine on which the coordinator runs, where nothing else is said.
+pub const LOCAL: &str = "local";
+
+/// A machine, and how it is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostSpec {
+    /// Its name.
+    pub name: String,
+    /// What is written before a command so that it runs there:
+    /// `["ssh", "b1"]`. Empty: it runs here.
+    pub prefix: Vec<String>,
+    /// Its address on the network that is measured.
+    pub address: String,
+}
+
+impl Default for HostSpec {
+    /// This machine, reached by its loopback address.
+    fn default() -> HostSpec {
+        HostSpec { name: LOCAL.into(), prefix: Vec::new(), address: "127.0.0.1".into() }
+    }
+}
+
+/// Which machine plays which part of a run. Default: this one plays all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// Where the server is.
+    pub server: HostSpec,
+    /// Where publishers and requesters are.
+    pub publishers: HostSpec,
+    /// Where subscribers and repliers are.
+    pub subscribers: HostSpec,
+}
+
+/// A host's clock beside the coordinator's: theirs less ours, and how far off
+/// that may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockOffset {
+    /// Theirs less ours, ns.
+    pub offset_ns: i64,
+    /// The true offset is at most so far from it, ns.
+    pub bound_ns: Ns,
+}
+
+impl ClockOffset {
+    /// From an exchange: asked at `asked`, answered at `theirs`, heard at
+    /// `heard`. Whatever way took longer, the truth lies within half of the
+    /// round trip.
+    pub fn of_exchange(asked: Ns, theirs: Ns, heard: Ns) -> ClockOffset {
+        let half = heard.saturating_sub(asked).div_ceil(2);
+        ClockOffset { offset_ns: theirs as i64 - (asked + half) as i64, bound_ns: half }
+    }
+
+    /// An instant of ours, on their clock.
+    pub fn theirs(&self, ours: Ns) -> Ns {
+        ours.saturating_add_signed(self.offset_ns)
+    }
+
+    /// An instant of theirs, on our clock.
+    pub fn ours(&self, theirs: Ns) -> Ns {
+        theirs.saturating_add_signed(-self.offset_ns)
+    }
+
+    /// Something that an agent there is told: its instants are on its clock.
+    pub fn outward(&self, command: &Command) -> Command {
+        let mut command = command.clone();
+        match &mut command {
+            Command::Start { at_ns: instant } | Command::Drain { deadline_ns: instant, .. } => {
+                *instant = self.theirs(*instant);
+            }
+            Command::Hello { .. } | Command::Prepare(_) | Command::Stop {} | Command::Exit {} => {}
+        }
+        command
+    }
+
+    /// Something that an agent there has said: its instants are on our clock.
+    pub fn inward(&self, event: &mut Event) {
+        match event {
+            Event::Hello(hello) => hello.clock_ns = self.ours(hello.clock_ns),
+            Event::Result(result) => self.result(result),
+            Event::Bound { .. }
+            | Event::Ready {}
+            | Event::Progress(_)
+            | Event::Sent { .. }
+            | Event::Drained {}
+            | Event::Error { .. } => {}
+        }
+    }
+
+    fn result(&self, result: &mut AgentResult) {
+        let instants = result.first_sent_ns.iter_mut().chain(&mut result.last_arrival_ns);
+        let connected = result.connections.iter_mut().flat_map(|all| [&mut all.first_ns, &mut all.last_ns]);
+        let readings = result.usage.course.iter_mut().map(|reading| &mut reading.at_ns);
+        // 0 stands for none.
+        instants.chain(connected.filter(|at| **at > 0)).chain(readings).for_each(|at| *at = self.ours(*at));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Connections;
+
+    #[test]
+    fn an_exchange_bounds_the_offset_by_half_of_its_round_trip() {
+        // Theirs is 1,000 ahead; the way there took 10, the way back 30.
+        let offset = ClockOffset::of_exchange(100, 1_110, 140);
+        assert_eq!(offset, ClockOffset { offset_ns: 990, bound_ns: 20 });
+        assert!((offset.offset_ns - 1_000).unsigned_abs() <= offset.bound_ns);
+        assert_eq!((offset.theirs(50), offset.ours(1_040)), (1_040, 50));
+        let behind = ClockOffset::of_exchange(1_000, 10, 1_000);
+        assert_eq!((behind.theirs(1_000), behind.ours(10)), (10, 1_000));
+    }
+
+    #[test]
+    fn every_instant_crosses() {
+        let offset = ClockOffset { offset_ns: 500, bound_ns: 1 };
+        assert_eq!(offset.outward(&Command::Start { at_ns: 7 }), Command::Start { at_ns: 507 });
+        let drain = |deadline_ns| Command::Drain { publishers: Vec::new(), deadline_ns };
+        assert_eq!(offset.outward(&drain(7)), drain(507));
+        let connections = |first_ns, last_ns| Some(Connections { first_ns, last_ns, ..Connections::default() });
+        let result = |first: Ns, last: Ns, connections| {
+            let (first_sent_ns, last_arrival_ns) = (Some(first), Some(last));
+            Event::Result(Box::new(AgentResult {
+                first_sent_ns,
+                last_arrival_ns,
+                connections,
+                ..AgentResult::default()
+            }))
+        };
+        let mut event = result(600, 700, connections(0, 800));
+        offset.inward(&mut event);
+        assert_eq!(event, result(100, 200, connections(0, 300)));
+    }
+}

@@ -1,0 +1,53 @@
+//! What can be an axis, and the values on it.
+
+use crate::diagnostic::{Diagnostic, suggestion};
+use crate::document::Scalar;
+use crate::setting::{KEYS, Section, key};
+use crate::system::Systems;
+use serde_json::Value;
+
+/// A value on an axis, canonical.
+pub(crate) fn axis_value(axis: &str, scalar: &Scalar, systems: Systems<'_>) -> Result<Value, Diagnostic> {
+    if axis == "system" {
+        return match systems(&scalar.text) {
+            Some(_) => Ok(scalar.text.clone().into()),
+            None => Err(Diagnostic::at_value(scalar.at, format!("unknown system `{}`", scalar.text))
+                .help("`pubmark systems` lists them")),
+        };
+    }
+    if axis.starts_with("options.") || axis == PART {
+        return Ok(plain(&scalar.text));
+    }
+    match key(axis).filter(|key| key.name == axis && key.section != Section::Run) {
+        Some(key) => key.read(&scalar.text).map_err(|error| Diagnostic::at_value(scalar.at, error)),
+        None => Err(no_axis(axis, scalar.at)),
+    }
+}
+
+/// The largest number that a condition can be held against: up to here every
+/// whole number is exact as an `f64`.
+const EXACT: u64 = 1 << 53;
+
+/// A value that no table of keys describes: true, false, a number, or a text.
+pub(super) fn plain(text: &str) -> Value {
+    serde_json::from_str::<Value>(text)
+        .ok()
+        .filter(|value| value.is_boolean() || value.as_u64().is_some_and(|number| number <= EXACT))
+        .unwrap_or_else(|| text.into())
+}
+
+pub(super) fn axis_names() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().filter(|key| key.section != Section::Run).map(|key| key.name).chain(["system"])
+}
+
+pub(crate) fn no_axis(name: &str, at: usize) -> Diagnostic {
+    let names: Vec<&str> = axis_names().collect();
+    Diagnostic::at(at, format!("`{name}` cannot be an axis")).help(suggestion(name, names))
+}
+
+/// The axis whose values are the names of a study's parts.
+pub(super) const PART: &str = "part";
+
+pub(crate) fn known_axis(name: &str) -> bool {
+    name.starts_with("options.") || name == PART || axis_names().any(|known| known == name)
+}

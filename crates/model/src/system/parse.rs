@@ -1,0 +1,141 @@
+//! Reading a system file: strict, and every error of the file at once.
+
+use super::System;
+use super::deployment::Deployment;
+use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
+use crate::document::{Document, Table, flag};
+use crate::options::common;
+use crate::wire_protocol::Protocol;
+use crate::workload::{Pattern, Transport};
+
+const TABLES: [&str; 9] = [
+    "install",
+    "server",
+    "server.prepare",
+    "server.environment",
+    "server.files",
+    "docker",
+    "docker.environment",
+    "options.NAME",
+    "fixed.NAME",
+];
+
+impl System {
+    /// Reads a system file strictly; all its errors at once.
+    pub fn parse(name: &str, file: &str, text: &str) -> Result<System, Diagnostics> {
+        let mut errors = Vec::new();
+        let document = Document::parse(text, &mut errors);
+        if !document.sound {
+            return Err(Diagnostics { file: file.into(), text: text.into(), errors });
+        }
+        let mut system = System { name: name.to_owned(), source: text.to_owned(), qos: vec![0], ..System::default() };
+        let mut deployment = Deployment::default();
+        for table in &document.tables {
+            match table.name.split_once('.') {
+                None if table.name.is_empty() => system.read_top(table, &mut errors),
+                None if ["options", "fixed"].contains(&table.name.as_str()) && table.entries.is_empty() => {}
+                Some(("options", option)) => system.read_option(option, table, &mut errors),
+                Some(("fixed", name)) => system.read_fixed(name, table, &mut errors),
+                _ if deployment.read(table, &mut errors) => {}
+                _ => errors.push(
+                    Diagnostic::at(table.at, format!("unknown table [{}]", table.name))
+                        .help(suggestion(&table.name, TABLES)),
+                ),
+            }
+        }
+        let mut options = system.protocol().map_or_else(common, Protocol::options);
+        options.retain(|option| system.option(&option.name).is_none());
+        options.append(&mut system.options);
+        system.options = options;
+        (system.server, system.install) = deployment.finish(&system, &mut errors);
+        system.check(&mut errors);
+        errors.sort_by_key(|error| error.offset.unwrap_or(usize::MAX));
+        if errors.is_empty() { Ok(system) } else { Err(Diagnostics { file: file.into(), text: text.into(), errors }) }
+    }
+
+    /// What one key alone cannot say.
+    fn check(&self, errors: &mut Vec<Diagnostic>) {
+        for (value, key) in
+            [(&self.title, "title"), (&self.about, "about"), (&self.driver, "driver"), (&self.licence, "licence")]
+        {
+            if value.is_empty() {
+                errors.push(Diagnostic::whole(format!("`{key}` is missing")));
+            }
+        }
+        if self.patterns.is_empty() {
+            errors.push(Diagnostic::whole("`patterns` is missing: name at least one pattern that the driver plays"));
+        }
+        if let Some(pattern) = self.lossless.iter().find(|pattern| !self.patterns.contains(pattern)) {
+            errors.push(Diagnostic::whole(format!("`lossless` names `{pattern}`, which is none of its `patterns`")));
+        }
+        if self.broker() && !self.transports.is_empty() {
+            errors.push(
+                Diagnostic::whole("a broker has no `transports`: it is reached over its driver's protocol")
+                    .help("leave `transports` out"),
+            );
+        }
+        if !self.broker() && self.server.is_some() {
+            errors.push(
+                Diagnostic::whole(format!(
+                    "the driver `{}` connects to no server: [server] has no meaning",
+                    self.driver
+                ))
+                .help(format!(
+                    "drivers that do: {}",
+                    Protocol::ALL.iter().map(|known| known.word()).collect::<Vec<_>>().join(", ")
+                )),
+            );
+        }
+    }
+
+    fn read_top(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
+        const KNOWN: [&str; 12] = [
+            "title",
+            "about",
+            "licence",
+            "homepage",
+            "driver",
+            "agent",
+            "transports",
+            "patterns",
+            "lossless",
+            "qos",
+            "durable",
+            "notes",
+        ];
+        self.transports = table.words("transports", Transport::parse, errors);
+        self.patterns = table.words("patterns", Pattern::parse, errors);
+        self.lossless = table.words("lossless", Pattern::parse, errors);
+        self.notes = table.texts("notes");
+        let levels = table.words("qos", level, errors);
+        if table.entries.iter().any(|entry| entry.key == "qos") {
+            self.qos = levels;
+        }
+        for flag in table.words("durable", flag, errors) {
+            self.durable = flag;
+        }
+        for entry in &table.entries {
+            let field = match entry.key.as_str() {
+                "title" => &mut self.title,
+                "about" => &mut self.about,
+                "licence" => &mut self.licence,
+                "homepage" => &mut self.homepage,
+                "driver" => &mut self.driver,
+                "agent" => &mut self.agent,
+                known if KNOWN.contains(&known) => continue,
+                _ => {
+                    errors.push(entry.unknown("a system file", KNOWN));
+                    continue;
+                }
+            };
+            if let Some(value) = entry.one(errors) {
+                *field = value.text.clone();
+            }
+        }
+    }
+}
+
+fn level(text: &str) -> Result<u8, String> {
+    let bad = || format!("`{text}` is no level of quality of service: write a list of 0, 1 and 2");
+    text.parse().ok().filter(|level| *level <= 2).ok_or_else(bad)
+}

@@ -1,0 +1,186 @@
+//! What a comparison says: of each cell, of each figure, and in sum.
+
+use super::difference::EnvironmentDifference;
+use super::figure::{shown, sign, signed_percent};
+use super::gate::{GateOutcome, GateResult};
+use crate::figures::Column;
+use pubmark_stats::{Estimate, Interval, RunOrder, Scale};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// Two results, compared.
+#[derive(Serialize, Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// How many comparisons came out which way.
+    pub tally: ChangeCounts,
+    /// The cells that both have, in A's order.
+    pub same: Vec<CellChange>,
+    /// Labels of the cells that only A has.
+    pub only_a: Vec<String>,
+    /// Labels of the cells that only B has.
+    pub only_b: Vec<String>,
+    /// What else is not the same: machine, versions, settings. Where there is
+    /// any of it, a change may be its doing.
+    pub environment: Vec<EnvironmentDifference>,
+    /// How the runs of the two lie in time.
+    pub order: RunOrder,
+    /// What became of each gate.
+    pub gates: Vec<GateResult>,
+}
+
+/// A cell and what has changed in it.
+#[derive(Serialize, Clone, Debug, PartialEq)]
+pub struct CellChange {
+    /// Its place on each axis, by name.
+    pub axes: Map<String, Value>,
+    /// The same in words, harmless and bounded in length.
+    pub label: String,
+    /// Whether messages are sent as fast as they go (`rate = "max"`).
+    pub unthrottled: bool,
+    /// Its figures.
+    pub changes: Vec<FigureChange>,
+}
+
+/// What has become of a figure of a cell.
+#[derive(Serialize, Clone, Debug, PartialEq)]
+pub struct FigureChange {
+    /// The figure; in JSON its column of `summary.csv`.
+    pub column: Column,
+    /// A typical run of A, in the figure's unit: the median over the runs that
+    /// count for it. `None` where there is none.
+    pub a: Option<Estimate>,
+    /// The same of B.
+    pub b: Option<Estimate>,
+    /// Valid runs of A that have the figure.
+    pub runs_a: usize,
+    /// The same of B.
+    pub runs_b: usize,
+    /// B / A, where all values are above 0; its 95 % interval is of this
+    /// comparison alone.
+    pub ratio: Option<Estimate>,
+    /// B − A, where a value is not above 0.
+    pub difference: Option<Estimate>,
+    /// The probability of such a change where there is none, adjusted for all
+    /// the comparisons of its family.
+    pub p: Option<f64>,
+    /// The smallest rise that would have been found in 80 of 100 cases among
+    /// all the comparisons of its family: as `ratio`, or as `difference`.
+    pub smallest: Option<f64>,
+    /// Whether a gate looks at it.
+    pub gated: bool,
+    /// What may be said.
+    pub outcome: ChangeOutcome,
+    /// Why nothing may be said; empty where something may.
+    pub why: String,
+    /// The comparison itself.
+    #[serde(skip)]
+    pub(super) found: Option<pubmark_stats::Change>,
+}
+
+/// What may be said of a figure from A to B.
+#[derive(Serialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeOutcome {
+    /// Beyond the noise, and to the good.
+    Better,
+    /// Beyond the noise, and to the bad.
+    Worse,
+    /// Beyond the noise, of a figure of which neither way is better.
+    Differs,
+    /// Within the noise.
+    NoDifference,
+    /// Nothing.
+    Undecided,
+}
+
+/// How many comparisons came out which way.
+#[derive(Serialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangeCounts {
+    /// To the bad.
+    pub worse: usize,
+    /// To the good.
+    pub better: usize,
+    /// Changed, and neither way is better.
+    pub differ: usize,
+    /// Within the noise.
+    pub no_difference: usize,
+    /// Of which nothing may be said.
+    pub undecided: usize,
+}
+
+impl fmt::Display for ChangeOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            ChangeOutcome::Better => "better",
+            ChangeOutcome::Worse => "worse",
+            ChangeOutcome::Differs => "differs",
+            ChangeOutcome::NoDifference => "no difference",
+            ChangeOutcome::Undecided => "undecided",
+        })
+    }
+}
+
+impl fmt::Display for ChangeCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} worse, {} better, ", self.worse, self.better)?;
+        if self.differ > 0 {
+            write!(f, "{} otherwise different, ", self.differ)?;
+        }
+        write!(f, "{} no difference, {} undecided", self.no_difference, self.undecided)
+    }
+}
+
+impl FigureChange {
+    /// The change in per cent of A; infinite where A is 0 and B is not.
+    pub fn percent(&self) -> Option<f64> {
+        let (a, b) = (self.a?.value, self.b?.value);
+        Some(match (self.ratio, b - a) {
+            (Some(ratio), _) => (ratio.value - 1.0) * 100.0,
+            (None, 0.0) => 0.0,
+            (None, difference) => difference / a.abs() * 100.0,
+        })
+    }
+
+    /// The 95 % interval of the change, on its scale.
+    pub fn interval_of_change(&self) -> Option<Interval> {
+        self.ratio.or(self.difference)?.interval
+    }
+
+    /// On which scale it was compared; `None` where it was not.
+    pub fn scale(&self) -> Option<Scale> {
+        match (self.ratio, self.difference) {
+            (Some(_), _) => Some(Scale::Ratio),
+            (None, Some(_)) => Some(Scale::Difference),
+            (None, None) => None,
+        }
+    }
+}
+
+impl Comparison {
+    /// The worst that became of any gate; passed where there is none.
+    pub fn gates_say(&self) -> GateOutcome {
+        let outcomes = self.gates.iter().map(|gate| gate.outcome);
+        outcomes.max_by_key(|outcome| *outcome as u8).unwrap_or(GateOutcome::Passed)
+    }
+}
+
+/// The ends of a change's interval; where it is a difference, in per cent of A
+/// if that is above 0.
+pub(super) fn range(change: &FigureChange, interval: Interval) -> String {
+    let percent = |value: f64| match (change.scale(), change.a) {
+        (Some(Scale::Ratio), _) => Some((value - 1.0) * 100.0),
+        (_, Some(a)) if a.value > 0.0 => Some(value / a.value * 100.0),
+        _ => None,
+    };
+    match percent(interval.lo).zip(percent(interval.hi)) {
+        Some((lo, hi)) => format!("{} … {}", signed_percent(lo), signed_percent(hi)),
+        None => {
+            let amount = |value: f64| match shown(change.column, value.abs()) {
+                nothing if value == 0.0 => nothing,
+                size => format!("{}{size}", sign(value)),
+            };
+            format!("{} … {}", amount(interval.lo), amount(interval.hi))
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The report in each of the forms in which it leaves: one function a form.
+
+use crate::layout::document;
+use crate::report::{Report, ReportError};
+use crate::{csv, json, markdown, page, terminal};
+use serde_json::Value;
+use std::io;
+use std::path::Path;
+
+impl Report {
+    /// Tables for a terminal of so many columns. Less important columns are
+    /// left out where there is no room, and the text says so. Lines are longer
+    /// than `width` only where the axes alone leave no room.
+    pub fn terminal(&self, width: usize, colour: bool) -> String {
+        terminal::render(&document(self), width, colour)
+    }
+
+    /// The same tables, all columns, as GitHub Markdown.
+    pub fn markdown(&self) -> String {
+        markdown::render(&document(self))
+    }
+
+    /// The text of `summary.csv`: a row a cell.
+    ///
+    /// # Errors
+    /// None that can be caused from outside; writing to memory may fail only
+    /// where memory runs out.
+    pub fn csv(&self) -> io::Result<String> {
+        csv::render(self).map_err(io::Error::from)
+    }
+
+    /// Writes `summary.csv`.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_csv(&self, path: &Path) -> Result<(), ReportError> {
+        let written = self.csv().and_then(|text| std::fs::write(path, text));
+        written.map_err(|source| ReportError::Write { path: path.to_owned(), source })
+    }
+
+    /// Writes the HTML page of these reports: whole, or not at all.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn write_html(reports: &[&Report], path: &Path) -> Result<(), ReportError> {
+        let beside = path.with_extension("html.new");
+        let written = std::fs::write(&beside, page::html(reports, false)).and_then(|()| std::fs::rename(&beside, path));
+        written.map_err(|source| {
+            let _ = std::fs::remove_file(&beside);
+            ReportError::Write { path: path.to_owned(), source }
+        })
+    }
+
+    /// The rows of `summary.csv` as an array of objects.
+    pub fn summary_json(&self) -> Value {
+        json::summary(self)
+    }
+}

@@ -1,0 +1,227 @@
+//! The report laid out as tables.
+
+use crate::analysis::{CellResult, Status};
+use crate::axes::{NAME_CHARS, axis_name, axis_value};
+use crate::bars::{self, Scale};
+use crate::claims::{ClaimOutcome, ClaimResult};
+use crate::columns::{
+    ACKED_LOST, AT_LEAST, HALF, LATENCY, MEDIAN, NOT_QUOTED, RATE, SERVICE, Spec, THRIFT, THROUGHPUT, columns,
+    expendable, verdict,
+};
+use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
+use crate::findings::findings;
+use crate::notes;
+use crate::points::{Point, headline};
+use crate::report::Report;
+use crate::text::{NONE, clean};
+use serde_json::Value;
+
+/// The file that has all columns of a report.
+const SUMMARY: &str = "summary.csv";
+/// Longest title, question or statement that is shown, characters.
+const PROSE_CHARS: usize = 500;
+
+/// Lays out a report.
+pub(crate) fn document(report: &Report) -> Document {
+    let kinds = [("Latency (at given rates)", LATENCY, false), ("Throughput (unthrottled)", THROUGHPUT, true)];
+    let whole = [None];
+    let parts: Vec<Option<&str>> = match report.study().parts.as_slice() {
+        [] => whole.to_vec(),
+        parts => parts.iter().map(|part| Some(part.name.as_str())).collect(),
+    };
+    // A part has axes of its own, and so a table of its own.
+    let tables = parts.into_iter().flat_map(|part| {
+        kinds.into_iter().filter_map(move |(title, specs, unthrottled)| table(report, title, specs, unthrottled, part))
+    });
+    Document {
+        title: clean(&report.study().title, PROSE_CHARS),
+        question: clean(&report.study().question, PROSE_CHARS),
+        constants: notes::constants(report),
+        answers: answers(report),
+        tables: tables.collect(),
+        claims: claims(report.claims()),
+        closing: std::iter::once(notes::counted(report)).chain(notes::closing(report)).collect(),
+    }
+}
+
+/// What was lost of what was acknowledged, and who is best by the figures that
+/// rank.
+fn answers(report: &Report) -> Vec<String> {
+    let shown = |about: &str| ["delivery", "latency", "throughput"].contains(&about);
+    findings(report).into_iter().filter(|finding| shown(finding.about)).map(|finding| finding.text).collect()
+}
+
+fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: Option<&str>) -> Option<Table> {
+    let cells = report.cells();
+    let points: Vec<&Point> = report
+        .points()
+        .iter()
+        .filter(|point| point.unthrottled == unthrottled && !point.is_skipped(cells))
+        .filter(|point| part.is_none_or(|part| point.axes.get("part").is_some_and(|value| value == part)))
+        .collect();
+    let first = points.first()?;
+    let varies = |axis: &str| {
+        let mut points = points.iter();
+        points.any(|point| point.axes.get(axis) != first.axes.get(axis))
+    };
+    let axes: Vec<&String> = first.axes.keys().filter(|axis| varies(axis)).collect();
+    let members = |point: &Point| -> Vec<&CellResult> { point.members.iter().map(|index| &cells[*index]).collect() };
+    let shown: Vec<&CellResult> = points.iter().flat_map(|point| members(point)).collect();
+    let specs = columns(specs, &shown);
+    let mut groups: Vec<Vec<Row>> = points
+        .iter()
+        .map(|point| members(point).into_iter().map(|result| row(result, point, &axes, &specs)).collect())
+        .collect();
+    let mut heads: Vec<Head> = axes
+        .iter()
+        .map(|axis| Head { name: axis_name(axis), is_figure: false, is_axis: true, expendable: 0 })
+        .collect();
+    heads.extend(specs.iter().map(|spec| Head {
+        name: spec.name.into(),
+        is_figure: !spec.show.is_text(),
+        is_axis: false,
+        expendable: expendable(spec, &specs),
+    }));
+    drop_empty(&mut heads, &mut groups);
+    let bars = bars(first.unthrottled, &heads, &groups);
+    Some(Table {
+        bars,
+        title: titled(report, title, first, varies),
+        notes: legend(&heads, &groups)
+            .into_iter()
+            .chain(notes::beneath(&shown, &points).into_iter().map(Note::on_rows))
+            .collect(),
+        heads,
+        groups,
+        ends_in_prose: false,
+        whole: SUMMARY,
+    })
+}
+
+fn row(result: &CellResult, point: &Point, axes: &[&String], specs: &[&Spec]) -> Row {
+    let place = axes.iter().map(|axis| {
+        let value = point.axes.get(*axis).unwrap_or(&Value::Null);
+        Entry::plain(axis_value(axis, value))
+    });
+    let shown = specs.iter().map(|spec| match (&spec.show, result.status) {
+        (show, Status::Missing | Status::Skipped | Status::Failed) if !show.is_text() => Entry::none(),
+        (show, _) => show.entry(result, point),
+    });
+    let bar = result.quotable(headline(point.unthrottled).into()).map(|estimate| estimate.value);
+    Row { entries: place.chain(shown).collect(), mark: verdict(result, point).0, bar }
+}
+
+/// Bars of the figure that ranks the rows.
+fn bars(unthrottled: bool, heads: &[Head], groups: &[Vec<Row>]) -> Option<(Scale, usize)> {
+    let values = groups.iter().flatten().filter_map(|row| row.bar);
+    let scale = if unthrottled { bars::of_counts(RATE, values) } else { bars::of_times(MEDIAN, values) }?;
+    let beside = heads.iter().position(|head| head.name == scale.name)?;
+    Some((scale, beside))
+}
+
+/// A title with the axes that vary in the study and not in this table. That
+/// the rate is `max` goes without saying.
+fn titled(report: &Report, title: &str, first: &Point, varies: impl Fn(&str) -> bool) -> String {
+    let mut title = title.to_owned();
+    for axis in &report.study().axes {
+        let value = first.axes.get(&axis.name);
+        if let Some(value) = value
+            && axis.values.len() > 1
+            && !varies(&axis.name)
+            && value != "max"
+        {
+            let (name, value) = (axis_name(&axis.name), axis_value(&axis.name, value));
+            title.push_str(&format!(", {name} {value}"));
+        }
+    }
+    title
+}
+
+/// Leaves out expendable columns in which no row has a figure.
+fn drop_empty(heads: &mut Vec<Head>, groups: &mut [Vec<Row>]) {
+    for column in (0..heads.len()).rev() {
+        let mut rows = groups.iter().flatten();
+        if heads[column].expendable > 0 && rows.all(|row| row.entries[column].text == NONE) {
+            heads.remove(column);
+            for row in groups.iter_mut().flatten() {
+                row.entries.remove(column);
+            }
+        }
+    }
+}
+
+/// What the signs in the table mean.
+fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let rows = || groups.iter().flatten();
+    let entries = || rows().flat_map(|row| &row.entries);
+    notes.push(Note::on_rows("figures: the median over the runs".into()));
+    if entries().any(|entry| !entry.spread.is_empty()) {
+        let text = "±: the wider side of the median's 95 % interval".into();
+        notes.push(Note { text, about: About::Spreads });
+    }
+    if entries().any(|entry| entry.text.starts_with(NOT_QUOTED)) {
+        notes.push(Note::on_rows("!: not to be quoted, for the reasons below; the others may be".into()));
+    }
+    if entries().any(|entry| entry.text.contains(AT_LEAST)) {
+        let text = "≥: the load generator was at its limit; the system reaches at least so much".into();
+        notes.push(Note::on_rows(text));
+    }
+    let named = |name: &str| heads.iter().position(|head| head.name == name);
+    if named(HALF).is_some() {
+        notes.push(Note::on_rows(format!(
+            "latency of request-reply is the full round trip; {HALF} is half of its median"
+        )));
+    }
+    if named(ACKED_LOST).is_some() {
+        notes.push(Note::on_rows(format!(
+            "acked: messages that the server took responsibility for; {ACKED_LOST}: those of them that had not \
+             arrived when the drain ended; lost: all that had not"
+        )));
+    }
+    if let Some(column) = named(SERVICE) {
+        notes.push(Note {
+            text: format!("latency counts from when a message was due, less the generator's own lag; {SERVICE} from when it was sent"),
+            about: About::Column(column),
+        });
+    }
+    if let Some(column) = named(THRIFT) {
+        let marked = |sign: char| rows().any(|row| row.entries[column].text.starts_with(sign));
+        if marked('*') || marked('=') {
+            notes.push(Note { text: format!("{THRIFT}: * least, = tie for least"), about: About::Column(column) });
+        }
+    }
+    notes
+}
+
+fn claims(claims: &[ClaimResult]) -> Option<Table> {
+    const HEADS: [&str; 4] = ["claim", "outcome", "points", "says"];
+    if claims.is_empty() {
+        return None;
+    }
+    let row = |claim: &ClaimResult| Row {
+        entries: [
+            clean(&claim.id, NAME_CHARS),
+            claim.outcome.to_string(),
+            claim.evidence(),
+            clean(&claim.says, PROSE_CHARS),
+        ]
+        .map(Entry::plain)
+        .into(),
+        mark: match claim.outcome {
+            ClaimOutcome::Holds => Mark::Good,
+            ClaimOutcome::Fails => Mark::Bad,
+            ClaimOutcome::Undecided => Mark::Plain,
+        },
+        bar: None,
+    };
+    Some(Table {
+        title: "Claims".into(),
+        heads: HEADS.map(|name| Head { name: name.into(), is_figure: false, is_axis: false, expendable: 0 }).into(),
+        groups: vec![claims.iter().map(row).collect()],
+        notes: Vec::new(),
+        ends_in_prose: true,
+        whole: SUMMARY,
+        bars: None,
+    })
+}

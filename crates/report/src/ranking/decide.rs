@@ -1,0 +1,112 @@
+//! The systems of each point, tested against each other.
+
+use super::{Contender, Placing, Ranked, Why, alike};
+use crate::analysis::CellResult;
+use crate::figures::{Column, Sign};
+use crate::floor::is_reference;
+use crate::points::Point;
+use pubmark_model::claim::Figure;
+use pubmark_stats::{Better, Blocks, RankedPoint, RankingInput, SAME_WITHIN, rank_table};
+use std::collections::BTreeSet;
+
+/// The share of tables of equal systems in which any may be called different or
+/// the same wrongly, at most.
+const ALPHA: f64 = 0.05;
+
+/// Ranks the systems at each point by a figure. Points that stand in one table
+/// (of one part of the study, at given rates or unthrottled) are corrected for
+/// together. References are ranked only where they are among `also`.
+pub(crate) fn ranked(cells: &[CellResult], points: &[Point], figure: Figure, also: &[String]) -> Vec<Ranked> {
+    let mut found: Vec<Option<Ranked>> = points.iter().map(|_| None).collect();
+    /// Part of the study, and whether messages are sent as fast as they go.
+    type Kind<'a> = (Option<&'a str>, bool);
+    let mut tables: Vec<(Kind<'_>, Vec<usize>)> = Vec::new();
+    for (number, point) in points.iter().enumerate() {
+        let key = (point.part(), point.unthrottled);
+        match tables.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, numbers)) => numbers.push(number),
+            None => tables.push((key, vec![number])),
+        }
+    }
+    for (_, numbers) in tables {
+        let contenders: Vec<Vec<(Contender, Blocks)>> =
+            numbers.iter().map(|number| contenders(cells, &points[*number], figure, also)).collect();
+        let better = if figure.higher_is_better() { Better::Higher } else { Better::Lower };
+        let blocks = |of: &Vec<(Contender, Blocks)>| of.iter().map(|(_, blocks)| blocks.clone()).collect();
+        let tested = rank_table(&RankingInput {
+            points: contenders.iter().map(|of| pubmark_stats::PointInput { systems: blocks(of), better }).collect(),
+            bound: SAME_WITHIN,
+            alpha: ALPHA,
+        });
+        for ((number, contenders), tested) in numbers.into_iter().zip(contenders).zip(tested.points) {
+            let systems: Vec<Contender> = contenders.into_iter().map(|(contender, _)| contender).collect();
+            found[number] = Some(Ranked { placing: placing(&systems, &tested), systems, tested });
+        }
+    }
+    found.into_iter().flatten().collect()
+}
+
+/// Those of a point that have a figure that may be quoted, with what their runs
+/// say by block.
+fn contenders(cells: &[CellResult], point: &Point, figure: Figure, also: &[String]) -> Vec<(Contender, Blocks)> {
+    let column = Column::from(figure);
+    let members = point.members.iter().map(|index| &cells[*index]);
+    let ranked: Vec<&CellResult> = members
+        .filter(|result| !is_reference(&result.cell.system) || also.contains(&result.cell.system))
+        .filter(|result| result.quotable(column).is_some())
+        .collect();
+    // Numbers of repeats come from files: they are told apart, not counted up to.
+    let readings = |result: &&CellResult| result.figures.each(column).to_vec();
+    let repeats: BTreeSet<u32> = ranked.iter().flat_map(readings).map(|reading| reading.repeat).collect();
+    let needs_share = figure == Figure::Delivered && point.unthrottled;
+    let contender = |result: &&CellResult| {
+        let each = result.figures.each(column);
+        let of = |repeat: &u32| each.iter().find(|reading| reading.repeat == *repeat).map(|reading| reading.value);
+        let share = result.figures.get(Column::DeliveredRatio).map(|share| share.value);
+        let contender = Contender {
+            name: result.cell.system.clone(),
+            is_lower_bound: result.figures.sign(column) == Sign::AtLeast,
+            share: share.filter(|_| needs_share),
+        };
+        let step = each.iter().map(|reading| reading.step).fold(0.0, f64::max);
+        (contender, Blocks { values: repeats.iter().map(of).collect(), step })
+    };
+    ranked.iter().map(contender).collect()
+}
+
+fn placing(systems: &[Contender], tested: &RankedPoint) -> Placing {
+    let names = |places: &[usize]| -> Vec<String> { places.iter().map(|place| systems[*place].name.clone()).collect() };
+    if systems.len() < 2 {
+        return Placing::Undecided { why: Why::TooFew, repeats_more: None };
+    }
+    let shares = || systems.iter().filter_map(|system| system.share);
+    let (least, most) = (shares().fold(f64::INFINITY, f64::min), shares().fold(0.0, f64::max));
+    if !alike(Some(least), Some(most)) && shares().next().is_some() {
+        return Placing::Unranked { least, most };
+    }
+    let bounded = |apart_from: Option<usize>| -> Vec<usize> {
+        let places = 0..systems.len();
+        places.filter(|place| Some(*place) != apart_from && systems[*place].is_lower_bound).collect()
+    };
+    let unless_bounded = |apart_from: Option<usize>, placing: Placing| match bounded(apart_from).as_slice() {
+        [] => placing,
+        places => Placing::Undecided { why: Why::LowerBound(names(places)), repeats_more: None },
+    };
+    match &tested.placing {
+        pubmark_stats::PointOutcome::Winner(winner) => {
+            unless_bounded(Some(*winner), Placing::Winner(systems[*winner].name.clone()))
+        }
+        pubmark_stats::PointOutcome::Tie(places) => unless_bounded(None, Placing::Tie(names(places))),
+        pubmark_stats::PointOutcome::Undecided { why, repeats_more } => {
+            let why = match why {
+                pubmark_stats::UndecidedReason::TooFewSystems => Why::TooFew,
+                pubmark_stats::UndecidedReason::Unusable(places) => Why::Unusable(names(places)),
+                pubmark_stats::UndecidedReason::TooFewBlocks(places) => Why::TooFewBlocks(names(places)),
+                pubmark_stats::UndecidedReason::Noise(places) => Why::Noise(names(places)),
+            };
+            // The one that looks best may yet win by its bound.
+            let ahead = tested.standings.iter().position(|standing| *standing == pubmark_stats::SystemOutcome::Ahead);
+            unless_bounded(ahead, Placing::Undecided { why, repeats_more: *repeats_more })
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! A study and its cells: planned once, and narrowed to what can be made here.
+
+use crate::registry;
+use pubmark_model::cell::Cell;
+use pubmark_model::diagnostic::Diagnostic;
+use pubmark_model::plan::{Planned, cells, order};
+use pubmark_model::study::{Skip, Study};
+
+/// What is to be measured.
+#[derive(Debug)]
+pub struct Plan {
+    study: Study,
+    cells: Vec<Cell>,
+}
+
+impl Plan {
+    /// Crosses a study's axes. Every cell that cannot be is reported, all at once.
+    pub fn new(study: Study) -> Result<Plan, Vec<Diagnostic>> {
+        let cells = cells(&study, &registry::find)?;
+        Ok(Plan { study, cells })
+    }
+
+    /// The study.
+    pub fn study(&self) -> &Study {
+        &self.study
+    }
+
+    /// Its cells, those that are skipped among them.
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// Its runs, in their order.
+    pub fn order(&self) -> Vec<Planned> {
+        order(&self.study, &self.cells)
+    }
+
+    /// Cells that are not skipped, and runs of them.
+    pub fn extent(&self) -> (usize, usize) {
+        (self.cells.iter().filter(|cell| cell.skipped.is_none()).count(), self.order().len())
+    }
+
+    /// Skips more. An error where nothing is left: all reasons are known.
+    pub fn skip(&mut self, skips: Vec<Skip>) -> Result<(), Diagnostic> {
+        for cell in self.cells.iter_mut().filter(|cell| cell.skipped.is_none()) {
+            cell.skipped = skips.iter().find(|skip| skip.holds(&cell.axes)).map(|skip| skip.why.clone());
+        }
+        self.study.skips.extend(skips);
+        match self.cells.iter().all(|cell| cell.skipped.is_some()) {
+            true => Err(Diagnostic::whole("every cell is skipped: nothing would be measured")),
+            false => Ok(()),
+        }
+    }
+}

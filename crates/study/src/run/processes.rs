@@ -1,0 +1,456 @@
+//! The processes of a run, on its hosts, which carry out what the leader orders.
+
+use super::faults::{Faults, Reach};
+use super::sources;
+use crate::calibrated;
+use crate::context::{RunContext, RunError, failed};
+use crate::lead::deal::AgentPlan;
+use crate::lead::{Edge, Leader, Order, Reached, Refusal, Said, Seat, Times};
+use crate::live::{News, Phase};
+use pubmark_host::agent::Incoming;
+use pubmark_host::clock;
+use pubmark_host::deployed::{DeployPlan, SystemFile};
+use pubmark_host::lines::{Facts, Look, Window};
+use pubmark_host::proxy::{Proxy, ProxyPlan};
+use pubmark_host::reach::{Host, Wanted};
+use pubmark_judge::assemble::{AgentReport, Measured, window_of_count};
+use pubmark_judge::usage::joined;
+use pubmark_model::cell::Cell;
+use pubmark_model::host::{HostSpec, LOCAL};
+use pubmark_model::options::OptionValues;
+use pubmark_model::plan::Place;
+use pubmark_model::protocol::Role;
+use pubmark_model::record::{HostShare, MachineLoad, UsageSeries};
+use pubmark_model::reported::ServerReport;
+use pubmark_model::secret::Secrets;
+use pubmark_model::system::System;
+use pubmark_model::units::Ns;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// How often the wait for an agent looks for an interrupt.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The hosts of a run, with what stands on them.
+pub struct Processes<'a> {
+    /// Ends before the hosts do.
+    link: Option<Proxy>,
+    hosts: Vec<Host<'a>>,
+    facts: Vec<Facts>,
+    /// The server's host.
+    server: usize,
+    /// The hosts of those that send, and of those that receive.
+    sides: [usize; 2],
+    /// Where clients connect to, if there is a server.
+    endpoint: Option<String>,
+    /// By agent: its host, and its number there.
+    seats: Vec<(usize, usize)>,
+    inbox: Receiver<(usize, usize, Incoming)>,
+    /// What hosts have seen of server and agents.
+    used: Vec<UsageSeries>,
+    /// When the drain was over.
+    drained_ns: Option<Ns>,
+    /// By host: what the machine had done at the edges of the window.
+    before: Vec<Look>,
+    after: Vec<Look>,
+    /// How late an edge was looked at, at worst.
+    late_ns: Ns,
+    secrets: Secrets,
+}
+
+/// What carrying out orders needs beside the processes.
+struct Means<'a, 'b> {
+    context: &'a mut RunContext<'b>,
+    faults: Option<&'a mut Faults>,
+}
+
+impl<'h> Processes<'h> {
+    /// Begins with the hosts; nothing is on them yet.
+    pub fn open(cell: &Cell, context: &RunContext<'h>) -> Result<Processes<'h>, RunError> {
+        let (outbox, inbox) = channel();
+        let secrets = Secrets::of(&cell.options);
+        let placement = context.placement;
+        let mut specs: Vec<&HostSpec> = Vec::new();
+        let mut number = |spec| {
+            let known = specs.iter().position(|known| *known == spec);
+            known.unwrap_or_else(|| {
+                specs.push(spec);
+                specs.len() - 1
+            })
+        };
+        let server = number(&placement.server);
+        let sides = [number(&placement.publishers), number(&placement.subscribers)];
+        let wanted = Wanted {
+            built_in: context.agent,
+            logs: context.logs,
+            secrets: &secrets,
+            interrupt: context.interrupt,
+            inbox: outbox,
+        };
+        let open = |(number, spec): (usize, &&HostSpec)| Host::open(spec, number, &wanted);
+        let mut hosts = specs.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
+        let facts = hosts.iter_mut().map(Host::facts).collect::<Result<Vec<_>, _>>()?;
+        Ok(Processes {
+            link: None,
+            hosts,
+            facts,
+            server,
+            sides,
+            endpoint: None,
+            seats: Vec::new(),
+            inbox,
+            used: Vec::new(),
+            drained_ns: None,
+            before: Vec::new(),
+            after: Vec::new(),
+            late_ns: 0,
+            secrets,
+        })
+    }
+
+    /// Connections that one agent may hold, wherever it is.
+    pub fn connections(&self) -> usize {
+        self.sides.iter().map(|side| self.facts[*side].connections).min().unwrap_or(1)
+    }
+
+    fn side(&self, role: Role) -> usize {
+        self.sides[usize::from(!role.sends())]
+    }
+
+    /// The folder for socket files of those that bind.
+    pub fn binders_scratch(&self, cell: &Cell) -> &Path {
+        let binds = if cell.workload.pattern.round_trip() { Role::Replier } else { Role::Publisher };
+        Path::new(&self.facts[self.side(binds)].scratch)
+    }
+
+    /// Starts an agent for each plan; then the folders are made, which the
+    /// agents would remove.
+    pub fn start_agents(&mut self, system: &System, place: Place, plans: &[AgentPlan]) -> Result<(), RunError> {
+        if !system.broker() && self.sides[0] != self.sides[1] {
+            return Err(failed(format!("{}: the sides of a library cannot be on different hosts yet", system.name)));
+        }
+        let own = if system.agent.is_empty() { Vec::new() } else { vec![system.agent.clone(), "agent".to_owned()] };
+        let mut started = vec![0; self.hosts.len()];
+        for plan in plans {
+            let host = self.side(plan.role());
+            let log = format!("run-{}-{}.log", place.position, plan.name);
+            let begun = self.hosts[host].start_agent(&plan.name, &own, &log);
+            begun.map_err(|error| failed(with_manual(error.to_string(), system)))?;
+            self.seats.push((host, started[host]));
+            started[host] += 1;
+        }
+        self.hosts.iter_mut().try_for_each(Host::make_folder)?;
+        Ok(())
+    }
+
+    /// By agent: what the leader has to know of its host.
+    pub fn seats(&self) -> Vec<Seat> {
+        let seat = |(host, _): &(usize, usize)| Seat {
+            host: recorded(&self.hosts[*host].spec),
+            scratch: self.facts[*host].scratch.clone(),
+            cpus: self.facts[*host].cpus.clone(),
+        };
+        self.seats.iter().map(seat).collect()
+    }
+
+    /// Plays the run to its end.
+    pub fn play(
+        &mut self,
+        leader: &mut Leader<'_>,
+        cell: &Cell,
+        system: &System,
+        place: Place,
+        context: &mut RunContext<'_>,
+    ) -> Result<Measured<'static>, RunError> {
+        // Before a server is started for agents that cannot play.
+        self.follow(leader, &Order::Deploy, &mut Means { context, faults: None })?;
+        self.deploy(cell, system, place, context)?;
+        self.link_up(cell, place, context)?;
+        leader.deployed(self.reached(cell, leader.agents()), clock::now());
+        self.follow(leader, &Order::Begin, &mut Means { context, faults: None })?;
+        // Virtual time wakes nobody up.
+        let timeless = system.driver == "mock";
+        if context.awake && !timeless {
+            self.hosts.iter_mut().try_for_each(Host::keep_awake)?;
+        }
+        let Times { start_ns, from_ns, to_ns } = leader.begin(clock::now());
+        let window_begins = start_ns + cell.workload.warmup_ns;
+        (context.news)(News::Phase(Phase::Load { start_ns, from_ns: window_begins, to_ns }));
+        let length_ns = cell.workload.window_ns();
+        let mut faults = Faults::new(&cell.script(place.repeat), from_ns);
+        if !timeless {
+            let window = Window { start_ns, from_ns, length_ns, slice_ns: cell.workload.usage_slice_ns() };
+            self.hosts.iter_mut().try_for_each(|host| host.watch(window))?;
+            self.link.iter_mut().for_each(|link| link.watch(from_ns, length_ns));
+        }
+        let results = self.play_out(leader, &mut Means { context, faults: Some(&mut faults) })?;
+        let of_count = length_ns.is_none().then(|| window_of_count(&results, from_ns));
+        let shares = self.shares(&results, of_count, context.awake)?;
+        let there = shares.iter().any(|share| share.name != LOCAL);
+        Ok(Measured {
+            results,
+            from_ns,
+            machine: worst(&shares),
+            hosts: if there { shares } else { Vec::new() },
+            server: None,
+            link: self.link.as_mut().filter(|_| !timeless).map(Proxy::report),
+            fault_log: if timeless { Vec::new() } else { faults.log() },
+            used: joined(std::mem::take(&mut self.used)),
+            drained_ns: self.drained_ns.filter(|_| !timeless),
+            calibration: calibrated::of_this_machine().filter(|_| !there),
+            remarks: calibrated::remark().into_iter().collect(),
+        })
+    }
+
+    /// Sees to it that there is a server, if the system is one.
+    fn deploy(
+        &mut self,
+        cell: &Cell,
+        system: &System,
+        place: Place,
+        context: &mut RunContext<'_>,
+    ) -> Result<(), RunError> {
+        if !system.broker() {
+            return Ok(());
+        }
+        let host = &mut self.hosts[self.server];
+        if let Some(endpoint) = cell.options.text("endpoint") {
+            host.attach(endpoint)?;
+            self.endpoint = Some(endpoint.to_owned());
+            return Ok(());
+        }
+        let plan = DeployPlan {
+            system: SystemFile(Arc::new(system.clone())),
+            deployment: cell.options.text("deployment").unwrap_or("native").to_owned(),
+            limits: cell.limits,
+            durable: cell.workload.durable,
+            options: cell.options.clone(),
+            address: host.spec.address.clone(),
+            log: format!("run-{}-server.log", place.position),
+        };
+        self.endpoint = Some(host.deploy(plan)?);
+        if let Some(watch) = host.server_watch() {
+            (context.news)(News::Server(watch));
+        }
+        Ok(())
+    }
+
+    /// Puts the cell's link, if it has one, between clients and server.
+    fn link_up(&mut self, cell: &Cell, place: Place, context: &mut RunContext<'_>) -> Result<(), RunError> {
+        let (Some(link), Some(server)) = (&cell.link, &self.endpoint) else { return Ok(()) };
+        if self.hosts.iter().any(|host| host.spec.name != LOCAL) {
+            return Err(failed("a link between several hosts cannot be put up yet: leave it out, or play on one host"));
+        }
+        let plan = ProxyPlan {
+            dir: Path::new(&self.facts[self.server].scratch).join("link"),
+            log: context.logs.join(format!("run-{}-link.log", place.position)),
+            program: context.agent.first().map(PathBuf::from).unwrap_or_default(),
+            interrupt: context.interrupt,
+        };
+        self.link = Some(Proxy::open(link, server, plan)?);
+        Ok(())
+    }
+
+    /// How each agent reaches the server; none where there is none.
+    fn reached(&self, cell: &Cell, plans: &[AgentPlan]) -> Option<Vec<Reached>> {
+        let server = self.endpoint.as_deref()?;
+        let sources = sources::of_agents(cell, Some(server), plans);
+        let reached = |((plan, sources), (host, _)): ((&AgentPlan, Vec<String>), &(usize, usize))| {
+            let endpoint = self.link.as_ref().map_or(server, |link| link.endpoint_of(plan.role(), server)).to_owned();
+            // Another host has addresses of its own, of which nobody here knows.
+            let sources = if self.hosts[*host].spec.name == LOCAL { sources } else { Vec::new() };
+            Reached { endpoint, sources }
+        };
+        Some(plans.iter().zip(sources).zip(&self.seats).map(reached).collect())
+    }
+
+    /// By host: what its machine did between the two looks that was not of the run.
+    fn shares(
+        &mut self,
+        results: &[AgentReport],
+        of_count: Option<(Ns, Ns)>,
+        awake: bool,
+    ) -> Result<Vec<HostShare>, RunError> {
+        let mut shares = Vec::new();
+        let looks = std::mem::take(&mut self.before).into_iter().zip(std::mem::take(&mut self.after));
+        for (index, (before, after)) in looks.enumerate() {
+            let here = self.seats.iter().zip(results).filter(|((host, _), _)| *host == index);
+            let agents: Ns = here.map(|(_, agent)| agent.result.usage.within(before.at_ns, after.at_ns).cpu_ns).sum();
+            let server = self.hosts[index].server_used(of_count)?;
+            let link = self.link.as_mut().map_or(0, Proxy::cpu_ns);
+            let ours = agents + server.cpu_ns + link + after.own_cpu_ns - before.own_cpu_ns;
+            let machine = after.ticks.load_since(before.ticks, after.at_ns - before.at_ns, ours);
+            let late_ns = self.late_ns.max(server.late_ns);
+            let host = &self.hosts[index];
+            let machine = MachineLoad { late_ns, awake, ..machine };
+            shares.push(HostShare { name: host.spec.name.clone(), clock: host.clock(), machine });
+        }
+        Ok(shares)
+    }
+
+    /// Carries out orders until this one comes.
+    fn follow(&mut self, leader: &mut Leader<'_>, until: &Order, means: &mut Means<'_, '_>) -> Result<(), RunError> {
+        loop {
+            while let Some(order) = leader.poll() {
+                if order == *until {
+                    return Ok(());
+                }
+                self.carry_out(order, leader, means)?;
+            }
+            if let Some(outcome) = leader.outcome() {
+                let refusal = outcome.err().map(|refusal| refused(&refusal, means.context));
+                return Err(refusal.unwrap_or_else(|| failed("the agents were done before they had begun")));
+            }
+            self.step(leader, means)?;
+        }
+    }
+
+    /// Carries out orders until the run is over.
+    fn play_out(&mut self, leader: &mut Leader<'_>, means: &mut Means<'_, '_>) -> Result<Vec<AgentReport>, RunError> {
+        loop {
+            while let Some(order) = leader.poll() {
+                self.carry_out(order, leader, means)?;
+            }
+            if let Some(outcome) = leader.outcome() {
+                return outcome.map_err(|refusal| refused(&refusal, means.context));
+            }
+            self.step(leader, means)?;
+        }
+    }
+
+    fn carry_out(&mut self, order: Order, leader: &Leader<'_>, means: &mut Means<'_, '_>) -> Result<(), RunError> {
+        match order {
+            Order::Tell(index, command) => {
+                let (host, agent) = self.seats[index];
+                self.hosts[host].tell(agent, &command)?;
+            }
+            Order::Figures(figures) => (means.context.news)(News::Figures(figures)),
+            Order::Look { edge, at_ns } => {
+                let looks = self.hosts.iter_mut().map(Host::look).collect::<Result<Vec<_>, _>>()?;
+                // After it: what stops a process may do so while it reads.
+                self.late_ns = self.late_ns.max(clock::now().saturating_sub(at_ns));
+                match (edge, &mut means.faults) {
+                    (Edge::Begin, _) => self.before = looks,
+                    (Edge::End, faults) => {
+                        self.after = looks;
+                        let reach = self.reach(leader);
+                        faults.as_mut().map_or(Ok(()), |faults| faults.finish(reach))?;
+                    }
+                }
+            }
+            Order::Draining => (means.context.news)(News::Phase(Phase::Draining)),
+            Order::Drained => {
+                self.drained_ns = Some(clock::now());
+                for host in &mut self.hosts {
+                    self.used.extend(host.end_watch()?);
+                }
+            }
+            // Each of them is what somebody waits for, in its turn.
+            Order::Deploy | Order::Begin => {}
+        }
+        Ok(())
+    }
+
+    /// What faults can happen to.
+    fn reach<'a>(&'a mut self, leader: &'a Leader<'_>) -> Reach<'a, 'h> {
+        Reach {
+            hosts: &mut self.hosts,
+            server: self.server,
+            seats: &self.seats,
+            plans: leader.agents(),
+            link: self.link.as_ref(),
+        }
+    }
+
+    /// Waits for an agent's next word, for the leader's deadline, for the next
+    /// fault, or until it is time to look for an interrupt.
+    fn step(&mut self, leader: &mut Leader<'_>, means: &mut Means<'_, '_>) -> Result<(), RunError> {
+        if means.context.interrupt.load(Ordering::Relaxed) {
+            return Err(RunError::Interrupted);
+        }
+        let mut until_ns = leader.deadline_ns().unwrap_or(Ns::MAX);
+        if let Some(faults) = means.faults.as_mut().filter(|_| leader.measures()) {
+            faults.step(&mut self.reach(leader))?;
+            until_ns = until_ns.min(faults.next_ns());
+        }
+        let left = Duration::from_nanos(until_ns.saturating_sub(clock::now())).min(LOOK);
+        match self.inbox.recv_timeout(left) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(failed("all agents have gone")),
+            Ok((host, agent, incoming)) => {
+                let Some(from) = self.seats.iter().position(|seat| *seat == (host, agent)) else { return Ok(()) };
+                let said = match incoming {
+                    Incoming::Event(mut event) => {
+                        self.hosts[host].clock().inward(&mut event);
+                        Said::Event(*event)
+                    }
+                    Incoming::Garbage(line) => Said::Garbage(line),
+                    Incoming::Closed => Said::Closed(self.hosts[host].agent_exit(agent)),
+                };
+                leader.handle(from, said, clock::now());
+            }
+        }
+        leader.tick(clock::now());
+        Ok(())
+    }
+
+    /// The run has failed: nothing is said to the agents any more, for one of
+    /// them may not listen.
+    pub fn give_up(&mut self) {
+        self.hosts.iter_mut().for_each(|host| host.end_agents(false));
+    }
+
+    /// What is to be said of the server.
+    pub fn report(&mut self) -> Result<Option<ServerReport>, RunError> {
+        Ok(self.hosts[self.server].report()?)
+    }
+
+    /// Why the server ended, if it has.
+    pub fn server_exit(&mut self) -> Option<String> {
+        self.hosts[self.server].server_exit().map(|reason| self.secrets.hide(&reason))
+    }
+
+    /// Why the link's proxy ended, if it has.
+    pub fn link_exit(&mut self) -> Option<String> {
+        self.link.as_mut().and_then(Proxy::exit_reason)
+    }
+
+    /// Ends what still stands, the agents first.
+    pub fn end(&mut self) {
+        self.hosts.iter_mut().for_each(|host| host.end_agents(true));
+        self.link = None;
+    }
+}
+
+/// A host's name as records have it.
+fn recorded(spec: &HostSpec) -> String {
+    if spec.name == LOCAL { String::new() } else { spec.name.clone() }
+}
+
+/// The worst of each figure.
+fn worst(shares: &[HostShare]) -> MachineLoad {
+    let share_of = |machine: &MachineLoad| machine.foreign_cores / f64::from(machine.cores.max(1));
+    let busiest = shares.iter().map(|share| share.machine).max_by(|a, b| share_of(a).total_cmp(&share_of(b)));
+    let Some(busiest) = busiest else { return MachineLoad::default() };
+    MachineLoad {
+        steal: shares.iter().map(|share| share.machine.steal).fold(0.0, f64::max),
+        late_ns: shares.iter().map(|share| share.machine.late_ns).max().unwrap_or(0),
+        ..busiest
+    }
+}
+
+/// What an agent of its own that is missing needs is said by its system.
+fn with_manual(error: String, system: &System) -> String {
+    if system.agent.is_empty() { error } else { format!("{error}: {}", system.install.manual) }
+}
+
+/// Why there is no record, with the way to more evidence.
+fn refused(refusal: &Refusal, context: &RunContext<'_>) -> RunError {
+    match refusal {
+        Refusal::Silent { .. } => failed(format!("{refusal}; their logs are in {}", context.logs.display())),
+        _ => failed(refusal.to_string()),
+    }
+}

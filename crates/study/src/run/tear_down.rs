@@ -1,0 +1,22 @@
+//! A run that was made, and what of it still stands.
+
+use super::processes::Processes;
+use pubmark_model::record::RunRecord;
+
+/// A run's record, and what is to be torn down when the record is safe: ending
+/// a server may take seconds, in which the record could be lost.
+pub struct Made<'a> {
+    /// What was measured.
+    pub record: RunRecord,
+    /// What still stands.
+    pub tear_down: TearDown<'a>,
+}
+
+/// Agents, link and server of a run that is over. They end when this is dropped.
+pub struct TearDown<'a>(pub(super) Processes<'a>);
+
+impl Drop for TearDown<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
