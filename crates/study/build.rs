@@ -16,10 +16,8 @@ fn main() {
         let reference = folder.join("reference.csv");
         let reference = if reference.exists() { format!("Some(include_str!({reference:?}))") } else { "None".into() };
         let (name, study) = (name(folder), folder.join("study.toml"));
-        let _ = writeln!(
-            text,
-            "    Included {{ name: {name:?}, text: include_str!({study:?}), reference: {reference} }},"
-        );
+        let _ =
+            writeln!(text, "    Included {{ name: {name:?}, text: include_str!({study:?}), reference: {reference} }},");
     }
     text += "];\n";
     println!("cargo::rerun-if-changed={}", systems.display());

@@ -31,7 +31,7 @@ const PIECE: usize = 64 << 10;
 
 /// What is asked for.
 #[derive(Debug)]
-pub struct Request {
+pub struct HttpRequest {
     /// The path, without a query.
     pub path: String,
     /// The version that the client has.
@@ -41,7 +41,7 @@ pub struct Request {
 }
 
 /// What is said.
-pub struct Response {
+pub struct HttpResponse {
     /// The status.
     pub status: u16,
     /// The type of the body.
@@ -52,16 +52,16 @@ pub struct Response {
     pub body: Arc<[u8]>,
 }
 
-impl Response {
+impl HttpResponse {
     /// A body with status 200.
-    pub fn ok(content_type: &'static str, body: impl Into<Arc<[u8]>>) -> Response {
-        Response { status: 200, content_type, etag: None, body: body.into() }
+    pub fn ok(content_type: &'static str, body: impl Into<Arc<[u8]>>) -> HttpResponse {
+        HttpResponse { status: 200, content_type, etag: None, body: body.into() }
     }
 
     /// A status, in words.
-    pub fn status(status: u16) -> Response {
+    pub fn status(status: u16) -> HttpResponse {
         let text = format!("{}\n", reason(status));
-        Response { status, ..Response::ok("text/plain; charset=utf-8", text.into_bytes()) }
+        HttpResponse { status, ..HttpResponse::ok("text/plain; charset=utf-8", text.into_bytes()) }
     }
 }
 
@@ -80,7 +80,7 @@ fn reason(status: u16) -> &'static str {
 }
 
 /// Answers a request. It is called on threads of the server's own.
-pub type Answer = dyn Fn(&Request) -> Response + Send + Sync;
+pub type Answer = dyn Fn(&HttpRequest) -> HttpResponse + Send + Sync;
 
 /// A server that ends with its value.
 pub struct HttpServer {
@@ -164,7 +164,7 @@ fn serve(mut stream: TcpStream, answer: &Answer) -> std::io::Result<()> {
     let (response, with_body) = match read_head(&mut stream, Instant::now() + ASK)? {
         Asked::Get(request) => (answer(&request), true),
         Asked::Head(request) => (answer(&request), false),
-        Asked::Refused(status) => (Response::status(status), true),
+        Asked::Refused(status) => (HttpResponse::status(status), true),
     };
     let body: &[u8] = if with_body && response.status != 304 { &response.body } else { &[] };
     let etag = response.etag.map(|etag| format!("ETag: {etag}\r\n")).unwrap_or_default();
@@ -194,8 +194,8 @@ fn serve(mut stream: TcpStream, answer: &Answer) -> std::io::Result<()> {
 
 /// What a client said.
 enum Asked {
-    Get(Request),
-    Head(Request),
+    Get(HttpRequest),
+    Head(HttpRequest),
     Refused(u16),
 }
 
@@ -243,7 +243,7 @@ fn parse(bytes: &[u8]) -> Option<Asked> {
         value.filter(|_| found.next().is_none()).map(|value| value.trim().to_owned())
     };
     let path = request.path.unwrap_or_default().split('?').next().unwrap_or_default().to_owned();
-    let asked = Request { path, if_none_match: header("if-none-match"), host: header("host") };
+    let asked = HttpRequest { path, if_none_match: header("if-none-match"), host: header("host") };
     Some(match request.method {
         Some("GET") => Asked::Get(asked),
         Some("HEAD") => Asked::Head(asked),

@@ -234,7 +234,7 @@ impl<W: Write> Agent<W> {
             return self.say(&Event::Ready {});
         }
         match open(&self.identity, &prepare) {
-            Err(error) => self.complain(error, true),
+            Err(error) => self.complain(error.to_string(), true),
             Ok(opened) => {
                 let bound = opened.bound.clone();
                 let connecting = opened.connecting();

@@ -4,6 +4,7 @@
 
 use crate::outcome::ThreadOutcome;
 use crate::subscriber::Totals;
+use nix::errno::Errno;
 use pubmark_model::protocol::PublisherTotal;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
@@ -113,15 +114,36 @@ pub struct ThreadContext {
     pub control: Control,
 }
 
+/// Why a thread is not kept on its processors.
+#[derive(Debug, thiserror::Error)]
+pub enum PinError {
+    /// There can be no processor of this number.
+    #[error("processor {cpu}: {source}")]
+    Processor {
+        /// Its number.
+        cpu: usize,
+        /// What is wrong with it.
+        source: Errno,
+    },
+    /// The kernel does not allow it.
+    #[error("pinning to processors {cpus:?} failed: {source}")]
+    Pinning {
+        /// The processors that were asked for.
+        cpus: Vec<usize>,
+        /// Why.
+        source: Errno,
+    },
+}
+
 /// Keeps the calling thread on these processors; on all if there are none.
-pub(crate) fn pin(cpus: &[usize]) -> Result<(), String> {
+pub(crate) fn pin(cpus: &[usize]) -> Result<(), PinError> {
     if cpus.is_empty() {
         return Ok(());
     }
     let mut set = nix::sched::CpuSet::new();
     for cpu in cpus {
-        set.set(*cpu).map_err(|error| format!("processor {cpu}: {error}"))?;
+        set.set(*cpu).map_err(|source| PinError::Processor { cpu: *cpu, source })?;
     }
     nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
-        .map_err(|error| format!("pinning to processors {cpus:?} failed: {error}"))
+        .map_err(|source| PinError::Pinning { cpus: cpus.to_owned(), source })
 }

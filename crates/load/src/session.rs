@@ -20,6 +20,23 @@ pub struct Terms<'a> {
     pub options: &'a Options,
 }
 
+/// What is wrong with the settings of a protocol, and what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SettingsError(String);
+
+impl From<String> for SettingsError {
+    fn from(text: String) -> Self {
+        SettingsError(text)
+    }
+}
+
+impl From<&str> for SettingsError {
+    fn from(text: &str) -> Self {
+        SettingsError(text.to_owned())
+    }
+}
+
 /// One client as a broker sees it, in words of no protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientSpec {
@@ -95,7 +112,7 @@ pub trait Session: Sized + Send {
     const TLS_AFTER_FIRST_LINE: bool = false;
 
     /// Reads the settings; says what is wrong with them, and what to do.
-    fn settings(terms: &Terms<'_>) -> Result<Self::Settings, String>;
+    fn settings(terms: &Terms<'_>) -> Result<Self::Settings, SettingsError>;
 
     /// A client that has not connected yet.
     fn new(settings: &Self::Settings, spec: &ClientSpec) -> Self;

@@ -9,6 +9,7 @@ mod away;
 mod carrier;
 mod closing;
 mod connection;
+mod errors;
 mod gather;
 mod inbound;
 mod notifier;
@@ -19,15 +20,16 @@ mod state;
 mod tests;
 
 use crate::clock;
-use crate::control::{Counter, ThreadContext, ThreadReport, pin};
+use crate::control::{Counter, PinError, ThreadContext, ThreadReport, pin};
 use crate::outcome::{Connecting, ThreadOutcome};
 use crate::pacing::Pacer;
 use crate::session::{ClientSpec, Session, SessionEvent, Terms};
 use crate::subscriber::{ReceiveRecorder, Totals};
 use crate::topics;
 use crate::window::Window;
-pub use carrier::{Dial, TlsDial, WebSocket, WebSocketDial};
+pub use carrier::{Dial, TlsDial, TlsError, WebSocket, WebSocketDial};
 use connection::{Changes, Connection, Loss, State};
+pub use errors::{ConnectError, ConnectFailure, ShardError};
 use inbound::LOOK;
 use notifier::NOTIFIER;
 pub use notifier::Notifier;
@@ -74,7 +76,8 @@ pub struct Assignment {
 }
 
 /// Runs a shard to its end.
-pub type RunShard = fn(Assignment, &ThreadContext, &Sender<ThreadReport>, Notifier) -> Result<ThreadOutcome, String>;
+pub type RunShard =
+    fn(Assignment, &ThreadContext, &Sender<ThreadReport>, Notifier) -> Result<ThreadOutcome, ShardError>;
 
 /// Runs clients of the protocol `S`.
 pub fn run<S: Session>(
@@ -82,9 +85,9 @@ pub fn run<S: Session>(
     context: &ThreadContext,
     reports: &Sender<ThreadReport>,
     notifier: Notifier,
-) -> Result<ThreadOutcome, String> {
+) -> Result<ThreadOutcome, ShardError> {
     clock::exact_timers();
-    let mut remarks: Vec<String> = pin(&assignment.cpus).err().into_iter().collect();
+    let mut remarks: Vec<String> = pin(&assignment.cpus).err().iter().map(PinError::to_string).collect();
     let mut shard = Shard::<S>::new(assignment, context, reports, notifier)?;
     let mut outcome = shard.run()?;
     outcome.remarks.append(&mut remarks);
@@ -97,7 +100,7 @@ impl<'a, S: Session> Shard<'a, S> {
         context: &'a ThreadContext,
         reports: &'a Sender<ThreadReport>,
         notifier: Notifier,
-    ) -> Result<Shard<'a, S>, String> {
+    ) -> Result<Shard<'a, S>, ShardError> {
         let workload = &context.workload;
         let Assignment { clients, endpoint, mut dial, run, connect_per_s, options, spin_cores, counter, .. } =
             assignment;
@@ -114,14 +117,13 @@ impl<'a, S: Session> Shard<'a, S> {
             .iter()
             .map(|client| Connection::new(S::new(&settings, &topics::spec::<S>(workload, &run, role, client.id))))
             .collect();
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| format!("epoll: {error}"))?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(
             &epoll,
             &*notifier.0,
             epoll::EventData::new_u64(NOTIFIER),
             epoll::EventFlags::IN | epoll::EventFlags::ET,
-        )
-        .map_err(|error| format!("epoll: {error}"))?;
+        )?;
         if let Some(tls) = &mut dial.tls {
             tls.after_first_line = S::TLS_AFTER_FIRST_LINE;
         }
@@ -168,7 +170,7 @@ impl<'a, S: Session> Shard<'a, S> {
         self.role != Role::Subscriber
     }
 
-    fn run(&mut self) -> Result<ThreadOutcome, String> {
+    fn run(&mut self) -> Result<ThreadOutcome, ShardError> {
         let mut now = clock::now();
         while !self.context.control.stopped() {
             let mut wake = (now + TICK).min(self.ramp(now)?).min(self.bring_back(now));
@@ -183,7 +185,7 @@ impl<'a, S: Session> Shard<'a, S> {
     }
 
     /// What its side has to do now; the instant when there is more.
-    fn work(&mut self, now: Ns) -> Result<Ns, String> {
+    fn work(&mut self, now: Ns) -> Result<Ns, ShardError> {
         self.begin();
         if self.publishes() {
             return Ok(self.send(now));
@@ -267,7 +269,7 @@ impl<'a, S: Session> Shard<'a, S> {
 
     /// Waits for something to happen, until `wake` at the latest, and sees to
     /// it. The time after it.
-    fn wait(&mut self, wake: Ns, now: Ns) -> Result<Ns, String> {
+    fn wait(&mut self, wake: Ns, now: Ns) -> Result<Ns, ShardError> {
         // What was sent since then took its time.
         let now = if self.publishes() { clock::now() } else { now };
         let alarm = self.alarm(wake);
@@ -277,7 +279,7 @@ impl<'a, S: Session> Shard<'a, S> {
         let waited = self.await_events(left, &mut events);
         match waited {
             Ok(()) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(format!("epoll: {error}")),
+            Err(error) => return Err(error.into()),
         }
         let woke = clock::now();
         self.paced(alarm, wake, left, woke);
@@ -328,7 +330,7 @@ impl<'a, S: Session> Shard<'a, S> {
         epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&clock::timespec(left))).map(|_| ())
     }
 
-    fn happened(&mut self, index: usize, flags: epoll::EventFlags) -> Result<(), String> {
+    fn happened(&mut self, index: usize, flags: epoll::EventFlags) -> Result<(), ShardError> {
         use epoll::EventFlags as Flags;
         if self.connections[index].state == State::Opening && flags.intersects(Flags::OUT | Flags::ERR | Flags::HUP) {
             self.opened(index)?;
@@ -356,7 +358,7 @@ impl<'a, S: Session> Shard<'a, S> {
 
     /// Reads what is there. Where the connection is `over`, its end is there
     /// too, and no further event will tell of it.
-    fn read(&mut self, index: usize, over: bool) -> Result<(), String> {
+    fn read(&mut self, index: usize, over: bool) -> Result<(), ShardError> {
         for turn in 0.. {
             if turn == READS && !over {
                 self.again.push(index as u32);
@@ -417,7 +419,7 @@ impl<'a, S: Session> Shard<'a, S> {
         connections[index].feed(settings, &buffer[..count], answers, &mut heard)
     }
 
-    fn after(&mut self, index: usize, changes: Changes, now: Ns) -> Result<(), String> {
+    fn after(&mut self, index: usize, changes: Changes, now: Ns) -> Result<(), ShardError> {
         if changes.connected {
             self.accepted(index, now);
         }

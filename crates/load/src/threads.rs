@@ -3,7 +3,7 @@
 //! run is on but a few flags that are read.
 
 use crate::clock::{self, NAP};
-use crate::control::{Control, Counter, ThreadContext, ThreadReport, pin};
+use crate::control::{Control, Counter, PinError, ThreadContext, ThreadReport, pin};
 use crate::drivers::socket::{DriverError, Sent, Socket};
 use crate::outcome::ThreadOutcome;
 use crate::pacing::Pacer;
@@ -56,7 +56,7 @@ impl ClientThread {
     /// Sends or receives until the run is stopped.
     pub fn run(mut self, context: &ThreadContext, reports: &Sender<ThreadReport>) {
         clock::exact_timers();
-        let mut remarks = pin(&self.cpus).err().into_iter().collect::<Vec<_>>();
+        let mut remarks: Vec<String> = pin(&self.cpus).err().iter().map(PinError::to_string).collect();
         let ended = match self.client.role {
             Role::Publisher => self.publish(context, reports),
             Role::Subscriber => self.subscribe(context, reports),

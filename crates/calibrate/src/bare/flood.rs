@@ -3,7 +3,7 @@
 
 use super::edges::Edges;
 use super::open::open;
-use super::plan::{LoopResult, Plan, ReadyMessage};
+use super::plan::{LoopPlan, LoopResult, ReadyMessage};
 use pubmark_load::clock;
 use pubmark_model::units::{MILLISECOND, Ns};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -18,7 +18,7 @@ const PARTS: usize = 1_024;
 const TICK: Ns = 50 * MILLISECOND;
 
 /// Opens the connections, calls `begin` for the instant of the start, and sends.
-pub fn flood(plan: &Plan, begin: impl FnOnce() -> Result<Ns, String>) -> Result<LoopResult, String> {
+pub fn flood(plan: &LoopPlan, begin: impl FnOnce() -> Result<Ns, String>) -> Result<LoopResult, String> {
     let message = ReadyMessage::new(plan)?.bytes;
     let mut parts = vec![IoSlice::new(&message); (BLOCK_BYTES / message.len()).clamp(1, PARTS)];
     let (streams, handshakes) = open(plan, false)?;

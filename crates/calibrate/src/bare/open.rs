@@ -1,6 +1,6 @@
 //! Connections of a bare loop.
 
-use super::plan::Plan;
+use super::plan::LoopPlan;
 use pubmark_wire::mqtt::server::ConnectPacket;
 use pubmark_wire::mqtt::{Packet, Qos, Version, decode, encode, reason};
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Opens the connections. A receiver subscribes each to its topic. The bytes
 /// that were written, too.
-pub(super) fn open(plan: &Plan, subscribe: bool) -> Result<(Vec<TcpStream>, u64), String> {
+pub(super) fn open(plan: &LoopPlan, subscribe: bool) -> Result<(Vec<TcpStream>, u64), String> {
     let mut streams = Vec::with_capacity(plan.connections as usize);
     let mut written = 0;
     for connection in 0..plan.connections {

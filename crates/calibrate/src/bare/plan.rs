@@ -10,7 +10,7 @@ const DIGITS: usize = 6;
 
 /// What a loop is to do.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct LoopPlan {
     /// The server.
     pub to: SocketAddr,
     /// The first part of the topics, unique to the run.
@@ -29,7 +29,7 @@ pub struct Plan {
     pub window_ns: Ns,
 }
 
-impl Plan {
+impl LoopPlan {
     pub(super) fn topic(&self, connection: u32) -> String {
         format!("pubmark/{}/{connection:0DIGITS$}", self.run)
     }
@@ -86,7 +86,7 @@ pub(super) struct ReadyMessage {
 }
 
 impl ReadyMessage {
-    pub(super) fn new(plan: &Plan) -> Result<ReadyMessage, String> {
+    pub(super) fn new(plan: &LoopPlan) -> Result<ReadyMessage, String> {
         let topic = plan.topic(0);
         let payload = vec![0x5a; plan.payload_bytes];
         let publish = Publish {

@@ -2,7 +2,7 @@
 
 use super::edges::Edges;
 use super::open::open;
-use super::plan::{All, LoopResult, Plan, ReadyMessage};
+use super::plan::{All, LoopPlan, LoopResult, ReadyMessage};
 use pubmark_load::clock;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use rustix::event::{Timespec, epoll};
@@ -61,7 +61,7 @@ impl Receiver {
 /// start, and receives. After the window `all` is called when there is input:
 /// it says how many messages there are, and those are waited for.
 pub fn receive(
-    plan: &Plan,
+    plan: &LoopPlan,
     input: impl AsFd,
     begin: impl FnOnce() -> Result<Ns, String>,
     all: impl FnOnce() -> Result<All, String>,

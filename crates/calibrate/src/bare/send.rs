@@ -2,7 +2,7 @@
 
 use super::edges::Edges;
 use super::open::open;
-use super::plan::{LoopResult, Plan, ReadyMessage};
+use super::plan::{LoopPlan, LoopResult, ReadyMessage};
 use pubmark_load::clock;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_stats::Histogram;
@@ -11,7 +11,7 @@ use std::io::Write;
 /// Opens the connections, calls `begin` for the instant of the start, and
 /// sends: message i of connection c of C is due at start + (i + c / C) / rate,
 /// so that all of them together are evenly spaced.
-pub fn send(plan: &Plan, begin: impl FnOnce() -> Result<Ns, String>) -> Result<LoopResult, String> {
+pub fn send(plan: &LoopPlan, begin: impl FnOnce() -> Result<Ns, String>) -> Result<LoopResult, String> {
     clock::exact_timers();
     let mut message = ReadyMessage::new(plan)?;
     let (mut streams, mut written) = open(plan, false)?;

@@ -6,7 +6,7 @@ use crate::failure::{Code, Failure};
 use crate::output::print;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use pubmark_calibrate::bare::{Go, Plan, Ready, flood, receive, send};
+use pubmark_calibrate::bare::{Go, LoopPlan, Ready, flood, receive, send};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::BufRead;
@@ -15,7 +15,7 @@ use std::io::BufRead;
 pub fn bare(args: &BareArgs) -> Result<Code, Failure> {
     let _ = set_pdeathsig(Signal::SIGKILL);
     raise_open_files();
-    let plan = Plan {
+    let plan = LoopPlan {
         to: args.to,
         run: args.run.clone(),
         connections: args.connections.max(1),

@@ -4,7 +4,7 @@
 //! if somebody has asked since: an analysis within a window would take
 //! processor time from the measurement. Within a run a request costs a copy.
 
-use super::{HttpServer, Request, Response};
+use super::{HttpRequest, HttpResponse, HttpServer};
 use crate::failure::Failure;
 use crate::output::note;
 use crate::progress::board::SharedBoard;
@@ -78,7 +78,8 @@ impl LiveReport {
     pub fn serve(self: &Arc<LiveReport>, port: u16) -> Result<HttpServer, Failure> {
         let live = self.clone();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let server = HttpServer::start("--watch", address, Arc::new(move |request: &Request| live.answer(request)))?;
+        let server =
+            HttpServer::start("--watch", address, Arc::new(move |request: &HttpRequest| live.answer(request)))?;
         note(&format!("live report: http://{}/", server.address));
         Ok(server)
     }
@@ -111,28 +112,35 @@ impl LiveReport {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, request: &Request) -> Response {
+    fn answer(&self, request: &HttpRequest) -> HttpResponse {
         // A foreign page may have a name of its own lead here: it must not read.
         if !request.host.as_deref().is_some_and(is_loopback) {
-            return Response::status(403);
+            return HttpResponse::status(403);
         }
         match request.path.as_str() {
             "/" | "/index.html" => self.page(request, "text/html; charset=utf-8", |made| made.html),
             "/data.json" => self.page(request, "application/json", |made| made.data),
-            "/status.json" => Response::ok("application/json", serde_json::to_vec(&self.status()).unwrap_or_default()),
-            _ => Response::status(404),
+            "/status.json" => {
+                HttpResponse::ok("application/json", serde_json::to_vec(&self.status()).unwrap_or_default())
+            }
+            _ => HttpResponse::status(404),
         }
     }
 
-    fn page(&self, request: &Request, content_type: &'static str, body: impl FnOnce(Made) -> Arc<[u8]>) -> Response {
+    fn page(
+        &self,
+        request: &HttpRequest,
+        content_type: &'static str,
+        body: impl FnOnce(Made) -> Arc<[u8]>,
+    ) -> HttpResponse {
         self.asked.store(true, Ordering::Relaxed);
         let Some(made) = self.lock().clone() else {
-            return Response::status(503);
+            return HttpResponse::status(503);
         };
         let etag = made.etag.clone();
         let known = request.if_none_match.as_deref() == Some(etag.as_str());
-        let response = Response { etag: Some(etag), ..Response::ok(content_type, body(made)) };
-        if known { Response { status: 304, ..response } } else { response }
+        let response = HttpResponse { etag: Some(etag), ..HttpResponse::ok(content_type, body(made)) };
+        if known { HttpResponse { status: 304, ..response } } else { response }
     }
 
     fn status(&self) -> Status {
@@ -195,7 +203,7 @@ mod tests {
         let shared = Arc::new(SharedBoard::default());
         let live = LiveReport::new(shared.clone(), Path::new("x"), Box::new(make));
         let ask = |path: &str, etag: Option<String>| {
-            live.answer(&Request { path: path.into(), if_none_match: etag, host: Some("localhost".into()) })
+            live.answer(&HttpRequest { path: path.into(), if_none_match: etag, host: Some("localhost".into()) })
         };
         assert_eq!(ask("/", None).status, 503, "nothing has been made");
         live.refresh();

@@ -1,7 +1,7 @@
 //! `--metrics`: how a study stands, in the text format that Prometheus scrapes
 //! (OpenMetrics 1.0). Everything is made when it is asked for.
 
-use super::{HttpServer, Request, Response};
+use super::{HttpRequest, HttpResponse, HttpServer};
 use crate::failure::Failure;
 use crate::output::note;
 use crate::progress::board::{CellState, Current, SharedBoard, Sums};
@@ -30,15 +30,15 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 pub fn serve(shared: Arc<SharedBoard>, address: SocketAddr) -> Result<HttpServer, Failure> {
     let mut registry = Registry::with_prefix("pubmark");
     registry.register_collector(Box::new(Metrics { shared, looked: Mutex::default() }));
-    let answer = move |request: &Request| match request.path.as_str() {
+    let answer = move |request: &HttpRequest| match request.path.as_str() {
         "/metrics" => {
             let mut text = String::new();
             match encode(&mut text, &registry) {
-                Ok(()) => Response::ok(CONTENT_TYPE, text.into_bytes()),
-                Err(_) => Response::status(503),
+                Ok(()) => HttpResponse::ok(CONTENT_TYPE, text.into_bytes()),
+                Err(_) => HttpResponse::status(503),
             }
         }
-        _ => Response::status(404),
+        _ => HttpResponse::status(404),
     };
     let server = HttpServer::start("--metrics", address, Arc::new(answer))?;
     note(&format!("metrics: http://{}/metrics", server.address));

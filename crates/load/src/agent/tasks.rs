@@ -3,17 +3,18 @@
 
 use super::identity::{AgentInfo, MOCK};
 use crate::control::{Counter, ThreadContext, ThreadReport};
-use crate::drivers::socket::{Driver, SocketSpec};
+use crate::drivers::socket::{Driver, DriverError, SocketSpec};
 use crate::drivers::{DriverKind, LoadDriver};
-use crate::shard::{Assignment, Dial, Notifier, RunShard, TlsDial, WebSocketDial};
+use crate::shard::{Assignment, Dial, Notifier, RunShard, TlsDial, TlsError, WebSocketDial};
 use crate::threads::ClientThread;
-use pubmark_model::endpoint::{Carrier, Endpoint};
+use pubmark_model::endpoint::{Carrier, Endpoint, EndpointError};
 use pubmark_model::options::OptionValues;
 use pubmark_model::protocol::{BoundEndpoint, Client, Prepare, Role, ServerAddress};
 use pubmark_model::wire_protocol::Protocol;
 use pubmark_model::workload::{Receive, Transport};
 use serde_json::{Map, Value};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::io;
+use std::net::{AddrParseError, IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -94,7 +95,7 @@ impl Job {
                 thread::Builder::new().name("shard".into()).spawn(move || {
                     let report = match run_shard(*assignment, &context, &reports, theirs) {
                         Ok(outcome) => ThreadReport::Ended(Box::new(outcome)),
-                        Err(error) => ThreadReport::Failed(error),
+                        Err(error) => ThreadReport::Failed(error.to_string()),
                     };
                     // The agent may be gone already; then nobody wants the report.
                     let _ = reports.send(report);
@@ -103,6 +104,56 @@ impl Job {
             }
         }
     }
+}
+
+/// Why a run cannot be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The agent has no such driver.
+    #[error("this agent has no driver `{wanted}`; it has: {known}, {MOCK}")]
+    NoDriver {
+        /// The driver.
+        wanted: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// A library's sockets need a transport.
+    #[error("the workload names no transport")]
+    NoTransport,
+    /// The driver, or one of its sockets, cannot be opened.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// Nobody said where the server is.
+    #[error("the driver speaks to a server, and no server is named")]
+    NoServer,
+    /// The server's endpoint is none.
+    #[error("{0}")]
+    Endpoint(EndpointError),
+    /// Clients of this role have nothing to do at a broker.
+    #[error("a broker has no part for a {0}")]
+    NotAtBrokers(String),
+    /// The server's host is not known.
+    #[error("cannot find the host of {endpoint}: {source}")]
+    Host {
+        /// The server.
+        endpoint: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Its name stands for nothing.
+    #[error("the host of {0} has no address")]
+    NoAddress(String),
+    /// What is to be connected from is no address.
+    #[error("`{text}` is no address to connect from")]
+    Source {
+        /// What is given in its place.
+        text: String,
+        /// What is wrong with it.
+        source: AddrParseError,
+    },
+    /// TLS cannot be spoken.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 /// All tasks of a run, and where their clients can be reached.
@@ -125,13 +176,13 @@ impl Opened {
 }
 
 /// Finds the driver and opens what can be opened at once.
-pub fn open(identity: &AgentInfo, prepare: &Prepare) -> Result<Opened, String> {
+pub fn open(identity: &AgentInfo, prepare: &Prepare) -> Result<Opened, OpenError> {
     let names = || identity.drivers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let (_, kind) = identity
         .drivers
         .iter()
         .find(|(name, _)| *name == prepare.driver)
-        .ok_or_else(|| format!("this agent has no driver `{}`; it has: {}, {MOCK}", prepare.driver, names()))?;
+        .ok_or_else(|| OpenError::NoDriver { wanted: prepare.driver.clone(), known: names() })?;
     match kind {
         DriverKind::Sockets(load) => sockets(*load, prepare),
         DriverKind::Sessions(run_shard) => sessions(*run_shard, prepare),
@@ -139,11 +190,11 @@ pub fn open(identity: &AgentInfo, prepare: &Prepare) -> Result<Opened, String> {
 }
 
 /// A socket for each client: those that bind come first.
-fn sockets(load: LoadDriver, prepare: &Prepare) -> Result<Opened, String> {
+fn sockets(load: LoadDriver, prepare: &Prepare) -> Result<Opened, OpenError> {
     // To a server, the endpoint says how bytes are carried.
     let to_server = Protocol::of_driver(&prepare.driver).map(|_| Transport::Tcp);
-    let transport = prepare.workload.transport.or(to_server).ok_or("the workload names no transport")?;
-    let mut driver = load(&prepare.options).map_err(|error| error.to_string())?;
+    let transport = prepare.workload.transport.or(to_server).ok_or(OpenError::NoTransport)?;
+    let mut driver = load(&prepare.options)?;
     let mut opened = Opened { driver: None, jobs: Vec::new(), bound: Vec::new(), applied: Map::new() };
     let mut clients: Vec<&Client> = prepare.clients.iter().collect();
     clients.sort_by_key(|client| client.bind.is_none());
@@ -162,7 +213,7 @@ fn sockets(load: LoadDriver, prepare: &Prepare) -> Result<Opened, String> {
             run: prepare.server.as_ref().map_or("", |server| &server.run),
             options: &prepare.options,
         };
-        let socket = driver.open(&spec).map_err(|error| error.to_string())?;
+        let socket = driver.open(&spec)?;
         if let (Some(_), Some(endpoint)) = (&client.bind, socket.endpoint()) {
             let endpoint = endpoint.to_owned();
             opened.bound.push(BoundEndpoint { role: client.role, id: client.id, endpoint });
@@ -201,9 +252,9 @@ fn cpus(prepare: &Prepare, role: Role) -> Vec<usize> {
 }
 
 /// Clients dealt out to event loops: by role, and then evenly.
-fn sessions(run_shard: RunShard, prepare: &Prepare) -> Result<Opened, String> {
-    let server = prepare.server.as_ref().ok_or("the driver speaks to a server, and no server is named")?;
-    let mut endpoint = Endpoint::parse(&server.endpoint).map_err(|error| error.to_string())?;
+fn sessions(run_shard: RunShard, prepare: &Prepare) -> Result<Opened, OpenError> {
+    let server = prepare.server.as_ref().ok_or(OpenError::NoServer)?;
+    let mut endpoint = Endpoint::parse(&server.endpoint).map_err(OpenError::Endpoint)?;
     endpoint.user = endpoint.user.or_else(|| prepare.options.text("username").map(str::to_owned));
     endpoint.password = endpoint.password.or_else(|| prepare.options.text("password").map(str::to_owned));
     let dial = dial(&endpoint, server, prepare)?;
@@ -211,7 +262,7 @@ fn sessions(run_shard: RunShard, prepare: &Prepare) -> Result<Opened, String> {
     let roles = [Role::Subscriber, Role::Publisher];
     let of_role = |role| prepare.clients.iter().filter(move |client| client.role == role);
     if let Some(other) = prepare.clients.iter().find(|client| !roles.contains(&client.role)) {
-        return Err(format!("a broker has no part for a {:?}", other.role).to_lowercase());
+        return Err(OpenError::NotAtBrokers(format!("{:?}", other.role).to_lowercase()));
     }
     let asked = match prepare.options.number("shards") as usize {
         // Half the processors: there is another side, and there may be a server.
@@ -253,17 +304,17 @@ fn sessions(run_shard: RunShard, prepare: &Prepare) -> Result<Opened, String> {
     Ok(Opened { driver: None, jobs, bound: Vec::new(), applied })
 }
 
-fn dial(endpoint: &Endpoint, server: &ServerAddress, prepare: &Prepare) -> Result<Dial, String> {
+fn dial(endpoint: &Endpoint, server: &ServerAddress, prepare: &Prepare) -> Result<Dial, OpenError> {
     let found: Result<Vec<SocketAddr>, _> =
         (endpoint.host.as_str(), endpoint.port).to_socket_addrs().map(Iterator::collect);
-    let found = found.map_err(|error| format!("cannot find the host of {endpoint}: {error}"))?;
+    let found = found.map_err(|source| OpenError::Host { endpoint: endpoint.to_string(), source })?;
     // Of several addresses, an IPv4 one: servers often listen on no other.
     let to = found.iter().find(|address| address.is_ipv4()).or(found.first()).copied();
-    let to = to.ok_or_else(|| format!("the host of {endpoint} has no address"))?;
-    let sources: Result<Vec<IpAddr>, String> = server
+    let to = to.ok_or_else(|| OpenError::NoAddress(endpoint.to_string()))?;
+    let sources: Result<Vec<IpAddr>, OpenError> = server
         .sources
         .iter()
-        .map(|text| text.trim().parse().map_err(|_| format!("`{text}` is no address to connect from")))
+        .map(|text| text.trim().parse().map_err(|source| OpenError::Source { text: text.clone(), source }))
         .collect();
     let tls = match endpoint.carrier {
         Carrier::Tls | Carrier::WebSocketTls => {

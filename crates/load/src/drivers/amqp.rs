@@ -19,7 +19,7 @@ pub use settings::AmqpSettings;
 
 use super::foreign::{foreign, printable};
 use super::leaves::Leaves;
-use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, Terms};
+use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError, Terms};
 use confirms::Confirms;
 use pubmark_model::protocol::Role;
 use pubmark_wire::amqp::{
@@ -89,7 +89,7 @@ impl Session for Amqp {
     const HINT: &'static str =
         "it may not speak AMQP 0-9-1, or the login may be wrong, or it may expect TLS (amqps://)";
 
-    fn settings(terms: &Terms<'_>) -> Result<AmqpSettings, String> {
+    fn settings(terms: &Terms<'_>) -> Result<AmqpSettings, SettingsError> {
         AmqpSettings::read(terms)
     }
 

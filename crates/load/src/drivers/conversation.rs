@@ -1,7 +1,7 @@
 //! For tests: a session talks to what a server would say, whole or
 //! cut into pieces.
 
-use crate::session::{ClientSpec, Session, SessionError, SessionEvent, Terms};
+use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
@@ -35,7 +35,12 @@ pub fn options(protocol: Protocol, set: &[(&str, &str)]) -> Options {
     options
 }
 
-pub fn settings<S: Session>(url: &str, qos: u8, durable: bool, set: &[(&str, &str)]) -> Result<S::Settings, String> {
+pub fn settings<S: Session>(
+    url: &str,
+    qos: u8,
+    durable: bool,
+    set: &[(&str, &str)],
+) -> Result<S::Settings, SettingsError> {
     let endpoint = Endpoint::parse(url).unwrap();
     let options = options(endpoint.protocol, set);
     S::settings(&Terms { endpoint: &endpoint, qos, durable, reconnect: false, options: &options })

@@ -4,7 +4,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, Terms};
+use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError, Terms};
 use pubmark_model::protocol::Role;
 use pubmark_wire::Malformed;
 use pubmark_wire::mqtt::reason::{self, FAILURE, NOT_AUTHORISED, UNKNOWN_PACKET_ID};
@@ -86,7 +86,7 @@ impl Session for Mqtt {
     const REST: &'static str = "#";
     const HINT: &'static str = "it may not speak this version of MQTT (option mqtt_version), or it may expect TLS (mqtts://), or WebSocket (ws://)";
 
-    fn settings(terms: &Terms<'_>) -> Result<MqttSettings, String> {
+    fn settings(terms: &Terms<'_>) -> Result<MqttSettings, SettingsError> {
         MqttSettings::read(terms)
     }
 

@@ -5,7 +5,7 @@
 
 use super::foreign::foreign;
 use super::leaves::Leaves;
-use crate::session::{ClientSpec, Session, SessionError, SessionEvent, Terms};
+use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
 use pubmark_model::endpoint::Carrier;
 use pubmark_model::options::OptionValues;
 use pubmark_wire::nats::{FromClient, FromServer};
@@ -48,9 +48,11 @@ impl Session for Nats {
     const HINT: &'static str = "it may not be a NATS server";
     const TLS_AFTER_FIRST_LINE: bool = true;
 
-    fn settings(terms: &Terms<'_>) -> Result<NatsSettings, String> {
+    fn settings(terms: &Terms<'_>) -> Result<NatsSettings, SettingsError> {
         if terms.qos > 0 {
-            return Err(format!("NATS core acknowledges nothing: qos = {} is not to be had, write qos = 0", terms.qos));
+            return Err(
+                format!("NATS core acknowledges nothing: qos = {} is not to be had, write qos = 0", terms.qos).into()
+            );
         }
         if terms.durable {
             return Err("NATS core keeps nothing for those that are away: leave `durable` out".into());

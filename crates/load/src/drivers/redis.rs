@@ -5,7 +5,7 @@
 
 use super::foreign::foreign;
 use super::leaves::Leaves;
-use crate::session::{ClientSpec, Session, SessionError, SessionEvent, Terms};
+use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
 use pubmark_model::options::OptionValues;
 use pubmark_wire::resp::{Item, Values, put_command};
 
@@ -40,9 +40,11 @@ impl Session for Redis {
     const REST: &'static str = "*";
     const HINT: &'static str = "it may not speak RESP, or it may expect TLS (rediss://)";
 
-    fn settings(terms: &Terms<'_>) -> Result<RedisSettings, String> {
+    fn settings(terms: &Terms<'_>) -> Result<RedisSettings, SettingsError> {
         if terms.qos > 0 {
-            return Err(format!("PUBLISH acknowledges nothing: qos = {} is not to be had, write qos = 0", terms.qos));
+            return Err(
+                format!("PUBLISH acknowledges nothing: qos = {} is not to be had, write qos = 0", terms.qos).into()
+            );
         }
         if terms.durable {
             return Err("Redis channels keep nothing for those that are away: leave `durable` out".into());
@@ -51,13 +53,13 @@ impl Session for Redis {
         let three = match options.number("resp") {
             2 => false,
             3 => true,
-            other => return Err(format!("resp = {other}: write 2 or 3")),
+            other => return Err(format!("resp = {other}: write 2 or 3").into()),
         };
         let user = endpoint.user.as_deref().filter(|user| !user.is_empty()).or(options.text("username"));
         let login = match (user, endpoint.password.as_deref().or(options.text("password"))) {
             (user, Some(password)) => Some((user.unwrap_or("default").into(), password.into())),
             (None, None) => None,
-            (Some(user), None) => return Err(format!("user `{user}` has no password: set `password`")),
+            (Some(user), None) => return Err(format!("user `{user}` has no password: set `password`").into()),
         };
         Ok(RedisSettings { three, login })
     }

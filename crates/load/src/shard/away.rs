@@ -5,6 +5,7 @@
 //! few at a time, so that the others of the shard hardly notice.
 
 use super::connection::{Loss, State};
+use super::errors::ShardError;
 use super::state::{Absence, DESCRIBED, Shard};
 use crate::clock;
 use crate::session::{Session, SessionError};
@@ -55,7 +56,7 @@ impl<S: Session> Shard<'_, S> {
         self.answers.clear();
     }
 
-    pub(super) fn lost(&mut self, index: usize, loss: &Loss) -> Result<(), String> {
+    pub(super) fn lost(&mut self, index: usize, loss: &Loss) -> Result<(), ShardError> {
         match (self.connections[index].state, loss) {
             (State::Up, loss) => self.gone(index, loss),
             (State::Gone, _) => {}
@@ -68,7 +69,7 @@ impl<S: Session> Shard<'_, S> {
                 loss => self.try_later(index, &loss.text()),
             },
             (_, Loss::Session(error @ (SessionError::Denied(_) | SessionError::Foreign(_)))) => {
-                return Err(self.ramp.refusal(&error.to_string()));
+                return Err(self.ramp.refusal(error.clone().into()));
             }
             (State::Greeting, Loss::Ended(text)) => {
                 self.failed_attempt(index, &format!("{text} during the handshake; {}", S::HINT))?;
@@ -170,7 +171,7 @@ impl<S: Session> Shard<'_, S> {
 
     /// The server has accepted a publisher that comes back: what it has not
     /// acknowledged goes out first.
-    pub(super) fn go_on(&mut self, index: usize) -> Result<(), String> {
+    pub(super) fn go_on(&mut self, index: usize) -> Result<(), ShardError> {
         match self.resend(index) {
             Ok(true) => self.up(index, clock::now()),
             Ok(false) => {}

@@ -17,7 +17,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use tls::Tls;
-pub use tls::TlsDial;
+pub use tls::{TlsDial, TlsError};
 pub use websocket::{WebSocket, WebSocketDial};
 use wire::RawStream;
 

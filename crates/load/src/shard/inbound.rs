@@ -2,6 +2,7 @@
 //! whether everything has come.
 
 use super::connection::State;
+use super::errors::ShardError;
 use super::state::Shard;
 use crate::control::ThreadReport;
 use crate::session::Session;
@@ -19,7 +20,7 @@ const QUIET_RETURNING: Ns = 3 * SECOND;
 impl<S: Session> Shard<'_, S> {
     /// A subscriber is ready when it has heard each publisher that it should
     /// hear. Those that compete hear whom they happen to hear.
-    pub(super) fn await_probes(&mut self, now: Ns) -> Result<Ns, String> {
+    pub(super) fn await_probes(&mut self, now: Ns) -> Result<Ns, ShardError> {
         let (unheard, total, timeout_ns) = (self.inbound.unheard, self.streams, self.workload.connect_timeout_ns);
         if unheard == 0 || self.workload.competing() {
             self.ready();
@@ -32,9 +33,7 @@ impl<S: Session> Shard<'_, S> {
             // Publishers come after subscribers, and probe when all of them are there.
             let ramp_ns = Ns::from(self.workload.publishers) * SECOND / Ns::from(self.workload.connect_rate.max(1));
             if now > self.ramp.settled_ns + ramp_ns + 2 * timeout_ns {
-                return Err(
-                    "no probe arrived: the server takes subscriptions and messages, and does not deliver".into()
-                );
+                return Err(ShardError::NoProbe);
             }
         }
         Ok(Ns::MAX)

@@ -3,6 +3,7 @@
 
 use super::carrier::ByteStream;
 use super::connection::State;
+use super::errors::{ConnectFailure, ShardError};
 use super::state::Shard;
 use crate::clock;
 use crate::control::ThreadReport;
@@ -24,7 +25,7 @@ const AT_ONCE: usize = 256;
 impl<S: Session> Shard<'_, S> {
     /// Begins the attempts that are due, and gives up what has taken too long.
     /// The instant when there is more to do.
-    pub(super) fn ramp(&mut self, now: Ns) -> Result<Ns, String> {
+    pub(super) fn ramp(&mut self, now: Ns) -> Result<Ns, ShardError> {
         if self.ramp.settled {
             return Ok(Ns::MAX);
         }
@@ -54,7 +55,7 @@ impl<S: Session> Shard<'_, S> {
 
     /// Attempts that have taken too long fail. Where no client has come up for
     /// the whole connect_timeout, the others are not waited for.
-    fn expire(&mut self, now: Ns) -> Result<(), String> {
+    fn expire(&mut self, now: Ns) -> Result<(), ShardError> {
         let late: Vec<u32> = self
             .ramp
             .under_way
@@ -71,13 +72,13 @@ impl<S: Session> Shard<'_, S> {
                 }
             };
             if self.ramp.counts.opened == 0 {
-                return Err(self.ramp.refusal(what));
+                return Err(self.ramp.refusal(ConnectFailure::Failed(what.to_owned())));
             }
             self.failed_attempt(index as usize, what)?;
         }
         if now > self.ramp.last_up_ns + self.ramp.timeout_ns {
             if self.ramp.counts.opened == 0 {
-                return Err(self.ramp.refusal(&self.ramp.last_error));
+                return Err(self.ramp.refusal(ConnectFailure::Failed(self.ramp.last_error.clone())));
             }
             let unborn = std::mem::take(&mut self.ramp.under_way);
             unborn.into_iter().for_each(|index| self.connections[index as usize].drop_carrier(State::Gone));
@@ -87,7 +88,7 @@ impl<S: Session> Shard<'_, S> {
         Ok(())
     }
 
-    fn attempt(&mut self, index: usize, now: Ns) -> Result<(), String> {
+    fn attempt(&mut self, index: usize, now: Ns) -> Result<(), ShardError> {
         let spec = self.spec(index);
         let session = S::new(&self.settings, &spec);
         let connection = &mut self.connections[index];
@@ -114,7 +115,7 @@ impl<S: Session> Shard<'_, S> {
     }
 
     /// The carrier is through, or failed: the session may begin.
-    pub(super) fn opened(&mut self, index: usize) -> Result<(), String> {
+    pub(super) fn opened(&mut self, index: usize) -> Result<(), ShardError> {
         let spec = self.spec(index);
         let connection = &mut self.connections[index];
         let connected = connection.carrier.as_mut().map_or(Ok(()), ByteStream::connected);
@@ -167,7 +168,7 @@ impl<S: Session> Shard<'_, S> {
     }
 
     /// An attempt failed: there is another one, or the client gives up.
-    pub(super) fn failed_attempt(&mut self, index: usize, why: &str) -> Result<(), String> {
+    pub(super) fn failed_attempt(&mut self, index: usize, why: &str) -> Result<(), ShardError> {
         if self.away.has(index) {
             self.try_later(index, why);
             return Ok(());
@@ -182,7 +183,7 @@ impl<S: Session> Shard<'_, S> {
             return Ok(());
         }
         if self.ramp.counts.opened == 0 {
-            return Err(self.ramp.refusal(&format!("{why} ({attempts} attempts)")));
+            return Err(self.ramp.refusal(ConnectFailure::Failed(format!("{why} ({attempts} attempts)"))));
         }
         self.connections[index].drop_carrier(State::Gone);
         self.ramp.given_up += 1;

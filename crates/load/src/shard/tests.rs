@@ -47,7 +47,7 @@ struct RunUnderTest {
     context: Arc<ThreadContext>,
     reports: (Sender<ThreadReport>, Receiver<ThreadReport>),
     notifiers: Vec<Notifier>,
-    threads: Vec<JoinHandle<Result<ThreadOutcome, String>>>,
+    threads: Vec<JoinHandle<Result<ThreadOutcome, ShardError>>>,
 }
 
 impl RunUnderTest {

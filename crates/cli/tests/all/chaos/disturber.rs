@@ -5,6 +5,7 @@ use nix::sys::signal::Signal;
 use pubmark_host::clock;
 use pubmark_host::server::processes;
 use pubmark_model::units::{MILLISECOND, Ns};
+use pubmark_stats::Random;
 use std::time::Duration;
 
 /// How long a killed server's agents are watched: as long as one of them
@@ -15,25 +16,17 @@ const LONGEST: Ns = 2_000 * MILLISECOND;
 /// How often it is looked whether something has changed.
 const LOOK: Ns = 5 * MILLISECOND;
 
-/// SplitMix64 (Steele, Lea and Flood 2014).
-pub struct Random(pub u64);
+/// Draws from a seed.
+pub struct Draws(Random);
 
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
+impl Draws {
     /// From `least` up to `most`, which is not among them.
     pub fn between(&mut self, least: u64, most: u64) -> u64 {
-        least + self.next() % (most - least)
+        least + self.0.bits() % (most - least)
     }
 
     pub fn one_in(&mut self, of: u64) -> bool {
-        self.next().is_multiple_of(of)
+        self.0.bits().is_multiple_of(of)
     }
 }
 
@@ -75,7 +68,7 @@ pub struct Event {
 }
 
 pub struct Disturber {
-    pub random: Random,
+    pub random: Draws,
     pub log: Vec<Event>,
     /// The run whose window was last seen to be on.
     started: Option<u64>,
@@ -102,7 +95,7 @@ pub fn pass(until_ns: Ns) {
 
 impl Disturber {
     pub fn new(seed: u64) -> Disturber {
-        Disturber { random: Random(seed), log: Vec::new(), started: None }
+        Disturber { random: Draws(Random(seed)), log: Vec::new(), started: None }
     }
 
     /// Waits for a random moment of a coordinator's life, and does something.

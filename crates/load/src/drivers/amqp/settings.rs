@@ -1,6 +1,6 @@
 //! What all AMQP clients of a run have in common.
 
-use crate::session::Terms;
+use crate::session::{SettingsError, Terms};
 use pubmark_model::options::OptionValues;
 use pubmark_wire::amqp::{FieldTable, Method, put_flag, put_table, put_text};
 
@@ -26,7 +26,7 @@ pub struct AmqpSettings {
 }
 
 impl AmqpSettings {
-    pub(super) fn read(terms: &Terms<'_>) -> Result<AmqpSettings, String> {
+    pub(super) fn read(terms: &Terms<'_>) -> Result<AmqpSettings, SettingsError> {
         let (endpoint, options) = (terms.endpoint, terms.options);
         if terms.qos > 1 {
             return Err("AMQP 0-9-1 has nothing like QoS 2: write qos = 1 or qos = 0".into());
@@ -47,7 +47,7 @@ impl AmqpSettings {
             Some(path) => path.replace("%2F", "/").replace("%2f", "/"),
         };
         if vhost.len() > SHORT_BYTES {
-            return Err(format!("vhost: write {SHORT_BYTES} bytes at most"));
+            return Err(format!("vhost: write {SHORT_BYTES} bytes at most").into());
         }
         let user = endpoint.user.as_deref().or(options.text("username")).unwrap_or("guest");
         let password = endpoint.password.as_deref().or(options.text("password")).unwrap_or("guest");

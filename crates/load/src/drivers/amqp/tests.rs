@@ -243,7 +243,7 @@ fn settings_are_read_and_refused() {
         (1, ("heartbeat", "65536s"), "65535 s at most"),
         (1, ("vhost", &*long), "255 bytes"),
     ] {
-        let error = read("amqp://h", qos, &[set]).err().unwrap();
+        let error = read("amqp://h", qos, &[set]).err().unwrap().to_string();
         assert!(error.contains(says), "{set:?}: {error}");
     }
 }

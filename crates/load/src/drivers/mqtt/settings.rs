@@ -1,6 +1,6 @@
 //! What all MQTT clients of a run have in common.
 
-use crate::session::{ClientSpec, Terms};
+use crate::session::{ClientSpec, SettingsError, Terms};
 use pubmark_model::options::OptionValues;
 use pubmark_model::protocol::Role;
 use pubmark_wire::mqtt::server::ConnectPacket;
@@ -26,12 +26,12 @@ pub struct MqttSettings {
 }
 
 impl MqttSettings {
-    pub(super) fn read(terms: &Terms<'_>) -> Result<MqttSettings, String> {
+    pub(super) fn read(terms: &Terms<'_>) -> Result<MqttSettings, SettingsError> {
         let options = terms.options;
         let version = match options.text("mqtt_version") {
             None | Some("3.1.1") => Version::V3_1_1,
             Some("5") => Version::V5,
-            Some(other) => return Err(format!("mqtt_version is `{other}`: write 3.1.1 or 5")),
+            Some(other) => return Err(format!("mqtt_version is `{other}`: write 3.1.1 or 5").into()),
         };
         let qos = Qos::from_number(terms.qos).ok_or_else(|| format!("qos is {}: MQTT knows 0, 1 and 2", terms.qos))?;
         let keep_alive_ns = options.time_ns("keep_alive");

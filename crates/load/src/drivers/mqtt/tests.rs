@@ -31,7 +31,7 @@ fn options(changes: &[(&str, &str)]) -> Options {
     options
 }
 
-fn try_settings(url: &str, qos: u8, durable: bool, changes: &[(&str, &str)]) -> Result<MqttSettings, String> {
+fn try_settings(url: &str, qos: u8, durable: bool, changes: &[(&str, &str)]) -> Result<MqttSettings, SettingsError> {
     let (endpoint, options) = (Endpoint::parse(url).unwrap(), options(changes));
     Mqtt::settings(&Terms { endpoint: &endpoint, qos, durable, reconnect: false, options: &options })
 }
@@ -177,7 +177,7 @@ fn settings_are_read_and_refused() {
         ("mqtt://h", ("inflight", "0"), "inflight is 0"),
         ("mqtt://:p@h", ("inflight", "1"), "user name"),
     ] {
-        let error = try_settings(url, 1, false, &[changes]).err().unwrap();
+        let error = try_settings(url, 1, false, &[changes]).err().unwrap().to_string();
         assert!(error.contains(says), "{error}");
     }
     assert!(try_settings("mqtt://h", 3, false, &[]).is_err());

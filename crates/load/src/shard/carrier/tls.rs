@@ -2,16 +2,54 @@
 
 use super::errors::{denied, foreign};
 use rustls::client::Resumption;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, InvalidDnsNameError, ServerName};
 use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, RootCertStore};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The longest TLS record, bytes (RFC 8446, section 5.2).
 const RECORD_BYTES: usize = (16 << 10) + 256;
+
+/// Why no connection with TLS can be begun.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The versions of TLS that are spoken here cannot be had.
+    #[error("TLS: {0}")]
+    Versions(#[source] Error),
+    /// The server's name is none.
+    #[error("`{host}` is a name that no certificate can carry: connect by another one")]
+    Name {
+        /// The name.
+        host: String,
+        /// What is wrong with it.
+        source: InvalidDnsNameError,
+    },
+    /// The file of certificates cannot be read.
+    #[error("tls_ca: cannot read certificates from {}: {source}", path.display())]
+    Unread {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: pem::Error,
+    },
+    /// A certificate in it is none that could vouch for another.
+    #[error("tls_ca: cannot read certificates from {}: {source}", path.display())]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Error,
+    },
+    /// It is empty.
+    #[error("tls_ca: {} holds no certificate: it should be a PEM file of the server's CA", .0.display())]
+    Empty(PathBuf),
+    /// No file is named, and the system trusts nobody.
+    #[error("this system has no CA certificates: install ca-certificates, or name a file with options.tls_ca")]
+    NoSystemCa,
+}
 
 /// What all connections have in common.
 #[derive(Clone, Debug)]
@@ -29,43 +67,42 @@ impl TlsDial {
     ///
     /// Sessions are not resumed: clients of a benchmark stand for strangers,
     /// and each of them costs the server a whole handshake.
-    pub fn new(host: &str, ca: Option<&Path>) -> Result<TlsDial, String> {
+    pub fn new(host: &str, ca: Option<&Path>) -> Result<TlsDial, TlsError> {
         let roots = match ca {
             Some(path) => named_roots(path)?,
             None => system_roots()?,
         };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let versions = versions.map_err(|error| format!("TLS: {error}"))?;
+        let versions = versions.map_err(TlsError::Versions)?;
         let mut config = versions.with_root_certificates(roots).with_no_client_auth();
         config.resumption = Resumption::disabled();
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| format!("`{host}` is a name that no certificate can carry: connect by another one"))?;
+        let name =
+            ServerName::try_from(host.to_owned()).map_err(|source| TlsError::Name { host: host.to_owned(), source })?;
         Ok(TlsDial { config: Arc::new(config), name, after_first_line: false })
     }
 }
 
-fn named_roots(path: &Path) -> Result<RootCertStore, String> {
-    let shown = path.display();
-    let bad = |error: &dyn std::fmt::Display| format!("tls_ca: cannot read certificates from {shown}: {error}");
+fn named_roots(path: &Path) -> Result<RootCertStore, TlsError> {
+    let unread = |source| TlsError::Unread { path: path.to_owned(), source };
+    let unfit = |source| TlsError::Unfit { path: path.to_owned(), source };
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| bad(&error))? {
-        roots.add(certificate.map_err(|error| bad(&error))?).map_err(|error| bad(&error))?;
+    for certificate in CertificateDer::pem_file_iter(path).map_err(unread)? {
+        roots.add(certificate.map_err(unread)?).map_err(unfit)?;
     }
     match roots.is_empty() {
-        true => Err(format!("tls_ca: {shown} holds no certificate: it should be a PEM file of the server's CA")),
+        true => Err(TlsError::Empty(path.to_owned())),
         false => Ok(roots),
     }
 }
 
 /// Some of a system's certificates may be of no use; some must be.
-fn system_roots() -> Result<RootCertStore, String> {
+fn system_roots() -> Result<RootCertStore, TlsError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(found.certs);
     match roots.is_empty() {
-        true => Err("this system has no CA certificates: install ca-certificates, or name a file with options.tls_ca"
-            .to_owned()),
+        true => Err(TlsError::NoSystemCa),
         false => Ok(roots),
     }
 }

@@ -1,6 +1,7 @@
 //! How far the connecting has come.
 
 use crate::shard::carrier::Dial;
+use crate::shard::errors::{ConnectError, ConnectFailure, ShardError};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::protocol::Connections;
 use pubmark_model::units::Ns;
@@ -55,8 +56,8 @@ impl Ramp {
     }
 
     /// What to say when connecting is of no use.
-    pub fn refusal(&self, why: &str) -> String {
-        format!("cannot connect to {}: {why}", self.to)
+    pub fn refusal(&self, why: ConnectFailure) -> ShardError {
+        ShardError::Connect(Box::new(ConnectError { to: self.to.clone(), why }))
     }
 
     pub fn take_times(&mut self) -> Histogram {
