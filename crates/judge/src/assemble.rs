@@ -220,6 +220,7 @@ fn connections(results: &[&AgentResult], remarks: &mut Vec<String>) -> Option<Co
         lost: all.lost,
         reconnected: all.reconnected,
         first_error: results.iter().find_map(|result| result.connect_error.clone()),
+        first_loss: results.iter().find_map(|result| result.connection_loss.clone()),
         ramp_s: all.last_ns.saturating_sub(all.first_ns) as f64 / SECOND as f64,
         time_ns: times.as_ref().and_then(Histogram::summary),
         reconnect_ns: again.as_ref().and_then(Histogram::summary),

@@ -159,9 +159,8 @@ pub fn failed(error: &str) -> Verdict {
 /// Connections that went while the run was on.
 fn disconnected(record: &RunRecord) -> Option<Found> {
     let connections = record.connections.as_ref()?;
-    let first = record.remarks.iter().find(|remark| remark.contains("lost its connection"));
     (connections.lost > 0).then(|| {
-        let which = first.map_or(String::new(), |first| format!(": {first}"));
+        let which = connections.first_loss.as_ref().map_or(String::new(), |first| format!(": {first}"));
         Found::all(match cuts::only(record) {
             true => format!("{} connections were lost, of {} clients{which}", connections.lost, connections.opened),
             false => format!("the server ended {} of {} connections{which}", connections.lost, connections.opened),

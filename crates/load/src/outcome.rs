@@ -77,6 +77,8 @@ pub struct Connecting {
     pub counts: pubmark_model::protocol::Connections,
     /// What the first attempt that failed met.
     pub first_error: Option<String>,
+    /// How the first connection was lost.
+    pub first_loss: Option<String>,
 }
 
 impl ThreadOutcome {
@@ -194,6 +196,7 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
             reconnect.add(&connecting.back);
             result.connections.get_or_insert_default().add(&connecting.counts);
             result.connect_error = result.connect_error.or(connecting.first_error);
+            result.connection_loss = result.connection_loss.or(connecting.first_loss);
         }
     }
     result.publishers.sort_by_key(|total| total.publisher);

@@ -453,6 +453,7 @@ impl<'a, S: Session> Shard<'a, S> {
             back: self.away.take_times(),
             counts,
             first_error: self.ramp.first_error.take(),
+            first_loss: self.away.first_loss.take(),
         });
         let mut outcome = if self.publishes() {
             if let Some(window) = self.window {

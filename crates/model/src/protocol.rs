@@ -349,6 +349,9 @@ pub struct AgentResult {
     /// What the first attempt to connect that failed met.
     #[serde(default)]
     pub connect_error: Option<String>,
+    /// How the first connection was lost that had been up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection_loss: Option<String>,
     /// Times from a client's connecting until the server accepted it, as a histogram.
     #[serde(default)]
     pub connect_time: Option<String>,

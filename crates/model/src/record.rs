@@ -309,6 +309,9 @@ pub struct ConnectionFigures {
     /// What the first attempt that failed met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_error: Option<String>,
+    /// How the first connection was lost that had been up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_loss: Option<String>,
     /// From the first attempt until the last client was accepted, s.
     pub ramp_s: f64,
     /// From a client's connecting until the server accepted it, ns.

@@ -11,6 +11,9 @@ pub fn record(record: &mut RunRecord, secrets: &Secrets) {
     let hide = |text: &mut String| *text = secrets.hide(text);
     let hide_in = |map: &mut Map<String, Value>| map.values_mut().for_each(|value| secrets.hide_in(value));
     record.error.iter_mut().chain(&mut record.remarks).for_each(hide);
+    for connections in record.connections.iter_mut() {
+        connections.first_error.iter_mut().chain(&mut connections.first_loss).for_each(hide);
+    }
     hide_in(&mut record.versions);
     hide_in(&mut record.applied);
     record.agents.iter_mut().for_each(|agent| hide_in(&mut agent.applied));
@@ -53,7 +56,7 @@ mod tests {
     use pubmark_model::fault::Script;
     use pubmark_model::options::Options;
     use pubmark_model::plan::Place;
-    use pubmark_model::record::{AgentShare, Deployment};
+    use pubmark_model::record::{AgentShare, ConnectionFigures, Deployment};
     use pubmark_model::setting::{Settings, with_defaults};
     use pubmark_model::workload::Workload;
 
@@ -85,12 +88,14 @@ mod tests {
         made.error = Some(told.clone());
         made.remarks = vec![told.clone()];
         (made.versions, made.applied) = (map.clone(), map.clone());
+        let (first_error, first_loss) = (Some(told.clone()), Some(told.clone()));
+        made.connections = Some(ConnectionFigures { first_error, first_loss, ..ConnectionFigures::default() });
         made.agents = vec![AgentShare { applied: map, ..AgentShare::default() }];
         made.verdict = pubmark_judge::verdict::failed(&told);
         made.deployment = Some(Deployment { command: vec![told.clone()], endpoint: told, ..Deployment::default() });
         record(&mut made, &secrets());
         let text = serde_json::to_string(&made).unwrap();
-        assert_eq!(text.matches("login with *** at mqtt://***@h failed").count(), 8, "{text}");
+        assert_eq!(text.matches("login with *** at mqtt://***@h failed").count(), 10, "{text}");
         assert!(!text.contains("den word") && !text.contains("pw@"), "{text}");
     }
 

@@ -88,7 +88,9 @@ impl<S: Session> Shard<'_, S> {
                 format!(" {:.3} s into the window", (now as i64 - window.from_ns as i64) as f64 / 1e9)
             });
             let (id, why) = (self.ids[index], loss.text());
-            self.away.losses.push(format!("{:?} {id} lost its connection{at}: {why}", self.role).to_lowercase());
+            let how = format!("{:?} {id} lost its connection{at}: {why}", self.role).to_lowercase();
+            self.away.first_loss.get_or_insert_with(|| how.clone());
+            self.away.losses.push(how);
         }
         if self.away.returns && !matches!(loss, Loss::Session(SessionError::Denied(_) | SessionError::Foreign(_))) {
             self.away.absent.insert(index as u32, Absence { since_ns: now, began_ns: None, failed: 0 });

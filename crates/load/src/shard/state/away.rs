@@ -27,7 +27,10 @@ pub struct Away {
     pub begun: VecDeque<(Ns, u32)>,
     pub under_way: usize,
     pub times: Histogram,
+    /// How the first connections were lost, and what else is to be remarked.
     pub losses: Vec<String>,
+    /// How the very first was.
+    pub first_loss: Option<String>,
 }
 
 impl Away {
@@ -40,6 +43,7 @@ impl Away {
             under_way: 0,
             times: Histogram::latency(),
             losses: Vec::new(),
+            first_loss: None,
         }
     }
 
