@@ -77,6 +77,15 @@ fn count(text: &str, least: u64, most: u64) -> Result<Value, ValueError> {
     Ok(number.into())
 }
 
+/// A percentage, as it is written.
+fn share(text: &str) -> Result<Value, ValueError> {
+    let percent: Option<f64> = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
+    match percent.filter(|percent| (0.1..=50.0).contains(percent)) {
+        Some(percent) => Ok(format!("{percent}%").into()),
+        None => Err(ValueError::Share(text.to_owned())),
+    }
+}
+
 fn size(text: &str, least: u64, most: u64) -> Result<Value, ValueError> {
     let bytes = parse_size(text)?;
     if !(least..=most).contains(&bytes) {
@@ -377,6 +386,13 @@ pub const KEYS: &[Key] = &[
                 Err(ValueError::Order { text: text.to_owned(), help: suggestion(text, ["interleaved", "sequential"]) })
             }
         },
+    },
+    Key {
+        name: "tie",
+        section: Section::Run,
+        default: Some("5%"),
+        doc: "systems tie where they are shown to differ by less than this, 0.1% to 50%",
+        read: share,
     },
     Key {
         name: "awake",

@@ -152,6 +152,12 @@ impl Study {
         self.settings.get("seed").and_then(Value::as_u64).unwrap_or(1)
     }
 
+    /// Systems tie that are shown to differ by less than this, as a fraction.
+    pub fn tie(&self) -> f64 {
+        let text = self.settings.get("tie").and_then(Value::as_str).and_then(|text| text.strip_suffix('%'));
+        text.and_then(|percent| percent.parse::<f64>().ok()).unwrap_or(5.0) / 100.0
+    }
+
     /// Whether each processor is kept awake while a run is on.
     pub fn awake(&self) -> bool {
         self.settings.get("awake").and_then(Value::as_bool).unwrap_or(false)

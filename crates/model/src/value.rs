@@ -64,6 +64,9 @@ pub enum ValueError {
     /// It is no number of processors.
     #[error("`{0}` is not a number of processors from 0.01 to 4096, in steps of 0.001")]
     Cpus(String),
+    /// It is no bound below which differences do not matter.
+    #[error("`{0}` is no share: write a percentage from 0.1 to 50, such as `5%`")]
+    Share(String),
     /// It is no order of runs.
     #[error("`{text}` is no order: {help}")]
     Order {

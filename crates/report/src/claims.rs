@@ -100,10 +100,10 @@ impl PartResult {
 
 /// Decides the claims; parts of one id are one claim, in the order in which
 /// the ids first come.
-pub(crate) fn decide(claims: &[Claim], points: &[Point], cells: &[CellResult]) -> Vec<ClaimResult> {
+pub(crate) fn decide(claims: &[Claim], points: &[Point], cells: &[CellResult], tie: f64) -> Vec<ClaimResult> {
     let mut results: Vec<ClaimResult> = Vec::new();
     for claim in claims {
-        let part = part(claim, points, cells);
+        let part = part(claim, points, cells, tie);
         match results.iter_mut().find(|result| result.id == claim.id) {
             Some(result) => result.parts.push(part),
             None => results.push(ClaimResult {
@@ -128,11 +128,11 @@ pub(crate) fn decide(claims: &[Claim], points: &[Point], cells: &[CellResult]) -
     results
 }
 
-fn part(claim: &Claim, points: &[Point], cells: &[CellResult]) -> PartResult {
+fn part(claim: &Claim, points: &[Point], cells: &[CellResult], tie: f64) -> PartResult {
     let (mut won, mut lost, mut open) = (0, 0, 0);
     // References are ranked where a claim names them, and only for it.
     let named: Vec<String> = claim.best.iter().chain(&claim.among).filter(|name| is_reference(name)).cloned().collect();
-    let of_its_own = (!named.is_empty()).then(|| ranked(cells, points, claim.figure, &named));
+    let of_its_own = (!named.is_empty()).then(|| ranked(cells, points, claim.figure, &named, tie));
     for (number, point) in points.iter().enumerate() {
         let ranks = match &of_its_own {
             Some(ranks) => ranks.get(number),

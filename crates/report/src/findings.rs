@@ -63,6 +63,8 @@ struct Answers<'a> {
     cells: &'a [CellResult],
     /// The points that ask it, each with who is best there.
     asked: Vec<(&'a Point, &'a Placing)>,
+    /// What a tie is, as a fraction.
+    tie: f64,
 }
 
 /// A point won.
@@ -80,7 +82,7 @@ fn answer(question: &Question, report: &Report) -> Option<Sentence> {
     };
     let placed = |point| Some((point, &Point::by(point, question.figure)?.placing));
     let asked: Vec<(&Point, &Placing)> = report.points().iter().filter(is_asked).filter_map(placed).collect();
-    let answers = Answers { question, cells: report.cells(), asked };
+    let answers = Answers { question, cells: report.cells(), asked, tie: report.study().tie() };
     (!answers.asked.is_empty()).then(|| {
         let mut finding = answers.sentence();
         if finding.outcome == "winner" || finding.outcome == "tie" {
@@ -226,7 +228,11 @@ impl<'a> Answers<'a> {
         let (outcome, text) = if let Some((_, Placing::Tie(names))) = tie {
             let text = if points == 1 {
                 let names: Vec<String> = names.iter().map(|system| name(system)).collect();
-                format!("For {has} there is a tie: {}; they differ by less than 5 %.", names.join(", "))
+                format!(
+                    "For {has} there is a tie: {}; they differ by less than {} %.",
+                    names.join(", "),
+                    (self.tie * 1e4).round() / 100.0
+                )
             } else {
                 format!("No system has {has} at any of {points} points{}.", self.rest())
             };

@@ -156,7 +156,7 @@ impl Report {
     ) -> Result<Report, ReportError> {
         let analysis = analyse(cells, study.repeats(), &records.runs)
             .map_err(|bad| ReportError::Histogram { cell: bad.cell, source: bad.source })?;
-        let points = points(&analysis.cells);
+        let points = points(&analysis.cells, study.tie());
         let mut brokers: Vec<String> = analysis.cells.iter().map(|result| result.cell.system.clone()).collect();
         brokers.dedup();
         let deployed = |name: &str| records.runs.iter().any(|run| run.system == name && run.deployment.is_some());
@@ -164,7 +164,7 @@ impl Report {
         let known = records.runs.into_iter().zip(&analysis.cells_of_runs);
         let (runs, cells_of_runs) = known.filter_map(|(run, cell)| Some((run, (*cell)?))).unzip();
         Ok(Report {
-            claims: decide(&study.claims, &points, &analysis.cells),
+            claims: decide(&study.claims, &points, &analysis.cells, study.tie()),
             points,
             strays: analysis.cells_of_runs.iter().filter(|cell| cell.is_none()).count(),
             cells: analysis.cells,

@@ -76,7 +76,7 @@ impl CellVerdict {
         match self {
             CellVerdict::Winner => "shown to be better than every other system here",
             CellVerdict::Tie => {
-                "one of the best here: shown to differ from the one that looks best by less than 5 %, while all others are behind"
+                "one of the best here: shown to differ from the one that looks best by less than what matters to the study (`tie`, 5 % by default), while all others are behind"
             }
             CellVerdict::Behind => "another system here is shown to be better",
             CellVerdict::Undecided => {

@@ -131,7 +131,7 @@ function figure(context: Context): HTMLElement {
     refill(controls, ...choices(context, it));
     fill(legend, keys(context, it));
     refill(box, it.panels.map((panel) => grid(context, it, panel, dialog)));
-    fill(caption, `${at(it.words)}By ${it.figure.label}: ${it.figure.better === "higher" ? "more" : "less"} is better. Each square names the winner, shown to be better than all others within the repeats, and how far it is ahead of the second. A tie is of systems that are shown to differ by less than 5 %. Undecided is where neither is shown. Press a square for all systems there.`);
+    fill(caption, `${at(it.words)}By ${it.figure.label}: ${it.figure.better === "higher" ? "more" : "less"} is better. Each square names the winner, shown to be better than all others within the repeats, and how far it is ahead of the second. A tie is of systems that are shown to differ by less than what matters to the study (5 % unless it says otherwise). Undecided is where neither is shown. Press a square for all systems there.`);
     numbersBelow.renew();
   };
   redraw();

@@ -2,9 +2,12 @@ use super::*;
 use crate::blank::blank;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::{Act, Script, Target};
+use pubmark_model::host::ClockOffset;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::{PacingFigures, Role, Stalls};
-use pubmark_model::record::{AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, MachineLoad, Phases};
+use pubmark_model::record::{
+    AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, HostShare, MachineLoad, Phases,
+};
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::units::{MILLISECOND, SECOND};
 use pubmark_stats::Histogram;
@@ -564,4 +567,24 @@ fn what_moves_a_throughput_at_max_moves_the_share_that_arrives() {
     };
     assert_eq!(at_max(0), [Rates, Cost]);
     assert_eq!(at_max(5_000), [Counts, Rates, Cost], "a system that drops under load drops more of it");
+}
+
+/// The headline's p50 is 100 µs here.
+#[test]
+fn a_latency_between_hosts_is_as_good_as_what_is_known_of_their_clocks() {
+    let between = |from: &str, to: &str, bound_ns: Ns, offset_ns: i64| {
+        judged("none", |record| {
+            record.agents[0].host = to.into();
+            record.agents[1].host = from.into();
+            let clock = ClockOffset { offset_ns, bound_ns };
+            record.hosts = vec![HostShare { name: "b".into(), clock, ..HostShare::default() }];
+        })
+    };
+    for far in [between("", "b", 10_100, 0), between("b", "", 100, 10_001), between("b", "", 100, -10_001)] {
+        assert_eq!(found(&far), [(Reason::Clock, vec![LatencyP50, LatencyP99])], "counts and rates stand");
+    }
+    let says = &between("", "b", 10_100, 0).reasons[0].evidence;
+    assert!(says.starts_with("messages go from host local to host b, whose clocks may be 10.100 µs apart"), "{says}");
+    assert!(between("", "b", 9_000, 900).valid, "a tenth of it is small enough");
+    assert!(between("b", "b", SECOND, 5).valid, "one clock measured both");
 }

@@ -34,6 +34,7 @@ options.tcp_nodelay = [true, false]
 [run]
 repeats = 4
 order = "sequential"
+tie = "7.5%"
 seed = 18_446_744_073_709_551_615
 [options]
 queue_messages = 10
@@ -60,7 +61,7 @@ payload = "<=32KiB"
     let expected = json!({
         "pattern": "fan-out", "transport": "tcp", "rate": 0.5, "arrival": "burst:100", "warmup": "1500ms",
         "duration": "120s", "drain": "0s", "pacing_quantum": "10us", "cpus": 1.5, "memory": 4_000_000_000_u64,
-        "repeats": 4, "order": "sequential", "seed": u64::MAX,
+        "repeats": 4, "order": "sequential", "tie": "7.5%", "seed": u64::MAX,
         "qos": 0, "durable": false, "connect_timeout": "30s", "connect_rate": 1000, "pacing": "hybrid", "receive": "block", "awake": false, "pin": "none", "max_send_lag": "1ms",
         "late_after": "10ms", "fault": "stop subscribers at 60s for 500ms, stop publishers at 90s for 1s",
     });
@@ -311,7 +312,7 @@ fn sections_keep_to_their_keys() {
     );
     refused(
         &with("[run]\nwhatever_is_this = 1"),
-        &["3:1 unknown key `whatever_is_this` in [run] | known: repeats, order, awake, seed"],
+        &["3:1 unknown key `whatever_is_this` in [run] | known: repeats, order, tie, awake, seed"],
     );
     refused(
         &with("[workload]\npacing-quantum = \"1us\""),

@@ -8,8 +8,9 @@ use pubmark_model::claim::Figure;
 use pubmark_model::units::Rate;
 use std::collections::HashMap;
 
-/// The points of the study in the order in which they first come.
-pub(crate) fn points(cells: &[CellResult]) -> Vec<Point> {
+/// The points of the study in the order in which they first come. Systems tie
+/// that are shown to differ by less than the fraction `tie`.
+pub(crate) fn points(cells: &[CellResult], tie: f64) -> Vec<Point> {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, result) in cells.iter().enumerate() {
@@ -21,7 +22,7 @@ pub(crate) fn points(cells: &[CellResult]) -> Vec<Point> {
     }
     let mut points: Vec<Point> = groups.into_iter().map(|members| point(cells, members)).collect();
     for figure in Figure::ALL {
-        let ranks = ranked(cells, &points, figure, &[]);
+        let ranks = ranked(cells, &points, figure, &[], tie);
         points.iter_mut().zip(ranks).for_each(|(point, ranked)| point.ranks.push(ranked));
     }
     points

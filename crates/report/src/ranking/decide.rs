@@ -6,7 +6,7 @@ use crate::figures::{Column, Sign};
 use crate::floor::is_reference;
 use crate::points::Point;
 use pubmark_model::claim::Figure;
-use pubmark_stats::{Better, Blocks, RankedPoint, RankingInput, SAME_WITHIN, rank_table};
+use pubmark_stats::{Better, Blocks, RankedPoint, RankingInput, rank_table};
 use std::collections::BTreeSet;
 
 /// The share of tables of equal systems in which any may be called different or
@@ -16,7 +16,7 @@ const ALPHA: f64 = 0.05;
 /// Ranks the systems at each point by a figure. Points that stand in one table
 /// (of one part of the study, at given rates or unthrottled) are corrected for
 /// together. References are ranked only where they are among `also`.
-pub(crate) fn ranked(cells: &[CellResult], points: &[Point], figure: Figure, also: &[String]) -> Vec<Ranked> {
+pub(crate) fn ranked(cells: &[CellResult], points: &[Point], figure: Figure, also: &[String], tie: f64) -> Vec<Ranked> {
     let mut found: Vec<Option<Ranked>> = points.iter().map(|_| None).collect();
     /// Part of the study, and whether messages are sent as fast as they go.
     type Kind<'a> = (Option<&'a str>, bool);
@@ -35,7 +35,7 @@ pub(crate) fn ranked(cells: &[CellResult], points: &[Point], figure: Figure, als
         let blocks = |of: &Vec<(Contender, Blocks)>| of.iter().map(|(_, blocks)| blocks.clone()).collect();
         let tested = rank_table(&RankingInput {
             points: contenders.iter().map(|of| pubmark_stats::PointInput { systems: blocks(of), better }).collect(),
-            bound: SAME_WITHIN,
+            bound: tie,
             alpha: ALPHA,
         });
         for ((number, contenders), tested) in numbers.into_iter().zip(contenders).zip(tested.points) {

@@ -257,6 +257,19 @@ fn an_invalid_floor_is_no_floor() {
     assert_eq!(cell(&report, "alpha").figures.get(Column::FloorLatency), None);
 }
 
+/// What matters is for the study to say.
+#[test]
+fn a_tie_is_as_wide_as_the_study_says() {
+    let placed = |run: &str| {
+        let mut lab = Lab::new(&format!("[run]\n{run}\n[axes]\nsystem = [\"alpha\", \"beta\"]\nqos = [0, 1]\n"));
+        lab.latencies("alpha qos=0", &around_ns(100_000, 0));
+        lab.latencies("beta qos=0", &around_ns(100_200, 1));
+        lab.report().points()[0].best().unwrap().placing.clone()
+    };
+    assert!(matches!(placed("tie = \"0.1%\""), Placing::Undecided { .. }), "that close nobody can say");
+    assert!(matches!(placed("tie = \"5%\""), Placing::Tie(names) if names.len() == 2));
+}
+
 #[test]
 fn the_best_is_told_where_a_test_within_blocks_shows_it() {
     let mut lab = Lab::new("[axes]\nsystem = [\"alpha\", \"beta\", \"kernel\"]\nqos = [0, 1, 2]\n");
