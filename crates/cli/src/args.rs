@@ -220,7 +220,7 @@ pub struct BenchArgs {
     /// Memory that the server may use.
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// What befalls a part in the window: "stop server at 5s for 1s", "stop publishers at …",
+    /// What happens to a part in the window: "stop server at 5s for 1s", "stop publishers at …",
     /// "stop subscribers at …", "kill server at 10s for 2s", "cut link at 5s for 2s"; several with commas.
     #[arg(long, value_name = "FAULT")]
     pub fault: Vec<String>,

@@ -202,7 +202,7 @@ impl Drop for Agent {
 }
 
 /// Writes what is to be said, until there is no more or nobody reads it.
-fn write_out(mut input: impl Write, lines: &Receiver<Vec<u8>>) {
+pub(crate) fn write_out(mut input: impl Write, lines: &Receiver<Vec<u8>>) {
     for line in lines {
         if input.write_all(&line).and_then(|()| input.flush()).is_err() {
             return;

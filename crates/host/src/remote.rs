@@ -1,6 +1,7 @@
 //! Another machine as a host: `pubmark host` runs there, and does what it is
 //! told by lines on its standard input.
 
+use crate::agent::write_out;
 use crate::clock;
 use crate::error::HostError;
 use crate::lines::{FromHost, HostReply, HostRequest};
@@ -11,7 +12,7 @@ use pubmark_model::protocol::MAX_LINE;
 use pubmark_model::secret::Secrets;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,7 +36,9 @@ const LOG_BYTES: u64 = 4 << 20;
 pub struct Remote {
     name: String,
     child: Child,
-    input: Option<ChildStdin>,
+    /// Lines on their way to its standard input, which a thread writes: a host
+    /// that does not read holds up nobody beyond the deadline of an answer.
+    lines: Option<Sender<Vec<u8>>>,
     replies: Receiver<FromHost>,
     /// Its clock beside ours.
     pub clock: ClockOffset,
@@ -62,7 +65,14 @@ impl Remote {
                 .spawn(move || listen(output, &answered, said))
                 .map_err(cannot)?;
         }
-        let mut remote = Remote { name: spec.name.clone(), child, input, replies, clock: ClockOffset::default() };
+        let (lines, to_write) = channel();
+        if let Some(input) = input {
+            let cannot = HostError::io("no thread for a host");
+            let write = move || write_out(input, &to_write);
+            thread::Builder::new().name(format!("to {}", spec.name)).spawn(write).map_err(cannot)?;
+        }
+        let lines = Some(lines);
+        let mut remote = Remote { name: spec.name.clone(), child, lines, replies, clock: ClockOffset::default() };
         remote.clock = remote.compare_clocks()?;
         Ok(remote)
     }
@@ -107,8 +117,8 @@ impl Remote {
     fn say(&mut self, request: &HostRequest) -> Result<(), HostError> {
         let mut line = serde_json::to_vec(request).map_err(|error| HostError::Failed(error.to_string()))?;
         line.push(b'\n');
-        let sent = self.input.as_mut().map(|input| input.write_all(&line).and_then(|()| input.flush()));
-        if matches!(sent, Some(Ok(()))) { Ok(()) } else { Err(self.gone()) }
+        let sent = self.lines.as_ref().is_some_and(|lines| lines.send(line).is_ok());
+        if sent { Ok(()) } else { Err(self.gone()) }
     }
 
     fn gone(&mut self) -> HostError {
@@ -120,7 +130,7 @@ impl Remote {
 impl Drop for Remote {
     fn drop(&mut self) {
         // By the end of its input it knows that nobody wants it any more.
-        self.input = None;
+        self.lines = None;
         let deadline = Instant::now() + EXIT;
         while matches!(self.child.try_wait(), Ok(None)) {
             if Instant::now() >= deadline {
@@ -207,4 +217,70 @@ fn texts(folder: &Scratch) -> Vec<(String, String)> {
         Some((name, String::from_utf8_lossy(&text[from..]).into_owned()))
     };
     entries.filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubmark_model::protocol::Command as Word;
+
+    fn host(script: &str) -> HostSpec {
+        let prefix = ["sh", "-c", script].map(str::to_owned).to_vec();
+        HostSpec { name: "b".into(), prefix, ..HostSpec::default() }
+    }
+
+    fn refused(script: &str) -> String {
+        Remote::start(&host(script), "pubmark", |_, _| {}).err().expect("it is no host").to_string()
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused_by_name() {
+        assert!(refused("exit 3").starts_with("host b is lost"), "{}", refused("exit 3"));
+        let said = refused("echo hello; cat >/dev/null");
+        assert!(said.starts_with("host b: it said what nobody understands"), "{said}");
+        let said = refused("read line; echo '{\"failed\":{\"why\":\"no folder\"}}'; cat >/dev/null");
+        assert_eq!(said, "host b: no folder");
+    }
+
+    /// More than a pipe holds, to a host that answers once and never reads again.
+    #[test]
+    fn a_host_that_does_not_read_holds_up_nobody() {
+        let facts = r#"{"reply":{"facts":{"clock_ns":1,"scratch":"/x","cpus":[0],"connections":1}}}"#;
+        let answers = format!("for i in 1 2 3 4 5 6 7 8; do read line; echo '{facts}'; done; exec sleep 3600");
+        let mut remote = Remote::start(&host(&answers), "pubmark", |_, _| {}).unwrap();
+        let word = serde_json::to_string(&Word::Stop {}).unwrap();
+        let tell = HostRequest::Tell { agent: 0, line: word.repeat(100_000) };
+        let interrupt = AtomicBool::new(true);
+        assert!(matches!(remote.ask(&tell, &interrupt), Err(HostError::Interrupted)));
+        remote.child.kill().unwrap();
+    }
+
+    #[test]
+    fn what_is_asked_comes_back_as_it_went() {
+        let orders = [
+            HostRequest::Facts,
+            HostRequest::Tell { agent: 2, line: "{\"type\":\"stop\"}".into() },
+            HostRequest::ServerUsed { window: Some((1, 2)) },
+        ];
+        for order in orders {
+            let line = serde_json::to_string(&order).unwrap();
+            assert_eq!(serde_json::from_str::<HostRequest>(&line).unwrap(), order, "{line}");
+        }
+    }
+
+    /// A host that is served within this process, and its coordinator's end.
+    #[test]
+    fn a_host_serves_until_its_input_ends_and_leaves_nothing() {
+        let asked = "\"facts\"\n\"make_folder\"\n{\"exit_reason\":{\"agent\":0}}\n";
+        let (mut read, written) = std::io::pipe().unwrap();
+        let agent = ["true".to_owned()];
+        serve(asked.as_bytes(), written, &agent).unwrap();
+        let mut text = String::new();
+        read.read_to_string(&mut text).unwrap();
+        let lines: Vec<FromHost> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let [FromHost::Reply(HostReply::Facts(facts)), folder, reason] = &lines[..] else { panic!("{text}") };
+        assert_eq!(*folder, FromHost::Reply(HostReply::Done));
+        assert_eq!(*reason, FromHost::Reply(HostReply::Reason(None)), "there is no such agent");
+        assert!(!std::path::Path::new(&facts.scratch).exists(), "{}", facts.scratch);
+    }
 }

@@ -28,7 +28,7 @@ pub struct Cell {
     pub workload: Workload,
     /// Limits of the server.
     pub limits: Limits,
-    /// What befalls its parts in the window.
+    /// What happens to its parts in the window.
     pub faults: Script,
     /// What stands between clients and the server, if anything does.
     pub link: Option<Link>,
@@ -41,7 +41,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// What befalls the parts of one of its runs: what the study says, and
+    /// What happens to the parts of one of its runs: what the study says, and
     /// where the link fails by chance, the failures of this repeat.
     pub fn script(&self, repeat: u32) -> Script {
         let seed = link::seed(self.workload.seed, repeat, &self.axes);
@@ -53,7 +53,7 @@ impl Cell {
     }
 
     /// Whether what becomes of each message is to be said before any latency:
-    /// where delivery is guaranteed, or a fault befalls a part.
+    /// where delivery is guaranteed, or a fault happens to a part.
     pub fn delivery_first(&self) -> bool {
         let fails = self.link.is_some_and(|link| link.mttf_ns.is_some());
         self.workload.qos > 0 || !self.faults.is_empty() || fails

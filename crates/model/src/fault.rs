@@ -11,7 +11,7 @@ pub const NONE: &str = "none";
 /// The shape of a fault, for messages.
 const SHAPE: &str = "`stop server at 5s for 1s`, `kill server at 10s for 2s` or `cut link at 5s for 2s`";
 
-/// What befalls a part.
+/// What happens to a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Act {
@@ -36,7 +36,7 @@ impl Act {
     }
 }
 
-/// A part of a run that a fault can befall.
+/// A part of a run that a fault can happen to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Target {
@@ -68,7 +68,7 @@ pub enum FaultError {
     /// It has not the shape of a fault.
     #[error("`{0}` is no fault: write {SHAPE}")]
     Shape(String),
-    /// Nothing is known by this word that could befall a part.
+    /// Nothing is known by this word that could happen to a part.
     #[error("`{text}`: `{act}` is no fault: {help}")]
     Act {
         /// The fault as typed.
@@ -88,7 +88,7 @@ pub enum FaultError {
         /// What may have been meant.
         help: String,
     },
-    /// Something else than a link is cut, or a link befalls something else.
+    /// Something else than a link is cut, or something else than a cut happens to a link.
     #[error("`{0}`: a link is cut, and nothing else is: write `cut link at … for …`")]
     Cut(String),
     /// An agent is killed.
@@ -99,7 +99,7 @@ pub enum FaultError {
     KilledAgent {
         /// The fault as typed.
         text: String,
-        /// Whom it would befall.
+        /// To whom it would happen.
         side: &'static str,
     },
     /// It does not say for how long.
@@ -116,7 +116,7 @@ pub enum FaultError {
     /// It lasts no time.
     #[error("`{0}` lasts no time: nothing would happen")]
     NoTime(String),
-    /// A part is befallen by two at once.
+    /// Two happen to a part at once.
     #[error("`{next}` begins before `{fault}` is over")]
     Overlap {
         /// The first.
@@ -129,7 +129,7 @@ pub enum FaultError {
 /// A fault of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// What befalls.
+    /// What happens.
     pub what: Act,
     /// Whom.
     pub who: Target,
@@ -219,7 +219,7 @@ impl Script {
         self.0.is_empty()
     }
 
-    /// The faults that befall this part.
+    /// The faults that happen to this part.
     pub fn on(&self, who: Target) -> impl Iterator<Item = &Fault> {
         self.0.iter().filter(move |fault| fault.who == who)
     }

@@ -102,7 +102,7 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
     };
     if skip.is_none() && !study.recorded {
         fits(system, &workload)?;
-        can_befall(&faults, system, &workload, &options)?;
+        can_happen(&faults, system, &workload, &options)?;
         if let Some(link) = &link {
             can_link(link, system, &workload)?;
         }
@@ -174,9 +174,9 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Whether the faults can happen: each has a process to befall, and is over
+/// Whether the faults can happen: each has a process to happen to, and is over
 /// while the window still measures what comes of it.
-fn can_befall(faults: &Script, system: &System, workload: &Workload, options: &Options) -> Result<(), Diagnostic> {
+fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &Options) -> Result<(), Diagnostic> {
     let Some(first) = faults.0.first() else { return Ok(()) };
     let refuse = |fault: &Fault, why: &str, help: &str| {
         Err(Diagnostic::whole(format!("`{fault}` cannot be done to {}: {why}", system.name)).help(help))

@@ -10,7 +10,7 @@ use crate::units::Ns;
 use crate::used::{self, UsageReading, Used};
 use crate::workload::Workload;
 pub use ranges::{MOST_RANGES, Ranges, Sequences};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// The version that this crate speaks.
@@ -60,7 +60,9 @@ pub struct Prepare {
     pub driver: String,
     /// Its options, all of them.
     pub options: Options,
-    /// The workload, the same for all agents of a run.
+    /// The workload, the same for all agents of a run; without what the
+    /// coordinator alone needs.
+    #[serde(serialize_with = "for_agents")]
     pub workload: Workload,
     /// The clients.
     pub clients: Vec<Client>,
@@ -77,6 +79,17 @@ pub struct Prepare {
     pub publisher_cpus: Vec<usize>,
     /// The same for subscribers and repliers.
     pub subscriber_cpus: Vec<usize>,
+}
+
+/// Keys of a workload that no agent has a use for.
+const NOT_FOR_AGENTS: [&str; 3] = ["pin", "max_send_lag_ns", "late_after_ns"];
+
+fn for_agents<S: Serializer>(workload: &Workload, to: S) -> Result<S::Ok, S::Error> {
+    let mut value = serde_json::to_value(workload).map_err(serde::ser::Error::custom)?;
+    if let Some(keys) = value.as_object_mut() {
+        keys.retain(|key, _| !NOT_FOR_AGENTS.contains(&key.as_str()));
+    }
+    value.serialize(to)
 }
 
 /// Where a broker is, and how this agent's clients get there.
@@ -522,7 +535,31 @@ impl AgentUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setting::MOST_CLIENTS;
+    use crate::setting::{MOST_CLIENTS, Settings, with_defaults};
+
+    #[test]
+    fn agents_are_told_nothing_that_only_the_coordinator_needs() {
+        let workload = Workload::resolve(&with_defaults(Settings::new())).unwrap();
+        let told = |workload: &Workload| {
+            let prepare = Prepare {
+                driver: "mock".into(),
+                options: Options::new(),
+                workload: workload.clone(),
+                clients: Vec::new(),
+                scratch: String::new(),
+                server: None,
+                spin_cores: 0.0,
+                publisher_cpus: Vec::new(),
+                subscriber_cpus: Vec::new(),
+            };
+            serde_json::to_string(&prepare).unwrap()
+        };
+        let text = told(&workload);
+        assert!(NOT_FOR_AGENTS.iter().all(|key| !text.contains(&format!("\"{key}\""))), "{text}");
+        assert_eq!(serde_json::from_str::<Prepare>(&text).unwrap().workload, workload);
+        let pinned = Workload { pin: crate::workload::Pin::Roles, max_send_lag_ns: 5, late_after_ns: 7, ..workload };
+        assert_eq!(told(&pinned), text, "whatever it is");
+    }
 
     #[test]
     fn a_million_clients_and_all_ranges_fit_into_a_line() {

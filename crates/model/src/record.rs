@@ -93,7 +93,7 @@ pub struct RunRecord {
     pub connections: Option<ConnectionFigures>,
     /// What all agents together used, the libraries in them included.
     pub generator: Option<Usage>,
-    /// What was to befall the run's parts.
+    /// What was to happen to the run's parts.
     #[serde(default)]
     pub faults: Script,
     /// What did, and when.

@@ -323,7 +323,7 @@ pub const KEYS: &[Key] = &[
         name: "fault",
         section: Section::Faults,
         default: Some(fault::NONE),
-        doc: "what befalls which part, from the window's beginning: `stop server at 5s for 1s`, or several with commas",
+        doc: "what happens to which part, from the window's beginning: `stop server at 5s for 1s`, or several with commas",
         read: |text| Ok(fault::Script::parse(text)?.to_string().into()),
     },
     Key {

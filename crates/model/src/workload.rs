@@ -135,6 +135,14 @@ fn default_receive() -> Receive {
     Receive::Block
 }
 
+fn default_pin() -> Pin {
+    Pin::None
+}
+
+fn default_max_send_lag_ns() -> Ns {
+    MILLISECOND
+}
+
 fn default_late_after_ns() -> Ns {
     10 * MILLISECOND
 }
@@ -202,9 +210,11 @@ pub struct Workload {
     pub receive: Receive,
     /// How much of a message is checked.
     pub verify: Verify,
-    /// Processor pinning.
+    /// Processor pinning: the coordinator's to translate into processors.
+    #[serde(default = "default_pin")]
     pub pin: Pin,
     /// The generator's own p99 lag above which a run is `generator-saturated`, ns.
+    #[serde(default = "default_max_send_lag_ns")]
     pub max_send_lag_ns: Ns,
     /// Headline latency above which a delivered message is late, ns.
     /// Agents have no use for it, and those of before need not know it.

@@ -104,7 +104,7 @@ impl Change {
 ///
 /// A run is one observation: a percentile of it counts once, however many
 /// messages it is made of, as what differs from run to run (placement in
-/// memory, the state of the machine) befalls all of a run's messages together.
+/// memory, the state of the machine) happens to all of a run's messages together.
 ///
 /// The test is Welch's, on logarithms where all values are above 0: latencies
 /// and costs are skewed, and a change is a factor rather than an amount. Two

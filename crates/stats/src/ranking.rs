@@ -2,7 +2,7 @@
 //!
 //! A *table* has points, a point has systems, and a *block* is one repeat of
 //! all systems of a point, measured one after the other. Systems are compared
-//! within blocks only: what drifts from block to block befalls all systems of a
+//! within blocks only: what drifts from block to block happens to all systems of a
 //! block and cancels.
 //!
 //! - **Differences within blocks, on logarithms**: of each pair of systems of a

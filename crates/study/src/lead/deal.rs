@@ -56,7 +56,7 @@ impl AgentPlan {
         self.clients.first().map_or(Role::Publisher, |client| client.role)
     }
 
-    /// Whether a fault of this side befalls it.
+    /// Whether a fault of this side happens to it.
     pub fn is_of(&self, side: Target) -> bool {
         let roles = match side {
             Target::Publishers => [Role::Publisher, Role::Requester],

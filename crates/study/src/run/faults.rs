@@ -25,7 +25,7 @@ struct Step {
     ends: bool,
 }
 
-/// The parts of a run that faults can befall.
+/// The parts of a run that faults can happen to.
 pub struct Reach<'a, 'b> {
     /// The hosts of the run.
     pub hosts: &'a mut [Host<'b>],
@@ -58,7 +58,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// What is to befall the parts of a run, whose window begins then.
+    /// What is to happen to the parts of a run, whose window begins then.
     pub fn new(script: &Script, from_ns: Ns) -> Faults {
         let mut steps: Vec<Step> = Vec::new();
         for (index, fault) in script.0.iter().enumerate() {
