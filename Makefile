@@ -9,6 +9,8 @@ BY_PUBMARK := nats rumqttd
 # The same, where there is a Go that can build it: else tests of links play with a relay of their own.
 BY_GO     := toxiproxy
 HEADERS   := libzmq3-dev
+# Network namespaces: a run over several hosts is played on this one.
+NETWORK   := iproute2
 # The report page is tested in a real browser. Debian's Node serves where there
 # is none; a newer one is needed to build the page, not to test it.
 BROWSER   := chromium
@@ -102,7 +104,7 @@ deps:
 	$(call install,$(LIBRARIES))
 
 deps-test:
-	$(call install,$(LIBRARIES) $(SERVERS) $(BROWSER) $(NODE))
+	$(call install,$(LIBRARIES) $(SERVERS) $(NETWORK) $(BROWSER) $(NODE))
 	for system in $(BY_PUBMARK); do cargo run --quiet --locked -p pubmark -- systems $$system --install >/dev/null || exit 1; done
 	for tool in $(BY_GO); do cargo run --quiet --locked -p pubmark -- systems $$tool --install >/dev/null || echo "goes on without $$tool"; done
 
