@@ -71,6 +71,7 @@ fn open(
         transport: Transport::Tcp,
         payload_bytes: 64,
         unthrottled: false,
+        spin: false,
         bind: None,
         run: "test",
         connect: &[endpoint.to_owned()],
