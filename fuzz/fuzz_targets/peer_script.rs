@@ -10,7 +10,7 @@ const SECOND: u64 = 1_000_000_000;
 fuzz_target!(|text: &str| {
     let script = match PeerScript::parse(text) {
         Ok(script) => script,
-        Err(error) => return assert!(!error.is_empty()),
+        Err(error) => return assert!(!error.to_string().is_empty()),
     };
     let truth = truth(&script, uniform(2, 20, 2 * SECOND), SECOND, 2 * SECOND);
     assert_eq!(truth.offered, 40);
