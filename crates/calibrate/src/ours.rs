@@ -2,7 +2,6 @@
 
 use crate::calibrate::Calibrator;
 use pubmark_model::cell::{Cell, Limits};
-use pubmark_model::options::Options;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::Role;
 use pubmark_model::record::RunRecord;
@@ -70,8 +69,7 @@ impl Calibrator<'_> {
     /// Makes a run against an MQTT endpoint.
     pub(crate) fn run_agents(&mut self, endpoint: &str, load: &AgentLoad) -> Result<RunRecord, RunError> {
         let system = registry::find("mqtt").ok_or_else(|| failed("the system `mqtt` is not registered"))?;
-        let mut options: Options =
-            system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect();
+        let mut options = system.defaults();
         options.insert("endpoint".into(), endpoint.into());
         let cell = Cell {
             axes: serde_json::Map::new(),

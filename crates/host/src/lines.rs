@@ -149,7 +149,7 @@ pub enum HostReply {
     Facts(Facts),
     /// To `agent`: its process.
     Process(i32),
-    /// To `deploy` and `attach`: where clients connect to, as seen from there.
+    /// To `deploy`: where clients connect to, as seen from there.
     Endpoint(String),
     /// A reason, if there is one.
     Reason(Option<String>),

@@ -65,7 +65,9 @@ impl Local {
                 self.scratch.make().map_err(HostError::io("no folder for sockets"))?;
             }
             HostRequest::Tell { agent, line } => {
-                self.agents.get_mut(agent).into_iter().for_each(|agent| agent.tell_line(line.clone().into_bytes()));
+                if let Some(agent) = self.agents.get_mut(agent) {
+                    agent.tell_line(line.into_bytes());
+                }
             }
             HostRequest::Signal { agent, stop } => {
                 let signal = if stop { Signal::SIGSTOP } else { Signal::SIGCONT };
@@ -83,7 +85,6 @@ impl Local {
             }
             HostRequest::Attach { endpoint } => {
                 self.deployed = Deployed::attach(&endpoint);
-                return Ok(HostReply::Endpoint(endpoint));
             }
             HostRequest::Awake => self.awake = Some(Awake::start()?),
             HostRequest::Watch(window) => self.watch(window),
@@ -117,11 +118,6 @@ impl Local {
     /// A look at what the server uses, if it was started here.
     pub fn server_watch(&self) -> Option<ServerWatch> {
         self.deployed.look()
-    }
-
-    /// The folder of the run.
-    pub fn scratch(&self) -> &Scratch {
-        &self.scratch
     }
 
     fn facts(&self) -> Facts {

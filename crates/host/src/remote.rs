@@ -166,7 +166,11 @@ fn listen(output: impl Read, answered: &Sender<FromHost>, said: impl Fn(usize, O
 
 /// Serves a coordinator until its input ends, and leaves nothing behind.
 /// `built_in` is the command of the agent that is built in.
-pub fn serve(input: impl BufRead, output: impl Write + Send + 'static, built_in: &[String]) -> Result<(), HostError> {
+pub fn serve(
+    mut input: impl BufRead,
+    output: impl Write + Send + 'static,
+    built_in: &[String],
+) -> Result<(), HostError> {
     let logs = Scratch::create().map_err(HostError::io("no folder for logs"))?;
     let output = Arc::new(Mutex::new(output));
     let say = move |line: &FromHost| {
@@ -188,7 +192,6 @@ pub fn serve(input: impl BufRead, output: impl Write + Send + 'static, built_in:
     let mut local = Local::new(built_in, logs.path().to_owned(), Secrets::default(), listener);
     // Nobody interrupts a server that starts but by going away.
     let never = AtomicBool::new(false);
-    let mut input = input;
     let mut line = Vec::new();
     loop {
         line.clear();

@@ -280,7 +280,7 @@ impl<W: Write> Agent<W> {
         })?;
         for job in jobs {
             let role = job.role();
-            clients.sending += usize::from(matches!(role, Role::Publisher | Role::Requester));
+            clients.sending += usize::from(role.sends());
             clients.undrained += usize::from(job.drains(clients.context.workload.qos));
             clients.counters.push((role, job.counter()));
             clients.wakers.push(job.start(&clients.context, &reports)?);

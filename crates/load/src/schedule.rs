@@ -80,7 +80,7 @@ impl Schedule {
             (Topics::Tree, Arrival::Uniform) => 1,
             _ => return Schedule::new(arrival, rate_per_ks, publisher, workload.publishers, seed),
         };
-        let partition = partition(workload).max(1);
+        let partition = partition(workload);
         let (instance, group) = (publisher / partition, publisher % partition / size);
         let groups = partition.div_ceil(size);
         let mut schedule = Schedule::new(Arrival::Uniform, rate_per_ks, group, groups, seed);

@@ -119,7 +119,7 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
     let mut publishers: Vec<Publisher> = Vec::new();
     let mut subscribers: Vec<Subscriber> = Vec::new();
     for client in clients {
-        if matches!(client.role, Role::Publisher | Role::Requester) {
+        if client.role.sends() {
             publishers.push(Publisher::new(workload, client.id, window, ledger_capacity(workload)));
         }
         let hears = match client.role {

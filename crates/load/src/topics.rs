@@ -22,12 +22,12 @@ const PARAMETERS: u32 = 10;
 pub fn spec<S: Session>(workload: &Workload, run: &str, role: Role, id: u32) -> ClientSpec {
     let dot = S::SEPARATOR;
     let root = format!("pubmark{dot}{run}");
-    let sending = matches!(role, Role::Publisher | Role::Requester);
+    let sending = role.sends();
     let (topic, wild, leaves) = match workload.pattern.topics() {
         Topics::Own => (format!("{root}{dot}{id}"), false, 1),
         Topics::Shared => (format!("{root}{dot}all"), false, 1),
         Topics::Tree if sending => {
-            let partition = partition(workload).max(1);
+            let partition = partition(workload);
             let (system, device) = (id / partition, id % partition);
             let subsystem = device / DEVICES;
             (format!("{root}{dot}s{system}{dot}u{subsystem}{dot}d{}", device % DEVICES), false, PARAMETERS)

@@ -5,7 +5,7 @@ mod differences;
 mod parse;
 mod settings;
 
-use crate::options::OptionSpec;
+use crate::options::{OptionSpec, Options};
 use crate::server::ServerSpec;
 use crate::tuning::Fixed;
 use crate::wire_protocol::Protocol;
@@ -85,6 +85,11 @@ pub type Systems<'a> = &'a dyn Fn(&str) -> Option<&'a System>;
 pub static UNKNOWN: LazyLock<System> = LazyLock::new(System::default);
 
 impl System {
+    /// Its options, each with its default; those without one are left out.
+    pub fn defaults(&self) -> Options {
+        self.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect()
+    }
+
     /// What its clients speak to its server; none of a library.
     pub fn protocol(&self) -> Option<Protocol> {
         Protocol::of_driver(&self.driver)

@@ -4,9 +4,9 @@ use crate::pattern::Topics;
 use crate::workload::Workload;
 use std::ops::Range;
 
-/// Publishers of a partition of a tree.
+/// Publishers of a partition of a tree, 1 or more.
 pub fn partition(workload: &Workload) -> u32 {
-    workload.publishers / workload.subscribers.max(1)
+    (workload.publishers / workload.subscribers.max(1)).max(1)
 }
 
 /// The publishers that a subscriber hears (a requester, for a replier).

@@ -10,6 +10,7 @@ use pubmark_model::options::Options;
 use pubmark_model::protocol::{AgentHello, Client, Command, Event, Prepare, Role, VERSION};
 use pubmark_model::secret::Secrets;
 use pubmark_model::setting::{Settings, with_defaults};
+use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, SECOND};
 use pubmark_model::workload::{Transport, Workload};
 use pubmark_stats::Histogram;
@@ -90,12 +91,7 @@ fn prepare(driver: &str, transport: Option<&str>, scratch: &Scratch) -> Result<P
     }
     let endpoint = endpoint(transport, scratch)?;
     let workload = Workload::resolve(&settings).map_err(|errors| errors.join("; "))?;
-    let options: Options = match system {
-        Some(system) => {
-            system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect()
-        }
-        None => Options::new(),
-    };
+    let options = system.map_or_else(Options::new, System::defaults);
     let client = |role, bind: Option<&str>, connect: Vec<String>| Client {
         role,
         id: 0,

@@ -49,7 +49,7 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
     let workload = Workload::resolve(&settings).map_err(|errors| errors.join("; "))?;
     agent.tell(&Command::Prepare(Box::new(Prepare {
         driver: system.driver.clone(),
-        options: system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect(),
+        options: system.defaults(),
         workload,
         clients: vec![Client {
             role: Role::Publisher,

@@ -2,6 +2,7 @@
 //! what is known of them.
 
 use super::found::{Found, words};
+use pubmark_model::host::LOCAL;
 use pubmark_model::record::{AgentShare, FigureGroup, HostShare, RunRecord};
 use pubmark_model::units::Ns;
 
@@ -19,7 +20,7 @@ pub fn apart(record: &RunRecord) -> Option<Found> {
     let pairs = hosts(true).flat_map(|from| hosts(false).map(move |to| (from, to)));
     let (error, from, to) =
         pairs.filter(|(from, to)| from != to).map(|(from, to)| (error(record, from, to), from, to)).max()?;
-    let named = |name: &str| if name.is_empty() { "local".to_owned() } else { name.to_owned() };
+    let named = |name| if name == "" { LOCAL } else { name };
     (error as f64 > SHARE * p50 as f64).then(|| {
         let evidence = format!(
             "messages go from host {} to host {}, whose clocks may be {} apart: half of the latencies are below {}",

@@ -239,7 +239,7 @@ fn sockets(load: LoadDriver, prepare: &Prepare) -> Result<Opened, OpenError> {
 
 /// The processors that so many of an agent's publishers may keep awake.
 fn spin_share(prepare: &Prepare, publishers: usize) -> f64 {
-    let sends = |client: &&Client| matches!(client.role, Role::Publisher | Role::Requester);
+    let sends = |client: &&Client| client.role.sends();
     let all = prepare.clients.iter().filter(sends).count().max(1);
     prepare.spin_cores * publishers as f64 / all as f64
 }

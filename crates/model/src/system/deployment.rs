@@ -4,7 +4,6 @@ use super::{Install, System};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Entry, Scalar, Table};
 use crate::endpoint::Endpoint;
-use crate::options::Options;
 use crate::server::{DockerSpec, Places, ServerSpec};
 use crate::units::parse_time;
 
@@ -226,8 +225,6 @@ const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {address}, {dir}, {cach
 
 /// Places with something in each of them.
 fn sample(system: &System, server: &ServerSpec) -> Places {
-    let options: Options =
-        system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?))).collect();
     Places {
         ports: server.ports().into_iter().zip(11_000..).collect(),
         dir: "/run/x".into(),
@@ -236,7 +233,7 @@ fn sample(system: &System, server: &ServerSpec) -> Places {
         memory_mb: 1024,
         durable: false,
         address: String::new(),
-        options,
+        options: system.defaults(),
     }
 }
 

@@ -58,12 +58,12 @@ impl AgentPlan {
 
     /// Whether a fault of this side happens to it.
     pub fn is_of(&self, side: Target) -> bool {
-        let roles = match side {
-            Target::Publishers => [Role::Publisher, Role::Requester],
-            Target::Subscribers => [Role::Subscriber, Role::Replier],
+        let sends = match side {
+            Target::Publishers => true,
+            Target::Subscribers => false,
             Target::Server | Target::Link => return false,
         };
-        self.clients.iter().all(|client| roles.contains(&client.role))
+        self.clients.iter().all(|client| client.role.sends() == sends)
     }
 
     /// Its publishers and requesters.

@@ -8,7 +8,7 @@ use crate::shard::gather::{Frames, Measure};
 use crate::window::{Window, clock_stride};
 use pubmark_model::header::{MIN_LEN, pattern};
 use pubmark_model::options::{OptionValues, Options};
-use pubmark_model::protocol::{Client, PacingFigures, Role};
+use pubmark_model::protocol::{Client, PacingFigures};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Rate, Workload};
 use std::cmp::Reverse;
@@ -143,6 +143,6 @@ impl Copies for Again<'_> {
 /// Publishers of a shard, from their clients.
 fn outgoing(workload: &Workload, clients: &[Client]) -> Vec<Outgoing> {
     let most = crate::subscriber::ledger_capacity(workload);
-    let senders = clients.iter().filter(|client| matches!(client.role, Role::Publisher | Role::Requester));
+    let senders = clients.iter().filter(|client| client.role.sends());
     senders.map(|client| Outgoing::new(workload, client.id, most)).collect()
 }
