@@ -20,7 +20,6 @@ pub fn apart(record: &RunRecord) -> Option<Found> {
     let pairs = hosts(true).flat_map(|from| hosts(false).map(move |to| (from, to)));
     let (error, from, to) =
         pairs.filter(|(from, to)| from != to).map(|(from, to)| (error(record, from, to), from, to)).max()?;
-    let named = |name| if name == "" { LOCAL } else { name };
     (error as f64 > SHARE * p50 as f64).then(|| {
         let evidence = format!(
             "messages go from host {} to host {}, whose clocks may be {} apart: half of the latencies are below {}",
@@ -31,6 +30,11 @@ pub fn apart(record: &RunRecord) -> Option<Found> {
         );
         Found::of(FigureGroup::LATENCY, evidence)
     })
+}
+
+/// A host by the name that people know: the local one has none in a record.
+fn named(host: &str) -> &str {
+    if host.is_empty() { LOCAL } else { host }
 }
 
 /// How far apart the clocks of two hosts may be, ns.
