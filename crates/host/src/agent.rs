@@ -125,6 +125,11 @@ impl Agent {
         }
     }
 
+    /// Ends its input, once all that was said is written.
+    pub fn close_input(&mut self) {
+        self.lines = None;
+    }
+
     /// Sends the agent and what it has started a signal.
     pub fn signal(&self, signal: Signal) {
         // It leads a process group of its own.
