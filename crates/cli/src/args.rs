@@ -338,19 +338,30 @@ pub struct DoctorArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  pubmark agent-check pubmark agent
-  pubmark agent-check --driver zeromq node agents/zeromq-js/agent.js")]
+  pubmark agent-check -- pubmark agent
+  pubmark agent-check --transport tcp -- node agents/zeromq-js/agent.js
+  pubmark agent-check --only send-schedule,receive-latency -- python3 agent.py
+  pubmark agent-check --list")]
 pub struct AgentCheckArgs {
     /// The driver to try [default: the first that the agent names, that needs no server and that
     /// is not the mock].
     #[arg(long)]
     pub driver: Option<String>,
-    /// The transport to try: inproc, ipc, tcp or udp [default: the first of the driver's system, or
+    /// The transport to try: inproc, ipc, tcp or udp [default: all of the driver's system, or
     /// tcp where pubmark knows none].
     #[arg(long)]
     pub transport: Option<String>,
+    /// Cases to try, by name or by the beginning of their names [default: all].
+    #[arg(long, value_name = "CASE", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// One JSON object instead of lines.
+    #[arg(long)]
+    pub json: bool,
+    /// Names the cases, with what is sent and what is due, and tries nothing.
+    #[arg(long)]
+    pub list: bool,
     /// The agent's command.
-    #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
+    #[arg(trailing_var_arg = true, required_unless_present = "list", allow_hyphen_values = true)]
     pub command: Vec<String>,
 }
 

@@ -1,6 +1,7 @@
 //! One file a subcommand.
 
 mod agent;
+mod agent_check;
 mod answers;
 mod bare;
 mod bench;
@@ -34,7 +35,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         PubmarkCommand::Doctor(args) => doctor::doctor(&args),
         PubmarkCommand::Calibrate(args) => calibrate::calibrate(&args, voice),
         PubmarkCommand::Agent => agent::agent(),
-        PubmarkCommand::AgentCheck(args) => agent::check(&args),
+        PubmarkCommand::AgentCheck(args) => agent_check::agent_check(&args),
         PubmarkCommand::Host => keep::host(),
         PubmarkCommand::Keep => keep::keep(),
         PubmarkCommand::Launch(args) => keep::launch(args),

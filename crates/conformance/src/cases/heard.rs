@@ -217,7 +217,7 @@ pub const CASES: &[Case] = &[
         let received = bench.receives(&PIPELINE)?;
         ledger(&received, LedgerCounts { delivered: 200, ..LedgerCounts::default() })?;
         let seen = received.result.seen.iter().find(|seen| seen.publisher == 0);
-        let bits = seen.and_then(|seen| pubmark_load::ledger::unpack(&seen.bits, u64::from(ALL)));
+        let bits = seen.and_then(|seen| pubmark_judge::assemble::inflate(&seen.bits, u64::from(ALL)));
         let ones = bits.map(|bits| bits.iter().map(|byte| byte.count_ones()).sum::<u32>());
         due(ones == Some(ALL), || format!("`seen` has {ones:?} bits set; {ALL} messages came"))
     }),
