@@ -32,8 +32,12 @@ pub enum Needs {
     Words,
     /// The other side's sockets, across processes.
     Sockets,
-    /// The agent alone, with all clients in it.
-    Alone,
+    /// Nothing but a place where agents meet.
+    Meeting,
+    /// The same, and pubmark's own agent on the other side.
+    BuiltIn,
+    /// A server that does what a script says.
+    Peer,
 }
 
 /// Something that is tried.

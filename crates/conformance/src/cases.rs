@@ -1,7 +1,7 @@
 //! The cases, a file for each side of a conversation.
 
-mod alone;
 mod heard;
+mod met;
 mod sent;
 mod words;
 
@@ -9,5 +9,5 @@ use crate::case::Case;
 
 /// All of them, in the order in which they are tried.
 pub fn all() -> impl Iterator<Item = &'static Case> {
-    [words::CASES, sent::CASES, heard::CASES, alone::CASES].into_iter().flatten()
+    [words::CASES, sent::CASES, heard::CASES, met::CASES].into_iter().flatten()
 }

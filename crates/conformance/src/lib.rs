@@ -12,9 +12,11 @@
 mod case;
 mod cases;
 mod figures;
+mod meeting;
 mod order;
 mod receiving;
 mod sending;
+mod server;
 mod subject;
 mod suite;
 mod talk;

@@ -3,9 +3,11 @@
 use crate::case::Wrong;
 use crate::receiving::{Received, Script};
 use crate::sending::{Sending, SentOut};
+use crate::server::Server;
 use pubmark_model::options::Options;
+use pubmark_model::protocol::ServerAddress;
 use pubmark_model::workload::Transport;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -27,6 +29,8 @@ pub struct Asked {
     pub driver: Option<String>,
     /// One transport; else all of the driver's.
     pub transport: Option<Transport>,
+    /// The command of pubmark's own agent, the other side of some cases.
+    pub built_in: Vec<String>,
     /// Cases by name, or by the beginning of their names; all where there are none.
     pub only: Vec<String>,
 }
@@ -42,14 +46,31 @@ pub struct Bench<'a> {
     pub options: &'a Options,
     /// The transport; none where there is no choice.
     pub transport: Option<Transport>,
+    /// Whether clients meet at a server.
+    pub server: bool,
+    /// The command of pubmark's own agent.
+    pub built_in: &'a [String],
+    relay: OnceCell<Server>,
     sent: RefCell<BTreeMap<&'static str, Result<Rc<SentOut>, Wrong>>>,
     received: RefCell<BTreeMap<&'static str, Result<Rc<Received>, Wrong>>>,
 }
 
 impl<'a> Bench<'a> {
-    /// An agent that has played nothing yet.
+    /// An agent that has played nothing yet, and needs no server.
     pub fn new(command: &'a [String], driver: &'a str, options: &'a Options, transport: Option<Transport>) -> Bench<'a> {
-        Bench { command, driver, options, transport, sent: RefCell::default(), received: RefCell::default() }
+        let (sent, received) = (RefCell::default(), RefCell::default());
+        Bench { command, driver, options, transport, server: false, built_in: &[], relay: OnceCell::new(), sent, received }
+    }
+
+    /// A server for it that does nothing but hand on; none where it needs none.
+    pub fn relay(&self) -> Result<Option<ServerAddress>, Wrong> {
+        if !self.server {
+            return Ok(None);
+        }
+        if self.relay.get().is_none() {
+            let _ = self.relay.set(Server::start(self.driver, "")?);
+        }
+        Ok(self.relay.get().map(Server::address))
     }
 
     /// What the agent sent when it was told this; it is told once.

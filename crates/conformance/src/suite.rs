@@ -58,33 +58,39 @@ pub fn check(
     };
     let driver = choose(&hello, asked.driver.as_deref(), known)?;
     let of_driver = known(&driver).unwrap_or_else(|| Known { transports: vec![Transport::Tcp], ..Known::default() });
-    let transports: Vec<Transport> = match asked.transport {
-        Some(transport) => vec![transport],
-        None => of_driver.transports.clone(),
+    let transports: Vec<Option<Transport>> = match (asked.transport, of_driver.server) {
+        (_, true) => vec![None],
+        (Some(transport), false) => vec![Some(transport)],
+        (None, false) => of_driver.transports.iter().copied().map(Some).collect(),
     };
     let mut outcomes = Vec::new();
     let mut take = |outcome: Outcome| {
         tell(&outcome);
         outcomes.push(outcome);
     };
-    let across = |transport: &Transport| *transport != Transport::Inproc;
+    let bench = |transport| {
+        let mut bench = Bench::new(command, &driver, &of_driver.options, transport);
+        (bench.server, bench.built_in) = (of_driver.server, &asked.built_in);
+        bench
+    };
+    let across = |transport: &Option<Transport>| *transport != Some(Transport::Inproc);
     // The words are tried where a publisher can bind alone.
-    let first = transports.iter().copied().find(across).or(transports.first().copied());
-    let bench = Bench::new(command, &driver, &of_driver.options, first);
+    let alone = bench(transports.iter().copied().find(across).or(transports.first().copied()).flatten());
     for case in cases::all().filter(|case| case.needs == Needs::Words && wanted(case)) {
-        take(outcome(case, None, (case.run)(&bench)));
+        take(outcome(case, None, (case.run)(&alone)));
     }
     for transport in transports {
-        let bench = Bench::new(command, &driver, &of_driver.options, Some(transport));
-        for case in cases::all().filter(|case| case.needs != Needs::Words && wanted(case)) {
-            let run = match (case.needs, tap::known(&driver)) {
-                (Needs::Sockets, _) if !across(&transport) => continue,
-                (Needs::Sockets, false) => {
+        let bench = bench(transport);
+        for case in cases::all().filter(|case| wanted(case)) {
+            let run = match (case.needs, of_driver.server, tap::known(&driver)) {
+                (Needs::Words, _, _) | (Needs::Sockets, true, _) | (Needs::Peer, false, _) => continue,
+                (Needs::Sockets | Needs::BuiltIn, false, _) if !across(&transport) => continue,
+                (Needs::Sockets | Needs::BuiltIn, false, false) => {
                     Err(Wrong::NotTried(format!("this pubmark has no sockets of `{driver}` to be the other side")))
                 }
                 _ => (case.run)(&bench),
             };
-            take(outcome(case, Some(transport), run));
+            take(outcome(case, transport, run));
         }
     }
     Ok(outcomes)
@@ -119,8 +125,7 @@ fn choose(hello: &AgentHello, asked: Option<&str>, known: &dyn Fn(&str) -> Optio
     Err(SuiteError::NoDriver(match real.next() {
         None => format!("it has no driver but {MOCK}, which opens no socket and reads no clock"),
         Some(first) => format!(
-            "its drivers ({named}) speak to a server, and there is none in this conversation. Whole runs check them \
-             (`pubmark bench`); an agent that brings a server of its own is tried with --driver {first}"
+            "its drivers ({named}) speak to a server: name the one to try, with --driver {first} for instance"
         ),
     }))
 }

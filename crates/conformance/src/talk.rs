@@ -166,11 +166,17 @@ impl Talk {
     /// Ends the load.
     pub fn stop(&mut self) -> Result<AgentResult, Wrong> {
         self.tell(&Command::Stop {});
-        let result = self.wait("result", ANSWER, |event| match event {
-            Event::Result(result) => Ok(result),
-            other => Err(other),
-        })?;
-        Ok(*result)
+        loop {
+            let result = self.wait("result", ANSWER, |event| match event {
+                Event::Result(result) => Ok(Some(result)),
+                // Told to stop early, its publishers end as well.
+                Event::Sent { .. } => Ok(None),
+                other => Err(other),
+            })?;
+            if let Some(result) = result {
+                return Ok(*result);
+            }
+        }
     }
 
     /// Lets it go, and waits for its end: with status 0.
@@ -206,10 +212,10 @@ impl Talk {
         Err(Wrong::did(format!("its input ended {phase}, and {} s later it still ran", END.as_secs())))
     }
 
-    /// Waits for an error that ends the run.
+    /// Waits for an error.
     pub fn refused(&mut self, what: &str) -> Result<String, Wrong> {
-        self.wait(&format!("error (fatal) for {what}"), ANSWER, |event| match event {
-            Event::Error { message, fatal: true } => Ok(message),
+        self.wait(&format!("error for {what}"), ANSWER, |event| match event {
+            Event::Error { message, .. } => Ok(message),
             other => Err(other),
         })
     }

@@ -1,5 +1,6 @@
 //! `pubmark agent-check`: whether an agent may measure.
 
+use super::shared::agent_command;
 use crate::args::AgentCheckArgs;
 use crate::failure::{Code, Failure};
 use crate::output::print;
@@ -18,7 +19,8 @@ pub fn agent_check(args: &AgentCheckArgs) -> Result<Code, Failure> {
     }
     let transport = args.transport.as_deref().map(Transport::parse).transpose();
     let transport = transport.map_err(|error| Failure::usage(error.to_string()))?;
-    let asked = Asked { driver: args.driver.clone(), transport, only: args.only.clone() };
+    let (driver, only) = (args.driver.clone(), args.only.clone());
+    let asked = Asked { driver, transport, only, built_in: agent_command()? };
     let mut tell = |outcome: &Outcome| {
         if !args.json {
             print(&told(outcome));

@@ -66,12 +66,12 @@ fn flawed(_: u32) -> Vec<Line> {
             70 => lines.extend([line; 2]),
             80 => lines.extend([line; 3]),
             // Behind the one that follows.
-            90 | 120 => lines.push(Line { sequence: line.sequence + 1, due: due_at(line.sequence + 1), ..line }),
-            91 | 121 => lines.push(Line { sequence: line.sequence - 1, due: due_at(line.sequence - 1), ..line }),
+            90 | 120 => {}
+            91 | 121 => lines.extend([line, Line { at: line.at, ..self::line(line.sequence - 1) }]),
             130 => lines.extend([line, Line { flaw: Flaw::Short, ..line }]),
             140 => lines.extend([line, Line { flaw: Flaw::Publisher, ..line }]),
             // A number that its publisher never gave away.
-            150 => lines.extend([line, Line { sequence: ALL + 7, ..line }]),
+            248 => lines.extend([line, Line { sequence: ALL + 7, ..line }]),
             _ => lines.push(line),
         }
     }
