@@ -7,13 +7,12 @@ use pubmark_host::clock;
 use pubmark_host::scratch::Scratch;
 use pubmark_host::server::ports;
 use pubmark_model::options::Options;
-use pubmark_model::protocol::{AgentHello, Client, Command, Event, Prepare, Role, VERSION};
+use pubmark_model::protocol::{AgentHello, Client, Command, Event, Flow, PackedHistogram, Prepare, Role, VERSION};
 use pubmark_model::secret::Secrets;
 use pubmark_model::setting::{Settings, with_defaults};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, SECOND};
 use pubmark_model::workload::{Transport, Workload};
-use pubmark_stats::Histogram;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -95,6 +94,7 @@ fn prepare(driver: &str, transport: Option<&str>, scratch: &Scratch) -> Result<P
     let client = |role, bind: Option<&str>, connect: Vec<String>| Client {
         role,
         id: 0,
+        flow: 0,
         bind: bind.map(str::to_owned),
         connect,
         hears_first: 0,
@@ -103,7 +103,7 @@ fn prepare(driver: &str, transport: Option<&str>, scratch: &Scratch) -> Result<P
     Ok(Prepare {
         driver: driver.to_owned(),
         options,
-        workload,
+        flows: vec![Flow::alone(workload)],
         clients: vec![
             client(Role::Publisher, Some(&endpoint), Vec::new()),
             client(Role::Subscriber, None, vec![endpoint.clone()]),
@@ -194,7 +194,7 @@ fn converse(talk: &mut Talk, asked: Asked<'_>, scratch: &Scratch) -> Option<()> 
     let hello = talk.wait(|event| if let Event::Hello(hello) = event { Some(hello.clone()) } else { None });
     let checked = hello.as_ref().map_err(Clone::clone);
     let checked =
-        checked.and_then(|hello| fits(hello, asked.driver, clock::now()).map_err(|misfit| misfit.to_string()));
+        checked.and_then(|hello| fits(hello, asked.driver, None, clock::now()).map_err(|misfit| misfit.to_string()));
     let good = talk.step("answers hello with its version, drivers and clock", checked);
     let hello = hello.ok().filter(|_| good)?;
     let prepared = choose(&hello, asked.driver).and_then(|driver| prepare(&driver, asked.transport, scratch));
@@ -223,15 +223,20 @@ fn converse(talk: &mut Talk, asked: Asked<'_>, scratch: &Scratch) -> Option<()> 
     talk.agent.tell(&Command::Stop {});
     let result = talk.wait(|event| if let Event::Result(result) = event { Some(result.clone()) } else { None });
     let checked = result.and_then(|result| {
-        let ledger = result.ledger;
+        let [flow] = result.flows.as_slice() else {
+            return Err(format!("its result has {} flows, and there is 1", result.flows.len()));
+        };
+        result.check_histograms().map_err(|bad| bad.to_string())?;
+        let ledger = flow.ledger;
         if (ledger.expected, ledger.delivered) != (500, 500) {
             return Err(format!(
                 "500 messages were expected and delivered; its ledger says {} and {}",
                 ledger.expected, ledger.delivered
             ));
         }
-        let latency = result.latency.as_deref().ok_or("the result has no latency histogram")?;
-        let latency = Histogram::decode(latency).map_err(|error| format!("its latency histogram: {error}"))?;
+        let latency = flow.histograms.latency.as_ref().ok_or("the result has no latency histogram")?;
+        let latency =
+            latency.read(PackedHistogram::DIGITS).map_err(|error| format!("its latency histogram: {error}"))?;
         if latency.count() != 500 {
             return Err(format!("its latency histogram holds {} values, not 500", latency.count()));
         }
