@@ -81,7 +81,7 @@ impl Calibrator<'_> {
         self.drained(sink)?;
         // There are publishers only.
         most.shards = record.agents.iter().map(|agent| agent.loops).max().unwrap_or(1).max(1);
-        let own_lag_p99_ns = record.own_lag_ns.as_ref().map(|lag| lag.p99);
+        let own_lag_p99_ns = record.times.own_lag.as_ref().map(|lag| lag.p99);
         let sent = record.counts.sent as f64 >= SENT * record.counts.offered as f64;
         let kept = sent && own_lag_p99_ns.is_some_and(|late| late <= BOUND);
         most.attempts.push(Attempt {

@@ -75,7 +75,7 @@ pub fn line(record: &RunRecord) -> String {
         return format!("failed: {}", clean(error, 2_000));
     }
     let mut parts = delivery(record);
-    if let Some(latency) = &record.latency_ns {
+    if let Some(latency) = &record.times.latency {
         parts.push(format!("p50 {}, p99 {}", time(latency.p50 as f64), time(latency.p99 as f64)));
     }
     parts.push(format!("{}/s delivered", count(record.rates.delivered_per_s)));

@@ -2,10 +2,10 @@
 
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
-use pubmark_model::protocol::Stalls;
-use pubmark_model::record::{Counts, Histograms, LinkFigures, MachineLoad, Rates, RunRecord, SCHEMA, Series, Verdict};
+use pubmark_model::record::{Counts, LinkFigures, MachineLoad, Rates, RunRecord, SCHEMA, Series, Verdict};
 use pubmark_model::secret::recorded;
 use pubmark_model::system::System;
+use pubmark_model::times::TimeFigures;
 use pubmark_model::tuning::Tuning;
 use serde_json::Map;
 
@@ -26,12 +26,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         window_ns: 0,
         counts: Counts::default(),
         rates: Rates::default(),
-        latency_ns: None,
-        intended_latency_ns: None,
-        service_latency_ns: None,
-        send_lag_ns: None,
-        own_lag_ns: None,
-        receive_lag_ns: None,
+        times: TimeFigures::none(),
         pacing: None,
         jitter_ns: None,
         server: None,
@@ -42,9 +37,10 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         fault_log: Vec::new(),
         link: cell.link.map(|asked| LinkFigures { asked, usage: None }),
         agents: Vec::new(),
-        stalls: Stalls::default(),
-        histograms: Histograms::default(),
+        stalls: None,
+        histograms: TimeFigures::none(),
         series: Series::default(),
+        flows: Vec::new(),
         usage_series: None,
         phases: None,
         machine: MachineLoad::default(),

@@ -14,6 +14,7 @@ mod promises;
 mod steady;
 #[cfg(test)]
 mod tests;
+mod untold;
 
 pub use bounds::P99_SAMPLES;
 pub use machine::quiet;
@@ -22,7 +23,7 @@ use crate::calibration::Calibration;
 use bounds::{AWAKE, OWN_LAG_P50, OWN_LAG_WITHIN, RECEIVE, touched};
 use found::{Found, Judge, words};
 use pubmark_model::header::FREE_LEN;
-use pubmark_model::record::{Component, FigureGroup, Finding, Reason, RunRecord, Verdict};
+use pubmark_model::record::{Component, FigureGroup, Finding, Reason, RunRecord, Untold, Verdict};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, format_size};
 use pubmark_model::workload::{Pacing, Rate};
@@ -80,6 +81,7 @@ pub fn judge(
     judge.result(Reason::NotSteady, steady::backlog(record, unlimited).or_else(trend));
     promises::broken(&mut judge, record, system);
     judge.note(Component::Generator, promises::untold(record));
+    judge.note(Component::Generator, untold::noted(record));
     judge.against(Reason::TooFewSamples, promises::too_few(record, unlimited));
     judge.against(Reason::Clock, early(negative));
     judge.against(Reason::Clock, clocks::apart(record));
@@ -111,35 +113,29 @@ fn early(negative: u64) -> Option<Found> {
 /// Silences of subscribers, laid at the door of the part that stalled: the
 /// generator, where an agent stood still or a publisher was as late by its own
 /// doing; else the system, and then they are a finding, not a fault of the run.
+/// Where an agent cannot tell whether it ran, nobody is blamed.
 fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
-    let stalls = record.stalls;
-    if stalls.count == 0 {
-        return;
-    }
+    let Some(stalls) = record.stalls.filter(|stalls| stalls.count > 0) else { return };
     let (length, from) = (words(stalls.longest_ns), words(stalls.longest_at_ns));
     let times = match stalls.count {
         1 => String::new(),
         count => format!(" ({count} such silences; this was the longest)"),
     };
+    let silence = format!("a subscriber heard nothing for {length}, from {from} into the window");
     let stalled = (stalls.longest_at_ns, stalls.longest_at_ns + stalls.longest_ns);
     let cut = cuts::overlaps(record, stalled);
-    let own_ns = record.own_lag_ns.as_ref().map_or(0, |own| own.max);
+    let own_ns = record.times.own_lag.as_ref().map_or(0, |own| own.max);
+    let unsure = untold::of(record, &[Untold::Pauses, Untold::OwnLag]);
     if stood_still {
-        let evidence = format!("a subscriber heard nothing for {length}, from {from} into the window{times}");
-        judge.note(Component::Generator, [evidence]);
+        judge.note(Component::Generator, [format!("{silence}{times}")]);
     } else if cut {
-        let evidence = format!(
-            "a subscriber heard nothing for {length}, from {from} into the window, when the link was cut{times}"
-        );
-        judge.note(Component::Link, [evidence]);
+        judge.note(Component::Link, [format!("{silence}, when the link was cut{times}")]);
     } else if own_ns >= stalls.longest_ns / 2 {
-        let evidence = format!(
-            "a subscriber heard nothing for {length}, from {from} into the window{times}; a publisher was up to {} \
-             late by its own doing",
-            words(own_ns)
-        );
+        let evidence = format!("{silence}{times}; a publisher was up to {} late by its own doing", words(own_ns));
         let share = stalls.longest_ns as f64 / record.window_ns.max(1) as f64;
         judge.against(Reason::GeneratorSaturated, Found::if_any(pauses::figures(share, record), evidence));
+    } else if let Some(agents) = unsure {
+        judge.note(Component::Generator, [format!("{silence}{times}: whose doing it was is not known, for {agents}")]);
     } else {
         let part = judge.part.word();
         let evidence = format!(
@@ -200,10 +196,10 @@ fn exhausted(record: &RunRecord) -> Option<Found> {
 /// the system. Of messages too short to say when their publisher was free, it is
 /// in the headline as well.
 fn late(record: &RunRecord) -> Option<Found> {
-    let own = record.own_lag_ns.as_ref()?;
+    let own = record.times.own_lag.as_ref()?;
     let bound = record.workload.max_send_lag_ns;
     let within = record.workload.payload_bytes < FREE_LEN as u64;
-    let latency = record.latency_ns.as_ref().filter(|_| within);
+    let latency = record.times.latency.as_ref().filter(|_| within);
     let part =
         |pick: fn(&Summary) -> Ns| latency.is_some_and(|all| pick(own) as f64 > OWN_LAG_WITHIN * pick(all) as f64);
     let p99 = own.p99 > bound || part(|summary| summary.p99);
@@ -237,7 +233,7 @@ fn awake(record: &RunRecord) -> Option<Found> {
 /// Messages that may have waited for the receiving loop, which was busy with
 /// others, for so long that it makes a part of what is quoted.
 fn received_late(record: &RunRecord) -> Option<Found> {
-    let (lag, latency) = (record.receive_lag_ns.as_ref()?, record.latency_ns.as_ref()?);
+    let (lag, latency) = (record.times.receive_lag.as_ref()?, record.times.latency.as_ref()?);
     let part = |pick: fn(&Summary) -> Ns| pick(lag) as f64 > RECEIVE * pick(latency) as f64;
     let mut figures = Vec::new();
     figures.extend(part(|summary| summary.p50).then_some(FigureGroup::LatencyP50));

@@ -12,12 +12,13 @@ use crate::outcome::{self, ThreadOutcome};
 use crate::simulation;
 use crate::usage::{UsageSampler, give_back_memory};
 use crate::window::Window;
-use identity::MOCK;
 pub use identity::{AgentInfo, BUILT_IN};
+use identity::{MOCK, features};
 use pubmark_model::protocol::{
-    AgentHello, Command, Event, LOCK, MAX_LINE, Prepare, Progress, PublisherTotal, Role, SCRATCH, VERSION,
+    AgentHello, Command, Event, Flow, LOCK, MAX_LINE, Prepare, Progress, PublisherTotal, Role, SCRATCH, Stalls, VERSION,
 };
 use pubmark_model::units::Ns;
+use pubmark_model::workload::Workload;
 use serde_json::{Map, Value};
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
@@ -126,6 +127,24 @@ fn read_commands(mut input: impl BufRead, sender: &Sender<Input>) {
     std::process::exit(3);
 }
 
+/// What this agent does not play.
+#[derive(Debug, thiserror::Error)]
+enum CannotPlay {
+    #[error("this agent plays one flow, and `prepare` has {0}")]
+    Flows(usize),
+    #[error("client {id} belongs to flow {flow}, and there is flow 0 only")]
+    NoFlow { id: u32, flow: u32 },
+}
+
+/// The flow that all clients belong to.
+fn only_flow(prepare: &mut Prepare) -> Result<Flow, CannotPlay> {
+    if let Some(client) = prepare.clients.iter().find(|client| client.flow > 0 && prepare.flows.len() == 1) {
+        return Err(CannotPlay::NoFlow { id: client.id, flow: client.flow });
+    }
+    let flows = std::mem::take(&mut prepare.flows);
+    <[Flow; 1]>::try_from(flows).map(|[flow]| flow).map_err(|flows| CannotPlay::Flows(flows.len()))
+}
+
 /// The clients of the present run.
 struct Clients {
     driver: Option<Box<dyn Driver>>,
@@ -148,7 +167,7 @@ struct Clients {
 /// The present run.
 enum CurrentRun {
     Threads(Box<Clients>),
-    Mock { prepare: Box<Prepare>, outcomes: Vec<ThreadOutcome> },
+    Mock { prepare: Box<Prepare>, workload: Box<Workload>, outcomes: Vec<ThreadOutcome> },
 }
 
 struct Agent<W> {
@@ -203,16 +222,18 @@ impl<W: Write> Agent<W> {
                 true,
             ),
             Command::Hello { .. } => {
-                let AgentInfo { name, version, drivers } = self.identity;
+                let AgentInfo { name, version, drivers, versions } = self.identity;
                 let drivers = drivers.iter().map(|(name, _)| (*name).to_owned()).chain([MOCK.to_owned()]).collect();
-                self.say(&Event::Hello(AgentHello {
+                self.say(&Event::Hello(Box::new(AgentHello {
                     protocol: VERSION,
                     name: name.into(),
                     version: version.into(),
                     pid: std::process::id(),
                     drivers,
                     clock_ns: clock::now(),
-                }))
+                    versions: versions.iter().map(|(name, version)| ((*name).into(), (*version).into())).collect(),
+                    features: features(),
+                })))
             }
             Command::Prepare(_) if self.current.is_some() => {
                 self.complain("`prepare` came twice: an agent plays one run", true)
@@ -225,20 +246,25 @@ impl<W: Write> Agent<W> {
         }
     }
 
-    fn prepare(&mut self, prepare: Prepare) -> std::io::Result<()> {
+    fn prepare(&mut self, mut prepare: Prepare) -> std::io::Result<()> {
+        let workload = match only_flow(&mut prepare) {
+            Ok(flow) => flow.workload,
+            Err(error) => return self.complain(error.to_string(), true),
+        };
         self.scratch = Some(prepare.scratch.clone()).filter(|scratch| !scratch.is_empty());
         self.has_scratch = self.scratch.as_ref().is_some_and(|scratch| is_scratch(Path::new(scratch)));
         if prepare.driver == MOCK {
-            self.current = Some(CurrentRun::Mock { prepare: Box::new(prepare), outcomes: Vec::new() });
+            let (prepare, workload) = (Box::new(prepare), Box::new(workload));
+            self.current = Some(CurrentRun::Mock { prepare, workload, outcomes: Vec::new() });
             self.say(&Event::Bound { endpoints: Vec::new() })?;
             return self.say(&Event::Ready {});
         }
-        match open(&self.identity, &prepare) {
+        match open(&self.identity, &prepare, &workload) {
             Err(error) => self.complain(error.to_string(), true),
             Ok(opened) => {
                 let bound = opened.bound.clone();
                 let connecting = opened.connecting();
-                match self.start_threads(prepare, opened) {
+                match self.start_threads(workload, prepare.clients.len(), opened) {
                     Ok(clients) => self.current = Some(CurrentRun::Threads(Box::new(clients))),
                     Err(error) => {
                         return self.complain(format!("a client thread could not be started: {error}"), true);
@@ -251,11 +277,11 @@ impl<W: Write> Agent<W> {
     }
 
     /// Puts every client, or every event loop, on a thread.
-    fn start_threads(&self, prepare: Prepare, opened: Opened) -> std::io::Result<Clients> {
+    fn start_threads(&self, workload: Workload, client_count: usize, opened: Opened) -> std::io::Result<Clients> {
         let jobs = opened.jobs;
         let mut clients = Clients {
             driver: opened.driver,
-            context: Arc::new(ThreadContext { workload: prepare.workload, control: Control::default() }),
+            context: Arc::new(ThreadContext { workload, control: Control::default() }),
             wakers: Vec::new(),
             unconnected: jobs.iter().filter(|job| job.connects()).count(),
             counters: Vec::new(),
@@ -264,7 +290,7 @@ impl<W: Write> Agent<W> {
             sending: 0,
             undrained: 0,
             running: jobs.len(),
-            client_count: prepare.clients.len() as u32,
+            client_count: client_count as u32,
             totals: Vec::new(),
             outcomes: Vec::new(),
             sampler: None,
@@ -306,8 +332,8 @@ impl<W: Write> Agent<W> {
                 clients.wakers.iter().for_each(Waker::wake);
                 Ok(())
             }
-            Some(CurrentRun::Mock { prepare, outcomes }) => {
-                *outcomes = simulation::run(&prepare.workload, &prepare.clients, &prepare.options, at_ns);
+            Some(CurrentRun::Mock { prepare, workload, outcomes }) => {
+                *outcomes = simulation::run(workload, &prepare.clients, &prepare.options, at_ns);
                 let publishers = outcomes.iter().flat_map(|outcome| outcome.totals.iter().copied()).collect();
                 self.say(&Event::Sent { publishers })
             }
@@ -373,8 +399,10 @@ impl<W: Write> Agent<W> {
     fn stop(&mut self) -> std::io::Result<()> {
         match self.current.take() {
             None => self.complain("`stop` before `prepare`", true),
-            Some(CurrentRun::Mock { prepare, outcomes }) => {
-                let mut result = outcome::merge(&prepare.workload, outcomes);
+            Some(CurrentRun::Mock { workload, outcomes, .. }) => {
+                let mut result = outcome::merge(&workload, outcomes);
+                // Virtual time stands still for nobody.
+                result.pauses = Some(Stalls::default());
                 result.versions.insert("library".into(), MOCK.into());
                 result.versions.insert("version".into(), env!("CARGO_PKG_VERSION").into());
                 self.say(&Event::Result(Box::new(result)))
@@ -393,7 +421,8 @@ impl<W: Write> Agent<W> {
                 }
                 result.applied = clients.applied;
                 result.loops = clients.wakers.len() as u32;
-                (result.usage, result.pauses) = clients.sampler.map(UsageSampler::finish).unwrap_or_default();
+                let (usage, pauses) = clients.sampler.map(UsageSampler::finish).unwrap_or_default();
+                (result.usage, result.pauses) = (usage, Some(pauses));
                 // Like the sockets, the library stays as it is until the process ends.
                 std::mem::forget(clients.driver);
                 self.say(&Event::Result(Box::new(result)))

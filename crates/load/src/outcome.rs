@@ -3,31 +3,30 @@
 use crate::ledger::SeenSequences;
 use crate::publisher::{Outgoing, Publisher, SendRecorder};
 use crate::subscriber::{IncomingStreams, ReceiveRecorder, Subscriber, Totals};
+use crate::window::Window;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use pubmark_model::protocol::{AgentResult, PublisherTotal, Ranges, SeenBits, SliceSeries};
+use pubmark_model::protocol::{
+    AgentResult, FlowResult, PackedHistogram, PublisherTotal, Ranges, SeenBits, SliceSeries, Stalls,
+};
+use pubmark_model::times::TimeFigures;
 use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
 use std::io::Write;
 
-/// A histogram that comes into being with the first that is merged into it.
-#[derive(Default)]
-struct Merged(Option<Histogram>);
-
-impl Merged {
-    fn add(&mut self, other: &Histogram) {
-        match &mut self.0 {
-            None => self.0 = Some(other.clone()),
-            Some(mine) => {
-                let merged = mine.merge(other);
-                debug_assert!(merged.is_ok(), "all histograms of a kind have the same precision");
-            }
+/// Adds a histogram, the first one as it is.
+fn add(all: &mut Option<Histogram>, other: &Histogram) {
+    match all {
+        None => *all = Some(other.clone()),
+        Some(all) => {
+            let merged = all.merge(other);
+            debug_assert!(merged.is_ok(), "all histograms of a kind have the same precision");
         }
     }
+}
 
-    fn encode(self) -> Option<String> {
-        self.0.filter(|histogram| !histogram.is_empty()).map(|histogram| histogram.encode())
-    }
+fn packed(histogram: Option<Histogram>) -> Option<PackedHistogram> {
+    histogram.as_ref().filter(|histogram| !histogram.is_empty()).map(PackedHistogram::of)
 }
 
 fn add_slices(mine: &mut Vec<u64>, other: &[u64]) {
@@ -145,67 +144,68 @@ impl ThreadOutcome {
     }
 }
 
-/// Merges what all clients measured.
+/// Merges what all clients measured: of the flow that they play, and of their
+/// connections.
 pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
     let mut result = AgentResult::default();
-    let mut latencies: [Merged; 3] = Default::default();
-    let [mut send_lag, mut own_lag, mut receive_lag]: [Merged; 3] = Default::default();
-    let (mut connect, mut reconnect) = (Merged::default(), Merged::default());
-    let mut slice_latency: Vec<Merged> = Vec::new();
-    let mut series =
-        SliceSeries { slice_ns: crate::window::Window::new(workload, 0).slice_ns, ..SliceSeries::default() };
+    let mut flow = FlowResult { stalls: Some(Stalls::default()), ..FlowResult::default() };
+    let mut times = TimeFigures::none();
+    let mut add_times = |more: &TimeFigures<Option<Histogram>>| {
+        let added = times.add(more);
+        debug_assert!(added.is_ok(), "all histograms of a kind have the same precision");
+    };
+    let (mut connect, mut reconnect) = (None, None);
+    let mut slice_latency: Vec<Option<Histogram>> = Vec::new();
+    let mut series = SliceSeries { slice_ns: Window::new(workload, 0).slice_ns, ..SliceSeries::default() };
     for mut outcome in outcomes {
         result.remarks.extend(outcome.remarks);
-        result.publishers.extend(outcome.totals);
-        result.unacked.add(outcome.unacked);
-        result.missing.add(outcome.missing);
-        result.seen.extend(outcome.seen.iter().map(|(publisher, seen)| encode_seen(*publisher, seen, seen.highest())));
+        flow.publishers.extend(outcome.totals);
+        flow.unacked.add(outcome.unacked);
+        flow.missing.add(outcome.missing);
+        flow.seen.extend(outcome.seen.iter().map(|(publisher, seen)| encode_seen(*publisher, seen, seen.highest())));
         if let Some(sends) = &outcome.sends {
             let (first, _) = sends.send_span();
-            result.first_sent_ns = [result.first_sent_ns, first].into_iter().flatten().min();
-            result.acked += sends.acked();
+            flow.first_sent_ns = [flow.first_sent_ns, first].into_iter().flatten().min();
+            flow.acked += sends.acked();
             add_slices(&mut series.sent, sends.sent_slices());
             if let Some(pacing) = sends.pacing() {
-                result.pacing.get_or_insert_default().add(&pacing);
+                flow.pacing.get_or_insert_default().add(&pacing);
             }
-            let (lag, own) = sends.lags();
-            lag.into_iter().for_each(|lag| send_lag.add(lag));
-            own.into_iter().for_each(|own| own_lag.add(own));
+            add_times(sends.times());
         }
         if let Some(receipts) = &mut outcome.receipts {
-            result.ledger.add(&receipts.counts());
+            flow.ledger.add(&receipts.counts());
             let (arrived, last) = receipts.arrivals();
-            result.arrived += arrived;
-            result.last_arrival_ns = result.last_arrival_ns.max(last);
-            latencies.iter_mut().zip(receipts.latencies()).for_each(|(mine, theirs)| mine.add(theirs));
-            receive_lag.add(receipts.receive_lag());
+            flow.arrived += arrived;
+            flow.last_arrival_ns = flow.last_arrival_ns.max(last);
+            add_times(receipts.times());
             let (sum, pairs) = receipts.jitter();
-            result.jitter_sum_ns += sum;
-            result.jitter_pairs += pairs;
+            flow.jitter_sum_ns += sum;
+            flow.jitter_pairs += pairs;
             let (counts, histograms) = receipts.slices();
             add_slices(&mut series.delivered, counts);
-            slice_latency.resize_with(slice_latency.len().max(histograms.len()), Merged::default);
-            slice_latency.iter_mut().zip(histograms).for_each(|(mine, other)| mine.add(other));
-            result.stalls.add(&receipts.stalls());
+            slice_latency.resize_with(slice_latency.len().max(histograms.len()), || None);
+            slice_latency.iter_mut().zip(histograms).for_each(|(mine, other)| add(mine, other));
+            flow.stalls.get_or_insert_default().add(&receipts.stalls());
         }
         if let Some(server) = outcome.server {
             result.versions.insert("server".into(), server.into());
         }
         if let Some(connecting) = outcome.connections {
-            connect.add(&connecting.time);
-            reconnect.add(&connecting.back);
+            add(&mut connect, &connecting.time);
+            add(&mut reconnect, &connecting.back);
             result.connections.get_or_insert_default().add(&connecting.counts);
             result.connect_error = result.connect_error.or(connecting.first_error);
             result.connection_loss = result.connection_loss.or(connecting.first_loss);
         }
     }
-    result.publishers.sort_by_key(|total| total.publisher);
-    series.latency = slice_latency.into_iter().map(|slice| slice.encode().unwrap_or_default()).collect();
+    flow.publishers.sort_by_key(|total| total.publisher);
+    series.latency = slice_latency.into_iter().map(packed).collect();
     trim(&mut series);
-    [result.latency, result.intended_latency, result.service_latency] = latencies.map(Merged::encode);
-    [result.send_lag, result.own_lag, result.receive_lag] = [send_lag, own_lag, receive_lag].map(Merged::encode);
-    (result.connect_time, result.reconnect_time) = (connect.encode(), reconnect.encode());
-    result.series = series;
+    flow.histograms = times.map(packed);
+    flow.series = series;
+    (result.connect_time, result.reconnect_time) = (packed(connect), packed(reconnect));
+    result.flows = vec![flow];
     result
 }
 

@@ -7,6 +7,8 @@ use crate::schedule::Schedule;
 use crate::window::{Slicer, Window, measures_latency};
 use pubmark_model::header::{Header, MAX_SEQUENCE, MIN_LEN, pattern};
 use pubmark_model::protocol::{PacingFigures, PublisherTotal, Sequences};
+use pubmark_model::role::Role;
+use pubmark_model::times::TimeFigures;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Extent, Rate, Workload};
 use pubmark_stats::Histogram;
@@ -83,8 +85,7 @@ pub struct SendRecorder {
     last_sent_ns: Ns,
     acked: u64,
     sent_slices: Vec<u64>,
-    send_lag: Option<Histogram>,
-    own_lag: Option<Histogram>,
+    times: TimeFigures<Option<Histogram>>,
     /// Messages sent, warm-up included.
     sent: u64,
     /// The greatest own lag since it was taken, ns.
@@ -95,15 +96,14 @@ pub struct SendRecorder {
 impl SendRecorder {
     /// An empty one for a run with this window.
     pub fn new(workload: &Workload, window: Window) -> SendRecorder {
-        let lag = || (workload.rate != Rate::Max && measures_latency(workload)).then(Histogram::latency);
+        let timed = workload.rate != Rate::Max && measures_latency(workload);
         SendRecorder {
             slicer: Slicer::new(window),
             first_sent_ns: None,
             last_sent_ns: 0,
             acked: 0,
             sent_slices: vec![0; window.slices],
-            send_lag: lag(),
-            own_lag: lag(),
+            times: if timed { TimeFigures::of(Role::Publisher) } else { TimeFigures::none() },
             sent: 0,
             own_lag_max_ns: None,
             pacing: None,
@@ -146,9 +146,9 @@ impl SendRecorder {
         self.acked
     }
 
-    /// Send lag: all of it, and the generator's own part.
-    pub fn lags(&self) -> (Option<&Histogram>, Option<&Histogram>) {
-        (self.send_lag.as_ref(), self.own_lag.as_ref())
+    /// The times of all sends.
+    pub fn times(&self) -> &TimeFigures<Option<Histogram>> {
+        &self.times
     }
 }
 
@@ -287,7 +287,7 @@ impl Outgoing {
         recorder.sent += count;
         let free_ns = self.intended_ns.max(self.free_ns);
         let own_lag_ns = began.saturating_sub(free_ns);
-        if recorder.own_lag.is_some() {
+        if recorder.times.own_lag.is_some() {
             recorder.own_lag_max_ns = recorder.own_lag_max_ns.max(Some(own_lag_ns));
         }
         if self.intended_ns >= recorder.slicer.window().from_ns {
@@ -298,10 +298,10 @@ impl Outgoing {
             if let Some(left) = &mut self.left {
                 *left -= count;
             }
-            if let Some(lag) = &mut recorder.send_lag {
+            if let Some(lag) = &mut recorder.times.send_lag {
                 lag.record_n(began.saturating_sub(self.intended_ns), count);
             }
-            if let Some(lag) = &mut recorder.own_lag {
+            if let Some(lag) = &mut recorder.times.own_lag {
                 lag.record_n(own_lag_ns, count);
             }
         }
@@ -509,9 +509,9 @@ impl Publisher {
         (self.outgoing, self.recorder)
     }
 
-    /// Send lag: all of it, and the generator's own part.
-    pub fn lags(&self) -> (Option<&Histogram>, Option<&Histogram>) {
-        self.recorder.lags()
+    /// The times of all sends.
+    pub fn times(&self) -> &TimeFigures<Option<Histogram>> {
+        self.recorder.times()
     }
 }
 

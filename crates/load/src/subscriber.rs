@@ -5,10 +5,11 @@ mod arrivals;
 
 use crate::ledger::SeenSequences;
 use crate::window::{Slicer, Window, measures_latency};
-use arrivals::{ArrivalTimes, Arrivals};
+use arrivals::Arrivals;
 use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, body_at, pattern};
 use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Sequences, Stalls};
 use pubmark_model::setting::MOST_CLIENTS;
+use pubmark_model::times::TimeFigures;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Arrival, Extent, Rate, Verify, Workload};
 use pubmark_stats::Histogram;
@@ -169,13 +170,14 @@ impl ReceiveRecorder {
         };
         // What its publisher was late by its own doing is not the system's.
         let latency = intended.saturating_sub(header.own_lag_ns().unwrap_or(0));
-        self.times.record(ArrivalTimes {
-            latency,
-            intended,
-            service: header.sent_ns.and_then(|sent| now.checked_sub(sent)),
+        let times = TimeFigures {
+            latency: Some(latency),
+            intended_latency: Some(intended),
+            service_latency: header.sent_ns.and_then(|sent| now.checked_sub(sent)),
             receive_lag: (self.listened_ns > 0).then(|| now.saturating_sub(self.listened_ns)),
-            slice,
-        });
+            ..TimeFigures::none()
+        };
+        self.times.record(times, slice);
         // RFC 3393: the variation between a message and the one sent before
         // it; undefined where that one did not come. Competing subscribers
         // see only some of a stream: there the one received before counts.
@@ -226,9 +228,9 @@ impl ReceiveRecorder {
         (self.arrived, self.last_arrival_ns)
     }
 
-    /// Latencies: the headline, from the due time, and from the actual send time.
-    pub fn latencies(&mut self) -> [&Histogram; 3] {
-        self.times.latencies()
+    /// The times of all arrivals.
+    pub fn times(&mut self) -> &TimeFigures<Option<Histogram>> {
+        self.times.times()
     }
 
     /// The receiving loop listened at this instant, and had nothing to do:
@@ -236,11 +238,6 @@ impl ReceiveRecorder {
     #[inline]
     pub fn listened(&mut self, at_ns: Ns) {
         self.listened_ns = at_ns;
-    }
-
-    /// How long messages can have waited for the receiving loop.
-    pub fn receive_lag(&mut self) -> &Histogram {
-        self.times.receive_lag()
     }
 
     /// Sum and number of delay variations.

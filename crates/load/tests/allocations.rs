@@ -49,7 +49,8 @@ impl Played {
         let context = Arc::new(ThreadContext { workload: workload.clone(), control: Control::default() });
         let (notifier, (sender, reports)) = (Notifier::new().unwrap(), channel());
         let count = if role == Role::Publisher { workload.publishers } else { workload.subscribers };
-        let client = |id| Client { role, id, bind: None, connect: Vec::new(), hears_first: id, hears_count: 1 };
+        let client =
+            |id| Client { role, id, flow: 0, bind: None, connect: Vec::new(), hears_first: id, hears_count: 1 };
         let assignment = Assignment {
             clients: (0..count).map(client).collect(),
             endpoint: Endpoint::parse(&format!("mqtt://{to}")).unwrap(),

@@ -93,7 +93,8 @@ impl ClockOffset {
     }
 
     fn result(&self, result: &mut AgentResult) {
-        let instants = result.first_sent_ns.iter_mut().chain(&mut result.last_arrival_ns);
+        let flows = result.flows.iter_mut();
+        let instants = flows.flat_map(|flow| flow.first_sent_ns.iter_mut().chain(&mut flow.last_arrival_ns));
         let connected = result.connections.iter_mut().flat_map(|all| [&mut all.first_ns, &mut all.last_ns]);
         let readings = result.usage.course.iter_mut().map(|reading| &mut reading.at_ns);
         // 0 stands for none.
@@ -104,7 +105,7 @@ impl ClockOffset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Connections;
+    use crate::protocol::{Connections, FlowResult};
 
     #[test]
     fn an_exchange_bounds_the_offset_by_half_of_its_round_trip() {
@@ -127,8 +128,7 @@ mod tests {
         let result = |first: Ns, last: Ns, connections| {
             let (first_sent_ns, last_arrival_ns) = (Some(first), Some(last));
             Event::Result(Box::new(AgentResult {
-                first_sent_ns,
-                last_arrival_ns,
+                flows: vec![FlowResult { first_sent_ns, last_arrival_ns, ..FlowResult::default() }],
                 connections,
                 ..AgentResult::default()
             }))

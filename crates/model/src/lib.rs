@@ -5,6 +5,7 @@
 
 pub mod cell;
 pub mod claim;
+pub mod counts;
 pub mod diagnostic;
 pub mod endpoint;
 pub mod fault;
@@ -18,11 +19,13 @@ pub mod protocol;
 pub mod record;
 pub mod reference;
 pub mod reported;
+pub mod role;
 pub mod secret;
 pub mod server;
 pub mod setting;
 pub mod study;
 pub mod system;
+pub mod times;
 pub mod topology;
 pub mod tuning;
 pub mod units;

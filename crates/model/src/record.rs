@@ -4,7 +4,8 @@ mod agent;
 mod delivery;
 mod judgement;
 
-pub use agent::AgentIdentity;
+pub use crate::counts::Counts;
+pub use agent::{AgentIdentity, Untold};
 pub use judgement::{Component, Finding, Note, Reason, Verdict};
 
 use crate::cell::Limits;
@@ -14,6 +15,7 @@ use crate::host::ClockOffset;
 use crate::link::Link;
 use crate::options::Options;
 use crate::protocol::{PacingFigures, Role, Stalls};
+use crate::times::{self, TimeFigures};
 use crate::tuning::Tuning;
 use crate::units::Ns;
 use crate::workload::Workload;
@@ -60,23 +62,10 @@ pub struct RunRecord {
     pub counts: Counts,
     /// Rates over the window.
     pub rates: Rates,
-    /// The headline: arrival less due time less the generator's own lag (round
-    /// trip for request-reply); none at `max`. In schema 1 the own lag is in it.
-    pub latency_ns: Option<Summary>,
-    /// Latency from the due time, the generator's own lag included; none at
-    /// `max`, and in schema 1, where it is the headline.
-    #[serde(default)]
-    pub intended_latency_ns: Option<Summary>,
-    /// Latency from actual send time; none at `max`.
-    pub service_latency_ns: Option<Summary>,
-    /// Actual send time less intended time; none at `max`.
-    pub send_lag_ns: Option<Summary>,
-    /// The part of the send lag that the generator itself caused.
-    pub own_lag_ns: Option<Summary>,
-    /// How long messages can have waited for the receiving loop, which was busy
-    /// with others: an upper bound. None at `max`, and where an agent cannot tell.
-    #[serde(default)]
-    pub receive_lag_ns: Option<Summary>,
+    /// Times of messages: the headline and the others, each none where it was
+    /// not measured, as at `max`.
+    #[serde(flatten, with = "times::in_ns")]
+    pub times: TimeFigures<Option<Summary>>,
     /// How publishers waited for their due times; none where an agent cannot
     /// tell, and where time is virtual.
     #[serde(default)]
@@ -104,12 +93,18 @@ pub struct RunRecord {
     pub link: Option<LinkFigures>,
     /// What each agent used, by role.
     pub agents: Vec<AgentShare>,
-    /// Silences of subscribers.
-    pub stalls: Stalls,
-    /// HdrHistograms, V2 compressed, base64.
-    pub histograms: Histograms,
+    /// Silences of subscribers; none where no agent can tell.
+    #[serde(default)]
+    pub stalls: Option<Stalls>,
+    /// The distributions of the times: HdrHistograms, V2 compressed, base64;
+    /// none where empty.
+    pub histograms: TimeFigures<Option<String>>,
     /// Figures by time slice.
     pub series: Series,
+    /// Its flows; empty in records of versions that had none, and of runs that
+    /// could not be made. Of a single one, what stands beside it here is its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowRecord>,
     /// What server and generator used, by time slice; none in records of
     /// versions that did not look, and for the mock system, which uses nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,54 +123,6 @@ pub struct RunRecord {
     pub error: Option<String>,
     /// Whether it may be quoted.
     pub verdict: Verdict,
-}
-
-/// Counts over the window. `offered` = `sent` + `not_sent`; `expected` =
-/// `delivered` + `lost`; duplicates, reorderings and corruptions stand apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Due by the schedule.
-    pub offered: u64,
-    /// Accepted by the system.
-    pub sent: u64,
-    /// Due and never accepted.
-    pub not_sent: u64,
-    /// Acknowledged by the system, where it acknowledges.
-    pub acked: u64,
-    /// Copies that should have arrived.
-    pub expected: u64,
-    /// Copies that did, each counted once.
-    pub delivered: u64,
-    /// Copies that did not.
-    pub lost: u64,
-    /// Arrivals beyond the first.
-    pub duplicated: u64,
-    /// Arrivals behind a later message.
-    pub reordered: u64,
-    /// Arrivals with wrong length, header or body; none where bodies are not
-    /// checked, so that nobody knows.
-    pub corrupted: Option<u64>,
-    /// Corrupted arrivals that named no message; counted lost as well.
-    pub unidentified: u64,
-    /// Acknowledged and lost; none where that cannot be told, because more was
-    /// lost or not acknowledged than can be named one by one.
-    pub acked_lost: Option<u64>,
-    /// Delivered, with a latency from intended time above `late_after`; 0 at `max`.
-    #[serde(default)]
-    pub late: u64,
-}
-
-impl Counts {
-    /// Arrivals that were seen to be damaged: where bodies are not checked,
-    /// those whose header or length is wrong.
-    pub fn damaged(&self) -> u64 {
-        self.corrupted.unwrap_or(self.unidentified)
-    }
-
-    /// Delivered over expected, 0 to 1; none where nothing was expected.
-    pub fn delivered_ratio(&self) -> Option<f64> {
-        (self.expected > 0).then(|| self.delivered as f64 / self.expected as f64)
-    }
 }
 
 /// Rates over the window.
@@ -214,6 +161,22 @@ pub struct Usage {
     pub voluntary_switches: u64,
     /// Involuntary context switches.
     pub involuntary_switches: u64,
+}
+
+/// The figures of one flow over the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowRecord {
+    /// Its name.
+    pub name: String,
+    /// Its counts.
+    pub counts: Counts,
+    /// Its rates.
+    pub rates: Rates,
+    /// Its times.
+    #[serde(flatten, with = "times::in_ns")]
+    pub times: TimeFigures<Option<Summary>>,
+    /// Mean |l_i − l_(i−1)| within one stream, ns (RFC 3393).
+    pub jitter_ns: Option<f64>,
 }
 
 /// How a server came to run, and under which limits.
@@ -372,28 +335,12 @@ pub struct AgentShare {
     pub applied: Map<String, Value>,
     /// What it used.
     pub usage: Usage,
-    /// Times in which it did not run.
+    /// Times in which it did not run; none where it cannot tell.
     #[serde(default)]
-    pub pauses: Stalls,
-}
-
-/// HdrHistograms, V2 compressed, base64; absent where empty.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Histograms {
-    /// The headline latency.
-    pub latency: Option<String>,
-    /// Latency from the due time.
-    #[serde(default)]
-    pub intended_latency: Option<String>,
-    /// Latency from actual send time.
-    pub service_latency: Option<String>,
-    /// Send lag.
-    pub send_lag: Option<String>,
-    /// The generator's own part of the send lag.
-    pub own_lag: Option<String>,
-    /// The receiving loop's own part.
-    #[serde(default)]
-    pub receive_lag: Option<String>,
+    pub pauses: Option<Stalls>,
+    /// What it cannot tell of itself, so that nobody is blamed by it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cannot_tell: Vec<Untold>,
 }
 
 /// Figures by time slice of the window.

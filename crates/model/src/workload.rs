@@ -163,7 +163,6 @@ pub enum Extent {
 
 /// A workload with nothing left open; what an agent is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Workload {
     /// Who sends to whom.
     pub pattern: Pattern,

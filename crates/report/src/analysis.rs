@@ -4,7 +4,8 @@ use crate::figures::{CellFigures, Column, Observation, Sign, allows, typical};
 use crate::floor::FLOOR;
 use crate::records::place;
 use pubmark_model::cell::Cell;
-use pubmark_model::record::{FigureGroup, Histograms, Note, Reason, RunRecord};
+use pubmark_model::record::{FigureGroup, Note, Reason, RunRecord};
+use pubmark_model::times::TimeFigures;
 use pubmark_stats::{Estimate, Histogram, HistogramError};
 use std::collections::HashMap;
 
@@ -185,8 +186,8 @@ fn result(cell: Cell, repeats: u32, runs: &[&RunRecord]) -> Result<CellResult, H
 }
 
 /// Whether the histograms can be read that curves are drawn of.
-fn check(histograms: &Histograms) -> Result<(), HistogramError> {
-    let Histograms { latency, intended_latency, service_latency, .. } = histograms;
+fn check(histograms: &TimeFigures<Option<String>>) -> Result<(), HistogramError> {
+    let TimeFigures { latency, intended_latency, service_latency, .. } = histograms;
     let mut drawn = [latency, intended_latency, service_latency].into_iter().flatten();
     drawn.try_for_each(|text| Histogram::decode(text).map(drop))
 }

@@ -147,8 +147,8 @@ fn record(line: &[u8], path: &Path, number: usize) -> Result<RunRecord, ReadErro
 /// A record of an older layout with what it has under today's names: in layout
 /// 1 the headline latency counted from the due time.
 fn understood(mut run: RunRecord) -> RunRecord {
-    if run.schema < SCHEMA && run.intended_latency_ns.is_none() {
-        run.intended_latency_ns.clone_from(&run.latency_ns);
+    if run.schema < SCHEMA && run.times.intended_latency.is_none() {
+        run.times.intended_latency.clone_from(&run.times.latency);
         run.histograms.intended_latency.clone_from(&run.histograms.latency);
     }
     run

@@ -15,7 +15,7 @@ use flate2::read::ZlibDecoder;
 use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 use std::io::Read as _;
 
-use crate::histogram::{COUNT_MAX, Histogram, HistogramError};
+use crate::histogram::{COUNT_MAX, Histogram, HistogramError, VALUE_MAX};
 
 const COOKIE_V2: u32 = 0x1c84_9313;
 const COOKIE_V2_COMPRESSED: u32 = 0x1c84_9314;
@@ -24,9 +24,6 @@ const ENVELOPE_LEN: usize = 8;
 /// Cookie, payload length, normalizing offset, digits, low, high, ratio.
 const HEADER_LEN: usize = 40;
 
-/// One day: beyond the hour that is recorded, so that agents with wider
-/// histograms are understood, and below every range that is a mistake of unit.
-const HIGH_MAX: u64 = 86_400_000_000_000;
 /// A day at 3 digits has 38,912 buckets of at most 9 bytes each.
 const INFLATED_MAX: usize = 38_912 * 9 + HEADER_LEN;
 /// Even incompressible data grows by less than an eighth in DEFLATE, then by
@@ -110,7 +107,7 @@ fn decode_payload(reader: &mut Reader) -> Result<Histogram, HistogramError> {
         return Err(HistogramError::Malformed("payload length is wrong"));
     }
     let bounds = HistogramError::Bounds { low, high, digits };
-    if low != 1 || !(2..=HIGH_MAX).contains(&high) {
+    if low != 1 || !(2..=VALUE_MAX).contains(&high) {
         return Err(bounds);
     }
     let mut histogram = Histogram::of_digits(digits).ok_or(bounds)?;
@@ -147,7 +144,7 @@ impl Layout {
         Self { half_bits: single_unit.next_power_of_two().ilog2() - 1 }
     }
 
-    /// The lowest value of a bucket, or `None` above [`HIGH_MAX`].
+    /// The lowest value of a bucket, or `None` above [`VALUE_MAX`].
     fn value(&self, index: u64) -> Option<u64> {
         let half = 1_u64 << self.half_bits;
         let octave = index >> self.half_bits;
@@ -160,7 +157,7 @@ impl Layout {
             }
             (half + index % half) << shift
         };
-        (value <= HIGH_MAX).then_some(value)
+        (value <= VALUE_MAX).then_some(value)
     }
 }
 

@@ -9,6 +9,10 @@ use crate::summary::Summary;
 /// [`Histogram::saturated`].
 pub const LATENCY_MAX_NS: u64 = 3_600_000_000_000;
 
+/// One day: beyond the hour that is recorded, so that agents with wider
+/// histograms are understood, and below every range that is a mistake of unit.
+pub(crate) const VALUE_MAX: u64 = 86_400_000_000_000;
+
 /// The most values that a histogram holds, 2^53: up to here every count and
 /// every sum of counts is exact as a `u64` and as an `f64`.
 pub const COUNT_MAX: u64 = 1 << 53;
@@ -53,6 +57,14 @@ pub enum HistogramError {
     /// The counts add up to more than [`COUNT_MAX`].
     #[error("histogram holds more than 2^53 values")]
     TooManyValues,
+    /// Pairs of value and count that are no histogram.
+    #[error("pair {at} of value and count: {why}")]
+    Pair {
+        /// Which, from 0.
+        at: usize,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The two histograms have different precision.
     #[error("cannot merge a histogram of {theirs} significant digits into one of {ours}")]
     Precision {
@@ -128,6 +140,33 @@ impl Histogram {
             self.saturated = self.saturated.saturating_add(count);
         }
         self.inner.saturating_record_n(ns.min(LATENCY_MAX_NS), count);
+    }
+
+    /// Counts values, ns, each so many times. They come from elsewhere: they have
+    /// to rise, with counts above 0 and no value beyond a day.
+    ///
+    /// # Errors
+    /// [`HistogramError::Pair`], and [`HistogramError::TooManyValues`] beyond
+    /// [`COUNT_MAX`]; what came before is counted.
+    pub fn record_pairs(&mut self, pairs: &[(u64, u64)]) -> Result<(), HistogramError> {
+        let mut before = None;
+        for (at, (ns, count)) in pairs.iter().copied().enumerate() {
+            if before.is_some_and(|before| ns <= before) {
+                return Err(HistogramError::Pair { at, why: "values have to rise from pair to pair" });
+            }
+            if count == 0 {
+                return Err(HistogramError::Pair { at, why: "its count is 0" });
+            }
+            if ns > VALUE_MAX {
+                return Err(HistogramError::Pair { at, why: "its value is more than a day in ns" });
+            }
+            if count > COUNT_MAX - self.count() {
+                return Err(HistogramError::TooManyValues);
+            }
+            self.record_n(ns, count);
+            before = Some(ns);
+        }
+        Ok(())
     }
 
     /// Adds the counts of another histogram, `saturated` included, as if all

@@ -14,7 +14,7 @@ use pubmark_judge::assemble::AgentReport;
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::{
-    AgentHello, AgentResult, BoundEndpoint, Command, Event, Prepare, PublisherTotal, ServerAddress, VERSION,
+    AgentHello, AgentResult, BoundEndpoint, Command, Event, Flow, Prepare, PublisherTotal, ServerAddress, VERSION,
 };
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
@@ -131,7 +131,8 @@ pub struct Times {
     pub to_ns: Option<Ns>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// In their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Meeting,
     Deploying,
@@ -277,8 +278,12 @@ impl<'a> Leader<'a> {
         let heard = match said {
             Said::Closed(end) => Err(Refusal::Ended { agent: name(), end }),
             Said::Garbage(line) => Err(Refusal::Garbage { agent: name(), line }),
-            Said::Event(Event::Error { message, fatal: true }) => Err(Refusal::Fatal { message }),
+            Said::Event(Event::Error { message, fatal: true }) => Err(Refusal::Fatal { agent: name(), message }),
             Said::Event(Event::Error { message, fatal: false }) => Err(Refusal::Error { agent: name(), message }),
+            // Nothing is sent before the start.
+            Said::Event(event @ Event::Progress(_)) if self.phase < Phase::WarmUp => {
+                Err(self.out_of_turn(from, &event))
+            }
             Said::Event(Event::Progress(progress)) => {
                 let figures = self.live.hear(from, progress, now);
                 self.orders.push_back(Order::Figures(figures));
@@ -338,8 +343,9 @@ impl<'a> Leader<'a> {
     fn hear(&mut self, from: usize, event: Event, now: Ns) -> Result<(), Refusal> {
         match (self.phase, event) {
             (Phase::Meeting, Event::Hello(hello)) if self.awaited[from] => {
-                fits(&hello, Some(&self.brief.system.driver), now).map_err(Refusal::Misfit)?;
-                self.hellos[from] = Some(hello);
+                let Brief { system, cell, .. } = &self.brief;
+                fits(&hello, Some(&system.driver), Some(&cell.workload), now).map_err(Refusal::Misfit)?;
+                self.hellos[from] = Some(*hello);
                 if self.answered(from) {
                     (self.phase, self.deadline_ns) = (Phase::Deploying, None);
                     self.orders.push_back(Order::Deploy);
@@ -374,7 +380,7 @@ impl<'a> Leader<'a> {
                 }
             }
             (Phase::Stopping, Event::Result(result)) if self.awaited[from] => {
-                self.check(from, &result.publishers)?;
+                self.check_result(from, &result)?;
                 self.results[from] = Some(*result);
                 if self.answered(from) {
                     (self.phase, self.deadline_ns) = (Phase::Over, None);
@@ -421,7 +427,7 @@ impl<'a> Leader<'a> {
         Prepare {
             driver: system.driver.clone(),
             options: cell.options.clone(),
-            workload: workload.of_repeat(place.repeat),
+            flows: vec![Flow::alone(workload.of_repeat(place.repeat))],
             clients: agent.clients.clone(),
             spin_cores: pacing::spin_cores(workload, seat.cpus.len(), agent.senders()),
             scratch: seat.scratch.clone(),
@@ -504,6 +510,23 @@ impl<'a> Leader<'a> {
     fn check(&self, from: usize, publishers: &[PublisherTotal]) -> Result<(), Refusal> {
         let agent = &self.agents[from];
         agent.check(publishers).map_err(|what| Refusal::Wrong { agent: agent.name.clone(), what })
+    }
+
+    /// A result is of what was asked for, keeps what its agent has promised, and
+    /// can be read.
+    fn check_result(&self, from: usize, result: &AgentResult) -> Result<(), Refusal> {
+        let agent = || self.agents[from].name.clone();
+        let wrong = |what: String| Err(Refusal::Wrong { agent: agent(), what });
+        if result.flows.len() != 1 {
+            return wrong(format!("its result has {} flows, and there is 1", result.flows.len()));
+        }
+        let tells_pauses = self.hellos[from].as_ref().is_some_and(|hello| hello.features.pauses);
+        if tells_pauses && result.pauses.is_none() {
+            return wrong("its hello says that it tells `pauses`, and its result has none".into());
+        }
+        let publishers: Vec<PublisherTotal> = result.publishers().copied().collect();
+        self.check(from, &publishers)?;
+        result.check_histograms().map_err(|bad| Refusal::BadHistogram { agent: agent(), bad })
     }
 
     fn out_of_turn(&self, from: usize, event: &Event) -> Refusal {

@@ -3,7 +3,7 @@
 use pubmark_host::agent::{Agent, Incoming, into_inbox};
 use pubmark_host::install::{self, Presence};
 use pubmark_host::scratch::Scratch;
-use pubmark_model::protocol::{Client, Command, Event, Prepare, Role};
+use pubmark_model::protocol::{Client, Command, Event, Flow, Prepare, Role};
 use pubmark_model::secret::Secrets;
 use pubmark_model::setting::{Settings, with_defaults};
 use pubmark_model::system::System;
@@ -50,10 +50,11 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
     agent.tell(&Command::Prepare(Box::new(Prepare {
         driver: system.driver.clone(),
         options: system.defaults(),
-        workload,
+        flows: vec![Flow::alone(workload)],
         clients: vec![Client {
             role: Role::Publisher,
             id: 0,
+            flow: 0,
             bind: Some("inproc://0".into()),
             connect: Vec::new(),
             hears_first: 0,

@@ -17,7 +17,7 @@ const FIGURES: [(FigureGroup, &str, f64); 5] = [
 /// The figure of a group; none where the run has none.
 fn figure(record: &RunRecord, group: FigureGroup) -> Option<f64> {
     let counts = &record.counts;
-    let latency = |pick: fn(&Summary) -> u64| record.latency_ns.as_ref().map(|latency| pick(latency) as f64);
+    let latency = |pick: fn(&Summary) -> u64| record.times.latency.as_ref().map(|latency| pick(latency) as f64);
     match group {
         FigureGroup::LatencyP50 => latency(|summary| summary.p50),
         FigureGroup::LatencyP99 => latency(|summary| summary.p99),
@@ -90,11 +90,11 @@ fn seen(runs: &[&RunRecord]) -> String {
         "steal {} %, others {} %, own lag p50 {} p99 {} µs, receive lag p50 {} p99 {} µs, pauses {}",
         of(&|record| record.machine.steal * 100.0),
         of(&|record| record.machine.foreign_cores / f64::from(record.machine.cores.max(1)) * 100.0),
-        of(&|record| us(&record.own_lag_ns, |summary| summary.p50)),
-        of(&|record| us(&record.own_lag_ns, |summary| summary.p99)),
-        of(&|record| us(&record.receive_lag_ns, |summary| summary.p50)),
-        of(&|record| us(&record.receive_lag_ns, |summary| summary.p99)),
-        of(&|record| record.agents.iter().map(|agent| agent.pauses.count as f64).sum()),
+        of(&|record| us(&record.times.own_lag, |summary| summary.p50)),
+        of(&|record| us(&record.times.own_lag, |summary| summary.p99)),
+        of(&|record| us(&record.times.receive_lag, |summary| summary.p50)),
+        of(&|record| us(&record.times.receive_lag, |summary| summary.p99)),
+        of(&|record| record.agents.iter().map(|agent| agent.pauses.map_or(0, |pauses| pauses.count) as f64).sum()),
     )
 }
 

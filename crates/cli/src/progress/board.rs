@@ -236,7 +236,7 @@ fn due_per_s(workload: &Workload) -> Option<f64> {
 
 fn finished(record: &RunRecord) -> Finished {
     Finished {
-        latency_ns: record.latency_ns.clone(),
+        latency_ns: record.times.latency.clone(),
         delivered_ratio: record.counts.delivered_ratio(),
         delivered_per_s: record.rates.delivered_per_s,
     }

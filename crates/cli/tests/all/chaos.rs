@@ -219,9 +219,9 @@ fn assert_books_find_mistakes(record: &RunRecord) {
         |record| record.counts.corrupted = Some(record.counts.damaged() + 1),
         |record| record.rates.delivered_per_s *= 1.001,
         |record| record.series.delivered[0] += 1,
-        |record| record.latency_ns.as_mut().unwrap().p99 += 1_000_000,
+        |record| record.times.latency.as_mut().unwrap().p99 += 1_000_000,
         |record| record.histograms.latency = record.histograms.own_lag.clone(),
-        |record| record.agents[0].pauses.count = 1,
+        |record| record.agents[0].pauses.as_mut().unwrap().count = 1,
         |record| record.verdict.valid = true,
         |record| record.error = Some("no run".into()),
     ];

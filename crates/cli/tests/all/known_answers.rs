@@ -146,12 +146,12 @@ fn measure(driver: &str, script: &str, window_ms: Ns, set: &[(&str, &str)], opti
     let settings = [&usual[..], &[("warmup", &warmup), ("duration", &duration)], set].concat();
     let play = Play { driver, endpoint: &peer.endpoint, settings: &settings, options };
     let ([publishers, subscribers], taken) = play.run(&place);
-    let (ledger, offered) = (&subscribers.ledger, window_ms);
+    let (ledger, offered) = (&subscribers.flows[0].ledger, window_ms);
     assert_eq!((ledger.expected, ledger.delivered), (offered, offered), "{driver}: {ledger:?}");
-    let latency = Histogram::decode(&subscribers.latency.unwrap()).unwrap();
+    let latency = subscribers.flows[0].histograms.latency.as_ref().unwrap().read(3).unwrap();
     assert_eq!(latency.count(), offered);
     let reported = PERCENTILES.map(|(_, share)| latency.value_at(share));
-    Measured { reported, account: peer.end(), taken, acked: publishers.acked }
+    Measured { reported, account: peer.end(), taken, acked: publishers.flows[0].acked }
 }
 
 /// One delay after another is found; the last run.

@@ -12,7 +12,7 @@ const SHARE: f64 = 0.1;
 /// Latencies that begin on one host and end on another, whose clocks may be too
 /// far apart for them.
 pub fn apart(record: &RunRecord) -> Option<Found> {
-    let p50 = record.latency_ns.as_ref()?.p50;
+    let p50 = record.times.latency.as_ref()?.p50;
     let hosts = |sends: bool| {
         let plays = move |agent: &&AgentShare| agent.roles.iter().any(|role| role.sends() == sends);
         record.agents.iter().filter(plays).map(|agent| agent.host.as_str())

@@ -89,7 +89,7 @@ fn beyond(record: &RunRecord, most: &Most) -> Option<String> {
         return None;
     }
     let in_time = IN_TIME * workload.max_send_lag_ns as f64;
-    if record.own_lag_ns.as_ref().is_some_and(|own| own.p99 as f64 <= in_time) {
+    if record.times.own_lag.as_ref().is_some_and(|own| own.p99 as f64 <= in_time) {
         return None;
     }
     let asked = rate as f64 / 1e3 * f64::from(workload.publishers) / senders.len().max(1) as f64;
@@ -166,10 +166,10 @@ mod tests {
         let mut in_time = record("300", &TWO);
         let mut lag = pubmark_stats::Histogram::latency();
         lag.record(90_000);
-        in_time.own_lag_ns = lag.summary();
+        in_time.times.own_lag = lag.summary();
         assert_eq!(beyond(&in_time, &most(100_000.0)), None, "the run itself shows that it can be done");
         lag.record(500_000);
-        in_time.own_lag_ns = lag.summary();
+        in_time.times.own_lag = lag.summary();
         assert!(beyond(&in_time, &most(100_000.0)).is_some(), "half the bound is no such proof");
         let mut library = record("300", &TWO);
         library.connections = None;

@@ -34,7 +34,7 @@ struct Standstill {
 fn stood_still(agent: &AgentShare, record: &RunRecord) -> Option<Found> {
     let side = record.fault_log.iter().filter(|event| befell(agent, event.who));
     let scripted: Vec<(Ns, Ns)> = side.filter_map(|event| Some((event.at_ns?, event.until_ns?))).collect();
-    let pauses = &agent.pauses;
+    let pauses = agent.pauses.unwrap_or_default();
     // Its own account begins with the last thing that it did before.
     let within =
         |(at, until): &(Ns, Ns)| *at <= pauses.longest_at_ns + pauses.longest_ns && pauses.longest_at_ns <= *until;

@@ -111,7 +111,7 @@ pub fn missed(record: &RunRecord) -> Option<Found> {
 
 /// Percentiles of too few messages.
 pub fn too_few(record: &RunRecord, unlimited: bool) -> Option<Found> {
-    let samples = record.latency_ns.as_ref().map_or(0, |latency| latency.count);
+    let samples = record.times.latency.as_ref().map_or(0, |latency| latency.count);
     if unlimited && !record.workload.pattern.round_trip() {
         return (record.counts.delivered == 0).then(|| Found::of(FigureGroup::ALL, "nothing was delivered".into()));
     }

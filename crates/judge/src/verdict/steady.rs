@@ -67,7 +67,7 @@ pub fn backlog(record: &RunRecord, unlimited: bool) -> Option<Found> {
 /// A pipe that is longer than the warm-up was still being filled: what arrives
 /// takes as long at the window's end as at its beginning.
 fn filling(record: &RunRecord, flow: &Flow) -> Option<Found> {
-    let latency_ns = record.latency_ns.as_ref()?.p50;
+    let latency_ns = record.times.latency.as_ref()?.p50;
     let warmup_ns = record.workload.warmup_ns;
     let slices: Vec<f64> = slices(record);
     let (first, last) = ends(&slices)?;
@@ -112,7 +112,7 @@ fn left(record: &RunRecord, flow: &Flow) -> Option<Found> {
 /// nothing for so long, that is a standstill, and told as such.
 fn rose(record: &RunRecord, flow: &Flow) -> Option<Found> {
     let window_ns = record.window_ns.max(1) as f64;
-    let silent = record.stalls.longest_ns as f64 / window_ns * flow.copies;
+    let silent = record.stalls.unwrap_or_default().longest_ns as f64 / window_ns * flow.copies;
     (flow.rose > BACKLOG_ROSE * flow.copies && flow.rose > 1.5 * silent).then(|| {
         let at_ns = record.series.slice_ns * (flow.peak as Ns + 1);
         let behind_ns = (flow.rose / flow.copies * window_ns) as Ns;
@@ -138,7 +138,7 @@ fn moved_median(record: &RunRecord) -> bool {
     let mut sorted = slices(record);
     sorted.sort_by(f64::total_cmp);
     let better = sorted.get(sorted.len() / 4).copied().unwrap_or_default();
-    record.latency_ns.as_ref().is_some_and(|latency| better > 0.0 && latency.p50 as f64 > BACKLOG_P50 * better)
+    record.times.latency.as_ref().is_some_and(|latency| better > 0.0 && latency.p50 as f64 > BACKLOG_P50 * better)
 }
 
 /// The medians of the first and of the last third.
@@ -155,7 +155,7 @@ fn probability(p: f64) -> String {
 /// A figure that rose or fell over the window, by more than chance, and by so
 /// much that where the window lies decides what is quoted.
 pub fn trending(record: &RunRecord) -> Option<Found> {
-    let (what, values, figures): (&str, Vec<f64>, &[FigureGroup]) = if record.latency_ns.is_none() {
+    let (what, values, figures): (&str, Vec<f64>, &[FigureGroup]) = if record.times.latency.is_none() {
         let delivered = record.series.delivered.iter().map(|count| *count as f64).collect();
         ("messages delivered a second", delivered, &[FigureGroup::Rates, FigureGroup::Cost])
     } else if record.workload.rate == Rate::Max {
@@ -172,7 +172,7 @@ pub fn trending(record: &RunRecord) -> Option<Found> {
             share if share < 1.0 => format!("by {:.0} %", share * 100.0),
             // Beyond its own median a share says nothing that can be imagined.
             times => match ends(&values).filter(|(first, last)| (last > first) == (change > 0.0)) {
-                Some((first, last)) if record.latency_ns.is_some() => {
+                Some((first, last)) if record.times.latency.is_some() => {
                     format!("from {} to {}", words(first as Ns), words(last as Ns))
                 }
                 Some((first, last)) => format!("from {first:.0} to {last:.0} in a slice"),

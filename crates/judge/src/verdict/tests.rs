@@ -37,7 +37,7 @@ fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdict {
     let mut record = blank(&cells[0], None, place, String::new());
     let mut histogram = Histogram::latency();
     histogram.record_n(100_000, 10_000);
-    (record.latency_ns, record.own_lag_ns) = (histogram.summary(), histogram.summary());
+    (record.times.latency, record.times.own_lag) = (histogram.summary(), histogram.summary());
     record.connections = Some(ConnectionFigures { opened: 2, ..ConnectionFigures::default() });
     let counts = &mut record.counts;
     (counts.offered, counts.sent, counts.expected, counts.delivered) = (10_000, 10_000, 10_000, 10_000);
@@ -64,7 +64,7 @@ const SILENCE: Stalls = Stalls { count: 3, longest_ns: SECOND, longest_at_ns: 5 
 
 #[test]
 fn a_silence_is_the_servers_while_all_agents_ran() {
-    let verdict = judged("none", |record| record.stalls = SILENCE);
+    let verdict = judged("none", |record| record.stalls = Some(SILENCE));
     assert!(verdict.valid && reasons(&verdict).is_empty());
     assert_eq!(verdict.notes.len(), 1);
     assert_eq!(verdict.notes[0].part, Component::Server);
@@ -72,7 +72,7 @@ fn a_silence_is_the_servers_while_all_agents_ran() {
     assert!(verdict.notes[0].evidence.starts_with(says), "{:?}", verdict.notes);
     let part = |served: bool| {
         let verdict = judged("none", |record| {
-            (record.stalls, record.connections) = (SILENCE, None);
+            (record.stalls, record.connections) = (Some(SILENCE), None);
             record.deployment = served.then(Default::default);
         });
         verdict.notes[0].part
@@ -83,8 +83,8 @@ fn a_silence_is_the_servers_while_all_agents_ran() {
 #[test]
 fn a_silence_is_the_generators_where_an_agent_did_not_run() {
     let verdict = judged("none", |record| {
-        record.stalls = SILENCE;
-        record.agents[0].pauses = Stalls { count: 1, ..SILENCE };
+        record.stalls = Some(SILENCE);
+        record.agents[0].pauses = Some(Stalls { count: 1, ..SILENCE });
     });
     assert_eq!(reasons(&verdict), [Reason::GeneratorSaturated]);
     assert_eq!(
@@ -94,8 +94,8 @@ fn a_silence_is_the_generators_where_an_agent_did_not_run() {
     assert_eq!(verdict.notes.iter().map(|note| note.part).collect::<Vec<_>>(), [Component::Generator]);
     // A publisher that was late by itself for most of the silence.
     let verdict = judged("none", |record| {
-        record.stalls = SILENCE;
-        record.own_lag_ns.as_mut().unwrap().max = 9 * SECOND / 10;
+        record.stalls = Some(SILENCE);
+        record.times.own_lag.as_mut().unwrap().max = 9 * SECOND / 10;
     });
     assert_eq!(reasons(&verdict), [Reason::GeneratorSaturated]);
     assert!(verdict.notes.is_empty());
@@ -114,13 +114,13 @@ fn an_agent_that_the_script_stopped_is_named_with_what_it_says_or_without() {
     let own = Stalls { count: 1, longest_ns: SECOND + MILLISECOND, longest_at_ns: 2 * SECOND - MILLISECOND };
     let verdict = judged(fault, |record| {
         stop(record);
-        record.agents[1].pauses = own;
+        record.agents[1].pauses = Some(own);
     });
     assert!(verdict.reasons[0].evidence.ends_with("the script stopped it"), "{:?}", verdict.reasons);
     // A pause at another time is another matter.
     let verdict = judged(fault, |record| {
         stop(record);
-        record.agents[1].pauses = Stalls { longest_at_ns: 8 * SECOND, ..own };
+        record.agents[1].pauses = Some(Stalls { longest_at_ns: 8 * SECOND, ..own });
     });
     assert!(verdict.reasons[0].evidence.ends_with("or the machine was"), "{:?}", verdict.reasons);
 }
@@ -195,7 +195,7 @@ fn stepped(step: impl Fn(u64) -> Ns) -> impl Fn(&mut RunRecord) {
     move |record| {
         let mut histogram = Histogram::latency();
         (0..10_000).for_each(|message| histogram.record(step(message)));
-        (record.latency_ns, record.histograms.latency) = (histogram.summary(), Some(histogram.encode()));
+        (record.times.latency, record.histograms.latency) = (histogram.summary(), Some(histogram.encode()));
     }
 }
 
@@ -281,7 +281,7 @@ fn what_a_cut_link_brings_about_is_the_links() {
         };
         record.fault_log = vec![event];
         record.window_ns = 10 * SECOND;
-        record.stalls = SILENCE;
+        record.stalls = Some(SILENCE);
         (record.counts.delivered, record.counts.lost, record.counts.duplicated) = (9_990, 10, 3);
         let connections = ConnectionFigures { opened: 2, lost: 2, reconnected: 2, ..ConnectionFigures::default() };
         record.connections = Some(connections);
@@ -329,34 +329,41 @@ fn a_reason_names_the_figures_that_it_touches_and_no_others() {
             Reason::OfferedRateMissed,
             &[Counts, Rates, LatencyP99],
         ),
-        ("900 samples", |record| record.latency_ns.as_mut().unwrap().count = 900, Reason::TooFewSamples, &[LatencyP99]),
+        (
+            "900 samples",
+            |record| record.times.latency.as_mut().unwrap().count = 900,
+            Reason::TooFewSamples,
+            &[LatencyP99],
+        ),
         (
             "90 samples",
-            |record| record.latency_ns.as_mut().unwrap().count = 90,
+            |record| record.times.latency.as_mut().unwrap().count = 90,
             Reason::TooFewSamples,
             &[LatencyP50, LatencyP99],
         ),
         (
             "a late hundredth",
-            |record| record.own_lag_ns = lag(10, 2 * MILLISECOND),
+            |record| record.times.own_lag = lag(10, 2 * MILLISECOND),
             Reason::GeneratorSaturated,
             &[LatencyP99],
         ),
         (
             "a slow receiver",
-            |record| record.receive_lag_ns = lag(60_000, 60_000),
+            |record| record.times.receive_lag = lag(60_000, 60_000),
             Reason::GeneratorSaturated,
             FigureGroup::LATENCY,
         ),
         (
             "a receiver that is slow at times",
-            |record| record.receive_lag_ns = lag(100, 60_000),
+            |record| record.times.receive_lag = lag(100, 60_000),
             Reason::GeneratorSaturated,
             &[LatencyP99],
         ),
         (
             "a little pause",
-            |record| record.agents[0].pauses = Stalls { count: 1, longest_ns: 200 * MILLISECOND, longest_at_ns: 0 },
+            |record| {
+                record.agents[0].pauses = Some(Stalls { count: 1, longest_ns: 200 * MILLISECOND, longest_at_ns: 0 })
+            },
             Reason::GeneratorSaturated,
             &[LatencyP99],
         ),
@@ -412,7 +419,7 @@ fn flow(slices: impl Fn(usize) -> (u64, u64, u64)) -> Verdict {
         }
         let mut sorted: Vec<u64> = series.latency_p50_ns.iter().copied().filter(|ns| *ns > 0).collect();
         sorted.sort_unstable();
-        record.latency_ns.as_mut().unwrap().p50 = sorted[sorted.len() / 2];
+        record.times.latency.as_mut().unwrap().p50 = sorted[sorted.len() / 2];
     })
 }
 
@@ -467,7 +474,7 @@ fn a_backlog_that_rose_and_fell_is_seen_unless_it_was_a_standstill() {
         record.series.sent = vec![500; 20];
         record.series.delivered = vec![500, 500, 0, 0, 1_500, 500, 500, 500, 500, 500];
         record.series.delivered.resize(20, 500);
-        record.stalls = Stalls { count: 1, longest_ns: SECOND, longest_at_ns: SECOND };
+        record.stalls = Some(Stalls { count: 1, longest_ns: SECOND, longest_at_ns: SECOND });
     });
     assert!(silent.valid, "{:?}", silent.reasons);
 }
@@ -479,7 +486,7 @@ fn a_loop_at_its_limit_is_a_reason_at_a_rate_and_a_lower_bound_at_max() {
     assert_eq!(found(&verdict), [(Reason::GeneratorSaturated, FigureGroup::LATENCY.to_vec())]);
     let unlimited = |record: &mut RunRecord| {
         busy(record);
-        (record.workload.rate, record.latency_ns) = (Rate::Max, None);
+        (record.workload.rate, record.times.latency) = (Rate::Max, None);
         assert!(lower_bound(record));
     };
     let verdict = judged("none", unlimited);
@@ -532,8 +539,8 @@ fn publishers_that_spin_are_others_to_the_system() {
 fn a_pause_at_max_is_a_note_where_it_moves_nothing() {
     let paused = |longest_ns| {
         judged("none", |record| {
-            (record.workload.rate, record.latency_ns) = (Rate::Max, None);
-            record.agents[1].pauses = Stalls { count: 1, longest_ns, longest_at_ns: 0 };
+            (record.workload.rate, record.times.latency) = (Rate::Max, None);
+            record.agents[1].pauses = Some(Stalls { count: 1, longest_ns, longest_at_ns: 0 });
         })
     };
     let verdict = paused(200 * MILLISECOND);
@@ -546,7 +553,7 @@ fn a_short_message_has_the_own_lag_in_its_latency() {
     let late = |payload_bytes| {
         let verdict = judged("none", |record| {
             record.workload.payload_bytes = payload_bytes;
-            record.own_lag_ns = lag(5_000, 50_000);
+            record.times.own_lag = lag(5_000, 50_000);
         });
         found(&verdict)
     };

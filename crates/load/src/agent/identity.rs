@@ -1,6 +1,9 @@
 //! Who an agent is: its name, its version, its drivers.
 
 use crate::drivers::{self, DriverKind};
+use pubmark_model::pattern::Pattern;
+use pubmark_model::protocol::{CONSTANT, Features, MAX, RECONNECT};
+use pubmark_model::workload::{Pacing, Transport, Verify};
 
 /// The name of the driver that runs in virtual time.
 pub const MOCK: &str = "mock";
@@ -15,8 +18,29 @@ pub struct AgentInfo {
     pub version: &'static str,
     /// Its drivers, by name; the mock comes on top.
     pub drivers: &'static [(&'static str, DriverKind)],
+    /// The versions of what it is built on, by name, for `hello`.
+    pub versions: &'static [(&'static str, &'static str)],
 }
 
 /// The agent that is built into pubmark.
 pub const BUILT_IN: AgentInfo =
-    AgentInfo { name: "pubmark", version: env!("CARGO_PKG_VERSION"), drivers: drivers::REGISTRY };
+    AgentInfo { name: "pubmark", version: env!("CARGO_PKG_VERSION"), drivers: drivers::REGISTRY, versions: &[] };
+
+/// What every agent can play that serves as this one does.
+pub fn features() -> Features {
+    fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> Vec<String> {
+        all.iter().map(|one| word(*one).to_owned()).collect()
+    }
+    let texts = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect();
+    Features {
+        patterns: words(Pattern::ALL, Pattern::word),
+        transports: words(Transport::ALL, Transport::word),
+        arrivals: texts(&["uniform", "poisson", "burst"]),
+        verification: words(Verify::ALL, Verify::word),
+        pacing: words(Pacing::ALL, Pacing::word),
+        profiles: texts(&[CONSTANT, MAX]),
+        faults: texts(&[RECONNECT]),
+        flows: 1,
+        pauses: true,
+    }
+}

@@ -11,7 +11,7 @@ use pubmark_model::endpoint::{Carrier, Endpoint, EndpointError};
 use pubmark_model::options::OptionValues;
 use pubmark_model::protocol::{BoundEndpoint, Client, Prepare, Role, ServerAddress};
 use pubmark_model::wire_protocol::Protocol;
-use pubmark_model::workload::{Receive, Transport};
+use pubmark_model::workload::{Receive, Transport, Workload};
 use serde_json::{Map, Value};
 use std::io;
 use std::net::{AddrParseError, IpAddr, SocketAddr, ToSocketAddrs};
@@ -176,7 +176,7 @@ impl Opened {
 }
 
 /// Finds the driver and opens what can be opened at once.
-pub fn open(identity: &AgentInfo, prepare: &Prepare) -> Result<Opened, OpenError> {
+pub fn open(identity: &AgentInfo, prepare: &Prepare, workload: &Workload) -> Result<Opened, OpenError> {
     let names = || identity.drivers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let (_, kind) = identity
         .drivers
@@ -184,16 +184,16 @@ pub fn open(identity: &AgentInfo, prepare: &Prepare) -> Result<Opened, OpenError
         .find(|(name, _)| *name == prepare.driver)
         .ok_or_else(|| OpenError::NoDriver { wanted: prepare.driver.clone(), known: names() })?;
     match kind {
-        DriverKind::Sockets(load) => sockets(*load, prepare),
-        DriverKind::Sessions(run_shard) => sessions(*run_shard, prepare),
+        DriverKind::Sockets(load) => sockets(*load, prepare, workload),
+        DriverKind::Sessions(run_shard) => sessions(*run_shard, prepare, workload),
     }
 }
 
 /// A socket for each client: those that bind come first.
-fn sockets(load: LoadDriver, prepare: &Prepare) -> Result<Opened, OpenError> {
+fn sockets(load: LoadDriver, prepare: &Prepare, workload: &Workload) -> Result<Opened, OpenError> {
     // To a server, the endpoint says how bytes are carried.
     let to_server = Protocol::of_driver(&prepare.driver).map(|_| Transport::Tcp);
-    let transport = prepare.workload.transport.or(to_server).ok_or(OpenError::NoTransport)?;
+    let transport = workload.transport.or(to_server).ok_or(OpenError::NoTransport)?;
     let mut driver = load(&prepare.options)?;
     let mut opened = Opened { driver: None, jobs: Vec::new(), bound: Vec::new(), applied: Map::new() };
     let mut clients: Vec<&Client> = prepare.clients.iter().collect();
@@ -203,11 +203,11 @@ fn sockets(load: LoadDriver, prepare: &Prepare) -> Result<Opened, OpenError> {
         let spec = SocketSpec {
             role: client.role,
             id: client.id,
-            pattern: prepare.workload.pattern,
+            pattern: workload.pattern,
             transport,
-            payload_bytes: prepare.workload.payload_bytes,
-            spin: client.role == Role::Subscriber && prepare.workload.receive == Receive::Spin,
-            unthrottled: !crate::window::measures_latency(&prepare.workload),
+            payload_bytes: workload.payload_bytes,
+            spin: client.role == Role::Subscriber && workload.receive == Receive::Spin,
+            unthrottled: !crate::window::measures_latency(workload),
             bind: client.bind.as_deref(),
             connect: if server.is_empty() { &client.connect } else { &server },
             run: prepare.server.as_ref().map_or("", |server| &server.run),
@@ -233,7 +233,7 @@ fn sockets(load: LoadDriver, prepare: &Prepare) -> Result<Opened, OpenError> {
         })));
     }
     opened.driver = Some(driver);
-    opened.applied.insert("receive".into(), prepare.workload.receive.word().into());
+    opened.applied.insert("receive".into(), workload.receive.word().into());
     Ok(opened)
 }
 
@@ -252,7 +252,7 @@ fn cpus(prepare: &Prepare, role: Role) -> Vec<usize> {
 }
 
 /// Clients dealt out to event loops: by role, and then evenly.
-fn sessions(run_shard: RunShard, prepare: &Prepare) -> Result<Opened, OpenError> {
+fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Result<Opened, OpenError> {
     let server = prepare.server.as_ref().ok_or(OpenError::NoServer)?;
     let mut endpoint = Endpoint::parse(&server.endpoint).map_err(OpenError::Endpoint)?;
     endpoint.user = endpoint.user.or_else(|| prepare.options.text("username").map(str::to_owned));
@@ -295,7 +295,7 @@ fn sessions(run_shard: RunShard, prepare: &Prepare) -> Result<Opened, OpenError>
     }
     let mut applied = Map::new();
     applied.insert("shards".into(), jobs.len().into());
-    applied.insert("receive".into(), prepare.workload.receive.word().into());
+    applied.insert("receive".into(), workload.receive.word().into());
     applied.insert("connected_to".into(), dial.to.to_string().into());
     if !dial.sources.is_empty() {
         let sources: Vec<String> = dial.sources.iter().map(IpAddr::to_string).collect();

@@ -12,7 +12,6 @@ use pubmark_model::protocol::{AgentResult, Ranges};
 use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::wire_protocol::Protocol;
 use pubmark_model::workload::Workload;
-use pubmark_stats::Histogram;
 use pubmark_wire::mqtt::Qos;
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, channel};
@@ -63,7 +62,15 @@ impl RunUnderTest {
             websocket: None,
         };
         let assignment = Assignment {
-            clients: vec![Client { role, id: 0, bind: None, connect: Vec::new(), hears_first: 0, hears_count: 1 }],
+            clients: vec![Client {
+                role,
+                id: 0,
+                flow: 0,
+                bind: None,
+                connect: Vec::new(),
+                hears_first: 0,
+                hears_count: 1,
+            }],
             endpoint: Endpoint::parse(&format!("mqtt://{}", broker.address)).unwrap(),
             dial,
             run: "t".into(),
@@ -129,12 +136,12 @@ fn sequences(list: &[u32]) -> BTreeSet<u32> {
 
 /// What holds wherever nothing is lost.
 fn assert_whole(publisher: &AgentResult, subscriber: &AgentResult, world: &World) {
-    let total = publisher.publishers[0];
-    assert_eq!((total.sent, total.offered, publisher.acked), (COUNT, COUNT, COUNT), "{:?}", publisher.remarks);
-    assert_eq!(publisher.unacked, Ranges::default());
-    let ledger = subscriber.ledger;
+    let total = publisher.flows[0].publishers[0];
+    assert_eq!((total.sent, total.offered, publisher.flows[0].acked), (COUNT, COUNT, COUNT), "{:?}", publisher.remarks);
+    assert_eq!(publisher.flows[0].unacked, Ranges::default());
+    let ledger = subscriber.flows[0].ledger;
     assert_eq!((ledger.expected, ledger.delivered, ledger.corrupted), (COUNT, COUNT, 0), "{:?}", subscriber.remarks);
-    assert_eq!(subscriber.missing, Ranges::default());
+    assert_eq!(subscriber.flows[0].missing, Ranges::default());
     assert_eq!(world.order, (0..COUNT as u32).collect::<Vec<_>>(), "what comes again comes in order");
     assert!(!world.changed, "a message that comes again is the same to the last byte");
 }
@@ -142,7 +149,7 @@ fn assert_whole(publisher: &AgentResult, subscriber: &AgentResult, world: &World
 /// Lost and come back, by an agent's own account.
 fn losses(result: &AgentResult) -> (u64, u64, u64) {
     let connections = result.connections.unwrap();
-    let times = result.reconnect_time.as_ref().map_or(0, |text| Histogram::decode(text).unwrap().count());
+    let times = result.reconnect_time.as_ref().map_or(0, |text| text.read(3).unwrap().count());
     (connections.lost, connections.reconnected, times)
 }
 
@@ -165,7 +172,7 @@ fn at_qos_1_what_was_not_acknowledged_comes_twice() {
         assert!(publisher.connections.unwrap().refused >= 2);
         assert_eq!(losses(&subscriber), (0, 0, 0));
         assert_eq!(world.again, [!forgets; 5], "each with the flag that tells what the server remembers");
-        assert_eq!(subscriber.ledger.duplicated, 5);
+        assert_eq!(subscriber.flows[0].ledger.duplicated, 5);
     }
 }
 
@@ -174,7 +181,7 @@ fn what_comes_twice_after_the_drain_is_counted() {
     let script = Script { at_unsubscribe: sequences(&[1, 200, 299]), ..Script::default() };
     let (publisher, subscriber, broker) = run(Qos::AtLeastOnce, "5", script);
     assert_whole(&publisher, &subscriber, &broker.world());
-    assert_eq!(subscriber.ledger.duplicated, 3);
+    assert_eq!(subscriber.flows[0].ledger.duplicated, 3);
 }
 
 #[test]
@@ -192,7 +199,7 @@ fn at_qos_2_nothing_comes_twice() {
         assert_whole(&publisher, &subscriber, &world);
         assert_eq!((losses(&publisher), cuts(&subscriber)), ((4, 4, 4), 2));
         assert!(world.written >= COUNT + 2, "the server did send some of them again");
-        assert_eq!(subscriber.ledger.duplicated, 0);
+        assert_eq!(subscriber.flows[0].ledger.duplicated, 0);
     }
 }
 
@@ -201,9 +208,9 @@ fn a_server_that_does_not_answer_is_asked_again() {
     let script = Script { at_publish: sequences(&[100]), ignores: 1, ..Script::default() };
     let (publisher, subscriber, broker) = run(Qos::AtLeastOnce, "5", script);
     assert_whole(&publisher, &subscriber, &broker.world());
-    assert_eq!((losses(&publisher), subscriber.ledger.duplicated), ((1, 1, 1), 1));
+    assert_eq!((losses(&publisher), subscriber.flows[0].ledger.duplicated), ((1, 1, 1), 1));
     assert!(publisher.connections.unwrap().refused >= 1);
-    let away = Histogram::decode(publisher.reconnect_time.as_ref().unwrap()).unwrap();
+    let away = publisher.reconnect_time.as_ref().unwrap().read(3).unwrap();
     assert!(away.min() >= SECOND, "an attempt is given a second: {}", away.min());
 }
 
@@ -215,8 +222,8 @@ fn a_subscriber_that_was_away_gets_what_was_kept_for_it() {
     let world = broker.world();
     assert_whole(&publisher, &subscriber, &world);
     assert_eq!((losses(&publisher), cuts(&subscriber)), ((0, 0, 0), 3));
-    assert_eq!(subscriber.ledger.duplicated, world.written - COUNT);
-    assert!(subscriber.ledger.duplicated >= 3);
+    assert_eq!(subscriber.flows[0].ledger.duplicated, world.written - COUNT);
+    assert!(subscriber.flows[0].ledger.duplicated >= 3);
 }
 
 #[test]
@@ -224,11 +231,11 @@ fn without_a_return_a_lost_connection_stays_lost() {
     let script = Script { at_publish: sequences(&[100]), ..Script::default() };
     let workload = Workload { drain_ns: SECOND, ..workload(Qos::AtLeastOnce, false) };
     let (publisher, subscriber, broker) = run_workload(workload, "5", script);
-    let total = publisher.publishers[0];
+    let total = publisher.flows[0].publishers[0];
     assert_eq!((losses(&publisher), losses(&subscriber)), ((1, 0, 0), (0, 0, 0)));
-    assert_eq!((total.offered, publisher.acked), (COUNT, 100));
+    assert_eq!((total.offered, publisher.flows[0].acked), (COUNT, 100));
     assert!((101..COUNT).contains(&total.sent), "{}", total.sent);
-    assert_eq!(subscriber.ledger.delivered, 101);
+    assert_eq!(subscriber.flows[0].ledger.delivered, 101);
     assert_eq!(broker.world().again, [true; 0]);
 }
 
@@ -237,15 +244,19 @@ fn at_qos_0_what_is_owed_is_sent_late_and_what_was_under_way_is_lost() {
     let script = Script { at_publish: sequences(&[100, 200]), ..Script::default() };
     let (publisher, subscriber, broker) = run(Qos::AtMostOnce, "3.1.1", script);
     let world = broker.world();
-    let total = publisher.publishers[0];
-    assert_eq!((total.sent, total.offered, publisher.acked), (COUNT, COUNT, 0), "the schedule forgets nothing");
+    let total = publisher.flows[0].publishers[0];
+    assert_eq!(
+        (total.sent, total.offered, publisher.flows[0].acked),
+        (COUNT, COUNT, 0),
+        "the schedule forgets nothing"
+    );
     assert_eq!((losses(&publisher), losses(&subscriber)), ((2, 2, 2), (0, 0, 0)));
-    let ledger = subscriber.ledger;
+    let ledger = subscriber.flows[0].ledger;
     assert_eq!((ledger.expected, ledger.delivered), (COUNT, world.messages.len() as u64));
     assert_eq!((ledger.duplicated, world.again.len()), (0, 0));
     // What fell due in the first pause went out after it.
-    let away = Histogram::decode(publisher.reconnect_time.as_ref().unwrap()).unwrap();
-    let lag = Histogram::decode(publisher.send_lag.as_ref().unwrap()).unwrap();
+    let away = publisher.reconnect_time.as_ref().unwrap().read(3).unwrap();
+    let lag = publisher.flows[0].histograms.send_lag.as_ref().unwrap().read(3).unwrap();
     assert!(away.min() >= 10 * MILLISECOND, "the first attempt waits for 10 ms");
     assert!(lag.max() >= 8 * MILLISECOND, "{}", lag.max());
 }

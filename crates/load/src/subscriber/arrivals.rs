@@ -5,6 +5,8 @@
 //! therefore put aside, one behind the other, and some dozens of them are
 //! entered together: then the processor waits for many lines at once.
 
+use pubmark_model::role::Role;
+use pubmark_model::times::{TIMES, TimeFigures};
 use pubmark_model::units::Ns;
 use pubmark_stats::Histogram;
 
@@ -15,37 +17,18 @@ const TOGETHER: usize = 64;
 /// Stands for a time that is not known.
 const NONE: Ns = Ns::MAX;
 
-/// The times of one arrival.
-#[derive(Clone, Copy, Debug)]
-pub struct ArrivalTimes {
-    /// The headline, ns.
-    pub latency: Ns,
-    /// From the due time, ns.
-    pub intended: Ns,
-    /// From the actual send time, ns.
-    pub service: Option<Ns>,
-    /// How long it can have waited for the receiving loop, ns.
-    pub receive_lag: Option<Ns>,
-    /// The slice of the window that it came in.
-    pub slice: Option<usize>,
-}
-
-/// The same, put aside.
-#[derive(Clone, Copy, Default)]
+/// The times of one arrival, put aside.
+#[derive(Clone, Copy)]
 struct Aside {
-    latency: Ns,
-    intended: Ns,
-    service: Ns,
-    receive_lag: Ns,
+    times: [Ns; TIMES],
+    headline: Ns,
     slice: usize,
 }
 
 /// The histograms.
 pub struct Arrivals {
-    latency: Histogram,
-    intended: Histogram,
-    service: Histogram,
-    receive_lag: Histogram,
+    times: TimeFigures<Option<Histogram>>,
+    /// The headline by slice of the window.
     slices: Vec<Histogram>,
     aside: [Aside; TOGETHER],
     aside_count: usize,
@@ -55,12 +38,9 @@ impl Arrivals {
     /// Nothing has arrived.
     pub fn new() -> Arrivals {
         Arrivals {
-            latency: Histogram::latency(),
-            intended: Histogram::latency(),
-            service: Histogram::latency(),
-            receive_lag: Histogram::latency(),
+            times: TimeFigures::of(Role::Subscriber),
             slices: Vec::new(),
-            aside: [Aside::default(); TOGETHER],
+            aside: [Aside { times: [NONE; TIMES], headline: NONE, slice: 0 }; TOGETHER],
             aside_count: 0,
         }
     }
@@ -70,17 +50,14 @@ impl Arrivals {
         self.slices = (0..count).map(|_| Histogram::coarse()).collect();
     }
 
-    /// Counts an arrival.
+    /// Counts an arrival: its times, as far as they are known, and the slice of
+    /// the window that it came in.
     #[inline]
-    pub fn record(&mut self, arrival: ArrivalTimes) {
+    pub fn record(&mut self, times: TimeFigures<Option<Ns>>, slice: Option<usize>) {
         let place = self.aside_count % TOGETHER;
-        self.aside[place] = Aside {
-            latency: arrival.latency,
-            intended: arrival.intended,
-            service: arrival.service.unwrap_or(NONE),
-            receive_lag: arrival.receive_lag.unwrap_or(NONE),
-            slice: arrival.slice.unwrap_or(usize::MAX),
-        };
+        let times = times.map(|time| time.unwrap_or(NONE));
+        let (headline, slice) = (times.latency, slice.unwrap_or(usize::MAX));
+        self.aside[place] = Aside { times: times.into_array(), headline, slice };
         self.aside_count = place + 1;
         if self.aside_count == TOGETHER {
             self.enter();
@@ -91,28 +68,22 @@ impl Arrivals {
     #[inline(never)]
     fn enter(&mut self) {
         let aside = &self.aside[..std::mem::take(&mut self.aside_count)];
-        aside.iter().for_each(|one| self.latency.record(one.latency));
-        aside.iter().for_each(|one| self.intended.record(one.intended));
-        let known = |time: &Ns| *time != NONE;
-        aside.iter().map(|one| one.service).filter(known).for_each(|service| self.service.record(service));
-        aside.iter().map(|one| one.receive_lag).filter(known).for_each(|lag| self.receive_lag.record(lag));
-        for one in aside {
+        for (place, histogram) in self.times.as_mut().into_array().into_iter().enumerate() {
+            let Some(histogram) = histogram else { continue };
+            let known = aside.iter().map(|one| one.times[place]).filter(|time| *time != NONE);
+            known.for_each(|time| histogram.record(time));
+        }
+        for one in aside.iter().filter(|one| one.headline != NONE) {
             if let Some(slice) = self.slices.get_mut(one.slice) {
-                slice.record(one.latency);
+                slice.record(one.headline);
             }
         }
     }
 
-    /// Latencies: the headline, from the due time, and from the actual send time.
-    pub fn latencies(&mut self) -> [&Histogram; 3] {
+    /// The times of all arrivals.
+    pub fn times(&mut self) -> &TimeFigures<Option<Histogram>> {
         self.enter();
-        [&self.latency, &self.intended, &self.service]
-    }
-
-    /// How long messages can have waited for the receiving loop.
-    pub fn receive_lag(&mut self) -> &Histogram {
-        self.enter();
-        &self.receive_lag
+        &self.times
     }
 
     /// The headline by slice of the window.
@@ -134,21 +105,24 @@ mod tests {
         ) {
             let mut arrivals = Arrivals::new();
             arrivals.slice(3);
-            let wanted = || (Histogram::latency(), [Histogram::coarse(), Histogram::coarse(), Histogram::coarse()]);
-            let ((mut latency, mut slices), (mut intended, _)) = (wanted(), wanted());
-            let ((mut service, _), (mut lag, _)) = (wanted(), wanted());
+            let mut wanted = TimeFigures::of(Role::Subscriber);
+            let mut slices = [Histogram::coarse(), Histogram::coarse(), Histogram::coarse()];
             for (time, more, slice) in times {
                 let slice = Some(slice).filter(|slice| *slice < 4);
-                let (longer, receive_lag) = (time + more.unwrap_or(1), more.map(|more| more / 2));
-                arrivals.record(ArrivalTimes { latency: time, intended: longer, service: more, receive_lag, slice });
-                latency.record(time);
-                intended.record(longer);
-                more.iter().for_each(|more| service.record(*more));
-                receive_lag.iter().for_each(|late| lag.record(*late));
+                let one = TimeFigures {
+                    latency: Some(time),
+                    intended_latency: Some(time + more.unwrap_or(1)),
+                    service_latency: more,
+                    receive_lag: more.map(|more| more / 2),
+                    ..TimeFigures::none()
+                };
+                arrivals.record(one, slice);
+                for (histogram, time) in wanted.as_mut().zip(one).into_array() {
+                    histogram.iter_mut().zip(time).for_each(|(histogram, time)| histogram.record(time));
+                }
                 slice.and_then(|slice| slices.get_mut(slice)).into_iter().for_each(|slice| slice.record(time));
             }
-            prop_assert!(arrivals.latencies() == [&latency, &intended, &service]);
-            prop_assert!(arrivals.receive_lag() == &lag);
+            prop_assert!(*arrivals.times() == wanted);
             prop_assert!(arrivals.slices() == slices);
         }
     }

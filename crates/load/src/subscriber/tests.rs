@@ -48,7 +48,11 @@ fn every_kind_of_fault_is_counted_apart() {
     assert_eq!((counts.expected, counts.delivered), (9, 6), "4, 5 and 8 are lost");
     assert_eq!((counts.duplicated, counts.reordered), (1, 1));
     assert_eq!((counts.corrupted, counts.unidentified), (3, 2));
-    assert_eq!(subscriber.recorder_mut().latencies()[0].count(), 5, "a damaged message has no latency");
+    assert_eq!(
+        subscriber.recorder_mut().times().latency.as_ref().unwrap().count(),
+        5,
+        "a damaged message has no latency"
+    );
     assert_eq!(subscriber.recorder().jitter().1, 1, "only 0 and 1 came one after the other");
 }
 
@@ -95,7 +99,8 @@ fn latency_counts_from_the_intended_time() {
         let intended = FROM + u64::from(sequence) * 1_000_000;
         subscriber.arrived(&message(64, 0, sequence, intended), intended + 50_000 + u64::from(sequence % 2) * 1_000);
     }
-    let [latency, _, service] = subscriber.recorder_mut().latencies();
+    let TimeFigures { latency, service_latency: service, .. } = subscriber.recorder_mut().times();
+    let (latency, service) = (latency.as_ref().unwrap(), service.as_ref().unwrap());
     assert!((latency.value_at(0.5) as f64 - 50_000.0).abs() < 60.0);
     assert!((latency.max() as f64 - 51_000.0).abs() < 60.0);
     assert!((service.max() as f64 - 50_990.0).abs() < 60.0);
@@ -118,11 +123,14 @@ fn three_instants_at_the_publisher_make_three_latencies() {
             subscriber.arrived(&message, intended_ns + 100_000);
         }
         let recorder = subscriber.recorder_mut();
-        let found = recorder.latencies().map(|latency| latency.value_at(0.5));
+        let times = recorder.times().as_ref().map(|times| times.as_ref().map(|times| times.value_at(0.5)));
+        let found = [times.latency, times.intended_latency, times.service_latency];
         for (found, expected) in found.into_iter().zip([headline, 100_000, 60_000]) {
-            assert!(found.abs_diff(expected) < 100, "{payload}: {found} {expected}");
+            assert!(found.unwrap().abs_diff(expected) < 100, "{payload}: {found:?} {expected}");
         }
-        assert_eq!((recorder.receive_lag().count(), recorder.receive_lag().max()), (100, 2_000));
+        assert!((times.send_lag, times.own_lag) == (None, None), "a subscriber does not measure those");
+        let lag = recorder.times().receive_lag.as_ref().unwrap();
+        assert_eq!((lag.count(), lag.max()), (100, 2_000));
         let (first, second) = recorder.jitter();
         assert_eq!((first, second), (0.0, 99));
     }
@@ -158,7 +166,7 @@ fn warmup_and_tail_stay_outside() {
         offered: 2,
     }]));
     assert_eq!((subscriber.recorder().counts().expected, subscriber.recorder().counts().delivered), (2, 2));
-    assert_eq!(subscriber.recorder_mut().latencies()[0].count(), 2);
+    assert_eq!(subscriber.recorder_mut().times().latency.as_ref().unwrap().count(), 2);
     assert_eq!(subscriber.recorder().arrivals().0, 2, "arrivals are counted by their own time");
 }
 

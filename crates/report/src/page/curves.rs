@@ -1,6 +1,7 @@
 //! Percentile curves and distributions, from the runs' histograms merged.
 
-use pubmark_model::record::{Histograms, RunRecord};
+use pubmark_model::record::RunRecord;
+use pubmark_model::times::TimeFigures;
 use pubmark_stats::Histogram;
 use serde::Serialize;
 
@@ -42,7 +43,7 @@ pub struct Curves {
 
 /// The curves of these runs, by one of their histograms. A histogram that
 /// cannot be read has been refused when the report was made.
-pub fn curves(runs: &[&RunRecord], pick: fn(&Histograms) -> Option<&str>) -> Curves {
+pub fn curves(runs: &[&RunRecord], pick: fn(&TimeFigures<Option<String>>) -> Option<&str>) -> Curves {
     let mut merged: Option<Histogram> = None;
     for text in runs.iter().filter_map(|run| pick(&run.histograms)) {
         let Ok(histogram) = Histogram::decode(text) else { continue };

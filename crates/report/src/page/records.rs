@@ -5,7 +5,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use pubmark_model::record::{Histograms, RunRecord};
+use pubmark_model::record::RunRecord;
+use pubmark_model::times::TimeFigures;
 use std::io::Write;
 
 /// All records of a report: JSON without the histograms, gzip, base64.
@@ -14,7 +15,7 @@ pub fn packed(report: &Report) -> Vec<String> {
 }
 
 fn pack(run: &RunRecord) -> String {
-    let bare = RunRecord { histograms: Histograms::default(), ..run.clone() };
+    let bare = RunRecord { histograms: TimeFigures::none(), ..run.clone() };
     let json = serde_json::to_vec(&bare).unwrap_or_default();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     // Writing to memory does not fail.

@@ -58,7 +58,7 @@ fn a_percentile_of_a_run_with_too_few_samples_is_blank() {
         for repeat in [1, 2] {
             lab.run(label, repeat, |run| {
                 latency(run, &[(50, each)]);
-                run.send_lag_ns = run.latency_ns.clone();
+                run.times.send_lag = run.times.latency.clone();
             });
         }
     }
@@ -78,11 +78,11 @@ fn each_kind_of_latency_and_lag_has_columns_of_its_own() {
     let mut lab = Lab::new(TWO);
     lab.run("alpha", 1, |run| {
         let summary = |ns| histogram(&[(ns, 1_000)]).summary();
-        run.intended_latency_ns = summary(90);
-        run.service_latency_ns = summary(70);
-        run.send_lag_ns = summary(30);
-        run.own_lag_ns = summary(20);
-        run.receive_lag_ns = summary(10);
+        run.times.intended_latency = summary(90);
+        run.times.service_latency = summary(70);
+        run.times.send_lag = summary(30);
+        run.times.own_lag = summary(20);
+        run.times.receive_lag = summary(10);
     });
     let report = lab.report();
     let figure = |column| cell(&report, "alpha").figures.get(column).map(|e| e.value);

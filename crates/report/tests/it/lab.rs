@@ -5,6 +5,7 @@ use pubmark_model::plan;
 use pubmark_model::record::{FigureGroup, Finding, Reason, RunRecord, SCHEMA, Usage, Verdict};
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::system::System;
+use pubmark_model::times::TimeFigures;
 use pubmark_report::{CellResult, Records, Report};
 use pubmark_stats::Histogram;
 use std::path::Path;
@@ -98,12 +99,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         window_ns: 1_000_000_000,
         counts: Default::default(),
         rates: Default::default(),
-        latency_ns: None,
-        service_latency_ns: None,
-        send_lag_ns: None,
-        own_lag_ns: None,
-        intended_latency_ns: None,
-        receive_lag_ns: None,
+        times: TimeFigures::none(),
         pacing: None,
         jitter_ns: None,
         server: None,
@@ -111,8 +107,9 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         connections: None,
         generator: None,
         agents: Vec::new(),
-        stalls: Default::default(),
-        histograms: Default::default(),
+        stalls: None,
+        histograms: TimeFigures::none(),
+        flows: Vec::new(),
         series: Default::default(),
         usage_series: None,
         phases: None,
@@ -135,7 +132,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
 /// Gives a run latencies: times with how many messages took them.
 pub fn latency(run: &mut RunRecord, times: &[(u64, u64)]) {
     let histogram = histogram(times);
-    run.latency_ns = histogram.summary();
+    run.times.latency = histogram.summary();
     run.histograms.latency = Some(histogram.encode());
 }
 

@@ -310,7 +310,7 @@ fn stalled(service_ns: u64) -> Lab {
     for repeat in [1, 2] {
         lab.run("beta", repeat, |run| {
             latency(run, &[(100_000, 19_000), (800_000_000, 1_000)]);
-            run.service_latency_ns = histogram(&[(100_000, 19_000), (service_ns, 1_000)]).summary();
+            run.times.service_latency = histogram(&[(100_000, 19_000), (service_ns, 1_000)]).summary();
             run.counts.late = 1_000;
             let evidence = "the server delivered nothing for a while".into();
             run.verdict.notes.push(Note { part: Component::Server, evidence });

@@ -39,6 +39,7 @@ fn refuses_each_flaw_by_its_name() {
             HistogramError::Bounds { .. } => "Bounds",
             HistogramError::TooManyValues => "TooManyValues",
             HistogramError::Precision { .. } => "Precision",
+            HistogramError::Pair { .. } => "Pair",
         };
         assert_eq!(found, variant, "{name}: {error}");
     }

@@ -128,7 +128,8 @@ pub fn pinning(workload: &Workload, cpus: &[usize]) -> (Vec<usize>, Vec<usize>) 
 /// Deals the clients out.
 pub fn deal(workload: &Workload, scratch: &Path, layout: Layout) -> Vec<AgentPlan> {
     let asking = workload.pattern.round_trip();
-    let client = |role, id| Client { role, id, bind: None, connect: Vec::new(), hears_first: 0, hears_count: 0 };
+    let client =
+        |role, id| Client { role, id, flow: 0, bind: None, connect: Vec::new(), hears_first: 0, hears_count: 0 };
     let sending = if asking { Role::Requester } else { Role::Publisher };
     let hearing = if asking { Role::Replier } else { Role::Subscriber };
     let mut senders: Vec<Client> = (0..workload.publishers).map(|id| client(sending, id)).collect();

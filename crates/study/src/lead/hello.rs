@@ -1,8 +1,9 @@
 //! What an agent says of itself, and whether it can play.
 
-use pubmark_model::protocol::{AgentHello, VERSION};
+use pubmark_model::protocol::{AgentHello, Lack, VERSION};
 use pubmark_model::record::AgentIdentity;
 use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::workload::Workload;
 
 /// So far an agent's clock may be from ours: lines take their time.
 const CLOCK_APART: Ns = 10 * SECOND;
@@ -11,7 +12,10 @@ const CLOCK_APART: Ns = 10 * SECOND;
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
     /// It speaks another protocol.
-    #[error("{name} {version} speaks version {said} of the agent protocol, and this pubmark version {VERSION}")]
+    #[error(
+        "{name} {version} speaks version {said} of the agent protocol, and this pubmark version {VERSION}: {}",
+        mend(*said)
+    )]
     Version {
         /// Its name.
         name: String,
@@ -48,21 +52,43 @@ pub enum Misfit {
         /// What there is.
         has: String,
     },
+    /// It cannot play what the run needs.
+    #[error("{name} {version} {lack}")]
+    Feature {
+        /// Its name.
+        name: String,
+        /// Its version.
+        version: String,
+        /// What.
+        lack: Lack,
+    },
+}
+
+/// What to do about an agent of another version.
+fn mend(said: u32) -> &'static str {
+    if said < VERSION {
+        "update the agent to what docs/agent-protocol.md says"
+    } else {
+        "update pubmark, or take the agent's release for this version"
+    }
 }
 
 /// Longest name or version that is kept, characters.
 const TEXT: usize = 80;
+/// Most versions that are kept of what an agent is built on.
+const VERSIONS: usize = 32;
 
 /// Who it says that it is, cut to what a record keeps.
 pub fn identity(hello: &AgentHello) -> AgentIdentity {
     let cut = |text: &str| text.chars().take(TEXT).collect::<String>();
-    AgentIdentity { name: cut(&hello.name), version: cut(&hello.version) }
+    let versions = hello.versions.iter().take(VERSIONS).map(|(name, version)| (cut(name), cut(version))).collect();
+    AgentIdentity { name: cut(&hello.name), version: cut(&hello.version), versions }
 }
 
-/// Whether this agent can play, with this driver where one is needed; it is
-/// this late now.
-pub fn fits(hello: &AgentHello, driver: Option<&str>, now: Ns) -> Result<(), Misfit> {
-    let AgentIdentity { name, version } = identity(hello);
+/// Whether this agent can play, with this driver and this workload where one is
+/// needed; it is this late now.
+pub fn fits(hello: &AgentHello, driver: Option<&str>, workload: Option<&Workload>, now: Ns) -> Result<(), Misfit> {
+    let AgentIdentity { name, version, .. } = identity(hello);
     if hello.protocol != VERSION {
         return Err(Misfit::Version { name, version, said: hello.protocol });
     }
@@ -77,13 +103,23 @@ pub fn fits(hello: &AgentHello, driver: Option<&str>, now: Ns) -> Result<(), Mis
             let has = hello.drivers.join(", ").chars().take(10 * TEXT).collect();
             Err(Misfit::Driver { name, version, wanted: wanted.to_owned(), has })
         }
-        None => Ok(()),
+        None => match workload.and_then(|workload| hello.features.lack(workload)) {
+            Some(lack) => Err(Misfit::Feature { name, version, lack: cut(lack) }),
+            None => Ok(()),
+        },
     }
+}
+
+/// With no more words, and no longer ones, than a line has room for.
+fn cut(lack: Lack) -> Lack {
+    let has = lack.has.iter().take(VERSIONS).map(|word| word.chars().take(TEXT).collect()).collect();
+    Lack { has, ..lack }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pubmark_model::setting::{Settings, key, with_defaults};
 
     #[test]
     fn what_an_agent_cannot_is_named_with_the_agent() {
@@ -94,19 +130,31 @@ mod tests {
             pid: 1,
             drivers: drivers.iter().map(|name| (*name).to_owned()).collect(),
             clock_ns,
+            ..AgentHello::default()
         };
         let now = 3_600 * SECOND;
-        let says = |hello: AgentHello, driver| fits(&hello, driver, now).unwrap_err().to_string();
-        assert_eq!(fits(&hello(VERSION, &["zeromq"], now), Some("zeromq"), now), Ok(()));
-        assert_eq!(fits(&hello(VERSION, &["zeromq"], now), None, now), Ok(()));
+        let says = |hello: AgentHello, driver| fits(&hello, driver, None, now).unwrap_err().to_string();
+        assert_eq!(fits(&hello(VERSION, &["zeromq"], now), Some("zeromq"), None, now), Ok(()));
+        assert_eq!(fits(&hello(VERSION, &["zeromq"], now), None, None, now), Ok(()));
+        let speaks = |said| {
+            format!("my-agent 1.2 speaks version {said} of the agent protocol, and this pubmark version {VERSION}: ")
+        };
         let other = says(hello(9, &["zeromq"], now), None);
-        assert_eq!(
-            other,
-            format!("my-agent 1.2 speaks version 9 of the agent protocol, and this pubmark version {VERSION}")
-        );
+        assert!(other.starts_with(&speaks(9)) && other.contains("update pubmark"), "{other}");
+        let other = says(hello(1, &["zeromq"], now), None);
+        assert!(other.starts_with(&speaks(1)) && other.contains("update the agent"), "{other}");
         let missing = says(hello(VERSION, &["zeromq", "mock"], now), Some("mqtt"));
         assert_eq!(missing, "my-agent 1.2 has no driver `mqtt`; it has: zeromq, mock");
         assert!(says(hello(VERSION, &["zeromq"], now + 20 * SECOND), None).contains("CLOCK_MONOTONIC"));
         assert!(says(hello(VERSION, &[], now), None).contains("names no driver"));
+        let workload = |pattern: &str| {
+            let mut settings = Settings::new();
+            settings.insert("pattern".into(), key("pattern").unwrap().read(pattern).unwrap());
+            Workload::resolve(&with_defaults(settings)).unwrap()
+        };
+        let plays = |pattern| fits(&hello(VERSION, &["zeromq"], now), None, Some(&workload(pattern)), now);
+        assert_eq!(plays("fan-out"), Ok(()));
+        let lacks = plays("pipeline").unwrap_err().to_string();
+        assert_eq!(lacks, "my-agent 1.2 cannot play the pattern `pipeline`; it has: pairs, fan-out, fan-in");
     }
 }

@@ -1,6 +1,7 @@
 //! Why agents did not play a run to its end.
 
 use super::hello::Misfit;
+use pubmark_model::protocol::BadHistogram;
 
 /// What was wrong, and with whom.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,8 +26,10 @@ pub enum Refusal {
         line: String,
     },
     /// It cannot go on.
-    #[error("{message}")]
+    #[error("agent {agent} cannot go on: {message}")]
     Fatal {
+        /// Which.
+        agent: String,
         /// What it says.
         message: String,
     },
@@ -53,6 +56,14 @@ pub enum Refusal {
         agent: String,
         /// What is wrong.
         what: String,
+    },
+    /// It handed in what is no histogram.
+    #[error("agent {agent}: {bad}")]
+    BadHistogram {
+        /// Which.
+        agent: String,
+        /// Which histogram, and what is wrong with it.
+        bad: BadHistogram,
     },
     /// It did not say where a client is bound.
     #[error("the agent did not say where its {client} is bound")]

@@ -1,6 +1,7 @@
 //! What holds between the figures of every record, whatever befell its run.
 
 use pubmark_model::record::{Reason, RunRecord};
+use pubmark_model::times::TimeFigures;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Arrival, Extent, Rate};
 use pubmark_stats::{Histogram, Summary};
@@ -49,7 +50,7 @@ impl Books {
     fn nothing_was_measured(&mut self, record: &RunRecord) {
         self.holds(record.counts == Default::default(), "a failed run has no counts");
         self.holds(record.rates == Default::default(), "a failed run has no rates");
-        self.holds(record.latency_ns.is_none() && record.histograms == Default::default(), "nor latencies");
+        self.holds(record.times.latency.is_none() && record.histograms == TimeFigures::none(), "nor latencies");
         self.holds(record.server.is_none() && record.generator.is_none(), "nor usage");
     }
 
@@ -94,10 +95,10 @@ impl Books {
 
     fn latencies(&mut self, record: &RunRecord) {
         let (counts, histograms) = (&record.counts, &record.histograms);
-        let latency = self.histogram(&histograms.latency, &record.latency_ns, "latency");
-        let service = self.histogram(&histograms.service_latency, &record.service_latency_ns, "service latency");
-        let lag = self.histogram(&histograms.send_lag, &record.send_lag_ns, "send lag");
-        let own = self.histogram(&histograms.own_lag, &record.own_lag_ns, "own lag");
+        let latency = self.histogram(&histograms.latency, &record.times.latency, "latency");
+        let service = self.histogram(&histograms.service_latency, &record.times.service_latency, "service latency");
+        let lag = self.histogram(&histograms.send_lag, &record.times.send_lag, "send lag");
+        let own = self.histogram(&histograms.own_lag, &record.times.own_lag, "own lag");
         if record.workload.rate == Rate::Max {
             return;
         }
@@ -170,18 +171,22 @@ impl Books {
             let any = series.delivered.get(slice).is_some_and(|count| *count > 0);
             self.holds(max == 0 || any, &format!("slice {slice} has a latency and an arrival"));
             // Coarse histograms: 1 %.
-            let whole = record.latency_ns.as_ref().map_or(0, |all| all.max) as f64 * 1.02;
+            let whole = record.times.latency.as_ref().map_or(0, |all| all.max) as f64 * 1.02;
             self.holds(max as f64 <= whole, &format!("no slice has more than the whole: {max} of {whole}"));
         }
     }
 
     fn parts(&mut self, record: &RunRecord) {
         let within = |longest: Ns, at: Ns| longest <= record.window_ns && at <= record.window_ns;
-        let stalls = &record.stalls;
+        let stalls = record.stalls.unwrap_or_default();
         self.holds((stalls.count == 0) == (stalls.longest_ns == 0), "silences have a length");
         self.holds(within(stalls.longest_ns, stalls.longest_at_ns), "silences lie within the window");
+        let [flow] = record.flows.as_slice() else { return self.holds(false, "a run has a flow") };
+        let of_flow = (&flow.counts, &flow.rates, &flow.times, &flow.jitter_ns);
+        let of_run = (&record.counts, &record.rates, &record.times, &record.jitter_ns);
+        self.holds(of_flow == of_run, "the figures of a run with one flow are that flow's");
         for agent in &record.agents {
-            let pauses = &agent.pauses;
+            let pauses = agent.pauses.unwrap_or_default();
             self.holds((pauses.count == 0) == (pauses.longest_ns == 0), "pauses have a length");
             self.holds(within(pauses.longest_ns, pauses.longest_at_ns), "pauses lie within the window");
         }
@@ -213,14 +218,17 @@ impl Books {
         let mut implies = |shown: bool, reason: Reason| {
             self.holds(!shown || has(record, reason), &format!("{reason} is told"));
         };
-        implies(record.agents.iter().any(|agent| agent.pauses.count > 0), Reason::GeneratorSaturated);
+        implies(
+            record.agents.iter().any(|agent| agent.pauses.is_some_and(|pauses| pauses.count > 0)),
+            Reason::GeneratorSaturated,
+        );
         implies((counts.sent as f64) < 0.999 * counts.offered as f64, Reason::OfferedRateMissed);
         implies(record.connections.as_ref().is_some_and(|connections| connections.lost > 0), Reason::ServerDied);
         implies(counts.damaged() > 0, Reason::Corrupted);
         let broker = record.connections.is_some();
         implies(broker && workload.qos > 0 && counts.lost > counts.unidentified, Reason::MessagesLost);
         implies(broker && workload.qos != 1 && counts.duplicated > 0, Reason::Duplicates);
-        let few = record.latency_ns.as_ref().map_or(0, |latency| latency.count) < 1_000;
+        let few = record.times.latency.as_ref().map_or(0, |latency| latency.count) < 1_000;
         implies(workload.rate != Rate::Max && few, Reason::TooFewSamples);
     }
 }

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use pubmark_host::agent::{Agent, Incoming, into_inbox};
 use pubmark_host::clock;
 use pubmark_model::options::Options;
-use pubmark_model::protocol::{AgentResult, Client, Command, Event, Prepare, Role, ServerAddress, VERSION};
+use pubmark_model::protocol::{AgentResult, Client, Command, Event, Flow, Prepare, Role, ServerAddress, VERSION};
 use pubmark_model::secret::Secrets;
 use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::units::Ns;
@@ -134,6 +134,7 @@ impl Play<'_> {
         let client = |role, id, hears: (u32, u32)| Client {
             role,
             id,
+            flow: 0,
             bind: None,
             connect: if self.to_server() { Vec::new() } else { vec![self.endpoint.to_owned()] },
             hears_first: hears.0,
@@ -163,7 +164,7 @@ impl Play<'_> {
             let prepare = Prepare {
                 driver: self.driver.to_owned(),
                 options: options.clone(),
-                workload: workload.clone(),
+                flows: vec![Flow::alone(workload.clone())],
                 clients,
                 server: server.clone(),
                 spin_cores: SPIN_CORES,

@@ -1,0 +1,254 @@
+//! One flow: what all agents measured of it, as one.
+
+use super::losses;
+use super::packed::{add_counts, merge};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use pubmark_model::protocol::{
+    FlowResult, LedgerCounts, PacingFigures, PackedHistogram, PublisherTotal, Ranges, Sequences, Stalls,
+};
+use pubmark_model::record::{Counts, FlowRecord, Rates, RunRecord, Series};
+use pubmark_model::times::TimeFigures;
+use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::workload::Workload;
+use pubmark_stats::Histogram;
+use std::collections::BTreeMap;
+use std::io::Read;
+
+/// The figures of a flow.
+pub struct UnitedFlow {
+    counts: Counts,
+    rates: Rates,
+    times: TimeFigures<Option<Histogram>>,
+    pacing: Option<PacingFigures>,
+    jitter_ns: Option<f64>,
+    series: Series,
+    stalls: Option<Stalls>,
+    /// Latencies below zero.
+    pub negative: u64,
+}
+
+impl UnitedFlow {
+    /// From what each agent measured of it, in a window of this length.
+    pub fn of(workload: &Workload, window_ns: Ns, results: &[&FlowResult], remarks: &mut Vec<String>) -> UnitedFlow {
+        let totals: Vec<PublisherTotal> = results.iter().flat_map(|result| result.publishers.iter().copied()).collect();
+        let (ledger, missing) = unite(workload, &totals, results, remarks);
+        let times = TimeFigures::of_each(results.iter().map(|result| &result.histograms));
+        let times = times.map(|packed| merge(PackedHistogram::DIGITS, packed.into_iter().flatten(), remarks));
+        let mut counts = Counts::of(&totals, &ledger);
+        counts.corrupted = workload.checks_bodies().then_some(ledger.corrupted);
+        counts.acked = results.iter().map(|result| result.acked).sum();
+        counts.acked_lost = acked_lost(results, missing);
+        counts.late = times.latency.as_ref().map_or(0, |latency| late(latency, workload.late_after_ns));
+        let mut pacing: Option<PacingFigures> = None;
+        results.iter().filter_map(|result| result.pacing).for_each(|one| pacing.get_or_insert_default().add(&one));
+        let mut stalls: Option<Stalls> = None;
+        results.iter().filter_map(|result| result.stalls).for_each(|one| stalls.get_or_insert_default().add(&one));
+        let pairs: u64 = results.iter().map(|result| result.jitter_pairs).sum();
+        let jitter_sum_ns: f64 = results.iter().map(|result| result.jitter_sum_ns).sum();
+        UnitedFlow {
+            rates: rates(workload, &counts, window_ns, results.iter().map(|result| result.arrived).sum()),
+            counts,
+            times,
+            pacing,
+            jitter_ns: (pairs > 0).then(|| jitter_sum_ns / pairs as f64),
+            series: series(results, remarks),
+            stalls,
+            negative: ledger.negative,
+        }
+    }
+
+    /// As a record lists it.
+    pub fn told(&self, name: &str) -> FlowRecord {
+        FlowRecord {
+            name: name.to_owned(),
+            counts: self.counts,
+            rates: self.rates,
+            times: self.times.summaries(),
+            jitter_ns: self.jitter_ns,
+        }
+    }
+
+    /// As the figures of a run that has no other flow.
+    pub fn into_record(self, record: &mut RunRecord) {
+        (record.counts, record.rates) = (self.counts, self.rates);
+        (record.times, record.histograms) = (self.times.summaries(), self.times.encoded());
+        (record.pacing, record.jitter_ns) = (self.pacing, self.jitter_ns);
+        (record.series, record.stalls) = (self.series, self.stalls);
+    }
+}
+
+/// Messages that were delivered too late, by the histogram: one that is within
+/// its 0.1 % of the bound counts as late.
+fn late(latency: &Histogram, bound_ns: Ns) -> u64 {
+    latency.nonzero().filter(|(ns, _)| *ns > bound_ns).map(|(_, count)| count).sum()
+}
+
+/// Messages that the server acknowledged, and a subscriber had not got when
+/// the drain ended; `united` are those that none of several competing ones got.
+/// None where an agent does not name all of its own.
+fn acked_lost(results: &[&FlowResult], united: Ranges) -> Option<u64> {
+    let mut unacked = Vec::new();
+    for result in results {
+        unacked.extend(result.unacked.0.as_ref()?);
+    }
+    let mut missing = united.0?;
+    for result in results {
+        missing.extend(result.missing.0.as_ref()?);
+    }
+    Some(losses::acked_lost(unacked, missing))
+}
+
+fn rates(workload: &Workload, counts: &Counts, window_ns: Ns, arrived: u64) -> Rates {
+    let per_s = |count: u64| count as f64 * SECOND as f64 / window_ns as f64;
+    Rates {
+        offered_per_s: per_s(counts.offered),
+        sent_per_s: per_s(counts.sent),
+        delivered_per_s: per_s(arrived),
+        delivered_bytes_per_s: per_s(arrived) * workload.payload_bytes as f64,
+        lower_bound: false,
+    }
+}
+
+/// The ledgers of all agents as one. Where subscribers compete, what each of
+/// them saw is united, so that a message that two of them got is a duplicate,
+/// and one that none of them got is missing.
+fn unite(
+    workload: &Workload,
+    totals: &[PublisherTotal],
+    results: &[&FlowResult],
+    remarks: &mut Vec<String>,
+) -> (LedgerCounts, Ranges) {
+    let mut sum = LedgerCounts::default();
+    results.iter().for_each(|result| sum.add(&result.ledger));
+    let mut missing = Ranges::default();
+    if !workload.competing() {
+        return (sum, missing);
+    }
+    let sent: BTreeMap<u32, u64> = totals.iter().map(|total| (total.publisher, total.sent)).collect();
+    let mut united: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    for seen in results.iter().flat_map(|result| &result.seen) {
+        match inflate(&seen.bits, sent.get(&seen.publisher).copied().unwrap_or(0)) {
+            Some(bits) => {
+                let all = united.entry(seen.publisher).or_default();
+                if all.len() < bits.len() {
+                    all.resize(bits.len(), 0);
+                }
+                all.iter_mut().zip(bits).for_each(|(all, bits)| *all |= bits);
+            }
+            None => {
+                remarks.push(format!("what arrived of publisher {} cannot be read", seen.publisher));
+                missing = Ranges(None);
+            }
+        }
+    }
+    if workload.qos > 0 {
+        totals.iter().for_each(|total| missing.extend(gaps(united.get(&total.publisher), total)));
+    }
+    let each = sum.delivered;
+    sum.expected = totals.iter().map(|total| total.window_end - total.window_first).sum();
+    sum.delivered =
+        totals.iter().map(|total| ones(united.get(&total.publisher), total.window_first, total.window_end)).sum();
+    sum.duplicated += each.saturating_sub(sum.delivered);
+    (sum, missing)
+}
+
+/// The messages of the window whose bits are not set, as ranges.
+fn gaps(bits: Option<&Vec<u8>>, total: &PublisherTotal) -> impl Iterator<Item = Sequences> {
+    let bits = bits.map_or(&[][..], Vec::as_slice);
+    let set = |at: u64| bits.get((at / 8) as usize).is_some_and(|byte| byte >> (at % 8) & 1 == 1);
+    let PublisherTotal { publisher, window_end, .. } = *total;
+    let mut at = total.window_first;
+    std::iter::from_fn(move || {
+        let first = (at..window_end).find(|at| !set(*at))?;
+        at = (first..window_end).find(|at| set(*at)).unwrap_or(window_end);
+        Some(Sequences { publisher, first, end: at })
+    })
+}
+
+/// The bits of `first..end` that are set.
+fn ones(bits: Option<&Vec<u8>>, first: u64, end: u64) -> u64 {
+    let Some(bits) = bits else { return 0 };
+    let end = end.min(bits.len() as u64 * 8);
+    let mut count = 0;
+    let mut at = first;
+    while at < end {
+        if at.is_multiple_of(8) && at + 8 <= end {
+            count += u64::from(bits[(at / 8) as usize].count_ones());
+            at += 8;
+        } else {
+            count += u64::from(bits[(at / 8) as usize] >> (at % 8) & 1);
+            at += 1;
+        }
+    }
+    count
+}
+
+/// Reads the bits of `messages` sequences; none where there are more.
+pub fn inflate(text: &str, messages: u64) -> Option<Vec<u8>> {
+    let packed = STANDARD.decode(text).ok()?;
+    let mut bits = Vec::new();
+    flate2::read::DeflateDecoder::new(packed.as_slice()).take(messages / 8 + 9).read_to_end(&mut bits).ok()?;
+    Some(bits)
+}
+
+fn series(results: &[&FlowResult], remarks: &mut Vec<String>) -> Series {
+    let mut series = Series::default();
+    for result in results {
+        series.slice_ns = series.slice_ns.max(result.series.slice_ns);
+        add_counts(&mut series.sent, &result.series.sent);
+        add_counts(&mut series.delivered, &result.series.delivered);
+    }
+    let slices = results.iter().map(|result| result.series.latency.len()).max().unwrap_or(0);
+    for slice in 0..slices {
+        let of_slice = results.iter().filter_map(|result| result.series.latency.get(slice)?.as_ref());
+        let histogram =
+            merge(PackedHistogram::SLICE_DIGITS, of_slice, remarks).filter(|histogram| !histogram.is_empty());
+        let at = |quantile: f64| histogram.as_ref().map_or(0, |histogram| histogram.value_at(quantile));
+        series.latency_p50_ns.push(at(0.5));
+        series.latency_p99_ns.push(at(0.99));
+        series.latency_max_ns.push(histogram.as_ref().map_or(0, Histogram::max));
+    }
+    series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_bits_are_counted_exactly() {
+        let bits = vec![0b1010_1010, 0xff, 0x01];
+        assert_eq!(ones(Some(&bits), 0, 24), 4 + 8 + 1);
+        assert_eq!(ones(Some(&bits), 1, 2), 1);
+        assert_eq!(ones(Some(&bits), 7, 17), 1 + 8 + 1);
+        assert_eq!(ones(Some(&bits), 0, 1_000), 13);
+        assert_eq!(ones(None, 0, 8), 0);
+    }
+
+    #[test]
+    fn what_no_competing_subscriber_got_is_a_range() {
+        let total = PublisherTotal { publisher: 3, sent: 20, window_first: 2, window_end: 18, offered: 16 };
+        let found = |bits: Option<&Vec<u8>>| -> Vec<(u64, u64)> {
+            gaps(bits, &total).map(|range| (range.first, range.end)).collect()
+        };
+        assert_eq!(found(Some(&vec![0b1110_0111, 0xff])), [(3, 5), (16, 18)]);
+        assert_eq!(found(None), [(2, 18)]);
+        assert_eq!(found(Some(&vec![0xff; 3])), []);
+    }
+
+    #[test]
+    fn what_an_agent_cannot_name_makes_no_count_of_what_was_acknowledged_and_lost() {
+        let range = |first, end| Sequences { publisher: 0, first, end };
+        let publisher = FlowResult { unacked: Ranges(Some(vec![range(0, 5)])), ..FlowResult::default() };
+        let subscriber = FlowResult { missing: Ranges(Some(vec![range(3, 8)])), ..FlowResult::default() };
+        let whole = Ranges::default;
+        assert_eq!(acked_lost(&[&publisher, &subscriber], whole()), Some(3));
+        assert_eq!(acked_lost(&[&publisher], Ranges(Some(vec![range(3, 8)]))), Some(3), "of competing ones");
+        let cut = FlowResult { missing: Ranges(None), ..FlowResult::default() };
+        assert_eq!(acked_lost(&[&publisher, &subscriber, &cut], whole()), None);
+        let cut = FlowResult { unacked: Ranges(None), ..FlowResult::default() };
+        assert_eq!(acked_lost(&[&cut, &subscriber], whole()), None);
+        assert_eq!(acked_lost(&[&publisher, &subscriber], Ranges(None)), None);
+    }
+}

@@ -1,0 +1,34 @@
+//! What several agents handed in, as one.
+
+use pubmark_model::protocol::PackedHistogram;
+use pubmark_stats::Histogram;
+
+/// Histograms of so many digits as one. They were read when they came: one that
+/// cannot be added is remarked.
+pub fn merge<'a>(
+    digits: u8,
+    packed: impl Iterator<Item = &'a PackedHistogram>,
+    remarks: &mut Vec<String>,
+) -> Option<Histogram> {
+    let mut merged: Option<Histogram> = None;
+    for packed in packed {
+        let problem = match (packed.read(digits), &mut merged) {
+            (Err(error), _) => Some(error.to_string()),
+            (Ok(histogram), Some(all)) => all.merge(&histogram).err().map(|error| error.to_string()),
+            (Ok(histogram), none) => {
+                *none = Some(histogram);
+                None
+            }
+        };
+        remarks.extend(problem.map(|problem| format!("a histogram of an agent cannot be used: {problem}")));
+    }
+    merged
+}
+
+/// Adds counts, place by place.
+pub fn add_counts(all: &mut Vec<u64>, more: &[u64]) {
+    if all.len() < more.len() {
+        all.resize(more.len(), 0);
+    }
+    all.iter_mut().zip(more).for_each(|(all, more)| *all += more);
+}

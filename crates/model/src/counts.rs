@@ -1,0 +1,126 @@
+//! What is counted of messages: by each publisher, by a ledger, and over a run.
+
+use crate::header::MAX_SEQUENCE;
+use serde::{Deserialize, Serialize};
+
+/// What one publisher sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublisherTotal {
+    /// Its number.
+    pub publisher: u32,
+    /// All messages that it sent, warm-up included; sequences 0 to `sent` − 1.
+    pub sent: u64,
+    /// The first sequence of the window.
+    pub window_first: u64,
+    /// The sequence after the window's last. Messages belong to the window by
+    /// their intended time.
+    pub window_end: u64,
+    /// Messages that the schedule had due in the window, sent or not.
+    pub offered: u64,
+}
+
+impl PublisherTotal {
+    /// Whether it can be: the window lies within what was sent and numbered.
+    pub fn adds_up(&self) -> bool {
+        self.window_first <= self.window_end && self.window_end <= self.sent && self.sent <= u64::from(MAX_SEQUENCE)
+    }
+}
+
+/// The ledger's counts over the measured window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerCounts {
+    /// Messages that should have arrived.
+    pub expected: u64,
+    /// Messages that did, each counted once.
+    pub delivered: u64,
+    /// Arrivals beyond the first of a message.
+    pub duplicated: u64,
+    /// Arrivals behind a later message of the same publisher (RFC 4737).
+    pub reordered: u64,
+    /// Arrivals with a wrong length, body or header.
+    pub corrupted: u64,
+    /// Those of them whose header named no message: counted lost as well.
+    pub unidentified: u64,
+    /// Latencies below zero: a clock is wrong.
+    pub negative: u64,
+}
+
+impl LedgerCounts {
+    /// Adds the counts of another ledger.
+    pub fn add(&mut self, other: &LedgerCounts) {
+        self.expected += other.expected;
+        self.delivered += other.delivered;
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.corrupted += other.corrupted;
+        self.unidentified += other.unidentified;
+        self.negative += other.negative;
+    }
+}
+
+/// Counts over the window. `offered` = `sent` + `not_sent`; `expected` =
+/// `delivered` + `lost`; duplicates, reorderings and corruptions stand apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Due by the schedule.
+    pub offered: u64,
+    /// Accepted by the system.
+    pub sent: u64,
+    /// Due and never accepted.
+    pub not_sent: u64,
+    /// Acknowledged by the system, where it acknowledges.
+    pub acked: u64,
+    /// Copies that should have arrived.
+    pub expected: u64,
+    /// Copies that did, each counted once.
+    pub delivered: u64,
+    /// Copies that did not.
+    pub lost: u64,
+    /// Arrivals beyond the first.
+    pub duplicated: u64,
+    /// Arrivals behind a later message.
+    pub reordered: u64,
+    /// Arrivals with wrong length, header or body; none where bodies are not
+    /// checked, so that nobody knows.
+    pub corrupted: Option<u64>,
+    /// Corrupted arrivals that named no message; counted lost as well.
+    pub unidentified: u64,
+    /// Acknowledged and lost; none where that cannot be told, because more was
+    /// lost or not acknowledged than can be named one by one.
+    pub acked_lost: Option<u64>,
+    /// Delivered, with a latency from intended time above `late_after`; 0 at `max`.
+    #[serde(default)]
+    pub late: u64,
+}
+
+impl Counts {
+    /// From what publishers sent and what a ledger has. What else there is to
+    /// count is at none.
+    pub fn of(totals: &[PublisherTotal], ledger: &LedgerCounts) -> Counts {
+        let sent = totals.iter().map(|total| total.window_end - total.window_first).sum();
+        let offered: u64 = totals.iter().map(|total| total.offered).sum();
+        Counts {
+            offered,
+            sent,
+            not_sent: offered.saturating_sub(sent),
+            expected: ledger.expected,
+            delivered: ledger.delivered,
+            lost: ledger.expected.saturating_sub(ledger.delivered),
+            duplicated: ledger.duplicated,
+            reordered: ledger.reordered,
+            unidentified: ledger.unidentified,
+            ..Counts::default()
+        }
+    }
+
+    /// Arrivals that were seen to be damaged: where bodies are not checked,
+    /// those whose header or length is wrong.
+    pub fn damaged(&self) -> u64 {
+        self.corrupted.unwrap_or(self.unidentified)
+    }
+
+    /// Delivered over expected, 0 to 1; none where nothing was expected.
+    pub fn delivered_ratio(&self) -> Option<f64> {
+        (self.expected > 0).then(|| self.delivered as f64 / self.expected as f64)
+    }
+}

@@ -1,0 +1,173 @@
+//! Who an agent is, and what it can play.
+
+use crate::units::Ns;
+use crate::workload::{Arrival, Pacing, Rate, Verify, Workload};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Who the agent is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentHello {
+    /// The protocol version that it speaks.
+    pub protocol: u32,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// The drivers that it has.
+    pub drivers: Vec<String>,
+    /// Its CLOCK_MONOTONIC now, ns.
+    pub clock_ns: Ns,
+    /// The versions of its runtime and of the libraries that it knows of before
+    /// a driver is opened, by name.
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+    /// What it can play.
+    #[serde(default)]
+    pub features: Features,
+}
+
+/// What an agent can play, in the words of a workload. What it leaves out is
+/// the least that an agent can do: what a run needs where nothing else is asked
+/// for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Features {
+    /// Patterns. Least: `pairs`, `fan-out`, `fan-in`.
+    pub patterns: Vec<String>,
+    /// Transports of libraries. Least: `tcp`.
+    pub transports: Vec<String>,
+    /// Arrivals: `uniform`, `poisson`, `burst`. Least: `uniform`.
+    pub arrivals: Vec<String>,
+    /// How much of a message it can check. Least: `header`, `full`.
+    pub verification: Vec<String>,
+    /// How its publishers can wait. Least: `sleep` and `hybrid`, which asks no
+    /// more than to keep within a budget, and may spend nothing of it.
+    pub pacing: Vec<String>,
+    /// Rates: `constant`, and `max`, as fast as the system takes it. Least: `constant`.
+    pub profiles: Vec<String>,
+    /// What it can do about faults: `reconnect`, clients of a broker come back
+    /// with their session. Least: nothing.
+    pub faults: Vec<String>,
+    /// Most flows that it plays at once. Least: 1.
+    pub flows: u32,
+    /// Whether it notices when it did not run. Least: no.
+    pub pauses: bool,
+}
+
+fn words(all: &[&str]) -> Vec<String> {
+    all.iter().map(|word| (*word).to_owned()).collect()
+}
+
+impl Default for Features {
+    fn default() -> Features {
+        Features {
+            patterns: words(&["pairs", "fan-out", "fan-in"]),
+            transports: words(&["tcp"]),
+            arrivals: words(&["uniform"]),
+            verification: words(&[Verify::Header.word(), Verify::Full.word()]),
+            pacing: words(&[Pacing::Sleep.word(), Pacing::Hybrid.word()]),
+            profiles: words(&[CONSTANT]),
+            faults: Vec::new(),
+            flows: 1,
+            pauses: false,
+        }
+    }
+}
+
+/// So many messages a second, always.
+pub const CONSTANT: &str = "constant";
+/// As fast as the system takes them.
+pub const MAX: &str = "max";
+/// Clients of a broker whose connection ends come back.
+pub const RECONNECT: &str = "reconnect";
+
+/// What a workload needs and an agent has not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot play {what} `{wanted}`; it has: {}", if has.is_empty() { "none".to_owned() } else { has.join(", ") })]
+pub struct Lack {
+    /// Of which kind.
+    pub what: &'static str,
+    /// What is needed.
+    pub wanted: String,
+    /// What there is.
+    pub has: Vec<String>,
+}
+
+/// The word of an arrival, whatever its number.
+fn arrival(arrival: Arrival) -> &'static str {
+    match arrival {
+        Arrival::Uniform => "uniform",
+        Arrival::Poisson => "poisson",
+        Arrival::Burst(_) => "burst",
+    }
+}
+
+impl Features {
+    /// What a workload needs that is not here: the first of it.
+    pub fn lack(&self, workload: &Workload) -> Option<Lack> {
+        let rate = if workload.rate == Rate::Max { MAX } else { CONSTANT };
+        let transport = workload.transport.map(|transport| transport.word());
+        let needs: [(&'static str, Option<&str>, &Vec<String>); 7] = [
+            ("the pattern", Some(workload.pattern.word()), &self.patterns),
+            ("the transport", transport, &self.transports),
+            ("the arrival", Some(arrival(workload.arrival)), &self.arrivals),
+            ("the verification", Some(workload.verify.word()), &self.verification),
+            ("the pacing", Some(workload.pacing.word()), &self.pacing),
+            ("the rate", Some(rate), &self.profiles),
+            ("what a run with faults needs,", workload.reconnect.then_some(RECONNECT), &self.faults),
+        ];
+        needs.into_iter().find_map(|(what, wanted, has)| {
+            let wanted = wanted.filter(|wanted| !has.iter().any(|word| word == wanted))?;
+            Some(Lack { what, wanted: wanted.to_owned(), has: has.clone() })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setting::{Settings, key, with_defaults};
+
+    fn workload(settings: &[(&str, &str)]) -> Workload {
+        let read = |(name, value): &(&str, &str)| ((*name).to_owned(), key(name).unwrap().read(value).unwrap());
+        Workload::resolve(&with_defaults(settings.iter().map(read).collect::<Settings>())).unwrap()
+    }
+
+    #[test]
+    fn what_an_agent_leaves_out_is_the_least() {
+        let hello = r#"{"protocol":2,"name":"a","version":"1","pid":1,"drivers":["d"],"clock_ns":5,"colour":"red"}"#;
+        let hello: AgentHello = serde_json::from_str(hello).unwrap();
+        assert_eq!(hello.features, Features::default());
+        let some: Features = serde_json::from_str(r#"{"patterns":["tree"],"later":true}"#).unwrap();
+        assert_eq!(some, Features { patterns: words(&["tree"]), ..Features::default() });
+    }
+
+    #[test]
+    fn what_a_run_needs_and_an_agent_has_not_is_named() {
+        let least = Features::default();
+        for (settings, what, wanted) in [
+            (&[("pattern", "pipeline")][..], "the pattern", "pipeline"),
+            (&[("transport", "ipc")], "the transport", "ipc"),
+            (&[("arrival", "burst:7")], "the arrival", "burst"),
+            (&[("arrival", "poisson")], "the arrival", "poisson"),
+            (&[("pacing", "spin")], "the pacing", "spin"),
+            (&[("rate", "max")], "the rate", "max"),
+        ] {
+            let lack = least.lack(&workload(settings)).unwrap();
+            assert_eq!((lack.what, lack.wanted.as_str()), (what, wanted));
+        }
+        assert_eq!(least.lack(&workload(&[("pacing", "hybrid"), ("transport", "tcp")])), None);
+        let back = Workload { reconnect: true, ..workload(&[]) };
+        assert_eq!(
+            least.lack(&back).unwrap().to_string(),
+            "cannot play what a run with faults needs, `reconnect`; it has: none"
+        );
+        let header = Features { verification: words(&["header"]), ..Features::default() };
+        assert_eq!(header.lack(&workload(&[("verify", "full")])).map(|lack| lack.what), Some("the verification"));
+        let tree = least.lack(&workload(&[("pattern", "tree")])).unwrap().to_string();
+        assert_eq!(tree, "cannot play the pattern `tree`; it has: pairs, fan-out, fan-in");
+    }
+}

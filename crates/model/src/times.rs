@@ -1,0 +1,222 @@
+//! Which times of messages are measured. Each is a line of one table, which
+//! recorder, agent protocol and run record share: a new one has its name, its
+//! name in a record, and who measures it here, and goes all the way by itself.
+
+use crate::role::Role;
+use pubmark_stats::{Histogram, HistogramError, Summary};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// How many times are measured.
+pub const TIMES: usize = TimeFigures::<()>::COUNT;
+
+macro_rules! times {
+    ($($(#[$doc:meta])* $name:ident = $summary:literal by $role:ident),+ $(,)?) => {
+        /// Something of each time that is measured: a histogram, its text, its
+        /// summary.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct TimeFigures<T> {
+            $($(#[$doc])* pub $name: T),+
+        }
+
+        impl TimeFigures<()> {
+            const COUNT: usize = [$($summary),+].len();
+
+            /// Whose clients measure it: publishers, or subscribers.
+            pub const BY: TimeFigures<Role> = TimeFigures { $($name: Role::$role),+ };
+
+            /// What each is called.
+            pub const NAMES: TimeFigures<&'static str> = TimeFigures { $($name: stringify!($name)),+ };
+        }
+
+        impl<T> TimeFigures<T> {
+            /// Something of each.
+            pub fn map<U>(self, mut make: impl FnMut(T) -> U) -> TimeFigures<U> {
+                TimeFigures { $($name: make(self.$name)),+ }
+            }
+
+            /// Two things of each, together.
+            pub fn zip<U>(self, other: TimeFigures<U>) -> TimeFigures<(T, U)> {
+                TimeFigures { $($name: (self.$name, other.$name)),+ }
+            }
+
+            /// A look at each.
+            pub fn as_ref(&self) -> TimeFigures<&T> {
+                TimeFigures { $($name: &self.$name),+ }
+            }
+
+            /// The same, to change it.
+            pub fn as_mut(&mut self) -> TimeFigures<&mut T> {
+                TimeFigures { $($name: &mut self.$name),+ }
+            }
+
+            /// All of them, in the order of the table.
+            #[inline]
+            pub fn into_array(self) -> [T; TIMES] {
+                [$(self.$name),+]
+            }
+        }
+
+        /// As a record has them: beside its other fields, with their unit.
+        #[derive(Serialize, Deserialize)]
+        struct InNs<T> {
+            $(#[serde(rename = $summary)] $name: T),+
+        }
+
+        impl<T> From<TimeFigures<T>> for InNs<T> {
+            fn from(times: TimeFigures<T>) -> InNs<T> {
+                InNs { $($name: times.$name),+ }
+            }
+        }
+
+        impl<T> From<InNs<T>> for TimeFigures<T> {
+            fn from(times: InNs<T>) -> TimeFigures<T> {
+                TimeFigures { $($name: times.$name),+ }
+            }
+        }
+    };
+}
+
+times! {
+    /// The headline: from the due time to the arrival (the reply, of a request),
+    /// less the generator's own lag. Of messages under 32 bytes, which cannot
+    /// carry the instant at which their publisher was free, and in records of
+    /// schema 1, the own lag is still in it.
+    latency = "latency_ns" by Subscriber,
+    /// From the due time to the arrival, the generator's own lag included.
+    intended_latency = "intended_latency_ns" by Subscriber,
+    /// From the actual send time to the arrival.
+    service_latency = "service_latency_ns" by Subscriber,
+    /// From the due time to the actual send time.
+    send_lag = "send_lag_ns" by Publisher,
+    /// The part of the send lag that the generator itself caused: from the later
+    /// of the due time and the previous send's end to this send's beginning.
+    own_lag = "own_lag_ns" by Publisher,
+    /// How long messages can have waited for the receiving loop, which was busy
+    /// with others: from when it last listened with nothing to do until a
+    /// message's instant was taken. An upper bound.
+    receive_lag = "receive_lag_ns" by Subscriber,
+}
+
+impl<'a, T> TimeFigures<Vec<&'a T>> {
+    /// By time, what each of several has of it.
+    pub fn of_each(several: impl Iterator<Item = &'a TimeFigures<T>>) -> TimeFigures<Vec<&'a T>>
+    where
+        T: 'a,
+    {
+        let mut lists = TimeFigures::BY.map(|_| Vec::new());
+        for one in several {
+            lists.as_mut().zip(one.as_ref()).into_array().into_iter().for_each(|(list, item)| list.push(item));
+        }
+        lists
+    }
+}
+
+impl<T> TimeFigures<Option<T>> {
+    /// None of them.
+    pub fn none() -> TimeFigures<Option<T>> {
+        TimeFigures::BY.map(|_| None)
+    }
+}
+
+impl TimeFigures<Option<Histogram>> {
+    /// An empty histogram of each time that clients of this role measure.
+    pub fn of(role: Role) -> TimeFigures<Option<Histogram>> {
+        TimeFigures::BY.map(|by| (by == role).then(Histogram::latency))
+    }
+
+    /// Adds what others measured.
+    ///
+    /// # Errors
+    /// Those of [`Histogram::merge`]; what could be added before is.
+    pub fn add(&mut self, others: &TimeFigures<Option<Histogram>>) -> Result<(), HistogramError> {
+        for (mine, theirs) in self.as_mut().zip(others.as_ref()).into_array() {
+            match (mine, theirs) {
+                (_, None) => {}
+                (Some(mine), Some(theirs)) => mine.merge(theirs)?,
+                (mine, theirs) => mine.clone_from(theirs),
+            }
+        }
+        Ok(())
+    }
+
+    /// Those in which there is something, as text.
+    pub fn encoded(&self) -> TimeFigures<Option<String>> {
+        self.as_ref().map(|histogram| histogram.as_ref().filter(|all| !all.is_empty()).map(Histogram::encode))
+    }
+
+    /// The figures of each in which there is something.
+    pub fn summaries(&self) -> TimeFigures<Option<Summary>> {
+        self.as_ref().map(|histogram| histogram.as_ref().and_then(Histogram::summary))
+    }
+}
+
+/// Writing and reading summaries as fields of a record: `latency_ns` and so on.
+pub mod in_ns {
+    use super::{Deserialize, Deserializer, InNs, Serialize, Serializer, Summary, TimeFigures};
+
+    /// Writes them.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(times: &TimeFigures<Option<Summary>>, to: S) -> Result<S::Ok, S::Error> {
+        InNs::from(times.as_ref()).serialize(to)
+    }
+
+    /// Reads them; what is not there is none.
+    ///
+    /// # Errors
+    /// Where a summary is none.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<TimeFigures<Option<Summary>>, D::Error> {
+        InNs::deserialize(from).map(TimeFigures::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn histogram(values: &[u64]) -> Option<Histogram> {
+        let mut histogram = Histogram::latency();
+        values.iter().for_each(|value| histogram.record(*value));
+        Some(histogram)
+    }
+
+    #[test]
+    fn each_has_its_own_name_everywhere() {
+        #[derive(Serialize, Deserialize, PartialEq, Debug)]
+        struct Holder {
+            #[serde(flatten, with = "in_ns")]
+            times: TimeFigures<Option<Summary>>,
+        }
+        let all = TimeFigures { latency: histogram(&[5]), own_lag: histogram(&[7, 8]), ..TimeFigures::none() };
+        let texts = serde_json::to_value(all.encoded()).unwrap();
+        let record = serde_json::to_value(Holder { times: all.summaries() }).unwrap();
+        for name in TimeFigures::NAMES.into_array() {
+            let there = ["latency", "own_lag"].contains(&name);
+            assert_eq!((texts[name].is_string(), record[format!("{name}_ns")].is_object()), (there, there), "{name}");
+        }
+        assert_eq!(record["own_lag_ns"]["count"], 2);
+        assert_eq!(serde_json::from_value::<Holder>(record).unwrap(), Holder { times: all.summaries() });
+        let none: TimeFigures<Option<String>> = serde_json::from_str("{}").unwrap();
+        assert_eq!(none, TimeFigures::none(), "records of before do not have all of them");
+    }
+
+    #[test]
+    fn histograms_are_added_each_to_its_own() {
+        let mut all = TimeFigures { latency: histogram(&[5]), ..TimeFigures::of(Role::Publisher) };
+        all.add(&TimeFigures { latency: histogram(&[6]), receive_lag: histogram(&[1]), ..TimeFigures::none() })
+            .unwrap();
+        let counts = all.as_ref().map(|one| one.as_ref().map(Histogram::count));
+        let wanted = TimeFigures {
+            latency: Some(2),
+            receive_lag: Some(1),
+            send_lag: Some(0),
+            own_lag: Some(0),
+            ..TimeFigures::none()
+        };
+        assert_eq!(counts, wanted);
+        assert_eq!(all.encoded().send_lag, None, "what is empty is not told");
+        let coarse = TimeFigures { latency: Some(Histogram::coarse()), ..TimeFigures::none() };
+        assert!(all.add(&coarse).is_err());
+    }
+}
