@@ -9,7 +9,6 @@ use pubmark_host::server::ports;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{AgentHello, Client, Command, Event, Prepare, Role, VERSION};
 use pubmark_model::secret::Secrets;
-use pubmark_model::setting::{Settings, with_defaults};
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, SECOND};
 use pubmark_model::workload::{Transport, Workload};
@@ -71,26 +70,19 @@ impl Talk {
 
 /// A short load: one publisher, one subscriber, threads of the agent itself.
 fn prepare(driver: &str, transport: Option<&str>, scratch: &Scratch) -> Result<Prepare, String> {
-    let mut settings: Settings = with_defaults(Settings::new());
-    for (name, value) in [
+    let workload = Workload::of([
         ("pattern", "fan-out"),
         ("rate", "1000"),
         ("payload", "64B"),
         ("warmup", "100ms"),
         ("duration", "500ms"),
         ("drain", "2s"),
-    ] {
-        let key = pubmark_model::setting::key(name).ok_or("a key is missing")?;
-        settings.insert(name.into(), key.read(value).map_err(|error| error.to_string())?);
-    }
+    ]);
     let system = registry::systems().iter().find(|system| system.driver == driver);
     let usual = || system.map_or(Some("tcp"), |system| system.transports.first().map(|transport| transport.word()));
     let transport = transport.or_else(usual).map(Transport::parse).transpose().map_err(|error| error.to_string())?;
-    if let Some(transport) = transport {
-        settings.insert("transport".into(), transport.word().into());
-    }
     let endpoint = endpoint(transport, scratch)?;
-    let workload = Workload::resolve(&settings).map_err(|errors| errors.join("; "))?;
+    let workload = Workload { transport, ..workload.map_err(|errors| errors.to_string())? };
     let options = system.map_or_else(Options::new, System::defaults);
     let client = |role, bind: Option<&str>, connect: Vec<String>| Client {
         role,
