@@ -107,15 +107,10 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_model::setting::{Settings, key, with_defaults};
     use pubmark_stats::Random;
 
     fn pacer(pacing: &str, rate: &str, budget_cores: f64) -> Pacer {
-        let mut settings = Settings::new();
-        for (name, value) in [("pacing", pacing), ("rate", rate)] {
-            settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
-        }
-        Pacer::new(&Workload::resolve(&with_defaults(settings)).unwrap(), 1, budget_cores, 1_000)
+        Pacer::new(&Workload::of([("pacing", pacing), ("rate", rate)]).unwrap(), 1, budget_cores, 1_000)
     }
 
     #[test]

@@ -127,7 +127,6 @@ impl Schedule {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use pubmark_model::setting::{Settings, key, with_defaults};
     use std::collections::BTreeMap;
 
     fn dues(mut schedule: Schedule, count: usize) -> Vec<Ns> {
@@ -142,11 +141,7 @@ mod tests {
 
     /// A tree whose publishers send a message a second, with the seed 1.
     fn tree(more: &[(&str, &str)]) -> Workload {
-        let mut settings = Settings::new();
-        for (name, value) in [("pattern", "tree"), ("rate", "1")].iter().chain(more) {
-            settings.insert((*name).into(), key(name).unwrap().read(value).unwrap());
-        }
-        Workload::resolve(&with_defaults(settings)).unwrap()
+        Workload::of([("pattern", "tree"), ("rate", "1")].iter().chain(more).copied()).unwrap()
     }
 
     #[test]

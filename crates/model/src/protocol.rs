@@ -232,11 +232,11 @@ pub struct Progress {
 mod tests {
     use super::*;
     use crate::header::MAX_SEQUENCE;
-    use crate::setting::{MOST_CLIENTS, Settings, with_defaults};
+    use crate::setting::{MOST_CLIENTS, Settings};
 
     #[test]
     fn agents_are_told_nothing_that_only_the_coordinator_needs() {
-        let workload = Workload::resolve(&with_defaults(Settings::new())).unwrap();
+        let workload = Workload::resolve(&Settings::default()).unwrap();
         let told = |workload: &Workload| {
             let prepare = Prepare {
                 driver: "mock".into(),

@@ -133,6 +133,20 @@ pub fn format_size(bytes: u64) -> String {
     }
 }
 
+/// Parses a number of at most three decimals: `2.5` is 2,500 thousandths.
+pub(crate) fn parse_thousandths(text: &str) -> Option<u64> {
+    let (number, rest) = split_unit(text.trim());
+    scaled(number, 1_000).filter(|_| rest.is_empty())
+}
+
+/// Thousandths as a number: a whole one where it is whole.
+pub(crate) fn thousandths(thousandths: u64) -> serde_json::Value {
+    match thousandths % 1_000 {
+        0 => (thousandths / 1_000).into(),
+        _ => (thousandths as f64 / 1e3).into(),
+    }
+}
+
 /// How many messages a publisher sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "serde_json::Value", into = "serde_json::Value")]
@@ -151,13 +165,8 @@ impl Rate {
         if text == "max" {
             return Ok(Rate::Max);
         }
-        let bad = || UnitError::Rate(text.to_owned());
-        let (number, rest) = split_unit(text);
-        let rate = scaled(number, 1_000).filter(|_| rest.is_empty()).ok_or_else(bad)?;
-        if rate == 0 || rate > 1_000_000_000_000 {
-            return Err(bad());
-        }
-        Ok(Rate::PerKilosecond(rate))
+        let rate = parse_thousandths(text).filter(|rate| (1..=1_000_000_000_000).contains(rate));
+        rate.map(Rate::PerKilosecond).ok_or_else(|| UnitError::Rate(text.to_owned()))
     }
 
     /// Messages per second, where the rate is not `max`.
@@ -182,8 +191,7 @@ impl From<Rate> for serde_json::Value {
     fn from(rate: Rate) -> Self {
         match rate {
             Rate::Max => "max".into(),
-            Rate::PerKilosecond(rate) if rate % 1_000 == 0 => (rate / 1_000).into(),
-            Rate::PerKilosecond(rate) => (rate as f64 / 1e3).into(),
+            Rate::PerKilosecond(rate) => thousandths(rate),
         }
     }
 }

@@ -4,10 +4,12 @@ mod resolve;
 
 use crate::header::body_at;
 pub use crate::pattern::Pattern;
+use crate::setting::Settings;
 pub use crate::units::Rate;
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::words::words;
 use pubmark_stats::Random;
+pub use resolve::{WorkloadError, WorkloadErrors};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -128,23 +130,23 @@ impl From<Arrival> for String {
 }
 
 fn default_connect_rate() -> u32 {
-    1_000
+    Settings::default().connect_rate().0
 }
 
 fn default_receive() -> Receive {
-    Receive::Block
+    Settings::default().receive()
 }
 
 fn default_pin() -> Pin {
-    Pin::None
+    Settings::default().pin()
 }
 
 fn default_max_send_lag_ns() -> Ns {
-    MILLISECOND
+    Settings::default().max_send_lag().0
 }
 
 fn default_late_after_ns() -> Ns {
-    10 * MILLISECOND
+    Settings::default().late_after().0
 }
 
 fn is_usual_late_after_ns(ns: &Ns) -> bool {
@@ -254,7 +256,8 @@ impl Workload {
         match (self.extent, self.rate) {
             (Extent::TimeNs(ns), _) => Some(ns),
             (Extent::Count(count), Rate::PerKilosecond(rate)) => {
-                Some((u128::from(count) * 1_000_000_000_000 / u128::from(rate)) as Ns)
+                let ns = u128::from(count) * 1_000_000_000_000 / u128::from(rate);
+                Some(Ns::try_from(ns).unwrap_or(Ns::MAX))
             }
             (Extent::Count(_), Rate::Max) => None,
         }

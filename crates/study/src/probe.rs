@@ -5,7 +5,6 @@ use pubmark_host::install::{self, Presence};
 use pubmark_host::scratch::Scratch;
 use pubmark_model::protocol::{Client, Command, Event, Flow, Prepare, Role};
 use pubmark_model::secret::Secrets;
-use pubmark_model::setting::{Settings, with_defaults};
 use pubmark_model::system::System;
 use pubmark_model::workload::{Pattern, Workload};
 use serde_json::{Map, Value};
@@ -41,12 +40,8 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
         into_inbox(0, outbox, &Secrets::default()),
     )
     .map_err(|error| error.to_string())?;
-    let mut settings: Settings = with_defaults(Settings::new());
-    settings.insert("pattern".into(), Pattern::FanOut.word().into());
-    if let Some(transport) = system.transports.first() {
-        settings.insert("transport".into(), transport.word().into());
-    }
-    let workload = Workload::resolve(&settings).map_err(|errors| errors.join("; "))?;
+    let workload = Workload::of([("pattern", Pattern::FanOut.word())]).map_err(|errors| errors.to_string())?;
+    let workload = Workload { transport: system.transports.first().copied(), ..workload };
     agent.tell(&Command::Prepare(Box::new(Prepare {
         driver: system.driver.clone(),
         options: system.defaults(),

@@ -108,19 +108,14 @@ mod tests {
     use pubmark_model::plan::Place;
     use pubmark_model::protocol::{PacingFigures, Role};
     use pubmark_model::record::{ConnectionFigures, Usage};
-    use pubmark_model::setting::{Settings, key, with_defaults};
     use pubmark_model::workload::Workload;
 
     /// A record of agents that send or not, with so many loops, on so many processors.
     fn record(rate: &str, agents: &[(bool, u32, f64)]) -> RunRecord {
-        let mut settings = Settings::new();
-        for (name, value) in [("pairs", "1000"), ("rate", rate)] {
-            settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
-        }
         let cell = Cell {
             axes: serde_json::Map::new(),
             system: "mqtt".into(),
-            workload: Workload::resolve(&with_defaults(settings)).unwrap(),
+            workload: Workload::of([("pairs", "1000"), ("rate", rate)]).unwrap(),
             limits: Limits::default(),
             faults: Default::default(),
             link: None,

@@ -5,7 +5,7 @@ use super::{Axis, OptionSetting, ReadOptions, Skip, Source, Study, StudyPart};
 use crate::claim::{Claim, Condition, Figure};
 use crate::diagnostic::{Diagnostic, Diagnostics, meant, suggestion};
 use crate::document::{Document, Entry, Scalar, Table};
-use crate::setting::{KEYS, Section, Settings, key};
+use crate::setting::{KEYS, Key, Section, Settings, key};
 use crate::system::Systems;
 use serde_json::Value;
 
@@ -54,7 +54,7 @@ impl Study {
         let study = Study {
             title: String::new(),
             question: String::new(),
-            settings: Settings::new(),
+            settings: Settings::default(),
             axes: Vec::new(),
             parts: Vec::new(),
             skips: Vec::new(),
@@ -67,7 +67,7 @@ impl Study {
         let mut parser = Parser {
             errors,
             study,
-            quick_settings: Settings::new(),
+            quick_settings: Settings::default(),
             quick_axes: Vec::new(),
             quick_parts: Vec::new(),
             has_quick: false,
@@ -191,7 +191,13 @@ impl Parser<'_> {
         }
     }
 
-    fn setting(&mut self, entry: &Entry, place: &str, wanted: impl Fn(Section) -> bool) -> Option<(String, Value)> {
+    /// A key that may stand in this place, and its text.
+    fn setting<'e>(
+        &mut self,
+        entry: &'e Entry,
+        place: &str,
+        wanted: impl Fn(Section) -> bool,
+    ) -> Option<(&'static Key, &'e Scalar)> {
         let known = || KEYS.iter().filter(|key| wanted(key.section)).map(|key| key.name);
         let Some(key) = key(&entry.key).filter(|key| key.name == entry.key) else {
             let names: Vec<&str> = known().collect();
@@ -205,21 +211,15 @@ impl Parser<'_> {
             ));
             return None;
         }
-        let value = entry.one(&mut self.errors)?;
-        match key.read(&value.text) {
-            Ok(canonical) => Some((key.name.to_owned(), canonical)),
-            Err(error) => {
-                self.errors.push(Diagnostic::at_value(value.at, error));
-                None
-            }
-        }
+        Some((key, entry.one(&mut self.errors)?))
     }
 
     fn settings(&mut self, table: &Table, section: Section) {
         for entry in &table.entries {
-            if let Some((name, value)) = self.setting(entry, &format!("[{}]", section.name()), |other| other == section)
-            {
-                self.study.settings.insert(name, value);
+            let place = format!("[{}]", section.name());
+            let Some((key, value)) = self.setting(entry, &place, |other| other == section) else { continue };
+            if let Err(error) = key.set(&mut self.study.settings, &value.text) {
+                self.errors.push(Diagnostic::at_value(value.at, error));
             }
         }
     }
@@ -227,8 +227,9 @@ impl Parser<'_> {
     fn quick(&mut self, table: &Table) {
         self.has_quick = true;
         for entry in &table.entries {
-            if let Some((name, value)) = self.setting(entry, "[quick]", |_| true) {
-                self.quick_settings.insert(name, value);
+            let Some((key, value)) = self.setting(entry, "[quick]", |_| true) else { continue };
+            if let Err(error) = key.set(&mut self.quick_settings, &value.text) {
+                self.errors.push(Diagnostic::at_value(value.at, error));
             }
         }
     }

@@ -202,12 +202,9 @@ pub fn connect(part: &mut AgentPlan, bound: &[BoundEndpoint]) -> Result<(), Refu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_model::setting::{Settings, key, with_defaults};
 
     fn workload(pairs: &str) -> Workload {
-        let mut settings = Settings::new();
-        settings.insert("pairs".into(), key("pairs").unwrap().read(pairs).unwrap());
-        Workload::resolve(&with_defaults(settings)).unwrap()
+        Workload::of([("pairs", pairs)]).unwrap()
     }
 
     #[test]

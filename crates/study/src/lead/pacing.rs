@@ -22,16 +22,11 @@ pub fn spin_cores(workload: &Workload, cpus: usize, senders: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_model::setting::{Settings, key, with_defaults};
 
     #[test]
     fn the_budget_is_by_rate_and_free_processors() {
         let budget = |pairs: &str, rate: &str, cpus, senders| {
-            let mut settings = Settings::new();
-            for (name, value) in [("pairs", pairs), ("rate", rate)] {
-                settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
-            }
-            spin_cores(&Workload::resolve(&with_defaults(settings)).unwrap(), cpus, senders)
+            spin_cores(&Workload::of([("pairs", pairs), ("rate", rate)]).unwrap(), cpus, senders)
         };
         let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found} {expected}");
         near(budget("1", "1000", 2, 1), 0.2);
