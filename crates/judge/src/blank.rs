@@ -43,6 +43,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         link: cell.link.map(|asked| LinkFigures { asked, usage: None }),
         agents: Vec::new(),
         stalls: Stalls::default(),
+        system_file: None,
         histograms: Histograms::default(),
         series: Series::default(),
         usage_series: None,

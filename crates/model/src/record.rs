@@ -106,6 +106,9 @@ pub struct RunRecord {
     pub agents: Vec<AgentShare>,
     /// Silences of subscribers.
     pub stalls: Stalls,
+    /// The file of the system; none in records of versions that did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_file: Option<SystemOrigin>,
     /// HdrHistograms, V2 compressed, base64.
     pub histograms: Histograms,
     /// Figures by time slice.
@@ -128,6 +131,18 @@ pub struct RunRecord {
     pub error: Option<String>,
     /// Whether it may be quoted.
     pub verdict: Verdict,
+}
+
+/// Which file a system was read from: its text stands in the results folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemOrigin {
+    /// SHA-256 of the file as it was read, hexadecimal.
+    pub sha256: String,
+    /// Whether it came with pubmark.
+    pub built_in: bool,
+    /// Whether it stood in for one of this name that comes with pubmark.
+    #[serde(default)]
+    pub replaces: bool,
 }
 
 /// Counts over the window. `offered` = `sent` + `not_sent`; `expected` =

@@ -83,7 +83,7 @@ fn prepare(driver: &str, transport: Option<&str>, scratch: &Scratch) -> Result<P
         let key = pubmark_model::setting::key(name).ok_or("a key is missing")?;
         settings.insert(name.into(), key.read(value).map_err(|error| error.to_string())?);
     }
-    let system = registry::systems().iter().find(|system| system.driver == driver);
+    let system = registry::systems().into_iter().find(|system| system.driver == driver);
     let usual = || system.map_or(Some("tcp"), |system| system.transports.first().map(|transport| transport.word()));
     let transport = transport.or_else(usual).map(Transport::parse).transpose().map_err(|error| error.to_string())?;
     if let Some(transport) = transport {

@@ -112,6 +112,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         generator: None,
         agents: Vec::new(),
         stalls: Default::default(),
+        system_file: None,
         histograms: Default::default(),
         series: Default::default(),
         usage_series: None,
