@@ -1,6 +1,7 @@
 //! Histograms of a result beside what they should hold.
 
 use crate::case::{Wrong, due};
+use pubmark_model::protocol::PackedHistogram;
 use pubmark_model::units::{MILLISECOND, Ns, format_time};
 use pubmark_stats::Histogram;
 
@@ -10,22 +11,20 @@ use pubmark_stats::Histogram;
 pub const SLACK: Ns = 40 * MILLISECOND;
 
 /// A histogram of a result.
-pub fn read(name: &str, text: Option<&str>) -> Result<Histogram, Wrong> {
-    let text = text.ok_or_else(|| Wrong::did(format!("`{name}` is null, though there are values for it")))?;
-    Histogram::decode(text).map_err(|error| Wrong::did(format!("`{name}`: {error}")))
+pub fn read(name: &str, packed: Option<&PackedHistogram>) -> Result<Histogram, Wrong> {
+    let packed = packed.ok_or_else(|| Wrong::did(format!("`{name}` is null, though there are values for it")))?;
+    packed.read(PackedHistogram::DIGITS).map_err(|error| Wrong::did(format!("`{name}`: {error}")))
 }
 
-/// That a histogram has so many values, of so many digits.
-pub fn counts(name: &str, histogram: &Histogram, count: u64, digits: u8) -> Result<(), Wrong> {
-    due(histogram.count() == count, || format!("`{name}` holds {} values, not {count}", histogram.count()))?;
-    let has = histogram.digits();
-    due(has == digits, || format!("`{name}` has {has} significant digits, not {digits}"))
+/// That a histogram has so many values.
+pub fn counts(name: &str, histogram: &Histogram, count: u64) -> Result<(), Wrong> {
+    due(histogram.count() == count, || format!("`{name}` holds {} values, not {count}", histogram.count()))
 }
 
 /// That a histogram holds these values, each by up to `late` longer at the
 /// median and never shorter.
 pub fn holds(name: &str, histogram: &Histogram, truth: &[Ns], late: Ns) -> Result<(), Wrong> {
-    counts(name, histogram, truth.len() as u64, 3)?;
+    counts(name, histogram, truth.len() as u64)?;
     let mut sorted = truth.to_vec();
     sorted.sort_unstable();
     for (quantile, called) in [(0.0, "least"), (0.5, "median"), (0.9, "p90")] {

@@ -4,9 +4,9 @@ use crate::case::{Wrong, due};
 use crate::order::{clients, place, prepare, workload};
 use crate::server::Server;
 use crate::subject::Bench;
-use crate::talk::{Talk, until};
+use crate::talk::{Talk, only, until};
 use pubmark_host::clock;
-use pubmark_model::protocol::{AgentResult, Prepare, PublisherTotal, Role};
+use pubmark_model::protocol::{FlowResult, Prepare, PublisherTotal, Role};
 use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_model::workload::{Transport, Workload};
 
@@ -31,9 +31,9 @@ pub struct Met {
     /// What the publishers say that they sent.
     pub totals: Vec<PublisherTotal>,
     /// The result of the side that sends.
-    pub sender: AgentResult,
+    pub sender: FlowResult,
     /// The result of the side that receives; the sender's own in `request-reply`.
-    pub receiver: AgentResult,
+    pub receiver: FlowResult,
 }
 
 /// Lets two agents meet; where there is a server, it does what the script says.
@@ -47,11 +47,10 @@ pub fn meet(bench: &Bench<'_>, settings: &[(&str, &str)], sides: Sides, script: 
     if bench.transport == Some(Transport::Inproc) {
         return within(bench, &workload, sends, hears, sides);
     }
-    let own = Bench::new(bench.built_in, bench.driver, bench.options, bench.transport);
     let (sending, hearing) = match sides {
-        Sides::Both => (bench, bench),
-        Sides::Sender => (bench, &own),
-        Sides::Receiver => (&own, bench),
+        Sides::Both => (bench.sending, bench.receiving),
+        Sides::Sender => (bench.sending, bench.built_in),
+        Sides::Receiver => (bench.built_in, bench.receiving),
     };
     let (mut sender, mut hearer) = (Talk::greeted(sending)?, Talk::greeted(hearing)?);
     let at = |prepare: Prepare| Prepare { server: server.as_ref().map(Server::address), ..prepare };
@@ -81,7 +80,7 @@ pub fn meet(bench: &Bench<'_>, settings: &[(&str, &str)], sides: Sides, script: 
     let totals = sender.sent(until(over).as_nanos() as Ns + workload.drain_ns)?;
     sender.drain(totals.clone(), workload.drain_ns)?;
     hearer.drain(totals.clone(), workload.drain_ns)?;
-    let (sent, heard) = (sender.stop()?, hearer.stop()?);
+    let (sent, heard) = (only(&sender.stop()?)?, only(&hearer.stop()?)?);
     sender.exit()?;
     hearer.exit()?;
     let receiver = if hears == Role::Replier { sent.clone() } else { heard };
@@ -91,7 +90,7 @@ pub fn meet(bench: &Bench<'_>, settings: &[(&str, &str)], sides: Sides, script: 
 /// All clients in one agent, as between threads of a process.
 fn within(bench: &Bench<'_>, workload: &Workload, sends: Role, hears: Role, sides: Sides) -> Result<Met, Wrong> {
     due(sides == Sides::Both, || "within a process there is one agent".into())?;
-    let mut talk = Talk::greeted(bench)?;
+    let mut talk = Talk::greeted(bench.sending)?;
     let binds = if sends == Role::Requester { hears } else { sends };
     let connects = if binds == sends { hears } else { sends };
     let count = if binds.sends() { workload.publishers } else { workload.subscribers };
@@ -104,7 +103,7 @@ fn within(bench: &Bench<'_>, workload: &Workload, sends: Role, hears: Role, side
     talk.begin(clock::now() + LEAD);
     let totals = talk.sent(workload.warmup_ns + workload.window_ns().unwrap_or(0) + workload.drain_ns)?;
     talk.drain(totals.clone(), workload.drain_ns)?;
-    let result = talk.stop()?;
+    let result = only(&talk.stop()?)?;
     talk.exit()?;
     Ok(Met { workload: workload.clone(), totals, sender: result.clone(), receiver: result })
 }

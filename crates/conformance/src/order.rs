@@ -3,8 +3,8 @@
 use crate::case::Wrong;
 use crate::subject::Bench;
 use pubmark_host::scratch::Scratch;
-use pubmark_model::protocol::{Client, Prepare, Role};
-use pubmark_model::setting::{Settings, key, with_defaults};
+use pubmark_model::protocol::{Client, Flow, Prepare, Role};
+use pubmark_model::setting::Settings;
 use pubmark_model::topology::heard_by;
 use pubmark_model::workload::{Transport, Workload};
 
@@ -14,19 +14,16 @@ const USUAL: &[(&str, &str)] =
 
 /// The usual short workload with these settings.
 pub fn workload(bench: &Bench<'_>, more: &[(&str, &str)]) -> Result<Workload, Wrong> {
-    let mut settings: Settings = with_defaults(Settings::new());
     let transport = bench.transport.map(|transport| ("transport", transport.word()));
-    for (name, value) in USUAL.iter().copied().chain(more.iter().copied()).chain(transport) {
-        let read = key(name).map(|key| key.read(value));
-        if name == "count" {
-            settings.remove("duration");
-        }
-        match read {
-            Some(Ok(value)) => drop(settings.insert(name.into(), value)),
-            _ => return Err(Wrong::NotTried(format!("this pubmark knows no `{name} = {value}`"))),
-        }
+    let counted = more.iter().any(|(name, _)| *name == "count");
+    let usual = USUAL.iter().copied().filter(|(name, _)| !(counted && *name == "duration"));
+    let settings = Settings::of(usual.chain(more.iter().copied()).chain(transport));
+    let settings = settings.map_err(|error| Wrong::NotTried(error.to_string()))?;
+    let workload = Workload::resolve(&settings).map_err(|errors| Wrong::NotTried(errors.to_string()))?;
+    match bench.features.lack(&workload) {
+        None => Ok(workload),
+        Some(lack) => Err(Wrong::NotTried(format!("by its `hello` it {lack}"))),
     }
-    Workload::resolve(&settings).map_err(|errors| Wrong::NotTried(errors.join("; ")))
 }
 
 /// Where a client may bind, before it is known what is free.
@@ -53,6 +50,7 @@ pub fn clients(workload: &Workload, role: Role, bind: &[String], connect: &[Stri
         Client {
             role,
             id,
+            flow: 0,
             bind: bind.get(id as usize).cloned(),
             connect: partner(connect),
             hears_first: heard.start,
@@ -67,7 +65,7 @@ pub fn prepare(bench: &Bench<'_>, workload: &Workload, clients: Vec<Client>, scr
     Prepare {
         driver: bench.driver.to_owned(),
         options: bench.options.clone(),
-        workload: workload.clone(),
+        flows: vec![Flow::alone(workload.clone())],
         clients,
         scratch: scratch.path().display().to_string(),
         server: None,

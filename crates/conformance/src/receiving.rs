@@ -3,11 +3,11 @@
 use crate::case::{Wrong, due};
 use crate::order::{clients, place, prepare, workload};
 use crate::subject::Bench;
-use crate::talk::{Talk, until};
+use crate::talk::{Talk, only, until};
 use crate::tap::{Line, Said, Tap, Taps};
 use nix::sys::signal::Signal;
 use pubmark_host::clock;
-use pubmark_model::protocol::{AgentResult, PublisherTotal, Role};
+use pubmark_model::protocol::{FlowResult, PublisherTotal, Role};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Workload;
 use std::ops::Range;
@@ -50,8 +50,8 @@ pub struct Received {
     pub said: Vec<Vec<Said>>,
     /// What came back to requesters, by requester.
     pub back: Vec<Vec<crate::tap::Heard>>,
-    /// Its result.
-    pub result: AgentResult,
+    /// What it says of the flow.
+    pub result: FlowResult,
     /// What it said before it had heard a probe of each publisher.
     pub early: Option<Wrong>,
     /// From the word `drain` until it was drained.
@@ -66,7 +66,10 @@ impl Received {
         for (publisher, said) in self.said.iter().enumerate() {
             for said in said {
                 let whole = said.line.flaw == crate::tap::Flaw::None;
-                if whole && window.contains(&u64::from(said.line.sequence)) && seen.insert((publisher, said.line.sequence)) {
+                if whole
+                    && window.contains(&u64::from(said.line.sequence))
+                    && seen.insert((publisher, said.line.sequence))
+                {
                     sound.push(*said);
                 }
             }
@@ -85,7 +88,7 @@ impl Script {
     pub fn play(&self, bench: &Bench<'_>) -> Result<Received, Wrong> {
         let workload = workload(bench, self.settings)?;
         let mut taps = Taps::load(bench)?;
-        let mut talk = Talk::greeted(bench)?;
+        let mut talk = Talk::greeted(bench.receiving)?;
         let mut early = None;
         let asks = workload.pattern.round_trip();
         if asks {
@@ -140,7 +143,7 @@ impl Script {
         let began = Instant::now();
         talk.drain((0..workload.publishers).map(total).collect(), workload.drain_ns)?;
         let drained_after = began.elapsed();
-        let result = talk.stop()?;
+        let result = only(&talk.stop()?)?;
         talk.exit()?;
         let said = taps.all().iter().map(Tap::said).collect();
         let back = taps.all().iter().map(Tap::heard).collect();

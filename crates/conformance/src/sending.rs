@@ -3,13 +3,13 @@
 use crate::case::{Wrong, due};
 use crate::order::{clients, place, prepare, workload};
 use crate::subject::Bench;
-use crate::talk::{Talk, until};
+use crate::talk::{Talk, only, until};
 use crate::tap::{Heard, Taps};
 use nix::sys::signal::Signal;
 use pubmark_host::clock;
 use pubmark_load::schedule::Schedule;
 use pubmark_model::header::{END, PROBE};
-use pubmark_model::protocol::{AgentResult, Progress, PublisherTotal, Role};
+use pubmark_model::protocol::{AgentResult, FlowResult, Progress, PublisherTotal, Role};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Extent, Rate, Workload};
 use std::thread;
@@ -51,8 +51,10 @@ pub struct SentOut {
     pub start_ns: Ns,
     /// What its publishers say that they sent; empty where it was stopped early.
     pub totals: Vec<PublisherTotal>,
-    /// Its result.
-    pub result: AgentResult,
+    /// What it says of the flow.
+    pub result: FlowResult,
+    /// What it says of itself.
+    pub agent: AgentResult,
     /// What each socket of the other side heard, by subscriber.
     pub heard: Vec<Vec<Heard>>,
     /// Whether each socket heard a probe before the start, and an end marker after it.
@@ -77,9 +79,8 @@ impl SentOut {
     /// The messages of a publisher that a socket heard, without probes and end
     /// markers, in the order of their coming.
     pub fn messages(&self, socket: usize, publisher: u32) -> Vec<&Heard> {
-        let one = |heard: &&Heard| {
-            heard.header.is_some_and(|header| header.publisher == publisher && header.sequence < END)
-        };
+        let one =
+            |heard: &&Heard| heard.header.is_some_and(|header| header.publisher == publisher && header.sequence < END);
         self.heard.get(socket).map(|heard| heard.iter().filter(one).collect()).unwrap_or_default()
     }
 
@@ -113,7 +114,7 @@ impl Sending {
     pub fn play(&self, bench: &Bench<'_>) -> Result<SentOut, Wrong> {
         let workload = workload(bench, self.settings)?;
         let mut taps = Taps::load(bench)?;
-        let mut talk = Talk::greeted(bench)?;
+        let mut talk = Talk::greeted(bench.sending)?;
         let round_trip = workload.pattern.round_trip();
         let places = |talk: &Talk, count: u32| -> Vec<String> {
             (0..count).map(|number| place(bench.transport, &talk.scratch, number)).collect()
@@ -158,12 +159,13 @@ impl Sending {
             }
             talk.drain(totals.clone(), workload.drain_ns)?;
         }
-        let result = talk.stop()?;
+        let agent = talk.stop()?;
+        let result = only(&agent)?;
         let (cpu_ns, memory_bytes) = process(talk.pid());
         let progress = std::mem::take(&mut talk.progress);
         let heard = taps.all().iter().map(|tap| tap.heard()).collect();
         talk.exit()?;
-        Ok(SentOut { workload, start_ns, totals, result, heard, probed, ended, progress, cpu_ns, memory_bytes })
+        Ok(SentOut { workload, start_ns, totals, result, agent, heard, probed, ended, progress, cpu_ns, memory_bytes })
     }
 }
 

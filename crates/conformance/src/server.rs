@@ -43,11 +43,13 @@ impl Server {
         let (tell, told) = channel();
         let run = move || {
             let listening = tell.clone();
-            let served = serve(protocol, 0, script, stopped.as_fd(), |endpoint| drop(listening.send(Ok(endpoint.to_owned()))));
+            let served =
+                serve(protocol, 0, script, stopped.as_fd(), |endpoint| drop(listening.send(Ok(endpoint.to_owned()))));
             // Nobody waits for it any more once it has listened.
             let _ = tell.send(Err(served.err().map(|error| error.to_string()).unwrap_or_default()));
         };
-        let thread = thread::Builder::new().name("peer".into()).spawn(run).map_err(|error| not_here(error.to_string()))?;
+        let thread =
+            thread::Builder::new().name("peer".into()).spawn(run).map_err(|error| not_here(error.to_string()))?;
         let endpoint = told.recv_timeout(LISTENING).map_err(|error| not_here(error.to_string()))?.map_err(not_here)?;
         Ok(Server { endpoint, stop: Some(stop), thread: Some(thread) })
     }

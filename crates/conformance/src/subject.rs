@@ -4,8 +4,9 @@ use crate::case::Wrong;
 use crate::receiving::{Received, Script};
 use crate::sending::{Sending, SentOut};
 use crate::server::Server;
+use pubmark_host::agent::AgentCommand;
 use pubmark_model::options::Options;
-use pubmark_model::protocol::ServerAddress;
+use pubmark_model::protocol::{Features, ServerAddress};
 use pubmark_model::workload::Transport;
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -30,7 +31,7 @@ pub struct Asked {
     /// One transport; else all of the driver's.
     pub transport: Option<Transport>,
     /// The command of pubmark's own agent, the other side of some cases.
-    pub built_in: Vec<String>,
+    pub built_in: AgentCommand,
     /// Cases by name, or by the beginning of their names; all where there are none.
     pub only: Vec<String>,
 }
@@ -38,8 +39,10 @@ pub struct Asked {
 /// The agent on one transport, with what it has played there so far: several
 /// cases look at one conversation.
 pub struct Bench<'a> {
-    /// The command that starts it.
-    pub command: &'a [String],
+    /// The command that starts it as the side that sends …
+    pub sending: &'a AgentCommand,
+    /// … and as the side that receives.
+    pub receiving: &'a AgentCommand,
     /// The driver.
     pub driver: &'a str,
     /// Its options.
@@ -49,7 +52,9 @@ pub struct Bench<'a> {
     /// Whether clients meet at a server.
     pub server: bool,
     /// The command of pubmark's own agent.
-    pub built_in: &'a [String],
+    pub built_in: &'a AgentCommand,
+    /// What the agent says that it can play.
+    pub features: Features,
     relay: OnceCell<Server>,
     sent: RefCell<BTreeMap<&'static str, Result<Rc<SentOut>, Wrong>>>,
     received: RefCell<BTreeMap<&'static str, Result<Rc<Received>, Wrong>>>,
@@ -57,9 +62,27 @@ pub struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     /// An agent that has played nothing yet, and needs no server.
-    pub fn new(command: &'a [String], driver: &'a str, options: &'a Options, transport: Option<Transport>) -> Bench<'a> {
+    pub fn new(
+        command: &'a AgentCommand,
+        driver: &'a str,
+        options: &'a Options,
+        transport: Option<Transport>,
+    ) -> Bench<'a> {
         let (sent, received) = (RefCell::default(), RefCell::default());
-        Bench { command, driver, options, transport, server: false, built_in: &[], relay: OnceCell::new(), sent, received }
+        let (server, features) = (false, Features::default());
+        Bench {
+            sending: command,
+            receiving: command,
+            driver,
+            options,
+            transport,
+            server,
+            built_in: command,
+            features,
+            relay: OnceCell::new(),
+            sent,
+            received,
+        }
     }
 
     /// A server for it that does nothing but hand on; none where it needs none.

@@ -5,7 +5,7 @@ use crate::cases;
 use crate::subject::{Asked, Bench, Known};
 use crate::talk::Talk;
 use crate::tap;
-use pubmark_model::options::Options;
+use pubmark_host::agent::AgentCommand;
 use pubmark_model::protocol::AgentHello;
 use pubmark_model::workload::Transport;
 
@@ -34,17 +34,17 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str, &'static str
 
 /// Tries an agent; each outcome is told as it comes.
 pub fn check(
-    command: &[String],
+    (sending, receiving): (&AgentCommand, &AgentCommand),
     asked: &Asked,
     known: &dyn Fn(&str) -> Option<Known>,
     tell: &mut dyn FnMut(&Outcome),
 ) -> Result<Vec<Outcome>, SuiteError> {
-    let wanted = |case: &Case| asked.only.is_empty() || asked.only.iter().any(|name| case.name.starts_with(name.as_str()));
+    let wanted =
+        |case: &Case| asked.only.is_empty() || asked.only.iter().any(|name| case.name.starts_with(name.as_str()));
     if let Some(name) = asked.only.iter().find(|name| !cases::all().any(|case| case.name.starts_with(name.as_str()))) {
         return Err(SuiteError::NoCase(name.clone()));
     }
-    let none = Options::new();
-    let greeted = Talk::start(&Bench::new(command, "", &none, None)).and_then(|mut talk| talk.hello());
+    let greeted = Talk::start(sending).and_then(|mut talk| talk.hello());
     let hello = match greeted {
         Ok(hello) => hello,
         Err(wrong) => {
@@ -69,8 +69,10 @@ pub fn check(
         outcomes.push(outcome);
     };
     let bench = |transport| {
-        let mut bench = Bench::new(command, &driver, &of_driver.options, transport);
+        let mut bench = Bench::new(sending, &driver, &of_driver.options, transport);
+        bench.receiving = receiving;
         (bench.server, bench.built_in) = (of_driver.server, &asked.built_in);
+        bench.features = hello.features.clone();
         bench
     };
     let across = |transport: &Option<Transport>| *transport != Some(Transport::Inproc);
@@ -107,14 +109,21 @@ fn outcome(case: &Case, transport: Option<Transport>, run: Result<(), Wrong>) ->
 }
 
 /// The driver to try. Nobody passes by what was not asked for.
-fn choose(hello: &AgentHello, asked: Option<&str>, known: &dyn Fn(&str) -> Option<Known>) -> Result<String, SuiteError> {
+fn choose(
+    hello: &AgentHello,
+    asked: Option<&str>,
+    known: &dyn Fn(&str) -> Option<Known>,
+) -> Result<String, SuiteError> {
     let named = hello.drivers.join(", ");
     if let Some(driver) = asked {
         let has = hello.drivers.iter().any(|name| name == driver);
         return if has {
             Ok(driver.to_owned())
         } else {
-            Err(SuiteError::NoDriver(format!("{} {} has no driver `{driver}`; it has: {named}", hello.name, hello.version)))
+            Err(SuiteError::NoDriver(format!(
+                "{} {} has no driver `{driver}`; it has: {named}",
+                hello.name, hello.version
+            )))
         };
     }
     let mut real = hello.drivers.iter().filter(|name| *name != MOCK);
@@ -124,8 +133,8 @@ fn choose(hello: &AgentHello, asked: Option<&str>, known: &dyn Fn(&str) -> Optio
     }
     Err(SuiteError::NoDriver(match real.next() {
         None => format!("it has no driver but {MOCK}, which opens no socket and reads no clock"),
-        Some(first) => format!(
-            "its drivers ({named}) speak to a server: name the one to try, with --driver {first} for instance"
-        ),
+        Some(first) => {
+            format!("its drivers ({named}) speak to a server: name the one to try, with --driver {first} for instance")
+        }
     }))
 }

@@ -2,12 +2,11 @@
 //! of turn is an error.
 
 use crate::case::{Wrong, due};
-use crate::subject::Bench;
 use nix::sys::signal::Signal;
-use pubmark_host::agent::{Agent, Incoming, into_inbox};
+use pubmark_host::agent::{Agent, AgentCommand, Incoming, into_inbox};
 use pubmark_host::clock;
 use pubmark_host::scratch::Scratch;
-use pubmark_model::protocol::{AgentHello, AgentResult, Command, Event, Progress, PublisherTotal, VERSION};
+use pubmark_model::protocol::{AgentHello, AgentResult, Command, Event, FlowResult, Progress, PublisherTotal, VERSION};
 use pubmark_model::secret::Secrets;
 use pubmark_model::units::{Ns, SECOND};
 use serde_json::{Value, json};
@@ -32,21 +31,21 @@ pub struct Talk {
 
 impl Talk {
     /// Starts the agent.
-    pub fn start(bench: &Bench<'_>) -> Result<Talk, Wrong> {
+    pub fn start(command: &AgentCommand) -> Result<Talk, Wrong> {
         let started = || {
             let scratch = Scratch::create()?;
             let (outbox, inbox) = channel();
             let (log, secrets) = (scratch.path().join("agent.log"), Secrets::default());
             let listen = into_inbox(0, outbox, &secrets);
-            let agent = Agent::start(bench.command, "checked", &log, scratch.path(), &secrets, listen)?;
+            let agent = Agent::start_command(command, "checked", &log, scratch.path(), &secrets, listen)?;
             Ok::<_, std::io::Error>(Talk { agent, inbox, progress: Vec::new(), scratch })
         };
-        started().map_err(|error| Wrong::did(format!("`{}` cannot be started: {error}", bench.command.join(" "))))
+        started().map_err(|error| Wrong::did(format!("`{}` cannot be started: {error}", command.words.join(" "))))
     }
 
     /// Starts the agent and greets it.
-    pub fn greeted(bench: &Bench<'_>) -> Result<Talk, Wrong> {
-        let mut talk = Talk::start(bench)?;
+    pub fn greeted(command: &AgentCommand) -> Result<Talk, Wrong> {
+        let mut talk = Talk::start(command)?;
         talk.hello()?;
         Ok(talk)
     }
@@ -108,7 +107,7 @@ impl Talk {
     /// Greets it.
     pub fn hello(&mut self) -> Result<AgentHello, Wrong> {
         self.tell_json(&json!({"type": "hello", "protocol": VERSION}));
-        self.wait("hello", ANSWER, |event| if let Event::Hello(hello) = event { Ok(hello) } else { Err(event) })
+        self.wait("hello", ANSWER, |event| if let Event::Hello(hello) = event { Ok(*hello) } else { Err(event) })
     }
 
     /// Gives it its order; the endpoints that it bound, by client's number.
@@ -218,6 +217,14 @@ impl Talk {
             Event::Error { message, .. } => Ok(message),
             other => Err(other),
         })
+    }
+}
+
+/// What a result says of its flow.
+pub fn only(result: &AgentResult) -> Result<FlowResult, Wrong> {
+    match result.flows.as_slice() {
+        [flow] => Ok(flow.clone()),
+        flows => Err(Wrong::did(format!("it was told to play one flow, and its result has {}", flows.len()))),
     }
 }
 

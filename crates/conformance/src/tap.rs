@@ -4,7 +4,9 @@
 use crate::case::Wrong;
 use crate::subject::Bench;
 use pubmark_host::clock;
-use pubmark_load::drivers::{self, socket::Driver, socket::DriverError, socket::Sent, socket::Socket, socket::SocketSpec};
+use pubmark_load::drivers::{
+    self, socket::Driver, socket::DriverError, socket::Sent, socket::Socket, socket::SocketSpec,
+};
 use pubmark_model::header::{END, Header, PROBE, pattern};
 use pubmark_model::protocol::Role;
 use pubmark_model::units::{MILLISECOND, Ns};

@@ -27,15 +27,15 @@ pub struct SystemFile(pub Arc<System>);
 
 impl Serialize for SystemFile {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        (&self.0.name, &self.0.source).serialize(to)
+        (&self.0.name, &self.0.source, &self.0.here).serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for SystemFile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<SystemFile, D::Error> {
-        let (name, source) = <(String, String)>::deserialize(from)?;
+        let (name, source, here) = <(String, String, String)>::deserialize(from)?;
         let system = System::parse(&name, &format!("systems/{name}.toml"), &source);
-        system.map(|system| SystemFile(Arc::new(system))).map_err(serde::de::Error::custom)
+        system.map(|system| SystemFile(Arc::new(System { here, ..system }))).map_err(serde::de::Error::custom)
     }
 }
 
@@ -135,6 +135,7 @@ impl Deployed {
         let usable = || machine::usable_cpus().len() as u32;
         let places = Places {
             cache: cache_folder(system).display().to_string(),
+            here: system.here.clone(),
             cpus: limits.cpus.map_or_else(usable, |cpus| cpus.ceil() as u32).max(1),
             memory_mb: limits.memory_bytes.or_else(machine::memory_bytes).unwrap_or(1 << 30) >> 20,
             durable: plan.durable,

@@ -2,6 +2,7 @@
 //! JSON line each where it is another. It knows no run: agents have names,
 //! what they say is passed on unread.
 
+use crate::agent::AgentCommand;
 use crate::deployed::DeployPlan;
 use crate::error::HostError;
 use crate::machine::Ticks;
@@ -21,8 +22,8 @@ pub enum HostRequest {
     Agent {
         /// Its name.
         name: String,
-        /// Its program, and arguments; empty for the one that is built in.
-        command: Vec<String>,
+        /// Its program.
+        command: AgentCommand,
         /// The name of its log.
         log: String,
     },

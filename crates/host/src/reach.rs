@@ -1,6 +1,6 @@
 //! A host, wherever it is: this machine is asked by a call, another by lines.
 
-use crate::agent::Incoming;
+use crate::agent::{AgentCommand, Incoming};
 use crate::deployed::DeployPlan;
 use crate::error::HostError;
 use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, WatchSpan};
@@ -94,8 +94,8 @@ impl<'a> Host<'a> {
     }
 
     /// Starts an agent; its number is one more than that of the one before.
-    pub fn start_agent(&mut self, name: &str, command: &[String], log: &str) -> Result<(), HostError> {
-        let (name, command, log) = (name.to_owned(), command.to_vec(), log.to_owned());
+    pub fn start_agent(&mut self, name: &str, command: AgentCommand, log: &str) -> Result<(), HostError> {
+        let (name, log) = (name.to_owned(), log.to_owned());
         self.ask(HostRequest::Agent { name, command, log }).map(drop)
     }
 

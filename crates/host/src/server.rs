@@ -25,6 +25,7 @@ use kept::{FromKeeper, Kept};
 use limits::{Applied, Group};
 use ports::Listener;
 use pubmark_model::cell::Limits;
+use pubmark_model::printable::printable;
 use pubmark_model::secret::Secrets;
 use pubmark_model::server::{Places, ServerSpec};
 use pubmark_model::units::{Ns, SECOND};
@@ -471,7 +472,8 @@ fn tail(log: &Path, secrets: &Secrets) -> String {
         file.seek(SeekFrom::Start(length.saturating_sub(most))).ok()?;
         let mut text = Vec::new();
         file.take(most).read_to_end(&mut text).ok()?;
-        Some(secrets.hide_end(&String::from_utf8_lossy(&text), TAIL_BYTES as usize))
+        let tail = secrets.hide_end(&String::from_utf8_lossy(&text), TAIL_BYTES as usize);
+        Some(printable(&tail).into_owned())
     };
     match read() {
         Some(text) if !text.is_empty() => format!("; the end of its log: {text}"),

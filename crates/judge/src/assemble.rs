@@ -1,6 +1,6 @@
 //! From what the agents measured to a run record.
 
-mod flow;
+pub mod flow;
 mod losses;
 mod packed;
 

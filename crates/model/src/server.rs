@@ -97,6 +97,8 @@ pub struct Places {
     pub dir: String,
     /// `{cache}`: where the system was installed to.
     pub cache: String,
+    /// `{here}`: the folder of the system's file.
+    pub here: String,
     /// `{cpus}`: processors that the server may use, at least 1, whole.
     pub cpus: u32,
     /// `{memory_mb}`: MB (2^20 bytes) that the server may use; without a limit, those of the machine.
@@ -116,36 +118,21 @@ impl Places {
     /// letters, dots and underscores, then `}` or `:…|…}`) and is none is an
     /// error; other braces stay as they are.
     pub fn fill(&self, text: &str) -> Result<String, String> {
-        let mut filled = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(open) = rest.find('{') {
-            filled.push_str(&rest[..open]);
-            rest = &rest[open..];
-            let name_len = rest[1..].find(|c: char| !(c.is_ascii_lowercase() || c == '_' || c == '.')).unwrap_or(0);
-            let name = &rest[1..1 + name_len];
-            let after = &rest[1 + name_len..];
-            if name.is_empty() || !(after.starts_with('}') || after.starts_with(':')) {
-                filled.push('{');
-                rest = &rest[1..];
-                continue;
-            }
-            let close = after.find('}').ok_or_else(|| format!("`{{{name}` is not closed"))?;
-            filled.push_str(&self.value(name, after[..close].strip_prefix(':'))?);
-            rest = &after[close + 1..];
-        }
-        filled.push_str(rest);
-        Ok(filled)
+        fill_places(text, |name, choice| self.value(name, choice))
     }
 
-    fn value(&self, name: &str, choice: Option<&str>) -> Result<String, String> {
+    fn value(&self, name: &str, choice: Option<&str>) -> Option<Result<String, String>> {
         if name == "durable" {
-            let (yes, no) = choice.and_then(|choice| choice.split_once('|')).ok_or("write `{durable:A|B}`")?;
+            let Some((yes, no)) = choice.and_then(|choice| choice.split_once('|')) else {
+                return Some(Err("write `{durable:A|B}`".into()));
+            };
             let stored = self.options.get("persistence") != Some(&Value::Bool(false));
-            return Ok(if self.durable && stored { yes } else { no }.to_owned());
+            return Some(Ok(if self.durable && stored { yes } else { no }.to_owned()));
         }
         let port = |name: &str| self.ports.iter().find(|(known, _)| known == name).map(|(_, port)| port.to_string());
         let found = match (name, choice) {
             (_, Some(_)) => None,
+            ("here", None) => Some(self.here.clone()),
             ("port", None) => port(""),
             ("dir", None) => Some(self.dir.clone()),
             ("address", None) if self.address.is_empty() => Some("127.0.0.1".into()),
@@ -164,7 +151,7 @@ impl Places {
                 _ => None,
             },
         };
-        found.ok_or_else(|| format!("`{{{name}}}` is no place that can be filled in"))
+        found.map(Ok)
     }
 
     /// The names of the ports that a text asks for.
@@ -179,6 +166,34 @@ impl Places {
         names.dedup();
         names
     }
+}
+
+/// Fills in the places of a text; `value` knows them by name, and by what stands
+/// behind a colon. An error of what looks like a place and is none.
+pub(crate) fn fill_places(
+    text: &str,
+    value: impl Fn(&str, Option<&str>) -> Option<Result<String, String>>,
+) -> Result<String, String> {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        filled.push_str(&rest[..open]);
+        rest = &rest[open..];
+        let name_len = rest[1..].find(|c: char| !(c.is_ascii_lowercase() || c == '_' || c == '.')).unwrap_or(0);
+        let name = &rest[1..1 + name_len];
+        let after = &rest[1 + name_len..];
+        if name.is_empty() || !(after.starts_with('}') || after.starts_with(':')) {
+            filled.push('{');
+            rest = &rest[1..];
+            continue;
+        }
+        let close = after.find('}').ok_or_else(|| format!("`{{{name}` is not closed"))?;
+        let found = value(name, after[..close].strip_prefix(':'));
+        filled.push_str(&found.ok_or_else(|| format!("`{{{name}}}` is no place that can be filled in"))??);
+        rest = &after[close + 1..];
+    }
+    filled.push_str(rest);
+    Ok(filled)
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 //! is claimed.
 
 pub(crate) mod axis;
+mod named;
 mod parse;
 mod resolve;
 mod write;
 
 use crate::claim::{Claim, Condition};
 use crate::setting::{RunOrder, Settings, key};
+pub use named::named_systems;
 use serde_json::{Map, Value};
 
 /// One axis: a key and the values that it takes, in the file's order.

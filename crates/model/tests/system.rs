@@ -14,7 +14,7 @@ qos = [0, 1]
 durable = true
 
 [install]
-debian = ["broker"]
+apt = ["broker"]
 maven = ["g:a:1.0", "g:b:2:tar.gz:bin"]
 pip = ["p==1"]
 cargo = ["c@2"]
@@ -86,7 +86,7 @@ fn everything_about_a_broker_is_read() {
     assert!(system.broker() && system.durable);
     assert_eq!(system.qos, [0, 1]);
     let install = &system.install;
-    assert_eq!((install.debian.len(), install.maven.len(), install.manual.as_str()), (1, 2, "ask"));
+    assert_eq!((install.apt.len(), install.maven.len(), install.manual.as_str()), (1, 2, "ask"));
     assert_eq!((install.pip[0].as_str(), install.cargo[0].as_str()), ("p==1", "c@2"));
     let server = system.server.as_ref().unwrap();
     assert_eq!(server.prepare, [vec!["first".to_owned(), "{cache}".into()], vec!["second".into()]]);
@@ -114,14 +114,14 @@ fn a_library_has_no_quality_above_0_and_no_server_unless_it_says_so() {
 #[test]
 fn all_mistakes_are_reported_at_once_in_order() {
     refused(
-        "qos = [0, 3]\ndurable = \"perhaps\"\n[install]\ndebain = []\nmaven = [\"g:a\"]\npip = [\"p\"]\ncargo = [\"c\"]\n\
+        "qos = [0, 3]\ndurable = \"perhaps\"\n[install]\natp = []\nmaven = [\"g:a\"]\npip = [\"p\"]\ncargo = [\"c\"]\n\
          [server]\nendpoint = \"nats://127.0.0.1:{port}\"\ncommand = \"b\"\nready = \"x\"\nstart_timeout = \"0s\"\n\
          [server.environment]\nA = \"{prot}\"\n[server.files.\"../x\"]\ntxt = \"\"\n[docker]\nimage = \"a/b\"\n\
          [servers]\nx = 1",
         &[
             "6 `3` is no level of quality of service: write a list of 0, 1 and 2",
             "7 `perhaps` is neither true nor false",
-            "9 unknown key `debain` in [install]",
+            "9 unknown key `atp` in [install]",
             "10 `g:a` names no version",
             "11 `p` names no version",
             "12 `c` names no version",

@@ -5,6 +5,8 @@ use crate::args::AgentCheckArgs;
 use crate::failure::{Code, Failure};
 use crate::output::print;
 use pubmark_conformance::{Asked, Came, Known, Outcome, check, names};
+use pubmark_host::agent::AgentCommand;
+use pubmark_host::install;
 use pubmark_model::protocol::VERSION;
 use pubmark_model::system::System;
 use pubmark_model::workload::Transport;
@@ -19,15 +21,24 @@ pub fn agent_check(args: &AgentCheckArgs) -> Result<Code, Failure> {
     }
     let transport = args.transport.as_deref().map(Transport::parse).transpose();
     let transport = transport.map_err(|error| Failure::usage(error.to_string()))?;
-    let (driver, only) = (args.driver.clone(), args.only.clone());
-    let asked = Asked { driver, transport, only, built_in: agent_command()? };
+    let words = |words: Vec<String>| AgentCommand { words, ..AgentCommand::default() };
+    let built_in = words(agent_command()?);
+    let system = args.system.as_deref().map(system).transpose()?;
+    let commands = match system {
+        None => [words(args.command.clone()), words(args.command.clone())],
+        Some(system) if system.agent.built_in() => [built_in.clone(), built_in.clone()],
+        Some(system) => [true, false].map(|sends| install::agent_command(system, sends)),
+    };
+    let of_system = system.map(|system| system.driver.clone());
+    let asked = Asked { driver: args.driver.clone().or(of_system), transport, only: args.only.clone(), built_in };
+    let known = |driver: &str| known(driver, system);
     let mut tell = |outcome: &Outcome| {
         if !args.json {
             print(&told(outcome));
         }
     };
-    let outcomes =
-        check(&args.command, &asked, &known, &mut tell).map_err(|error| Failure::usage(error.to_string()))?;
+    let outcomes = check((&commands[0], &commands[1]), &asked, &known, &mut tell)
+        .map_err(|error| Failure::usage(error.to_string()))?;
     let count = |which: fn(&Came) -> bool| outcomes.iter().filter(|outcome| which(&outcome.came)).count();
     let (good, tried) = (count(|came| *came == Came::AsDue), count(|came| !matches!(came, Came::NotTried(_))));
     if args.json {
@@ -43,9 +54,16 @@ pub fn agent_check(args: &AgentCheckArgs) -> Result<Code, Failure> {
     Ok(if good == tried && tried > 0 { Code::Done } else { Code::Gate })
 }
 
-/// What is known of a driver by the first system that uses it.
-fn known(driver: &str) -> Option<Known> {
-    let system = registry::systems().iter().find(|system| system.driver == driver)?;
+/// A system by its name.
+fn system(name: &str) -> Result<&'static System, Failure> {
+    let unknown = || Failure::usage(format!("there is no system `{name}`: `pubmark systems` lists them"));
+    registry::find(name).ok_or_else(unknown)
+}
+
+/// What is known of a driver: by this system, or else the first that uses it.
+fn known(driver: &str, system: Option<&'static System>) -> Option<Known> {
+    let of_driver = |system: &&'static System| system.driver == driver;
+    let system = system.filter(of_driver).or_else(|| registry::systems().into_iter().find(of_driver))?;
     Some(Known { options: System::defaults(system), transports: system.transports.clone(), server: system.broker() })
 }
 

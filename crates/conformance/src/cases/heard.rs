@@ -5,9 +5,9 @@ use crate::figures::{SLACK, holds, read};
 use crate::receiving::{Received, Script};
 use crate::subject::Bench;
 use crate::tap::{Flaw, Line};
-use pubmark_model::protocol::LedgerCounts;
+use pubmark_judge::assemble::flow::inflate;
+use pubmark_model::protocol::{LedgerCounts, PackedHistogram};
 use pubmark_model::units::{MILLISECOND, Ns};
-use pubmark_stats::Histogram;
 use std::time::Duration;
 
 const fn case(
@@ -71,7 +71,7 @@ fn flawed(_: u32) -> Vec<Line> {
             130 => lines.extend([line, Line { flaw: Flaw::Short, ..line }]),
             140 => lines.extend([line, Line { flaw: Flaw::Publisher, ..line }]),
             // A number that its publisher never gave away.
-            248 => lines.extend([line, Line { sequence: ALL + 7, ..line }]),
+            248 => lines.extend([line, Line { sequence: ALL + 7, due: 520 * MILLISECOND, ..line }]),
             _ => lines.push(line),
         }
     }
@@ -140,28 +140,37 @@ const FLAWS: &str = "messages of which some are lost, come twice, in another ord
 
 pub const CASES: &[Case] = &[
     case("receive", DELAYED, "a conversation in order, to its end", |bench| bench.receives(&KNOWN).map(drop)),
-    case("receive-ready", "the same; two publishers, of which one sends no probe yet", "not ready before each was heard", |bench| {
-        for script in [&KNOWN, &TWO] {
-            if let Some(early) = &bench.receives(script)?.early {
-                return Err(Wrong::did(format!("a publisher had sent no probe yet: {early}")));
+    case(
+        "receive-ready",
+        "the same; two publishers, of which one sends no probe yet",
+        "not ready before each was heard",
+        |bench| {
+            for script in [&KNOWN, &TWO] {
+                if let Some(early) = &bench.receives(script)?.early {
+                    return Err(Wrong::did(format!("a publisher had sent no probe yet: {early}")));
+                }
             }
-        }
-        Ok(())
-    }),
+            Ok(())
+        },
+    ),
     case("receive-counts", "the same", "200 expected, 200 delivered, nothing else", |bench| {
         ledger(&*bench.receives(&KNOWN)?, LedgerCounts { expected: 200, delivered: 200, ..LedgerCounts::default() })
     }),
     case("receive-latency", "the same", "latency: arrival − intended − own lag", |bench| {
         let received = bench.receives(&KNOWN)?;
-        truth(&received, "latency", received.result.latency.as_deref(), |said| said.sent_ns - said.due_ns - said.own_ns)
+        truth(&received, "latency", received.result.histograms.latency.as_ref(), |said| {
+            said.sent_ns - said.due_ns - said.own_ns
+        })
     }),
     case("receive-intended", "the same", "intended_latency: arrival − intended", |bench| {
         let received = bench.receives(&KNOWN)?;
-        truth(&received, "intended_latency", received.result.intended_latency.as_deref(), |said| said.sent_ns - said.due_ns)
+        truth(&received, "intended_latency", received.result.histograms.intended_latency.as_ref(), |said| {
+            said.sent_ns - said.due_ns
+        })
     }),
     case("receive-service", "the same", "service_latency: arrival − sent", |bench| {
         let received = bench.receives(&KNOWN)?;
-        truth(&received, "service_latency", received.result.service_latency.as_deref(), |_| 0)
+        truth(&received, "service_latency", received.result.histograms.service_latency.as_ref(), |_| 0)
     }),
     case("receive-jitter", "the same", "a mean difference of 10 ms between one latency and the next", jitter),
     case("receive-arrived", "the same", "arrived: what came within the window's time, whenever it was due", arrived),
@@ -177,47 +186,67 @@ pub const CASES: &[Case] = &[
     case("receive-duplicates", FLAWS, "three arrivals beyond the first", |bench| {
         counted(bench, "duplicated", 3, |ledger| ledger.duplicated)
     }),
-    case("receive-reordered", FLAWS, "two behind a later one", |bench| counted(bench, "reordered", 2, |ledger| ledger.reordered)),
+    case("receive-reordered", FLAWS, "two behind a later one", |bench| {
+        counted(bench, "reordered", 2, |ledger| ledger.reordered)
+    }),
     case("receive-foreign", FLAWS, "three corrupted ones that are no known message", |bench| {
         counted(bench, "corrupted", 3, |ledger| ledger.corrupted)?;
         counted(bench, "unidentified", 3, |ledger| ledger.unidentified)
     }),
-    case("receive-flawed-latency", FLAWS, "a latency for the first arrival of each message, and for no other", |bench| {
-        let received = bench.receives(&FLAWED)?;
-        let histogram = read("latency", received.result.latency.as_deref())?;
-        crate::figures::counts("latency", &histogram, 196, 3)
-    }),
-    case("receive-bodies", "two messages whose body was changed, verify full", "two corrupted, without a latency", |bench| {
-        let received = bench.receives(&SPOILT)?;
-        let wanted = LedgerCounts { expected: 200, delivered: 200, corrupted: 2, ..LedgerCounts::default() };
-        ledger(&received, wanted)?;
-        crate::figures::counts("latency", &read("latency", received.result.latency.as_deref())?, 198, 3)
-    }),
+    case(
+        "receive-flawed-latency",
+        FLAWS,
+        "a latency for the first arrival of each message, and for no other",
+        |bench| {
+            let received = bench.receives(&FLAWED)?;
+            let histogram = read("latency", received.result.histograms.latency.as_ref())?;
+            crate::figures::counts("latency", &histogram, 196)
+        },
+    ),
+    case(
+        "receive-bodies",
+        "two messages whose body was changed, verify full",
+        "two corrupted, without a latency",
+        |bench| {
+            let received = bench.receives(&SPOILT)?;
+            let wanted = LedgerCounts { expected: 200, delivered: 200, corrupted: 2, ..LedgerCounts::default() };
+            ledger(&received, wanted)?;
+            crate::figures::counts("latency", &read("latency", received.result.histograms.latency.as_ref())?, 198)
+        },
+    ),
     case("receive-short", "messages of 16 bytes", "latency: arrival − intended; no service latency", |bench| {
         let received = bench.receives(&SHORT)?;
-        let service = received.result.service_latency.as_deref();
+        let service = received.result.histograms.service_latency.as_ref();
         due(service.is_none(), || "it has a `service_latency` of messages that do not say when they were sent".into())?;
-        truth(&received, "latency", received.result.latency.as_deref(), |said| said.sent_ns - said.due_ns)
+        truth(&received, "latency", received.result.histograms.latency.as_ref(), |said| said.sent_ns - said.due_ns)
     }),
     case("receive-two", "two publishers, one subscriber", "the messages of both", |bench| {
         ledger(&*bench.receives(&TWO)?, LedgerCounts { expected: 400, delivered: 400, ..LedgerCounts::default() })
     }),
     case("receive-silence", "a silence of 500 ms", "one stall, as long as that, when it was", stall),
-    case("receive-stopped", "a process that is stopped for 400 ms", "what came meanwhile is late, and it was the agent", stopped),
+    case(
+        "receive-stopped",
+        "a process that is stopped for 400 ms",
+        "what came meanwhile is late, and it was the agent",
+        stopped,
+    ),
     case("drain-complete", "all messages, and no end marker", "drained at once: nothing is missing", |bench| {
         drained(bench, &UNMARKED, |after| after < Duration::from_millis(1_500), "nothing was missing")
     }),
     case("drain-marked", "the last message is lost, end markers come", "drained before the deadline of 2 s", |bench| {
         drained(bench, &MARKED, |after| after < Duration::from_millis(1_500), "the end markers had come")
     }),
-    case("drain-deadline", "the last message is lost, no end marker comes", "drained at the deadline, after 1 s", |bench| {
-        drained(bench, &DEADLINE, |after| after > Duration::from_millis(900), "a message was missing")
-    }),
+    case(
+        "drain-deadline",
+        "the last message is lost, no end marker comes",
+        "drained at the deadline, after 1 s",
+        |bench| drained(bench, &DEADLINE, |after| after > Duration::from_millis(900), "a message was missing"),
+    ),
     case("receive-pipeline", "a pipeline", "expected 0, and a bit for each message that came", |bench| {
         let received = bench.receives(&PIPELINE)?;
         ledger(&received, LedgerCounts { delivered: 200, ..LedgerCounts::default() })?;
         let seen = received.result.seen.iter().find(|seen| seen.publisher == 0);
-        let bits = seen.and_then(|seen| pubmark_judge::assemble::inflate(&seen.bits, u64::from(ALL)));
+        let bits = seen.and_then(|seen| inflate(&seen.bits, u64::from(ALL)));
         let ones = bits.map(|bits| bits.iter().map(|byte| byte.count_ones()).sum::<u32>());
         due(ones == Some(ALL), || format!("`seen` has {ones:?} bits set; {ALL} messages came"))
     }),
@@ -238,11 +267,11 @@ fn counted(bench: &Bench<'_>, name: &str, wanted: u64, of: fn(&LedgerCounts) -> 
 fn truth(
     received: &Received,
     name: &str,
-    text: Option<&str>,
+    packed: Option<&PackedHistogram>,
     of: fn(&crate::tap::Said) -> Ns,
 ) -> Result<(), Wrong> {
     let truth: Vec<Ns> = received.sound(&KNOWN.window).iter().map(of).collect();
-    holds(name, &read(name, text)?, &truth, SLACK)
+    holds(name, &read(name, packed)?, &truth, SLACK)
 }
 
 fn jitter(bench: &Bench<'_>) -> Result<(), Wrong> {
@@ -263,7 +292,11 @@ fn arrived(bench: &Bench<'_>) -> Result<(), Wrong> {
     let by = |to: Ns| received.said[0].iter().filter(|said| (from..to).contains(&said.sent_ns)).count() as u64;
     let said = received.result.arrived;
     due((by(to - SLACK)..=by(to)).contains(&said), || {
-        format!("`arrived` is {said}; {} messages were sent within the window's time, {} of them well before its end", by(to), by(to - SLACK))
+        format!(
+            "`arrived` is {said}; {} messages were sent within the window's time, {} of them well before its end",
+            by(to),
+            by(to - SLACK)
+        )
     })
 }
 
@@ -276,38 +309,50 @@ fn series(bench: &Bench<'_>) -> Result<(), Wrong> {
     due(series.delivered.len() == slices, || {
         format!("`series.delivered` has {} slices; the window has {slices}", series.delivered.len())
     })?;
-    due(series.latency.len() == slices, || format!("`series.latency` has {} slices, not {slices}", series.latency.len()))?;
+    due(series.latency.len() == slices, || {
+        format!("`series.latency` has {} slices, not {slices}", series.latency.len())
+    })?;
     // A message of the window comes 200 ms after it was due: none in the first half.
     let half = slices / 2;
     let (before, after): (u64, u64) = (series.delivered[..half].iter().sum(), series.delivered[half..].iter().sum());
     let to = received.window_end();
     let by = |to: Ns| received.sound(&KNOWN.window).iter().filter(|said| said.sent_ns < to).count() as u64;
     due((by(to - SLACK)..=by(to)).contains(&(after + before)) || before > 0 && after >= by(to - SLACK), || {
-        format!("`series.delivered` counts {} messages; {} of the window's were sent within its time", before + after, by(to))
+        format!(
+            "`series.delivered` counts {} messages; {} of the window's were sent within its time",
+            before + after,
+            by(to)
+        )
     })?;
-    for (at, text) in series.latency.iter().enumerate().filter(|(_, text)| !text.is_empty()) {
-        let histogram = Histogram::decode(text).map_err(|error| Wrong::did(format!("`series.latency[{at}]`: {error}")))?;
-        let (count, digits) = (histogram.count(), histogram.digits());
-        due(digits == 2 && count <= series.delivered[at], || {
-            format!("`series.latency[{at}]` holds {count} values of {digits} digits, of {} messages", series.delivered[at])
+    for (at, packed) in series.latency.iter().enumerate().filter_map(|(at, packed)| Some((at, packed.as_ref()?))) {
+        let histogram = packed.read(PackedHistogram::SLICE_DIGITS);
+        let histogram = histogram.map_err(|error| Wrong::did(format!("`series.latency[{at}]`: {error}")))?;
+        let count = histogram.count();
+        due(count <= series.delivered[at], || {
+            format!("`series.latency[{at}]` holds {count} values, of {} messages", series.delivered[at])
         })?;
         due(histogram.value_at(0.5) >= (LATE - OWN) * 9 / 10, || {
-            format!("`series.latency[{at}]` has a median of {} ns; each message took 120 ms at least", histogram.value_at(0.5))
+            format!(
+                "`series.latency[{at}]` has a median of {} ns; each message took 120 ms at least",
+                histogram.value_at(0.5)
+            )
         })?;
     }
-    let held = series.latency.iter().filter(|text| !text.is_empty()).count();
+    let held = series.latency.iter().flatten().count();
     due(held > 0, || "`series.latency` is empty in every slice".into())
 }
 
 fn empty(bench: &Bench<'_>) -> Result<(), Wrong> {
     let result = &bench.receives(&KNOWN)?.result;
-    due(result.send_lag.is_none() && result.own_lag.is_none(), || "it has a lag of sending, and sent nothing".into())?;
+    due(result.histograms.send_lag.is_none() && result.histograms.own_lag.is_none(), || {
+        "it has a lag of sending, and sent nothing".into()
+    })?;
     due(result.publishers.is_empty(), || format!("it has no publisher, and says {:?}", result.publishers))
 }
 
 fn stall(bench: &Bench<'_>) -> Result<(), Wrong> {
     let received = bench.receives(&SILENCE)?;
-    let stalls = received.result.stalls;
+    let Some(stalls) = received.result.stalls else { return Ok(()) };
     // From the last message before it, 297 ms into the window, to the first after it.
     let (longest, at) = (503 * MILLISECOND, 297 * MILLISECOND);
     due(stalls.count >= 1 && stalls.longest_ns.abs_diff(longest) < SLACK, || {

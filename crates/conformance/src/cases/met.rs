@@ -5,7 +5,7 @@ use crate::case::{Case, Needs, Wrong, due};
 use crate::figures::{SLACK, counts, read};
 use crate::meeting::{Met, Sides, meet};
 use crate::subject::Bench;
-use pubmark_model::protocol::PublisherTotal;
+use pubmark_model::protocol::{PackedHistogram, PublisherTotal};
 use pubmark_model::units::{MILLISECOND, Ns};
 
 const fn case(
@@ -44,34 +44,57 @@ pub const CASES: &[Case] = &[
     }),
     case("server-delays", Needs::Peer, "a server that holds each message for 100 ms", "a latency of 100 ms", |bench| {
         let met = over(bench, Sides::Receiver, "delay = { fixed = \"100ms\" }")?;
-        median(&met, "latency", met.receiver.latency.as_deref(), 100 * MILLISECOND)?;
-        median(&met, "service_latency", met.receiver.service_latency.as_deref(), 100 * MILLISECOND)
+        median(&met, "latency", met.receiver.histograms.latency.as_ref(), 100 * MILLISECOND)?;
+        median(&met, "service_latency", met.receiver.histograms.service_latency.as_ref(), 100 * MILLISECOND)
     }),
-    case("server-losses", Needs::Peer, "a server that loses every 7th message", "those missing, and no other", |bench| {
-        let met = over(bench, Sides::Receiver, "lose = { every = 7 }")?;
-        let (ledger, lost) = (met.receiver.ledger, nth(&met, 7));
-        due(ledger.expected - ledger.delivered == lost, || format!("{lost} of the window were lost; its ledger says {ledger:?}"))
-    }),
-    case("server-duplicates", Needs::Peer, "a server that hands on every 11th message twice", "those counted again", |bench| {
-        let met = over(bench, Sides::Receiver, "duplicate = { every = 11 }")?;
-        let (ledger, twice) = (met.receiver.ledger, nth(&met, 11));
-        due(ledger.duplicated == twice, || format!("{twice} of the window came twice; its ledger says {ledger:?}"))
-    }),
+    case(
+        "server-losses",
+        Needs::Peer,
+        "a server that loses every 7th message",
+        "those missing, and no other",
+        |bench| {
+            let met = over(bench, Sides::Receiver, "lose = { every = 7 }")?;
+            let (ledger, lost) = (met.receiver.ledger, nth(&met, 7));
+            due(ledger.expected - ledger.delivered == lost, || {
+                format!("{lost} of the window were lost; its ledger says {ledger:?}")
+            })
+        },
+    ),
+    case(
+        "server-duplicates",
+        Needs::Peer,
+        "a server that hands on every 11th message twice",
+        "those counted again",
+        |bench| {
+            let met = over(bench, Sides::Receiver, "duplicate = { every = 11 }")?;
+            let (ledger, twice) = (met.receiver.ledger, nth(&met, 11));
+            due(ledger.duplicated == twice, || format!("{twice} of the window came twice; its ledger says {ledger:?}"))
+        },
+    ),
     case("server-damage", Needs::Peer, "a server that turns a bit in every 13th body", "those corrupted", |bench| {
         let met = over(bench, Sides::Receiver, "corrupt = { every = 13 }")?;
         let (ledger, damaged) = (met.receiver.ledger, nth(&met, 13));
         due(ledger.corrupted == damaged, || format!("{damaged} of the window were damaged; its ledger says {ledger:?}"))
     }),
-    case("server-stalls", Needs::Peer, "a server that stands still for 300 ms", "what was due meanwhile is late by it", |bench| {
-        for sides in [Sides::Sender, Sides::Receiver] {
-            let met = over(bench, sides, "[[stall]]\nfrom = \"200ms\"\nfor = \"300ms\"")?;
-            let greatest = read("intended_latency", met.receiver.intended_latency.as_deref())?.max();
-            due(greatest >= 250 * MILLISECOND, || {
-                format!("the server stood still for 300 ms, and the greatest latency is {} ms", greatest / MILLISECOND)
-            })?;
-        }
-        Ok(())
-    }),
+    case(
+        "server-stalls",
+        Needs::Peer,
+        "a server that stands still for 300 ms",
+        "what was due meanwhile is late by it",
+        |bench| {
+            for sides in [Sides::Sender, Sides::Receiver] {
+                let met = over(bench, sides, "[[stall]]\nfrom = \"200ms\"\nfor = \"300ms\"")?;
+                let greatest = read("intended_latency", met.receiver.histograms.intended_latency.as_ref())?.max();
+                due(greatest >= 250 * MILLISECOND, || {
+                    format!(
+                        "the server stood still for 300 ms, and the greatest latency is {} ms",
+                        greatest / MILLISECOND
+                    )
+                })?;
+            }
+            Ok(())
+        },
+    ),
 ];
 
 /// 500 messages a second by way of a server with a script.
@@ -85,9 +108,9 @@ fn nth(met: &Met, every: u64) -> u64 {
     met.totals.iter().map(of).sum()
 }
 
-fn median(met: &Met, name: &str, text: Option<&str>, wanted: Ns) -> Result<(), Wrong> {
-    let histogram = read(name, text)?;
-    counts(name, &histogram, met.receiver.ledger.delivered, 3)?;
+fn median(met: &Met, name: &str, packed: Option<&PackedHistogram>, wanted: Ns) -> Result<(), Wrong> {
+    let histogram = read(name, packed)?;
+    counts(name, &histogram, met.receiver.ledger.delivered)?;
     let said = histogram.value_at(0.5);
     due((wanted..wanted + SLACK).contains(&said), || {
         format!("each message was held for {} ms; the median of `{name}` is {said} ns", wanted / MILLISECOND)
@@ -109,9 +132,11 @@ fn whole(met: &Met) -> Result<(), Wrong> {
     due((ledger.expected, ledger.delivered, wrong) == (expected, sent * copies, (0, 0, 0, 0)), || {
         format!("{} were to be delivered; the ledger says {ledger:?}", sent * copies)
     })?;
-    let latency = read("latency", met.receiver.latency.as_deref())?;
-    counts("latency", &latency, ledger.delivered, 3)?;
-    due(latency.value_at(0.5) < SLACK, || format!("the median of `latency` is {} ns on one machine", latency.value_at(0.5)))?;
-    let own = read("own_lag", met.sender.own_lag.as_deref())?;
-    counts("own_lag", &own, sent, 3)
+    let latency = read("latency", met.receiver.histograms.latency.as_ref())?;
+    counts("latency", &latency, ledger.delivered)?;
+    due(latency.value_at(0.5) < SLACK, || {
+        format!("the median of `latency` is {} ns on one machine", latency.value_at(0.5))
+    })?;
+    let own = read("own_lag", met.sender.histograms.own_lag.as_ref())?;
+    counts("own_lag", &own, sent)
 }

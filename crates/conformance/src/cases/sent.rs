@@ -30,8 +30,7 @@ static LONG: Sending = Sending::plain("long", &[("pattern", "fan-out"), ("payloa
 static MANY: Sending = Sending::plain("fan-in", &[("pattern", "fan-in"), ("publishers", "3")]);
 static PAIRS: Sending = Sending::plain("pairs", &[("pattern", "pairs"), ("pairs", "2")]);
 static PIPELINE: Sending = Sending::plain("pipeline", &[("pattern", "pipeline"), ("subscribers", "2")]);
-static SECONDS: Sending =
-    Sending::plain("seconds", &[("pattern", "fan-out"), ("rate", "100"), ("duration", "2400ms")]);
+static SECONDS: Sending = Sending::plain("seconds", &[("pattern", "fan-out"), ("rate", "100"), ("duration", "2400ms")]);
 static REQUESTS: Sending = Sending {
     reply_after: Duration::from_millis(20),
     ..Sending::plain("requests", &[("pattern", "request-reply"), ("pairs", "2"), ("rate", "20"), ("duration", "500ms")])
@@ -61,10 +60,15 @@ pub const CASES: &[Case] = &[
     case("send-sequences", "the same", "sequences from 0, each once, in order, to every subscriber", |bench| {
         sequences(&*bench.sends(&FAN_OUT)?)
     }),
-    case("send-body", "the same; 10 KiB a message", "the body that is given, of the length that is asked for", |bench| {
-        bodies(&*bench.sends(&FAN_OUT)?)?;
-        bodies(&*bench.sends(&LONG)?)
-    }),
+    case(
+        "send-body",
+        "the same; 10 KiB a message",
+        "the body that is given, of the length that is asked for",
+        |bench| {
+            bodies(&*bench.sends(&FAN_OUT)?)?;
+            bodies(&*bench.sends(&LONG)?)
+        },
+    ),
     case("send-instants", "the same", "in each message when it was sent: after it was due, before it came", instants),
     case("send-free", "the same", "in each message when its publisher was free: from due to sent", free),
     case("send-totals", "the same", "sent, window_first, window_end, offered as scheduled", |bench| {
@@ -81,7 +85,7 @@ pub const CASES: &[Case] = &[
     case("send-usage", "the same", "processor time and memory of its process over the window", usage),
     case("send-versions", "the same", "library and version of what was loaded", |bench| {
         let out = bench.sends(&FAN_OUT)?;
-        let text = |key: &str| out.result.versions.get(key).and_then(|value| value.as_str()).unwrap_or_default().len();
+        let text = |key: &str| out.agent.versions.get(key).and_then(|value| value.as_str()).unwrap_or_default().len();
         due(text("library") > 0 && text("version") > 0, || "`versions` names no library, or no version of it".into())
     }),
     case("send-progress", "100 messages a second for 2.5 s", "progress each second, with what was sent", progress),
@@ -89,10 +93,15 @@ pub const CASES: &[Case] = &[
         let out = bench.sends(&POISSON)?;
         schedule(&out).and_then(|()| totals(&out))
     }),
-    case("send-burst", "bursts of 10", "ten messages due at one instant, and the next ten when the mean rate says so", |bench| {
-        let out = bench.sends(&BURST)?;
-        schedule(&out).and_then(|()| totals(&out))
-    }),
+    case(
+        "send-burst",
+        "bursts of 10",
+        "ten messages due at one instant, and the next ten when the mean rate says so",
+        |bench| {
+            let out = bench.sends(&BURST)?;
+            schedule(&out).and_then(|()| totals(&out))
+        },
+    ),
     case("send-count", "77 messages instead of a time", "77 messages in the window", |bench| {
         let out = bench.sends(&COUNT)?;
         schedule(&out).and_then(|()| sequences(&out)).and_then(|()| totals(&out))
@@ -126,7 +135,10 @@ fn schedule(out: &SentOut) -> Result<(), Wrong> {
             // An exact division and one of floating point differ by less.
             due(header.intended_ns.abs_diff(wanted) <= 1_000, || {
                 let off = header.intended_ns as i64 - wanted as i64;
-                format!("publisher {publisher}, sequence {}: its intended time is {off} ns from the schedule's", header.sequence)
+                format!(
+                    "publisher {publisher}, sequence {}: its intended time is {off} ns from the schedule's",
+                    header.sequence
+                )
             })?;
         }
     }
@@ -144,7 +156,10 @@ fn sequences(out: &SentOut) -> Result<(), Wrong> {
             })?;
             for (place, header) in came.iter().filter_map(|heard| heard.header).enumerate() {
                 due(header.sequence as usize == place, || {
-                    format!("subscriber {socket}: message {place} of publisher {publisher} has sequence {}", header.sequence)
+                    format!(
+                        "subscriber {socket}: message {place} of publisher {publisher} has sequence {}",
+                        header.sequence
+                    )
                 })?;
             }
         }
@@ -161,7 +176,9 @@ fn bodies(out: &SentOut) -> Result<(), Wrong> {
             format!("sequence {sequence} has {} bytes, not {length}", heard.bytes.len())
         })?;
         let wrong = (body_at(length)..length).find(|at| heard.bytes[*at] != body[*at]);
-        due(wrong.is_none(), || format!("sequence {sequence}: byte {} of the body is wrong", wrong.unwrap_or_default()))?;
+        due(wrong.is_none(), || {
+            format!("sequence {sequence}: byte {} of the body is wrong", wrong.unwrap_or_default())
+        })?;
     }
     Ok(())
 }
@@ -180,7 +197,9 @@ fn instants(bench: &Bench<'_>) -> Result<(), Wrong> {
     }
     ways.sort_unstable();
     let median = ways.get(ways.len() / 2).copied().unwrap_or_default();
-    due(median < SLACK, || format!("half of the messages came {} ms or more after they say that they were sent", median / MILLISECOND))
+    due(median < SLACK, || {
+        format!("half of the messages came {} ms or more after they say that they were sent", median / MILLISECOND)
+    })
 }
 
 fn free(bench: &Bench<'_>) -> Result<(), Wrong> {
@@ -202,7 +221,13 @@ fn totals(out: &SentOut) -> Result<(), Wrong> {
     let planned = |publisher| {
         let (dues, window) = out.plan(publisher);
         let (first, end) = (window.start as u64, window.end as u64);
-        PublisherTotal { publisher, sent: dues.len() as u64, window_first: first, window_end: end, offered: end - first }
+        PublisherTotal {
+            publisher,
+            sent: dues.len() as u64,
+            window_first: first,
+            window_end: end,
+            offered: end - first,
+        }
     };
     let planned: Vec<PublisherTotal> = (0..out.workload.publishers).map(planned).collect();
     due(out.totals == planned, || format!("`sent` says {:?}; due was {planned:?}", out.totals))?;
@@ -220,11 +245,15 @@ fn window(out: &SentOut) -> Vec<Header> {
 
 fn lag(bench: &Bench<'_>, name: &str, of: fn(&Header) -> Option<Ns>) -> Result<(), Wrong> {
     let out = bench.sends(&FAN_OUT)?;
-    let text = if name == "own_lag" { out.result.own_lag.as_deref() } else { out.result.send_lag.as_deref() };
-    let histogram = read(name, text)?;
+    let packed = if name == "own_lag" {
+        out.result.histograms.own_lag.as_ref()
+    } else {
+        out.result.histograms.send_lag.as_ref()
+    };
+    let histogram = read(name, packed)?;
     let mut truth: Vec<Ns> = window(&out).iter().filter_map(of).collect();
     truth.sort_unstable();
-    counts(name, &histogram, truth.len() as u64, 3)?;
+    counts(name, &histogram, truth.len() as u64)?;
     for (called, wanted, said) in [
         ("least", truth.first(), histogram.min()),
         ("median", truth.get(truth.len().div_ceil(2).saturating_sub(1)), histogram.value_at(0.5)),
@@ -261,7 +290,9 @@ fn series(bench: &Bench<'_>) -> Result<(), Wrong> {
 fn empty(bench: &Bench<'_>) -> Result<(), Wrong> {
     let out = bench.sends(&FAN_OUT)?;
     let result = &out.result;
-    due(result.latency.is_none() && result.service_latency.is_none(), || "it has a latency, and received nothing".into())?;
+    due(result.histograms.latency.is_none() && result.histograms.service_latency.is_none(), || {
+        "it has a latency, and received nothing".into()
+    })?;
     let ledger = result.ledger;
     due(ledger == Default::default() && result.arrived == 0, || format!("it received nothing, and counts {ledger:?}"))?;
     due(result.series.delivered.iter().sum::<u64>() == 0, || "`series.delivered` counts what it never received".into())
@@ -269,7 +300,7 @@ fn empty(bench: &Bench<'_>) -> Result<(), Wrong> {
 
 fn usage(bench: &Bench<'_>) -> Result<(), Wrong> {
     let out = bench.sends(&FAN_OUT)?;
-    let used = &out.result.usage;
+    let used = &out.agent.usage;
     let (from, to) = out.window();
     let length = to - from;
     due(used.wall_ns.abs_diff(length) < length / 4, || {
@@ -295,7 +326,8 @@ fn progress(bench: &Bench<'_>) -> Result<(), Wrong> {
     due(out.progress.len() >= 2, || format!("in 2.5 s it said `progress` {} times", out.progress.len()))?;
     for (at_ns, said) in &out.progress {
         let by = |at: Ns| {
-            let sent = |heard: &&crate::tap::Heard| heard.header.is_some_and(|h| h.sent_ns.is_some_and(|sent| sent <= at));
+            let sent =
+                |heard: &&crate::tap::Heard| heard.header.is_some_and(|h| h.sent_ns.is_some_and(|sent| sent <= at));
             out.messages(0, 0).iter().filter(|heard| sent(heard)).count() as u64
         };
         let (least, most) = (by(at_ns.saturating_sub(SECOND)), by(*at_ns));
@@ -335,11 +367,14 @@ fn pairs(bench: &Bench<'_>) -> Result<(), Wrong> {
 
 fn pipeline(bench: &Bench<'_>) -> Result<(), Wrong> {
     let out = bench.sends(&PIPELINE)?;
-    let came = |socket| out.messages(socket, 0).iter().filter_map(|heard| Some(heard.header?.sequence)).collect::<Vec<_>>();
+    let came =
+        |socket| out.messages(socket, 0).iter().filter_map(|heard| Some(heard.header?.sequence)).collect::<Vec<_>>();
     let mut all = [came(0), came(1)].concat();
     all.sort_unstable();
     let planned: Vec<u32> = (0..out.plan(0).0.len() as u32).collect();
-    due(all == planned, || format!("two subscribers together got {} messages, {} were due, each once", all.len(), planned.len()))
+    due(all == planned, || {
+        format!("two subscribers together got {} messages, {} were due, each once", all.len(), planned.len())
+    })
 }
 
 fn requests(bench: &Bench<'_>) -> Result<(), Wrong> {
@@ -353,9 +388,9 @@ fn requests(bench: &Bench<'_>) -> Result<(), Wrong> {
             due(next >= at + 20 * MILLISECOND, || "a request was sent before the reply to the one before it".into())?;
         }
     }
-    let histogram = read("latency", out.result.latency.as_deref())?;
+    let histogram = read("latency", out.result.histograms.latency.as_ref())?;
     let count = out.totals.iter().map(|total| total.window_end - total.window_first).sum();
-    counts("latency", &histogram, count, 3)?;
+    counts("latency", &histogram, count)?;
     let median = histogram.value_at(0.5);
     due((20 * MILLISECOND..20 * MILLISECOND + SLACK).contains(&median), || {
         format!("replies took 20 ms; the median of `latency` is {median} ns")
@@ -376,6 +411,7 @@ impl SentOutOf<'_> {
             start_ns: self.0.start_ns,
             totals: self.0.totals.clone(),
             result: self.0.result.clone(),
+            agent: self.0.agent.clone(),
             heard: self.0.heard.clone(),
             probed: self.0.probed,
             ended: self.0.ended,
@@ -394,7 +430,10 @@ fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
     let most = late.iter().max_by_key(|header| lag(header));
     let Some(most) = most else { return Err(Wrong::did("no message came")) };
     due(lag(most) >= 300 * MILLISECOND, || {
-        format!("it was stopped for 400 ms, and no message says that it was sent more than {} ms late", lag(most) / MILLISECOND)
+        format!(
+            "it was stopped for 400 ms, and no message says that it was sent more than {} ms late",
+            lag(most) / MILLISECOND
+        )
     })?;
     if out.workload.payload_bytes as usize >= FREE_LEN {
         let own = most.own_lag_ns().unwrap_or_default();
@@ -402,8 +441,8 @@ fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
             format!("of the 400 ms for which it was stopped the messages call {} ms its own lag", own / MILLISECOND)
         })?;
     }
-    for (name, text) in [("send_lag", &out.result.send_lag), ("own_lag", &out.result.own_lag)] {
-        let greatest = read(name, text.as_deref())?.max();
+    for (name, packed) in [("send_lag", &out.result.histograms.send_lag), ("own_lag", &out.result.histograms.own_lag)] {
+        let greatest = read(name, packed.as_ref())?.max();
         due(greatest >= 300 * MILLISECOND, || {
             format!("it was stopped for 400 ms, and the greatest of `{name}` is {} ms", greatest / MILLISECOND)
         })?;

@@ -57,14 +57,14 @@ pub const CASES: &[Case] = &[
         sent: "nothing; its input ends",
         due: "it ends within 2 s",
         needs: Needs::Words,
-        run: |bench| Talk::start(bench)?.leave("before `hello`"),
+        run: |bench| Talk::start(bench.sending)?.leave("before `hello`"),
     },
     Case {
         name: "input-ends-after-hello",
         sent: "hello; its input ends",
         due: "it ends within 2 s",
         needs: Needs::Words,
-        run: |bench| Talk::greeted(bench)?.leave("after `hello`"),
+        run: |bench| Talk::greeted(bench.sending)?.leave("after `hello`"),
     },
     Case {
         name: "input-ends-while-ready",
@@ -90,7 +90,7 @@ pub const CASES: &[Case] = &[
 ];
 
 fn hello(bench: &Bench<'_>) -> Result<(), Wrong> {
-    let mut talk = Talk::start(bench)?;
+    let mut talk = Talk::start(bench.sending)?;
     let hello = talk.hello()?;
     due(hello.protocol == VERSION, || {
         format!("it speaks version {}: an agent of this pubmark speaks version {VERSION}", hello.protocol)
@@ -105,13 +105,13 @@ fn hello(bench: &Bench<'_>) -> Result<(), Wrong> {
 }
 
 fn other_version(bench: &Bench<'_>) -> Result<(), Wrong> {
-    let mut talk = Talk::start(bench)?;
+    let mut talk = Talk::start(bench.sending)?;
     talk.tell_json(&json!({"type": "hello", "protocol": 99}));
     talk.refused("version 99").map(drop)
 }
 
 fn unknown_command(bench: &Bench<'_>) -> Result<(), Wrong> {
-    let mut talk = Talk::greeted(bench)?;
+    let mut talk = Talk::greeted(bench.sending)?;
     talk.tell_json(&json!({"type": "rewind"}));
     talk.refused("the command `rewind`").map(drop)
 }
@@ -129,7 +129,7 @@ fn order(bench: &Bench<'_>, talk: &Talk) -> Result<Prepare, Wrong> {
 }
 
 fn prepared(bench: &Bench<'_>) -> Result<Talk, Wrong> {
-    let mut talk = Talk::greeted(bench)?;
+    let mut talk = Talk::greeted(bench.sending)?;
     let order = order(bench, &talk)?;
     talk.prepare(order)?;
     talk.ready()?;
@@ -138,7 +138,7 @@ fn prepared(bench: &Bench<'_>) -> Result<Talk, Wrong> {
 
 /// The order as it is said, changed.
 fn changed(bench: &Bench<'_>, change: impl Fn(&mut Value)) -> Result<Talk, Wrong> {
-    let mut talk = Talk::greeted(bench)?;
+    let mut talk = Talk::greeted(bench.sending)?;
     let order = Command::Prepare(Box::new(order(bench, &talk)?));
     let mut order = serde_json::to_value(order).map_err(|error| Wrong::NotTried(error.to_string()))?;
     change(&mut order);
@@ -151,7 +151,7 @@ fn unknown_driver(bench: &Bench<'_>) -> Result<(), Wrong> {
 }
 
 fn unknown_field(bench: &Bench<'_>) -> Result<(), Wrong> {
-    let mut talk = changed(bench, |order| order["workload"]["of_a_later_version"] = json!({"a": [1]}))?;
+    let mut talk = changed(bench, |order| order["flows"][0]["workload"]["of_a_later_version"] = json!({"a": [1]}))?;
     talk.bound().map(drop)
 }
 
@@ -172,7 +172,7 @@ fn input_ends_while_sending(bench: &Bench<'_>) -> Result<(), Wrong> {
 fn stop_before_start(bench: &Bench<'_>) -> Result<(), Wrong> {
     let mut talk = prepared(bench)?;
     let result = talk.stop()?;
-    let sent: u64 = result.publishers.iter().map(|total| total.sent).sum();
+    let sent: u64 = result.publishers().map(|total| total.sent).sum();
     due(sent == 0, || format!("it says that it sent {sent} messages before the start"))?;
     talk.exit()
 }

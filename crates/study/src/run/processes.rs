@@ -10,6 +10,7 @@ use crate::live::{News, Phase};
 use pubmark_host::agent::Incoming;
 use pubmark_host::clock;
 use pubmark_host::deployed::{DeployPlan, SystemFile};
+use pubmark_host::install;
 use pubmark_host::lines::{Facts, Look, WatchSpan};
 use pubmark_host::proxy::{Proxy, ProxyPlan};
 use pubmark_host::reach::{Host, Wanted};
@@ -132,12 +133,12 @@ impl<'h> Processes<'h> {
         if !system.broker() && self.sides[0] != self.sides[1] {
             return Err(failed(format!("{}: the sides of a library cannot be on different hosts yet", system.name)));
         }
-        let own = if system.agent.is_empty() { Vec::new() } else { vec![system.agent.clone(), "agent".to_owned()] };
         let mut started = vec![0; self.hosts.len()];
         for plan in plans {
             let host = self.side(plan.role());
             let log = format!("run-{}-{}.log", place.position, plan.name);
-            let begun = self.hosts[host].start_agent(&plan.name, &own, &log);
+            let command = install::agent_command(system, plan.role().sends());
+            let begun = self.hosts[host].start_agent(&plan.name, command, &log);
             begun.map_err(|error| failed(with_manual(error.to_string(), system)))?;
             self.seats.push((host, started[host]));
             started[host] += 1;
@@ -444,7 +445,7 @@ fn worst(shares: &[HostShare]) -> MachineLoad {
 
 /// What an agent of its own that is missing needs is said by its system.
 fn with_manual(error: String, system: &System) -> String {
-    if system.agent.is_empty() { error } else { format!("{error}: {}", system.install.manual) }
+    if system.agent.built_in() { error } else { format!("{error}: {}", system.install.manual) }
 }
 
 /// Why there is no record, with the way to more evidence.

@@ -116,7 +116,7 @@ impl Play<'_> {
 
     fn options(&self) -> Options {
         registry::load().unwrap();
-        let system = registry::systems().iter().find(|system| system.driver == self.driver).unwrap();
+        let system = registry::systems().into_iter().find(|system| system.driver == self.driver).unwrap();
         let default = |name: &str| system.options.iter().find(|spec| spec.name == name).unwrap();
         let usual = system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?)));
         let own = self.options.iter().map(|(name, value)| ((*name).into(), default(name).kind.read(value).unwrap()));
