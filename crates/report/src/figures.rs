@@ -6,7 +6,7 @@ use pubmark_stats::{Estimate, Interval, Runs, typical_run};
 mod column;
 mod reading;
 
-pub use column::Column;
+pub use column::{Column, FigureDescription, Unit};
 pub use reading::Observation;
 pub(crate) use reading::cpu_cores;
 

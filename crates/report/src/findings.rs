@@ -7,8 +7,7 @@ mod sentence;
 pub(crate) use sentence::Sentence;
 
 use crate::analysis::CellResult;
-use crate::figures::{Column, Sign};
-use crate::page::explain::{Unit, figure};
+use crate::figures::{Column, Sign, Unit};
 use crate::points::Point;
 use crate::ranking::{Placing, Why};
 use crate::report::Report;
@@ -305,7 +304,7 @@ fn varying(point: &Point, all: &[&Point]) -> serde_json::Map<String, serde_json:
 }
 
 fn amount(column: Column, value: f64) -> String {
-    match figure(column).unit {
+    match column.description().unit {
         Unit::Ns => time(value),
         Unit::PerS => format!("{}/s", count(value)),
         Unit::BytesPerS => format!("{}/s", bytes(value)),

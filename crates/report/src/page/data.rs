@@ -3,12 +3,12 @@
 
 use super::beside::{ComparisonView, ReferenceView, Triple, comparison, reference, triple};
 use super::curves::{self, Curves, Distribution, curves};
-use super::explain::{self, Explanation, FigureDescription};
+use super::explain::{self, Explanation};
 use crate::analysis::{CellResult, Status};
 use crate::axes::{axis_name, axis_value};
 use crate::columns::repeats_more;
 use crate::csv;
-use crate::figures::{Column, Sign, allows, counted, cpu_cores};
+use crate::figures::{Column, FigureDescription, Sign, allows, counted, cpu_cores};
 use crate::findings::{Sentence, findings};
 use crate::notes;
 use crate::points::Point;
@@ -36,7 +36,7 @@ pub struct Page<'a> {
     pubmark: &'static str,
     quantiles: Vec<f64>,
     bins_per_decade: u32,
-    figures: Vec<FigureDescription>,
+    figures: Vec<&'static FigureDescription>,
     words: BTreeMap<&'static str, &'static str>,
     reasons: BTreeMap<String, Explanation>,
     results: Vec<Results<'a>>,
