@@ -14,6 +14,7 @@ pub mod link;
 pub mod options;
 pub mod pattern;
 pub mod plan;
+pub mod profile;
 pub mod protocol;
 pub mod record;
 pub mod reference;
