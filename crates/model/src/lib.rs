@@ -16,6 +16,7 @@ pub mod options;
 pub mod pattern;
 pub mod plan;
 pub mod printable;
+pub mod profile;
 pub mod protocol;
 pub mod record;
 pub mod reference;

@@ -7,9 +7,9 @@ use crate::fault::Script;
 use crate::header::MAX_SEQUENCE;
 use crate::link::Side;
 use crate::tuning::Use;
-use crate::units::{MICROSECOND, MILLISECOND, Rate, SECOND};
+use crate::units::{MICROSECOND, MILLISECOND, SECOND};
 use crate::value::ValueError;
-use crate::workload::{Arrival, Pacing, Pattern, Pin, Receive, Transport, Verify};
+use crate::workload::{Arrival, Pacing, Pattern, Pin, Rate, Receive, Transport, Verify};
 pub use kinds::RunOrder;
 use kinds::{Bytes, Count, Cpus, Kind, LinkBandwidth, LinkDelay, Percent, Slot};
 pub(crate) use kinds::{Time, as_typed};
@@ -154,7 +154,7 @@ keys! {
     /// pairs of one publisher and one subscriber, 1 to 1,000,000 (1)
     pairs: Clients;
     /// messages per second and publisher, or max
-    rate: Rate = Rate::PerKilosecond(1_000_000);
+    rate: Rate = Rate::per_kilosecond(1_000_000);
     /// uniform, poisson or burst:K
     arrival: Arrival = Arrival::Uniform;
     /// bytes of a message with its 16-byte header, 16B to 1GiB

@@ -4,8 +4,8 @@ mod resolve;
 
 use crate::header::body_at;
 pub use crate::pattern::Pattern;
+pub use crate::profile::Rate;
 use crate::setting::Settings;
-pub use crate::units::Rate;
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::words::words;
 use pubmark_stats::Random;
@@ -255,10 +255,7 @@ impl Workload {
     pub fn window_ns(&self) -> Option<Ns> {
         match (self.extent, self.rate) {
             (Extent::TimeNs(ns), _) => Some(ns),
-            (Extent::Count(count), Rate::PerKilosecond(rate)) => {
-                let ns = u128::from(count) * 1_000_000_000_000 / u128::from(rate);
-                Some(Ns::try_from(ns).unwrap_or(Ns::MAX))
-            }
+            (Extent::Count(count), Rate::Due(profile)) => Some(profile.due(count)),
             (Extent::Count(_), Rate::Max) => None,
         }
     }

@@ -4,11 +4,11 @@ use crate::fault::Script;
 use crate::link::Side;
 use crate::tuning::Use;
 use crate::units::{
-    MILLISECOND, Ns, Rate, SECOND, format_size, format_time, parse_size, parse_thousandths, parse_time, thousandths,
+    MILLISECOND, Ns, SECOND, format_size, format_time, parse_size, parse_thousandths, parse_time, thousandths,
 };
 use crate::value::ValueError;
 use crate::words::words;
-use crate::workload::{Arrival, Pacing, Pattern, Pin, Receive, Transport, Verify};
+use crate::workload::{Arrival, Pacing, Pattern, Pin, Rate, Receive, Transport, Verify};
 use serde_json::Value;
 
 /// A type of values.

@@ -135,13 +135,12 @@ impl Workload {
 
     /// More messages than can be numbered, and more time than a run may take.
     fn out_of_range(&self) -> impl Iterator<Item = WorkloadError> {
-        let Rate::PerKilosecond(rate) = self.rate else { return [None, None].into_iter().flatten() };
-        let due_within = |ns: u64| u128::from(rate) * u128::from(ns) / 1_000_000_000_000;
+        let Some(profile) = self.rate.profile() else { return [None, None].into_iter().flatten() };
         let sent = match self.extent {
-            Extent::TimeNs(ns) => due_within(self.warmup_ns + ns),
-            Extent::Count(count) => due_within(self.warmup_ns) + u128::from(count),
+            Extent::TimeNs(ns) => profile.due_before(self.warmup_ns + ns),
+            Extent::Count(count) => profile.due_before(self.warmup_ns).saturating_add(count),
         };
-        let too_many = sent > u128::from(MAX_SEQUENCE);
+        let too_many = sent > u64::from(MAX_SEQUENCE);
         let too_long = self.window_ns().is_some_and(|window_ns| window_ns > LONGEST);
         [too_many.then_some(WorkloadError::TooMany), too_long.then_some(WorkloadError::TooLong)].into_iter().flatten()
     }
@@ -155,9 +154,9 @@ impl Workload {
         const BYTE: u128 = 100;
         /// A fiftieth of a second, the same.
         const MOST_A_SECOND: u128 = 20_000_000_000;
-        let Rate::PerKilosecond(rate) = self.rate else { return Verify::Header };
+        let Some(profile) = self.rate.profile() else { return Verify::Header };
         let copies = u128::from(self.publishers) * u128::from(copies(self));
-        let arrivals_per_ks = u128::from(rate) * copies;
+        let arrivals_per_ks = u128::from(*profile.per_ks().end()) * copies;
         let each = MESSAGE + BYTE * u128::from(self.payload_bytes);
         if arrivals_per_ks * each < MOST_A_SECOND * 1_000 { Verify::Full } else { Verify::Header }
     }
