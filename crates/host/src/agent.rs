@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn bombs_end_in_a_line() {
         let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
-        assert!(garbage(&deep).contains("recursion limit exceeded"));
+        assert!(garbage(&deep).chars().count() < 400);
         let deep = format!("{{\"type\":\"error\",\"message\":\"\\u001b\",\"fatal\":{}", "[".repeat(100_000));
         assert!(garbage(deep.as_bytes()).contains("recursion limit exceeded"));
         assert!(garbage(b"{\"type\":\"error\",\"message\":\"\xff\xfe\"}").contains("invalid unicode"));

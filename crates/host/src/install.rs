@@ -148,7 +148,14 @@ pub fn agent_missing(system: &System) -> Option<String> {
     let lacking = [true, false].into_iter().zip(agent_programs(system)).find(|(_, found)| found.is_none());
     let program = agent_program(system, lacking?.0)?;
     let places = match program.contains('/') {
-        true => folder_of(system).unwrap_or(Path::new(".")).join(&program).display().to_string(),
+        // Without what leads nowhere (`./`).
+        true => folder_of(system)
+            .unwrap_or(Path::new("."))
+            .join(&program)
+            .components()
+            .collect::<PathBuf>()
+            .display()
+            .to_string(),
         false => format!("{LOOKED_FOR} {}", bin_folder().display()),
     };
     Some(format!("the agent `{program}` of {} is not found (looked for: {places}): {}", system.name, way(system)))

@@ -9,7 +9,7 @@ use pubmark_model::printable::printable;
 use pubmark_model::protocol::{Client, Command, Event, Flow, Prepare, Role, VERSION};
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
-use pubmark_model::workload::{Pattern, Workload};
+use pubmark_model::workload::{Pattern, Transport, Workload};
 use serde_json::{Map, Value};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -33,6 +33,16 @@ pub fn probe(system: &System, agent: &[String]) -> Presence {
             Presence::Here(found)
         }
         Err(error) => Presence::Missing(error),
+    }
+}
+
+/// An endpoint of the first transport that a library has.
+fn endpoint(system: &System, scratch: &Scratch) -> String {
+    match system.transports.first() {
+        Some(Transport::Tcp) => "tcp://127.0.0.1:0".into(),
+        Some(Transport::Udp) => "udp://127.0.0.1:0".into(),
+        Some(Transport::Ipc) => format!("ipc://{}/0", scratch.path().display()),
+        Some(Transport::Inproc) | None => "inproc://0".into(),
     }
 }
 
@@ -137,7 +147,7 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
             role: Role::Publisher,
             id: 0,
             flow: 0,
-            bind: Some("inproc://0".into()),
+            bind: Some(endpoint(system, &scratch)),
             connect: Vec::new(),
             hears_first: 0,
             hears_count: 0,

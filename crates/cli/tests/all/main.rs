@@ -10,6 +10,7 @@ mod compare;
 mod errors;
 mod faults;
 mod folders;
+mod guests;
 mod heavy;
 mod hosts;
 mod house;

@@ -6,6 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::document::{Entry, Scalar, Table};
 use crate::server::fill_places;
 use crate::units::parse_time;
+use crate::workload::Transport;
 
 /// The most processes that a side may have.
 const PROCESSES_MAX: u32 = 256;
@@ -72,7 +73,13 @@ impl AgentSpec {
     }
 
     /// What belongs to an agent is said where there is none.
-    pub(super) fn check(&self, errors: &mut Vec<Diagnostic>) {
+    pub(super) fn check(&self, transports: &[Transport], errors: &mut Vec<Diagnostic>) {
+        if self.differs() && transports.contains(&Transport::Inproc) {
+            errors.push(
+                Diagnostic::whole("over `inproc` one process plays both sides, and `agent` names a program for each")
+                    .help("leave `inproc` out of `transports`"),
+            );
+        }
         let stray = [(!self.environment.is_empty(), "[env]"), (self.processes != 1, "`agents`")];
         for (_, what) in stray.into_iter().filter(|(there, _)| *there && self.built_in()) {
             errors.push(

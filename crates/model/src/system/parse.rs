@@ -68,7 +68,7 @@ impl System {
                 errors.push(Diagnostic::whole(format!("`{key}` is missing")));
             }
         }
-        self.agent.check(errors);
+        self.agent.check(&self.transports, errors);
         if self.patterns.is_empty() {
             errors.push(Diagnostic::whole("`patterns` is missing: name at least one pattern that the driver plays"));
         }

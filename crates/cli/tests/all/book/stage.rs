@@ -49,6 +49,8 @@ pub const EXCEPTIONS: &[Exception] = &[
         why: "72 runs; other tests make them",
     },
     Exception { words: &["systems", "--install"], instead: Instead::Show, why: "changes the machine; downloads" },
+    Exception { words: &["bench", "./amqtt.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
+    Exception { words: &["bench", "./aedes.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
     Exception { words: &["calibrate"], instead: Instead::Read, why: "a minute; tests of its own run it" },
     Exception { words: &["agent-check", "node"], instead: Instead::Read, why: "the reader's own agent" },
     Exception { words: &["agent-check", "./my-agent"], instead: Instead::Read, why: "the reader's own agent" },
