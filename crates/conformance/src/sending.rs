@@ -11,7 +11,7 @@ use pubmark_load::schedule::Schedule;
 use pubmark_model::header::{END, PROBE};
 use pubmark_model::protocol::{AgentResult, FlowResult, Progress, PublisherTotal, Role};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::{Extent, Rate, Workload};
+use pubmark_model::workload::{Extent, Workload};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -87,8 +87,8 @@ impl SentOut {
     /// When each message of a publisher is due until the window's end, ns from
     /// the start; and which of them belong to the window.
     pub fn plan(&self, publisher: u32) -> (Vec<Ns>, std::ops::Range<usize>) {
-        let Rate::PerKilosecond(rate) = self.workload.rate else { return (Vec::new(), 0..0) };
-        let mut schedule = Schedule::of(&self.workload, rate, publisher);
+        let Some(profile) = self.workload.rate.profile() else { return (Vec::new(), 0..0) };
+        let mut schedule = Schedule::of(&self.workload, profile, publisher);
         let (mut dues, mut first) = (Vec::new(), 0);
         loop {
             let at = schedule.due();
