@@ -61,7 +61,10 @@ pub fn check(
     let transports: Vec<Option<Transport>> = match (asked.transport, of_driver.server) {
         (_, true) => vec![None],
         (Some(transport), false) => vec![Some(transport)],
-        (None, false) => of_driver.transports.iter().copied().map(Some).collect(),
+        (None, false) => {
+            let claimed = |transport: &Transport| hello.features.transports.iter().any(|word| word == transport.word());
+            of_driver.transports.iter().copied().filter(claimed).map(Some).collect()
+        }
     };
     let mut outcomes = Vec::new();
     let mut take = |outcome: Outcome| {
