@@ -145,7 +145,7 @@ impl Driver for Zenoh {
 fn key(pattern: Pattern, run: &str, id: u32) -> Result<String, String> {
     let run = if run.is_empty() { "run" } else { run };
     match pattern {
-        Pattern::Pairs => Ok(format!("pubmark/{run}/pair/{id}")),
+        Pattern::Pairs => Ok(format!("pubmark/{run}/{id}")),
         Pattern::FanOut | Pattern::FanIn => Ok(format!("pubmark/{run}/all")),
         other => Err(format!("zenoh: this driver does not play pattern {other}: use pairs, fan-out or fan-in")),
     }

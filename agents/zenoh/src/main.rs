@@ -76,6 +76,7 @@ fn agent() -> ExitCode {
         name: "pubmark-zenoh",
         version: env!("CARGO_PKG_VERSION"),
         drivers: &[("zenoh", DriverKind::Sockets(driver::load))],
+        versions: &[("zenoh", ZENOH_VERSION)],
     };
     match serve(identity, BufReader::new(std::io::stdin()), BufWriter::new(std::io::stdout())) {
         // Client threads may still sit in library calls: end without them.

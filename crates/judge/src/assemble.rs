@@ -224,6 +224,39 @@ fn usage(agents: &[&AgentUsage]) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pubmark_model::protocol::{PublisherTotal, Stalls};
+    use pubmark_model::setting::{Settings, with_defaults};
+    use pubmark_model::times::TimeFigures;
+
+    #[test]
+    fn what_an_agent_leaves_open_is_kept_and_what_it_does_not_play_is_not() {
+        let workload = Workload::resolve(&with_defaults(Settings::new())).unwrap();
+        let total = PublisherTotal { publisher: 0, sent: 9, window_first: 2, window_end: 9, offered: 7 };
+        let packed = || Some(PackedHistogram::Pairs(vec![(5, 7)]));
+        let left_open = |role, flow: FlowResult, pauses, workload: &Workload| {
+            let result = AgentResult { flows: vec![flow], pauses, ..AgentResult::default() };
+            let identity = AgentIdentity::default();
+            untold(
+                &AgentReport { name: "a".into(), host: String::new(), identity, roles: vec![role], result },
+                workload,
+            )
+        };
+        let sends = FlowResult { publishers: vec![total], ..FlowResult::default() };
+        let pauses = Some(Stalls::default());
+        assert_eq!(left_open(Role::Publisher, sends.clone(), None, &workload), [Untold::Pauses, Untold::OwnLag]);
+        let max = Workload { rate: Rate::Max, ..workload.clone() };
+        assert_eq!(left_open(Role::Publisher, sends.clone(), pauses, &max), [], "nothing is due at max");
+        let own = FlowResult { histograms: TimeFigures { own_lag: packed(), ..TimeFigures::none() }, ..sends };
+        assert_eq!(left_open(Role::Publisher, own, pauses, &workload), []);
+        let hears = FlowResult {
+            histograms: TimeFigures { latency: packed(), ..TimeFigures::none() },
+            ..FlowResult::default()
+        };
+        let open = left_open(Role::Subscriber, hears.clone(), pauses, &workload);
+        assert_eq!(open, [Untold::ReceiveLag, Untold::Stalls]);
+        assert_eq!(left_open(Role::Requester, hears, pauses, &workload), [Untold::Stalls]);
+        assert_eq!(left_open(Role::Replier, FlowResult::default(), pauses, &workload), []);
+    }
 
     #[test]
     fn the_median_is_between_the_middle_two() {

@@ -481,6 +481,26 @@ impl<W: Write> Agent<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pubmark_model::setting::{Settings, with_defaults};
+
+    #[test]
+    fn one_flow_is_played_and_more_are_refused() {
+        let workload = Workload::resolve(&with_defaults(Settings::new())).unwrap();
+        let of_flow = |flow| serde_json::json!({"role": "publisher", "id": 0, "flow": flow});
+        let only = |flows: usize, client: serde_json::Value| {
+            let flow = serde_json::to_value(Flow::alone(workload.clone())).unwrap();
+            let mut prepare = serde_json::from_value::<Prepare>(serde_json::json!({
+                "driver": "mock", "options": {}, "flows": vec![flow; flows], "clients": [client], "scratch": "",
+                "publisher_cpus": [], "subscriber_cpus": [],
+            }))
+            .unwrap();
+            only_flow(&mut prepare).map(|flow| flow.workload).map_err(|error| error.to_string())
+        };
+        assert_eq!(only(1, of_flow(0)), Ok(workload.clone()));
+        assert_eq!(only(2, of_flow(1)), Err("this agent plays one flow, and `prepare` has 2".into()));
+        assert_eq!(only(0, of_flow(0)), Err("this agent plays one flow, and `prepare` has 0".into()));
+        assert_eq!(only(1, of_flow(1)), Err("client 0 belongs to flow 1, and there is flow 0 only".into()));
+    }
 
     #[test]
     fn an_orphan_removes_its_runs_folder_and_nobody_elses() {

@@ -91,7 +91,18 @@ fn an_agent_is_told_to_meet_where_its_transport_can() {
 #[test]
 fn a_run_is_refused_by_what_its_agent_says_before_a_server_is_started() {
     for (protocol, drivers, wanted) in [
-        (9, &["zenoh"][..], "the agent shell 7.1 speaks version 9 of the agent protocol, and this pubmark version 2"),
+        (
+            9,
+            &["zenoh"][..],
+            "the agent shell 7.1 speaks version 9 of the agent protocol, and this pubmark version 2: \
+             update pubmark, or take the agent's release for this version",
+        ),
+        (
+            1,
+            &["zenoh"],
+            "the agent shell 7.1 speaks version 1 of the agent protocol, and this pubmark version 2: \
+             update the agent to what docs/agent-protocol.md says",
+        ),
         (2, &["mqtt"], "the agent shell 7.1 has no driver `zenoh`; it has: mqtt"),
     ] {
         let place = Place::new();

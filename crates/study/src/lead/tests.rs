@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use pubmark_judge::assemble::{Measured, assemble};
 use pubmark_model::pattern::Pattern;
 use pubmark_model::plan::cells;
-use pubmark_model::protocol::{Features, FlowResult, Role};
+use pubmark_model::protocol::{Features, FlowResult, PackedHistogram, Role};
 use pubmark_model::record::{MachineLoad, RunRecord};
 use pubmark_model::study::{ReadOptions, Study};
 use std::collections::BTreeMap;
@@ -64,6 +64,10 @@ struct Stage<'a> {
     number: usize,
     now: Ns,
     looks: Vec<(Edge, Ns, Ns)>,
+    /// Whose result is this one, and whether it says that it tells pauses.
+    result: Option<(usize, AgentResult, bool)>,
+    /// The arrivals that all can play.
+    arrivals: &'static [&'static str],
 }
 
 impl<'a> Stage<'a> {
@@ -91,6 +95,8 @@ impl<'a> Stage<'a> {
             number: 0,
             now,
             looks: Vec::new(),
+            result: None,
+            arrivals: &["uniform", "poisson", "burst"],
         }
     }
 
@@ -150,6 +156,8 @@ impl<'a> Stage<'a> {
                 let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
                 let patterns = Pattern::ALL.iter().map(|one| one.word().to_owned()).collect();
                 let features = Features { patterns, profiles: words(&["constant", "max"]), ..Features::default() };
+                let pauses = self.result.as_ref().is_some_and(|(whose, _, tells)| *whose == agent && *tells);
+                let features = Features { arrivals: words(self.arrivals), pauses, ..features };
                 let hello = AgentHello {
                     protocol,
                     name,
@@ -178,7 +186,8 @@ impl<'a> Stage<'a> {
             }
             Command::Drain { .. } => self.say(agent, at, Event::Drained {}),
             Command::Stop {} => {
-                let result = result_of(self.totals(agent));
+                let own = self.result.clone().filter(|(whose, ..)| *whose == agent);
+                let result = own.map_or_else(|| result_of(self.totals(agent)), |(_, result, _)| result);
                 self.say(agent, at, Event::Result(Box::new(result)));
             }
             Command::Exit {} => {}
@@ -270,6 +279,56 @@ fn a_count_goes_on_as_long_as_anything_is_sent_and_no_longer() {
     assert_eq!(outcome.unwrap_err(), Refusal::Sending);
     let last = (10 + 20 * 29) * SECOND - 5 * SECOND;
     assert_eq!(took_ns, last + STANDSTILL);
+}
+
+/// What becomes of a run in which this result is handed in by the subscribers,
+/// who say `tells_pauses` in their hello.
+fn handed_in(result: AgentResult, tells_pauses: bool) -> Option<Refusal> {
+    let cell = cell("pattern = \"fan-out\"");
+    let mut stage = Stage::new(&cell, None);
+    stage.result = Some((1, result, tells_pauses));
+    stage.play().outcome.err()
+}
+
+#[test]
+fn a_result_is_checked_and_the_agent_and_the_field_are_named() {
+    assert_eq!(handed_in(result_of(Vec::new()), false), None);
+    let says = |result, tells_pauses| handed_in(result, tells_pauses).unwrap().to_string();
+    let none = AgentResult { flows: Vec::new(), ..result_of(Vec::new()) };
+    assert_eq!(
+        says(none, false),
+        "agent subscribers does not answer for what it was told to play: its result has 0 flows, and there is 1"
+    );
+    let mut bad = result_of(Vec::new());
+    bad.flows[0].histograms.latency = Some(PackedHistogram::V2("abc".into()));
+    let said = says(bad, false);
+    assert!(said.starts_with("agent subscribers: `flows[0].histograms.latency` of its result is no hist"), "{said}");
+    assert!(
+        says(result_of(Vec::new()), true).contains("its hello says that it tells `pauses`, and its result has none")
+    );
+    let tells = AgentResult { pauses: Some(Default::default()), ..result_of(Vec::new()) };
+    assert_eq!(handed_in(tells, true), None);
+}
+
+#[test]
+fn nothing_is_in_progress_before_the_start_and_what_is_fatal_has_a_name() {
+    let cell = cell("pattern = \"fan-out\"");
+    let mut stage = Stage::new(&cell, None);
+    let progress = pubmark_model::protocol::Progress { sent: 1, ..Default::default() };
+    stage.send(1, stage.now + 1, Said::Event(Event::Progress(progress)));
+    let refusal = stage.play().outcome.unwrap_err().to_string();
+    assert!(refusal.starts_with("agent subscribers said out of turn: ") && refusal.contains("progress"), "{refusal}");
+    let refusal = Stage::new(&cell, Some((1, 2, Way::Error(true)))).play().outcome.unwrap_err().to_string();
+    assert_eq!(refusal, "agent subscribers cannot go on: it is broken");
+}
+
+#[test]
+fn a_run_that_needs_more_than_its_agent_can_is_refused_before_a_server_is_started() {
+    let cell = cell("arrival = \"poisson\"");
+    let mut stage = Stage::new(&cell, None);
+    stage.arrivals = &["uniform", "burst"];
+    let refusal = stage.play().outcome.unwrap_err().to_string();
+    assert_eq!(refusal, "the agent scripted 1 cannot play the arrival `poisson`; it has: uniform, burst");
 }
 
 fn ways() -> impl Strategy<Value = Way> {
