@@ -3,10 +3,10 @@
 //! what they say is passed on unread.
 
 use crate::agent::AgentCommand;
-use crate::deployed::DeployPlan;
+use crate::deployed::{DeployPlan, MemberAnswer};
 use crate::error::HostError;
 use crate::machine::Ticks;
-use crate::server::keeper::{KeeperAnswer, KeeperOrder};
+use crate::server::keeper::KeeperOrder;
 use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::ServerReport;
 use pubmark_model::units::Ns;
@@ -68,8 +68,13 @@ pub enum HostRequest {
         /// From when to when, where the window's end was not known.
         window: Option<(Ns, Ns)>,
     },
-    /// Have the server stopped, continued, killed, started.
-    Order(KeeperOrder),
+    /// Have a member of the server stopped, continued, killed, started.
+    Order {
+        /// Its name.
+        member: String,
+        /// What it is to do.
+        order: KeeperOrder,
+    },
     /// What came of orders.
     Happened,
     /// Why the server ended, if it has.
@@ -125,9 +130,9 @@ pub struct Look {
 /// What came of orders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Happened {
-    /// Answers of the server's keeper.
-    pub answers: Vec<KeeperAnswer>,
-    /// Whether the server listens.
+    /// Answers of the members' keepers.
+    pub answers: Vec<MemberAnswer>,
+    /// Whether all members listen.
     pub listens: bool,
 }
 

@@ -98,7 +98,7 @@ impl Local {
                 let cpu_ns = self.deployed.cpu_ns(window);
                 return Ok(HostReply::Used(ServerUsed { cpu_ns, late_ns: self.deployed.late_ns() }));
             }
-            HostRequest::Order(order) => self.deployed.order(order),
+            HostRequest::Order { member, order } => self.deployed.order(&member, order)?,
             HostRequest::Happened => {
                 let answers = self.deployed.happened();
                 return Ok(HostReply::Happened(Happened { answers, listens: self.deployed.is_listening() }));

@@ -187,9 +187,9 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Has the server stopped, continued, killed or started.
-    pub fn order(&mut self, order: KeeperOrder) -> Result<(), HostError> {
-        self.ask(HostRequest::Order(order)).map(drop)
+    /// Has a member of the server stopped, continued, killed or started.
+    pub fn order(&mut self, member: &str, order: KeeperOrder) -> Result<(), HostError> {
+        self.ask(HostRequest::Order { member: member.to_owned(), order }).map(drop)
     }
 
     /// What came of orders since this was asked last.
@@ -201,7 +201,7 @@ impl<'a> Host<'a> {
                     if let KeeperAnswer::Stopped(at)
                     | KeeperAnswer::Continued(at)
                     | KeeperAnswer::Killed(at)
-                    | KeeperAnswer::Restarted(at, _) = answer
+                    | KeeperAnswer::Restarted(at, _) = &mut answer.answer
                     {
                         *at = clock.ours(*at);
                     }

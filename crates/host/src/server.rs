@@ -35,7 +35,6 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use watch::ServerWatch;
 
 /// From SIGTERM to SIGKILL, ms, where nothing else is wanted.
 pub const GRACE_MS: u64 = 5_000;
@@ -82,7 +81,8 @@ pub struct Server {
     system: String,
     endpoint: String,
     pid: i32,
-    port: Option<u16>,
+    /// By name; the empty one is the main one.
+    ports: Vec<(String, u16)>,
     started_s: f64,
     log: PathBuf,
     /// What its log says when it has run out of memory.
@@ -142,12 +142,11 @@ impl Server {
         };
         let kept = Kept::start(&plan.program, keep)?;
         let (system, log) = (plan.system.to_owned(), plan.log.clone());
-        let port = places.ports.iter().find(|(name, _)| name.is_empty()).map(|(_, port)| *port);
         let mut server = Server {
             system,
             endpoint,
             pid: 0,
-            port,
+            ports: places.ports,
             started_s: 0.0,
             log,
             out_of_memory_log: plan.spec.out_of_memory_log.clone(),
@@ -159,7 +158,7 @@ impl Server {
             secrets: Secrets::of(&plan.places.options),
         };
         server.await_process(plan)?;
-        server.await_ready(plan, port, &ready_log)?;
+        server.await_ready(plan, &ready_log)?;
         Ok(server)
     }
 
@@ -172,6 +171,15 @@ impl Server {
     /// numbers it.
     pub fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Its ports, by name; the empty one is the main one.
+    pub fn ports(&self) -> &[(String, u16)] {
+        &self.ports
+    }
+
+    fn port(&self) -> Option<u16> {
+        self.ports.iter().find(|(name, _)| name.is_empty()).map(|(_, port)| *port)
     }
 
     /// From its start until it listened, s.
@@ -192,7 +200,7 @@ impl Server {
     /// Starts to watch what it uses, from one instant of CLOCK_MONOTONIC to
     /// another, ns, or until the sampler is told to finish.
     pub fn sample(&self, from_ns: Ns, to_ns: Option<Ns>) -> Sampler {
-        Sampler::start(self.watched(), from_ns, to_ns)
+        Sampler::start(vec![self.watched()], from_ns, to_ns)
     }
 
     /// Its processes, to be looked at while it runs; none for a container's.
@@ -215,7 +223,7 @@ impl Server {
 
     /// Whether it listens, as after a restart.
     pub fn is_listening(&self) -> bool {
-        self.port.is_some_and(|port| self.holds(port))
+        self.port().is_some_and(|port| self.holds(port))
     }
 
     /// Whether it, and nobody else, listens on this port.
@@ -223,12 +231,8 @@ impl Server {
         ports::listener(&self.watched().processes(), port) == Listener::Own
     }
 
-    /// A look at what it uses, from any thread, as long as it runs.
-    pub fn watch(&self) -> ServerWatch {
-        ServerWatch::new(self.watched())
-    }
-
-    fn watched(&self) -> Watched {
+    /// What is watched of it.
+    pub fn watched(&self) -> Watched {
         let accounts = self.group.accounts.clone();
         match self.container {
             Some(_) => Watched { root: self.pid, below_only: false, accounts },
@@ -326,8 +330,8 @@ impl Server {
     }
 
     /// Waits until it listens, and its log says what it should.
-    fn await_ready(&mut self, plan: &StartPlan, port: Option<u16>, ready_log: &str) -> Result<(), HostError> {
-        let began = Instant::now();
+    fn await_ready(&mut self, plan: &StartPlan, ready_log: &str) -> Result<(), HostError> {
+        let (port, began) = (self.port(), Instant::now());
         let deadline = began + Duration::from_nanos(plan.spec.start_timeout_ns);
         let mut log = LogWatch::new(&self.log, ready_log);
         if let Some(name) = self.container.clone() {

@@ -52,7 +52,8 @@ fn vectors() -> String {
         let body = &pattern(length)[body_at(length)..];
         lines.push(format!("CRC-32C of the body of {length} bytes: 0x{:08x}", crc32c::crc32c(body)));
     }
-    let poisson = |seed, publisher, per_ks| Schedule::new(Arrival::Poisson, Profile::constant(per_ks), publisher, 4, seed);
+    let poisson =
+        |seed, publisher, per_ks| Schedule::new(Arrival::Poisson, Profile::constant(per_ks), publisher, 4, seed);
     lines.push(format!("poisson, seed 1, publisher 0, 1000/s: {}", dues(poisson(1, 0, 1_000_000), 4)));
     lines.push(format!("poisson, seed 1, publisher 3, 1000/s: {}", dues(poisson(1, 3, 1_000_000), 4)));
     let seed = 0xfedc_ba98_7654_3210_u64;

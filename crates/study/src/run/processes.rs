@@ -1,6 +1,6 @@
 //! The processes of a run, on its hosts, which carry out what the leader orders.
 
-use super::faults::{Faults, Reach};
+use super::faults::{Faults, Reach, SeatedMember};
 use super::sources;
 use crate::calibrated;
 use crate::context::{RunContext, RunError, failed};
@@ -9,7 +9,7 @@ use crate::lead::{Edge, Leader, Order, Reached, Refusal, Said, Seat, Times};
 use crate::live::{News, Phase};
 use pubmark_host::agent::Incoming;
 use pubmark_host::clock;
-use pubmark_host::deployed::{DeployPlan, SystemFile};
+use pubmark_host::deployed::{DeployPlan, MemberPlan, SystemFile};
 use pubmark_host::install;
 use pubmark_host::lines::{Facts, Look, WatchSpan};
 use pubmark_host::proxy::{Proxy, ProxyPlan};
@@ -32,6 +32,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+/// What the only member of a server is called, and so its folder and its log.
+const SERVER: &str = "server";
+
 /// How often the wait for an agent looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -41,8 +44,10 @@ pub struct Processes<'a> {
     link: Option<Proxy>,
     hosts: Vec<Host<'a>>,
     facts: Vec<Facts>,
-    /// The server's host.
+    /// The server's host: that of its first member.
     server: usize,
+    /// The members of a server that was started.
+    members: Vec<SeatedMember>,
     /// The hosts of those that send, and of those that receive.
     sides: [usize; 2],
     /// Where clients connect to, if there is a server.
@@ -99,6 +104,7 @@ impl<'h> Processes<'h> {
             hosts,
             facts,
             server,
+            members: Vec::new(),
             sides,
             endpoint: None,
             seats: Vec::new(),
@@ -229,9 +235,14 @@ impl<'h> Processes<'h> {
             limits: cell.limits,
             durable: cell.workload.durable,
             options: cell.options.clone(),
-            address: host.spec.address.clone(),
-            log: format!("run-{}-server.log", place.position),
+            members: vec![MemberPlan {
+                name: SERVER.into(),
+                address: host.spec.address.clone(),
+                log: format!("run-{}-{SERVER}.log", place.position),
+            }],
         };
+        self.members =
+            plan.members.iter().map(|member| SeatedMember { name: member.name.clone(), host: self.server }).collect();
         self.endpoint = Some(host.deploy(plan)?);
         if let Some(watch) = host.server_watch() {
             (context.news)(News::Server(watch));
@@ -359,7 +370,7 @@ impl<'h> Processes<'h> {
     fn reach<'a>(&'a mut self, leader: &'a Leader<'_>) -> Reach<'a, 'h> {
         Reach {
             hosts: &mut self.hosts,
-            server: self.server,
+            members: &self.members,
             seats: &self.seats,
             plans: leader.agents(),
             link: self.link.as_ref(),
