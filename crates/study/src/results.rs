@@ -234,7 +234,12 @@ impl Results {
             match std::fs::read(&path) {
                 Ok(there) if there == text.as_bytes() => {}
                 Ok(_) => return Err(ResultsError::OtherSystem { name: name.clone(), path }),
-                Err(_) => std::fs::write(&path, text).map_err(io(&path))?,
+                Err(_) => {
+                    // Whole or not at all: half a file would be another one.
+                    let fresh = folder.join(format!(".{name}.new"));
+                    std::fs::write(&fresh, text).map_err(io(&fresh))?;
+                    std::fs::rename(&fresh, &path).map_err(io(&path))?;
+                }
             }
         }
         sync(&folder).map_err(io(&folder))

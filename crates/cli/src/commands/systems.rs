@@ -285,7 +285,7 @@ fn as_json(system: &System, presence: &Presence) -> Value {
         "name": system.name,
         "file": (!system.here.is_empty()).then(|| install::called(system)),
         "replaces": registry::origin(system).replaces,
-        "agent": (!system.agent.built_in()).then(|| [&system.agent.sending, &system.agent.receiving]),
+        "agent": (!system.agent.built_in()).then_some([&system.agent.sending, &system.agent.receiving]),
         "title": system.title,
         "licence": system.licence,
         "driver": system.driver,

@@ -68,9 +68,9 @@ pub struct BroughtFile {
 /// What comes with pubmark under a name: its text.
 pub type BuiltIn<'a> = &'a dyn Fn(&str) -> Option<&'static str>;
 
-/// Whether a name is meant to be a path.
+/// Whether a name is meant to be a path, and not an endpoint, which may hold a login.
 pub fn is_path(name: &str) -> bool {
-    name.contains('/') || name.ends_with(".toml")
+    !name.contains("://") && !name.contains('@') && (name.contains('/') || name.ends_with(".toml"))
 }
 
 /// The files of a folder, by name; none where there is no such folder. Those that
