@@ -15,6 +15,8 @@ NETWORK   := iproute2
 # is none; a newer one is needed to build the page, not to test it.
 BROWSER   := chromium
 NODE      := $(if $(shell command -v npm),,nodejs npm)
+# The agent that docs/add-a-language.md writes.
+PYTHON    := $(if $(shell command -v python3),,python3-minimal)
 PUBMARK   := target/release/pubmark
 ZENOH     := agents/zenoh/target/release/pubmark-zenoh
 CACHE     := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pubmark
@@ -104,7 +106,7 @@ deps:
 	$(call install,$(LIBRARIES))
 
 deps-test:
-	$(call install,$(LIBRARIES) $(SERVERS) $(NETWORK) $(BROWSER) $(NODE))
+	$(call install,$(LIBRARIES) $(SERVERS) $(NETWORK) $(BROWSER) $(NODE) $(PYTHON))
 	for system in $(BY_PUBMARK); do cargo run --quiet --locked -p pubmark -- systems $$system --install >/dev/null || exit 1; done
 	for tool in $(BY_GO); do cargo run --quiet --locked -p pubmark -- systems $$tool --install >/dev/null || echo "goes on without $$tool"; done
 

@@ -39,9 +39,13 @@ pub fn check(
     known: &dyn Fn(&str) -> Option<Known>,
     tell: &mut dyn FnMut(&Outcome),
 ) -> Result<Vec<Outcome>, SuiteError> {
-    let wanted =
-        |case: &Case| asked.only.is_empty() || asked.only.iter().any(|name| case.name.starts_with(name.as_str()));
-    if let Some(name) = asked.only.iter().find(|name| !cases::all().any(|case| case.name.starts_with(name.as_str()))) {
+    // A name that is a case's means that one; any other, all that begin with it.
+    let means = |name: &str, case: &Case| match cases::all().any(|case| case.name == name) {
+        true => case.name == name,
+        false => case.name.starts_with(name),
+    };
+    let wanted = |case: &Case| asked.only.is_empty() || asked.only.iter().any(|name| means(name, case));
+    if let Some(name) = asked.only.iter().find(|name| !cases::all().any(|case| means(name, case))) {
         return Err(SuiteError::NoCase(name.clone()));
     }
     let greeted = Talk::start(sending).and_then(|mut talk| talk.hello());

@@ -47,7 +47,12 @@ pub fn agent_check(args: &AgentCheckArgs) -> Result<Code, Failure> {
     } else if good == tried && tried > 0 {
         let untried = outcomes.len() - tried;
         let rest = if untried > 0 { format!("; {untried} could not be tried") } else { String::new() };
-        print(&format!("The agent speaks version {VERSION} of the agent protocol: {good} cases as due{rest}."));
+        // A part of the cases says nothing of the whole.
+        let speaks = match args.only.is_empty() {
+            true => format!("The agent speaks version {VERSION} of the agent protocol: "),
+            false => String::new(),
+        };
+        print(&format!("{speaks}{good} cases as due{rest}."));
     } else {
         print(&format!("{} of {tried} cases are not as they should be.", tried - good));
     }

@@ -7,6 +7,7 @@ mod brokers;
 mod calibrate;
 mod chaos;
 mod compare;
+mod conformance;
 mod errors;
 mod faults;
 mod folders;
