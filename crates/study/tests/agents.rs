@@ -22,7 +22,7 @@ const READY: &str = r#"{"type":"ready"}"#;
 /// Says who it is.
 fn hello() -> String {
     let now = clock::now();
-    let hello = r#"{"type":"hello","protocol":2,"name":"liar","version":"1","pid":1,"drivers":["kernel","mock"]"#;
+    let hello = r#"{"type":"hello","protocol":2,"name":"liar","version":"1","pid":1,"drivers":["kernel","mock"],"features":{"transports":["ipc"]}"#;
     answer(&[&format!("{hello},\"clock_ns\":{now}}}")])
 }
 

@@ -28,7 +28,7 @@ fn find(name: &str) -> Option<&'static System> {
 }
 
 /// A faultless record of a broker at QoS 1, changed by `change`; what is found.
-fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdict {
+pub(super) fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdict {
     let text = "title = \"t\"\n[workload]\nqos = 1\nduration = \"10s\"\n[axes]\nsystem = \"mosquitto\"\n";
     let study = Study::parse("t", text, &find, &ReadOptions::default()).unwrap();
     let mut cells: Vec<Cell> = pubmark_model::plan::cells(&study, &find).unwrap();
@@ -51,7 +51,7 @@ fn judged(fault: &str, change: impl FnOnce(&mut RunRecord)) -> Verdict {
     judge(&record, mosquitto(), 0, None, None)
 }
 
-fn reasons(verdict: &Verdict) -> Vec<Reason> {
+pub(super) fn reasons(verdict: &Verdict) -> Vec<Reason> {
     verdict.reasons.iter().map(|finding| finding.reason).collect()
 }
 
@@ -60,7 +60,7 @@ fn found(verdict: &Verdict) -> Vec<(Reason, Vec<FigureGroup>)> {
     verdict.reasons.iter().map(|finding| (finding.reason, finding.figures.clone())).collect()
 }
 
-const SILENCE: Stalls = Stalls { count: 3, longest_ns: SECOND, longest_at_ns: 5 * SECOND };
+pub(super) const SILENCE: Stalls = Stalls { count: 3, longest_ns: SECOND, longest_at_ns: 5 * SECOND };
 
 #[test]
 fn a_silence_is_the_servers_while_all_agents_ran() {
@@ -99,43 +99,6 @@ fn a_silence_is_the_generators_where_an_agent_did_not_run() {
     });
     assert_eq!(reasons(&verdict), [Reason::GeneratorSaturated]);
     assert!(verdict.notes.is_empty());
-}
-
-#[test]
-fn where_an_agent_cannot_tell_nobody_is_blamed_and_nobody_called_clean() {
-    let silent = |cannot_tell: &[Untold]| {
-        let verdict = judged("none", |record| {
-            record.stalls = Some(SILENCE);
-            record.agents[0].cannot_tell = cannot_tell.to_vec();
-        });
-        assert!(verdict.valid, "{:?}", verdict.reasons);
-        verdict.notes.into_iter().map(|note| (note.part, note.evidence)).collect::<Vec<_>>()
-    };
-    for (what, whether) in [
-        (Untold::Pauses, "whether it stood still"),
-        (Untold::OwnLag, "how late its publishers were by their own doing"),
-    ] {
-        let notes = silent(&[what]);
-        assert!(notes.iter().all(|(part, _)| *part == Component::Generator), "{notes:?}");
-        assert!(notes[0].1.contains("whose doing it was is not known"), "{notes:?}");
-        let cannot = format!("the agent `hears` cannot tell {whether}");
-        assert!(notes.iter().all(|(_, evidence)| evidence.contains(&cannot)), "{notes:?}");
-    }
-    let notes = silent(&[Untold::ReceiveLag]);
-    assert!(notes[0].1.starts_with("the server delivered nothing"), "that says nothing of a silence: {notes:?}");
-    let verdict = judged("none", |record| {
-        record.stalls = None;
-        record.agents.iter_mut().for_each(|agent| agent.cannot_tell = vec![Untold::Stalls]);
-    });
-    let says = "the agents `hears`, `sends-2` cannot tell whether their subscribers heard nothing for a while: silences are not seen";
-    assert_eq!(verdict.notes.iter().map(|note| note.evidence.as_str()).collect::<Vec<_>>(), [says]);
-    // What others tell, or the script, is known all the same.
-    let verdict = judged("none", |record| {
-        record.stalls = Some(SILENCE);
-        record.agents[0].cannot_tell = vec![Untold::Pauses];
-        record.agents[1].pauses = Some(Stalls { count: 1, ..SILENCE });
-    });
-    assert_eq!(reasons(&verdict), [Reason::GeneratorSaturated]);
 }
 
 #[test]

@@ -56,3 +56,48 @@ pub fn noted(record: &RunRecord) -> Vec<String> {
     let says = |what: Untold| Some(format!("{}: {}", of(record, &[what])?, words(what).so));
     all.into_iter().filter_map(says).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{SILENCE, judged, reasons};
+    use super::*;
+    use pubmark_model::protocol::Stalls;
+    use pubmark_model::record::{Component, Reason};
+
+    #[test]
+    fn where_an_agent_cannot_tell_nobody_is_blamed_and_nobody_called_clean() {
+        let silent = |cannot_tell: &[Untold]| {
+            let verdict = judged("none", |record| {
+                record.stalls = Some(SILENCE);
+                record.agents[0].cannot_tell = cannot_tell.to_vec();
+            });
+            assert!(verdict.valid, "{:?}", verdict.reasons);
+            verdict.notes.into_iter().map(|note| (note.part, note.evidence)).collect::<Vec<_>>()
+        };
+        for (what, whether) in [
+            (Untold::Pauses, "whether it stood still"),
+            (Untold::OwnLag, "how late its publishers were by their own doing"),
+        ] {
+            let notes = silent(&[what]);
+            assert!(notes.iter().all(|(part, _)| *part == Component::Generator), "{notes:?}");
+            assert!(notes[0].1.contains("whose doing it was is not known"), "{notes:?}");
+            let cannot = format!("the agent `hears` cannot tell {whether}");
+            assert!(notes.iter().all(|(_, evidence)| evidence.contains(&cannot)), "{notes:?}");
+        }
+        let notes = silent(&[Untold::ReceiveLag]);
+        assert!(notes[0].1.starts_with("the server delivered nothing"), "that says nothing of a silence: {notes:?}");
+        let verdict = judged("none", |record| {
+            record.stalls = None;
+            record.agents.iter_mut().for_each(|agent| agent.cannot_tell = vec![Untold::Stalls]);
+        });
+        let says = "the agents `hears`, `sends-2` cannot tell whether their subscribers heard nothing for a while: silences are not seen";
+        assert_eq!(verdict.notes.iter().map(|note| note.evidence.as_str()).collect::<Vec<_>>(), [says]);
+        // What others tell, or the script, is known all the same.
+        let verdict = judged("none", |record| {
+            record.stalls = Some(SILENCE);
+            record.agents[0].cannot_tell = vec![Untold::Pauses];
+            record.agents[1].pauses = Some(Stalls { count: 1, ..SILENCE });
+        });
+        assert_eq!(reasons(&verdict), [Reason::GeneratorSaturated]);
+    }
+}
