@@ -160,6 +160,10 @@ impl Sending {
             talk.drain(totals.clone(), workload.drain_ns)?;
         }
         let agent = talk.stop()?;
+        if self.early {
+            // What it still sends would have come by then.
+            talk.silent(Duration::from_millis(100))?;
+        }
         let result = only(&agent)?;
         let (cpu_ns, memory_bytes) = process(talk.pid());
         let progress = std::mem::take(&mut talk.progress);

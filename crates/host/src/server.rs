@@ -20,6 +20,7 @@ pub mod watch;
 use crate::error::HostError;
 use crate::programs::find_program;
 use accounts::Accounts;
+use docker::DockerError;
 use keeper::{KeepPlan, KeeperAnswer, KeeperOrder};
 use kept::{FromKeeper, Kept};
 use limits::{Applied, Group};
@@ -308,21 +309,21 @@ impl Server {
                     self.pid = pid;
                     return Ok(());
                 }
-                FromKeeper::Answer(KeeperAnswer::Failed(why)) => return Err(self.not_started(&why)),
+                FromKeeper::Answer(KeeperAnswer::Failed(why)) => return Err(self.not_started(&why, None)),
                 FromKeeper::Nothing if Instant::now() < deadline => {}
-                FromKeeper::Nothing => return Err(self.not_started("its preparation takes too long")),
+                FromKeeper::Nothing => return Err(self.not_started("its preparation takes too long", None)),
                 heard => {
                     self.heard(heard);
-                    return Err(self.not_started(&self.exited.clone().unwrap_or_default()));
+                    return Err(self.not_started(&self.exited.clone().unwrap_or_default(), None));
                 }
             }
         }
     }
 
-    fn not_started(&self, why: &str) -> HostError {
+    fn not_started(&self, why: &str, source: Option<Box<DockerError>>) -> HostError {
         let engine = if self.container.is_some() && !docker::answers() { "no Docker engine answers: " } else { "" };
         let (system, why) = (self.system.clone(), format!("{engine}{why}"));
-        HostError::NotStarted { system, why, log: self.log_end() }
+        HostError::NotStarted { system, why, log: self.log_end(), source }
     }
 
     fn log_end(&self) -> String {
@@ -363,7 +364,8 @@ impl Server {
     }
 
     fn meet_container(&mut self, name: &str) -> Result<(), HostError> {
-        let running = docker::running(name).map_err(|why| self.not_started(&why))?;
+        let running =
+            docker::running(name).map_err(|error| self.not_started(&error.to_string(), Some(error.into())))?;
         self.pid = running.pid;
         // Docker makes and removes the group itself.
         self.group.accounts = Accounts::of(running.pid).filter(|_| running.pid > 0).unwrap_or_default();

@@ -113,21 +113,33 @@ pub struct Places {
     pub options: Options,
 }
 
+/// Why a text's places cannot be filled in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// A brace is missing.
+    #[error("`{{{0}` is not closed")]
+    NotClosed(String),
+    /// Nothing is said for one of two cases.
+    #[error("write `{{durable:A|B}}`")]
+    NoChoice,
+    /// Nothing is known by this name.
+    #[error("`{{{0}}}` is no place that can be filled in")]
+    Unknown(String),
+}
+
 impl Places {
     /// Fills in the places of a text. What looks like a place (`{`, small
     /// letters, dots and underscores, then `}` or `:…|…}`) and is none is an
     /// error; other braces stay as they are.
-    pub fn fill(&self, text: &str) -> Result<String, String> {
+    pub fn fill(&self, text: &str) -> Result<String, PlaceError> {
         fill_places(text, |name, choice| self.value(name, choice))
     }
 
-    fn value(&self, name: &str, choice: Option<&str>) -> Option<Result<String, String>> {
+    fn value(&self, name: &str, choice: Option<&str>) -> Result<String, PlaceError> {
         if name == "durable" {
-            let Some((yes, no)) = choice.and_then(|choice| choice.split_once('|')) else {
-                return Some(Err("write `{durable:A|B}`".into()));
-            };
+            let (yes, no) = choice.and_then(|choice| choice.split_once('|')).ok_or(PlaceError::NoChoice)?;
             let stored = self.options.get("persistence") != Some(&Value::Bool(false));
-            return Some(Ok(if self.durable && stored { yes } else { no }.to_owned()));
+            return Ok(if self.durable && stored { yes } else { no }.to_owned());
         }
         let port = |name: &str| self.ports.iter().find(|(known, _)| known == name).map(|(_, port)| port.to_string());
         let found = match (name, choice) {
@@ -151,7 +163,7 @@ impl Places {
                 _ => None,
             },
         };
-        found.map(Ok)
+        found.ok_or_else(|| PlaceError::Unknown(name.to_owned()))
     }
 
     /// The names of the ports that a text asks for.
@@ -172,8 +184,8 @@ impl Places {
 /// behind a colon. An error of what looks like a place and is none.
 pub(crate) fn fill_places(
     text: &str,
-    value: impl Fn(&str, Option<&str>) -> Option<Result<String, String>>,
-) -> Result<String, String> {
+    value: impl Fn(&str, Option<&str>) -> Result<String, PlaceError>,
+) -> Result<String, PlaceError> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(open) = rest.find('{') {
@@ -187,9 +199,8 @@ pub(crate) fn fill_places(
             rest = &rest[1..];
             continue;
         }
-        let close = after.find('}').ok_or_else(|| format!("`{{{name}` is not closed"))?;
-        let found = value(name, after[..close].strip_prefix(':'));
-        filled.push_str(&found.ok_or_else(|| format!("`{{{name}}}` is no place that can be filled in"))??);
+        let close = after.find('}').ok_or_else(|| PlaceError::NotClosed(name.to_owned()))?;
+        filled.push_str(&value(name, after[..close].strip_prefix(':'))?);
         rest = &after[close + 1..];
     }
     filled.push_str(rest);
@@ -218,7 +229,8 @@ mod tests {
         assert_eq!(forgetful.fill("{durable:yes|no}").unwrap(), "no");
         forgetful.options.insert("threads".to_owned(), Value::from("{cpus}"));
         assert_eq!(forgetful.fill("{options.threads}").unwrap(), "2");
-        assert!(places.fill("{prot}").unwrap_err().contains("{prot}"));
-        assert!(places.fill("{durable:a}").is_err());
+        assert_eq!(places.fill("{prot}").unwrap_err().to_string(), "`{prot}` is no place that can be filled in");
+        assert_eq!(places.fill("{durable:a}"), Err(PlaceError::NoChoice));
+        assert_eq!(places.fill("{durable:a|b").unwrap_err().to_string(), "`{durable` is not closed");
     }
 }

@@ -9,7 +9,7 @@ use crate::link::Side;
 use crate::tuning::Use;
 use crate::units::{MICROSECOND, MILLISECOND, SECOND};
 use crate::value::ValueError;
-use crate::workload::{Arrival, Pacing, Pattern, Pin, Rate, Receive, Transport, Verify};
+use crate::workload::{self, Arrival, Pacing, Pattern, Pin, Rate, Receive, Transport, Verify};
 pub use kinds::RunOrder;
 use kinds::{Bytes, Count, Cpus, Kind, LinkBandwidth, LinkDelay, Percent, Slot};
 pub(crate) use kinds::{Time, as_typed};
@@ -174,21 +174,21 @@ keys! {
     /// how long clients may take to connect and hear each other
     connect_timeout: Time = Time(30 * SECOND);
     /// connections that are opened to a broker in a second, 1 to 100,000
-    connect_rate: Count<u32, 1, 100_000> = Count(1_000);
+    connect_rate: Count<u32, 1, 100_000> = Count(workload::default_connect_rate());
     /// hybrid (sleeps, then watches the clock shortly before), sleep, or spin (costs a core)
     pacing: Pacing = Pacing::Hybrid;
     /// least time between two wake-ups of a publisher
     pacing_quantum: Time = Time(50 * MICROSECOND);
     /// how subscribers wait: block (sleep until something comes), or spin (costs a core)
-    receive: Receive = Receive::Block;
+    receive: Receive = workload::default_receive();
     /// header, or full (CRC-32C of the body); where nothing is said full, as long as it costs under 2 % of an event loop
     verify: Verify;
     /// none, or roles (publishers and subscribers on separate processors)
-    pin: Pin = Pin::None;
+    pin: Pin = workload::default_pin();
     /// the generator's own p99 lag that makes a run generator-saturated
-    max_send_lag: Time = Time(MILLISECOND);
+    max_send_lag: Time = Time(workload::default_max_send_lag_ns());
     /// latency above which a delivered message counts as late
-    late_after: Time = Time(10 * MILLISECOND);
+    late_after: Time = Time(workload::default_late_after_ns());
 
     [Limits]
     /// processors that the server may use

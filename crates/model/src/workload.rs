@@ -1,15 +1,13 @@
 //! Who sends what to whom, and when: a workload with nothing left open.
 
-mod resolve;
+pub mod resolve;
 
 use crate::header::body_at;
 pub use crate::pattern::Pattern;
 pub use crate::profile::Rate;
-use crate::setting::Settings;
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::words::words;
 use pubmark_stats::Random;
-pub use resolve::{WorkloadError, WorkloadErrors};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -129,24 +127,25 @@ impl From<Arrival> for String {
     }
 }
 
-fn default_connect_rate() -> u32 {
-    Settings::default().connect_rate().0
+/// What a workload has that was written before there was the key: the key's default.
+pub(crate) const fn default_connect_rate() -> u32 {
+    1_000
 }
 
-fn default_receive() -> Receive {
-    Settings::default().receive()
+pub(crate) const fn default_receive() -> Receive {
+    Receive::Block
 }
 
-fn default_pin() -> Pin {
-    Settings::default().pin()
+pub(crate) const fn default_pin() -> Pin {
+    Pin::None
 }
 
-fn default_max_send_lag_ns() -> Ns {
-    Settings::default().max_send_lag().0
+pub(crate) const fn default_max_send_lag_ns() -> Ns {
+    MILLISECOND
 }
 
-fn default_late_after_ns() -> Ns {
-    Settings::default().late_after().0
+pub(crate) const fn default_late_after_ns() -> Ns {
+    10 * MILLISECOND
 }
 
 fn is_usual_late_after_ns(ns: &Ns) -> bool {

@@ -4,7 +4,7 @@
 use super::{AgentSpec, System};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Entry, Scalar, Table};
-use crate::server::fill_places;
+use crate::server::{PlaceError, fill_places};
 use crate::units::parse_time;
 use crate::workload::Transport;
 
@@ -109,11 +109,11 @@ fn check(value: &Scalar, errors: &mut Vec<Diagnostic>) {
 }
 
 /// Fills in what an agent's command and environment may hold.
-fn fill(text: &str, here: &str, cache: &str) -> Result<String, String> {
+fn fill(text: &str, here: &str, cache: &str) -> Result<String, PlaceError> {
     fill_places(text, |name, choice| match (name, choice) {
-        ("here", None) => Some(Ok(here.to_owned())),
-        ("cache", None) => Some(Ok(cache.to_owned())),
-        _ => None,
+        ("here", None) => Ok(here.to_owned()),
+        ("cache", None) => Ok(cache.to_owned()),
+        _ => Err(PlaceError::Unknown(name.to_owned())),
     })
 }
 
