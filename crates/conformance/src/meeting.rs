@@ -2,7 +2,7 @@
 
 use crate::case::{Wrong, due};
 use crate::order::{clients, place, prepare, workload};
-use crate::server::Server;
+use crate::server::{Meeting, scripted};
 use crate::subject::Bench;
 use crate::talk::{Talk, only, until};
 use pubmark_host::clock;
@@ -39,7 +39,13 @@ pub struct Met {
 /// Lets two agents meet; where there is a server, it does what the script says.
 pub fn meet(bench: &Bench<'_>, settings: &[(&str, &str)], sides: Sides, script: &str) -> Result<Met, Wrong> {
     let workload = workload(bench, settings)?;
-    let server = bench.server.then(|| Server::start(bench.driver, script)).transpose()?;
+    if bench.system.is_some_and(|system| !system.patterns.contains(&workload.pattern)) {
+        return Err(Wrong::NotTried(format!("its system has no `{}`", workload.pattern)));
+    }
+    if workload.competing() && bench.system.is_some() && scripted(bench.driver) {
+        return Err(Wrong::NotTried("the reference peer has no subscribers that compete".into()));
+    }
+    let server = bench.system.map(|system| Meeting::start(bench.driver, Some(system), script)).transpose()?;
     let (sends, hears) = match workload.pattern.round_trip() {
         true => (Role::Requester, Role::Replier),
         false => (Role::Publisher, Role::Subscriber),
@@ -53,7 +59,7 @@ pub fn meet(bench: &Bench<'_>, settings: &[(&str, &str)], sides: Sides, script: 
         Sides::Receiver => (bench.built_in, bench.receiving),
     };
     let (mut sender, mut hearer) = (Talk::greeted(sending)?, Talk::greeted(hearing)?);
-    let at = |prepare: Prepare| Prepare { server: server.as_ref().map(Server::address), ..prepare };
+    let at = |prepare: Prepare| Prepare { server: server.as_ref().map(Meeting::address), ..prepare };
     // Who binds is prepared first; over a server, who subscribes.
     let hears_first = server.is_some() || hears == Role::Replier;
     let order = |talk: &Talk, role: Role, met: &[String], binds: bool| {

@@ -1,11 +1,18 @@
 //! The server of those drivers that need one: the reference peer, which does to
-//! messages what its script says.
+//! messages what its script says, or the system's own.
 
 use crate::case::Wrong;
 use nix::unistd::pipe;
+use pubmark_host::cache::cache_folder;
+use pubmark_host::scratch::Scratch;
+use pubmark_host::server::{GRACE_MS, Server, StartPlan};
+use pubmark_model::cell::Limits;
 use pubmark_model::protocol::ServerAddress;
+use pubmark_model::server::Places;
+use pubmark_model::system::System;
 use pubmark_peer::{Listen, PeerScript, serve};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -13,10 +20,16 @@ use std::time::Duration;
 /// How long the peer may take until it listens.
 const LISTENING: Duration = Duration::from_secs(5);
 
-/// A peer that serves until it is dropped.
-pub struct Server {
-    /// Where it listens.
+/// A server that serves until it is dropped.
+pub struct Meeting {
     endpoint: String,
+    // Dropping them ends them; the folder last.
+    _peer: Option<Peer>,
+    _server: Option<Box<Server>>,
+    _scratch: Option<Scratch>,
+}
+
+struct Peer {
     stop: Option<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
@@ -32,26 +45,71 @@ fn speaks(driver: &str) -> Option<Listen> {
     }
 }
 
-impl Server {
-    /// Starts one with this script.
-    pub fn start(driver: &str, script: &str) -> Result<Server, Wrong> {
-        let protocol =
-            speaks(driver).ok_or_else(|| Wrong::NotTried(format!("there is no server for `{driver}` to meet at")))?;
-        let not_here = |error: String| Wrong::NotTried(format!("there is no server to meet at: {error}"));
+/// Whether the peer can be scripted for this driver.
+pub fn scripted(driver: &str) -> bool {
+    speaks(driver).is_some()
+}
+
+fn not_here(error: impl std::fmt::Display) -> Wrong {
+    Wrong::NotTried(format!("there is no server to meet at: {error}"))
+}
+
+impl Meeting {
+    /// The peer with this script or, where it does not speak the driver's
+    /// protocol, the system's own server, which obeys no script.
+    pub fn start(driver: &str, system: Option<&System>, script: &str) -> Result<Meeting, Wrong> {
+        match (speaks(driver), system) {
+            (Some(protocol), _) => Meeting::peer(protocol, script),
+            (None, Some(system)) if script.is_empty() => Meeting::started(system),
+            (None, _) => Err(not_here(format!("none of `{driver}` is known"))),
+        }
+    }
+
+    fn peer(protocol: Listen, script: &str) -> Result<Meeting, Wrong> {
         let script = PeerScript::parse(script).map_err(not_here)?;
-        let (stopped, stop) = pipe().map_err(|error| not_here(error.to_string()))?;
+        let (stopped, stop) = pipe().map_err(not_here)?;
         let (tell, told) = channel();
         let run = move || {
             let listening = tell.clone();
-            let served =
-                serve(protocol, 0, script, stopped.as_fd(), |endpoint| drop(listening.send(Ok(endpoint.to_owned()))));
+            let listens = |endpoint: &str| drop(listening.send(Ok(endpoint.to_owned())));
+            let served = serve(protocol, 0, script, stopped.as_fd(), listens);
             // Nobody waits for it any more once it has listened.
             let _ = tell.send(Err(served.err().map(|error| error.to_string()).unwrap_or_default()));
         };
-        let thread =
-            thread::Builder::new().name("peer".into()).spawn(run).map_err(|error| not_here(error.to_string()))?;
-        let endpoint = told.recv_timeout(LISTENING).map_err(|error| not_here(error.to_string()))?.map_err(not_here)?;
-        Ok(Server { endpoint, stop: Some(stop), thread: Some(thread) })
+        let thread = thread::Builder::new().name("peer".into()).spawn(run).map_err(not_here)?;
+        let endpoint = told.recv_timeout(LISTENING).map_err(not_here)?.map_err(not_here)?;
+        let peer = Peer { stop: Some(stop), thread: Some(thread) };
+        Ok(Meeting { endpoint, _peer: Some(peer), _server: None, _scratch: None })
+    }
+
+    fn started(system: &System) -> Result<Meeting, Wrong> {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        let spec = system.server.as_ref().ok_or_else(|| not_here("the system has none"))?;
+        let scratch = Scratch::create().map_err(not_here)?;
+        let places = Places {
+            cache: cache_folder(system).display().to_string(),
+            here: system.here.clone(),
+            cpus: 1,
+            memory_mb: 512,
+            options: system.defaults(),
+            ..Places::default()
+        };
+        let plan = StartPlan {
+            system: &system.name,
+            spec,
+            deployment: "native",
+            places,
+            dir: scratch.path().join("server"),
+            log: scratch.path().join("server.log"),
+            limits: Limits::default(),
+            program: std::env::current_exe().map_err(not_here)?,
+            remove: vec![scratch.path().to_owned()],
+            grace_ms: GRACE_MS,
+            interrupt: &NEVER,
+        };
+        let server = Server::start(&plan).map_err(not_here)?;
+        let endpoint = server.endpoint().to_owned();
+        Ok(Meeting { endpoint, _peer: None, _server: Some(Box::new(server)), _scratch: Some(scratch) })
     }
 
     /// What an agent is told of it.
@@ -61,7 +119,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for Peer {
     fn drop(&mut self) {
         // The end of its input ends it.
         self.stop = None;

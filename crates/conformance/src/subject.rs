@@ -3,10 +3,11 @@
 use crate::case::Wrong;
 use crate::receiving::{Received, Script};
 use crate::sending::{Sending, SentOut};
-use crate::server::Server;
+use crate::server::Meeting;
 use pubmark_host::agent::AgentCommand;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{Features, ServerAddress};
+use pubmark_model::system::System;
 use pubmark_model::workload::Transport;
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -19,8 +20,8 @@ pub struct Known {
     pub options: Options,
     /// The transports of the system; none for a broker.
     pub transports: Vec<Transport>,
-    /// Whether its clients meet at a server.
-    pub server: bool,
+    /// The system whose clients meet at a server.
+    pub server: Option<&'static System>,
 }
 
 /// What is to be tried.
@@ -49,13 +50,13 @@ pub struct Bench<'a> {
     pub options: &'a Options,
     /// The transport; none where there is no choice.
     pub transport: Option<Transport>,
-    /// Whether clients meet at a server.
-    pub server: bool,
+    /// The system, where clients meet at a server.
+    pub system: Option<&'static System>,
     /// The command of pubmark's own agent.
     pub built_in: &'a AgentCommand,
     /// What the agent says that it can play.
     pub features: Features,
-    relay: OnceCell<Server>,
+    relay: OnceCell<Meeting>,
     sent: RefCell<BTreeMap<&'static str, Result<Rc<SentOut>, Wrong>>>,
     received: RefCell<BTreeMap<&'static str, Result<Rc<Received>, Wrong>>>,
 }
@@ -69,14 +70,14 @@ impl<'a> Bench<'a> {
         transport: Option<Transport>,
     ) -> Bench<'a> {
         let (sent, received) = (RefCell::default(), RefCell::default());
-        let (server, features) = (false, Features::default());
+        let (system, features) = (None, Features::default());
         Bench {
             sending: command,
             receiving: command,
             driver,
             options,
             transport,
-            server,
+            system,
             built_in: command,
             features,
             relay: OnceCell::new(),
@@ -87,13 +88,13 @@ impl<'a> Bench<'a> {
 
     /// A server for it that does nothing but hand on; none where it needs none.
     pub fn relay(&self) -> Result<Option<ServerAddress>, Wrong> {
-        if !self.server {
+        if self.system.is_none() {
             return Ok(None);
         }
         if self.relay.get().is_none() {
-            let _ = self.relay.set(Server::start(self.driver, "")?);
+            let _ = self.relay.set(Meeting::start(self.driver, self.system, "")?);
         }
-        Ok(self.relay.get().map(Server::address))
+        Ok(self.relay.get().map(Meeting::address))
     }
 
     /// What the agent sent when it was told this; it is told once.

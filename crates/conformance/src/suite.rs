@@ -2,6 +2,7 @@
 
 use crate::case::{Came, Case, Needs, Outcome, Wrong};
 use crate::cases;
+use crate::server;
 use crate::subject::{Asked, Bench, Known};
 use crate::talk::Talk;
 use crate::tap;
@@ -62,7 +63,7 @@ pub fn check(
     };
     let driver = choose(&hello, asked.driver.as_deref(), known)?;
     let of_driver = known(&driver).unwrap_or_else(|| Known { transports: vec![Transport::Tcp], ..Known::default() });
-    let transports: Vec<Option<Transport>> = match (asked.transport, of_driver.server) {
+    let transports: Vec<Option<Transport>> = match (asked.transport, of_driver.server.is_some()) {
         (_, true) => vec![None],
         (Some(transport), false) => vec![Some(transport)],
         (None, false) => {
@@ -78,7 +79,7 @@ pub fn check(
     let bench = |transport| {
         let mut bench = Bench::new(sending, &driver, &of_driver.options, transport);
         bench.receiving = receiving;
-        (bench.server, bench.built_in) = (of_driver.server, &asked.built_in);
+        (bench.system, bench.built_in) = (of_driver.server, &asked.built_in);
         bench.features = hello.features.clone();
         bench
     };
@@ -91,8 +92,10 @@ pub fn check(
     for transport in transports {
         let bench = bench(transport);
         for case in cases::all().filter(|case| wanted(case)) {
-            let run = match (case.needs, of_driver.server, tap::known(&driver)) {
+            let served = of_driver.server.is_some();
+            let run = match (case.needs, served, tap::known(&driver)) {
                 (Needs::Words, _, _) | (Needs::Sockets, true, _) | (Needs::Peer, false, _) => continue,
+                (Needs::Peer | Needs::BuiltIn, true, _) if !server::scripted(&driver) => continue,
                 (Needs::Sockets | Needs::BuiltIn, false, _) if !across(&transport) => continue,
                 (Needs::Sockets | Needs::BuiltIn, false, false) => {
                     Err(Wrong::NotTried(format!("this pubmark has no sockets of `{driver}` to be the other side")))
@@ -133,15 +136,10 @@ fn choose(
             )))
         };
     }
-    let mut real = hello.drivers.iter().filter(|name| *name != MOCK);
-    let server = |name: &str| known(name).is_some_and(|known| known.server);
-    if let Some(alone) = real.clone().find(|name| !server(name)) {
-        return Ok(alone.clone());
-    }
-    Err(SuiteError::NoDriver(match real.next() {
-        None => format!("it has no driver but {MOCK}, which opens no socket and reads no clock"),
-        Some(first) => {
-            format!("its drivers ({named}) speak to a server: name the one to try, with --driver {first} for instance")
-        }
-    }))
+    let real = hello.drivers.iter().filter(|name| *name != MOCK);
+    let served = |name: &&String| known(name).is_some_and(|known| known.server.is_some());
+    let (served, alone): (Vec<&String>, Vec<&String>) = real.partition(served);
+    let first = alone.first().or(served.first()).map(|name| (*name).clone());
+    let nothing = || format!("it has no driver but {MOCK}, which opens no socket and reads no clock");
+    first.ok_or_else(|| SuiteError::NoDriver(nothing()))
 }

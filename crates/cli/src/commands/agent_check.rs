@@ -3,8 +3,8 @@
 use super::shared::agent_command;
 use crate::args::AgentCheckArgs;
 use crate::failure::{Code, Failure};
-use crate::output::print;
-use pubmark_conformance::{Asked, Came, Known, Outcome, check, names};
+use crate::output::{note, print};
+use pubmark_conformance::{Asked, Came, Known, Outcome, SuiteError, check, names};
 use pubmark_host::agent::AgentCommand;
 use pubmark_host::install;
 use pubmark_model::protocol::VERSION;
@@ -37,8 +37,15 @@ pub fn agent_check(args: &AgentCheckArgs) -> Result<Code, Failure> {
             print(&told(outcome));
         }
     };
-    let outcomes = check((&commands[0], &commands[1]), &asked, &known, &mut tell)
-        .map_err(|error| Failure::usage(error.to_string()))?;
+    let outcomes = match check((&commands[0], &commands[1]), &asked, &known, &mut tell) {
+        Ok(outcomes) => outcomes,
+        Err(error @ SuiteError::NoCase(_)) => return Err(Failure::usage(error.to_string())),
+        // An agent that cannot be tried has not passed.
+        Err(error) => {
+            note(&format!("error: {error}"));
+            return Ok(Code::Gate);
+        }
+    };
     let count = |which: fn(&Came) -> bool| outcomes.iter().filter(|outcome| which(&outcome.came)).count();
     let (good, tried) = (count(|came| *came == Came::AsDue), count(|came| !matches!(came, Came::NotTried(_))));
     if args.json {
@@ -69,7 +76,8 @@ fn system(name: &str) -> Result<&'static System, Failure> {
 fn known(driver: &str, system: Option<&'static System>) -> Option<Known> {
     let of_driver = |system: &&'static System| system.driver == driver;
     let system = system.filter(of_driver).or_else(|| registry::systems().into_iter().find(of_driver))?;
-    Some(Known { options: System::defaults(system), transports: system.transports.clone(), server: system.broker() })
+    let server = system.broker().then_some(system);
+    Some(Known { options: System::defaults(system), transports: system.transports.clone(), server })
 }
 
 fn told(outcome: &Outcome) -> String {

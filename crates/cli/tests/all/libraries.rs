@@ -196,8 +196,9 @@ fn the_record_says_which_library_and_what_took_effect() {
 #[test]
 fn the_built_in_agent_passes_its_own_check() {
     let place = Place::new();
-    for driver in ["kernel", "mock", "zeromq", "nanomsg", "nng"] {
-        let output = place.run(&["agent-check", "--driver", driver, env!("CARGO_BIN_EXE_pubmark"), "agent"]);
+    for driver in ["zeromq", "nanomsg", "nng"] {
+        let built_in = [env!("CARGO_BIN_EXE_pubmark"), "agent"];
+        let output = place.run(&[&["agent-check", "--driver", driver, "--transport", "tcp"], &built_in[..]].concat());
         assert_eq!(output.status.code(), Some(0), "{driver}: {}", stdout(&output));
         assert!(!stdout(&output).contains("FAIL"));
     }
