@@ -194,7 +194,7 @@ fn converse(talk: &mut Talk, asked: Asked<'_>, scratch: &Scratch) -> Option<()> 
     let hello = talk.wait(|event| if let Event::Hello(hello) = event { Some(hello.clone()) } else { None });
     let checked = hello.as_ref().map_err(Clone::clone);
     let checked =
-        checked.and_then(|hello| fits(hello, asked.driver, None, clock::now()).map_err(|misfit| misfit.to_string()));
+        checked.and_then(|hello| fits(hello, asked.driver, &[], clock::now()).map_err(|misfit| misfit.to_string()));
     let good = talk.step("answers hello with its version, drivers and clock", checked);
     let hello = hello.ok().filter(|_| good)?;
     let prepared = choose(&hello, asked.driver).and_then(|driver| prepare(&driver, asked.transport, scratch));
