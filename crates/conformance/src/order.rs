@@ -20,7 +20,7 @@ pub fn workload(bench: &Bench<'_>, more: &[(&str, &str)]) -> Result<Workload, Wr
     let settings = Settings::of(usual.chain(more.iter().copied()).chain(transport));
     let settings = settings.map_err(|error| Wrong::NotTried(error.to_string()))?;
     let workload = Workload::resolve(&settings).map_err(|errors| Wrong::NotTried(errors.to_string()))?;
-    match bench.features.lack(&workload) {
+    match bench.features.lack(&[&workload]) {
         None => Ok(workload),
         Some(lack) => Err(Wrong::NotTried(format!("by its `hello` it {lack}"))),
     }

@@ -345,7 +345,7 @@ impl<'a> Leader<'a> {
         match (self.phase, event) {
             (Phase::Meeting, Event::Hello(hello)) if self.awaited[from] => {
                 let Brief { system, cell, .. } = &self.brief;
-                fits(&hello, Some(&system.driver), Some(&cell.workload), now).map_err(Refusal::Misfit)?;
+                fits(&hello, Some(&system.driver), &[&cell.workload], now).map_err(Refusal::Misfit)?;
                 self.hellos[from] = Some(*hello);
                 if self.answered(from) {
                     (self.phase, self.deadline_ns) = (Phase::Deploying, None);

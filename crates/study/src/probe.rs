@@ -95,7 +95,7 @@ fn hello(system: &System, sends: bool) -> Result<Map<String, Value>, String> {
     };
     agent.tell(&Command::Exit {});
     agent.finish();
-    fits(&hello, Some(&system.driver), None, clock::now()).map_err(|misfit| misfit.to_string())?;
+    fits(&hello, Some(&system.driver), &[], clock::now()).map_err(|misfit| misfit.to_string())?;
     let who = identity(&hello);
     let mut found = Map::new();
     found.insert("agent".into(), format!("{} {}", who.name, who.version).into());

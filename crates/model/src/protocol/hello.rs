@@ -106,8 +106,15 @@ fn arrival(arrival: Arrival) -> &'static str {
 }
 
 impl Features {
-    /// What a workload needs that is not here: the first of it.
-    pub fn lack(&self, workload: &Workload) -> Option<Lack> {
+    /// What the flows of a run need that is not here: the first of it.
+    pub fn lack(&self, flows: &[&Workload]) -> Option<Lack> {
+        let too_many = flows.len() as u64 > u64::from(self.flows);
+        let (wanted, has) = (flows.len().to_string(), vec![self.flows.to_string()]);
+        let lack = too_many.then_some(Lack { what: "so many flows:", wanted, has });
+        lack.or_else(|| flows.iter().find_map(|workload| self.lack_of_one(workload)))
+    }
+
+    fn lack_of_one(&self, workload: &Workload) -> Option<Lack> {
         let rate = if workload.rate == Rate::Max { MAX } else { CONSTANT };
         let transport = workload.transport.map(|transport| transport.word());
         let needs: [(&'static str, Option<&str>, &Vec<String>); 7] = [
@@ -155,18 +162,20 @@ mod tests {
             (&[("pacing", "spin")], "the pacing", "spin"),
             (&[("rate", "max")], "the rate", "max"),
         ] {
-            let lack = least.lack(&workload(settings)).unwrap();
+            let lack = least.lack(&[&workload(settings)]).unwrap();
             assert_eq!((lack.what, lack.wanted.as_str()), (what, wanted));
         }
-        assert_eq!(least.lack(&workload(&[("pacing", "hybrid"), ("transport", "tcp")])), None);
+        assert_eq!(least.lack(&[&workload(&[("pacing", "hybrid"), ("transport", "tcp")])]), None);
         let back = Workload { reconnect: true, ..workload(&[]) };
         assert_eq!(
-            least.lack(&back).unwrap().to_string(),
+            least.lack(&[&back]).unwrap().to_string(),
             "cannot play what a run with faults needs, `reconnect`; it has: none"
         );
         let header = Features { verification: words(&["header"]), ..Features::default() };
-        assert_eq!(header.lack(&workload(&[("verify", "full")])).map(|lack| lack.what), Some("the verification"));
-        let tree = least.lack(&workload(&[("pattern", "tree")])).unwrap().to_string();
+        assert_eq!(header.lack(&[&workload(&[("verify", "full")])]).map(|lack| lack.what), Some("the verification"));
+        let tree = least.lack(&[&workload(&[("pattern", "tree")])]).unwrap().to_string();
+        let two = least.lack(&[&workload(&[]), &workload(&[])]).unwrap().to_string();
+        assert_eq!(two, "cannot play so many flows: `2`; it has: 1");
         assert_eq!(tree, "cannot play the pattern `tree`; it has: pairs, fan-out, fan-in");
     }
 }

@@ -85,9 +85,9 @@ pub fn identity(hello: &AgentHello) -> AgentIdentity {
     AgentIdentity { name: cut(&hello.name), version: cut(&hello.version), versions }
 }
 
-/// Whether this agent can play, with this driver and this workload where one is
-/// needed; it is this late now.
-pub fn fits(hello: &AgentHello, driver: Option<&str>, workload: Option<&Workload>, now: Ns) -> Result<(), Misfit> {
+/// Whether this agent can play, with this driver, where one is needed, and these
+/// flows; it is this late now.
+pub fn fits(hello: &AgentHello, driver: Option<&str>, flows: &[&Workload], now: Ns) -> Result<(), Misfit> {
     let AgentIdentity { name, version, .. } = identity(hello);
     if hello.protocol != VERSION {
         return Err(Misfit::Version { name, version, said: hello.protocol });
@@ -103,7 +103,7 @@ pub fn fits(hello: &AgentHello, driver: Option<&str>, workload: Option<&Workload
             let has = hello.drivers.join(", ").chars().take(10 * TEXT).collect();
             Err(Misfit::Driver { name, version, wanted: wanted.to_owned(), has })
         }
-        None => match workload.and_then(|workload| hello.features.lack(workload)) {
+        None => match hello.features.lack(flows) {
             Some(lack) => Err(Misfit::Feature { name, version, lack: cut(lack) }),
             None => Ok(()),
         },
@@ -119,7 +119,6 @@ fn cut(lack: Lack) -> Lack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_model::setting::Settings;
 
     #[test]
     fn what_an_agent_cannot_is_named_with_the_agent() {
@@ -133,9 +132,9 @@ mod tests {
             ..AgentHello::default()
         };
         let now = 3_600 * SECOND;
-        let says = |hello: AgentHello, driver| fits(&hello, driver, None, now).unwrap_err().to_string();
-        assert_eq!(fits(&hello(VERSION, &["zeromq"], now), Some("zeromq"), None, now), Ok(()));
-        assert_eq!(fits(&hello(VERSION, &["zeromq"], now), None, None, now), Ok(()));
+        let says = |hello: AgentHello, driver| fits(&hello, driver, &[], now).unwrap_err().to_string();
+        assert_eq!(fits(&hello(VERSION, &["zeromq"], now), Some("zeromq"), &[], now), Ok(()));
+        assert_eq!(fits(&hello(VERSION, &["zeromq"], now), None, &[], now), Ok(()));
         let speaks = |said| {
             format!("my-agent 1.2 speaks version {said} of the agent protocol, and this pubmark version {VERSION}: ")
         };
@@ -147,8 +146,8 @@ mod tests {
         assert_eq!(missing, "my-agent 1.2 has no driver `mqtt`; it has: zeromq, mock");
         assert!(says(hello(VERSION, &["zeromq"], now + 20 * SECOND), None).contains("CLOCK_MONOTONIC"));
         assert!(says(hello(VERSION, &[], now), None).contains("names no driver"));
-        let workload = |pattern: &str| Workload::resolve(&Settings::of([("pattern", pattern)]).unwrap()).unwrap();
-        let plays = |pattern| fits(&hello(VERSION, &["zeromq"], now), None, Some(&workload(pattern)), now);
+        let workload = |pattern: &str| Workload::of([("pattern", pattern)]).unwrap();
+        let plays = |pattern| fits(&hello(VERSION, &["zeromq"], now), None, &[&workload(pattern)], now);
         assert_eq!(plays("fan-out"), Ok(()));
         let lacks = plays("pipeline").unwrap_err().to_string();
         assert_eq!(lacks, "my-agent 1.2 cannot play the pattern `pipeline`; it has: pairs, fan-out, fan-in");
