@@ -7,7 +7,7 @@ mod resolve;
 mod write;
 
 use crate::claim::{Claim, Condition};
-use crate::setting::{RunOrder, Settings, key};
+use crate::setting::{RunSequence, Settings, key};
 use serde_json::{Map, Value};
 
 /// One axis: a key and the values that it takes, in the file's order.
@@ -164,6 +164,6 @@ impl Study {
 
     /// Whether systems alternate within a repeat.
     pub fn interleaved(&self) -> bool {
-        self.settings.order() == RunOrder::Interleaved
+        self.settings.order() == RunSequence::Interleaved
     }
 }
