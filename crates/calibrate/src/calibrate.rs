@@ -89,9 +89,9 @@ impl<'a> Calibrator<'a> {
 /// Measures everything: a minute and a half or so, a quarter of that where it is quick.
 pub fn calibrate(mut how: Calibrator<'_>) -> Result<Calibration, RunError> {
     let time = jiff::Timestamp::now().to_string();
-    let (ticks, at, own_cpu) = (Ticks::now(), clock::now(), clock::own_cpu());
+    let (ticks, at, own_cpu) = (Ticks::now(), clock::now(), clock::process_cpu());
     let wake = how.wake()?;
-    let load = Ticks::now().load_since(ticks, clock::now() - at, clock::own_cpu() - own_cpu);
+    let load = Ticks::now().load_since(ticks, clock::now() - at, clock::process_cpu() - own_cpu);
     let (relay, cost) = how.cost()?;
     let unthrottled = how.unthrottled()?;
     let most = how.most()?;

@@ -1,6 +1,6 @@
 //! What on this machine would spoil a measurement, and what mends it.
 
-use crate::machine;
+use crate::{clock, machine};
 use nix::sys::resource::{Resource, getrlimit};
 use serde::Serialize;
 use std::fs::read_to_string;
@@ -105,7 +105,7 @@ fn wake_ups() -> Checkup {
     const SLEEP: Duration = Duration::from_micros(500);
     /// Dear from here on.
     const DEAR: Duration = Duration::from_micros(30);
-    let _ = nix::sys::prctl::set_timerslack(1);
+    clock::exact_timers();
     let late = || {
         let began = Instant::now();
         std::thread::sleep(SLEEP);

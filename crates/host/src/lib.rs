@@ -7,7 +7,6 @@
 pub mod agent;
 pub mod awake;
 pub mod cache;
-pub mod clock;
 pub mod deployed;
 mod devices;
 pub mod doctor;
@@ -25,3 +24,5 @@ pub mod remote;
 pub mod scratch;
 pub mod server;
 pub mod usage;
+
+pub use pubmark_clock as clock;

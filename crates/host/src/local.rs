@@ -90,7 +90,7 @@ impl Local {
             HostRequest::Watch(window) => self.watch(window),
             HostRequest::Look => {
                 self.awake.as_mut().and_then(Awake::gone).map_or(Ok(()), |why| Err(HostError::Failed(why)))?;
-                let own_cpu_ns = clock::own_cpu() + self.awake.as_ref().map_or(0, Awake::cpu_ns);
+                let own_cpu_ns = clock::process_cpu() + self.awake.as_ref().map_or(0, Awake::cpu_ns);
                 return Ok(HostReply::Look(Look { at_ns: clock::now(), ticks: Ticks::now(), own_cpu_ns }));
             }
             HostRequest::EndWatch => return Ok(HostReply::Series(self.usage.take().and_then(UsageWatch::finish))),

@@ -11,7 +11,6 @@
 use crate::clock;
 use crate::server::processes;
 use crate::server::sample::{Watched, cpu_time_of};
-use nix::sys::prctl::set_timerslack;
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 use pubmark_model::record::{UsageOverTime, UsageSeries};
@@ -209,7 +208,7 @@ impl Drop for UsageWatch {
 }
 
 fn watch(looker: &Looker, start_ns: Ns, from_ns: Ns, slice_ns: Ns, stop: &AtomicBool) {
-    let _ = set_timerslack(1);
+    clock::exact_timers();
     let mut next = start_ns;
     loop {
         while clock::now() < next && !stop.load(Ordering::Relaxed) {

@@ -20,7 +20,7 @@ use pubmark_model::reported::{LinkReport, ServerReport};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Rate, Workload};
-use pubmark_stats::Histogram;
+use pubmark_stats::{Histogram, median_whole};
 
 /// An agent of a run, and what it measured.
 #[derive(Debug)]
@@ -185,16 +185,6 @@ fn connections(results: &[&AgentResult], remarks: &mut Vec<String>) -> Option<Co
     })
 }
 
-fn median(samples: &[u64]) -> u64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable();
-    match sorted.len() {
-        0 => 0,
-        len if len % 2 == 1 => sorted[len / 2],
-        len => (sorted[len / 2 - 1] + sorted[len / 2]) / 2,
-    }
-}
-
 /// What agents used together. Memory is summed sample by sample: the agents
 /// take theirs at the same instants.
 fn usage(agents: &[&AgentUsage]) -> Usage {
@@ -213,9 +203,9 @@ fn usage(agents: &[&AgentUsage]) -> Usage {
         cpu_s: cpu_ns as f64 / SECOND as f64,
         cpu_cores: if wall_ns > 0 { cpu_ns as f64 / wall_ns as f64 } else { 0.0 },
         user_s: sum(|usage| usage.user_ns) as f64 / SECOND as f64,
-        rss_bytes_median: median(&rss),
+        rss_bytes_median: median_whole(rss.iter().copied()),
         rss_bytes_max: rss.iter().copied().max().unwrap_or(0),
-        uss_bytes_median: median(&samples(|usage| &usage.uss_bytes)),
+        uss_bytes_median: median_whole(samples(|usage| &usage.uss_bytes)),
         voluntary_switches: sum(|usage| usage.voluntary_switches),
         involuntary_switches: sum(|usage| usage.involuntary_switches),
     }
@@ -256,13 +246,6 @@ mod tests {
         assert_eq!(open, [Untold::ReceiveLag, Untold::Stalls]);
         assert_eq!(left_open(Role::Requester, hears, pauses, &workload), [Untold::Stalls]);
         assert_eq!(left_open(Role::Replier, FlowResult::default(), pauses, &workload), []);
-    }
-
-    #[test]
-    fn the_median_is_between_the_middle_two() {
-        assert_eq!(median(&[]), 0);
-        assert_eq!(median(&[3, 1, 2]), 2);
-        assert_eq!(median(&[4, 1, 2, 3]), 2);
     }
 
     #[test]

@@ -3,7 +3,6 @@
 #![deny(missing_docs)]
 
 pub mod agent;
-pub mod clock;
 pub mod control;
 pub mod drivers;
 pub mod ledger;
@@ -19,3 +18,5 @@ pub mod threads;
 pub mod topics;
 pub mod usage;
 pub mod window;
+
+pub use pubmark_clock as clock;

@@ -10,7 +10,7 @@ use crate::tuning::Use;
 use crate::units::{MICROSECOND, MILLISECOND, SECOND};
 use crate::value::ValueError;
 use crate::workload::{self, Arrival, Pacing, Pattern, Pin, Rate, Receive, Transport, Verify};
-pub use kinds::RunOrder;
+pub use kinds::RunSequence;
 use kinds::{Bytes, Count, Cpus, Kind, LinkBandwidth, LinkDelay, Percent, Slot};
 pub(crate) use kinds::{Time, as_typed};
 use serde_json::Value;
@@ -218,7 +218,7 @@ keys! {
     /// runs of each cell, 1 to 1,000
     repeats: Count<u32, 1, 1_000> = Count(3);
     /// interleaved (systems alternate, seeded) or sequential
-    order: RunOrder = RunOrder::Interleaved;
+    order: RunSequence = RunSequence::Interleaved;
     /// systems tie where they are shown to differ by less than this, 0.1% to 50%
     tie: Percent = Percent(5.0);
     /// true keeps each processor awake with a spinner of the idle class while a run is on

@@ -8,7 +8,7 @@ mod resolve;
 mod write;
 
 use crate::claim::{Claim, Condition};
-use crate::setting::{RunOrder, Settings, key};
+use crate::setting::{RunSequence, Settings, key};
 pub use named::named_systems;
 use serde_json::{Map, Value};
 
@@ -166,6 +166,6 @@ impl Study {
 
     /// Whether systems alternate within a repeat.
     pub fn interleaved(&self) -> bool {
-        self.settings.order() == RunOrder::Interleaved
+        self.settings.order() == RunSequence::Interleaved
     }
 }

@@ -12,7 +12,7 @@ use crate::script::PeerScript;
 use crate::speech::{AmqpServer, Ask, Handled, MqttServer, NatsServer, RespServer, Speech, ZmtpServer};
 use crate::tally::PeerTally;
 use client::PeerConnection;
-use nix::time::{ClockId, clock_gettime};
+use pubmark_clock::now;
 use pubmark_model::units::{Ns, SECOND};
 use rustix::event::{PollFd, PollFlags, epoll};
 use rustix::fs::Timespec;
@@ -65,13 +65,6 @@ pub struct ServeError {
 
 fn failed<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> ServeError {
     move |error| ServeError { what, source: error.into() }
-}
-
-/// CLOCK_MONOTONIC now, ns.
-fn now() -> Ns {
-    clock_gettime(ClockId::CLOCK_MONOTONIC)
-        .map(|time| time.tv_sec() as Ns * SECOND + time.tv_nsec() as Ns)
-        .unwrap_or_default()
 }
 
 /// Serves on a loopback port (0: any that is free) until `stop` can be read to
@@ -174,7 +167,7 @@ impl<S: Speech> World<S> {
 impl<'a, S: Speech> Server<'a, S> {
     fn new(port: u16, script: PeerScript, stop: BorrowedFd<'a>) -> Result<Self, ServeError> {
         // The kernel's default lets itself 50 µs of slack. Where it cannot be had, the account shows it.
-        let _ = nix::sys::prctl::set_timerslack(1);
+        pubmark_clock::exact_timers();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed("port"))?;
         listener.set_nonblocking(true).map_err(failed("port"))?;
         rustix::net::listen(&listener, BACKLOG).map_err(failed("port"))?;

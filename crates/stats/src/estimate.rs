@@ -41,3 +41,10 @@ pub fn median(values: &[f64]) -> Option<f64> {
     let lower = if even { below.iter().copied().max_by(f64::total_cmp)? } else { upper };
     Some(lower.midpoint(upper))
 }
+
+/// The median of whole numbers up to 2^53, such as bytes, rounded down; 0 if
+/// there are none.
+pub fn median_whole(values: impl IntoIterator<Item = u64>) -> u64 {
+    let values: Vec<f64> = values.into_iter().map(|value| value as f64).collect();
+    median(&values).map_or(0, |middle| middle as u64)
+}

@@ -30,7 +30,7 @@ mod typical;
 pub use artefact::{ARTEFACT_SAMPLES_MIN, Artefact, ArtefactStep, TIMERS_NS, artefacts};
 pub use better::Better;
 pub use change::{Change, FALSE_ALARM, RunOrder, Runs, Scale, change, change_p, holm};
-pub use estimate::{Estimate, Interval, median};
+pub use estimate::{Estimate, Interval, median, median_whole};
 pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
 pub use normal::{erfc, normal_cdf, normal_two_sided_p};
 pub use random::Random;

@@ -7,6 +7,7 @@ use crate::clock;
 use pubmark_model::record::Usage;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::used::{self, UsageReading, UsageReadings, Used};
+use pubmark_stats::median_whole;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -184,7 +185,7 @@ fn edge(watched: &[Watched]) -> Edge {
 }
 
 fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, departed: &Departed) -> Seen {
-    let _ = nix::sys::prctl::set_timerslack(1);
+    clock::exact_timers();
     let wait = |until: Ns| {
         while clock::now() < until && !stop.load(Ordering::Relaxed) {
             thread::park_timeout(Duration::from_nanos(until.saturating_sub(clock::now())));
@@ -289,8 +290,8 @@ impl Memory {
     }
 
     fn usage(self) -> ServerUsage {
-        let rss_of = |sizes: &[(u64, u64)]| median(sizes.iter().map(|size| size.0));
-        let uss_of = |sizes: &[(u64, u64)]| median(sizes.iter().map(|size| size.1));
+        let rss_of = |sizes: &[(u64, u64)]| median_whole(sizes.iter().map(|size| size.0));
+        let uss_of = |sizes: &[(u64, u64)]| median_whole(sizes.iter().map(|size| size.1));
         let usage = Usage {
             rss_bytes_median: rss_of(&self.sums),
             rss_bytes_max: self.sums.iter().map(|size| size.0).max().unwrap_or(0),
@@ -308,27 +309,9 @@ impl Memory {
     }
 }
 
-/// The middle one; of an even number, the mean of the middle two.
-fn median(values: impl Iterator<Item = u64>) -> u64 {
-    let mut values: Vec<u64> = values.collect();
-    values.sort_unstable();
-    match values.len() {
-        0 => 0,
-        count if count % 2 == 1 => values[count / 2],
-        count => values[count / 2 - 1].midpoint(values[count / 2]),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_middle_is_found() {
-        assert_eq!(median([].into_iter()), 0);
-        assert_eq!(median([3, 1, 2].into_iter()), 2);
-        assert_eq!(median([4, 1, 2, 3].into_iter()), 2);
-    }
 
     #[test]
     fn the_groups_own_count_goes_before_that_of_the_processes() {

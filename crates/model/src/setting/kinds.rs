@@ -205,7 +205,7 @@ impl Kind for Rate {
 
 words! {
     /// In which order the runs of a study are made.
-    RunOrder {
+    RunSequence {
         /// Systems alternate within a repeat, seeded.
         Interleaved = "interleaved",
         /// Cell after cell.
@@ -228,4 +228,4 @@ macro_rules! written {
     };
 }
 
-written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin, Side, Script, Use, RunOrder);
+written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin, Side, Script, Use, RunSequence);

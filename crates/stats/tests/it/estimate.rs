@@ -1,4 +1,4 @@
-use pubmark_stats::{Runs, median, typical_run};
+use pubmark_stats::{Runs, median, median_whole, typical_run};
 
 #[test]
 fn median_of_odd_even_and_nothing() {
@@ -10,6 +10,13 @@ fn median_of_odd_even_and_nothing() {
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         assert_eq!(median(&[1.0, bad, 2.0]), None);
     }
+}
+
+#[test]
+fn the_median_of_whole_numbers_is_whole() {
+    assert_eq!(median_whole([]), 0);
+    assert_eq!(median_whole([3, 1, 2]), 2);
+    assert_eq!(median_whole([4, 1, 2, 3]), 2, "rounded down");
 }
 
 /// By hand: the logarithms of 1, 2 and 4 have mean ln 2 and deviation ln 2; t

@@ -1,9 +1,12 @@
-//! The one clock of a host: CLOCK_MONOTONIC. Only event loops read it; what
-//! lies below them is told the time.
+//! The one clock of a host: CLOCK_MONOTONIC, the same for all its processes.
+//! Only what owns a loop or a process reads it; what lies below is told the time.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use rustix::thread::clock_nanosleep_absolute;
+use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::num::NonZeroU64;
 
 #[inline]
 fn read(clock: ClockId) -> Ns {
@@ -48,5 +51,5 @@ pub fn let_others_run() {
 /// Lets timers of the calling thread fire when due: the kernel's default
 /// allows itself 50 µs of slack.
 pub fn exact_timers() {
-    let _ = nix::sys::prctl::set_timerslack(1);
+    let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
 }
