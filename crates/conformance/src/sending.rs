@@ -76,6 +76,11 @@ impl SentOut {
         (from, from + self.workload.window_ns().unwrap_or(0))
     }
 
+    /// A socket that hears a publisher: its partner's, or the first.
+    pub fn socket_of(&self, publisher: u32) -> usize {
+        if self.workload.pattern.paired() { publisher as usize } else { 0 }
+    }
+
     /// The messages of a publisher that a socket heard, without probes and end
     /// markers, in the order of their coming.
     pub fn messages(&self, socket: usize, publisher: u32) -> Vec<&Heard> {

@@ -127,7 +127,7 @@ pub const CASES: &[Case] = &[
 fn schedule(out: &SentOut) -> Result<(), Wrong> {
     for publisher in 0..out.workload.publishers {
         let (dues, _) = out.plan(publisher);
-        let came = out.messages(0, publisher);
+        let came = out.messages(out.socket_of(publisher), publisher);
         due(came.len() == dues.len(), || {
             format!("publisher {publisher}: {} messages came, and {} were due", came.len(), dues.len())
         })?;
@@ -360,6 +360,8 @@ fn max(bench: &Bench<'_>) -> Result<(), Wrong> {
 
 fn pairs(bench: &Bench<'_>) -> Result<(), Wrong> {
     let out = bench.sends(&PAIRS)?;
+    schedule(&out)?;
+    totals(&out)?;
     for (subscriber, other) in [(0, 1), (1, 0)] {
         let foreign = out.messages(subscriber, other).len();
         due(foreign == 0, || format!("subscriber {subscriber} got {foreign} messages of publisher {other}"))?;
@@ -383,7 +385,7 @@ fn pipeline(bench: &Bench<'_>) -> Result<(), Wrong> {
 
 fn requests(bench: &Bench<'_>) -> Result<(), Wrong> {
     let out = bench.sends(&REQUESTS)?;
-    schedule(&SentOutOf(&out).first())?;
+    schedule(&out)?;
     totals(&out)?;
     for requester in 0..2 {
         let came = out.messages(requester, requester as u32);
@@ -403,27 +405,6 @@ fn requests(bench: &Bench<'_>) -> Result<(), Wrong> {
     due((ledger.expected, ledger.delivered) == (count, count), || {
         format!("{count} replies came; its ledger says {} of {}", ledger.delivered, ledger.expected)
     })
-}
-
-/// What was sent, seen at the socket of the first pair alone.
-struct SentOutOf<'a>(&'a SentOut);
-
-impl SentOutOf<'_> {
-    fn first(&self) -> SentOut {
-        SentOut {
-            workload: pubmark_model::workload::Workload { publishers: 1, ..self.0.workload.clone() },
-            start_ns: self.0.start_ns,
-            totals: self.0.totals.clone(),
-            result: self.0.result.clone(),
-            agent: self.0.agent.clone(),
-            heard: self.0.heard.clone(),
-            probed: self.0.probed,
-            ended: self.0.ended,
-            progress: Vec::new(),
-            cpu_ns: 0,
-            memory_bytes: 0,
-        }
-    }
 }
 
 fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
