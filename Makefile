@@ -15,6 +15,8 @@ NETWORK   := iproute2
 # is none; a newer one is needed to build the page, not to test it.
 BROWSER   := chromium
 NODE      := $(if $(shell command -v npm),,nodejs npm)
+# The agent that docs/add-a-language.md writes.
+PYTHON    := $(if $(shell command -v python3),,python3-minimal)
 PUBMARK   := target/release/pubmark
 ZENOH     := agents/zenoh/target/release/pubmark-zenoh
 CACHE     := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pubmark
@@ -48,7 +50,7 @@ help:
 	@echo "make zenoh        the agent and router for Zenoh: built, and copied to $(CACHE)/bin"
 	@echo "make test-zenoh   its lints and tests (a build of some 250 crates)"
 	@echo "make book         the pages in docs/ as a book: target/book/index.html (installs mdbook)"
-	@echo "make deny         licences, sources and duplicates of the dependencies"
+	@echo "make deny         licences, sources, duplicates and known defects of the dependencies"
 
 # Exit code 3 says that a cell has no answer (on a busy machine, say): the table
 # shows which and why, and the quickstart has done its work all the same.
@@ -104,7 +106,7 @@ deps:
 	$(call install,$(LIBRARIES))
 
 deps-test:
-	$(call install,$(LIBRARIES) $(SERVERS) $(NETWORK) $(BROWSER) $(NODE))
+	$(call install,$(LIBRARIES) $(SERVERS) $(NETWORK) $(BROWSER) $(NODE) $(PYTHON))
 	for system in $(BY_PUBMARK); do cargo run --quiet --locked -p pubmark -- systems $$system --install >/dev/null || exit 1; done
 	for tool in $(BY_GO); do cargo run --quiet --locked -p pubmark -- systems $$tool --install >/dev/null || echo "goes on without $$tool"; done
 
@@ -167,6 +169,8 @@ sanitize: deps-test
 deny:
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
 	cargo deny check bans licenses sources
+	@if timeout 120 cargo deny fetch db >/dev/null 2>&1; then cargo deny check advisories; \
+	  else echo "advisories were not checked: their database cannot be fetched from here"; fi
 
 zenoh:
 	cargo build --release --locked --manifest-path agents/zenoh/Cargo.toml

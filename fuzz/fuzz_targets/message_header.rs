@@ -10,7 +10,6 @@ use pubmark_load::subscriber::{Subscriber, Totals};
 use pubmark_load::window::Window;
 use pubmark_model::header::{END, Header, PROBE, pattern};
 use pubmark_model::protocol::PublisherTotal;
-use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::workload::Workload;
 
 const START: u64 = 1_000_000_000;
@@ -22,8 +21,7 @@ const DELAY: u64 = 30_000;
 
 fn workload(flags: u8) -> Workload {
     let word = |bit: u8, no, yes| if flags >> bit & 1 == 0 { no } else { yes };
-    let mut settings = Settings::new();
-    for (name, text) in [
+    let workload = Workload::of([
         ("pattern", word(0, "fan-in", "pipeline")),
         ("rate", word(1, "1000", "max")),
         ("verify", word(2, "header", "full")),
@@ -31,10 +29,8 @@ fn workload(flags: u8) -> Workload {
         ("payload", "40"),
         ("warmup", "1ms"),
         ("duration", "40ms"),
-    ] {
-        settings.insert(name.into(), key(name).unwrap().read(text).unwrap());
-    }
-    Workload::resolve(&with_defaults(settings)).unwrap()
+    ]);
+    workload.unwrap()
 }
 
 fn message(publisher: u32, sequence: u32, intended_ns: u64) -> Vec<u8> {
@@ -151,7 +147,8 @@ fuzz_target!(|input: &[u8]| {
     let (incoming, mut recorder) = subscriber.into_parts();
     let (counts, received) = (recorder.counts(), recorder.received());
     let distinct = incoming.distinct();
-    let [latency, intended, service] = recorder.latencies().map(|histogram| histogram.count());
+    let counted = recorder.times().as_ref().map(|times| times.as_ref().map_or(0, |times| times.count()));
+    let (latency, intended, service) = (counted.latency, counted.intended_latency, counted.service_latency);
     let known_damage = counts.corrupted - counts.unidentified;
     assert!(workload.competing() || counts.delivered <= counts.expected, "{counts:?}");
     assert!(counts.delivered <= distinct && distinct + counts.duplicated <= received, "{counts:?}");

@@ -18,7 +18,7 @@ const WARMUP: Ns = 100 * MILLISECOND;
 /// Publishers that have nothing to send wait it out, in case they still are to.
 const DRAIN: Ns = 200 * MILLISECOND;
 /// Idle: each publisher has one message in 1,000 s.
-const IDLE: Rate = Rate::PerKilosecond(1);
+const IDLE: Rate = Rate::per_kilosecond(1);
 
 impl Calibrator<'_> {
     /// From few connections to many, and the memory that one more takes.

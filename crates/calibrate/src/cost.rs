@@ -100,7 +100,7 @@ impl Calibrator<'_> {
         let load = AgentLoad {
             publishers: CONNECTIONS,
             subscribers: CONNECTIONS,
-            rate: Rate::PerKilosecond(rate * 1_000),
+            rate: Rate::per_kilosecond(rate * 1_000),
             payload_bytes: PAYLOAD_BYTES,
             warmup_ns: self.time(WARMUP),
             window_ns: self.time(WINDOW),

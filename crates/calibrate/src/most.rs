@@ -71,7 +71,7 @@ impl Calibrator<'_> {
             publishers: CONNECTIONS,
             subscribers: 0,
             // So many a second over 1,000 connections is as many in 1,000 s on each.
-            rate: Rate::PerKilosecond(per_s * 1_000 / u64::from(CONNECTIONS)),
+            rate: Rate::per_kilosecond(per_s * 1_000 / u64::from(CONNECTIONS)),
             payload_bytes: PAYLOAD_BYTES,
             warmup_ns: self.time(WARMUP),
             window_ns: self.time(WINDOW),

@@ -5,7 +5,7 @@ use pubmark_model::cell::{Cell, Limits};
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::Role;
 use pubmark_model::record::RunRecord;
-use pubmark_model::setting::{Settings, with_defaults};
+use pubmark_model::setting::Settings;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Extent, Pacing, Rate, Verify, Workload};
 use pubmark_study::context::{RunContext, RunError, failed};
@@ -39,8 +39,8 @@ pub const DRAIN: Ns = 5 * SECOND;
 
 impl AgentLoad {
     fn workload(&self) -> Result<Workload, RunError> {
-        let defaults = Workload::resolve(&with_defaults(Settings::new()));
-        let defaults = defaults.map_err(|errors| failed(errors.join("; ")))?;
+        let defaults = Workload::resolve(&Settings::default());
+        let defaults = defaults.map_err(|errors| failed(errors.to_string()))?;
         Ok(Workload {
             publishers: self.publishers,
             subscribers: self.subscribers,
@@ -62,7 +62,7 @@ impl AgentLoad {
 
 /// The quantum of every workload that does not say otherwise, ns.
 pub fn default_quantum_ns() -> Ns {
-    Workload::resolve(&with_defaults(Settings::new())).map_or(0, |workload| workload.pacing_quantum_ns)
+    Workload::resolve(&Settings::default()).map_or(0, |workload| workload.pacing_quantum_ns)
 }
 
 impl Calibrator<'_> {

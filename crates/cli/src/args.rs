@@ -31,6 +31,10 @@ pub struct Arguments {
     /// Say more: each verdict's reasons as they come.
     #[arg(short, long, global = true)]
     pub verbose: bool,
+    /// A folder with system files of one's own, looked at before ./systems and
+    /// ~/.config/pubmark/systems; several times for several.
+    #[arg(long, value_name = "DIR", global = true)]
+    pub systems: Vec<PathBuf>,
 }
 
 /// The subcommands.
@@ -164,9 +168,10 @@ Examples:
   pubmark bench kernel --transport tcp --pattern fan-out --subscribers 8 --rate 1000
   pubmark bench mosquitto --pairs 1000 --rate 10 --payload 1KB --cpus 1 --memory 2GB
   pubmark bench mosquitto --pairs 10 --rate 100 --duration 20s --fault 'stop server at 5s for 1s'
-  pubmark bench mqtt://broker.example:1883 --pairs 100 --rate 10 --qos 1")]
+  pubmark bench mqtt://broker.example:1883 --pairs 100 --rate 10 --qos 1
+  pubmark bench ./my-broker.toml --pairs 10 --rate 100")]
 pub struct BenchArgs {
-    /// A system's name (`pubmark systems` lists them), or the endpoint of a broker that is
+    /// A system's name (`pubmark systems` lists them), a system file of one's own, or the endpoint of a broker that is
     /// there already: mqtt:// or mqtts://, ws(s)://, nats:// or tls://, redis(s)://, amqp(s)://, zenoh://.
     pub target: String,
     /// Who sends to whom: pairs, fan-out, fan-in, request-reply, pipeline, tree [default: pairs].
@@ -250,15 +255,42 @@ pub struct BenchArgs {
 
 /// `pubmark systems`
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  pubmark systems
+  pubmark systems mosquitto --install
+  pubmark systems my-broker --new --protocol mqtt")]
 pub struct SystemsArgs {
-    /// One system, in full.
+    /// One system, in full: its name, or a system file.
     pub name: Option<String>,
     /// Install it: Debian packages, and pinned downloads in a cache folder.
     #[arg(long, requires = "name")]
     pub install: bool,
+    /// Write systems/NAME.toml for a system of one's own, to be filled in.
+    #[arg(long, requires = "name", conflicts_with = "install")]
+    pub new: bool,
+    /// With --new: a broker that speaks this.
+    #[arg(long, value_enum, requires = "new")]
+    pub protocol: Option<NewProtocol>,
+    /// With --new: a program of one's own that plays clients by the agent protocol.
+    #[arg(long, requires = "new", conflicts_with = "protocol")]
+    pub agent: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// What a new broker speaks.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub enum NewProtocol {
+    /// MQTT 3.1.1 and 5.
+    Mqtt,
+    /// NATS core.
+    Nats,
+    /// RESP: PUBLISH and SUBSCRIBE.
+    Redis,
+    /// AMQP 0-9-1.
+    Amqp,
 }
 
 /// `pubmark studies`
@@ -338,19 +370,34 @@ pub struct DoctorArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  pubmark agent-check pubmark agent
-  pubmark agent-check --driver zeromq node agents/zeromq-js/agent.js")]
+  pubmark agent-check -- pubmark agent
+  pubmark agent-check --system nng
+  pubmark agent-check --transport tcp -- node agents/zeromq-js/agent.js
+  pubmark agent-check --only send-schedule,receive-latency -- python3 agent.py
+  pubmark agent-check --list")]
 pub struct AgentCheckArgs {
+    /// The agent of this system, with its options, instead of a command.
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    pub system: Option<String>,
     /// The driver to try [default: the first that the agent names, that needs no server and that
     /// is not the mock].
     #[arg(long)]
     pub driver: Option<String>,
-    /// The transport to try: inproc, ipc, tcp or udp [default: the first of the driver's system, or
+    /// The transport to try: inproc, ipc, tcp or udp [default: all of the driver's system, or
     /// tcp where pubmark knows none].
     #[arg(long)]
     pub transport: Option<String>,
+    /// Cases to try, by name or by the beginning of their names [default: all].
+    #[arg(long, value_name = "CASE", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// One JSON object instead of lines.
+    #[arg(long)]
+    pub json: bool,
+    /// Names the cases, with what is sent and what is due, and tries nothing.
+    #[arg(long)]
+    pub list: bool,
     /// The agent's command.
-    #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
+    #[arg(trailing_var_arg = true, required_unless_present_any = ["list", "system"], allow_hyphen_values = true)]
     pub command: Vec<String>,
 }
 

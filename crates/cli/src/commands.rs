@@ -1,13 +1,16 @@
 //! One file a subcommand.
 
 mod agent;
+mod agent_check;
 mod answers;
 mod bare;
 mod bench;
 mod calibrate;
 mod compare;
+mod completions;
 mod doctor;
 mod keep;
+mod new_system;
 mod peer;
 mod report;
 mod run;
@@ -19,11 +22,11 @@ mod systems;
 use crate::args::{Arguments, PubmarkCommand};
 use crate::failure::{Code, Failure};
 use crate::output::Voice;
-use clap::CommandFactory;
 
 /// Runs the subcommand.
 pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
     let voice = Voice { quiet: arguments.quiet, verbose: arguments.verbose };
+    shared::look_for_systems(&arguments.systems)?;
     match arguments.command {
         PubmarkCommand::Run(args) => run::run(&args, voice),
         PubmarkCommand::Bench(args) => bench::bench(&args, voice),
@@ -34,7 +37,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         PubmarkCommand::Doctor(args) => doctor::doctor(&args),
         PubmarkCommand::Calibrate(args) => calibrate::calibrate(&args, voice),
         PubmarkCommand::Agent => agent::agent(),
-        PubmarkCommand::AgentCheck(args) => agent::check(&args),
+        PubmarkCommand::AgentCheck(args) => agent_check::agent_check(&args),
         PubmarkCommand::Host => keep::host(),
         PubmarkCommand::Keep => keep::keep(),
         PubmarkCommand::Launch(args) => keep::launch(args),
@@ -42,11 +45,6 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         PubmarkCommand::Peer(args) => peer::peer(&args),
         PubmarkCommand::Sink(args) => sink::sink(&args),
         PubmarkCommand::Bare(args) => bare::bare(&args),
-        PubmarkCommand::Completions(args) => {
-            let mut script = Vec::new();
-            clap_complete::generate(args.shell, &mut Arguments::command(), "pubmark", &mut script);
-            crate::output::print(&String::from_utf8_lossy(&script));
-            Ok(Code::Done)
-        }
+        PubmarkCommand::Completions(args) => completions::completions(&args),
     }
 }

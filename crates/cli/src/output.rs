@@ -1,6 +1,8 @@
 //! What goes to the screen: standard output, colours, width.
 
+use pubmark_model::printable::{printable, unprintable};
 use pubmark_model::secret::without_logins;
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 /// Whether colours are wanted there: a terminal, and no NO_COLOR.
@@ -25,6 +27,7 @@ pub fn width() -> usize {
 /// Prints to standard output. A reader that has gone away, as `head` does, is
 /// no error.
 pub fn print(text: &str) {
+    let text = obedient(text, colour());
     let mut out = std::io::stdout().lock();
     let _ = out
         .write_all(text.as_bytes())
@@ -35,13 +38,41 @@ pub fn print(text: &str) {
 /// Says something on standard error. What the user typed may be in it: no
 /// login of an endpoint is repeated.
 pub fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", without_logins(text));
+    let _ = writeln!(std::io::stderr(), "{}", printable(&without_logins(text)));
 }
 
 /// Says what went wrong.
 pub fn error(text: &str) {
     let label = if colours(std::io::stderr().is_terminal()) { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
-    note(&format!("{label} {text}"));
+    let _ = writeln!(std::io::stderr(), "{label} {}", printable(&without_logins(text)));
+}
+
+/// A text in which nothing but colours is obeyed by a terminal, and these only
+/// where they are wanted: what others have written may be in it.
+fn obedient(text: &str, colours: bool) -> Cow<'_, str> {
+    if !text.contains(unprintable) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\x1b').filter(|_| colours) {
+        shown.push_str(&printable(&rest[..at]));
+        let sequence = colour_sequence(&rest[at..]).unwrap_or(1);
+        match sequence {
+            1 => shown.push_str(&printable("\x1b")),
+            _ => shown.push_str(&rest[at..at + sequence]),
+        }
+        rest = &rest[at + sequence..];
+    }
+    shown.push_str(&printable(rest));
+    Cow::Owned(shown)
+}
+
+/// The length of the sequence that sets a colour, if the text begins with one.
+fn colour_sequence(text: &str) -> Option<usize> {
+    let body = text.strip_prefix("\x1b[")?;
+    let end = body.find(|c: char| !(c.is_ascii_digit() || c == ';'))?;
+    body[end..].starts_with('m').then_some(end + 3)
 }
 
 /// How much to say.
@@ -59,5 +90,20 @@ impl Voice {
         if !self.quiet {
             note(text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_obeys_colours_alone_and_only_where_they_are_wanted() {
+        let text = "\x1b[1;31mred\x1b[0m \x1b[2J\x1b]0;mine\x07\n\tµ";
+        assert_eq!(obedient(text, true), "\x1b[1;31mred\x1b[0m \\u{1b}[2J\\u{1b}]0;mine\\u{7}\n\tµ");
+        assert!(!obedient(text, false).contains('\x1b'));
+        assert_eq!(obedient("\x1b[", true), "\\u{1b}[");
+        assert_eq!(obedient("\x1b", true), "\\u{1b}");
+        assert!(matches!(obedient("a\nb", true), Cow::Borrowed(_)));
     }
 }

@@ -2,8 +2,12 @@
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use pubmark_model::printable::{printable, unprintable};
 use pubmark_model::protocol::{Command, Event, MAX_LINE, SCRATCH};
 use pubmark_model::secret::Secrets;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -32,13 +36,54 @@ impl Incoming {
     /// the secrets.
     pub fn of(line: Option<&[u8]>, secrets: &Secrets) -> Incoming {
         let Some(line) = line else { return Incoming::Closed };
-        match serde_json::from_slice(line) {
-            Ok(event) => Incoming::Event(Box::new(event)),
+        if line.len() >= MAX_LINE && line.last() != Some(&b'\n') {
+            return Incoming::Garbage(format!("a line of more than {} MiB, which no event has", MAX_LINE >> 20));
+        }
+        match read(line) {
+            Ok(event) => Incoming::Event(event),
             Err(error) => {
-                let told = secrets.hide(String::from_utf8_lossy(line).trim());
-                Incoming::Garbage(format!("{error}: {}", told.chars().take(200).collect::<String>()))
+                // More of it is not shown, so more is not looked at.
+                let head = &line[..line.len().min(SHOWN_BYTES + secrets.longest())];
+                let told = secrets.hide(String::from_utf8_lossy(head).trim());
+                let told: String = told.chars().take(SHOWN_CHARS).collect();
+                Incoming::Garbage(format!("{error}: {}", printable(&told)))
             }
         }
+    }
+}
+
+/// So much of a line that is no event is told.
+const SHOWN_CHARS: usize = 200;
+const SHOWN_BYTES: usize = 4 * SHOWN_CHARS;
+
+/// An event. What a terminal would obey stands in its texts by number, whoever
+/// shows them: JSON has it as an escape, or, beyond ASCII, as it is.
+fn read(line: &[u8]) -> serde_json::Result<Box<Event>> {
+    let beyond_ascii = || line.iter().any(|byte| matches!(byte, 0x7f | 0xc2 | 0xe2));
+    if !line.windows(2).any(|pair| pair == b"\\u") && !beyond_ascii() {
+        return serde_json::from_slice(line).map(Box::new);
+    }
+    let mut value: Value = serde_json::from_slice(line)?;
+    show_all(&mut value);
+    serde_json::from_value(value).map(Box::new)
+}
+
+fn show_all(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(shown) = printable(text) {
+                *text = shown;
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(show_all),
+        Value::Object(map) => {
+            if map.keys().any(|key| key.contains(unprintable)) {
+                let keys = std::mem::take(map).into_iter();
+                *map = keys.map(|(key, value)| (printable(&key).into_owned(), value)).collect();
+            }
+            map.values_mut().for_each(show_all);
+        }
+        _ => {}
     }
 }
 
@@ -51,6 +96,19 @@ pub fn into_inbox(
     let secrets = secrets.clone();
     // Nobody listens any more when its owner has gone.
     move |line| drop(inbox.send((number, Incoming::of(line, &secrets))))
+}
+
+/// An agent's program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentCommand {
+    /// Program and arguments; empty for the one that is built in.
+    pub words: Vec<String>,
+    /// The folder that it is run in; empty for that of pubmark itself.
+    #[serde(default)]
+    pub folder: String,
+    /// Variables of its environment, beside those of pubmark itself.
+    #[serde(default)]
+    pub environment: Vec<(String, String)>,
 }
 
 /// A running agent. It is killed when dropped, if it has not ended by then.
@@ -78,11 +136,30 @@ impl Agent {
         secrets: &Secrets,
         say: impl FnMut(Option<&[u8]>) + Send + 'static,
     ) -> std::io::Result<Agent> {
+        let command = AgentCommand { words: command.to_vec(), ..AgentCommand::default() };
+        Agent::start_command(&command, name, log, scratch, secrets, say)
+    }
+
+    /// The same in a folder and an environment of its own.
+    pub fn start_command(
+        command: &AgentCommand,
+        name: &str,
+        log: &Path,
+        scratch: &Path,
+        secrets: &Secrets,
+        say: impl FnMut(Option<&[u8]>) + Send + 'static,
+    ) -> std::io::Result<Agent> {
         let (program, arguments) = command
+            .words
             .split_first()
             .ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidInput, "the agent's command is empty"))?;
-        let mut child = std::process::Command::new(program)
+        let mut starting = std::process::Command::new(program);
+        if !command.folder.is_empty() {
+            starting.current_dir(&command.folder);
+        }
+        let mut child = starting
             .args(arguments)
+            .envs(command.environment.iter().map(|(name, value)| (name, value)))
             .env(SCRATCH, scratch)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -123,6 +200,11 @@ impl Agent {
             line.push(b'\n');
             let _ = lines.send(line);
         }
+    }
+
+    /// Ends its input, once all that was said is written.
+    pub fn close_input(&mut self) {
+        self.lines = None;
     }
 
     /// Sends the agent and what it has started a signal.
@@ -187,6 +269,7 @@ impl Agent {
         };
         let log = std::fs::read(&self.log).unwrap_or_default();
         let tail = self.secrets.hide_end(&String::from_utf8_lossy(&log), 500);
+        let tail = printable(&tail);
         if tail.is_empty() { status } else { format!("{status}; the end of its log: {tail}") }
     }
 }
@@ -220,5 +303,69 @@ fn listen(output: impl Read, mut say: impl FnMut(Option<&[u8]>)) {
             Ok(0) | Err(_) => return say(None),
             Ok(_) => say(Some(&line)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn garbage(line: &[u8]) -> String {
+        match Incoming::of(Some(line), &Secrets::default()) {
+            Incoming::Garbage(told) => told,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn message(line: &str) -> String {
+        match Incoming::of(Some(line.as_bytes()), &Secrets::default()) {
+            Incoming::Event(event) => match *event {
+                Event::Error { message, .. } => message,
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_told_by_number() {
+        let said = |text: &str| message(&format!("{{\"type\":\"error\",\"message\":\"{text}\",\"fatal\":true}}"));
+        assert_eq!(said("\\u001b]0;mine\\u0007"), "\\u{1b}]0;mine\\u{7}");
+        assert_eq!(said("\u{9b}2J \u{7f} \u{202e}x"), "\\u{9b}2J \\u{7f} \\u{202e}x");
+        assert_eq!(said("µs – 中 \\n second"), "µs – 中 \n second");
+        assert_eq!(garbage(b"\x1b[2J"), "expected value at line 1 column 1: \\u{1b}[2J");
+    }
+
+    #[test]
+    fn bombs_end_in_a_line() {
+        let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
+        assert!(garbage(&deep).chars().count() < 400);
+        let deep = format!("{{\"type\":\"error\",\"message\":\"\\u001b\",\"fatal\":{}", "[".repeat(100_000));
+        assert!(garbage(deep.as_bytes()).contains("recursion limit exceeded"));
+        assert!(garbage(b"{\"type\":\"error\",\"message\":\"\xff\xfe\"}").contains("invalid unicode"));
+        let beyond = "{\"type\":\"progress\",\"sent\":18446744073709551616,\"received\":0}";
+        assert!(garbage(beyond.as_bytes()).contains("18446744073709551616"), "{}", garbage(beyond.as_bytes()));
+        for count in ["-1", "1e300", "0.5", "\"1\""] {
+            garbage(format!("{{\"type\":\"progress\",\"sent\":{count},\"received\":0}}").as_bytes());
+        }
+        let long = [b"{\"type\":\"".as_slice(), &vec![b'x'; 100 << 20]].concat();
+        let told = garbage(&long);
+        assert!(told.chars().count() < 400, "{}", told.len());
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_not_waited_for() {
+        let mut lines = 0;
+        listen(std::io::repeat(b'x').take(2 * MAX_LINE as u64), |line| {
+            lines += 1;
+            if let Some(line) = line {
+                let told = match Incoming::of(Some(line), &Secrets::default()) {
+                    Incoming::Garbage(told) => told,
+                    other => panic!("{other:?}"),
+                };
+                assert_eq!(told, "a line of more than 256 MiB, which no event has");
+            }
+        });
+        assert_eq!(lines, 3, "two pieces and the end");
     }
 }

@@ -17,7 +17,17 @@ pub fn bin_folder() -> PathBuf {
 
 /// The folder below which everything is kept.
 pub fn base() -> PathBuf {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
     base.unwrap_or_else(std::env::temp_dir).join("pubmark")
+}
+
+/// Where the user keeps files for pubmark: `$XDG_CONFIG_HOME/pubmark`, by default
+/// `~/.config/pubmark`.
+pub fn config_folder() -> PathBuf {
+    let base = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
+    base.unwrap_or_else(|| "/etc".into()).join("pubmark")
+}
+
+fn absolute(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }

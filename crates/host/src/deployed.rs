@@ -5,7 +5,7 @@ use crate::error::HostError;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
 use crate::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
 use crate::server::watch::ServerWatch;
-use crate::server::{GRACE_MS, Server, StartPlan, attached, processes};
+use crate::server::{GRACE_MS, Server, ServerEnd, StartPlan, attached, processes};
 use crate::usage::Looker;
 use crate::{install, machine};
 use pubmark_model::cell::Limits;
@@ -13,7 +13,7 @@ use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::record::{AppliedLimits, Attached, Deployment, ServerProcess};
 use pubmark_model::reported::ServerReport;
-use pubmark_model::server::Places;
+use pubmark_model::server::{Places, ServerSpec};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -27,15 +27,15 @@ pub struct SystemFile(pub Arc<System>);
 
 impl Serialize for SystemFile {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        (&self.0.name, &self.0.source).serialize(to)
+        (&self.0.name, &self.0.source, &self.0.here).serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for SystemFile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<SystemFile, D::Error> {
-        let (name, source) = <(String, String)>::deserialize(from)?;
+        let (name, source, here) = <(String, String, String)>::deserialize(from)?;
         let system = System::parse(&name, &format!("systems/{name}.toml"), &source);
-        system.map(|system| SystemFile(Arc::new(system))).map_err(serde::de::Error::custom)
+        system.map(|system| SystemFile(Arc::new(System { here, ..system }))).map_err(serde::de::Error::custom)
     }
 }
 
@@ -52,10 +52,36 @@ pub struct DeployPlan {
     pub durable: bool,
     /// The system's options, all of them.
     pub options: Options,
+    /// Its members on this host: one, unless it is a cluster.
+    pub members: Vec<MemberPlan>,
+}
+
+/// A member that is to be started of a server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MemberPlan {
+    /// What it is called: no other member is, on any host.
+    pub name: String,
     /// Where it listens.
     pub address: String,
     /// The name of its log.
     pub log: String,
+}
+
+/// A member of a server that runs on this host, with its process, its ports
+/// and a folder of its own below the run's.
+pub struct Member {
+    /// What it is called.
+    name: String,
+    server: Server,
+}
+
+/// What came of an order to a member.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MemberAnswer {
+    /// Which.
+    pub member: String,
+    /// What its keeper says.
+    pub answer: KeeperAnswer,
 }
 
 /// What a host has for a server.
@@ -93,7 +119,8 @@ pub struct External {
 
 /// A server that was started for the run.
 pub struct Started {
-    server: Server,
+    /// At least one. Clients connect to the first.
+    members: Vec<Member>,
     deployment: Deployment,
     version: Option<String>,
     sampler: Option<Sampler>,
@@ -130,44 +157,20 @@ impl Deployed {
             .server
             .as_ref()
             .ok_or_else(|| format!("{} cannot be started here: name a server with options.endpoint", system.name))?;
-        let deployment = plan.deployment.as_str();
-        let limits = plan.limits;
-        let usable = || machine::usable_cpus().len() as u32;
-        let places = Places {
-            cache: cache_folder(system).display().to_string(),
-            cpus: limits.cpus.map_or_else(usable, |cpus| cpus.ceil() as u32).max(1),
-            memory_mb: limits.memory_bytes.or_else(machine::memory_bytes).unwrap_or(1 << 30) >> 20,
-            durable: plan.durable,
-            address: plan.address.clone(),
-            options: plan.options.clone(),
-            ..Places::default()
-        };
-        let plan = StartPlan {
-            system: &system.name,
-            spec,
-            deployment,
-            places,
-            dir: here.scratch.join("server"),
-            log: here.logs.join(&plan.log),
-            limits,
-            program: here.program.to_owned(),
-            remove: vec![here.scratch.to_owned()],
-            grace_ms: GRACE_MS,
-            interrupt: here.interrupt,
-        };
-        let server = Server::start(&plan)?;
-        let applied = server.applied();
+        let members = start_members(plan, system, spec, here)?;
+        let first = members.first().ok_or_else(|| format!("no member of {} is to be started here", system.name))?;
+        let applied = first.server.applied();
         let deployment = Deployment {
-            kind: deployment.to_owned(),
-            endpoint: shown(server.endpoint()),
-            command: if deployment == "docker" {
+            kind: plan.deployment.clone(),
+            endpoint: shown(first.server.endpoint()),
+            command: if plan.deployment == "docker" {
                 spec.docker.iter().map(|docker| docker.image.clone()).collect()
             } else {
                 spec.command.clone()
             },
-            pid: u32::try_from(server.pid()).ok(),
-            started_s: Some(server.started_s()),
-            limits,
+            pid: u32::try_from(first.server.pid()).ok(),
+            started_s: members.iter().map(|member| member.server.started_s()).reduce(f64::max),
+            limits: plan.limits,
             applied: AppliedLimits {
                 cpus: applied.cpus,
                 memory_bytes: applied.memory_bytes,
@@ -178,7 +181,7 @@ impl Deployed {
         };
         let version = install::version(system).map(|version| format!("{} {version}", system.name));
         Ok(Deployed::Started(Box::new(Started {
-            server,
+            members,
             deployment,
             version,
             sampler: None,
@@ -195,7 +198,9 @@ impl Deployed {
     /// A look at what the server uses, if it was started for the run.
     pub fn look(&self) -> Option<ServerWatch> {
         match self {
-            Deployed::Started(started) => Some(started.server.watch()),
+            Deployed::Started(started) => {
+                Some(ServerWatch::new(started.members.iter().map(|member| member.server.watched()).collect()))
+            }
             Deployed::Nothing | Deployed::External(_) => None,
         }
     }
@@ -205,16 +210,18 @@ impl Deployed {
         match self {
             Deployed::Nothing => None,
             Deployed::External(external) => Some(&external.endpoint),
-            Deployed::Started(started) => Some(started.server.endpoint()),
+            Deployed::Started(started) => started.members.first().map(|member| member.server.endpoint()),
         }
     }
 
     /// Its processes, if they are here and not in a container.
-    pub fn watched(&self) -> Option<Watched> {
+    pub fn watched(&self) -> Vec<Watched> {
         match self {
-            Deployed::Started(started) => started.server.own_processes(),
-            Deployed::External(external) => external.watched.clone(),
-            Deployed::Nothing => None,
+            Deployed::Started(started) => {
+                started.members.iter().filter_map(|member| member.server.own_processes()).collect()
+            }
+            Deployed::External(external) => external.watched.iter().cloned().collect(),
+            Deployed::Nothing => Vec::new(),
         }
     }
 
@@ -225,39 +232,46 @@ impl Deployed {
         match self {
             Deployed::Started(started) => {
                 started.looker = Some(looker);
-                started.sampler = Some(started.server.sample(from_ns, to_ns));
+                let watched = started.members.iter().map(|member| member.server.watched()).collect();
+                started.sampler = Some(Sampler::start(watched, from_ns, to_ns));
             }
             Deployed::External(external) => {
-                let start = |watched: &Watched| Sampler::start(watched.clone(), from_ns, to_ns);
+                let start = |watched: &Watched| Sampler::start(vec![watched.clone()], from_ns, to_ns);
                 external.sampler = external.watched.as_ref().map(start);
             }
             Deployed::Nothing => {}
         }
     }
 
-    /// Has the server that was started here stopped, continued, killed or
-    /// started again.
-    pub fn order(&mut self, order: KeeperOrder) {
-        if let Deployed::Started(started) = self {
-            if order == KeeperOrder::Kill {
-                started.sampler.iter().for_each(Sampler::before_kill);
-                started.looker.iter().for_each(Looker::look);
-            }
-            started.server.order(order);
+    /// Has a member of the server that was started here stopped, continued,
+    /// killed or started again.
+    pub fn order(&mut self, member: &str, order: KeeperOrder) -> Result<(), HostError> {
+        let Deployed::Started(started) = self else { return Err(format!("no `{member}` was started here").into()) };
+        let Some(ordered) = started.members.iter_mut().find(|known| known.name == member) else {
+            return Err(format!("no `{member}` was started here").into());
+        };
+        if order == KeeperOrder::Kill {
+            started.sampler.iter().for_each(Sampler::before_kill);
+            started.looker.iter().for_each(Looker::look);
         }
+        ordered.server.order(order);
+        Ok(())
     }
 
-    /// What came of orders since this was asked last.
-    pub fn happened(&mut self) -> Vec<KeeperAnswer> {
-        match self {
-            Deployed::Started(started) => started.server.happened(),
-            _ => Vec::new(),
-        }
+    /// What came of orders since this was asked last: of each member in turn.
+    pub fn happened(&mut self) -> Vec<MemberAnswer> {
+        let Deployed::Started(started) = self else { return Vec::new() };
+        let of_member = |member: &mut Member| {
+            let answers = member.server.happened().into_iter();
+            answers.map(|answer| MemberAnswer { member: member.name.clone(), answer }).collect::<Vec<_>>()
+        };
+        started.members.iter_mut().flat_map(of_member).collect()
     }
 
-    /// Whether the server that was started here listens.
+    /// Whether all of the server that was started here listens.
     pub fn is_listening(&self) -> bool {
-        matches!(self, Deployed::Started(started) if started.server.is_listening())
+        let Deployed::Started(started) = self else { return false };
+        started.members.iter().all(|member| member.server.is_listening())
     }
 
     /// CPU time that it used in the window, ns. Ends the watch. `window` is one
@@ -289,7 +303,7 @@ impl Deployed {
     /// Why it ended, if it has.
     pub fn exit_reason(&mut self) -> Option<String> {
         match self {
-            Deployed::Started(started) => started.server.ended(),
+            Deployed::Started(started) => started.members.iter_mut().find_map(|member| member.server.ended()),
             _ => None,
         }
     }
@@ -313,20 +327,62 @@ impl Deployed {
                 Some(ServerReport { deployment, usage, version: None, exit_reason: None })
             }
             Deployed::Started(started) => {
-                let end = started.server.so_far();
+                let ends: Vec<ServerEnd> = started.members.iter_mut().map(|member| member.server.so_far()).collect();
                 let (mut deployment, usage) = (started.deployment.clone(), started.usage.take());
-                deployment.oom_kills = end.oom_kills;
-                deployment.out_of_memory = end.out_of_memory;
+                deployment.oom_kills = ends.iter().map(|end| end.oom_kills).sum();
+                deployment.out_of_memory = ends.iter().find_map(|end| end.out_of_memory.clone());
+                let exit_reason = ends.into_iter().find_map(|end| end.exit_reason);
                 if let Some(usage) = &usage {
                     deployment.throttled_s = usage.throttled_s;
                     deployment.cgroup_memory_bytes_max = usage.cgroup_memory_bytes_max;
                     deployment.processes = usage.processes.iter().map(share).collect();
                 }
                 let usage = usage.map(|usage| usage.usage);
-                Some(ServerReport { deployment, usage, version: started.version.clone(), exit_reason: end.exit_reason })
+                Some(ServerReport { deployment, usage, version: started.version.clone(), exit_reason })
             }
         }
     }
+}
+
+/// Starts each member in a folder of its name. The last one's keeper, which is
+/// the last to end, removes the folder of the run; the others remove their own.
+fn start_members(
+    plan: &DeployPlan,
+    system: &System,
+    spec: &ServerSpec,
+    here: &Here<'_>,
+) -> Result<Vec<Member>, HostError> {
+    let limits = plan.limits;
+    let usable = || machine::usable_cpus().len() as u32;
+    let start = |(index, member): (usize, &MemberPlan)| {
+        let dir = here.scratch.join(&member.name);
+        let is_last = index + 1 == plan.members.len();
+        let places = Places {
+            cache: cache_folder(system).display().to_string(),
+            here: system.here.clone(),
+            cpus: limits.cpus.map_or_else(usable, |cpus| cpus.ceil() as u32).max(1),
+            memory_mb: limits.memory_bytes.or_else(machine::memory_bytes).unwrap_or(1 << 30) >> 20,
+            durable: plan.durable,
+            address: member.address.clone(),
+            options: plan.options.clone(),
+            ..Places::default()
+        };
+        let server = Server::start(&StartPlan {
+            system: &system.name,
+            spec,
+            deployment: &plan.deployment,
+            places,
+            log: here.logs.join(&member.log),
+            limits,
+            program: here.program.to_owned(),
+            remove: vec![if is_last { here.scratch.to_owned() } else { dir.clone() }],
+            dir,
+            grace_ms: GRACE_MS,
+            interrupt: here.interrupt,
+        })?;
+        Ok(Member { name: member.name.clone(), server })
+    };
+    plan.members.iter().enumerate().map(start).collect()
 }
 
 /// A process of a server, as a record has it.

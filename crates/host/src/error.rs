@@ -1,6 +1,9 @@
 //! What a host could not do.
 
+use crate::proxy::http::ProxyError;
+use crate::server::docker::DockerError;
 use pubmark_model::endpoint::EndpointError;
+use pubmark_model::server::PlaceError;
 use std::io;
 
 /// Why something could not be done here.
@@ -26,6 +29,8 @@ pub enum HostError {
         why: String,
         /// The end of its log, in words that follow others.
         log: String,
+        /// What Docker said, where that is why.
+        source: Option<Box<DockerError>>,
     },
     /// A server ended before it listened.
     #[error("{system} ended while starting: {how}{log}")]
@@ -76,6 +81,17 @@ pub enum HostError {
     /// What a link is put before is no server that can be named.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
+    /// A text of a system's file has a place that is none.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// The proxy of a link did not do as it was told.
+    #[error("{what}: {source}")]
+    Link {
+        /// What is not so for that reason.
+        what: &'static str,
+        /// What the proxy did.
+        source: ProxyError,
+    },
     /// What is asked for cannot be; the text says what, why, and the way out.
     #[error("{0}")]
     Failed(String),

@@ -5,12 +5,15 @@ mod gather;
 mod plan;
 pub mod tools;
 
-use crate::cache::cache_folder;
-use crate::programs::find_program;
+use crate::agent::AgentCommand;
+use crate::cache::{bin_folder, cache_folder};
+use crate::programs::{LOOKED_FOR, find_program, find_program_from};
 use pubmark_model::options::{OptionValues, Options};
+use pubmark_model::printable::printable;
 use pubmark_model::server::Places;
 use pubmark_model::system::System;
 use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a program may take to say its version.
@@ -29,13 +32,32 @@ pub enum Presence {
 
 /// Finds out whether a broker can be deployed here: its program says its version.
 pub fn probe(system: &System) -> Presence {
-    let Some(server) = &system.server else { return Presence::External };
-    if let Some(why) = absent(system) {
+    let found = look(system);
+    match found {
+        Presence::Here(mut found) => {
+            found.extend(version(system).map(|version| ("version".to_owned(), version.into())));
+            Presence::Here(found)
+        }
+        other => other,
+    }
+}
+
+/// The same without starting anything: whether the programs are there.
+pub fn look(system: &System) -> Presence {
+    if let Some(why) = agent_missing(system) {
         return Presence::Missing(why);
     }
     let mut found = Map::new();
-    if let Some(version) = version(system) {
-        found.insert("version".into(), version.into());
+    let Some(server) = &system.server else {
+        if system.broker() {
+            return Presence::External;
+        }
+        let program = agent_programs(system).into_iter().flatten().next();
+        found.extend(program.map(|path| ("agent".to_owned(), path.display().to_string().into())));
+        return Presence::Here(found);
+    };
+    if let Some(why) = absent(system) {
+        return Presence::Missing(why);
     }
     let program = server.command.first().and_then(|word| find_program(&in_cache(system, word)));
     found.extend(program.map(|path| ("program".to_owned(), path.display().to_string().into())));
@@ -45,6 +67,9 @@ pub fn probe(system: &System) -> Presence {
 /// Why a system's server cannot be deployed here, with the way out; none if it
 /// can, or if `endpoint` names one that is there, or if there is no server.
 pub fn missing(system: &System, options: &Options) -> Option<String> {
+    if let Some(why) = agent_missing(system) {
+        return Some(why);
+    }
     if !system.broker() || options.text("endpoint").is_some() {
         return None;
     }
@@ -72,6 +97,81 @@ pub fn missing_tool(tool: &System) -> Option<String> {
     absent(tool)
 }
 
+/// What brings a system here, in words.
+fn way(system: &System) -> String {
+    match (commands(system).is_empty(), system.install.manual.as_str()) {
+        (false, _) => format!("`pubmark systems {} --install` brings it", called(system)),
+        (true, "") => "its file does not say what brings it ([install])".into(),
+        (true, manual) => manual.to_owned(),
+    }
+}
+
+/// What a system is called on the command line, wherever one is.
+pub fn called(system: &System) -> String {
+    if system.here.is_empty() { system.name.clone() } else { format!("{}/{}.toml", system.here, system.name) }
+}
+
+/// By side, that of publishers first: the program of the system's agent, if it is found.
+fn agent_programs(system: &System) -> [Option<PathBuf>; 2] {
+    [true, false].map(|sends| {
+        let program = agent_program(system, sends)?;
+        find_program_from(folder_of(system), &program)
+    })
+}
+
+/// Where the program of a side's agent is, if it is found.
+pub fn agent_path(system: &System, sends: bool) -> Option<PathBuf> {
+    let [sending, receiving] = agent_programs(system);
+    if sends { sending } else { receiving }
+}
+
+/// The program of a side's agent, as it is to be started.
+fn agent_program(system: &System, sends: bool) -> Option<String> {
+    let program = system.agent.command(sends).first()?;
+    Some(system.fill_for_agent(program, &cache_folder(system).display().to_string()))
+}
+
+/// The folder in which a system's agent and its build are started.
+fn folder_of(system: &System) -> Option<&Path> {
+    Some(Path::new(&system.here)).filter(|folder| !folder.as_os_str().is_empty())
+}
+
+/// Why a system's own agent cannot be started, with where it was looked for and
+/// the way out.
+pub fn agent_missing(system: &System) -> Option<String> {
+    if system.agent.built_in() {
+        return None;
+    }
+    if system.install.cached() && !gather::is_whole(system) {
+        return Some(format!("{} is not installed: {}", system.name, way(system)));
+    }
+    let lacking = [true, false].into_iter().zip(agent_programs(system)).find(|(_, found)| found.is_none());
+    let program = agent_program(system, lacking?.0)?;
+    let places = match program.contains('/') {
+        // Without what leads nowhere (`./`).
+        true => folder_of(system)
+            .unwrap_or(Path::new("."))
+            .join(&program)
+            .components()
+            .collect::<PathBuf>()
+            .display()
+            .to_string(),
+        false => format!("{LOOKED_FOR} {}", bin_folder().display()),
+    };
+    Some(format!("the agent `{program}` of {} is not found (looked for: {places}): {}", system.name, way(system)))
+}
+
+/// How an agent of a side is started; without words for the one that is built in.
+pub fn agent_command(system: &System, sends: bool) -> AgentCommand {
+    let cache = cache_folder(system).display().to_string();
+    let fill = |text: &String| system.fill_for_agent(text, &cache);
+    AgentCommand {
+        words: system.agent.command(sends).iter().map(fill).collect(),
+        folder: system.here.clone(),
+        environment: system.agent.environment.iter().map(|(name, value)| (name.clone(), fill(value))).collect(),
+    }
+}
+
 /// Why a server's programs cannot be started natively.
 fn absent(system: &System) -> Option<String> {
     let server = system.server.as_ref()?;
@@ -83,11 +183,7 @@ fn absent(system: &System) -> Option<String> {
             hint(system)
         ));
     }
-    let way = if commands(system).is_empty() {
-        system.install.manual.clone()
-    } else {
-        format!("`pubmark systems {name} --install` brings it")
-    };
+    let way = way(system);
     if system.install.cached() && !gather::is_whole(system) {
         return Some(format!("{name} is not installed: {way}"));
     }
@@ -101,9 +197,9 @@ fn hint(system: &System) -> String {
     if system.install.manual.is_empty() { String::new() } else { format!("{}; ", system.install.manual) }
 }
 
-/// A text of a system file with `{cache}` filled in and the rest as it is.
+/// A text of a system file with `{cache}` and `{here}` filled in and the rest as it is.
 fn in_cache(system: &System, text: &str) -> String {
-    text.replace("{cache}", &cache_folder(system).display().to_string())
+    text.replace("{cache}", &cache_folder(system).display().to_string()).replace("{here}", &system.here)
 }
 
 /// The version of what would be started: what the program says of itself, or
@@ -114,13 +210,15 @@ pub fn version(system: &System) -> Option<String> {
         let install = &system.install;
         let maven = install.maven.first().and_then(|pin| pin.split(':').nth(2));
         let pinned = maven.or_else(|| install.pip.first().and_then(|pin| pin.split("==").nth(1)));
+        let pinned = pinned.or_else(|| install.npm.first().and_then(|pin| Some(pin.rsplit_once('@')?.1)));
         let built = install.cargo.first().or(install.go.first()).and_then(|pin| pin.split('@').nth(1));
         return pinned.or(built).map(|version| version.trim_start_matches('v').to_owned());
     }
-    let places = Places { cache: cache_folder(system).display().to_string(), ..Places::default() };
+    let cache = cache_folder(system).display().to_string();
+    let places = Places { cache, here: system.here.clone(), ..Places::default() };
     let command: Vec<String> = server.version.iter().map(|word| places.fill(word)).collect::<Result<_, _>>().ok()?;
     let printed = execute::output(&command, ANSWER).ok()?;
-    version_in(&printed, &server.version_after)
+    version_in(&printed, &server.version_after).map(|version| printable(&version).into_owned())
 }
 
 /// The word that stands behind `after`.
@@ -137,11 +235,21 @@ pub fn commands(system: &System) -> Vec<Vec<String>> {
 }
 
 fn packages(system: &System) -> Option<plan::InstallStep> {
-    let packages = plan::debian(&system.install, &|program| find_program(program).is_some());
+    let packages = plan::debian(&system.install, &|tool| match tool {
+        plan::PYTHON => python_makes_environments(),
+        program => find_program(program).is_some(),
+    });
     (!packages.is_empty()).then(|| plan::apt(&packages, nix::unistd::geteuid().is_root()))
 }
 
-/// Installs a system, unless it is there; `say` is told each command first.
+/// Debian has what makes environments in a package of its own.
+fn python_makes_environments() -> bool {
+    let ask = ["python3", "-c", "import ensurepip, venv; print('it can')"].map(str::to_owned);
+    execute::output(&ask, ANSWER).is_ok_and(|said| said.contains("it can"))
+}
+
+/// Installs a system, unless it is there; what is built in place is built again.
+/// `say` is told each command first.
 pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), String> {
     if commands(system).is_empty() {
         return Err(match system.install.manual.as_str() {
@@ -149,12 +257,14 @@ pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), String> {
             manual => format!("{} cannot be installed by pubmark: {manual}", system.name),
         });
     }
-    if (system.broker() || system.server.is_some()) && absent(system).is_none() {
+    let build = !system.install.build.is_empty();
+    let own = system.broker() || system.server.is_some() || !system.agent.built_in();
+    if own && !build && absent(system).is_none() && agent_missing(system).is_none() {
         return Ok(());
     }
     if let Some(step) = packages(system) {
         say(&step.command.join(" "));
-        execute::run(&step.command, step.limit).map_err(|error| {
+        execute::run(&step.command, None, step.limit).map_err(|error| {
             format!("{error}: try again after `apt-get update`; on systems other than Debian's kin, use their own package manager")
         })?;
     }
@@ -164,7 +274,13 @@ pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), String> {
             system.title
         ));
     }
-    if system.install.cached() && !gather::is_whole(system) {
+    if !system.install.cargo.is_empty() && find_program("cargo").is_none() {
+        return Err(format!(
+            "{} is built by cargo, which is not found: install Rust (https://rustup.rs), and try again",
+            system.title
+        ));
+    }
+    if system.install.cached() && (build || !gather::is_whole(system)) {
         gather::gather(system, say)?;
     }
     Ok(())

@@ -2,10 +2,11 @@
 //! JSON line each where it is another. It knows no run: agents have names,
 //! what they say is passed on unread.
 
-use crate::deployed::DeployPlan;
+use crate::agent::AgentCommand;
+use crate::deployed::{DeployPlan, MemberAnswer};
 use crate::error::HostError;
 use crate::machine::Ticks;
-use crate::server::keeper::{KeeperAnswer, KeeperOrder};
+use crate::server::keeper::KeeperOrder;
 use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::ServerReport;
 use pubmark_model::units::Ns;
@@ -21,8 +22,8 @@ pub enum HostRequest {
     Agent {
         /// Its name.
         name: String,
-        /// Its program, and arguments; empty for the one that is built in.
-        command: Vec<String>,
+        /// Its program.
+        command: AgentCommand,
         /// The name of its log.
         log: String,
     },
@@ -67,8 +68,13 @@ pub enum HostRequest {
         /// From when to when, where the window's end was not known.
         window: Option<(Ns, Ns)>,
     },
-    /// Have the server stopped, continued, killed, started.
-    Order(KeeperOrder),
+    /// Have a member of the server stopped, continued, killed, started.
+    Order {
+        /// Its name.
+        member: String,
+        /// What it is to do.
+        order: KeeperOrder,
+    },
     /// What came of orders.
     Happened,
     /// Why the server ended, if it has.
@@ -124,9 +130,9 @@ pub struct Look {
 /// What came of orders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Happened {
-    /// Answers of the server's keeper.
-    pub answers: Vec<KeeperAnswer>,
-    /// Whether the server listens.
+    /// Answers of the members' keepers.
+    pub answers: Vec<MemberAnswer>,
+    /// Whether all members listen.
     pub listens: bool,
 }
 

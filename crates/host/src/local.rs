@@ -1,20 +1,20 @@
 //! This machine as a host: the processes of a run that are here.
 
-use crate::agent::Agent;
+use crate::agent::{Agent, AgentCommand};
 use crate::awake::Awake;
 use crate::clock;
 use crate::deployed::{Deployed, Here};
 use crate::error::HostError;
 use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, WatchSpan};
 use crate::machine::{self, Ticks};
-use crate::programs::find_program;
+use crate::programs::find_program_from;
 use crate::scratch::Scratch;
 use crate::server::watch::ServerWatch;
 use crate::usage::UsageWatch;
 use nix::sys::signal::Signal;
 use pubmark_model::protocol::Command;
 use pubmark_model::secret::Secrets;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -98,7 +98,7 @@ impl Local {
                 let cpu_ns = self.deployed.cpu_ns(window);
                 return Ok(HostReply::Used(ServerUsed { cpu_ns, late_ns: self.deployed.late_ns() }));
             }
-            HostRequest::Order(order) => self.deployed.order(order),
+            HostRequest::Order { member, order } => self.deployed.order(&member, order)?,
             HostRequest::Happened => {
                 let answers = self.deployed.happened();
                 return Ok(HostReply::Happened(Happened { answers, listens: self.deployed.is_listening() }));
@@ -129,18 +129,21 @@ impl Local {
         }
     }
 
-    fn start_agent(&mut self, name: &str, mut command: Vec<String>, log: &str) -> Result<HostReply, HostError> {
-        match command.first_mut() {
-            None => command.clone_from(&self.built_in),
+    fn start_agent(&mut self, name: &str, mut command: AgentCommand, log: &str) -> Result<HostReply, HostError> {
+        let folder = Some(Path::new(&command.folder)).filter(|folder| !folder.as_os_str().is_empty());
+        match command.words.first_mut() {
+            // It was started here, and knows nothing of a file's folder.
+            None => command = AgentCommand { words: self.built_in.clone(), ..AgentCommand::default() },
             Some(program) => {
-                let found = find_program(program).ok_or_else(|| format!("the agent `{program}` is not installed"))?;
+                let found = find_program_from(folder, program)
+                    .ok_or_else(|| format!("the agent `{program}` is not installed"))?;
                 *program = found.display().to_string();
             }
         }
         let (index, listener) = (self.agents.len(), self.listener.clone());
         let say = move |line: Option<&[u8]>| listener(index, line);
-        let agent = Agent::start(&command, name, &self.logs.join(log), self.scratch.path(), &self.secrets, say)
-            .map_err(HostError::io(format!("agent `{}` could not be started", command.join(" "))))?;
+        let agent = Agent::start_command(&command, name, &self.logs.join(log), self.scratch.path(), &self.secrets, say)
+            .map_err(HostError::io(format!("agent `{}` could not be started", command.words.join(" "))))?;
         let pid = agent.pid();
         self.agents.push(agent);
         Ok(HostReply::Process(pid))

@@ -3,6 +3,20 @@
 use crate::cache;
 use std::path::{Path, PathBuf};
 
+/// Finds a program that is named in a folder: one with a slash in its name lies
+/// below it.
+pub fn find_program_from(folder: Option<&Path>, name: &str) -> Option<PathBuf> {
+    match folder.filter(|_| name.contains('/')) {
+        // An absolute path stays what it is.
+        Some(folder) => find_program(&folder.join(name).display().to_string()),
+        None => find_program(name),
+    }
+}
+
+/// Where programs are looked for that are named without a slash, in words.
+pub const LOOKED_FOR: &str =
+    "on the PATH, in /usr/local/sbin, /usr/sbin, /sbin and /usr/local/go/bin, beside pubmark, and in";
+
 /// Finds a program: on the path, in the folders of system programs (which are
 /// on root's path alone) and of Go's own archive, beside pubmark itself, or in
 /// the cache's `bin`.

@@ -1,14 +1,14 @@
 //! The link of a run: a proxy between clients and their server, which delays,
 //! narrows and cuts. It is kept as a server is, and ends as surely.
 
-mod http;
+pub mod http;
 
 use crate::cache::cache_folder;
 use crate::error::HostError;
 use crate::install::{self, tools};
 use crate::server::sample::Sampler;
 use crate::server::{GRACE_MS, Server, StartPlan, ports};
-use http::Api;
+use http::{Api, ProxyError};
 use pubmark_model::cell::Limits;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::link::Link;
@@ -82,11 +82,12 @@ impl Proxy {
             sampler: None,
             usage: None,
         };
-        proxy.set_up(&behind.address(), port).map_err(|why| format!("the link was not put up: {why}"))?;
+        let set_up = proxy.set_up(&behind.address(), port);
+        set_up.map_err(|source| HostError::Link { what: "the link was not put up", source })?;
         Ok(proxy)
     }
 
-    fn set_up(&mut self, behind: &str, port: u16) -> Result<(), String> {
+    fn set_up(&mut self, behind: &str, port: u16) -> Result<(), ProxyError> {
         let listen = format!("127.0.0.1:{port}");
         self.api.send(
             "POST",
@@ -108,12 +109,12 @@ impl Proxy {
             }
         }
         if !self.server.holds(port) {
-            return Err(format!("port {port} is held by another process"));
+            return Err(ProxyError::PortHeld(port));
         }
         Ok(())
     }
 
-    fn toxic(&self, name: &str, kind: &str, stream: &str, toxicity: f64, attributes: &Value) -> Result<(), String> {
+    fn toxic(&self, name: &str, kind: &str, stream: &str, toxicity: f64, attributes: &Value) -> Result<(), ProxyError> {
         let toxic =
             json!({ "name": name, "type": kind, "stream": stream, "toxicity": toxicity, "attributes": attributes });
         self.api.send("POST", &format!("/proxies/{NAME}/toxics"), &toxic)
@@ -137,9 +138,12 @@ impl Proxy {
     }
 
     fn enable(&self, enabled: bool) -> Result<(), HostError> {
-        let what = if enabled { "repaired" } else { "cut" };
+        let what = match enabled {
+            true => "nobody knows whether the link was repaired",
+            false => "nobody knows whether the link was cut",
+        };
         let done = self.api.send("PATCH", &format!("/proxies/{NAME}"), &json!({ "enabled": enabled }));
-        done.map_err(|why| HostError::Failed(format!("nobody knows whether the link was {what}: {why}")))
+        done.map_err(|source| HostError::Link { what, source })
     }
 
     /// Watches what it uses, from the window's beginning to its end.

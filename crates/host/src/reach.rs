@@ -1,6 +1,6 @@
 //! A host, wherever it is: this machine is asked by a call, another by lines.
 
-use crate::agent::Incoming;
+use crate::agent::{AgentCommand, Incoming};
 use crate::deployed::DeployPlan;
 use crate::error::HostError;
 use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, WatchSpan};
@@ -94,8 +94,8 @@ impl<'a> Host<'a> {
     }
 
     /// Starts an agent; its number is one more than that of the one before.
-    pub fn start_agent(&mut self, name: &str, command: &[String], log: &str) -> Result<(), HostError> {
-        let (name, command, log) = (name.to_owned(), command.to_vec(), log.to_owned());
+    pub fn start_agent(&mut self, name: &str, command: AgentCommand, log: &str) -> Result<(), HostError> {
+        let (name, log) = (name.to_owned(), log.to_owned());
         self.ask(HostRequest::Agent { name, command, log }).map(drop)
     }
 
@@ -187,9 +187,9 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Has the server stopped, continued, killed or started.
-    pub fn order(&mut self, order: KeeperOrder) -> Result<(), HostError> {
-        self.ask(HostRequest::Order(order)).map(drop)
+    /// Has a member of the server stopped, continued, killed or started.
+    pub fn order(&mut self, member: &str, order: KeeperOrder) -> Result<(), HostError> {
+        self.ask(HostRequest::Order { member: member.to_owned(), order }).map(drop)
     }
 
     /// What came of orders since this was asked last.
@@ -201,7 +201,7 @@ impl<'a> Host<'a> {
                     if let KeeperAnswer::Stopped(at)
                     | KeeperAnswer::Continued(at)
                     | KeeperAnswer::Killed(at)
-                    | KeeperAnswer::Restarted(at, _) = answer
+                    | KeeperAnswer::Restarted(at, _) = &mut answer.answer
                     {
                         *at = clock.ours(*at);
                     }

@@ -20,11 +20,13 @@ pub mod watch;
 use crate::error::HostError;
 use crate::programs::find_program;
 use accounts::Accounts;
+use docker::DockerError;
 use keeper::{KeepPlan, KeeperAnswer, KeeperOrder};
 use kept::{FromKeeper, Kept};
 use limits::{Applied, Group};
 use ports::Listener;
 use pubmark_model::cell::Limits;
+use pubmark_model::printable::printable;
 use pubmark_model::secret::Secrets;
 use pubmark_model::server::{Places, ServerSpec};
 use pubmark_model::units::{Ns, SECOND};
@@ -34,7 +36,6 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use watch::ServerWatch;
 
 /// From SIGTERM to SIGKILL, ms, where nothing else is wanted.
 pub const GRACE_MS: u64 = 5_000;
@@ -81,7 +82,8 @@ pub struct Server {
     system: String,
     endpoint: String,
     pid: i32,
-    port: Option<u16>,
+    /// By name; the empty one is the main one.
+    ports: Vec<(String, u16)>,
     started_s: f64,
     log: PathBuf,
     /// What its log says when it has run out of memory.
@@ -141,12 +143,11 @@ impl Server {
         };
         let kept = Kept::start(&plan.program, keep)?;
         let (system, log) = (plan.system.to_owned(), plan.log.clone());
-        let port = places.ports.iter().find(|(name, _)| name.is_empty()).map(|(_, port)| *port);
         let mut server = Server {
             system,
             endpoint,
             pid: 0,
-            port,
+            ports: places.ports,
             started_s: 0.0,
             log,
             out_of_memory_log: plan.spec.out_of_memory_log.clone(),
@@ -158,7 +159,7 @@ impl Server {
             secrets: Secrets::of(&plan.places.options),
         };
         server.await_process(plan)?;
-        server.await_ready(plan, port, &ready_log)?;
+        server.await_ready(plan, &ready_log)?;
         Ok(server)
     }
 
@@ -171,6 +172,15 @@ impl Server {
     /// numbers it.
     pub fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// Its ports, by name; the empty one is the main one.
+    pub fn ports(&self) -> &[(String, u16)] {
+        &self.ports
+    }
+
+    fn port(&self) -> Option<u16> {
+        self.ports.iter().find(|(name, _)| name.is_empty()).map(|(_, port)| *port)
     }
 
     /// From its start until it listened, s.
@@ -191,7 +201,7 @@ impl Server {
     /// Starts to watch what it uses, from one instant of CLOCK_MONOTONIC to
     /// another, ns, or until the sampler is told to finish.
     pub fn sample(&self, from_ns: Ns, to_ns: Option<Ns>) -> Sampler {
-        Sampler::start(self.watched(), from_ns, to_ns)
+        Sampler::start(vec![self.watched()], from_ns, to_ns)
     }
 
     /// Its processes, to be looked at while it runs; none for a container's.
@@ -214,7 +224,7 @@ impl Server {
 
     /// Whether it listens, as after a restart.
     pub fn is_listening(&self) -> bool {
-        self.port.is_some_and(|port| self.holds(port))
+        self.port().is_some_and(|port| self.holds(port))
     }
 
     /// Whether it, and nobody else, listens on this port.
@@ -222,12 +232,8 @@ impl Server {
         ports::listener(&self.watched().processes(), port) == Listener::Own
     }
 
-    /// A look at what it uses, from any thread, as long as it runs.
-    pub fn watch(&self) -> ServerWatch {
-        ServerWatch::new(self.watched())
-    }
-
-    fn watched(&self) -> Watched {
+    /// What is watched of it.
+    pub fn watched(&self) -> Watched {
         let accounts = self.group.accounts.clone();
         match self.container {
             Some(_) => Watched { root: self.pid, below_only: false, accounts },
@@ -303,21 +309,21 @@ impl Server {
                     self.pid = pid;
                     return Ok(());
                 }
-                FromKeeper::Answer(KeeperAnswer::Failed(why)) => return Err(self.not_started(&why)),
+                FromKeeper::Answer(KeeperAnswer::Failed(why)) => return Err(self.not_started(&why, None)),
                 FromKeeper::Nothing if Instant::now() < deadline => {}
-                FromKeeper::Nothing => return Err(self.not_started("its preparation takes too long")),
+                FromKeeper::Nothing => return Err(self.not_started("its preparation takes too long", None)),
                 heard => {
                     self.heard(heard);
-                    return Err(self.not_started(&self.exited.clone().unwrap_or_default()));
+                    return Err(self.not_started(&self.exited.clone().unwrap_or_default(), None));
                 }
             }
         }
     }
 
-    fn not_started(&self, why: &str) -> HostError {
+    fn not_started(&self, why: &str, source: Option<Box<DockerError>>) -> HostError {
         let engine = if self.container.is_some() && !docker::answers() { "no Docker engine answers: " } else { "" };
         let (system, why) = (self.system.clone(), format!("{engine}{why}"));
-        HostError::NotStarted { system, why, log: self.log_end() }
+        HostError::NotStarted { system, why, log: self.log_end(), source }
     }
 
     fn log_end(&self) -> String {
@@ -325,8 +331,8 @@ impl Server {
     }
 
     /// Waits until it listens, and its log says what it should.
-    fn await_ready(&mut self, plan: &StartPlan, port: Option<u16>, ready_log: &str) -> Result<(), HostError> {
-        let began = Instant::now();
+    fn await_ready(&mut self, plan: &StartPlan, ready_log: &str) -> Result<(), HostError> {
+        let (port, began) = (self.port(), Instant::now());
         let deadline = began + Duration::from_nanos(plan.spec.start_timeout_ns);
         let mut log = LogWatch::new(&self.log, ready_log);
         if let Some(name) = self.container.clone() {
@@ -358,7 +364,8 @@ impl Server {
     }
 
     fn meet_container(&mut self, name: &str) -> Result<(), HostError> {
-        let running = docker::running(name).map_err(|why| self.not_started(&why))?;
+        let running =
+            docker::running(name).map_err(|error| self.not_started(&error.to_string(), Some(error.into())))?;
         self.pid = running.pid;
         // Docker makes and removes the group itself.
         self.group.accounts = Accounts::of(running.pid).filter(|_| running.pid > 0).unwrap_or_default();
@@ -471,7 +478,8 @@ fn tail(log: &Path, secrets: &Secrets) -> String {
         file.seek(SeekFrom::Start(length.saturating_sub(most))).ok()?;
         let mut text = Vec::new();
         file.take(most).read_to_end(&mut text).ok()?;
-        Some(secrets.hide_end(&String::from_utf8_lossy(&text), TAIL_BYTES as usize))
+        let tail = secrets.hide_end(&String::from_utf8_lossy(&text), TAIL_BYTES as usize);
+        Some(printable(&tail).into_owned())
     };
     match read() {
         Some(text) if !text.is_empty() => format!("; the end of its log: {text}"),

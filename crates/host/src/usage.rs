@@ -10,7 +10,7 @@
 
 use crate::clock;
 use crate::server::processes;
-use crate::server::sample::Watched;
+use crate::server::sample::{Watched, cpu_time_of};
 use nix::sys::prctl::set_timerslack;
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::{Pid, SysconfVar, sysconf};
@@ -92,8 +92,7 @@ impl Group {
         if self.cpu_ns.is_empty() {
             return None;
         }
-        let groups: Option<Vec<_>> = self.watched.iter().map(|watched| watched.accounts.cpu_time()).collect();
-        let counted = groups.map(|groups| groups.iter().map(|group| group.total_ns).sum());
+        let counted = cpu_time_of(&self.watched).map(|counted| counted.total_ns);
         let cpu_ns = counted.unwrap_or_else(|| self.cpu_ns.values().sum());
         Some(Used { cpu_ns, rss_bytes })
     }
@@ -170,14 +169,14 @@ impl UsageWatch {
     /// Starts to watch at the beginning of the warm-up, on CLOCK_MONOTONIC. The
     /// window begins at its end: the edges of the slices are counted from there.
     pub fn start(
-        server: Option<Watched>,
+        server: Vec<Watched>,
         agents: impl Iterator<Item = i32>,
         warmup: Range<Ns>,
         slice_ns: Ns,
     ) -> UsageWatch {
         let from_ns = warmup.end;
         let agents = agents.map(|root| Watched { root, ..Watched::default() }).collect();
-        let (server, generator) = (Group::new(server.into_iter().collect()), Group::new(agents));
+        let (server, generator) = (Group::new(server), Group::new(agents));
         let looker = Looker(Arc::new(Mutex::new(Looks { server, generator, readings: Vec::new() })));
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, looks) = (stop.clone(), looker.clone());

@@ -1,6 +1,6 @@
 //! From what the agents measured to a run record.
 
-mod flow;
+pub mod flow;
 mod losses;
 mod packed;
 
@@ -225,12 +225,12 @@ fn usage(agents: &[&AgentUsage]) -> Usage {
 mod tests {
     use super::*;
     use pubmark_model::protocol::{PublisherTotal, Stalls};
-    use pubmark_model::setting::{Settings, with_defaults};
+    use pubmark_model::setting::Settings;
     use pubmark_model::times::TimeFigures;
 
     #[test]
     fn what_an_agent_leaves_open_is_kept_and_what_it_does_not_play_is_not() {
-        let workload = Workload::resolve(&with_defaults(Settings::new())).unwrap();
+        let workload = Workload::resolve(&Settings::default()).unwrap();
         let total = PublisherTotal { publisher: 0, sent: 9, window_first: 2, window_end: 9, offered: 7 };
         let packed = || Some(PackedHistogram::Pairs(vec![(5, 7)]));
         let left_open = |role, flow: FlowResult, pauses, workload: &Workload| {

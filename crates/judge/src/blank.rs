@@ -38,6 +38,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         link: cell.link.map(|asked| LinkFigures { asked, usage: None }),
         agents: Vec::new(),
         stalls: None,
+        system_file: None,
         histograms: TimeFigures::none(),
         series: Series::default(),
         flows: Vec::new(),

@@ -9,7 +9,6 @@ use pubmark_load::publisher::Publisher;
 use pubmark_load::subscriber::{IncomingStreams, ReceiveRecorder};
 use pubmark_load::window::Window;
 use pubmark_model::header::{Header, pattern};
-use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
@@ -24,14 +23,8 @@ const STREAMS: u32 = 1_000;
 const MESSAGES: u32 = 100_000;
 
 fn workload(verify: &str) -> Workload {
-    let mut settings = Settings::new();
     let usual = [("pairs", "1000"), ("rate", "50"), ("duration", "60s"), ("warmup", "0s"), ("payload", "64B")];
-    for (name, value) in usual.into_iter().chain([("verify", verify)]) {
-        if let Some(key) = key(name) {
-            settings.insert(name.into(), key.read(value).expect("a legal value"));
-        }
-    }
-    Workload::resolve(&with_defaults(settings)).expect("a legal workload")
+    Workload::of(usual.into_iter().chain([("verify", verify)])).expect("a legal workload")
 }
 
 /// Latencies from 20 µs to 4 ms, as scattered as real ones.

@@ -481,11 +481,11 @@ impl<W: Write> Agent<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_model::setting::{Settings, with_defaults};
+    use pubmark_model::setting::Settings;
 
     #[test]
     fn one_flow_is_played_and_more_are_refused() {
-        let workload = Workload::resolve(&with_defaults(Settings::new())).unwrap();
+        let workload = Workload::resolve(&Settings::default()).unwrap();
         let of_flow = |flow| serde_json::json!({"role": "publisher", "id": 0, "flow": flow});
         let only = |flows: usize, client: serde_json::Value| {
             let flow = serde_json::to_value(Flow::alone(workload.clone())).unwrap();

@@ -4,7 +4,7 @@
 
 use pubmark_model::protocol::PacingFigures;
 use pubmark_model::units::Ns;
-use pubmark_model::workload::{Pacing, Rate, Workload};
+use pubmark_model::workload::{Pacing, Workload};
 
 /// The margin of a loop that has not woken up yet, ns: what waking up takes on
 /// a virtual machine.
@@ -44,10 +44,7 @@ impl Pacer {
     /// `budget_cores` processors awake before their due times. What it costs is
     /// counted from `from_ns` on.
     pub fn new(workload: &Workload, publishers: usize, budget_cores: f64, from_ns: Ns) -> Pacer {
-        let per_s = match workload.rate {
-            Rate::PerKilosecond(rate) => rate as f64 / 1e3 * publishers as f64,
-            Rate::Max => 0.0,
-        };
+        let per_s = workload.rate.profile().map_or(0.0, |profile| profile.fastest_per_s() * publishers as f64);
         let most_ns = if per_s > 0.0 { (budget_cores / per_s * 1e9) as Ns } else { 0 };
         Pacer {
             pacing: workload.pacing,
@@ -107,15 +104,10 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_model::setting::{Settings, key, with_defaults};
     use pubmark_stats::Random;
 
     fn pacer(pacing: &str, rate: &str, budget_cores: f64) -> Pacer {
-        let mut settings = Settings::new();
-        for (name, value) in [("pacing", pacing), ("rate", rate)] {
-            settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
-        }
-        Pacer::new(&Workload::resolve(&with_defaults(settings)).unwrap(), 1, budget_cores, 1_000)
+        Pacer::new(&Workload::of([("pacing", pacing), ("rate", rate)]).unwrap(), 1, budget_cores, 1_000)
     }
 
     #[test]

@@ -181,10 +181,7 @@ impl Outgoing {
     /// Publisher `id` of the workload. `most` is how many messages its
     /// subscribers can keep account of.
     pub fn new(workload: &Workload, id: u32, most: u64) -> Outgoing {
-        let schedule = match workload.rate {
-            Rate::PerKilosecond(rate) => Some(Schedule::of(workload, rate, id)),
-            Rate::Max => None,
-        };
+        let schedule = workload.rate.profile().map(|profile| Schedule::of(workload, profile, id));
         Outgoing {
             id,
             schedule,

@@ -2,18 +2,16 @@
 //! arrivals, of the seed). It never slips and never forgets.
 
 use pubmark_model::pattern::Topics;
+use pubmark_model::profile::Profile;
 use pubmark_model::topology::partition;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Arrival, Workload};
 use pubmark_stats::Random;
 
-/// Nanoseconds in 1,000 s: rates are held in messages per 1,000 s.
-const KILOSECOND: u128 = 1_000_000_000_000;
-
 /// The due times of one publisher, ns from the start, one after another.
 pub struct Schedule {
     arrival: Arrival,
-    rate_per_ks: u64,
+    profile: Profile,
     offset_ns: Ns,
     index: u64,
     due_ns: Ns,
@@ -25,16 +23,6 @@ struct Poisson {
     at_ns: f64,
 }
 
-/// The time of message `index` of evenly spaced ones, ns from the first.
-pub fn evenly(index: u64, rate_per_ks: u64) -> Ns {
-    let rate = rate_per_ks.max(1);
-    // Dividing 128 bits takes several times as long, and this is done for each message.
-    match index.checked_mul(KILOSECOND as u64) {
-        Some(product) => product / rate,
-        None => (u128::from(index) * KILOSECOND / u128::from(rate)) as Ns,
-    }
-}
-
 /// When within its period, ns, an instance begins that is independent of others.
 fn phase(seed: u64, instance: u32, period_ns: Ns) -> Ns {
     // A publisher's own draws have its number in the upper half of the seed.
@@ -43,20 +31,20 @@ fn phase(seed: u64, instance: u32, period_ns: Ns) -> Ns {
 }
 
 impl Schedule {
-    /// The schedule of publisher `publisher` of `publishers`, each at
-    /// `rate_per_ks` messages per 1,000 s. Publishers are spread evenly over
-    /// one interval, so that they do not all send at once.
-    pub fn new(arrival: Arrival, rate_per_ks: u64, publisher: u32, publishers: u32, seed: u64) -> Schedule {
+    /// The schedule of publisher `publisher` of `publishers`, each of this
+    /// profile. Publishers are spread evenly over the first interval, so that
+    /// they do not all send at once.
+    pub fn new(arrival: Arrival, profile: Profile, publisher: u32, publishers: u32, seed: u64) -> Schedule {
         let period = match arrival {
-            Arrival::Burst(size) => evenly(u64::from(size), rate_per_ks),
-            Arrival::Uniform => evenly(1, rate_per_ks),
+            Arrival::Burst(size) => profile.due(u64::from(size)),
+            Arrival::Uniform => profile.due(1),
             Arrival::Poisson => 0,
         };
         let offset_ns = (u128::from(period) * u128::from(publisher) / u128::from(publishers.max(1))) as Ns;
         let mixed = Random(seed ^ (u64::from(publisher) << 32)).bits();
         let mut schedule = Schedule {
             arrival,
-            rate_per_ks,
+            profile,
             offset_ns,
             index: 0,
             due_ns: 0,
@@ -66,25 +54,25 @@ impl Schedule {
         schedule
     }
 
-    /// The schedule of publisher `publisher` of a workload at this rate.
+    /// The schedule of publisher `publisher` of a workload of this profile.
     ///
     /// In the pattern `tree` a burst of K is one message each of K publishers
     /// of a partition, one group after another: the partition as a whole sends
     /// K messages at once, by changing publishers. Partitions know nothing of
     /// each other: each has a phase of its own, drawn from the seed, so that
     /// they do not all send at once.
-    pub fn of(workload: &Workload, rate_per_ks: u64, publisher: u32) -> Schedule {
+    pub fn of(workload: &Workload, profile: Profile, publisher: u32) -> Schedule {
         let (arrival, seed) = (workload.arrival, workload.seed);
         let size = match (workload.pattern.topics(), arrival) {
             (Topics::Tree, Arrival::Burst(size)) => size,
             (Topics::Tree, Arrival::Uniform) => 1,
-            _ => return Schedule::new(arrival, rate_per_ks, publisher, workload.publishers, seed),
+            _ => return Schedule::new(arrival, profile, publisher, workload.publishers, seed),
         };
         let partition = partition(workload);
         let (instance, group) = (publisher / partition, publisher % partition / size);
         let groups = partition.div_ceil(size);
-        let mut schedule = Schedule::new(Arrival::Uniform, rate_per_ks, group, groups, seed);
-        schedule.delay(phase(seed, instance, evenly(1, rate_per_ks) / Ns::from(groups)));
+        let mut schedule = Schedule::new(Arrival::Uniform, profile, group, groups, seed);
+        schedule.delay(phase(seed, instance, profile.due(1) / Ns::from(groups)));
         schedule
     }
 
@@ -96,14 +84,14 @@ impl Schedule {
 
     fn compute(&mut self) -> Ns {
         match self.arrival {
-            Arrival::Uniform => self.offset_ns + evenly(self.index, self.rate_per_ks),
+            Arrival::Uniform => self.offset_ns + self.profile.due(self.index),
             Arrival::Burst(size) => {
                 let burst = self.index / u64::from(size.max(1)) * u64::from(size.max(1));
-                self.offset_ns + evenly(burst, self.rate_per_ks)
+                self.offset_ns + self.profile.due(burst)
             }
             Arrival::Poisson => {
-                let mean_ns = KILOSECOND as f64 / self.rate_per_ks as f64;
-                self.poisson.at_ns += -(1.0 - self.poisson.random.unit()).ln() * mean_ns;
+                let gap = -(1.0 - self.poisson.random.unit()).ln();
+                self.poisson.at_ns = self.profile.after(self.poisson.at_ns, gap);
                 self.poisson.at_ns as Ns
             }
         }
@@ -127,7 +115,6 @@ impl Schedule {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use pubmark_model::setting::{Settings, key, with_defaults};
     use std::collections::BTreeMap;
 
     fn dues(mut schedule: Schedule, count: usize) -> Vec<Ns> {
@@ -142,30 +129,26 @@ mod tests {
 
     /// A tree whose publishers send a message a second, with the seed 1.
     fn tree(more: &[(&str, &str)]) -> Workload {
-        let mut settings = Settings::new();
-        for (name, value) in [("pattern", "tree"), ("rate", "1")].iter().chain(more) {
-            settings.insert((*name).into(), key(name).unwrap().read(value).unwrap());
-        }
-        Workload::resolve(&with_defaults(settings)).unwrap()
+        Workload::of([("pattern", "tree"), ("rate", "1")].iter().chain(more).copied()).unwrap()
     }
 
     #[test]
     fn uniform_is_exact_however_long() {
-        let dues = dues(Schedule::new(Arrival::Uniform, 3_000_000, 0, 1, 1), 3_001);
+        let dues = dues(Schedule::new(Arrival::Uniform, Profile::constant(3_000_000), 0, 1, 1), 3_001);
         assert_eq!(dues[1], 333_333);
         assert_eq!(dues[3_000], 1_000_000_000);
-        assert_eq!(evenly(4_000_000_000, 50_000_000), 80_000_000_000_000);
     }
 
     #[test]
     fn publishers_share_out_the_interval() {
-        let first: Vec<Ns> = (0..4).map(|k| Schedule::new(Arrival::Uniform, 1_000_000, k, 4, 1).due()).collect();
+        let first: Vec<Ns> =
+            (0..4).map(|k| Schedule::new(Arrival::Uniform, Profile::constant(1_000_000), k, 4, 1).due()).collect();
         assert_eq!(first, [0, 250_000, 500_000, 750_000]);
     }
 
     #[test]
     fn bursts_keep_the_mean_rate() {
-        let dues = dues(Schedule::new(Arrival::Burst(100), 1_000_000, 0, 1, 1), 301);
+        let dues = dues(Schedule::new(Arrival::Burst(100), Profile::constant(1_000_000), 0, 1, 1), 301);
         assert!(dues[..100].iter().all(|due| *due == 0));
         assert!(dues[100..200].iter().all(|due| *due == 100_000_000));
         assert_eq!(dues[300], 300_000_000);
@@ -174,7 +157,7 @@ mod tests {
     #[test]
     fn bursts_of_a_tree_come_from_changing_publishers() {
         let workload = tree(&[("publishers", "2000"), ("subscribers", "2"), ("arrival", "burst:100")]);
-        let first: Vec<Ns> = (0..2_000).map(|k| Schedule::of(&workload, 1_000, k).due()).collect();
+        let first: Vec<Ns> = (0..2_000).map(|k| Schedule::of(&workload, Profile::constant(1_000), k).due()).collect();
         // SplitMix64 of the seed 1 and the partition's number, as a part of 100 ms.
         let phases = [94_971_076, 89_394_292];
         for (publisher, due) in first.iter().enumerate() {
@@ -182,7 +165,7 @@ mod tests {
             assert_eq!(*due, (publisher as u64 % 1_000 / 100) * 100_000_000 + phase, "{publisher}");
         }
         let again = [100_000_000, 1_100_000_000].map(|due| due + phases[0]);
-        assert_eq!(dues(Schedule::of(&workload, 1_000, 150), 2), again);
+        assert_eq!(dues(Schedule::of(&workload, Profile::constant(1_000), 150), 2), again);
     }
 
     /// A hundred instances of 1,000 publishers: no instant has more than what
@@ -191,29 +174,35 @@ mod tests {
     fn instances_of_a_tree_are_independent_of_each_other() {
         let workload = tree(&[("publishers", "100000"), ("arrival", "burst:100")]);
         let mut at: BTreeMap<Ns, u32> = BTreeMap::new();
-        (0..100_000).for_each(|k| *at.entry(Schedule::of(&workload, 1_000, k).due()).or_default() += 1);
+        (0..100_000)
+            .for_each(|k| *at.entry(Schedule::of(&workload, Profile::constant(1_000), k).due()).or_default() += 1);
         assert_eq!((at.len(), at.values().copied().max()), (1_000, Some(100)));
         let mut tenths = [0; 10];
-        (0..100).for_each(|k| tenths[(Schedule::of(&workload, 1_000, k * 1_000).due() / 10_000_000) as usize] += 1);
+        (0..100).for_each(|k| {
+            tenths[(Schedule::of(&workload, Profile::constant(1_000), k * 1_000).due() / 10_000_000) as usize] += 1
+        });
         assert!(tenths.iter().all(|count| (1..=25).contains(count)), "{tenths:?}");
         let other = Workload { seed: 2, ..workload.clone() };
-        assert_ne!(Schedule::of(&workload, 1_000, 0).due(), Schedule::of(&other, 1_000, 0).due());
+        assert_ne!(
+            Schedule::of(&workload, Profile::constant(1_000), 0).due(),
+            Schedule::of(&other, Profile::constant(1_000), 0).due()
+        );
         // Within an instance uniform arrivals are evenly spaced; its phase is its own.
         let workload = tree(&[("publishers", "2000"), ("subscribers", "2")]);
-        let due = |publisher| Schedule::of(&workload, 1_000, publisher).due();
+        let due = |publisher| Schedule::of(&workload, Profile::constant(1_000), publisher).due();
         assert_eq!((due(999) - due(0), due(1_999) - due(1_000)), (999_000_000, 999_000_000));
         assert_ne!(due(0), due(1_000));
     }
 
     #[test]
     fn poisson_gaps_have_the_exponential_mean_and_spread() {
-        let dues = dues(Schedule::new(Arrival::Poisson, 1_000_000, 0, 1, 7), 100_001);
+        let dues = dues(Schedule::new(Arrival::Poisson, Profile::constant(1_000_000), 0, 1, 7), 100_001);
         let gaps: Vec<f64> = dues.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
         assert!((mean / 1e6 - 1.0).abs() < 0.015, "{mean}");
         assert!((variance.sqrt() / 1e6 - 1.0).abs() < 0.02, "{variance}");
-        let other = Schedule::new(Arrival::Poisson, 1_000_000, 1, 2, 7).due();
+        let other = Schedule::new(Arrival::Poisson, Profile::constant(1_000_000), 1, 2, 7).due();
         assert_ne!(dues[0], other, "publishers have gaps of their own");
     }
 
@@ -221,7 +210,7 @@ mod tests {
         #[test]
         fn never_runs_backwards_and_keeps_the_rate(rate in 1u64..10_000_000_000, burst in 1u32..50, count in 1usize..500) {
             for arrival in [Arrival::Uniform, Arrival::Burst(burst), Arrival::Poisson] {
-                let dues = dues(Schedule::new(arrival, rate, 0, 1, 3), count);
+                let dues = dues(Schedule::new(arrival, Profile::constant(rate), 0, 1, 3), count);
                 prop_assert!(dues.windows(2).all(|pair| pair[0] <= pair[1]));
                 if arrival == Arrival::Uniform {
                     let ideal = (count as f64 - 1.0) * 1e12 / rate as f64;

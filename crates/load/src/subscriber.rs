@@ -7,18 +7,19 @@ use crate::ledger::SeenSequences;
 use crate::window::{Slicer, Window, measures_latency};
 use arrivals::Arrivals;
 use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, body_at, pattern};
+use pubmark_model::profile::Profile;
 use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Sequences, Stalls};
 use pubmark_model::setting::MOST_CLIENTS;
 use pubmark_model::times::TimeFigures;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
-use pubmark_model::workload::{Arrival, Extent, Rate, Verify, Workload};
+use pubmark_model::workload::{Arrival, Extent, Verify, Workload};
 use pubmark_stats::Histogram;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Fastest rate that a ledger makes room for where the schedule sets none,
-/// messages per second: above what any system here has been seen to do.
-const FASTEST_PER_S: u64 = 50_000_000;
+/// The rate that a ledger makes room for where the schedule sets none, 50
+/// million messages per second: above what any system here has been seen to do.
+const FASTEST: Profile = Profile::constant(50_000_000_000);
 
 /// Silences below this are never called stalls.
 const SHORTEST_STALL: Ns = 100 * MILLISECOND;
@@ -26,16 +27,13 @@ const SHORTEST_STALL: Ns = 100 * MILLISECOND;
 /// How many messages of one publisher a ledger must have room for.
 pub fn ledger_capacity(workload: &Workload) -> u64 {
     let measured = workload.window_ns().unwrap_or(0);
-    let time_ns = u128::from(workload.warmup_ns + measured);
-    let by_time = match workload.rate {
-        Rate::PerKilosecond(rate) => time_ns * u128::from(rate) / 1_000_000_000_000,
-        Rate::Max => time_ns * u128::from(FASTEST_PER_S) / u128::from(SECOND),
-    };
+    let profile = workload.rate.profile().unwrap_or(FASTEST);
+    let by_time = profile.due_before(workload.warmup_ns.saturating_add(measured));
     // Poisson arrivals exceed their mean: 12 standard deviations and a floor.
     let spread = if workload.arrival == Arrival::Poisson { 12 * by_time.isqrt() + 64 } else { 64 };
-    let burst = if let Arrival::Burst(size) = workload.arrival { u128::from(size) } else { 0 };
-    let count = if let Extent::Count(count) = workload.extent { u128::from(count) } else { 0 };
-    (by_time + spread + burst + count).min(u128::from(MAX_SEQUENCE)) as u64
+    let burst = if let Arrival::Burst(size) = workload.arrival { u64::from(size) } else { 0 };
+    let count = if let Extent::Count(count) = workload.extent { count } else { 0 };
+    by_time.saturating_add(spread + burst + count).min(u64::from(MAX_SEQUENCE))
 }
 
 /// What one subscriber heard of one publisher.
@@ -522,15 +520,16 @@ fn plausible(window: &Window, intended_ns: Ns) -> bool {
 }
 
 /// The silence that counts as a stall: twenty times the mean gap (or burst
-/// period), half a second where messages go out as fast as possible.
+/// period) where the rate is lowest, half a second where messages go out as fast as possible.
 fn stall_ns(workload: &Workload, heard: u64) -> Ns {
-    let Rate::PerKilosecond(rate) = workload.rate else {
+    let Some(profile) = workload.rate.profile() else {
         return SECOND / 2;
     };
     let burst = if let Arrival::Burst(size) = workload.arrival { u64::from(size) } else { 1 };
     let sharing = if workload.competing() { u64::from(workload.subscribers) } else { 1 };
     let heard = if workload.pattern.round_trip() { 1 } else { heard.max(1) };
-    let gap = u128::from(burst * sharing) * 1_000_000_000_000 / (u128::from(rate) * u128::from(heard));
+    let gap =
+        u128::from(burst * sharing) * 1_000_000_000_000 / (u128::from(*profile.per_ks().start()) * u128::from(heard));
     (20 * gap.min(u128::from(SECOND) * 3_600) as Ns).max(SHORTEST_STALL)
 }
 

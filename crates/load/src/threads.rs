@@ -157,7 +157,8 @@ impl ClientThread {
         let stride = clock_stride(workload);
         let (mut ready, mut started, mut drained) = (false, false, false);
         let (mut now, mut since_clock, mut since_look) = (0, 0, 0u32);
-        let mut last_ns = 0;
+        // Messages so far, and when there was last one more; end markers go on coming.
+        let (mut last, mut last_ns) = (0, 0);
         let mut occupied = Occupied::default();
         while !control.stopped() {
             if started && stride == 1 {
@@ -167,7 +168,6 @@ impl ClientThread {
                 Some(message) => {
                     if since_clock == 0 {
                         now = clock::now();
-                        last_ns = now;
                         subscriber.listened(occupied.since(now));
                     }
                     since_clock = (since_clock + 1) % stride;
@@ -193,7 +193,11 @@ impl ClientThread {
                 }
             }
             since_look = 0;
-            self.counter.set(subscriber.recorder().received());
+            let received = subscriber.recorder().received();
+            if received > last {
+                (last, last_ns) = (received, now);
+            }
+            self.counter.set(received);
             if !ready && subscriber.heard_all() {
                 ready = true;
                 let _ = reports.send(ThreadReport::Ready);

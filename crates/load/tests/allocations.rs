@@ -11,7 +11,6 @@ use pubmark_model::endpoint::Endpoint;
 use pubmark_model::header::{END, Header, PROBE, pattern};
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{Client, PublisherTotal, Role};
-use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::units::{MILLISECOND, SECOND};
 use pubmark_model::workload::Workload;
 use pubmark_wire::mqtt::server::{self, ServerPacket};
@@ -29,11 +28,7 @@ const GROWTH_STEPS: u64 = 40;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn workload(pairs: &[(&str, &str)]) -> Workload {
-    let mut settings = Settings::new();
-    for (name, value) in pairs {
-        settings.insert((*name).into(), key(name).unwrap().read(value).unwrap());
-    }
-    Workload::resolve(&with_defaults(settings)).unwrap()
+    Workload::of(pairs.iter().copied()).unwrap()
 }
 
 /// A loop of one role, being played; `Receiver` tells what it reports.

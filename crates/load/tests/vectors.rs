@@ -3,8 +3,8 @@
 
 use pubmark_load::schedule::Schedule;
 use pubmark_model::header::{Header, body_at, pattern};
-use pubmark_model::setting::{Settings, key, with_defaults};
-use pubmark_model::workload::{Arrival, Rate, Workload};
+use pubmark_model::profile::Profile;
+use pubmark_model::workload::{Arrival, Workload};
 use pubmark_stats::Random;
 use std::fmt::Write;
 
@@ -28,14 +28,9 @@ fn dues(mut schedule: Schedule, count: usize) -> String {
 
 /// A tree of 20 publishers, one message a second each, as its schedule has it.
 fn tree(publisher: u32) -> String {
-    let mut settings = Settings::new();
     let tree = [("pattern", "tree"), ("publishers", "20"), ("subscribers", "2"), ("arrival", "burst:5"), ("rate", "1")];
-    for (name, value) in tree {
-        settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
-    }
-    let workload = Workload { seed: 1, ..Workload::resolve(&with_defaults(settings)).unwrap() };
-    assert_eq!(workload.rate, Rate::PerKilosecond(1_000));
-    dues(Schedule::of(&workload, 1_000, publisher), 2)
+    let workload = Workload { seed: 1, ..Workload::of(tree).unwrap() };
+    dues(Schedule::of(&workload, Profile::constant(1_000), publisher), 2)
 }
 
 fn vectors() -> String {
@@ -57,18 +52,19 @@ fn vectors() -> String {
         let body = &pattern(length)[body_at(length)..];
         lines.push(format!("CRC-32C of the body of {length} bytes: 0x{:08x}", crc32c::crc32c(body)));
     }
-    let poisson = |seed, publisher, per_ks| Schedule::new(Arrival::Poisson, per_ks, publisher, 4, seed);
+    let poisson =
+        |seed, publisher, per_ks| Schedule::new(Arrival::Poisson, Profile::constant(per_ks), publisher, 4, seed);
     lines.push(format!("poisson, seed 1, publisher 0, 1000/s: {}", dues(poisson(1, 0, 1_000_000), 4)));
     lines.push(format!("poisson, seed 1, publisher 3, 1000/s: {}", dues(poisson(1, 3, 1_000_000), 4)));
     let seed = 0xfedc_ba98_7654_3210_u64;
     lines.push(format!("poisson, seed {seed}, publisher 1, 2.5/s: {}", dues(poisson(seed, 1, 2_500), 3)));
     lines.push(format!(
         "uniform, publisher 1 of 4, 3000/s: {}",
-        dues(Schedule::new(Arrival::Uniform, 3_000_000, 1, 4, 1), 4)
+        dues(Schedule::new(Arrival::Uniform, Profile::constant(3_000_000), 1, 4, 1), 4)
     ));
     lines.push(format!(
         "burst:3, publisher 1 of 4, 1000/s: {}",
-        dues(Schedule::new(Arrival::Burst(3), 1_000_000, 1, 4, 1), 4)
+        dues(Schedule::new(Arrival::Burst(3), Profile::constant(1_000_000), 1, 4, 1), 4)
     ));
     lines.push(format!("tree, burst:5, seed 1, 20 publishers, 2 subscribers, 1/s, publisher 0: {}", tree(0)));
     lines.push(format!("tree, the same, publisher 16: {}", tree(16)));

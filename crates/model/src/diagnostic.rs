@@ -1,6 +1,7 @@
 //! What is wrong with a file, where, and what to do about it.
 
 use crate::login::without_logins;
+use crate::printable::printable;
 use std::fmt;
 
 /// One error in a file. All errors of a file are reported at once.
@@ -91,21 +92,23 @@ impl fmt::Display for Diagnostics {
                 writeln!(f)?;
             }
             let message = without_logins(&error.message);
+            let (message, file) = (printable(&message), printable(&self.file));
             match error.offset {
-                None => write!(f, "{}: {message}", self.file)?,
+                None => write!(f, "{file}: {message}")?,
                 Some(offset) => {
                     let (line, column) = line_column(&self.text, offset);
-                    write!(f, "{}:{line}:{column}: {message}", self.file)?;
+                    write!(f, "{file}:{line}:{column}: {message}")?;
                     let source = self.text.lines().nth(line - 1).filter(|source| source.len() < 200);
                     if let Some(source) = source.and_then(|source| shown(source, error.shows_value)) {
                         let column = column.min(source.chars().count().max(1));
                         let gutter = line.to_string().len();
+                        let source = printable(&source);
                         write!(f, "\n  {line} | {source}\n  {:gutter$} | {:>column$}", "", "^")?;
                     }
                 }
             }
             if let Some(help) = &error.help {
-                write!(f, "\n  help: {help}")?;
+                write!(f, "\n  help: {}", printable(help))?;
             }
         }
         Ok(())

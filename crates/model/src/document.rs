@@ -1,6 +1,7 @@
 //! TOML with places: the tables of a file, read strictly, errors collected.
 
 use crate::diagnostic::{Diagnostic, suggestion};
+use crate::value::ValueError;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -160,6 +161,6 @@ impl Table {
 }
 
 /// Reads a word of true and false.
-pub(crate) fn flag(text: &str) -> Result<bool, String> {
-    text.parse().map_err(|_| format!("`{text}` is neither true nor false"))
+pub(crate) fn flag(text: &str) -> Result<bool, ValueError> {
+    text.parse().map_err(|_| ValueError::Flag(text.to_owned()))
 }

@@ -15,6 +15,8 @@ pub mod link;
 pub mod options;
 pub mod pattern;
 pub mod plan;
+pub mod printable;
+pub mod profile;
 pub mod protocol;
 pub mod record;
 pub mod reference;

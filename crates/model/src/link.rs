@@ -5,8 +5,8 @@ mod resolve;
 
 use crate::fault::{Act, Fault, Target};
 use crate::protocol::Role;
-use crate::units::{MILLISECOND, Ns, UnitError, format_time};
-use crate::words::{UnknownWord, words};
+use crate::units::{MILLISECOND, Ns, format_time};
+use crate::words::words;
 use pubmark_stats::Random;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -40,14 +40,6 @@ impl Side {
 /// Why settings make no link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
-    /// One of its times is none.
-    #[error("{key}: {source}")]
-    Time {
-        /// Which.
-        key: String,
-        /// What is wrong with it.
-        source: UnitError,
-    },
     /// Nothing says for how long it fails.
     #[error("`mttf` says when the link fails, and nothing says for how long: set `mttr`")]
     NoRepair,
@@ -64,11 +56,8 @@ pub enum LinkError {
     )]
     DoesNothing {
         /// Who goes over it.
-        side: String,
+        side: Side,
     },
-    /// Nobody is known by this word who could go over it.
-    #[error(transparent)]
-    Side(#[from] UnknownWord),
 }
 
 /// A link, with nothing left open. Absent: clients reach the server directly.
@@ -133,12 +122,11 @@ pub fn seed(study: u64, repeat: u32, axes: &serde_json::Map<String, Value>) -> u
 mod tests {
     use super::*;
     use crate::fault::Script;
-    use crate::setting::key;
+    use crate::setting::Settings;
     use crate::units::SECOND;
 
     fn resolve(pairs: &[(&str, &str)], script: &str) -> Result<Option<Link>, LinkError> {
-        let read = |(name, text): &(&str, &str)| ((*name).to_owned(), key(name).unwrap().read(text).unwrap());
-        Link::resolve(&pairs.iter().map(read).collect(), &Script::parse(script).unwrap())
+        Link::resolve(&Settings::of(pairs.iter().copied()).unwrap(), &Script::parse(script).unwrap())
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use crate::cell::{Cell, Limits};
 use crate::diagnostic::{Diagnostic, suggestion};
-use crate::fault::{self, Fault, Script, Target};
+use crate::fault::{Fault, Script, Target};
 use crate::link::Link;
 use crate::options::Options;
-use crate::setting::Settings;
+use crate::setting::{as_typed, key};
 use crate::study::{Axis, Study, StudyPart};
 use crate::system::{System, Systems};
 use crate::tuning::Use;
@@ -80,21 +80,20 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
     let system = systems(&name)
         .ok_or_else(|| Diagnostic::whole(format!("unknown system `{name}`")).help("`pubmark systems` lists them"))?;
     let skip = study.skips.iter().find(|skip| skip.holds(&axes));
-    let mut settings: Settings = study.settings.clone();
+    let mut settings = study.settings.clone();
     // A part may count messages where the study sets a time, and the other way round.
-    for (name, other) in [("count", "duration"), ("duration", "count")] {
-        if axes.contains_key(name) {
-            settings.remove(other);
+    settings.duration.take_if(|_| axes.contains_key("count"));
+    settings.count.take_if(|_| axes.contains_key("duration"));
+    for (name, value) in &axes {
+        if let Some(key) = key(name) {
+            key.set(&mut settings, &as_typed(value)).map_err(Diagnostic::whole)?;
         }
     }
-    settings.extend(axes.iter().map(|(name, value)| (name.clone(), value.clone())));
-    let mut workload = Workload::resolve(&settings).map_err(|errors| Diagnostic::whole(errors.join("; ")))?;
-    let script = settings.get("fault").and_then(Value::as_str).unwrap_or(fault::NONE);
-    let faults = Script::parse(script).map_err(Diagnostic::whole)?;
+    let mut workload = Workload::resolve(&settings).map_err(Diagnostic::whole)?;
+    let faults = settings.fault();
     let link = Link::resolve(&settings, &faults).map_err(Diagnostic::whole)?;
     workload.reconnect = faults.breaks_connections() || link.is_some_and(|link| link.mttf_ns.is_some());
-    let asked = settings.get("use").and_then(Value::as_str).map_or(Ok(Use::default()), Use::parse);
-    let asked = asked.map_err(Diagnostic::whole)?;
+    let asked = settings.r#use.unwrap_or_default();
     let options = match options(study, system, &axes, asked) {
         // What is left out need not have the options of the others.
         Err(_) if skip.is_some() || study.recorded => Options::new(),
@@ -113,8 +112,8 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
         settings: asked,
         options,
         limits: Limits {
-            cpus: settings.get("cpus").and_then(Value::as_f64),
-            memory_bytes: settings.get("memory").and_then(Value::as_u64),
+            cpus: settings.cpus.map(|cpus| cpus.thousandths as f64 / 1e3),
+            memory_bytes: settings.memory.map(|memory| memory.0),
         },
         system: name,
         workload,
@@ -254,8 +253,7 @@ fn options(study: &Study, system: &System, axes: &Map<String, Value>, asked: Use
     }
     for (axis, value) in axes {
         if let Some(name) = axis.strip_prefix("options.") {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            set(name, &text)?;
+            set(name, &as_typed(value))?;
         }
     }
     Ok(options)

@@ -232,11 +232,11 @@ pub struct Progress {
 mod tests {
     use super::*;
     use crate::header::MAX_SEQUENCE;
-    use crate::setting::{MOST_CLIENTS, Settings, with_defaults};
+    use crate::setting::{MOST_CLIENTS, Settings};
 
     #[test]
     fn agents_are_told_nothing_that_only_the_coordinator_needs() {
-        let workload = Workload::resolve(&with_defaults(Settings::new())).unwrap();
+        let workload = Workload::resolve(&Settings::default()).unwrap();
         let told = |workload: &Workload| {
             let prepare = Prepare {
                 driver: "mock".into(),
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(hello, Command::Hello { protocol: 2 });
         assert!(serde_json::from_str::<Command>(r#"{"type":"begin"}"#).is_err());
         assert!(serde_json::from_str::<Command>(r#"{"type":"start"}"#).is_err(), "what is needed is needed");
-        let workload = Workload::resolve(&with_defaults(Settings::new())).unwrap();
+        let workload = Workload::resolve(&Settings::default()).unwrap();
         let mut flow = serde_json::to_value(Flow::alone(workload.clone())).unwrap();
         flow["workload"]["weather"] = "fine".into();
         flow["colour"] = "red".into();

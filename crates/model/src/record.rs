@@ -96,6 +96,9 @@ pub struct RunRecord {
     /// Silences of subscribers; none where no agent can tell.
     #[serde(default)]
     pub stalls: Option<Stalls>,
+    /// The file of the system; none in records of versions that did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_file: Option<SystemOrigin>,
     /// The distributions of the times: HdrHistograms, V2 compressed, base64;
     /// none where empty.
     pub histograms: TimeFigures<Option<String>>,
@@ -123,6 +126,18 @@ pub struct RunRecord {
     pub error: Option<String>,
     /// Whether it may be quoted.
     pub verdict: Verdict,
+}
+
+/// Which file a system was read from: its text stands in the results folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemOrigin {
+    /// SHA-256 of the file as it was read, hexadecimal.
+    pub sha256: String,
+    /// Whether it came with pubmark.
+    pub built_in: bool,
+    /// Whether it stood in for one of this name that comes with pubmark.
+    #[serde(default)]
+    pub replaces: bool,
 }
 
 /// Rates over the window.

@@ -22,6 +22,14 @@ pub fn secret(name: &str, text: &str) -> bool {
     }
 }
 
+/// Whether an environment variable of this name is taken to hold a secret.
+pub fn is_secret_variable(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["password", "passwd", "passphrase", "secret", "token", "credential", "api_key", "apikey"]
+        .iter()
+        .any(|part| name.contains(part))
+}
+
 /// Options as they may be recorded: without secrets, and without the user and
 /// password of an endpoint.
 pub fn recorded(options: &Options) -> Options {
@@ -71,6 +79,13 @@ impl Secrets {
             }
         }
         secrets
+    }
+
+    /// With these beside them.
+    #[must_use]
+    pub fn and<'a>(mut self, more: impl IntoIterator<Item = &'a str>) -> Secrets {
+        more.into_iter().for_each(|text| self.add(text));
+        self
     }
 
     /// One more.

@@ -97,6 +97,8 @@ pub struct Places {
     pub dir: String,
     /// `{cache}`: where the system was installed to.
     pub cache: String,
+    /// `{here}`: the folder of the system's file.
+    pub here: String,
     /// `{cpus}`: processors that the server may use, at least 1, whole.
     pub cpus: u32,
     /// `{memory_mb}`: MB (2^20 bytes) that the server may use; without a limit, those of the machine.
@@ -111,41 +113,38 @@ pub struct Places {
     pub options: Options,
 }
 
+/// Why a text's places cannot be filled in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// A brace is missing.
+    #[error("`{{{0}` is not closed")]
+    NotClosed(String),
+    /// Nothing is said for one of two cases.
+    #[error("write `{{durable:A|B}}`")]
+    NoChoice,
+    /// Nothing is known by this name.
+    #[error("`{{{0}}}` is no place that can be filled in")]
+    Unknown(String),
+}
+
 impl Places {
     /// Fills in the places of a text. What looks like a place (`{`, small
     /// letters, dots and underscores, then `}` or `:…|…}`) and is none is an
     /// error; other braces stay as they are.
-    pub fn fill(&self, text: &str) -> Result<String, String> {
-        let mut filled = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(open) = rest.find('{') {
-            filled.push_str(&rest[..open]);
-            rest = &rest[open..];
-            let name_len = rest[1..].find(|c: char| !(c.is_ascii_lowercase() || c == '_' || c == '.')).unwrap_or(0);
-            let name = &rest[1..1 + name_len];
-            let after = &rest[1 + name_len..];
-            if name.is_empty() || !(after.starts_with('}') || after.starts_with(':')) {
-                filled.push('{');
-                rest = &rest[1..];
-                continue;
-            }
-            let close = after.find('}').ok_or_else(|| format!("`{{{name}` is not closed"))?;
-            filled.push_str(&self.value(name, after[..close].strip_prefix(':'))?);
-            rest = &after[close + 1..];
-        }
-        filled.push_str(rest);
-        Ok(filled)
+    pub fn fill(&self, text: &str) -> Result<String, PlaceError> {
+        fill_places(text, |name, choice| self.value(name, choice))
     }
 
-    fn value(&self, name: &str, choice: Option<&str>) -> Result<String, String> {
+    fn value(&self, name: &str, choice: Option<&str>) -> Result<String, PlaceError> {
         if name == "durable" {
-            let (yes, no) = choice.and_then(|choice| choice.split_once('|')).ok_or("write `{durable:A|B}`")?;
+            let (yes, no) = choice.and_then(|choice| choice.split_once('|')).ok_or(PlaceError::NoChoice)?;
             let stored = self.options.get("persistence") != Some(&Value::Bool(false));
             return Ok(if self.durable && stored { yes } else { no }.to_owned());
         }
         let port = |name: &str| self.ports.iter().find(|(known, _)| known == name).map(|(_, port)| port.to_string());
         let found = match (name, choice) {
             (_, Some(_)) => None,
+            ("here", None) => Some(self.here.clone()),
             ("port", None) => port(""),
             ("dir", None) => Some(self.dir.clone()),
             ("address", None) if self.address.is_empty() => Some("127.0.0.1".into()),
@@ -164,7 +163,7 @@ impl Places {
                 _ => None,
             },
         };
-        found.ok_or_else(|| format!("`{{{name}}}` is no place that can be filled in"))
+        found.ok_or_else(|| PlaceError::Unknown(name.to_owned()))
     }
 
     /// The names of the ports that a text asks for.
@@ -179,6 +178,33 @@ impl Places {
         names.dedup();
         names
     }
+}
+
+/// Fills in the places of a text; `value` knows them by name, and by what stands
+/// behind a colon. An error of what looks like a place and is none.
+pub(crate) fn fill_places(
+    text: &str,
+    value: impl Fn(&str, Option<&str>) -> Result<String, PlaceError>,
+) -> Result<String, PlaceError> {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        filled.push_str(&rest[..open]);
+        rest = &rest[open..];
+        let name_len = rest[1..].find(|c: char| !(c.is_ascii_lowercase() || c == '_' || c == '.')).unwrap_or(0);
+        let name = &rest[1..1 + name_len];
+        let after = &rest[1 + name_len..];
+        if name.is_empty() || !(after.starts_with('}') || after.starts_with(':')) {
+            filled.push('{');
+            rest = &rest[1..];
+            continue;
+        }
+        let close = after.find('}').ok_or_else(|| PlaceError::NotClosed(name.to_owned()))?;
+        filled.push_str(&value(name, after[..close].strip_prefix(':'))?);
+        rest = &after[close + 1..];
+    }
+    filled.push_str(rest);
+    Ok(filled)
 }
 
 #[cfg(test)]
@@ -203,7 +229,8 @@ mod tests {
         assert_eq!(forgetful.fill("{durable:yes|no}").unwrap(), "no");
         forgetful.options.insert("threads".to_owned(), Value::from("{cpus}"));
         assert_eq!(forgetful.fill("{options.threads}").unwrap(), "2");
-        assert!(places.fill("{prot}").unwrap_err().contains("{prot}"));
-        assert!(places.fill("{durable:a}").is_err());
+        assert_eq!(places.fill("{prot}").unwrap_err().to_string(), "`{prot}` is no place that can be filled in");
+        assert_eq!(places.fill("{durable:a}"), Err(PlaceError::NoChoice));
+        assert_eq!(places.fill("{durable:a|b").unwrap_err().to_string(), "`{durable` is not closed");
     }
 }

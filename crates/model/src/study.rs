@@ -2,12 +2,14 @@
 //! is claimed.
 
 pub(crate) mod axis;
+mod named;
 mod parse;
 mod resolve;
 mod write;
 
 use crate::claim::{Claim, Condition};
-use crate::setting::Settings;
+use crate::setting::{RunOrder, Settings, key};
+pub use named::named_systems;
 use serde_json::{Map, Value};
 
 /// One axis: a key and the values that it takes, in the file's order.
@@ -74,7 +76,7 @@ pub struct Study {
     pub title: String,
     /// The question that it answers.
     pub question: String,
-    /// Workload, limits and run keys that are the same in every cell, canonical.
+    /// Workload, limits and run keys that are the same in every cell.
     pub settings: Settings,
     /// What is crossed; `system` is always among them, and first.
     pub axes: Vec<Axis>,
@@ -136,7 +138,7 @@ impl Study {
     /// Makes axes of one value of these settings, so that cells name them.
     pub fn lift(&mut self, names: &[&str]) {
         for name in names {
-            if let Some(value) = self.settings.remove(*name) {
+            if let Some(value) = key(name).and_then(|key| key.take(&mut self.settings)) {
                 self.axes.push(Axis { name: (*name).to_owned(), values: vec![value] });
             }
         }
@@ -144,27 +146,26 @@ impl Study {
 
     /// Runs of each cell.
     pub fn repeats(&self) -> u32 {
-        self.settings.get("repeats").and_then(Value::as_u64).unwrap_or(1) as u32
+        self.settings.repeats().0
     }
 
     /// The seed of everything random.
     pub fn seed(&self) -> u64 {
-        self.settings.get("seed").and_then(Value::as_u64).unwrap_or(1)
+        self.settings.seed().0
     }
 
     /// Systems tie that are shown to differ by less than this, as a fraction.
     pub fn tie(&self) -> f64 {
-        let text = self.settings.get("tie").and_then(Value::as_str).and_then(|text| text.strip_suffix('%'));
-        text.and_then(|percent| percent.parse::<f64>().ok()).unwrap_or(5.0) / 100.0
+        self.settings.tie().0 / 100.0
     }
 
     /// Whether each processor is kept awake while a run is on.
     pub fn awake(&self) -> bool {
-        self.settings.get("awake").and_then(Value::as_bool).unwrap_or(false)
+        self.settings.awake()
     }
 
     /// Whether systems alternate within a repeat.
     pub fn interleaved(&self) -> bool {
-        self.settings.get("order").and_then(Value::as_str) != Some("sequential")
+        self.settings.order() == RunOrder::Interleaved
     }
 }

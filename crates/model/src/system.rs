@@ -1,5 +1,6 @@
 //! What is measured: one file in `systems/` each.
 
+mod agent;
 mod deployment;
 mod differences;
 mod parse;
@@ -8,6 +9,7 @@ mod settings;
 use crate::options::{OptionSpec, Options};
 use crate::server::ServerSpec;
 use crate::tuning::Fixed;
+use crate::units::{Ns, SECOND};
 use crate::wire_protocol::Protocol;
 use crate::workload::{Pattern, Transport};
 use std::sync::LazyLock;
@@ -19,6 +21,10 @@ pub struct System {
     pub name: String,
     /// The text of its file: what another host is told.
     pub source: String,
+    /// The folder of its file, absolute; empty where it comes with pubmark.
+    pub here: String,
+    /// Whether it means to stand in for one of this name that comes with pubmark.
+    pub replaces: bool,
     /// Its name as its makers write it.
     pub title: String,
     /// What it is, in a sentence.
@@ -29,8 +35,8 @@ pub struct System {
     pub homepage: String,
     /// The driver that speaks to it.
     pub driver: String,
-    /// A program of its own that plays clients by the agent protocol; empty: pubmark's.
-    pub agent: String,
+    /// The program that plays its clients.
+    pub agent: AgentSpec,
     /// The transports that it has: of a library; a broker is reached over its protocol.
     pub transports: Vec<Transport>,
     /// The patterns that its driver plays.
@@ -53,20 +59,71 @@ pub struct System {
     pub notes: Vec<String>,
 }
 
-/// What brings a system to this machine. Everything but Debian's packages is pinned.
+/// A program of its own that plays a system's clients by the agent protocol.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentSpec {
+    /// The command of those that send; empty: pubmark itself plays both sides.
+    pub sending: Vec<String>,
+    /// The command of those that receive and reply.
+    pub receiving: Vec<String>,
+    /// Variables of its environment, beside those of pubmark itself.
+    pub environment: Vec<(String, String)>,
+    /// Processes a side, over which its clients are spread; at least 1.
+    pub processes: u32,
+    /// How long it may take to say hello, ns.
+    pub start_timeout_ns: Ns,
+}
+
+impl Default for AgentSpec {
+    fn default() -> Self {
+        AgentSpec {
+            sending: Vec::new(),
+            receiving: Vec::new(),
+            environment: Vec::new(),
+            processes: 1,
+            start_timeout_ns: 10 * SECOND,
+        }
+    }
+}
+
+impl AgentSpec {
+    /// Whether pubmark itself plays.
+    pub fn built_in(&self) -> bool {
+        self.sending.is_empty()
+    }
+
+    /// Whether the two sides are played by different programs, so that no
+    /// process can play both.
+    pub fn differs(&self) -> bool {
+        self.sending != self.receiving
+    }
+
+    /// The command of a side.
+    pub fn command(&self, sends: bool) -> &[String] {
+        if sends { &self.sending } else { &self.receiving }
+    }
+}
+
+/// What brings a system to this machine. Everything but Debian's packages and
+/// what is built in place is pinned.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Install {
-    /// Debian packages.
-    pub debian: Vec<String>,
+    /// Debian packages, `name` or `name=version`.
+    pub apt: Vec<String>,
     /// Maven artifacts, `group:artifact:version[:extension[:classifier]]`: jars
     /// with what they depend on, archives unpacked.
     pub maven: Vec<String>,
-    /// Python packages that hold a program, `name==version`.
+    /// Python packages, `name==version`: into an environment of their own, with
+    /// what they depend on.
     pub pip: Vec<String>,
+    /// Packages of Node, `name@version`, with what they depend on.
+    pub npm: Vec<String>,
     /// Rust programs, `name@version`.
     pub cargo: Vec<String>,
     /// Go programs, `path@version`.
     pub go: Vec<String>,
+    /// A command that is run in the folder of the system's file.
+    pub build: Vec<String>,
     /// What to do by hand, where none of these has it.
     pub manual: String,
 }
@@ -74,12 +131,23 @@ pub struct Install {
 impl Install {
     /// Whether something goes into pubmark's own cache folder.
     pub fn cached(&self) -> bool {
-        !(self.maven.is_empty() && self.pip.is_empty() && self.cargo.is_empty() && self.go.is_empty())
+        let kinds = [&self.maven, &self.pip, &self.npm, &self.cargo, &self.go, &self.build];
+        kinds.into_iter().any(|kind| !kind.is_empty())
     }
 }
 
 /// Finds a system by name; the registry of those that come with pubmark.
 pub type Systems<'a> = &'a dyn Fn(&str) -> Option<&'a System>;
+
+/// The most characters of a system's name.
+const NAME_CHARS_MAX: usize = 64;
+
+/// Whether a system can be called so: it is a file's name, a folder's in the
+/// cache, and a word on the command line.
+pub fn is_system_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    name.len() <= NAME_CHARS_MAX && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain)
+}
 
 /// What is known of a system of which only records tell: nothing.
 pub static UNKNOWN: LazyLock<System> = LazyLock::new(System::default);

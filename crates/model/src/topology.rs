@@ -33,14 +33,11 @@ pub fn copies(workload: &Workload) -> u32 {
 mod tests {
     use super::*;
     use crate::pattern::Pattern;
-    use crate::setting::{Settings, key, with_defaults};
+    use crate::setting::key;
 
     fn workload(pattern: Pattern) -> Workload {
-        let publishers = if pattern.paired() { 3 } else { 6 };
-        let settings =
-            [("pattern", pattern.word().into()), ("publishers", publishers.into()), ("subscribers", 3.into())];
-        let settings = settings.map(|(name, value): (&str, serde_json::Value)| (name.to_owned(), value));
-        Workload::resolve(&with_defaults(Settings::from(settings))).unwrap()
+        let publishers = if pattern.paired() { "3" } else { "6" };
+        Workload::of([("pattern", pattern.word()), ("publishers", publishers), ("subscribers", "3")]).unwrap()
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::figure_group::FigureGroup;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
 
 /// Whose defaults a run has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -37,6 +38,12 @@ impl Use {
     pub fn parse(text: &str) -> Result<Use, UnknownUse> {
         let found = Use::ALL.into_iter().find(|known| known.word() == text);
         found.ok_or_else(|| UnknownUse(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
     }
 }
 

@@ -1,8 +1,5 @@
 //! Sizes, times and rates as a user writes them, with units.
 
-use serde::{Deserialize, Serialize};
-use std::fmt;
-
 /// Nanoseconds. Instants count from an arbitrary origin of CLOCK_MONOTONIC.
 pub type Ns = u64;
 
@@ -133,69 +130,17 @@ pub fn format_size(bytes: u64) -> String {
     }
 }
 
-/// How many messages a publisher sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "serde_json::Value", into = "serde_json::Value")]
-pub enum Rate {
-    /// Messages per 1,000 seconds and publisher, so that 0.001 msg/s is exact.
-    /// At least 1, at most 10^12 (a message each nanosecond).
-    PerKilosecond(u64),
-    /// As fast as the system's own back-pressure lets one send.
-    Max,
+/// Parses a number of at most three decimals: `2.5` is 2,500 thousandths.
+pub(crate) fn parse_thousandths(text: &str) -> Option<u64> {
+    let (number, rest) = split_unit(text.trim());
+    scaled(number, 1_000).filter(|_| rest.is_empty())
 }
 
-impl Rate {
-    /// Parses messages per second (`10`, `0.5`, `50_000`) or `max`.
-    pub fn parse(text: &str) -> Result<Rate, UnitError> {
-        let text = text.trim();
-        if text == "max" {
-            return Ok(Rate::Max);
-        }
-        let bad = || UnitError::Rate(text.to_owned());
-        let (number, rest) = split_unit(text);
-        let rate = scaled(number, 1_000).filter(|_| rest.is_empty()).ok_or_else(bad)?;
-        if rate == 0 || rate > 1_000_000_000_000 {
-            return Err(bad());
-        }
-        Ok(Rate::PerKilosecond(rate))
-    }
-
-    /// Messages per second, where the rate is not `max`.
-    pub fn per_second(self) -> Option<f64> {
-        match self {
-            Rate::PerKilosecond(rate) => Some(rate as f64 / 1e3),
-            Rate::Max => None,
-        }
-    }
-}
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.per_second() {
-            Some(rate) => write!(f, "{rate}"),
-            None => f.write_str("max"),
-        }
-    }
-}
-
-impl From<Rate> for serde_json::Value {
-    fn from(rate: Rate) -> Self {
-        match rate {
-            Rate::Max => "max".into(),
-            Rate::PerKilosecond(rate) if rate % 1_000 == 0 => (rate / 1_000).into(),
-            Rate::PerKilosecond(rate) => (rate as f64 / 1e3).into(),
-        }
-    }
-}
-
-impl TryFrom<serde_json::Value> for Rate {
-    type Error = UnitError;
-    fn try_from(value: serde_json::Value) -> Result<Self, UnitError> {
-        match value {
-            serde_json::Value::String(text) => Rate::parse(&text),
-            serde_json::Value::Number(number) => Rate::parse(&number.to_string()),
-            other => Err(UnitError::RateValue(other)),
-        }
+/// Thousandths as a number: a whole one where it is whole.
+pub(crate) fn thousandths(thousandths: u64) -> serde_json::Value {
+    match thousandths % 1_000 {
+        0 => (thousandths / 1_000).into(),
+        _ => (thousandths as f64 / 1e3).into(),
     }
 }
 
@@ -233,16 +178,6 @@ mod tests {
         assert_eq!((format_size(512_000).as_str(), format_size(32_768).as_str()), ("512KB", "32KiB"));
         for bytes in [0, 16, 1_000, 1_024, 32_768, 1_048_576, 1_000_000, 1_234_567] {
             assert_eq!(parse_size(&format_size(bytes)), Ok(bytes));
-        }
-    }
-
-    #[test]
-    fn rates_are_exact() {
-        assert_eq!(Rate::parse("0.001"), Ok(Rate::PerKilosecond(1)));
-        assert_eq!(Rate::parse("50_000"), Ok(Rate::PerKilosecond(50_000_000)));
-        assert_eq!(Rate::parse("max"), Ok(Rate::Max));
-        for bad in ["0", "-1", "fast", "1/s", "1e3", "2000000000"] {
-            assert!(Rate::parse(bad).is_err(), "{bad}");
         }
     }
 }

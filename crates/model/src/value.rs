@@ -67,12 +67,4 @@ pub enum ValueError {
     /// It is no bound below which differences do not matter.
     #[error("`{0}` is no share: write a percentage from 0.1 to 50, such as `5%`")]
     Share(String),
-    /// It is no order of runs.
-    #[error("`{text}` is no order: {help}")]
-    Order {
-        /// As typed.
-        text: String,
-        /// What may have been meant.
-        help: String,
-    },
 }

@@ -1,10 +1,10 @@
 //! Who sends what to whom, and when: a workload with nothing left open.
 
-mod resolve;
+pub mod resolve;
 
 use crate::header::body_at;
 pub use crate::pattern::Pattern;
-pub use crate::units::Rate;
+pub use crate::profile::Rate;
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::words::words;
 use pubmark_stats::Random;
@@ -127,23 +127,24 @@ impl From<Arrival> for String {
     }
 }
 
-fn default_connect_rate() -> u32 {
+/// What a workload has that was written before there was the key: the key's default.
+pub(crate) const fn default_connect_rate() -> u32 {
     1_000
 }
 
-fn default_receive() -> Receive {
+pub(crate) const fn default_receive() -> Receive {
     Receive::Block
 }
 
-fn default_pin() -> Pin {
+pub(crate) const fn default_pin() -> Pin {
     Pin::None
 }
 
-fn default_max_send_lag_ns() -> Ns {
+pub(crate) const fn default_max_send_lag_ns() -> Ns {
     MILLISECOND
 }
 
-fn default_late_after_ns() -> Ns {
+pub(crate) const fn default_late_after_ns() -> Ns {
     10 * MILLISECOND
 }
 
@@ -253,9 +254,7 @@ impl Workload {
     pub fn window_ns(&self) -> Option<Ns> {
         match (self.extent, self.rate) {
             (Extent::TimeNs(ns), _) => Some(ns),
-            (Extent::Count(count), Rate::PerKilosecond(rate)) => {
-                Some((u128::from(count) * 1_000_000_000_000 / u128::from(rate)) as Ns)
-            }
+            (Extent::Count(count), Rate::Due(profile)) => Some(profile.due(count)),
             (Extent::Count(_), Rate::Max) => None,
         }
     }

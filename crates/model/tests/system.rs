@@ -14,7 +14,7 @@ qos = [0, 1]
 durable = true
 
 [install]
-debian = ["broker"]
+apt = ["broker"]
 maven = ["g:a:1.0", "g:b:2:tar.gz:bin"]
 pip = ["p==1"]
 cargo = ["c@2"]
@@ -86,7 +86,7 @@ fn everything_about_a_broker_is_read() {
     assert!(system.broker() && system.durable);
     assert_eq!(system.qos, [0, 1]);
     let install = &system.install;
-    assert_eq!((install.debian.len(), install.maven.len(), install.manual.as_str()), (1, 2, "ask"));
+    assert_eq!((install.apt.len(), install.maven.len(), install.manual.as_str()), (1, 2, "ask"));
     assert_eq!((install.pip[0].as_str(), install.cargo[0].as_str()), ("p==1", "c@2"));
     let server = system.server.as_ref().unwrap();
     assert_eq!(server.prepare, [vec!["first".to_owned(), "{cache}".into()], vec!["second".into()]]);
@@ -114,14 +114,14 @@ fn a_library_has_no_quality_above_0_and_no_server_unless_it_says_so() {
 #[test]
 fn all_mistakes_are_reported_at_once_in_order() {
     refused(
-        "qos = [0, 3]\ndurable = \"perhaps\"\n[install]\ndebain = []\nmaven = [\"g:a\"]\npip = [\"p\"]\ncargo = [\"c\"]\n\
+        "qos = [0, 3]\ndurable = \"perhaps\"\n[install]\natp = []\nmaven = [\"g:a\"]\npip = [\"p\"]\ncargo = [\"c\"]\n\
          [server]\nendpoint = \"nats://127.0.0.1:{port}\"\ncommand = \"b\"\nready = \"x\"\nstart_timeout = \"0s\"\n\
          [server.environment]\nA = \"{prot}\"\n[server.files.\"../x\"]\ntxt = \"\"\n[docker]\nimage = \"a/b\"\n\
          [servers]\nx = 1",
         &[
             "6 `3` is no level of quality of service: write a list of 0, 1 and 2",
             "7 `perhaps` is neither true nor false",
-            "9 unknown key `debain` in [install]",
+            "9 unknown key `atp` in [install]",
             "10 `g:a` names no version",
             "11 `p` names no version",
             "12 `c` names no version",
@@ -162,4 +162,101 @@ fn what_does_not_go_together_is_refused() {
     let library = with("[server]\nendpoint = \"mqtt://h:{port}\"\ncommand = [\"b\"]").replace("\"mqtt\"", "\"zeromq\"");
     let errors = read(&library).unwrap_err();
     assert!(errors.iter().any(|error| error.contains("connects to no server")), "{errors:?}");
+}
+
+/// A library's file with these lines after its first ones.
+fn library(more: &str) -> String {
+    with(more).replace("\"mqtt\"", "\"mine\"")
+}
+
+#[test]
+fn an_agent_is_a_command_with_a_folder_and_an_environment() {
+    let one = read(&library("agent = \"mine\"\ntransports = [\"tcp\"]")).unwrap().agent;
+    assert_eq!((one.command(true), one.command(false)), (&["mine".to_owned()][..], &["mine".to_owned()][..]));
+    assert_eq!((one.processes, one.start_timeout_ns), (1, 10 * SECOND));
+    let more =
+        "agent = [\"node\", \"{here}/a.js\"]\nagents = 4\nstart_timeout = \"30s\"\n[env]\nNODE_PATH = \"{cache}/n\"";
+    let mut system = read(&library(more)).unwrap();
+    system.here = "/my".into();
+    let agent = &system.agent;
+    assert!(!agent.built_in() && !agent.differs());
+    assert_eq!((agent.processes, agent.start_timeout_ns), (4, 30 * SECOND));
+    assert_eq!(system.fill_for_agent(&agent.sending[1], "/c"), "/my/a.js");
+    assert_eq!(system.fill_for_agent(&agent.environment[0].1, "/c"), "/c/n");
+    let sides = read(&library("agent = { publisher = [\"p\"], subscriber = [\"s\", \"-x\"] }")).unwrap().agent;
+    assert!(sides.differs());
+    assert_eq!((sides.command(true), sides.command(false).len()), (&["p".to_owned()][..], 2));
+}
+
+#[test]
+fn an_agent_that_cannot_be_is_refused() {
+    let refused = |more: &str, wanted: &[&str]| {
+        let errors = read(&library(more)).map(|_| ()).expect_err(more);
+        assert_eq!(errors, wanted, "{more}");
+    };
+    refused("agent = []", &["6 `agent` names no program"]);
+    refused("agent = { publisher = [\"p\"] }", &["6 `agent` names a command for one side only"]);
+    refused(
+        "agent = { publisher = \"p\", subscribers = \"s\" }",
+        &["6 `agent` names a command for one side only", "6 unknown key `subscribers` in `agent`"],
+    );
+    refused("agent = [\"a\", \"{dir}\"]", &["6 `{dir}` is no place that can be filled in"]);
+    refused("agent = \"a\"\nagents = 0", &["7 `agents` is 0: write how many processes a side has, 1 to 256"]);
+    refused(
+        "agent = \"a\"\nagents = 99999999999999999999",
+        &["7 `agents` is 99999999999999999999: write how many processes a side has, 1 to 256"],
+    );
+    refused("agent = \"a\"\nstart_timeout = \"0s\"", &["7 `start_timeout` is 0: no program is that quick"]);
+    refused("[env]\nA = \"b\"", &["[env] is for an agent of its own, and the file names none"]);
+    refused(
+        "transports = [\"inproc\"]\nagent = { publisher = \"p\", subscriber = \"s\" }",
+        &["over `inproc` one process plays both sides, and `agent` names a program for each"],
+    );
+}
+
+#[test]
+fn what_is_installed_is_pinned_and_is_no_option_of_the_tool() {
+    let read = |install: &str| read(&with(&format!("[install]\n{install}"))).map(|system| system.install);
+    let install =
+        read("apt = [\"a\", \"b=1.0-1\"]\nnpm = [\"a@1.0.0\", \"@s/b@2.0.0-rc.1\"]\nbuild = [\"make\"]").unwrap();
+    assert_eq!((install.apt.len(), install.npm.len(), install.build.len()), (2, 2, 1));
+    for wrong in [
+        "npm = [\"a\"]",
+        "npm = [\"a@latest\"]",
+        "npm = [\"a@^1\"]",
+        "npm = [\"@s/b\"]",
+        "npm = [\"--prefix=/ a@1.0.0\"]",
+        "pip = [\"--index-url=x==1\"]",
+        "pip = [\"a b==1\"]",
+        "apt = [\"-o\"]",
+        "apt = [\"\"]",
+        "go = [\"-x@v1\"]",
+        "build = []",
+    ] {
+        assert_eq!(read(wrong).map(|_| ()).unwrap_err().len(), 1, "{wrong}");
+    }
+}
+
+#[test]
+fn whatever_a_file_holds_is_answered_with_its_place() {
+    let bombs = [
+        format!("title = {}", "[".repeat(200_000)),
+        format!("title = {}", "{a=".repeat(200_000)),
+        format!("{}x = 1", "a.".repeat(200_000)),
+        format!("[{}x]", "a.".repeat(200_000)),
+        format!("title = \"{}", "x".repeat(1 << 20)),
+        "[options.x]\nkind = \"count\"\ndefault = 18446744073709551616".to_owned(),
+        "title = \"\\u001b[2J\"".to_owned(),
+        "title = \"\u{1b}[2J\"".to_owned(),
+        "# \u{1b}[2J\ntitle = 1".to_owned(),
+        "\"\\u001b\" = 1".to_owned(),
+        "[server.files.\"../../x\"]\ntext = \"\"".to_owned(),
+        "[server.files.\"/etc/x\"]\ntext = \"\"".to_owned(),
+    ];
+    for bomb in bombs {
+        let errors = System::parse("b", "b.toml", &bomb).unwrap_err().to_string();
+        assert!(errors.starts_with("b.toml"), "{}", errors.chars().take(200).collect::<String>());
+        assert!(!errors.contains('\u{1b}'), "{errors:?}");
+        assert!(errors.len() < 200_000, "{} of {}", errors.len(), bomb.len());
+    }
 }

@@ -6,13 +6,17 @@ use serde_json::Value;
 use std::path::Path;
 
 /// `pubmark run results/NAME/study.toml --only system=… …`, to be pasted into a
-/// shell: the study as resolved, narrowed to the cell.
-pub(crate) fn command(folder: &Path, cell: &Cell) -> String {
+/// shell: the study as resolved, narrowed to the cell; with the folder's own system
+/// files where some of them were `brought` by the user.
+pub(crate) fn command(folder: &Path, cell: &Cell, brought: bool) -> String {
     let study = folder.join("study.toml");
     let mut words = vec!["pubmark run".to_owned(), quoted(&study.display().to_string())];
     for (axis, value) in &cell.axes {
         words.push("--only".into());
         words.push(quoted(&format!("{axis}={}", typed(axis, value))));
+    }
+    if brought {
+        words.extend(["--systems".into(), quoted(&folder.join("systems").display().to_string())]);
     }
     words.join(" ")
 }

@@ -46,7 +46,7 @@ pub(crate) fn constants(report: &Report) -> String {
     let constant_axes = || study.axes.iter().filter(|axis| axis.values.len() == 1);
     let value = |name: &str| {
         let on_axis = constant_axes().find(|axis| axis.name == name);
-        on_axis.map_or_else(|| study.settings.get(name), |axis| axis.values.first())
+        on_axis.map_or_else(|| study.settings.get(name), |axis| axis.values.first().cloned())
     };
     let others = constant_axes()
         .map(|axis| axis.name.as_str())
@@ -56,7 +56,7 @@ pub(crate) fn constants(report: &Report) -> String {
         .into_iter()
         .chain(others)
         .filter(|(name, _)| !study.varies_by_part(name))
-        .filter_map(|(name, usual)| Some((name, axis_value(name, value(name)?), usual)))
+        .filter_map(|(name, usual)| Some((name, axis_value(name, &value(name)?), usual)))
         .filter(|(_, value, usual)| value != usual)
         .map(|(name, value, _)| match (name, value.as_str()) {
             ("rate", rate) if rate != "max" => format!("rate {rate} msg/s"),

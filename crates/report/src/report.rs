@@ -12,8 +12,8 @@ use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
 use pubmark_model::plan;
 use pubmark_model::record::RunRecord;
-use pubmark_model::study::{ReadOptions, Study};
-use pubmark_model::system::{System, Systems, UNKNOWN};
+use pubmark_model::study::{ReadOptions, Study, named_systems};
+use pubmark_model::system::{System, Systems, UNKNOWN, is_system_name};
 use pubmark_stats::HistogramError;
 use serde_json::Value;
 use std::fs::File;
@@ -120,7 +120,9 @@ impl Report {
         let path = dir.join("study.toml");
         let text = read_text(&path).map_err(|source| ReportError::Io { path: path.clone(), source })?;
         let file = path.display().to_string();
-        // Records outlive the systems that a build knows.
+        // Records outlive the systems that a build knows: the folder has its own.
+        let own = systems_of(&dir.join("systems"), &text);
+        let systems = |name: &str| own.iter().find(|system| system.name == name).or_else(|| systems(name));
         let known = |name: &str| systems(name).or(Some(&*UNKNOWN));
         let reading = ReadOptions { recorded: true, ..ReadOptions::default() };
         let mut study = Study::parse(&file, &text, &known, &reading).map_err(Box::new)?;
@@ -128,7 +130,7 @@ impl Report {
         let environment = environment(&dir.join("environment.json"))?;
         study.quick = environment["quick"] == true;
         let records = read_records(dir)?;
-        let mut report = Self::analysed(study, cells, environment, records, systems)?;
+        let mut report = Self::analysed(study, cells, environment, records, &systems)?;
         report.folder = dir.to_owned();
         let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         report.name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -232,7 +234,8 @@ impl Report {
 
     /// The command that makes one cell's runs again.
     pub(crate) fn command(&self, cell: &Cell) -> String {
-        command(&self.folder, cell)
+        let brought = |run: &RunRecord| run.system_file.as_ref().is_some_and(|file| !file.built_in);
+        command(&self.folder, cell, self.runs.iter().any(brought))
     }
 
     /// The published figures that the study names, held against its cells;
@@ -279,6 +282,19 @@ fn read_text(path: &Path) -> io::Result<String> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(text)
+}
+
+/// The systems of a folder, as they were used: those that the study names and that
+/// this version understands.
+fn systems_of(folder: &Path, study: &str) -> Vec<System> {
+    let mut systems: Vec<System> = Vec::new();
+    for name in named_systems(study).into_iter().filter(|name| is_system_name(name)) {
+        let file = folder.join(format!("{name}.toml"));
+        // A file of another version's may have what is not known here; what is missing is looked up elsewhere.
+        let read = read_text(&file).ok();
+        systems.extend(read.and_then(|text| System::parse(&name, &file.display().to_string(), &text).ok()));
+    }
+    systems
 }
 
 fn reference(dir: &Path, report: &Report, systems: Systems<'_>) -> Result<Option<Reference>, ReportError> {

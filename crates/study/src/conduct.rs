@@ -7,7 +7,7 @@ use crate::results::{Results, ResultsError, io};
 use crate::run::make;
 use crate::{calibrated, redact, registry};
 use pubmark_host::lock::Lock;
-use pubmark_host::{environment, scratch, server};
+use pubmark_host::{environment, install, scratch, server};
 use pubmark_judge::blank::blank;
 use pubmark_judge::verdict;
 use pubmark_model::cell::Cell;
@@ -15,8 +15,9 @@ use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::host::Placement;
 use pubmark_model::plan::{Place, Planned};
 use pubmark_model::record::RunRecord;
-use pubmark_model::secret::Secrets;
+use pubmark_model::secret::{Secrets, is_secret_variable};
 use pubmark_model::study::Study;
+use pubmark_model::system::System;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::path::Path;
@@ -136,13 +137,15 @@ pub fn conduct(
     scratch::sweep();
     server::limits::sweep();
     let text = study.to_toml();
+    let used = used(cells);
     let (mut results, records) = if how.resume {
         Results::resume(how.folder, &text)?
     } else {
-        let results = Results::create(how.folder, &text, &environment(study, how.folder))?;
+        let results = Results::create(how.folder, &text, &environment(study, &used, how.folder))?;
         how.reference.map_or(Ok(()), |text| results.note_reference(text))?;
         (results, Vec::new())
     };
+    results.note_systems(&used.iter().map(|system| (system.name.clone(), shown(system))).collect::<Vec<_>>())?;
     let done = finished(&records, cells);
     let mut ending = Ending::default();
     let mut met: Vec<(String, Map<String, Value>)> = Vec::new();
@@ -189,6 +192,12 @@ pub fn conduct(
                 (record, None)
             }
         };
+        record.system_file = Some(registry::origin(system));
+        if record.system_file.as_ref().is_some_and(|file| file.replaces) {
+            record
+                .remarks
+                .push(format!("the system `{}` is the user's, and not the one that comes with pubmark", system.name));
+        }
         redact::record(&mut record, &secrets);
         results.append(&record)?;
         // What it measured is safe: only now may it take its time to end.
@@ -204,9 +213,35 @@ pub fn conduct(
     Ok((ending, results.close()))
 }
 
+/// The systems of the cells that are not left out.
+fn used(cells: &[Cell]) -> Vec<&'static System> {
+    let mut used: Vec<&'static System> = Vec::new();
+    for cell in cells.iter().filter(|cell| cell.skipped.is_none()) {
+        let known = used.iter().any(|system| system.name == cell.system);
+        used.extend(registry::find(&cell.system).filter(|_| !known));
+    }
+    used
+}
+
+/// A system's file without the secrets that it sets.
+fn shown(system: &System) -> String {
+    let server = system.server.iter().flat_map(|server| &server.environment);
+    let variables = server.chain(&system.agent.environment);
+    let secret = variables.filter(|(name, _)| is_secret_variable(name)).map(|(_, value)| value.as_str());
+    Secrets::of(&system.defaults()).and(secret).hide(&system.source)
+}
+
 /// What `environment.json` holds when a study begins.
-fn environment(study: &Study, folder: &Path) -> Value {
+fn environment(study: &Study, used: &[&System], folder: &Path) -> Value {
     let mut told = environment::environment(folder);
+    let files = used.iter().map(|system| {
+        let mut file = serde_json::json!(registry::origin(system));
+        if !system.here.is_empty() {
+            file["path"] = install::called(system).into();
+        }
+        (system.name.clone(), file)
+    });
+    told.insert("systems".into(), Value::Object(files.collect()));
     told.insert("quick".into(), study.quick.into());
     told.insert("calibration".into(), serde_json::json!(calibrated::of_this_machine()));
     Value::Object(told)

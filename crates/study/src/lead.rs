@@ -23,7 +23,7 @@ use pubmark_model::workload::Workload;
 pub use refusal::Refusal;
 use std::collections::VecDeque;
 
-/// How long an agent may take to say hello, or to hand in its result.
+/// How long an agent may take to hand in its result.
 pub const ANSWER: Ns = 10 * SECOND;
 /// How long each client may take to take leave of a server.
 const LEAVE: Ns = MILLISECOND;
@@ -197,7 +197,8 @@ impl<'a> Leader<'a> {
             results: vec![None; count],
             failed: None,
         };
-        leader.ask_all(Phase::Meeting, &Command::Hello { protocol: VERSION }, now + ANSWER);
+        let patience = leader.brief.system.agent.start_timeout_ns;
+        leader.ask_all(Phase::Meeting, &Command::Hello { protocol: VERSION }, now + patience);
         leader
     }
 

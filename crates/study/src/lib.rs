@@ -4,7 +4,6 @@
 #![deny(missing_docs)]
 
 pub mod calibrated;
-pub mod check;
 pub mod conduct;
 pub mod context;
 pub mod fit;

@@ -1,32 +1,128 @@
 //! Whether a system can be used here, found out by trying.
 
-use pubmark_host::agent::{Agent, Incoming, into_inbox};
+use crate::lead::hello::{fits, identity};
+use pubmark_host::agent::{Agent, AgentCommand, Incoming, into_inbox};
+use pubmark_host::clock;
 use pubmark_host::install::{self, Presence};
 use pubmark_host::scratch::Scratch;
-use pubmark_model::protocol::{Client, Command, Event, Flow, Prepare, Role};
+use pubmark_model::printable::printable;
+use pubmark_model::protocol::{Client, Command, Event, Flow, Prepare, Role, VERSION};
 use pubmark_model::secret::Secrets;
-use pubmark_model::setting::{Settings, with_defaults};
 use pubmark_model::system::System;
-use pubmark_model::workload::{Pattern, Workload};
+use pubmark_model::workload::{Pattern, Transport, Workload};
 use serde_json::{Map, Value};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// How long an agent may take to load a library.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// Finds out by trying: an agent loads the library and says which it is; a
-/// broker's program says its version.
+/// Finds out by trying: an agent says which drivers and versions it has, or loads
+/// the library; a broker's program says its version.
 pub fn probe(system: &System, agent: &[String]) -> Presence {
-    if system.broker() {
-        return install::probe(system);
-    }
-    let tried = try_out(system, agent);
-    match tried {
-        Ok(versions) => Presence::Here(versions),
+    let server = if system.broker() { install::probe(system) } else { install::look(system) };
+    let Presence::Here(mut found) = server else { return server };
+    let asked = match (system.agent.built_in(), system.broker()) {
+        (false, _) => ask_own(system),
+        (true, true) => Ok(Map::new()),
+        (true, false) => try_out(system, agent),
+    };
+    match asked {
+        Ok(said) => {
+            found.extend(said);
+            Presence::Here(found)
+        }
         Err(error) => Presence::Missing(error),
     }
 }
+
+/// An endpoint of the first transport that a library has.
+fn endpoint(system: &System, scratch: &Scratch) -> String {
+    match system.transports.first() {
+        Some(Transport::Tcp) => "tcp://127.0.0.1:0".into(),
+        Some(Transport::Udp) => "udp://127.0.0.1:0".into(),
+        Some(Transport::Ipc) => format!("ipc://{}/0", scratch.path().display()),
+        Some(Transport::Inproc) | None => "inproc://0".into(),
+    }
+}
+
+/// Asks the agents of both sides, or the one that plays both.
+fn ask_own(system: &System) -> Result<Map<String, Value>, String> {
+    let mut found = hello(system, true)?;
+    if system.agent.differs() {
+        let subscriber = hello(system, false)?;
+        found.insert("subscriber".into(), subscriber.into());
+    }
+    Ok(found)
+}
+
+/// What an agent says of itself: who it is, its drivers, and, where it tells them
+/// so early, its versions and features.
+fn hello(system: &System, sends: bool) -> Result<Map<String, Value>, String> {
+    let scratch = Scratch::create().map_err(|error| error.to_string())?;
+    let mut command: AgentCommand = install::agent_command(system, sends);
+    let program = install::agent_path(system, sends).ok_or("the agent is not found")?;
+    if let Some(word) = command.words.first_mut() {
+        *word = program.display().to_string();
+    }
+    let (outbox, inbox) = channel();
+    let log = scratch.path().join("agent.log");
+    let say = move |line: Option<&[u8]>| {
+        // Beside what every agent says there may be more, which is shown as it is.
+        let raw = line.and_then(|line| serde_json::from_slice::<Value>(line).ok()).unwrap_or_default();
+        drop(outbox.send((Incoming::of(line, &Secrets::default()), raw)));
+    };
+    let started = Agent::start_command(&command, "probe", &log, scratch.path(), &Secrets::default(), say);
+    let shown = || command.words.join(" ");
+    let mut agent = started.map_err(|error| format!("`{}` could not be started: {error}", shown()))?;
+    agent.tell(&Command::Hello { protocol: VERSION });
+    let patience = Duration::from_nanos(system.agent.start_timeout_ns);
+    let (said, raw) = match inbox.recv_timeout(patience) {
+        Ok(heard) => heard,
+        Err(RecvTimeoutError::Disconnected) => (Incoming::Closed, Value::Null),
+        Err(RecvTimeoutError::Timeout) => {
+            return Err(format!("`{}` did not say hello within {} s (start_timeout)", shown(), patience.as_secs_f64()));
+        }
+    };
+    let hello = match said {
+        Incoming::Event(event) => match *event {
+            Event::Hello(hello) => hello,
+            Event::Error { message, .. } => return Err(message),
+            _ => return Err(format!("`{}` said something else than hello", shown())),
+        },
+        Incoming::Garbage(line) => return Err(format!("`{}` said what is no event: {line}", shown())),
+        Incoming::Closed => return Err(format!("`{}` ended: {}", shown(), agent.exit_reason())),
+    };
+    agent.tell(&Command::Exit {});
+    agent.finish();
+    fits(&hello, Some(&system.driver), &[], clock::now()).map_err(|misfit| misfit.to_string())?;
+    let who = identity(&hello);
+    let mut found = Map::new();
+    found.insert("agent".into(), format!("{} {}", who.name, who.version).into());
+    found.insert("drivers".into(), hello.drivers.into());
+    found.extend(versions(&raw, &system.driver));
+    if let Some(features) = raw.get("features").filter(|features| !features.is_null()) {
+        found.insert("features".into(), shown_value(features));
+    }
+    Ok(found)
+}
+
+/// The versions that a hello may have: by name, or by driver and name.
+fn versions(raw: &Value, driver: &str) -> Map<String, Value> {
+    let Some(versions) = raw.get("versions").and_then(Value::as_object) else { return Map::new() };
+    let of_driver = versions.get(driver).and_then(Value::as_object).unwrap_or(versions);
+    let plain = of_driver.iter().filter(|(_, value)| !value.is_null());
+    plain.map(|(name, value)| (printable(name).into_owned(), shown_value(value))).collect()
+}
+
+/// A value of an agent's, short and printable.
+fn shown_value(value: &Value) -> Value {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    printable(&text).chars().take(SHOWN_CHARS).collect::<String>().into()
+}
+
+/// So much of what an agent says of itself is shown.
+const SHOWN_CHARS: usize = 300;
 
 fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, String> {
     let scratch = Scratch::create().map_err(|error| error.to_string())?;
@@ -41,12 +137,8 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
         into_inbox(0, outbox, &Secrets::default()),
     )
     .map_err(|error| error.to_string())?;
-    let mut settings: Settings = with_defaults(Settings::new());
-    settings.insert("pattern".into(), Pattern::FanOut.word().into());
-    if let Some(transport) = system.transports.first() {
-        settings.insert("transport".into(), transport.word().into());
-    }
-    let workload = Workload::resolve(&settings).map_err(|errors| errors.join("; "))?;
+    let workload = Workload::of([("pattern", Pattern::FanOut.word())]).map_err(|errors| errors.to_string())?;
+    let workload = Workload { transport: system.transports.first().copied(), ..workload };
     agent.tell(&Command::Prepare(Box::new(Prepare {
         driver: system.driver.clone(),
         options: system.defaults(),
@@ -55,7 +147,7 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
             role: Role::Publisher,
             id: 0,
             flow: 0,
-            bind: Some("inproc://0".into()),
+            bind: Some(endpoint(system, &scratch)),
             connect: Vec::new(),
             hears_first: 0,
             hears_count: 0,

@@ -57,7 +57,7 @@ mod tests {
     use pubmark_model::options::Options;
     use pubmark_model::plan::Place;
     use pubmark_model::record::{AgentShare, ConnectionFigures, Deployment};
-    use pubmark_model::setting::{Settings, with_defaults};
+    use pubmark_model::setting::Settings;
     use pubmark_model::workload::Workload;
 
     const SECRET: &str = "hid\"den word";
@@ -73,7 +73,7 @@ mod tests {
         let cell = Cell {
             axes: Map::new(),
             system: "mqtt".into(),
-            workload: Workload::resolve(&with_defaults(Settings::new())).unwrap(),
+            workload: Workload::resolve(&Settings::default()).unwrap(),
             options: Options::new(),
             limits: Limits::default(),
             settings: pubmark_model::tuning::Use::default(),

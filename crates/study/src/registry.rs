@@ -1,9 +1,16 @@
-//! The systems and studies that come with pubmark: a file in `systems/`, a
-//! folder in `studies/` each, found when it is built.
+//! The systems that can be named: those that come with pubmark, a file in
+//! `systems/` each, found when it is built; and those that the user brings. And
+//! the studies that come with pubmark, a folder in `studies/` each.
 
+pub mod brought;
+
+use brought::{BroughtFile, RefusedFile, is_path};
+use pubmark_host::install::tools;
 use pubmark_model::diagnostic::Diagnostics;
+use pubmark_model::record::SystemOrigin;
 use pubmark_model::system::System;
-use std::sync::OnceLock;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A study that comes with pubmark.
 pub struct Included {
@@ -17,24 +24,135 @@ pub struct Included {
 
 include!(concat!(env!("OUT_DIR"), "/included.rs"));
 
-/// All systems, or what is wrong with their files.
-pub fn load() -> Result<&'static [System], &'static Diagnostics> {
+/// Where the user's systems are looked for; empty unless [`look_in`] was called.
+static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+
+/// Files that were named by their paths, by how they were named.
+static NAMED: Mutex<Vec<(String, &'static BroughtFile)>> = Mutex::new(Vec::new());
+
+/// Says where the user's systems are looked for, the first that has a name
+/// counts. Before anything else is asked; later it has no effect.
+pub fn look_in(folders: Vec<PathBuf>) {
+    let _ = FOLDERS.set(folders);
+}
+
+fn built_in() -> &'static Result<Vec<System>, Diagnostics> {
     static LOADED: OnceLock<Result<Vec<System>, Diagnostics>> = OnceLock::new();
-    let loaded = LOADED.get_or_init(|| {
+    LOADED.get_or_init(|| {
         let parse = |(name, text): &(&str, &str)| System::parse(name, &format!("systems/{name}.toml"), text);
         SYSTEMS.iter().map(parse).collect()
+    })
+}
+
+/// Reads the systems that come with pubmark; what is wrong with their files.
+pub fn load() -> Result<(), &'static Diagnostics> {
+    built_in().as_ref().map(drop)
+}
+
+/// The text of what comes with pubmark under this name. A tool has none, and its
+/// name is taken all the same.
+fn text_of(name: &str) -> Option<&'static str> {
+    let tool = tools::find(name).map(|_| "");
+    SYSTEMS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text).or(tool)
+}
+
+/// The user's files, each name once, those that are no systems among them.
+pub fn brought() -> Vec<&'static BroughtFile> {
+    static READ: OnceLock<Vec<BroughtFile>> = OnceLock::new();
+    let read = READ.get_or_init(|| {
+        let folders = FOLDERS.get().into_iter().flatten();
+        folders.flat_map(|folder| brought::of_folder(folder, &text_of)).collect()
     });
-    loaded.as_deref()
+    let mut found: Vec<&'static BroughtFile> = named().iter().map(|(_, file)| *file).collect();
+    found.extend(read);
+    let mut names: Vec<&str> = Vec::new();
+    found.retain(|file| {
+        let first = !names.contains(&file.name.as_str());
+        names.push(&file.name);
+        first
+    });
+    found
 }
 
-/// Every system.
-pub fn systems() -> &'static [System] {
-    load().unwrap_or_default()
+fn named() -> MutexGuard<'static, Vec<(String, &'static BroughtFile)>> {
+    NAMED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Finds a system by name.
+/// Every system that can be named, by name.
+pub fn systems() -> Vec<&'static System> {
+    let brought = brought();
+    let mut systems: Vec<&'static System> = brought.iter().filter_map(|file| file.system.as_ref().ok()).collect();
+    let own = built_in().as_deref().unwrap_or_default();
+    systems.extend(own.iter().filter(|system| brought.iter().all(|file| file.name != system.name)));
+    systems.sort_by(|a, b| a.name.cmp(&b.name));
+    systems
+}
+
+/// Finds a system by name, or by a path that [`require`] has read.
 pub fn find(name: &str) -> Option<&'static System> {
-    systems().iter().find(|system| system.name == name)
+    if is_path(name) {
+        let named = named().iter().find(|(known, _)| known == name).map(|(_, file)| *file);
+        // The same as what comes with pubmark was not kept.
+        return named.map_or_else(|| of_stem(name), |file| file.system.as_ref().ok());
+    }
+    match brought().iter().find(|file| file.name == name) {
+        Some(file) => file.system.as_ref().ok(),
+        None => built_in().as_deref().unwrap_or_default().iter().find(|system| system.name == name),
+    }
+}
+
+/// What comes with pubmark, where a path was read and is the same.
+fn of_stem(path: &str) -> Option<&'static System> {
+    let stem = Path::new(path).file_stem()?.to_str()?;
+    let system = built_in().as_deref().unwrap_or_default().iter().find(|system| system.name == stem)?;
+    named_as_built_in().contains(&path.to_owned()).then_some(system)
+}
+
+/// Paths whose files are the same as what comes with pubmark.
+fn named_as_built_in() -> MutexGuard<'static, Vec<String>> {
+    static SAME: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    SAME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads what a name stands for, if it is a path, below `base` unless absolute;
+/// from then on [`find`] knows it.
+///
+/// # Errors
+/// Where the file that is named, or that would have this name, is no system. A
+/// name that is not known at all is none.
+pub fn require(name: &str, base: &Path) -> Result<(), &'static RefusedFile> {
+    if !is_path(name) {
+        let refused = brought().into_iter().find(|file| file.name == name).map(|file| file.system.as_ref().map(drop));
+        return refused.unwrap_or(Ok(()));
+    }
+    if find(name).is_some() {
+        return Ok(());
+    }
+    let Some(file) = brought::read(&base.join(name), &text_of) else {
+        named_as_built_in().push(name.to_owned());
+        return Ok(());
+    };
+    // As long as the program, as all systems are: what is measured is looked up by reference.
+    let file: &'static BroughtFile = Box::leak(Box::new(file));
+    file.system.as_ref()?;
+    let mut named = named();
+    if let Some((_, other)) = named.iter().find(|(_, other)| other.name == file.name && other.path != file.path) {
+        let (name, path, other) = (file.name.clone(), file.path.clone(), other.path.clone());
+        return Err(Box::leak(Box::new(RefusedFile::Twice { name, path, other })));
+    }
+    named.push((name.to_owned(), file));
+    Ok(())
+}
+
+/// The file that a system was read from, as records tell of it.
+pub fn origin(system: &System) -> SystemOrigin {
+    let digest = ring::digest::digest(&ring::digest::SHA256, system.source.as_bytes());
+    let built_in = system.here.is_empty();
+    SystemOrigin {
+        sha256: digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect(),
+        built_in,
+        replaces: !built_in && text_of(&system.name).is_some(),
+    }
 }
 
 #[cfg(test)]
@@ -70,6 +188,7 @@ mod tests {
                     ports: server.ports().into_iter().zip(11_000..).collect(),
                     dir: "/run/x".into(),
                     cache: "/cache/x".into(),
+                    here: String::new(),
                     cpus: 3,
                     memory_mb: 1024,
                     durable,
@@ -84,6 +203,7 @@ mod tests {
                 for text in commands.chain(&server.version).chain(values) {
                     let filled = fill(text);
                     assert!(!filled.contains("{port") && !filled.contains("{options"), "{}: {filled}", system.name);
+                    assert!(!text.contains("{here}"), "{}: what comes with pubmark has no folder", system.name);
                 }
                 let endpoint = fill(&server.endpoint);
                 assert_eq!(Endpoint::parse(&endpoint).unwrap().address(), "127.0.0.1:11000", "{}", system.name);
@@ -180,7 +300,8 @@ mod tests {
         load().unwrap();
         let runs_java =
             |server: &&pubmark_model::server::ServerSpec| server.command.first().is_some_and(|it| it == "java");
-        let servers: Vec<_> = systems().iter().filter_map(|system| system.server.as_ref()).filter(runs_java).collect();
+        let servers: Vec<_> =
+            systems().into_iter().filter_map(|system| system.server.as_ref()).filter(runs_java).collect();
         assert!(servers.len() >= 5, "{}", servers.len());
         assert!(servers.iter().all(|server| server.out_of_memory_log == "java.lang.OutOfMemoryError"));
     }

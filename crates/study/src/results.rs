@@ -42,6 +42,18 @@ pub enum ResultsError {
     /// The folder belongs to another study.
     #[error("{path} was made by another study, or with other settings: name another folder with --out, or repeat the flags of the first run", path = .0.display())]
     OtherStudy(PathBuf),
+    /// A system was measured by another file before.
+    #[error(
+        "{} is not the file by which `{name}` would be measured now: name another folder with --out, or give the folder \
+         of that file with --systems",
+        .path.display()
+    )]
+    OtherSystem {
+        /// The system.
+        name: String,
+        /// The file in the folder.
+        path: PathBuf,
+    },
     /// A line is no record.
     #[error("{path}:{line}: not a run record ({reason}): move the file away, or mend the line", path = .path.display())]
     Line {
@@ -66,6 +78,9 @@ pub(crate) fn io(path: &Path) -> impl Fn(std::io::Error) -> ResultsError + '_ {
         ResultsError::Io { path: path.to_owned(), source, hint }
     }
 }
+
+/// The folder of the system files, as they were used.
+const SYSTEMS: &str = "systems";
 
 /// An open results folder. Nobody else can write into it.
 pub struct Results {
@@ -209,6 +224,27 @@ impl Results {
         Ok((Results { folder: folder.to_owned(), runs, runs_path, lock }, records))
     }
 
+    /// Puts the files of the systems into the folder, as they are used; those that
+    /// stand there have to be the same.
+    pub fn note_systems(&self, systems: &[(String, String)]) -> Result<(), ResultsError> {
+        let folder = self.folder.join(SYSTEMS);
+        std::fs::create_dir_all(&folder).map_err(io(&folder))?;
+        for (name, text) in systems {
+            let path = folder.join(format!("{name}.toml"));
+            match std::fs::read(&path) {
+                Ok(there) if there == text.as_bytes() => {}
+                Ok(_) => return Err(ResultsError::OtherSystem { name: name.clone(), path }),
+                Err(_) => {
+                    // Whole or not at all: half a file would be another one.
+                    let fresh = folder.join(format!(".{name}.new"));
+                    std::fs::write(&fresh, text).map_err(io(&fresh))?;
+                    std::fs::rename(&fresh, &path).map_err(io(&path))?;
+                }
+            }
+        }
+        sync(&folder).map_err(io(&folder))
+    }
+
     /// Puts the published figures into the folder.
     pub fn note_reference(&self, text: &str) -> Result<(), ResultsError> {
         let path = self.folder.join(reference::FILE);
@@ -306,6 +342,19 @@ mod tests {
         make_folder(&base.path().join("a/c"), &mut note).unwrap();
         make_folder(&base.path().join("a/c"), &mut note).unwrap();
         assert_eq!(synced, [base.path().to_owned(), base.path().join("a"), base.path().join("a")]);
+    }
+
+    #[test]
+    fn a_study_goes_on_with_the_system_files_that_it_began_with() {
+        let base = tempfile::tempdir().unwrap();
+        let results = Results::create(&base.path().join("r"), "", &Value::Null).unwrap();
+        let file = |name: &str, text: &str| [(name.to_owned(), text.to_owned())];
+        results.note_systems(&file("mine", "one")).unwrap();
+        results.note_systems(&file("mine", "one")).unwrap();
+        results.note_systems(&file("other", "two")).unwrap();
+        let error = results.note_systems(&file("mine", "another")).unwrap_err().to_string();
+        assert!(error.contains("systems/mine.toml is not the file") && error.contains("--systems"), "{error}");
+        assert_eq!(std::fs::read_to_string(base.path().join("r/systems/mine.toml")).unwrap(), "one");
     }
 
     #[test]

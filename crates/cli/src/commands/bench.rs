@@ -1,11 +1,10 @@
 //! `pubmark bench`: one cell without a file.
 
-use super::run::{Carried, Outlets, WayOn, carry_out, conclude, finish, fresh, leave_no_empty, missing};
-use super::shared::{pairs, raise_open_files};
+use super::run::{Carried, Outlets, WayOn, carry_out, conclude, finish, fresh, leave_no_empty, missing, note_replaced};
+use super::shared::{pairs, raise_open_files, system};
 use crate::args::BenchArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
-use pubmark_model::diagnostic::suggestion;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::host::Placement;
 use pubmark_model::study::{ReadOptions, Study};
@@ -23,6 +22,7 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     if let Some(why) = leave_out(&mut plan, &missing).0.first() {
         return Err(Failure::usage(why));
     }
+    note_replaced(&plan, voice);
     let study = plan.study();
     let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let name = format!("bench-{system}");
@@ -63,9 +63,7 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
         false => None,
     };
     let target = endpoint.as_ref().map_or(args.target.as_str(), |endpoint| endpoint.protocol.word());
-    let names = || registry::systems().iter().map(|system| system.name.as_str());
-    let system = registry::find(target)
-        .ok_or_else(|| Failure::usage(format!("there is no system `{target}`: {}", suggestion(target, names()))))?;
+    let system = system(target)?;
     let transport =
         args.transport.clone().or_else(|| system.transports.first().map(|transport| transport.word().to_owned()));
     let fault = (!args.fault.is_empty()).then(|| args.fault.join(", "));

@@ -16,7 +16,7 @@ use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::host::Placement;
 use pubmark_model::reference;
-use pubmark_model::study::{ReadOptions, Study};
+use pubmark_model::study::{ReadOptions, Study, named_systems};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::page::Content;
@@ -46,7 +46,8 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     set.extend(args.settings.iter().map(|asked| ("use".to_owned(), asked.clone())));
     set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
     let only = pairs(&args.only, "--only")?;
-    let names: Vec<&str> = registry::systems().iter().map(|system| system.name.as_str()).collect();
+    require_named(args, &file, &text, &set, &only)?;
+    let names: Vec<&str> = registry::systems().into_iter().map(|system| system.name.as_str()).collect();
     let reading = ReadOptions { quick: args.quick, set: &set, only: &only, names: &names, recorded: false };
     let wrong = |errors| Failure::usage(Diagnostics { file: file.clone(), text: text.clone(), errors });
     let study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
@@ -60,6 +61,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     let (left_out, left) = leave_out(&mut plan, &missing);
     left_out.iter().for_each(|why| voice.note(&format!("left out: {why}")));
     left.map_err(|error| wrong(vec![error]))?;
+    note_replaced(&plan, voice);
     if args.dry_run {
         return Ok(dry_run(&plan, asked));
     }
@@ -85,6 +87,52 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
         linger(&server, &interrupt);
     }
     Ok(code)
+}
+
+/// Reads the system files that a study names by their paths, below the study's own
+/// folder, or that the command line names; refuses those that it names and that
+/// are none.
+fn require_named(
+    args: &RunArgs,
+    file: &str,
+    text: &str,
+    set: &[(String, String)],
+    only: &[(String, String)],
+) -> Result<(), Failure> {
+    let require = |named: &str, base: &Path| registry::require(named, base).map_err(Failure::usage);
+    let typed = |pairs: &[(String, String)]| -> Vec<String> {
+        let values = pairs.iter().filter(|(key, _)| key == "system");
+        values.flat_map(|(_, value)| value.split(',').map(|name| name.trim().to_owned())).collect()
+    };
+    for named in typed(set) {
+        require(&named, Path::new(""))?;
+    }
+    let folder = Path::new(file).parent().filter(|_| Path::new(&args.study).exists()).unwrap_or(Path::new(""));
+    for named in named_systems(text) {
+        require(&named, folder)?;
+    }
+    for named in typed(only).iter().filter(|named| registry::find(named).is_none()) {
+        require(named, Path::new(""))?;
+    }
+    Ok(())
+}
+
+/// Says which systems are the user's in place of those that come with pubmark.
+pub fn note_replaced(plan: &StudyPlan, voice: Voice) {
+    let mut told: Vec<&str> = Vec::new();
+    for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
+        let Some(system) = registry::find(&cell.system).filter(|system| !told.contains(&system.name.as_str())) else {
+            continue;
+        };
+        told.push(&system.name);
+        if registry::origin(system).replaces {
+            voice.note(&format!(
+                "{} is {}, and not the one that comes with pubmark",
+                system.name,
+                install::called(system)
+            ));
+        }
+    }
 }
 
 /// Why a system cannot be used here.

@@ -1,7 +1,11 @@
 //! What several subcommands need.
 
 use crate::failure::{Code, Failure};
-use std::path::Path;
+use pubmark_host::cache::config_folder;
+use pubmark_model::diagnostic::suggestion;
+use pubmark_model::system::System;
+use pubmark_study::registry;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -36,6 +40,29 @@ pub fn raise_open_files() {
     {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
+}
+
+/// Where system files of the user's own are looked for, the first that has a name
+/// counts: as given, in the working folder, in the user's configuration.
+pub fn look_for_systems(given: &[PathBuf]) -> Result<(), Failure> {
+    if let Some(strange) = given.iter().find(|folder| !folder.is_dir()) {
+        return Err(Failure::usage(format!("--systems {}: there is no such folder", strange.display())));
+    }
+    let usual = [PathBuf::from(SYSTEMS), config_folder().join(SYSTEMS)];
+    let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+    registry::look_in(given.iter().chain(&usual).map(absolute).collect());
+    Ok(())
+}
+
+/// The folder of system files.
+pub const SYSTEMS: &str = "systems";
+
+/// A system by its name or its file's path.
+pub fn system(named: &str) -> Result<&'static System, Failure> {
+    registry::require(named, Path::new("")).map_err(Failure::usage)?;
+    let names = || registry::systems().into_iter().map(|system| system.name.as_str());
+    registry::find(named)
+        .ok_or_else(|| Failure::usage(format!("there is no system `{named}`: {}", suggestion(named, names()))))
 }
 
 /// Refuses a folder that holds no results.

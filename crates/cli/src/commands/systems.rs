@@ -1,62 +1,87 @@
 //! `pubmark systems`
 
-use super::shared::agent_command;
+use super::new_system;
+use super::shared::{agent_command, system as named};
 use crate::args::SystemsArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{note, print};
 use pubmark_host::install::{self, Presence};
-use pubmark_model::diagnostic::suggestion;
-use pubmark_model::secret::recorded_text;
-use pubmark_model::system::System;
+use pubmark_model::secret::{HIDDEN, is_secret_variable, recorded_text};
+use pubmark_model::system::{AgentSpec, System};
 use pubmark_model::tuning::Stock;
 use pubmark_study::probe::probe;
 use pubmark_study::registry;
+use pubmark_study::registry::brought::{BroughtFile, RefusedFile};
 use serde_json::{Value, json};
 
-/// Lists the systems, shows one, or installs it.
+/// Lists the systems, shows one, installs it, or begins a new one.
 pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
-    let agent = agent_command()?;
-    let Some(name) = &args.name else {
-        let found: Vec<(&System, Presence)> =
-            registry::systems().iter().map(|system| (system, probe(system, &agent))).collect();
-        if args.json {
-            let all: Vec<Value> = found.iter().map(|(system, presence)| as_json(system, presence)).collect();
-            print(&serde_json::to_string_pretty(&all).unwrap_or_default());
-        } else {
-            let rows = found.iter().map(|(system, presence)| row(system, presence));
-            // A tool measures nothing, and is named to be installed.
-            let tool = install::tools::toxiproxy();
-            let [name, _, version, _, how] = row(tool, &install::probe(tool));
-            table(&rows.chain([[name, tool.title.clone(), version, "a tool: links".into(), how]]).collect::<Vec<_>>());
-        }
-        return Ok(Code::Done);
-    };
+    let Some(name) = &args.name else { return list(args.json) };
+    if args.new {
+        return new_system::write(name, args.protocol, args.agent);
+    }
     let tool = install::tools::find(name);
-    let system = registry::find(name).or(tool).ok_or_else(|| {
-        Failure::usage(format!(
-            "there is no system `{name}`: {}",
-            suggestion(
-                name,
-                registry::systems().iter().chain([install::tools::toxiproxy()]).map(|system| system.name.as_str())
-            )
-        ))
-    })?;
+    let system = tool.map_or_else(|| named(name), Ok)?;
     if args.install {
         install::install(system, &|command| note(&format!("+ {command}"))).map_err(Failure::run)?;
     }
-    let presence = if tool.is_some() { install::probe(system) } else { probe(system, &agent) };
-    if args.json {
+    let agent = agent_command()?;
+    let ask = || if tool.is_some() { install::probe(system) } else { probe(system, &agent) };
+    let presence = if args.json {
+        let presence = ask();
         print(&serde_json::to_string_pretty(&as_json(system, &presence)).unwrap_or_default());
+        presence
     } else {
+        // Whoever looks at a system of somebody else's sees what it would start before it is started.
+        describe_start(system);
+        let presence = ask();
         describe(system, &presence);
-    }
+        presence
+    };
     match presence {
         Presence::Missing(error) if args.install => {
             Err(Failure::run(format!("{name} is installed, but cannot be used: {error}")))
         }
         _ => Ok(Code::Done),
     }
+}
+
+/// All of them. Nothing of the user's files is started for that.
+fn list(json: bool) -> Result<Code, Failure> {
+    let agent = agent_command()?;
+    let presence = |system: &System| match system.here.is_empty() {
+        true => probe(system, &agent),
+        false => install::look(system),
+    };
+    let found: Vec<(&System, Presence)> =
+        registry::systems().into_iter().map(|system| (system, presence(system))).collect();
+    let brought = registry::brought();
+    let refused = brought.iter().filter_map(|file| Some((*file, file.system.as_ref().err()?)));
+    if json {
+        let mut all: Vec<Value> = found.iter().map(|(system, presence)| as_json(system, presence)).collect();
+        all.extend(refused.map(|(file, why)| {
+            json!({ "name": file.name, "file": file.path.display().to_string(), "refused": why.to_string() })
+        }));
+        print(&serde_json::to_string_pretty(&all).unwrap_or_default());
+    } else {
+        let mut rows: Vec<[String; 5]> = found.iter().map(|(system, presence)| row(system, presence)).collect();
+        rows.extend(refused.map(|(file, why)| refused_row(file, why)));
+        rows.sort();
+        // A tool measures nothing, and is named to be installed.
+        let tool = install::tools::toxiproxy();
+        let [name, _, version, _, how] = row(tool, &install::probe(tool));
+        rows.push([name, tool.title.clone(), version, "a tool: links".into(), how]);
+        table(&rows);
+    }
+    Ok(Code::Done)
+}
+
+/// A file that is no system, in a line: the first of what is wrong with it.
+fn refused_row(file: &BroughtFile, why: &RefusedFile) -> [String; 5] {
+    let why = why.to_string();
+    let first = why.lines().next().unwrap_or_default().to_owned();
+    [file.name.clone(), "(no system)".into(), "refused".into(), String::new(), first]
 }
 
 fn version(presence: &Presence) -> String {
@@ -81,12 +106,16 @@ fn join<T: ToString>(items: impl Iterator<Item = T>) -> String {
 
 fn row(system: &System, presence: &Presence) -> [String; 5] {
     let how = match presence {
+        Presence::Here(_) if !system.here.is_empty() => install::called(system),
         Presence::Here(_) => String::new(),
         Presence::External => format!("pubmark bench {}://HOST:PORT", system.driver),
         Presence::Missing(_) if install::commands(system).is_empty() => system.install.manual.clone(),
         Presence::Missing(_) => format!("pubmark systems {} --install", system.name),
     };
-    [system.name.clone(), system.title.clone(), version(presence), ways(system), how]
+    // A file of the user's is not asked: nothing of it is started for a list.
+    let brought = !system.here.is_empty() && matches!(presence, Presence::Here(_));
+    let version = if brought { "not asked".into() } else { version(presence) };
+    [system.name.clone(), system.title.clone(), version, ways(system), how]
 }
 
 /// Columns as wide as their widest cell; the last one is as long as it is.
@@ -107,13 +136,50 @@ fn deployments(system: &System) -> Vec<&'static str> {
     ways.into_iter().filter_map(|(there, way)| there.then_some(way)).collect()
 }
 
-fn describe(system: &System, presence: &Presence) {
-    let line = |name: &str, text: &str| print(&format!("{:<12} {text}", format!("{name}:")));
+fn line(name: &str, text: &str) {
+    print(&format!("{:<12} {text}", format!("{name}:")));
+}
+
+/// What it is, where it comes from, and the commands that it would start.
+fn describe_start(system: &System) {
     print(&format!("{} ({}): {}", system.title, system.name, system.about));
     line("licence", &system.licence);
     if !system.homepage.is_empty() {
         line("homepage", &system.homepage);
     }
+    if !system.here.is_empty() {
+        let replaces = registry::origin(system).replaces;
+        let note = if replaces { " (in place of the one that comes with pubmark)" } else { "" };
+        line("file", &format!("{}{note}", install::called(system)));
+    }
+    describe_agent(&system.agent);
+    describe_server(system);
+}
+
+/// How its clients' program is started, word by word.
+fn describe_agent(agent: &AgentSpec) {
+    if agent.built_in() {
+        return;
+    }
+    match agent.differs() {
+        false => line("agent", &shell(&agent.sending)),
+        true => {
+            line("publishers", &shell(&agent.sending));
+            line("subscribers", &shell(&agent.receiving));
+        }
+    }
+    agent.environment.iter().for_each(|(name, value)| line("environment", &variable(name, value)));
+    if agent.processes > 1 {
+        line("agents", &format!("{} processes a side", agent.processes));
+    }
+}
+
+/// A variable as one would type it, without a secret.
+fn variable(name: &str, value: &str) -> String {
+    format!("{name}={}", if is_secret_variable(name) { HIDDEN } else { value })
+}
+
+fn describe(system: &System, presence: &Presence) {
     match presence {
         Presence::Here(versions) => {
             for (name, value) in versions {
@@ -135,7 +201,6 @@ fn describe(system: &System, presence: &Presence) {
     line(if system.broker() { "protocol" } else { "transports" }, &ways(system));
     line("qos", &join(system.qos.iter()));
     line("durable", if system.durable { "yes, on demand" } else { "no" });
-    describe_server(system);
     print("patterns:");
     let acknowledged = if system.broker() { " from QoS 1 up" } else { "" };
     for pattern in &system.patterns {
@@ -192,7 +257,7 @@ fn describe_server(system: &System) {
         print(&format!("{:<12} {}", "start:", shell(&server.command)));
     }
     for (name, value) in &server.environment {
-        print(&format!("{:<12} {name}={value}", "environment:"));
+        line("environment", &variable(name, value));
     }
     for (path, text) in &server.files {
         print(&format!("{:<12} {{dir}}/{path}", "file:"));
@@ -218,6 +283,9 @@ fn as_json(system: &System, presence: &Presence) -> Value {
     };
     json!({
         "name": system.name,
+        "file": (!system.here.is_empty()).then(|| install::called(system)),
+        "replaces": registry::origin(system).replaces,
+        "agent": (!system.agent.built_in()).then_some([&system.agent.sending, &system.agent.receiving]),
         "title": system.title,
         "licence": system.licence,
         "driver": system.driver,

@@ -3,9 +3,9 @@
 
 use super::estimate::{TimeLeft, cost};
 use pubmark_host::server::watch::ServerWatch;
+use pubmark_model::profile::Profile;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::Ns;
-use pubmark_model::workload::{Rate, Workload};
 use pubmark_report::text::clean;
 use pubmark_stats::Summary;
 use pubmark_study::conduct::{StudyStart, Tally};
@@ -63,8 +63,8 @@ pub struct CellState {
     /// The last one that was made.
     pub last: Option<Finished>,
     cost_ns: Ns,
-    /// Messages a second that all its publishers owe; none at `max`.
-    due_per_s: Option<f64>,
+    /// What its publishers owe, each, and how many they are; none at `max`.
+    owed: Option<(Profile, u32)>,
 }
 
 impl CellState {
@@ -140,7 +140,7 @@ impl Board {
                 tally: Tally::default(),
                 last: None,
                 cost_ns: cost(cell),
-                due_per_s: due_per_s(&cell.workload),
+                owed: cell.workload.rate.profile().map(|profile| (profile, cell.workload.publishers)),
             });
         }
         self.order = course.order.iter().map(|run| run.cell).collect();
@@ -217,20 +217,13 @@ impl Board {
     pub fn offered(&self, now_ns: Ns) -> Option<u64> {
         let current = self.current.as_ref()?;
         let sent = current.figures.map_or(0, |figures| figures.sent);
-        let (Phase::Load { start_ns, to_ns, .. }, Some(due_per_s)) =
-            (current.phase, self.cells[current.cell].due_per_s)
+        let (Phase::Load { start_ns, to_ns, .. }, Some((profile, publishers))) =
+            (current.phase, self.cells[current.cell].owed)
         else {
             return Some(sent);
         };
         let until_ns = to_ns.map_or(now_ns, |to_ns| to_ns.min(now_ns));
-        Some((until_ns.saturating_sub(start_ns) as f64 / 1e9 * due_per_s) as u64)
-    }
-}
-
-fn due_per_s(workload: &Workload) -> Option<f64> {
-    match workload.rate {
-        Rate::PerKilosecond(rate) => Some(rate as f64 / 1e3 * f64::from(workload.publishers)),
-        Rate::Max => None,
+        Some((profile.expected(until_ns.saturating_sub(start_ns)) * f64::from(publishers)) as u64)
     }
 }
 

@@ -8,6 +8,7 @@ use super::board::SharedBoard;
 use super::table::{ScreenLine, Tone, lines};
 use crate::output::colours;
 use pubmark_host::clock;
+use pubmark_model::printable::printable;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -51,7 +52,7 @@ impl Screen {
     /// Leaves a line above the block for good.
     pub fn say(&self, text: &str) {
         let over = self.canvas.over.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut picture = format!("{ERASE}{}\r\n", text.replace('\n', "\r\n"));
+        let mut picture = format!("{ERASE}{}\r\n", printable(text).replace('\n', "\r\n"));
         if !*over {
             picture.push_str(&self.canvas.picture());
         }
@@ -100,9 +101,10 @@ impl Canvas {
             if index > 0 {
                 out.push_str("\r\n");
             }
+            let text = printable(&line.text);
             match code(line.tone).filter(|_| self.colour) {
-                Some(code) => out.push_str(&format!("\x1b[{code}m{}\x1b[0m\x1b[K", line.text)),
-                None => out.push_str(&format!("{}\x1b[K", line.text)),
+                Some(code) => out.push_str(&format!("\x1b[{code}m{text}\x1b[0m\x1b[K")),
+                None => out.push_str(&format!("{text}\x1b[K")),
             }
         }
         // What the block before had beyond this one.

@@ -2,7 +2,7 @@
 //! commands are run, with shorter windows.
 
 mod command;
-mod page;
+pub mod page;
 mod stage;
 mod tools;
 

@@ -16,7 +16,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("study", &["host", "judge", "model", "stats"]),
     ("report", &["model", "stats"]),
     ("calibrate", &["host", "judge", "load", "model", "stats", "study", "wire"]),
-    ("cli", &["calibrate", "host", "judge", "load", "model", "peer", "report", "stats", "study"]),
+    ("conformance", &["host", "judge", "load", "model", "peer", "stats"]),
+    ("cli", &["calibrate", "conformance", "host", "judge", "load", "model", "peer", "report", "stats", "study"]),
 ];
 
 fn crates() -> PathBuf {

@@ -1,10 +1,11 @@
 //! Runs a command to its end, or to its deadline.
 
-use crate::programs::find_program;
+use crate::programs::find_program_from;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::Read;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -14,10 +15,10 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs a command; what it prints is the user's to see, on standard error,
 /// because standard output may be promised to JSON.
-pub fn run(command: &[String], limit: Duration) -> Result<(), String> {
+pub fn run(command: &[String], folder: Option<&Path>, limit: Duration) -> Result<(), String> {
     let line = command.join(" ");
     let out = std::io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
-    let mut child = start(command, out, Stdio::inherit())?;
+    let mut child = start(command, folder, out, Stdio::inherit())?;
     let pid = child.id();
     let (outbox, inbox) = channel();
     std::thread::spawn(move || outbox.send(child.wait()));
@@ -33,7 +34,7 @@ pub fn run(command: &[String], limit: Duration) -> Result<(), String> {
 pub fn output(command: &[String], limit: Duration) -> Result<String, String> {
     let (mut reader, writer) = std::io::pipe().map_err(|error| error.to_string())?;
     let twin = writer.try_clone().map_err(|error| error.to_string())?;
-    let mut child = start(command, Stdio::from(writer), Stdio::from(twin))?;
+    let mut child = start(command, None, Stdio::from(writer), Stdio::from(twin))?;
     let pid = child.id();
     let (outbox, inbox) = channel();
     std::thread::spawn(move || {
@@ -50,13 +51,15 @@ pub fn output(command: &[String], limit: Duration) -> Result<String, String> {
     }
 }
 
-fn start(command: &[String], out: Stdio, err: Stdio) -> Result<Child, String> {
+fn start(command: &[String], folder: Option<&Path>, out: Stdio, err: Stdio) -> Result<Child, String> {
     let variables: Vec<(&str, &str)> = command.iter().map_while(|word| word.split_once('=')).collect();
     let (program, arguments) = command[variables.len()..].split_first().ok_or("an empty command")?;
-    let path = find_program(program).ok_or_else(|| format!("`{program}` is not found"))?;
+    let path = find_program_from(folder, program).ok_or_else(|| format!("`{program}` is not found"))?;
     // In this program's process group: Ctrl-C reaches it, and sudo may ask for a password.
-    let child = Command::new(path).args(arguments).envs(variables).stdin(Stdio::null()).stdout(out).stderr(err).spawn();
-    child.map_err(|error| format!("`{program}` cannot be run: {error}"))
+    let mut starting = Command::new(path);
+    starting.args(arguments).envs(variables).stdin(Stdio::null()).stdout(out).stderr(err);
+    folder.map(|folder| starting.current_dir(folder));
+    starting.spawn().map_err(|error| format!("`{program}` cannot be run: {error}"))
 }
 
 /// What the waiting thread says; past the limit the command is ended, and there is nothing to say.
@@ -85,10 +88,10 @@ mod tests {
     #[test]
     fn ends_are_told_apart() {
         let ample = Duration::from_secs(60);
-        assert_eq!(run(&words("true"), ample), Ok(()));
-        assert!(run(&words("false"), ample).unwrap_err().contains("`false` failed"));
-        assert!(run(&words("no-such-program x"), ample).unwrap_err().contains("is not found"));
-        assert!(run(&words("sleep 600"), Duration::from_millis(20)).unwrap_err().contains("did not end"));
+        assert_eq!(run(&words("true"), None, ample), Ok(()));
+        assert!(run(&words("false"), None, ample).unwrap_err().contains("`false` failed"));
+        assert!(run(&words("no-such-program x"), None, ample).unwrap_err().contains("is not found"));
+        assert!(run(&words("sleep 600"), None, Duration::from_millis(20)).unwrap_err().contains("did not end"));
     }
 
     #[test]

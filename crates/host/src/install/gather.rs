@@ -12,7 +12,7 @@ pub fn is_whole(system: &System) -> bool {
 }
 
 fn holds(folder: &Path, system: &System) -> bool {
-    std::fs::read_to_string(folder.join(plan::STAMP)).is_ok_and(|stamp| stamp == plan::stamp(&system.install))
+    std::fs::read_to_string(folder.join(plan::STAMP)).is_ok_and(|stamp| stamp == plan::stamp(system))
 }
 
 /// Fetches what is pinned into a folder beside the one meant, which takes its
@@ -24,9 +24,39 @@ pub fn gather(system: &System, say: &dyn Fn(&str)) -> Result<(), String> {
     write(&part.0.join("pom.xml"), &plan::pom(&system.install)).map_err(|error| at(&part.0, &error))?;
     for step in plan::fetch(system, &part.0) {
         say(&step.command.join(" "));
-        execute::run(&step.command, step.limit)?;
+        execute::run(&step.command, step.folder.as_deref(), step.limit)?;
     }
+    relocate(&part.0, &target).map_err(|error| at(&part.0, &error))?;
     place(system, &part.0, &target).map_err(|error| at(&target, &error))
+}
+
+/// The largest script whose first line is looked at, bytes.
+const SCRIPT_BYTES_MAX: u64 = 1 << 20;
+
+/// The programs of a Python environment name the interpreter by its whole path,
+/// which ends when the folder gets to its place: they are told the new one.
+fn relocate(part: &Path, target: &Path) -> Result<(), Error> {
+    let (from, to) = (part.display().to_string(), target.display().to_string());
+    let programs = match std::fs::read_dir(part.join(plan::ENVIRONMENT).join("bin")) {
+        Ok(programs) => programs,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in programs {
+        let path = entry?.path();
+        let is_script =
+            std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && found.len() <= SCRIPT_BYTES_MAX);
+        if !is_script {
+            continue;
+        }
+        // A program that is no text names nothing.
+        if let Ok(text) = String::from_utf8(std::fs::read(&path)?)
+            && text.contains(&from)
+        {
+            std::fs::write(&path, text.replace(&from, &to))?;
+        }
+    }
+    Ok(())
 }
 
 /// A folder that is removed unless it has been put in its place.
@@ -55,7 +85,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
 
 /// Marks an installation as whole and puts it where it belongs.
 fn place(system: &System, part: &Path, target: &Path) -> Result<(), Error> {
-    write(&part.join(plan::STAMP), &plan::stamp(&system.install))?;
+    write(&part.join(plan::STAMP), &plan::stamp(system))?;
     match std::fs::remove_dir_all(target) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => std::fs::rename(part, target),
@@ -99,6 +129,20 @@ mod tests {
         }
         assert!(!holds(&target, &system(1)) && !target.join("file-1").exists());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn the_programs_of_an_environment_know_where_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let (part, target) = (folder.path().join(".t-1"), folder.path().join("t"));
+        let script = part.join("python/bin/broker");
+        write(&script, &format!("#!{}/python/bin/python\nimport broker\n", part.display())).unwrap();
+        std::fs::write(part.join("python/bin/python"), [0xff, 0xfe]).unwrap();
+        relocate(&part, &target).unwrap();
+        let text = std::fs::read_to_string(&script).unwrap();
+        assert_eq!(text, format!("#!{}/python/bin/python\nimport broker\n", target.display()));
+        assert_eq!(std::fs::read(part.join("python/bin/python")).unwrap(), [0xff, 0xfe]);
+        relocate(folder.path(), &target).unwrap();
     }
 
     #[test]

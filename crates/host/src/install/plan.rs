@@ -2,7 +2,7 @@
 
 use pubmark_model::system::{Install, System};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The plugin that fetches Maven artifacts, pinned like all else.
@@ -18,23 +18,36 @@ const COMPILE: Duration = Duration::from_secs(90 * 60);
 pub struct InstallStep {
     /// Program and arguments; before them variables (`NAME=value`), as a shell has them.
     pub command: Vec<String>,
+    /// The folder that it is run in; none for that of pubmark itself.
+    pub folder: Option<PathBuf>,
     /// The longest that it may take.
     pub limit: Duration,
 }
 
 fn step(limit: Duration, words: &[&str]) -> InstallStep {
-    InstallStep { command: words.iter().map(|word| (*word).to_owned()).collect(), limit }
+    InstallStep { command: words.iter().map(|word| (*word).to_owned()).collect(), folder: None, limit }
 }
+
+/// A Python that can make environments: not a program's name, but what Debian
+/// has in a package of its own.
+pub const PYTHON: &str = "python3 with venv";
+
+/// The folder of Python's environment.
+pub const ENVIRONMENT: &str = "python";
 
 /// The file that says that an installation is whole: what was installed.
 pub const STAMP: &str = "installed";
 
 /// What stands in that file.
-pub fn stamp(install: &Install) -> String {
+pub fn stamp(system: &System) -> String {
+    let install = &system.install;
     let mut text = String::new();
-    for (from, pins) in
-        [("maven", &install.maven), ("pip", &install.pip), ("cargo", &install.cargo), ("go", &install.go)]
-    {
+    if !install.build.is_empty() {
+        // What is built has no version: the same command elsewhere builds something else.
+        let _ = writeln!(text, "build-in {}", system.here);
+    }
+    let pinned = [("maven", &install.maven), ("pip", &install.pip), ("npm", &install.npm), ("cargo", &install.cargo)];
+    for (from, pins) in pinned.into_iter().chain([("go", &install.go), ("build", &install.build)]) {
         for pin in pins {
             let _ = writeln!(text, "{from} {pin}");
         }
@@ -43,13 +56,14 @@ pub fn stamp(install: &Install) -> String {
 }
 
 /// Debian packages that an installation needs: the system's own, and the
-/// tools that fetch the rest, unless `has` finds their programs.
+/// tools that fetch the rest, unless `has` finds them.
 pub fn debian(install: &Install, has: &dyn Fn(&str) -> bool) -> Vec<String> {
-    let mut packages = install.debian.clone();
+    let mut packages = install.apt.clone();
     let tools = [
         (&install.maven, "mvn", "maven"),
         (&install.maven, "javac", "default-jdk-headless"),
-        (&install.pip, "pip3", "python3-pip"),
+        (&install.pip, PYTHON, "python3-venv"),
+        (&install.npm, "npm", "npm"),
     ];
     for (pins, program, package) in tools {
         if !pins.is_empty() && !has(program) {
@@ -105,10 +119,18 @@ pub fn fetch(system: &System, folder: &Path) -> Vec<InstallStep> {
         maven("unpack-dependencies", &more);
     }
     if !install.pip.is_empty() {
-        let target = format!("{folder}/python");
-        let words = ["pip3", "install", "--disable-pip-version-check", "--no-deps", "--target", &target];
-        let mut fetch = step(DOWNLOAD, &words);
+        let environment = format!("{folder}/{ENVIRONMENT}");
+        steps.push(step(DOWNLOAD, &["python3", "-m", "venv", &environment]));
+        let python = format!("{environment}/bin/python");
+        let mut fetch = step(DOWNLOAD, &[&python, "-m", "pip", "install", "--disable-pip-version-check"]);
         fetch.command.extend_from_slice(&install.pip);
+        steps.push(fetch);
+    }
+    if !install.npm.is_empty() {
+        let prefix = folder.to_string();
+        let words = ["npm", "install", "--prefix", &prefix, "--save-exact", "--no-audit", "--no-fund"];
+        let mut fetch = step(DOWNLOAD, &words);
+        fetch.command.extend_from_slice(&install.npm);
         steps.push(fetch);
     }
     for pin in &install.cargo {
@@ -117,6 +139,12 @@ pub fn fetch(system: &System, folder: &Path) -> Vec<InstallStep> {
     }
     for pin in &install.go {
         steps.push(step(COMPILE, &[&format!("GOBIN={folder}/bin"), "go", "install", pin]));
+    }
+    if !install.build.is_empty() {
+        let cache = folder.to_string();
+        let command = install.build.iter().map(|word| system.fill_for_agent(word, &cache)).collect();
+        let folder = Some(PathBuf::from(&system.here)).filter(|folder| !folder.as_os_str().is_empty());
+        steps.push(InstallStep { command, folder, limit: COMPILE });
     }
     steps
 }
@@ -162,10 +190,11 @@ mod tests {
 
     #[test]
     fn tools_that_are_missing_come_first() {
-        let install = system("debian = [\"a\"]\nmaven = [\"g:a:1\"]\npip = [\"p==2\"]").install;
-        assert_eq!(debian(&install, &|_| false), ["a", "maven", "default-jdk-headless", "python3-pip"]);
-        assert_eq!(debian(&install, &|program| program == "mvn"), ["a", "default-jdk-headless", "python3-pip"]);
-        assert_eq!(debian(&system("debian = [\"a\"]").install, &|_| false), ["a"]);
+        let install = system("apt = [\"a\"]\nmaven = [\"g:a:1\"]\npip = [\"p==2\"]").install;
+        assert_eq!(debian(&install, &|_| false), ["a", "maven", "default-jdk-headless", "python3-venv"]);
+        assert_eq!(debian(&install, &|program| program == "mvn"), ["a", "default-jdk-headless", "python3-venv"]);
+        assert_eq!(debian(&system("apt = [\"a\"]").install, &|_| false), ["a"]);
+        assert_eq!(debian(&system("npm = [\"a@1.0.0\"]").install, &|_| false), ["npm"]);
         let packages = ["a".to_owned(), "b".to_owned()];
         let line = "apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends a b";
         assert_eq!(lines(&[apt(&packages, true), apt(&packages, false)]), [line.to_owned(), format!("sudo {line}")]);
@@ -193,15 +222,27 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_python_rust_and_go_stay_in_the_folder() {
-        let system = system("pip = [\"p==2\"]\ncargo = [\"r@3\"]\ngo = [\"g/h@v4\"]");
+    fn what_is_built_is_built_where_its_file_is() {
+        let mut system = system("build = [\"make\", \"PREFIX={cache}\", \"-C\", \"{here}/src\"]");
+        system.here = "/home/me/mine".into();
+        let steps = fetch(&system, Path::new("/c"));
+        assert_eq!(lines(&steps), ["make PREFIX=/c -C /home/me/mine/src"]);
+        assert_eq!(steps[0].folder.as_deref(), Some(Path::new("/home/me/mine")));
+        assert!(system.install.cached() && stamp(&system).starts_with("build-in /home/me/mine\nbuild make\n"));
+    }
+
+    #[test]
+    fn programs_of_python_node_rust_and_go_stay_in_the_folder() {
+        let system = system("pip = [\"p==2\"]\nnpm = [\"@s/n@5.0.1\"]\ncargo = [\"r@3\"]\ngo = [\"g/h@v4\"]");
         let wanted = [
-            "pip3 install --disable-pip-version-check --no-deps --target /c/python p==2",
+            "python3 -m venv /c/python",
+            "/c/python/bin/python -m pip install --disable-pip-version-check p==2",
+            "npm install --prefix /c --save-exact --no-audit --no-fund @s/n@5.0.1",
             "cargo install --root /c r@3",
             "GOBIN=/c/bin go install g/h@v4",
         ];
         assert_eq!(lines(&fetch(&system, Path::new("/c"))), wanted);
-        assert_eq!(stamp(&system.install), "pip p==2\ncargo r@3\ngo g/h@v4\n");
+        assert_eq!(stamp(&system), "pip p==2\nnpm @s/n@5.0.1\ncargo r@3\ngo g/h@v4\n");
         assert!(fetch(&self::system("manual = \"ask\""), Path::new("/c")).is_empty());
     }
 }

@@ -17,13 +17,35 @@ pub struct Api {
     pub port: u16,
 }
 
+/// Why the proxy did not do as it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// It was not reached, or does not answer in time.
+    #[error("its proxy: {0}")]
+    Io(#[from] std::io::Error),
+    /// It refuses.
+    #[error("its proxy answers {path} with `{answer}`")]
+    Refused {
+        /// What it was asked for.
+        path: String,
+        /// Its answer.
+        answer: String,
+    },
+    /// Clients would not meet it.
+    #[error("port {0} is held by another process")]
+    PortHeld(u16),
+}
+
 impl Api {
     /// Sends a document, as POST or PATCH. An error says what the proxy made of it.
-    pub fn send(&self, method: &str, path: &str, body: &Value) -> Result<(), String> {
-        let answer = self.exchange(method, path, &body.to_string()).map_err(|error| format!("its proxy: {error}"))?;
+    pub fn send(&self, method: &str, path: &str, body: &Value) -> Result<(), ProxyError> {
+        let answer = self.exchange(method, path, &body.to_string())?;
         match status(&answer) {
             Some(200..=299) => Ok(()),
-            _ => Err(format!("its proxy answers {path} with `{}`", answer.trim().replace("\r\n", " "))),
+            _ => {
+                let answer = answer.trim().replace("\r\n", " ");
+                Err(ProxyError::Refused { path: path.to_owned(), answer })
+            }
         }
     }
 
@@ -70,7 +92,7 @@ mod tests {
     use std::thread;
 
     /// What comes of a request to which a server answers so, and what it heard.
-    fn answered(answer: &'static str) -> (Result<(), String>, String) {
+    fn answered(answer: &'static str) -> (Result<(), ProxyError>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = thread::spawn(move || {
@@ -91,10 +113,10 @@ mod tests {
     #[test]
     fn an_answer_counts_by_its_status() {
         let (done, heard) = answered("HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}");
-        assert_eq!(done, Ok(()));
+        assert!(done.is_ok(), "{done:?}");
         assert!(heard.starts_with("POST /x HTTP/1.1\r\n") && heard.contains("Content-Length: 7\r\n"), "{heard}");
         let (refused, _) = answered("HTTP/1.1 409 Conflict\r\n\r\n{\"error\":\"proxy already exists\"}");
-        assert!(refused.unwrap_err().contains("already exists"));
+        assert!(matches!(refused, Err(ProxyError::Refused { answer, .. }) if answer.contains("already exists")));
         for garbage in ["", "SMTP ready\r\n", "HTTP/1.1\r\n"] {
             assert!(answered(garbage).0.is_err(), "{garbage:?}");
         }

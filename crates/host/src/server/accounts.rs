@@ -4,6 +4,7 @@
 
 use pubmark_model::units::Ns;
 use std::fs::read_to_string;
+use std::iter::Sum;
 use std::path::{Path, PathBuf};
 
 /// Limits of the first version are page counts in disguise: beyond this,
@@ -33,6 +34,16 @@ pub struct CpuTime {
     pub user_ns: Ns,
     /// In the kernel, ns.
     pub system_ns: Ns,
+}
+
+impl Sum for CpuTime {
+    fn sum<I: Iterator<Item = CpuTime>>(all: I) -> CpuTime {
+        all.fold(CpuTime::default(), |sum, each| CpuTime {
+            total_ns: sum.total_ns + each.total_ns,
+            user_ns: sum.user_ns + each.user_ns,
+            system_ns: sum.system_ns + each.system_ns,
+        })
+    }
 }
 
 /// A hierarchy that is mounted, and where a process is in it.

@@ -7,7 +7,7 @@ use super::limits::{Applied, orphaned};
 use pubmark_model::cell::Limits;
 use std::io::Read;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -134,10 +134,47 @@ pub fn parse_ended(answer: &str) -> Option<Ended> {
     Some(Ended { code: code.parse().ok()?, oom: oom.parse().ok()? })
 }
 
+/// Why a command did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum DockerError {
+    /// There is none.
+    #[error("an empty command")]
+    Empty,
+    /// Its program cannot be run.
+    #[error("`{program}` cannot be run: {source}")]
+    NotRun {
+        /// Which.
+        program: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It took too long, and was killed.
+    #[error("`{command}` did not end within {} s", most.as_secs())]
+    TooLong {
+        /// Which.
+        command: String,
+        /// How long it was given.
+        most: Duration,
+    },
+    /// It ended badly.
+    #[error("`{command}` ended: {status}: {said}")]
+    Ended {
+        /// Which.
+        command: String,
+        /// How.
+        status: ExitStatus,
+        /// What it said.
+        said: String,
+    },
+    /// It says what nobody asked.
+    #[error("`docker inspect` says `{0}`")]
+    Answer(String),
+}
+
 /// Asks Docker about a container that should run.
-pub fn running(name: &str) -> Result<Running, String> {
+pub fn running(name: &str) -> Result<Running, DockerError> {
     let answer = output(&inspect_running(name), QUESTION)?;
-    parse_running(&answer).ok_or_else(|| format!("`docker inspect` says `{}`", answer.trim()))
+    parse_running(&answer).ok_or_else(|| DockerError::Answer(answer.trim().to_owned()))
 }
 
 /// Whether an engine answers at all.
@@ -160,16 +197,16 @@ pub fn sweep() {
 }
 
 /// What a command prints. It is killed if it takes too long.
-pub fn output(command: &[String], most: Duration) -> Result<String, String> {
+pub fn output(command: &[String], most: Duration) -> Result<String, DockerError> {
     let shown = || command.join(" ");
-    let (program, arguments) = command.split_first().ok_or("an empty command")?;
+    let (program, arguments) = command.split_first().ok_or(DockerError::Empty)?;
     let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| format!("`{program}` cannot be run: {error}"))?;
+        .map_err(|source| DockerError::NotRun { program: program.clone(), source })?;
     let deadline = Instant::now() + most;
     // Answers are a few lines: they fit into the pipe.
     let status = loop {
@@ -179,7 +216,7 @@ pub fn output(command: &[String], most: Duration) -> Result<String, String> {
             _ => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(format!("`{}` did not end within {} s", shown(), most.as_secs()));
+                return Err(DockerError::TooLong { command: shown(), most });
             }
         }
     };
@@ -187,7 +224,8 @@ pub fn output(command: &[String], most: Duration) -> Result<String, String> {
     let _ = child.stdout.take().map(|mut pipe| pipe.read_to_end(&mut out));
     let _ = child.stderr.take().map(|mut pipe| pipe.read_to_end(&mut err));
     if !status.success() {
-        return Err(format!("`{}` ended: {status}: {}", shown(), String::from_utf8_lossy(&err).trim()));
+        let said = String::from_utf8_lossy(&err).trim().to_owned();
+        return Err(DockerError::Ended { command: shown(), status, said });
     }
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
@@ -237,9 +275,10 @@ mod tests {
         let command = |line: &str| words(&["sh", "-c", line]);
         assert_eq!(output(&command("echo yes"), QUESTION).unwrap(), "yes\n");
         let error = output(&command("echo no >&2; exit 3"), QUESTION).unwrap_err();
-        assert!(error.contains("exit status: 3: no"), "{error}");
+        assert!(error.to_string().contains("exit status: 3: no"), "{error}");
         let error = output(&words(&["sleep", "60"]), Duration::from_millis(20)).unwrap_err();
-        assert!(error.contains("did not end"), "{error}");
-        assert!(output(&words(&["/nonexistent"]), QUESTION).unwrap_err().contains("cannot be run"));
+        assert!(matches!(error, DockerError::TooLong { .. }), "{error}");
+        let error = output(&words(&["/nonexistent"]), QUESTION).unwrap_err();
+        assert!(matches!(error, DockerError::NotRun { .. }), "{error}");
     }
 }

@@ -22,8 +22,9 @@ use nix::unistd::Pid;
 use pubmark_model::units::Ns;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::fmt;
 use std::fs::OpenOptions;
-use std::io::{BufRead, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -105,7 +106,7 @@ pub enum KeeperAnswer {
 
 enum Event {
     /// A process below the keeper has ended.
-    Reaped(i32, String),
+    Reaped(i32, ProcessEnd),
     /// None was left.
     Childless,
     /// The coordinator wants something.
@@ -125,15 +126,32 @@ struct Keeper<W> {
     reaping: bool,
 }
 
+/// Why nothing is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// What a server leaves in the background would be out of reach.
+    #[error("descendants cannot be kept: {0}")]
+    Reaper(Errno),
+    /// No plan came.
+    #[error("no plan: {0}")]
+    NoPlan(io::Error),
+    /// What came is no plan.
+    #[error("the plan: {0}")]
+    Plan(#[from] serde_json::Error),
+    /// Nobody would hear orders.
+    #[error("no thread: {0}")]
+    Thread(io::Error),
+}
+
 /// Keeps a server until `input` ends, and then ends it. The caller sees to
 /// that signals do not end this process.
-pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Result<(), String> {
-    prctl::set_child_subreaper(true).map_err(|error| format!("descendants cannot be kept: {error}"))?;
+pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Result<(), KeepError> {
+    prctl::set_child_subreaper(true).map_err(KeepError::Reaper)?;
     // A stopped keeper wakes up when its coordinator dies.
     let _ = prctl::set_pdeathsig(Signal::SIGCONT);
     let mut line = String::new();
-    (&mut input).take(MAX_PLAN).read_line(&mut line).map_err(|error| format!("no plan: {error}"))?;
-    let plan = serde_json::from_str(&line).map_err(|error| format!("the plan: {error}"))?;
+    (&mut input).take(MAX_PLAN).read_line(&mut line).map_err(KeepError::NoPlan)?;
+    let plan = serde_json::from_str(&line)?;
     let (sender, events) = channel();
     let closed = sender.clone();
     let listen = move || {
@@ -148,7 +166,7 @@ pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Res
         }
         let _ = closed.send(Event::Closed);
     };
-    thread::Builder::new().spawn(listen).map_err(|error| format!("no thread: {error}"))?;
+    thread::Builder::new().spawn(listen).map_err(KeepError::Thread)?;
     let mut keeper = Keeper { plan, output, events, sender, pending: VecDeque::new(), reaping: false };
     keeper.serve();
     keeper.end();
@@ -163,8 +181,8 @@ impl<W: Write> Keeper<W> {
                 Err(error) => error,
                 Ok(pid) => match self.ended(pid, None) {
                     None => return,
-                    Some(status) if status == SUCCESS => continue,
-                    Some(status) => format!("`{}` ended: {status}", command.join(" ")),
+                    Some(ProcessEnd::Exit(0)) => continue,
+                    Some(end) => format!("`{}` ended: {end}", command.join(" ")),
                 },
             };
             self.say(&KeeperAnswer::Failed(failure));
@@ -190,7 +208,9 @@ impl<W: Write> Keeper<W> {
         loop {
             let said = match self.event(None)? {
                 Event::Closed => return None,
-                Event::Reaped(pid, status) if server == Some(pid) => return Some(KeeperAnswer::Exited(status)),
+                Event::Reaped(pid, end) if server == Some(pid) => {
+                    return Some(KeeperAnswer::Exited(end.to_string()));
+                }
                 Event::Reaped(..) | Event::Childless => continue,
                 Event::KeeperOrder(KeeperOrder::Stop) => KeeperAnswer::Stopped(self.signal(Signal::SIGSTOP).1),
                 Event::KeeperOrder(KeeperOrder::Continue) => KeeperAnswer::Continued(self.signal(Signal::SIGCONT).0),
@@ -313,10 +333,10 @@ impl<W: Write> Keeper<W> {
 
     /// How a process ended; `None` if the coordinator is done first, or the
     /// time is up.
-    fn ended(&mut self, pid: i32, deadline: Option<Instant>) -> Option<String> {
+    fn ended(&mut self, pid: i32, deadline: Option<Instant>) -> Option<ProcessEnd> {
         loop {
             match self.event(deadline) {
-                Some(Event::Reaped(reaped, status)) if reaped == pid => return Some(status),
+                Some(Event::Reaped(reaped, end)) if reaped == pid => return Some(end),
                 Some(Event::Closed) | None => return None,
                 Some(_) => {}
             }
@@ -374,15 +394,27 @@ impl<W: Write> Keeper<W> {
     }
 }
 
-const SUCCESS: &str = "exit status: 0";
+/// How a process ended.
+enum ProcessEnd {
+    Exit(i32),
+    Signal(Signal),
+}
 
-/// The event of an ended process, in the words of the standard library.
+/// In the words of the standard library.
+impl fmt::Display for ProcessEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProcessEnd::Exit(code) => write!(f, "exit status: {code}"),
+            ProcessEnd::Signal(signal) => write!(f, "signal: {} ({signal})", *signal as i32),
+        }
+    }
+}
+
+/// The event of an ended process.
 fn reaped(status: WaitStatus) -> Option<Event> {
     match status {
-        WaitStatus::Exited(pid, code) => Some(Event::Reaped(pid.as_raw(), format!("exit status: {code}"))),
-        WaitStatus::Signaled(pid, signal, _) => {
-            Some(Event::Reaped(pid.as_raw(), format!("signal: {} ({signal})", signal as i32)))
-        }
+        WaitStatus::Exited(pid, code) => Some(Event::Reaped(pid.as_raw(), ProcessEnd::Exit(code))),
+        WaitStatus::Signaled(pid, signal, _) => Some(Event::Reaped(pid.as_raw(), ProcessEnd::Signal(signal))),
         _ => None,
     }
 }
@@ -400,34 +432,68 @@ pub struct Launch {
     pub command: Vec<String>,
 }
 
+/// Why `launch` does not become the command.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// There is none.
+    #[error("the command is empty")]
+    Empty,
+    /// It would outlive its keeper.
+    #[error("no signal at the keeper's death: {0}")]
+    DeathSignal(Errno),
+    /// It has done so already.
+    #[error("the keeper has gone")]
+    Orphan,
+    /// A control group cannot be joined.
+    #[error("{}: {source}", path.display())]
+    Group {
+        /// The group's list of processes.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Processors cannot be bound to.
+    #[error("processors {cpus:?}: {source}")]
+    Cpus {
+        /// Which.
+        cpus: Vec<usize>,
+        /// What the system says.
+        source: Errno,
+    },
+    /// Its program cannot be run.
+    #[error("`{command}` cannot be run: {source}")]
+    Exec {
+        /// Program and arguments.
+        command: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
 /// Becomes a command under limits. Returns only if it cannot: why.
-pub fn launch(launch: &Launch) -> String {
+pub fn launch(launch: &Launch) -> LaunchError {
     match prepare(launch) {
         Err(why) => why,
-        Ok(mut command) => {
-            let error = command.exec();
-            format!("`{}` cannot be run: {error}", launch.command.join(" "))
-        }
+        Ok(mut command) => LaunchError::Exec { source: command.exec(), command: launch.command.join(" ") },
     }
 }
 
-fn prepare(launch: &Launch) -> Result<Command, String> {
-    let (program, arguments) = launch.command.split_first().ok_or("the command is empty")?;
-    prctl::set_pdeathsig(Signal::SIGKILL).map_err(|error| format!("no signal at the keeper's death: {error}"))?;
+fn prepare(launch: &Launch) -> Result<Command, LaunchError> {
+    let (program, arguments) = launch.command.split_first().ok_or(LaunchError::Empty)?;
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(LaunchError::DeathSignal)?;
     if nix::unistd::getppid() != Pid::from_raw(launch.parent) {
-        return Err("the keeper has gone".into());
+        return Err(LaunchError::Orphan);
     }
     for group in &launch.groups {
         let path = group.join("cgroup.procs");
-        std::fs::write(&path, std::process::id().to_string())
-            .map_err(|error| format!("{}: {error}", path.display()))?;
+        std::fs::write(&path, std::process::id().to_string()).map_err(|source| LaunchError::Group { path, source })?;
     }
     if !launch.cpus.is_empty() {
         let mut set = nix::sched::CpuSet::new();
         let bound = launch.cpus.iter().try_for_each(|cpu| set.set(*cpu));
         bound
             .and_then(|()| nix::sched::sched_setaffinity(Pid::from_raw(0), &set))
-            .map_err(|error| format!("processors {:?}: {error}", launch.cpus))?;
+            .map_err(|source| LaunchError::Cpus { cpus: launch.cpus.clone(), source })?;
     }
     // Every client is an open file of the server's.
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
@@ -455,6 +521,6 @@ mod tests {
 
     #[test]
     fn without_a_command_nothing_is_run() {
-        assert!(prepare(&Launch::default()).unwrap_err().contains("empty"));
+        assert!(matches!(prepare(&Launch::default()), Err(LaunchError::Empty)));
     }
 }

@@ -51,7 +51,7 @@ pub struct ProcessShare {
     pub uss_bytes_median: u64,
 }
 
-/// Which processes are watched.
+/// Which processes of a server's member are watched. A server is a slice of them.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
     /// This process and all below it.
@@ -72,10 +72,29 @@ impl Watched {
         found.dedup();
         found
     }
+}
 
-    fn counters(&self) -> BTreeMap<i32, Counters> {
-        self.processes().into_iter().filter_map(|pid| Some((pid, processes::counters(pid)?))).collect()
-    }
+/// The processes of all that live now.
+pub fn processes_of(watched: &[Watched]) -> Vec<i32> {
+    watched.iter().flat_map(Watched::processes).collect()
+}
+
+/// CPU time of all; none unless each is counted by a control group.
+pub fn cpu_time_of(watched: &[Watched]) -> Option<CpuTime> {
+    if watched.is_empty() { None } else { watched.iter().map(|one| one.accounts.cpu_time()).sum() }
+}
+
+fn throttled_of(watched: &[Watched]) -> Ns {
+    watched.iter().map(|one| one.accounts.throttled_ns()).sum()
+}
+
+fn charged_to(watched: &[Watched]) -> Option<u64> {
+    let each = watched.iter().filter_map(|one| one.accounts.memory_bytes());
+    each.reduce(|sum, bytes| sum + bytes)
+}
+
+fn counters_of(watched: &[Watched]) -> BTreeMap<i32, Counters> {
+    processes_of(watched).into_iter().filter_map(|pid| Some((pid, processes::counters(pid)?))).collect()
 }
 
 struct Edge {
@@ -87,11 +106,11 @@ struct Edge {
     counters: BTreeMap<i32, Counters>,
 }
 
-/// Watches a server on a thread of its own.
+/// Watches all members of a server on a thread of its own.
 pub struct Sampler {
     thread: JoinHandle<Seen>,
     stop: Arc<AtomicBool>,
-    watched: Watched,
+    watched: Vec<Watched>,
     departed: Departed,
 }
 
@@ -101,7 +120,7 @@ type Departed = Arc<Mutex<BTreeMap<i32, Counters>>>;
 impl Sampler {
     /// Starts to watch, from one instant of CLOCK_MONOTONIC to another or, if
     /// there is none, until [`finish`](Sampler::finish).
-    pub fn start(watched: Watched, from_ns: Ns, to_ns: Option<Ns>) -> Sampler {
+    pub fn start(watched: Vec<Watched>, from_ns: Ns, to_ns: Option<Ns>) -> Sampler {
         let stop = Arc::new(AtomicBool::new(false));
         let departed = Departed::default();
         let (stopped, gone, shared) = (stop.clone(), departed.clone(), watched.clone());
@@ -112,7 +131,7 @@ impl Sampler {
     /// To be called before all that is watched is killed: what it has used so
     /// far would be lost with it.
     pub fn before_kill(&self) {
-        let counters = self.watched.counters();
+        let counters = counters_of(&self.watched);
         self.departed.lock().unwrap_or_else(PoisonError::into_inner).extend(counters);
     }
 
@@ -157,14 +176,14 @@ impl Seen {
     }
 }
 
-fn edge(watched: &Watched) -> Edge {
-    let (at, group) = (clock::now(), watched.accounts.cpu_time());
-    let throttled_ns = watched.accounts.throttled_ns();
-    let counters = watched.counters();
+fn edge(watched: &[Watched]) -> Edge {
+    let (at, group) = (clock::now(), cpu_time_of(watched));
+    let throttled_ns = throttled_of(watched);
+    let counters = counters_of(watched);
     Edge { at, done: clock::now(), group, throttled_ns, counters }
 }
 
-fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, departed: &Departed) -> Seen {
+fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, departed: &Departed) -> Seen {
     let _ = nix::sys::prctl::set_timerslack(1);
     let wait = |until: Ns| {
         while clock::now() < until && !stop.load(Ordering::Relaxed) {
@@ -215,8 +234,8 @@ fn sample(watched: &Watched, from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, 
 
 /// What is known without a walk through all processes: that of those which
 /// were there when the window began.
-fn glance(watched: &Watched, began: &Edge) -> Edge {
-    let (at, group) = (clock::now(), watched.accounts.cpu_time());
+fn glance(watched: &[Watched], began: &Edge) -> Edge {
+    let (at, group) = (clock::now(), cpu_time_of(watched));
     let counters = began.counters.keys().filter_map(|pid| Some((*pid, processes::counters(*pid)?))).collect();
     Edge { at, done: at, group, throttled_ns: 0, counters }
 }
@@ -254,10 +273,10 @@ struct Memory {
 }
 
 impl Memory {
-    fn look(&mut self, watched: &Watched) {
-        self.group_max = self.group_max.max(watched.accounts.memory_bytes());
+    fn look(&mut self, watched: &[Watched]) {
+        self.group_max = self.group_max.max(charged_to(watched));
         let mut sum = (0, 0);
-        for pid in watched.processes() {
+        for pid in processes_of(watched) {
             let Some((rss, uss)) = processes::memory(pid) else { continue };
             sum = (sum.0 + rss, sum.1 + uss);
             let (name, sizes) = self.each.entry(pid).or_default();
@@ -356,7 +375,7 @@ mod tests {
     fn a_spinning_child_is_seen_as_what_the_kernel_says_of_it() {
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         let pid = child.id() as i32;
-        let watched = Watched { root: pid, ..Watched::default() };
+        let watched = vec![Watched { root: pid, ..Watched::default() }];
         let from = clock::now();
         let before = processes::counters(pid).unwrap().cpu_ns;
         let sampler = Sampler::start(watched, from, Some(from + 300 * MILLISECOND));
@@ -374,10 +393,34 @@ mod tests {
     }
 
     #[test]
+    fn what_each_member_uses_is_the_servers() {
+        let mut children =
+            [(); 2].map(|()| std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap());
+        let mut pids = children.each_ref().map(|child| child.id() as i32);
+        pids.sort_unstable();
+        let used = || pids.map(|pid| processes::counters(pid).map_or(0, |counters| counters.cpu_ns));
+        let watched = pids.map(|root| Watched { root, ..Watched::default() }).to_vec();
+        let (first, deadline) = (used(), clock::now() + 30 * SECOND);
+        let sampler = Sampler::start(watched, clock::now(), None);
+        while used().iter().zip(first).any(|(now, then)| now - then < 50 * MILLISECOND) && clock::now() < deadline {
+            thread::yield_now();
+        }
+        let found = sampler.finish(None);
+        let used_until = used();
+        children.iter_mut().for_each(|child| {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        });
+        assert_eq!(found.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), pids);
+        let most: Ns = used_until.iter().zip(first).map(|(now, then)| now - then).sum();
+        assert!(found.usage.cpu_s > 0.0 && found.usage.cpu_s <= most as f64 / SECOND as f64, "{found:?}");
+    }
+
+    #[test]
     fn what_a_killed_process_had_used_is_counted() {
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         let pid = child.id() as i32;
-        let sampler = Sampler::start(Watched { root: pid, ..Watched::default() }, clock::now(), None);
+        let sampler = Sampler::start(vec![Watched { root: pid, ..Watched::default() }], clock::now(), None);
         let used = || processes::counters(pid).map_or(0, |counters| counters.cpu_ns);
         // The sampler has looked at it first.
         let deadline = clock::now() + 30 * SECOND;

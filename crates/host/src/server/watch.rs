@@ -1,12 +1,12 @@
 //! A look at what a server uses now, for whoever watches a run.
 
 use super::processes;
-use super::sample::Watched;
+use super::sample::{Watched, cpu_time_of, processes_of};
 use pubmark_model::units::Ns;
 
 /// A server that was started for a run.
 #[derive(Clone, Debug)]
-pub struct ServerWatch(Watched);
+pub struct ServerWatch(Vec<Watched>);
 
 /// What it uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct ServerNow {
 }
 
 impl ServerWatch {
-    pub(super) fn new(watched: Watched) -> ServerWatch {
+    pub(crate) fn new(watched: Vec<Watched>) -> ServerWatch {
         ServerWatch(watched)
     }
 
@@ -26,13 +26,13 @@ impl ServerWatch {
     /// takes about a millisecond of this process; the sizes are read where the
     /// kernel keeps them summed, so that the server is not held up.
     pub fn now(&self) -> Option<ServerNow> {
-        let living = self.0.processes();
+        let living = processes_of(&self.0);
         if living.is_empty() {
             return None;
         }
         let of_each = || living.iter().filter_map(|pid| Some(processes::counters(*pid)?.cpu_ns)).sum();
         Some(ServerNow {
-            cpu_ns: self.0.accounts.cpu_time().map_or_else(of_each, |time| time.total_ns),
+            cpu_ns: cpu_time_of(&self.0).map_or_else(of_each, |time| time.total_ns),
             rss_bytes: living.iter().filter_map(|pid| processes::resident(*pid)).sum(),
         })
     }
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn a_process_is_seen_until_it_ends() {
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        let watch = ServerWatch::new(Watched { root: child.id() as i32, ..Watched::default() });
+        let watch = ServerWatch::new(vec![Watched { root: child.id() as i32, ..Watched::default() }]);
         let first = watch.now().unwrap();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
         while watch.now().unwrap().cpu_ns <= first.cpu_ns && std::time::Instant::now() < deadline {

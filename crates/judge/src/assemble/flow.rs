@@ -185,7 +185,7 @@ fn ones(bits: Option<&Vec<u8>>, first: u64, end: u64) -> u64 {
 }
 
 /// Reads the bits of `messages` sequences; none where there are more.
-fn inflate(text: &str, messages: u64) -> Option<Vec<u8>> {
+pub fn inflate(text: &str, messages: u64) -> Option<Vec<u8>> {
     let packed = STANDARD.decode(text).ok()?;
     let mut bits = Vec::new();
     flate2::read::DeflateDecoder::new(packed.as_slice()).take(messages / 8 + 9).read_to_end(&mut bits).ok()?;

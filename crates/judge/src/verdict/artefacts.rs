@@ -4,7 +4,6 @@
 use super::found::words;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::{Ns, SECOND};
-use pubmark_model::workload::Rate;
 use pubmark_stats::{Artefact, ArtefactStep, Histogram, artefacts};
 use serde_json::Value;
 
@@ -36,9 +35,11 @@ fn in_words(step: ArtefactStep, record: &RunRecord) -> Option<String> {
 
 /// Whether a publisher's messages are due that far from each other.
 fn is_interval(period_ns: Ns, record: &RunRecord) -> bool {
-    let Rate::PerKilosecond(rate) = record.workload.rate else { return false };
-    let interval_ns = 1e3 * SECOND as f64 / rate.max(1) as f64;
-    (period_ns as f64 - interval_ns).abs() <= INTERVAL * period_ns as f64
+    let Some(profile) = record.workload.rate.profile() else { return false };
+    let (slowest, fastest) = profile.per_ks().into_inner();
+    let interval_ns = |per_ks: u64| 1e3 * SECOND as f64 / per_ks as f64;
+    let (period, slack) = (period_ns as f64, INTERVAL * period_ns as f64);
+    (interval_ns(fastest) - slack..=interval_ns(slowest) + slack).contains(&period)
 }
 
 /// The options that leave Nagle's algorithm on.

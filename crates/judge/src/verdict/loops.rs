@@ -79,7 +79,7 @@ pub fn saturated(record: &RunRecord, calibration: Option<&Calibration>) -> Optio
 fn beyond(record: &RunRecord, most: &Most) -> Option<String> {
     record.connections.as_ref()?;
     let workload = &record.workload;
-    let Rate::PerKilosecond(rate) = workload.rate else { return None };
+    let profile = workload.rate.profile()?;
     let comparable = workload.pacing != Pacing::Spin && workload.payload_bytes >= most.payload_bytes;
     let senders: Vec<&AgentShare> = record.agents.iter().filter(|agent| sends(agent)).collect();
     // Publishers are dealt out evenly: the agent with the fewest loops has most to do.
@@ -92,7 +92,7 @@ fn beyond(record: &RunRecord, most: &Most) -> Option<String> {
     if record.times.own_lag.as_ref().is_some_and(|own| own.p99 as f64 <= in_time) {
         return None;
     }
-    let asked = rate as f64 / 1e3 * f64::from(workload.publishers) / senders.len().max(1) as f64;
+    let asked = profile.fastest_per_s() * f64::from(workload.publishers) / senders.len().max(1) as f64;
     (asked > limit).then(|| {
         format!(
             "an agent was asked for {asked:.0} messages/s, and `pubmark calibrate` found {limit:.0}/s to be the most that one offers in time on this machine"
@@ -108,19 +108,14 @@ mod tests {
     use pubmark_model::plan::Place;
     use pubmark_model::protocol::{PacingFigures, Role};
     use pubmark_model::record::{ConnectionFigures, Usage};
-    use pubmark_model::setting::{Settings, key, with_defaults};
     use pubmark_model::workload::Workload;
 
     /// A record of agents that send or not, with so many loops, on so many processors.
     fn record(rate: &str, agents: &[(bool, u32, f64)]) -> RunRecord {
-        let mut settings = Settings::new();
-        for (name, value) in [("pairs", "1000"), ("rate", rate)] {
-            settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
-        }
         let cell = Cell {
             axes: serde_json::Map::new(),
             system: "mqtt".into(),
-            workload: Workload::resolve(&with_defaults(settings)).unwrap(),
+            workload: Workload::of([("pairs", "1000"), ("rate", rate)]).unwrap(),
             limits: Limits::default(),
             faults: Default::default(),
             link: None,

@@ -222,7 +222,7 @@ fn what_a_setting_or_a_timer_leaves_in_the_latencies_is_noted_with_its_share() {
     // At 250 messages a second it is the interval at which they are due.
     let verdict = judged("none", |record| {
         ticking(record);
-        record.workload.rate = Rate::PerKilosecond(250_000);
+        record.workload.rate = Rate::per_kilosecond(250_000);
     });
     assert!(verdict.notes.is_empty(), "{:?}", verdict.notes);
 }
@@ -386,7 +386,7 @@ fn what_others_took_begins_with_the_tail_and_ends_with_all_but_the_counts() {
         });
         verdict.reasons.into_iter().flat_map(|finding| finding.figures).collect::<Vec<_>>()
     };
-    let usual = Rate::PerKilosecond(1_000_000);
+    let usual = Rate::per_kilosecond(1_000_000);
     for (rate, all) in [(usual, vec![LatencyP50, LatencyP99, Cost]), (Rate::Max, vec![Rates, Cost])] {
         let mut before = Vec::new();
         for (steal, foreign) in [(0.005, 0.05), (0.015, 0.0), (0.03, 0.0), (0.2, 0.0)] {

@@ -1,12 +1,7 @@
 use super::*;
-use pubmark_model::setting::{Settings, key, with_defaults};
 
 fn workload(pairs: &[(&str, &str)]) -> Workload {
-    let mut settings = Settings::new();
-    for (name, value) in pairs {
-        settings.insert((*name).into(), key(name).unwrap().read(value).unwrap());
-    }
-    Workload::resolve(&with_defaults(settings)).unwrap()
+    Workload::of(pairs.iter().copied()).unwrap()
 }
 
 /// Plays a publisher whose clock is ours: each send takes `cost`.

@@ -9,7 +9,6 @@ use crate::drivers::mqtt::Mqtt;
 use crate::outcome::merge;
 use broker::{Broker, Script, World};
 use pubmark_model::protocol::{AgentResult, Ranges};
-use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::wire_protocol::Protocol;
 use pubmark_model::workload::Workload;
 use pubmark_wire::mqtt::Qos;
@@ -25,8 +24,7 @@ const COUNT: u64 = 300;
 
 fn workload(qos: Qos, reconnect: bool) -> Workload {
     let qos = (qos as u8).to_string();
-    let mut settings = Settings::new();
-    for (name, value) in [
+    let workload = Workload::of([
         ("pairs", "1"),
         ("rate", "1000"),
         ("warmup", "0s"),
@@ -35,10 +33,8 @@ fn workload(qos: Qos, reconnect: bool) -> Workload {
         ("qos", &qos),
         ("drain", "30s"),
         ("verify", "full"),
-    ] {
-        settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
-    }
-    Workload { reconnect, ..Workload::resolve(&with_defaults(settings)).unwrap() }
+    ]);
+    Workload { reconnect, ..workload.unwrap() }
 }
 
 /// A run of one publisher and one subscriber, each on a thread.

@@ -1,12 +1,7 @@
 use super::*;
-use pubmark_model::setting::{Settings, key, with_defaults};
 
 fn workload(pairs: &[(&str, &str)]) -> Workload {
-    let mut settings = Settings::new();
-    for (name, value) in pairs {
-        settings.insert((*name).into(), key(name).unwrap().read(value).unwrap());
-    }
-    Workload::resolve(&with_defaults(settings)).unwrap()
+    Workload::of(pairs.iter().copied()).unwrap()
 }
 
 fn message(len: usize, publisher: u32, sequence: u32, intended_ns: Ns) -> Vec<u8> {

@@ -1,5 +1,5 @@
 use super::*;
-use pubmark_model::setting::{Settings, with_defaults};
+use pubmark_model::setting::Settings;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -49,7 +49,7 @@ impl Socket for Endless {
 /// keep a subscriber from looking about.
 #[test]
 fn a_subscriber_has_drained_at_its_first_end_marker() {
-    let workload = Workload::resolve(&with_defaults(Settings::new())).unwrap();
+    let workload = Workload::resolve(&Settings::default()).unwrap();
     let (marker, ends) = (Marker::new(&workload, 0), Arc::new(AtomicU32::new(0)));
     let context = Arc::new(ThreadContext { workload, control: Control::default() });
     let (sender, reports) = channel();

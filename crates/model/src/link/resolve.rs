@@ -1,45 +1,31 @@
-//! From settings to a link.
+//! From what is set to a link.
 
 use super::{Link, LinkError, Side};
 use crate::fault::{Script, Target};
 use crate::setting::Settings;
-use crate::units::parse_time;
-use serde_json::Value;
 
 impl Link {
-    /// The link that settings ask for: there is one where any of its keys is
-    /// set, or the script cuts it.
+    /// The link that is asked for: there is one where any of its keys is set,
+    /// or the script cuts it.
     pub fn resolve(settings: &Settings, script: &Script) -> Result<Option<Link>, LinkError> {
-        let text = |key: &str| settings.get(key).and_then(Value::as_str);
-        let time = |key: &str| {
-            text(key).map(|text| parse_time(text).map_err(|source| LinkError::Time { key: key.to_owned(), source }))
-        };
-        let (mttf_ns, mttr_ns) = (time("mttf").transpose()?, time("mttr").transpose()?);
-        let delay_ns = time("link_delay").transpose()?;
-        let bandwidth = settings.get("link_bandwidth").and_then(Value::as_u64);
+        let mttf_ns = settings.mttf.map(|mean| mean.0);
+        let mttr_ns = settings.mttr.map(|mean| mean.0);
+        let delay_ns = settings.link_delay.map(|delay| delay.0);
+        let bandwidth_bytes_per_s = settings.link_bandwidth.map(|bandwidth| bandwidth.0);
         let cut = script.on(Target::Link).next().is_some();
         match (mttf_ns, mttr_ns) {
-            (Some(_), None) => {
-                return Err(LinkError::NoRepair);
-            }
-            (None, Some(_)) => {
-                return Err(LinkError::NoFailure);
-            }
-            (Some(_), Some(_)) if cut => {
-                return Err(LinkError::FailsTwice);
-            }
+            (Some(_), None) => return Err(LinkError::NoRepair),
+            (None, Some(_)) => return Err(LinkError::NoFailure),
+            (Some(_), Some(_)) if cut => return Err(LinkError::FailsTwice),
             _ => {}
         }
-        if mttf_ns.is_none() && delay_ns.is_none() && bandwidth.is_none() && !cut {
-            return match text("link") {
-                None => Ok(None),
-                Some(side) => Err(LinkError::DoesNothing { side: side.to_owned() }),
-            };
+        if mttf_ns.is_none() && delay_ns.is_none() && bandwidth_bytes_per_s.is_none() && !cut {
+            return settings.link.map_or(Ok(None), |side| Err(LinkError::DoesNothing { side }));
         }
         Ok(Some(Link {
-            side: text("link").map_or(Ok(Side::Subscribers), Side::parse)?,
+            side: settings.link.unwrap_or(Side::Subscribers),
             delay_ns: delay_ns.unwrap_or(0),
-            bandwidth_bytes_per_s: bandwidth,
+            bandwidth_bytes_per_s,
             mttf_ns,
             mttr_ns,
         }))

@@ -136,11 +136,10 @@ impl Features {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setting::{Settings, key, with_defaults};
+    use crate::setting::Settings;
 
     fn workload(settings: &[(&str, &str)]) -> Workload {
-        let read = |(name, value): &(&str, &str)| ((*name).to_owned(), key(name).unwrap().read(value).unwrap());
-        Workload::resolve(&with_defaults(settings.iter().map(read).collect::<Settings>())).unwrap()
+        Workload::resolve(&Settings::of(settings.iter().copied()).unwrap()).unwrap()
     }
 
     #[test]

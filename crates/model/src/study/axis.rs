@@ -10,6 +10,8 @@ use serde_json::Value;
 pub(crate) fn axis_value(axis: &str, scalar: &Scalar, systems: Systems<'_>) -> Result<Value, Diagnostic> {
     if axis == "system" {
         return match systems(&scalar.text) {
+            // One that is named by its file's path is known by its name from here on.
+            Some(system) if !system.name.is_empty() => Ok(system.name.clone().into()),
             Some(_) => Ok(scalar.text.clone().into()),
             None => Err(Diagnostic::at_value(scalar.at, format!("unknown system `{}`", scalar.text))
                 .help("`pubmark systems` lists them")),

@@ -1,11 +1,11 @@
 //! Reading a study file: strict, and every error of the file at once.
 
-use super::axis::{axis_value, known_axis, no_axis};
+use super::axis::{axis_value, known_axis, no_axis, plain};
 use super::{Axis, OptionSetting, ReadOptions, Skip, Source, Study, StudyPart};
 use crate::claim::{Claim, Condition, Figure};
 use crate::diagnostic::{Diagnostic, Diagnostics, meant, suggestion};
 use crate::document::{Document, Entry, Scalar, Table};
-use crate::setting::{KEYS, Section, Settings, key};
+use crate::setting::{KEYS, Key, Section, Settings, key};
 use crate::system::Systems;
 use serde_json::Value;
 
@@ -54,7 +54,7 @@ impl Study {
         let study = Study {
             title: String::new(),
             question: String::new(),
-            settings: Settings::new(),
+            settings: Settings::default(),
             axes: Vec::new(),
             parts: Vec::new(),
             skips: Vec::new(),
@@ -67,7 +67,7 @@ impl Study {
         let mut parser = Parser {
             errors,
             study,
-            quick_settings: Settings::new(),
+            quick_settings: Settings::default(),
             quick_axes: Vec::new(),
             quick_parts: Vec::new(),
             has_quick: false,
@@ -92,6 +92,14 @@ impl Study {
 }
 
 impl Parser<'_> {
+    /// What is not known is an error, but in a folder of results: there it was known
+    /// to the pubmark that wrote it, and is passed over.
+    fn unknown(&mut self, error: Diagnostic) {
+        if !self.study.recorded {
+            self.errors.push(error);
+        }
+    }
+
     fn table(&mut self, table: &Table) {
         match table.name.split_once('.') {
             None if table.name.is_empty() => self.top(table),
@@ -113,7 +121,7 @@ impl Parser<'_> {
                 "parts" => self.errors.extend(partless(table)),
                 name => {
                     let help = suggestion(name, TABLES);
-                    self.errors.push(Diagnostic::at(table.at, format!("unknown table [{name}]")).help(help));
+                    self.unknown(Diagnostic::at(table.at, format!("unknown table [{name}]")).help(help));
                 }
             },
             Some(("axes", "options")) => {
@@ -163,7 +171,7 @@ impl Parser<'_> {
                 let conditions = self.conditions(table, if place == "where" { "" } else { "options." });
                 self.study.claims.last_mut().into_iter().for_each(|claim| claim.conditions.extend(conditions.clone()));
             }
-            _ => self.errors.push(Diagnostic::at(table.at, format!("unknown table [{}]", table.name))),
+            _ => self.unknown(Diagnostic::at(table.at, format!("unknown table [{}]", table.name))),
         }
     }
 
@@ -186,16 +194,22 @@ impl Parser<'_> {
                     let section = key(name).map_or("workload", |key| key.section.name());
                     self.errors.push(Diagnostic::at(entry.key_at, format!("`{name}` belongs into [{section}]")));
                 }
-                _ => self.errors.push(entry.unknown("a study file", ["title", "question"].into_iter().chain(TABLES))),
+                _ => self.unknown(entry.unknown("a study file", ["title", "question"].into_iter().chain(TABLES))),
             }
         }
     }
 
-    fn setting(&mut self, entry: &Entry, place: &str, wanted: impl Fn(Section) -> bool) -> Option<(String, Value)> {
+    /// A key that may stand in this place, and its text.
+    fn setting<'e>(
+        &mut self,
+        entry: &'e Entry,
+        place: &str,
+        wanted: impl Fn(Section) -> bool,
+    ) -> Option<(&'static Key, &'e Scalar)> {
         let known = || KEYS.iter().filter(|key| wanted(key.section)).map(|key| key.name);
         let Some(key) = key(&entry.key).filter(|key| key.name == entry.key) else {
             let names: Vec<&str> = known().collect();
-            self.errors.push(entry.unknown(place, names));
+            self.unknown(entry.unknown(place, names));
             return None;
         };
         if !wanted(key.section) {
@@ -205,21 +219,15 @@ impl Parser<'_> {
             ));
             return None;
         }
-        let value = entry.one(&mut self.errors)?;
-        match key.read(&value.text) {
-            Ok(canonical) => Some((key.name.to_owned(), canonical)),
-            Err(error) => {
-                self.errors.push(Diagnostic::at_value(value.at, error));
-                None
-            }
-        }
+        Some((key, entry.one(&mut self.errors)?))
     }
 
     fn settings(&mut self, table: &Table, section: Section) {
         for entry in &table.entries {
-            if let Some((name, value)) = self.setting(entry, &format!("[{}]", section.name()), |other| other == section)
-            {
-                self.study.settings.insert(name, value);
+            let place = format!("[{}]", section.name());
+            let Some((key, value)) = self.setting(entry, &place, |other| other == section) else { continue };
+            if let Err(error) = key.set(&mut self.study.settings, &value.text) {
+                self.errors.push(Diagnostic::at_value(value.at, error));
             }
         }
     }
@@ -227,8 +235,9 @@ impl Parser<'_> {
     fn quick(&mut self, table: &Table) {
         self.has_quick = true;
         for entry in &table.entries {
-            if let Some((name, value)) = self.setting(entry, "[quick]", |_| true) {
-                self.quick_settings.insert(name, value);
+            let Some((key, value)) = self.setting(entry, "[quick]", |_| true) else { continue };
+            if let Err(error) = key.set(&mut self.quick_settings, &value.text) {
+                self.errors.push(Diagnostic::at_value(value.at, error));
             }
         }
     }
@@ -237,7 +246,7 @@ impl Parser<'_> {
         let mut axes = Vec::new();
         for entry in &table.entries {
             let name = format!("{prefix}{}", entry.key);
-            if !known_axis(&name) {
+            if !known_axis(&name) && !self.study.recorded {
                 self.errors.push(no_axis(&name, entry.key_at));
                 continue;
             }
@@ -272,6 +281,9 @@ impl Parser<'_> {
 
     /// A value on an axis, canonical.
     pub fn axis_value(&self, axis: &str, scalar: &Scalar) -> Result<Value, Diagnostic> {
+        if self.study.recorded && !known_axis(axis) {
+            return Ok(plain(&scalar.text));
+        }
         axis_value(axis, scalar, self.systems).map_err(|error| {
             match meant(&scalar.text, self.names.iter().map(String::as_str)) {
                 Some(meant) if axis == "system" => {
@@ -289,7 +301,7 @@ impl Parser<'_> {
     }
 
     fn condition(&mut self, axis: String, entry: &Entry) -> Option<(String, Condition)> {
-        if !known_axis(&axis) {
+        if !known_axis(&axis) && !self.study.recorded {
             self.errors.push(no_axis(&axis, entry.key_at));
             return None;
         }
@@ -361,7 +373,7 @@ impl Parser<'_> {
                 "machine" => &mut reference.machine,
                 "note" => reference.note.get_or_insert_default(),
                 _ => {
-                    self.errors.push(entry.unknown("[reference]", KNOWN));
+                    self.unknown(entry.unknown("[reference]", KNOWN));
                     continue;
                 }
             };
@@ -389,15 +401,17 @@ impl Parser<'_> {
                 "best" | "among" => {
                     for scalar in &entry.values {
                         match self.axis_value("system", scalar) {
-                            Ok(_) if entry.key == "best" => claim.best.push(scalar.text.clone()),
-                            Ok(_) => claim.among.push(scalar.text.clone()),
+                            Ok(name) => {
+                                let name = name.as_str().unwrap_or(&scalar.text).to_owned();
+                                if entry.key == "best" { &mut claim.best } else { &mut claim.among }.push(name);
+                            }
                             Err(error) => self.errors.push(error),
                         }
                     }
                     continue;
                 }
                 name if !KNOWN.contains(&name) => {
-                    self.errors.push(entry.unknown("[[claims]]", KNOWN));
+                    self.unknown(entry.unknown("[[claims]]", KNOWN));
                     continue;
                 }
                 _ => {}
@@ -410,6 +424,8 @@ impl Parser<'_> {
                 "says" => claim.says = value.text.clone(),
                 "figure" => match Figure::parse(&value.text) {
                     Ok(figure) => claim.figure = figure,
+                    // Nothing can be said of it any more.
+                    Err(_) if self.study.recorded => return,
                     Err(error) => self.errors.push(Diagnostic::at_value(value.at, error)),
                 },
                 _ => match value.text.parse() {

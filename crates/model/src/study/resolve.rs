@@ -9,8 +9,8 @@ use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
 use crate::options::{OptionSpec, common};
 use crate::secret::{HIDDEN, SECRETS, secret};
-use crate::setting::{Settings, key, with_defaults};
-use crate::units::{LONGEST, parse_time};
+use crate::setting::{KEYS, Time, WINDOW, as_typed, key};
+use crate::units::{MILLISECOND, SECOND};
 use serde_json::Value;
 
 impl Parser<'_> {
@@ -41,7 +41,7 @@ impl Parser<'_> {
         }
         self.check_secrets();
         for axis in &self.study.axes {
-            if self.study.settings.contains_key(&axis.name) {
+            if self.study.settings.get(&axis.name).is_some() {
                 self.errors.push(Diagnostic::whole(format!(
                     "`{}` is set and is an axis too: leave one of them out",
                     axis.name
@@ -61,16 +61,13 @@ impl Parser<'_> {
             self.errors.push(Diagnostic::whole(format!("`{}` is an axis twice", pair[0])));
         }
         self.check_conditions(&known);
-        let mut settings = std::mem::take(&mut self.study.settings);
+        let mut settings = std::mem::take(&mut self.study.settings).with_defaults();
         let on_axis = |name: &str| self.study.axis(name).is_some();
-        settings = with_defaults(settings);
-        settings.retain(|name, _| !on_axis(name));
-        if !settings.contains_key("duration")
-            && !settings.contains_key("count")
-            && !on_axis("duration")
-            && !on_axis("count")
-        {
-            settings.insert("duration".into(), "5s".into());
+        if settings.count.is_none() && !on_axis("count") {
+            settings.duration.get_or_insert(WINDOW);
+        }
+        for key in KEYS.iter().filter(|key| on_axis(key.name)) {
+            key.take(&mut settings);
         }
         self.study.settings = settings;
     }
@@ -129,7 +126,7 @@ impl Parser<'_> {
         });
         for (name, values) in axes.chain(listed) {
             let Some(option) = name.strip_prefix("options.") else { continue };
-            if values.iter().any(|value| secret(option, &show(value))) {
+            if values.iter().any(|value| secret(option, &as_typed(value))) {
                 let message = format!("`{name}` cannot be an axis with a user or password: axes are recorded");
                 let help = "write `username` and `password` under [options], or give them with --set";
                 self.errors.push(Diagnostic::whole(message).help(help));
@@ -140,12 +137,11 @@ impl Parser<'_> {
     /// Cuts the study down: by its own `[quick]`, or by thinning what it has.
     fn cut(&mut self) {
         if self.has_quick {
-            for (name, other) in [("count", "duration"), ("duration", "count")] {
-                if self.quick_settings.contains_key(name) && !self.quick_settings.contains_key(other) {
-                    self.study.settings.remove(other);
-                }
-            }
-            self.study.settings.append(&mut self.quick_settings);
+            let quick = std::mem::take(&mut self.quick_settings);
+            let mut settings = std::mem::take(&mut self.study.settings);
+            settings.count.take_if(|_| quick.duration.is_some());
+            settings.duration.take_if(|_| quick.count.is_some());
+            self.study.settings = settings.overridden_by(quick);
             for axis in std::mem::take(&mut self.quick_axes) {
                 match self.study.axes.iter_mut().find(|mine| mine.name == axis.name) {
                     Some(mine) => mine.values = axis.values,
@@ -170,13 +166,14 @@ impl Parser<'_> {
         let on_axis = |name: &str| self.study.axis(name).is_some();
         let (warmup, extent) = (on_axis("warmup"), on_axis("duration") || on_axis("count"));
         let settings = &mut self.study.settings;
-        let repeats = settings.get("repeats").and_then(Value::as_u64).unwrap_or(3).min(2);
-        settings.insert("repeats".into(), repeats.into());
+        let mut repeats = settings.repeats();
+        repeats.0 = repeats.0.min(2);
+        settings.repeats = Some(repeats);
         if !warmup {
-            shorten(settings, "warmup", "250ms");
+            shorten(&mut settings.warmup, Time(250 * MILLISECOND));
         }
-        if !extent && !settings.contains_key("count") {
-            shorten(settings, "duration", "1s");
+        if !extent && settings.count.is_none() {
+            shorten(&mut settings.duration, Time(SECOND));
         }
     }
 
@@ -244,12 +241,11 @@ impl Parser<'_> {
             return Ok(());
         }
         match key.name {
-            "count" => self.study.settings.remove("duration"),
-            "duration" => self.study.settings.remove("count"),
-            _ => None,
-        };
-        self.study.settings.insert(key.name.into(), value);
-        Ok(())
+            "count" => self.study.settings.duration = None,
+            "duration" => self.study.settings.count = None,
+            _ => {}
+        }
+        key.set(&mut self.study.settings, text).map_err(Diagnostic::whole)
     }
 
     fn only(&mut self, name: &str, text: &str) -> Result<(), Diagnostic> {
@@ -290,8 +286,8 @@ impl Parser<'_> {
             )));
         };
         if let Some(missing) = wanted.iter().find(|value| !axis.values.contains(value)) {
-            let values: Vec<String> = axis.values.iter().map(show).collect();
-            let missing = show(missing);
+            let values: Vec<String> = axis.values.iter().map(as_typed).collect();
+            let missing = as_typed(missing);
             let shown = if name.starts_with("options.") { "it" } else { &missing };
             return Err(Diagnostic::whole(format!("{shown} is not on the axis; its values: {}", values.join(", "))));
         }
@@ -348,13 +344,6 @@ fn typed(name: &str, text: &str) -> String {
 }
 
 /// Sets a time, unless what is set is no longer than that.
-fn shorten(settings: &mut Settings, name: &str, most: &str) {
-    let time = |text: &str| parse_time(text).unwrap_or(LONGEST);
-    if settings.get(name).and_then(Value::as_str).map_or(LONGEST, time) > time(most) {
-        settings.insert(name.to_owned(), most.into());
-    }
-}
-
-fn show(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+fn shorten(time: &mut Option<Time>, most: Time) {
+    *time = Some(time.map_or(most, |time| Time(time.0.min(most.0))));
 }

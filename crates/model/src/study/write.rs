@@ -5,7 +5,7 @@ use super::Study;
 use super::axis::PART;
 use crate::claim::Condition;
 use crate::secret::recorded_text;
-use crate::setting::{Section, key};
+use crate::setting::{KEYS, Section};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -63,13 +63,14 @@ impl Study {
         let mut out = String::from("# As resolved: defaults filled in, overrides applied.\n");
         let _ = writeln!(out, "title = {}\nquestion = {}", quoted(&self.title), quoted(&self.question));
         for section in [Section::Workload, Section::Limits, Section::Faults, Section::Settings, Section::Run] {
-            let keys: Vec<_> =
-                self.settings.iter().filter(|(name, _)| key(name).is_some_and(|key| key.section == section)).collect();
+            let keys = KEYS.iter().filter(|key| key.section == section);
+            let mut keys: Vec<_> = keys.filter_map(|key| Some((key.name, key.value(&self.settings)?))).collect();
+            keys.sort_unstable_by_key(|(name, _)| *name);
             if !keys.is_empty() {
                 let _ = writeln!(out, "\n[{}]", section.name());
             }
             for (name, setting) in keys {
-                let _ = writeln!(out, "{name} = {}", value(setting));
+                let _ = writeln!(out, "{name} = {}", value(&setting));
             }
         }
         out.push_str("\n[axes]\n");

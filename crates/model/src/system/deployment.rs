@@ -1,5 +1,6 @@
 //! How a system file says where its server comes from and how it runs.
 
+use super::agent::words;
 use super::{Install, System};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Entry, Scalar, Table};
@@ -56,13 +57,15 @@ impl Deployment {
     fn read_install(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
         for entry in &table.entries {
             match entry.key.as_str() {
-                "debian" => self.install.debian = table.texts("debian"),
+                "apt" => self.install.apt = pins(entry, apt, errors),
                 "maven" => self.install.maven = pins(entry, maven, errors),
                 "pip" => self.install.pip = pins(entry, pip, errors),
-                "cargo" => self.install.cargo = pins(entry, cargo, errors),
-                "go" => self.install.go = pins(entry, cargo, errors),
+                "npm" => self.install.npm = pins(entry, npm, errors),
+                "cargo" => self.install.cargo = pins(entry, at_version, errors),
+                "go" => self.install.go = pins(entry, at_version, errors),
+                "build" => self.install.build = words(entry, errors),
                 "manual" => self.install.manual = entry.one(errors).map(|value| value.text.clone()).unwrap_or_default(),
-                _ => errors.push(entry.unknown("[install]", ["debian", "maven", "pip", "cargo", "go", "manual"])),
+                _ => errors.push(entry.unknown("[install]", INSTALL)),
             }
         }
     }
@@ -221,7 +224,10 @@ impl Deployment {
     }
 }
 
-const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {address}, {dir}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, and {options.NAME} where that option has a default";
+/// What may stand in `[install]`.
+const INSTALL: [&str; 8] = ["apt", "pip", "npm", "maven", "cargo", "go", "build", "manual"];
+
+const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {address}, {dir}, {here}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, and {options.NAME} where that option has a default";
 
 /// Places with something in each of them.
 fn sample(system: &System, server: &ServerSpec) -> Places {
@@ -229,6 +235,7 @@ fn sample(system: &System, server: &ServerSpec) -> Places {
         ports: server.ports().into_iter().zip(11_000..).collect(),
         dir: "/run/x".into(),
         cache: "/cache/x".into(),
+        here: "/here/x".into(),
         cpus: 2,
         memory_mb: 1024,
         durable: false,
@@ -237,18 +244,25 @@ fn sample(system: &System, server: &ServerSpec) -> Places {
     }
 }
 
+/// What a registry's client is told: a name and a version, in its own words. A
+/// word that begins with a dash would be an option of the client's.
 fn pins(entry: &Entry, pinned: fn(&str) -> bool, errors: &mut Vec<Diagnostic>) -> Vec<String> {
-    for value in entry.values.iter().filter(|value| !pinned(&value.text)) {
+    let whole = |text: &str| !text.starts_with('-') && !text.contains(char::is_whitespace) && pinned(text);
+    for value in entry.values.iter().filter(|value| !whole(&value.text)) {
         let form = match entry.key.as_str() {
+            "apt" => "name, or name=version",
             "maven" => "group:artifact:version[:extension[:classifier]]",
             "pip" => "name==version",
             _ => "name@version",
         };
-        errors.push(
-            Diagnostic::at_value(value.at, format!("`{}` names no version", value.text)).help(format!("write {form}")),
-        );
+        let wrong = if entry.key == "apt" { "is no package" } else { "names no version" };
+        errors.push(Diagnostic::at_value(value.at, format!("`{}` {wrong}", value.text)).help(format!("write {form}")));
     }
     entry.values.iter().map(|value| value.text.clone()).collect()
+}
+
+fn apt(text: &str) -> bool {
+    !text.is_empty()
 }
 
 fn maven(text: &str) -> bool {
@@ -260,6 +274,12 @@ fn pip(text: &str) -> bool {
     text.split_once("==").is_some_and(|(name, version)| !name.is_empty() && !version.is_empty())
 }
 
-fn cargo(text: &str) -> bool {
+/// `name@version`, where the name may be `@scope/name`; a range or a tag is no version.
+fn npm(text: &str) -> bool {
+    let version = text.rsplit_once('@').filter(|(name, _)| !name.is_empty()).map(|(_, version)| version);
+    version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+fn at_version(text: &str) -> bool {
     text.split_once('@').is_some_and(|(name, version)| !name.is_empty() && !version.is_empty())
 }

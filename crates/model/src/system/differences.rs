@@ -51,7 +51,7 @@ impl Tuning {
 mod tests {
     use super::*;
     use crate::figure_group::FigureGroup;
-    use crate::setting::{Settings, with_defaults};
+    use crate::setting::Settings;
     use serde_json::json;
 
     const SYSTEM: &str = r#"
@@ -98,7 +98,7 @@ why = "it would call home"
     #[test]
     fn differences_in_force_are_listed_with_their_reasons() {
         let system = System::parse("t", "t.toml", SYSTEM).unwrap();
-        let mut workload = Workload::resolve(&with_defaults(Settings::new())).unwrap();
+        let mut workload = Workload::resolve(&Settings::default()).unwrap();
         let names = |tuning: &Tuning| tuning.differences.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
         let tuned = Tuning::of(&system, Use::Tuned, &options(&system, Use::Tuned), &workload).unwrap();
         assert_eq!(names(&tuned), ["window", "heap", "statistics"], "what is not durable is not saved");

@@ -5,10 +5,13 @@ use super::deployment::Deployment;
 use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
 use crate::document::{Document, Table, flag};
 use crate::options::common;
+use crate::printable::unprintable;
 use crate::wire_protocol::Protocol;
 use crate::workload::{Pattern, Transport};
 
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 11] = [
+    "agent",
+    "env",
     "install",
     "server",
     "server.prepare",
@@ -31,8 +34,11 @@ impl System {
         let mut system = System { name: name.to_owned(), source: text.to_owned(), qos: vec![0], ..System::default() };
         let mut deployment = Deployment::default();
         for table in &document.tables {
+            refuse_controls(table, &mut errors);
             match table.name.split_once('.') {
                 None if table.name.is_empty() => system.read_top(table, &mut errors),
+                None if table.name == "agent" => system.agent.read_sides(table, &mut errors),
+                None if table.name == "env" => system.agent.read_environment(table, &mut errors),
                 None if ["options", "fixed"].contains(&table.name.as_str()) && table.entries.is_empty() => {}
                 Some(("options", option)) => system.read_option(option, table, &mut errors),
                 Some(("fixed", name)) => system.read_fixed(name, table, &mut errors),
@@ -62,6 +68,7 @@ impl System {
                 errors.push(Diagnostic::whole(format!("`{key}` is missing")));
             }
         }
+        self.agent.check(&self.transports, errors);
         if self.patterns.is_empty() {
             errors.push(Diagnostic::whole("`patterns` is missing: name at least one pattern that the driver plays"));
         }
@@ -89,13 +96,16 @@ impl System {
     }
 
     fn read_top(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
-        const KNOWN: [&str; 12] = [
+        const KNOWN: [&str; 15] = [
             "title",
             "about",
             "licence",
             "homepage",
             "driver",
             "agent",
+            "agents",
+            "start_timeout",
+            "replaces",
             "transports",
             "patterns",
             "lossless",
@@ -114,6 +124,9 @@ impl System {
         for flag in table.words("durable", flag, errors) {
             self.durable = flag;
         }
+        for flag in table.words("replaces", flag, errors) {
+            self.replaces = flag;
+        }
         for entry in &table.entries {
             let field = match entry.key.as_str() {
                 "title" => &mut self.title,
@@ -121,7 +134,11 @@ impl System {
                 "licence" => &mut self.licence,
                 "homepage" => &mut self.homepage,
                 "driver" => &mut self.driver,
-                "agent" => &mut self.agent,
+                "agent" => {
+                    self.agent.read(entry, errors);
+                    continue;
+                }
+                _ if self.agent.read_key(entry, errors) => continue,
                 known if KNOWN.contains(&known) => continue,
                 _ => {
                     errors.push(entry.unknown("a system file", KNOWN));
@@ -132,6 +149,22 @@ impl System {
                 *field = value.text.clone();
             }
         }
+    }
+}
+
+/// What a terminal would obey is refused: a file that somebody sent says what it
+/// likes, and all of it is shown.
+fn refuse_controls(table: &Table, errors: &mut Vec<Diagnostic>) {
+    let mut refuse = |text: &str, at| {
+        if let Some(found) = text.chars().find(|c| unprintable(*c)) {
+            let found = found.escape_unicode();
+            errors.push(Diagnostic::at(at, format!("there is a control character ({found}) here: leave it out")));
+        }
+    };
+    refuse(&table.name, table.at);
+    for entry in &table.entries {
+        refuse(&entry.key, entry.key_at);
+        entry.values.iter().for_each(|value| refuse(&value.text, value.at));
     }
 }
 

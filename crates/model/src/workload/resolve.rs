@@ -1,131 +1,148 @@
-//! From settings to a workload with nothing left open.
+//! From what is set to a workload with nothing left open.
 
-use super::{Arrival, Extent, Pacing, Pattern, Pin, Rate, Receive, Transport, Verify, Workload, default_connect_rate};
+use super::{Arrival, Extent, Pattern, Rate, Verify, Workload};
 use crate::header::MAX_SEQUENCE;
 use crate::pattern::Topics;
-use crate::setting::Settings;
+use crate::setting::{SettingError, Settings, WINDOW};
 use crate::topology::copies;
-use crate::units::{LONGEST, SECOND, parse_time};
-use serde_json::Value;
+use crate::units::LONGEST;
+use std::fmt;
 
 /// Publishers of a partition of the pattern `tree`, where the number of
 /// subscribers does not say otherwise.
-const PARTITION: u64 = 1_000;
+const PARTITION: u32 = 1_000;
+
+/// Why what is set makes no workload.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorkloadError {
+    /// A text is no value of its key.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// The number of pairs is said twice.
+    #[error("`{0}` contradicts `pairs`: leave one of them out")]
+    Contradiction(&'static str),
+    /// Somebody has nobody to be paired with.
+    #[error("pattern `{0}` needs as many publishers as subscribers: write `pairs = N`")]
+    Unpaired(Pattern),
+    /// Nobody is paired in this pattern.
+    #[error("`pairs` has no meaning in pattern `{0}`: write `publishers` and `subscribers`")]
+    NoPairs(Pattern),
+    /// Partitions would differ in size.
+    #[error(
+        "pattern `{0}` needs a whole number of publishers for each partition: let `publishers` be a multiple of \
+         `subscribers`"
+    )]
+    Partitions(Pattern),
+    /// The window is said to be of two lengths.
+    #[error("`duration` and `count` both say how long the window is: leave one of them out")]
+    TwoWindows,
+    /// The window has no length.
+    #[error("`duration` is 0: nothing would be measured")]
+    NoWindow,
+    /// There are no due times.
+    #[error("`arrival = \"{0}\"` has no meaning where `rate` is `max`")]
+    ArrivalAtMax(Arrival),
+    /// The header has no number for the last message.
+    #[error(
+        "a publisher would send more than the 4,294,967,279 messages that a run can number: lower `rate` or \
+         `duration`"
+    )]
+    TooMany,
+    /// It takes longer than a run may.
+    #[error("`count` messages at this `rate` take longer than the 30 days that a run may take")]
+    TooLong,
+}
+
+/// All that is wrong with a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadErrors(pub Vec<WorkloadError>);
+
+impl std::error::Error for WorkloadErrors {}
+
+impl fmt::Display for WorkloadErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let errors: Vec<String> = self.0.iter().map(WorkloadError::to_string).collect();
+        f.write_str(&errors.join("; "))
+    }
+}
+
+impl From<SettingError> for WorkloadErrors {
+    fn from(error: SettingError) -> Self {
+        WorkloadErrors(vec![error.into()])
+    }
+}
 
 impl Workload {
-    /// Builds a workload from settings and defaults; all errors at once.
-    pub fn resolve(settings: &Settings) -> Result<Workload, Vec<String>> {
-        let mut errors = Vec::new();
-        let word = |key: &str| settings.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let number = |key: &str| settings.get(key).and_then(Value::as_u64);
-        let time = |key: &str| parse_time(&word(key)).unwrap_or_default();
-        let pattern = Pattern::parse(&word("pattern")).unwrap_or(Pattern::Pairs);
-        let rate = settings.get("rate").and_then(|rate| Rate::try_from(rate.clone()).ok()).unwrap_or(Rate::Max);
+    /// The workload that these texts make, by the names of keys.
+    pub fn of<N: AsRef<str>, T: AsRef<str>>(
+        texts: impl IntoIterator<Item = (N, T)>,
+    ) -> Result<Workload, WorkloadErrors> {
+        Workload::resolve(&Settings::of(texts)?)
+    }
 
-        let (mut publishers, mut subscribers) = (number("publishers"), number("subscribers"));
-        match (pattern.paired(), number("pairs")) {
-            (true, Some(pairs)) => {
-                for (given, name) in [(publishers, "publishers"), (subscribers, "subscribers")] {
-                    if given.is_some_and(|given| given != pairs) {
-                        errors.push(format!("`{name}` contradicts `pairs`: leave one of them out"));
-                    }
-                }
-                (publishers, subscribers) = (Some(pairs), Some(pairs));
+    /// The workload that is set, with the defaults of what is not; all errors at once.
+    pub fn resolve(settings: &Settings) -> Result<Workload, WorkloadErrors> {
+        let mut errors = Vec::new();
+        let (publishers, subscribers) = clients(settings, &mut errors);
+        let (rate, arrival) = (settings.rate(), settings.arrival());
+        let extent = match (settings.duration, settings.count) {
+            (Some(_), Some(count)) => {
+                errors.push(WorkloadError::TwoWindows);
+                Extent::Count(count.0)
             }
-            (true, None) => {
-                let pairs = publishers.or(subscribers).unwrap_or(1);
-                if subscribers.is_some_and(|subscribers| subscribers != pairs) {
-                    errors.push(format!(
-                        "pattern `{pattern}` needs as many publishers as subscribers: write `pairs = N`"
-                    ));
-                }
-                (publishers, subscribers) = (Some(pairs), Some(pairs));
-            }
-            (false, Some(_)) => errors
-                .push(format!("`pairs` has no meaning in pattern `{pattern}`: write `publishers` and `subscribers`")),
-            (false, None) => {}
-        }
-        let is_tree = pattern.topics() == Topics::Tree;
-        if is_tree && subscribers.is_none() {
-            subscribers = Some(publishers.unwrap_or(1).div_ceil(PARTITION).max(1));
-        }
-        if is_tree
-            && let (Some(publishers), Some(subscribers)) = (publishers.or(Some(1)), subscribers)
-            && (publishers < subscribers || publishers % subscribers != 0)
-        {
-            errors.push(format!(
-                "pattern `{pattern}` needs a whole number of publishers for each partition: let `publishers` be a multiple of `subscribers`"
-            ));
-        }
-        let extent = match (settings.get("duration"), number("count")) {
-            (Some(_), Some(_)) => {
-                errors.push("`duration` and `count` both say how long the window is: leave one of them out".into());
-                Extent::Count(1)
-            }
-            (None, Some(count)) => Extent::Count(count),
-            (Some(_), None) => Extent::TimeNs(time("duration")),
-            (None, None) => Extent::TimeNs(5 * SECOND),
+            (None, Some(count)) => Extent::Count(count.0),
+            (Some(duration), None) => Extent::TimeNs(duration.0),
+            (None, None) => Extent::TimeNs(WINDOW.0),
         };
         if extent == Extent::TimeNs(0) {
-            errors.push("`duration` is 0: nothing would be measured".into());
+            errors.push(WorkloadError::NoWindow);
         }
-        let arrival = Arrival::parse(&word("arrival")).unwrap_or(Arrival::Uniform);
         if rate == Rate::Max && arrival != Arrival::Uniform {
-            errors.push(format!("`arrival = \"{arrival}\"` has no meaning where `rate` is `max`"));
-        }
-        let payload_bytes = number("payload").unwrap_or_default();
-        if let Rate::PerKilosecond(rate) = rate {
-            let per_run = u128::from(rate)
-                * u128::from(
-                    match extent {
-                        Extent::TimeNs(ns) => ns,
-                        Extent::Count(_) => 0,
-                    } + time("warmup"),
-                )
-                / 1_000_000_000_000;
-            let count = match extent {
-                Extent::Count(count) => u128::from(count),
-                Extent::TimeNs(_) => 0,
-            };
-            if per_run + count > u128::from(MAX_SEQUENCE) {
-                errors.push("a publisher would send more than the 4,294,967,279 messages that a run can number: lower `rate` or `duration`".into());
-            }
-        }
-        if let (Extent::Count(count), Rate::PerKilosecond(rate)) = (extent, rate)
-            && u128::from(count) * 1_000_000_000_000 / u128::from(rate) > u128::from(LONGEST)
-        {
-            errors.push("`count` messages at this `rate` take longer than the 30 days that a run may take".into());
-        }
-        if !errors.is_empty() {
-            return Err(errors);
+            errors.push(WorkloadError::ArrivalAtMax(arrival));
         }
         let workload = Workload {
-            pattern,
-            transport: settings.get("transport").and_then(Value::as_str).and_then(|word| Transport::parse(word).ok()),
-            publishers: publishers.unwrap_or(1) as u32,
-            subscribers: subscribers.unwrap_or(1) as u32,
+            pattern: settings.pattern(),
+            transport: settings.transport,
+            publishers,
+            subscribers,
             rate,
             arrival,
-            payload_bytes,
-            qos: number("qos").unwrap_or_default() as u8,
-            durable: settings.get("durable").and_then(Value::as_bool).unwrap_or_default(),
+            payload_bytes: settings.payload().0,
+            qos: settings.qos().0,
+            durable: settings.durable(),
             reconnect: false,
-            connect_rate: number("connect_rate").map_or_else(default_connect_rate, |rate| rate as u32),
-            warmup_ns: time("warmup"),
+            connect_rate: settings.connect_rate().0,
+            warmup_ns: settings.warmup().0,
             extent,
-            drain_ns: time("drain"),
-            connect_timeout_ns: time("connect_timeout"),
-            pacing: Pacing::parse(&word("pacing")).unwrap_or(Pacing::Hybrid),
-            pacing_quantum_ns: time("pacing_quantum"),
-            receive: Receive::parse(&word("receive")).unwrap_or(Receive::Block),
+            drain_ns: settings.drain().0,
+            connect_timeout_ns: settings.connect_timeout().0,
+            pacing: settings.pacing(),
+            pacing_quantum_ns: settings.pacing_quantum().0,
+            receive: settings.receive(),
             verify: Verify::Header,
-            pin: Pin::parse(&word("pin")).unwrap_or(Pin::None),
-            max_send_lag_ns: time("max_send_lag"),
-            late_after_ns: time("late_after"),
-            seed: number("seed").unwrap_or(1),
+            pin: settings.pin(),
+            max_send_lag_ns: settings.max_send_lag().0,
+            late_after_ns: settings.late_after().0,
+            seed: settings.seed().0,
         };
-        let verify = Verify::parse(&word("verify")).unwrap_or_else(|_| workload.affordable());
+        errors.extend(workload.out_of_range());
+        if !errors.is_empty() {
+            return Err(WorkloadErrors(errors));
+        }
+        let verify = settings.verify.unwrap_or_else(|| workload.affordable());
         Ok(Workload { verify, ..workload })
+    }
+
+    /// More messages than can be numbered, and more time than a run may take.
+    fn out_of_range(&self) -> impl Iterator<Item = WorkloadError> {
+        let Some(profile) = self.rate.profile() else { return [None, None].into_iter().flatten() };
+        let sent = match self.extent {
+            Extent::TimeNs(ns) => profile.due_before(self.warmup_ns + ns),
+            Extent::Count(count) => profile.due_before(self.warmup_ns).saturating_add(count),
+        };
+        let too_many = sent > u64::from(MAX_SEQUENCE);
+        let too_long = self.window_ns().is_some_and(|window_ns| window_ns > LONGEST);
+        [too_many.then_some(WorkloadError::TooMany), too_long.then_some(WorkloadError::TooLong)].into_iter().flatten()
     }
 
     /// How much is checked where nobody says: bodies too, where that takes
@@ -137,10 +154,43 @@ impl Workload {
         const BYTE: u128 = 100;
         /// A fiftieth of a second, the same.
         const MOST_A_SECOND: u128 = 20_000_000_000;
-        let Rate::PerKilosecond(rate) = self.rate else { return Verify::Header };
+        let Some(profile) = self.rate.profile() else { return Verify::Header };
         let copies = u128::from(self.publishers) * u128::from(copies(self));
-        let arrivals_per_ks = u128::from(rate) * copies;
+        let arrivals_per_ks = u128::from(*profile.per_ks().end()) * copies;
         let each = MESSAGE + BYTE * u128::from(self.payload_bytes);
         if arrivals_per_ks * each < MOST_A_SECOND * 1_000 { Verify::Full } else { Verify::Header }
     }
+}
+
+/// How many publishers and subscribers there are: one of each where nothing is said.
+fn clients(settings: &Settings, errors: &mut Vec<WorkloadError>) -> (u32, u32) {
+    let pattern = settings.pattern();
+    let [publishers, subscribers, pairs] =
+        [settings.publishers, settings.subscribers, settings.pairs].map(|given| given.map(|count| count.0));
+    if pattern.paired() {
+        let count = pairs.or(publishers).or(subscribers).unwrap_or(1);
+        let differs = |given: Option<u32>| given.is_some_and(|given| given != count);
+        match pairs {
+            Some(_) => {
+                let named = [(publishers, "publishers"), (subscribers, "subscribers")].into_iter();
+                let wrong = named.filter(|(given, _)| differs(*given));
+                errors.extend(wrong.map(|(_, name)| WorkloadError::Contradiction(name)));
+            }
+            None if differs(subscribers) => errors.push(WorkloadError::Unpaired(pattern)),
+            None => {}
+        }
+        return (count, count);
+    }
+    if pairs.is_some() {
+        errors.push(WorkloadError::NoPairs(pattern));
+    }
+    let publishers = publishers.unwrap_or(1);
+    if pattern.topics() != Topics::Tree {
+        return (publishers, subscribers.unwrap_or(1));
+    }
+    let partitions = subscribers.unwrap_or_else(|| publishers.div_ceil(PARTITION));
+    if !publishers.is_multiple_of(partitions) {
+        errors.push(WorkloadError::Partitions(pattern));
+    }
+    (publishers, partitions)
 }

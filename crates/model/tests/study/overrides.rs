@@ -27,14 +27,14 @@ fn set_replaces_what_the_file_says() {
     );
     let axes: Vec<_> = study.axes.iter().map(|axis| (axis.name.as_str(), json!(axis.values))).collect();
     assert_eq!(axes, [("system", json!(["beta"])), ("payload", json!([32])), ("options.queue_messages", json!([7]))]);
-    let set = |name: &str| study.settings.get(name).cloned().unwrap_or_default();
+    let set = |name: &str| study.settings.get(name).unwrap_or_default();
     assert_eq!((set("rate"), set("repeats"), set("memory")), (json!("max"), json!(9), json!(1_000_000_000)));
     assert_eq!((set("count"), set("duration"), set("pacing_quantum")), (json!(50), Value::Null, json!("1us")));
     assert_eq!((study.title.as_str(), study.question.as_str()), ("other", "why?"));
     let options: Vec<_> =
         study.options.iter().map(|option| (option.system.as_deref(), &*option.name, &*option.text)).collect();
     assert_eq!(options, [(Some("alpha"), "depth", "9"), (None, "linger", "3s")], "set for all means for all");
-    assert_eq!(overridden(CROSSED, &[("duration", "1s")], &[]).settings["duration"], "1s");
+    assert_eq!(overridden(CROSSED, &[("duration", "1s")], &[]).settings.get("duration"), Some(json!("1s")));
 }
 
 /// A value as a refusal repeats it: it may be a secret unless its key is known.
@@ -100,7 +100,7 @@ fn quick_follows_the_files_own_table() {
     assert_eq!((whole.repeats(), whole.axis("payload").unwrap().values.len(), whole.axis("rate")), (3, 5, None));
     let cut = read(&file, &quick()).unwrap();
     assert!(cut.quick);
-    assert_eq!((cut.repeats(), cut.settings.get("count"), cut.settings.get("duration")), (1, Some(&json!(10)), None));
+    assert_eq!((cut.repeats(), cut.settings.get("count"), cut.settings.get("duration")), (1, Some(json!(10)), None));
     assert_eq!(cut.axis("payload").unwrap().values, [json!(64)]);
     assert_eq!(cut.axis("rate").unwrap().values, [json!(1), json!(2)]);
     assert_eq!(cut.axis("options.queue_messages").unwrap().values, [json!(5)]);
@@ -117,15 +117,18 @@ fn quick_thins_a_file_that_does_not_say_how() {
     let cut = read(CROSSED, &quick()).unwrap();
     assert_eq!(json!(cut.axis("payload").unwrap().values), json!([64, 4_000, 64_000]), "first, middle, last");
     assert_eq!(cut.axis("system").unwrap().values.len(), 2);
-    assert_eq!((cut.repeats(), &cut.settings["warmup"], &cut.settings["duration"]), (2, &json!("250ms"), &json!("1s")));
+    assert_eq!(
+        (cut.repeats(), cut.settings.get("warmup"), cut.settings.get("duration")),
+        (2, Some(json!("250ms")), Some(json!("1s")))
+    );
     let cut = |text: &str| read(text, &quick()).unwrap();
     let short = cut(&with("[workload]\nwarmup = \"10ms\"\nduration = \"500ms\"\n[run]\nrepeats = 1"));
     assert_eq!(
-        (short.repeats(), &short.settings["warmup"], &short.settings["duration"]),
-        (1, &json!("10ms"), &json!("500ms"))
+        (short.repeats(), short.settings.get("warmup"), short.settings.get("duration")),
+        (1, Some(json!("10ms")), Some(json!("500ms")))
     );
     let counted = cut(&with("[workload]\ncount = 100"));
-    assert_eq!((counted.settings.get("count"), counted.settings.get("duration")), (Some(&json!(100)), None));
+    assert_eq!((counted.settings.get("count"), counted.settings.get("duration")), (Some(json!(100)), None));
     for axis in ["duration = [\"2s\", \"4s\"]", "warmup = [\"1s\", \"2s\"]", "count = [10, 20]"] {
         let study = cut(&format!("title = \"t\"\n[axes]\nsystem = \"solo\"\n{axis}\n"));
         assert!(cells(&study, &find).is_ok(), "{axis}");

@@ -3,9 +3,10 @@
 use crate::support::*;
 use pubmark_model::claim::{Claim, Condition, Figure};
 use pubmark_model::diagnostic::line_column;
+use pubmark_model::setting::KEYS;
 use pubmark_model::study::{OptionSetting, ReadOptions, Skip};
-use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 #[test]
 fn everything_in_a_file_is_read() {
@@ -57,7 +58,8 @@ payload = "<=32KiB"
 "#,
     );
     assert_eq!((study.title.as_str(), study.question.as_str(), study.quick), ("All of it", "Which?", false));
-    let settings: BTreeMap<&str, &Value> = study.settings.iter().map(|(name, value)| (name.as_str(), value)).collect();
+    let set = KEYS.iter().filter_map(|key| Some((key.name.to_owned(), study.settings.get(key.name)?)));
+    let settings: Value = set.collect::<Map<String, Value>>().into();
     let expected = json!({
         "pattern": "fan-out", "transport": "tcp", "rate": 0.5, "arrival": "burst:100", "warmup": "1500ms",
         "duration": "120s", "drain": "0s", "pacing_quantum": "10us", "cpus": 1.5, "memory": 4_000_000_000_u64,
@@ -65,8 +67,6 @@ payload = "<=32KiB"
         "qos": 0, "durable": false, "connect_timeout": "30s", "connect_rate": 1000, "pacing": "hybrid", "receive": "block", "awake": false, "pin": "none", "max_send_lag": "1ms",
         "late_after": "10ms", "fault": "stop subscribers at 60s for 500ms, stop publishers at 90s for 1s",
     });
-    let expected: BTreeMap<&str, &Value> =
-        expected.as_object().unwrap().iter().map(|(name, value)| (name.as_str(), value)).collect();
     assert_eq!(settings, expected);
     let axes: Vec<_> = study.axes.iter().map(|axis| (axis.name.as_str(), json!(axis.values))).collect();
     assert_eq!(
@@ -117,7 +117,7 @@ payload = "<=32KiB"
 #[test]
 fn what_is_not_said_has_its_default() {
     let study = good(&with(""));
-    let text = |name: &str| study.settings[name].to_string();
+    let text = |name: &str| study.settings.get(name).unwrap().to_string();
     assert_eq!((text("duration"), text("rate"), text("payload")), ("\"5s\"".into(), "1000".into(), "1024".into()));
     assert_eq!((study.repeats(), study.seed(), study.interleaved()), (3, 1, true));
     let counted = good(&with("[workload]\ncount = 100"));
@@ -255,7 +255,7 @@ fn sizes_times_counts_and_rates_are_strict() {
     refused(
         &with("[run]\norder = \"interleavd\"\nrepeats = 1001"),
         &[
-            "3:9 order: `interleavd` is no order: did you mean `interleaved`?",
+            "3:9 order: `interleavd` is none of interleaved, sequential: did you mean `interleaved`?",
             "4:11 repeats: `1001` is not a whole number from 1 to 1000",
         ],
     );
@@ -342,7 +342,7 @@ fn axes_have_values_once_and_are_not_settings_too() {
 
 /// The names that an axis can have, as a suggestion lists them.
 fn known_axes() -> String {
-    let keys = pubmark_model::setting::KEYS.iter();
+    let keys = KEYS.iter();
     let names = keys.filter(|key| key.section.name() != "run").map(|key| key.name).chain(["system"]);
     format!("known: {}", names.collect::<Vec<_>>().join(", "))
 }

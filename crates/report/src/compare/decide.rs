@@ -9,7 +9,7 @@ use crate::figures::{Column, Observation};
 use crate::records::place;
 use crate::report::Report;
 use crate::text::clean;
-use pubmark_model::units::Rate;
+use pubmark_model::workload::Rate;
 use pubmark_stats::{Better, FALSE_ALARM, RunOrder, Runs, Scale, holm};
 use std::collections::HashMap;
 

@@ -5,7 +5,7 @@ use crate::analysis::{CellResult, point_key};
 use crate::floor::is_reference;
 use crate::ranking::decide::ranked;
 use pubmark_model::claim::Figure;
-use pubmark_model::units::Rate;
+use pubmark_model::workload::Rate;
 use std::collections::HashMap;
 
 /// The points of the study in the order in which they first come. Systems tie

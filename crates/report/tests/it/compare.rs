@@ -91,7 +91,7 @@ fn each_figure_knows_which_way_is_better() {
 #[test]
 fn runs_that_do_not_count_are_never_used() {
     let mut b = medians([100_000, 100_000, 100_000]);
-    b.study.settings.insert("repeats".into(), 4.into());
+    b.study.settings.set("repeats", "4").unwrap();
     b.run("alpha", 4, |run| {
         latency(run, &[(900_000_000, 20_000)]);
         spoil(run, Reason::NoisyMachine, "busy");

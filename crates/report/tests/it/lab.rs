@@ -108,6 +108,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         generator: None,
         agents: Vec::new(),
         stalls: None,
+        system_file: None,
         histograms: TimeFigures::none(),
         flows: Vec::new(),
         series: Default::default(),

@@ -188,3 +188,36 @@ fn headline_latencies_of_the_two_layouts_are_not_the_same() {
     assert!(new.means_the_same_by_latency(&new) && old().means_the_same_by_latency(&old()));
     assert!(!new.terminal(120, false).contains("own timer"));
 }
+
+/// A folder as pubmark 0.2 wrote it, with what it does not know put in by hand, as
+/// a later one would: a key, a table, an axis, a figure, a claim about it, fields;
+/// and what a record may lack. No system of it is known but by its own files.
+const NEW: [(&str, &str); 4] = [
+    ("study.toml", include_str!("schema-2/study.toml")),
+    ("runs.jsonl", include_str!("schema-2/runs.jsonl")),
+    ("systems/gone.toml", include_str!("schema-2/systems/gone.toml")),
+    ("systems/future.toml", include_str!("schema-2/systems/future.toml")),
+];
+
+#[test]
+fn a_folder_is_whole_by_itself() {
+    let dir = tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("systems")).unwrap();
+    NEW.iter().for_each(|(name, text)| std::fs::write(dir.path().join(name), text).unwrap());
+    let report = Report::load(dir.path(), &|_| None).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(report.counts(), RunCounts { partly: 4, ..RunCounts::default() });
+    assert!(report.claims().is_empty(), "nothing can be said of a figure that is not known");
+    let text = report.terminal(120, false);
+    assert!(text.contains("gone") && text.contains("future") && text.contains("compression"), "{text}");
+    let data: Value = serde_json::from_str(&pubmark_report::page::data_json(&[&report])).unwrap();
+    let systems = data["page"]["results"][0]["systems"].as_array().unwrap();
+    let kind = |name: &str| systems.iter().find(|system| system["name"] == name).map(|system| system["kind"].clone());
+    assert_eq!(kind("gone"), Some("broker".into()), "by the folder's own file");
+    assert_eq!(kind("future"), Some("library".into()), "whose file is of another version");
+    report.write_csv(&dir.path().join("summary.csv")).unwrap();
+    Report::write_html(&[&report], &dir.path().join("report.html")).unwrap();
+    // A study's name for a system is no path.
+    let study = NEW[0].1.replace("\"gone\"", "\"../../gone\"");
+    std::fs::write(dir.path().join("study.toml"), study).unwrap();
+    assert_eq!(Report::load(dir.path(), &|_| None).unwrap().counts().missing, 2);
+}

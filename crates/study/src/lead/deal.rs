@@ -19,12 +19,17 @@ const ANSWER: Ns = 10 * SECOND;
 pub enum Layout {
     /// All in one: the transport stays within a process.
     One,
-    /// An agent for each side; they speak to each other.
-    Sides,
+    /// Agents for each side; they speak to each other.
+    Sides {
+        /// Agents of a side.
+        processes: usize,
+    },
     /// Each side by itself, speaking to a server; so many connections an agent at most.
     Server {
         /// What the limit on open files allows.
         connections: usize,
+        /// Agents of a side, at least.
+        processes: usize,
     },
 }
 
@@ -99,11 +104,12 @@ impl AgentPlan {
 /// How the clients of a run are spread: by what its driver is. A process may
 /// hold so many connections.
 pub fn layout(cell: &Cell, system: &System, connections: usize) -> Layout {
+    let processes = system.agent.processes as usize;
     if system.broker() {
-        return Layout::Server { connections };
+        return Layout::Server { connections, processes };
     }
     let inproc = cell.workload.transport.is_none_or(|transport| transport == Transport::Inproc);
-    if inproc || system.driver == "mock" { Layout::One } else { Layout::Sides }
+    if inproc || system.driver == "mock" { Layout::One } else { Layout::Sides { processes } }
 }
 
 /// How long clients may take until all are ready; with a broker: what connecting takes at
@@ -138,10 +144,9 @@ pub fn deal(workload: &Workload, scratch: &Path, layout: Layout) -> Vec<AgentPla
         let heard = heard_by(workload, hearer.id);
         (hearer.hears_first, hearer.hears_count) = (heard.start, heard.end - heard.start);
     }
-    let part = |name: &str, wave, clients| AgentPlan { name: name.to_owned(), wave, clients };
-    if let Layout::Server { connections } = layout {
-        let mut parts = split("subscribers", 0, hearers, connections);
-        parts.extend(split("publishers", 1, senders, connections));
+    if let Layout::Server { connections, processes } = layout {
+        let mut parts = split("subscribers", 0, hearers, connections, processes);
+        parts.extend(split("publishers", 1, senders, connections, processes));
         return parts;
     }
     let endpoint = |id: u32| match workload.transport {
@@ -162,17 +167,21 @@ pub fn deal(workload: &Workload, scratch: &Path, layout: Layout) -> Vec<AgentPla
                 .for_each(|client| client.connect = heard_by(workload, client.id).map(endpoint).collect());
         }
         senders.append(&mut hearers);
-        return vec![part("all", 0, senders)];
+        return vec![AgentPlan { name: "all".to_owned(), wave: 0, clients: senders }];
     }
+    let processes = if let Layout::Sides { processes } = layout { processes } else { 1 };
     let (senders_wave, hearers_wave) = if asking { (1, 0) } else { (0, 1) };
-    vec![part("publishers", senders_wave, senders), part("subscribers", hearers_wave, hearers)]
+    let mut parts = split("publishers", senders_wave, senders, usize::MAX, processes);
+    parts.extend(split("subscribers", hearers_wave, hearers, usize::MAX, processes));
+    parts
 }
 
-/// As few agents as the connections allow, each with its fair share.
-fn split(name: &str, wave: u8, clients: Vec<Client>, most: usize) -> Vec<AgentPlan> {
-    let agents = clients.len().div_ceil(most.max(1)).max(1);
+/// As few agents as the connections allow, and as many as are wanted, each with
+/// its fair share; none without a client.
+fn split(name: &str, wave: u8, clients: Vec<Client>, most: usize, wanted: usize) -> Vec<AgentPlan> {
+    let agents = clients.len().div_ceil(most.max(1)).max(wanted.min(clients.len())).max(1);
     let each = clients.len().div_ceil(agents).max(1);
-    let number = |index: usize| if agents == 1 { name.to_owned() } else { format!("{name}-{}", index + 1) };
+    let number = |index: usize| if clients.len() <= each { name.to_owned() } else { format!("{name}-{}", index + 1) };
     clients
         .chunks(each)
         .enumerate()
@@ -202,17 +211,14 @@ pub fn connect(part: &mut AgentPlan, bound: &[BoundEndpoint]) -> Result<(), Refu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_model::setting::{Settings, key, with_defaults};
 
     fn workload(pairs: &str) -> Workload {
-        let mut settings = Settings::new();
-        settings.insert("pairs".into(), key("pairs").unwrap().read(pairs).unwrap());
-        Workload::resolve(&with_defaults(settings)).unwrap()
+        Workload::of([("pairs", pairs)]).unwrap()
     }
 
     #[test]
     fn connections_are_split_over_as_few_agents_as_can_hold_them() {
-        let parts = deal(&workload("50000"), Path::new("/x"), Layout::Server { connections: 19_700 });
+        let parts = deal(&workload("50000"), Path::new("/x"), Layout::Server { connections: 19_700, processes: 1 });
         let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
         assert_eq!(
             names,
@@ -225,5 +231,21 @@ mod tests {
         let of = |part: &AgentPlan| sides.map(|side| part.is_of(side));
         assert_eq!((of(&parts[0]), of(&parts[5])), ([false, true, false], [true, false, false]));
         assert_eq!(parts[1].clients[0].hears_first, parts[1].clients[0].id, "numbers go on from agent to agent");
+    }
+
+    #[test]
+    fn a_side_of_several_processes_has_its_clients_spread_over_them() {
+        for layout in [Layout::Sides { processes: 4 }, Layout::Server { connections: 1_000, processes: 4 }] {
+            for (pairs, agents) in [("1", 1), ("3", 3), ("10", 4)] {
+                let parts = deal(&workload(pairs), Path::new("/x"), layout);
+                let sides = |senders: bool| parts.iter().filter(|part| part.role().sends() == senders).count();
+                assert_eq!((sides(true), sides(false)), (agents, agents), "{layout:?} {pairs}");
+                assert!(parts.iter().all(|part| !part.clients.is_empty()));
+                assert_eq!(
+                    parts.iter().map(|part| part.clients.len()).sum::<usize>(),
+                    2 * pairs.parse::<usize>().unwrap()
+                );
+            }
+        }
     }
 }

@@ -119,7 +119,7 @@ fn cut(lack: Lack) -> Lack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_model::setting::{Settings, key, with_defaults};
+    use pubmark_model::setting::Settings;
 
     #[test]
     fn what_an_agent_cannot_is_named_with_the_agent() {
@@ -147,11 +147,7 @@ mod tests {
         assert_eq!(missing, "my-agent 1.2 has no driver `mqtt`; it has: zeromq, mock");
         assert!(says(hello(VERSION, &["zeromq"], now + 20 * SECOND), None).contains("CLOCK_MONOTONIC"));
         assert!(says(hello(VERSION, &[], now), None).contains("names no driver"));
-        let workload = |pattern: &str| {
-            let mut settings = Settings::new();
-            settings.insert("pattern".into(), key("pattern").unwrap().read(pattern).unwrap());
-            Workload::resolve(&with_defaults(settings)).unwrap()
-        };
+        let workload = |pattern: &str| Workload::resolve(&Settings::of([("pattern", pattern)]).unwrap()).unwrap();
         let plays = |pattern| fits(&hello(VERSION, &["zeromq"], now), None, &[&workload(pattern)], now);
         assert_eq!(plays("fan-out"), Ok(()));
         let lacks = plays("pipeline").unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! How much processor time a run's publishers may spend on waiting awake.
 
-use pubmark_model::workload::{Rate, Workload};
+use pubmark_model::workload::Workload;
 
 /// The longest that a publisher waits awake for a message, s.
 const LONGEST_S: f64 = 200e-6;
@@ -12,26 +12,21 @@ const LEAST: f64 = 0.25;
 /// processors beyond two, publishers get half, of two a quarter of one; and no
 /// more than they can use, waking up before each message of theirs.
 pub fn spin_cores(workload: &Workload, cpus: usize, senders: usize) -> f64 {
-    let Rate::PerKilosecond(rate) = workload.rate else { return 0.0 };
+    let Some(profile) = workload.rate.profile() else { return 0.0 };
     let publishers = f64::from(workload.publishers.max(1));
     let spare = (cpus.saturating_sub(2) as f64 / 2.0).max(LEAST);
-    let useful = publishers * rate as f64 / 1e3 * LONGEST_S;
+    let useful = publishers * profile.fastest_per_s() * LONGEST_S;
     spare.min(useful) * senders as f64 / publishers
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_model::setting::{Settings, key, with_defaults};
 
     #[test]
     fn the_budget_is_by_rate_and_free_processors() {
         let budget = |pairs: &str, rate: &str, cpus, senders| {
-            let mut settings = Settings::new();
-            for (name, value) in [("pairs", pairs), ("rate", rate)] {
-                settings.insert(name.into(), key(name).unwrap().read(value).unwrap());
-            }
-            spin_cores(&Workload::resolve(&with_defaults(settings)).unwrap(), cpus, senders)
+            spin_cores(&Workload::of([("pairs", pairs), ("rate", rate)]).unwrap(), cpus, senders)
         };
         let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found} {expected}");
         near(budget("1", "1000", 2, 1), 0.2);

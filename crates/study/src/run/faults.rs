@@ -3,6 +3,7 @@
 use crate::context::{RunError, failed};
 use crate::lead::deal::AgentPlan;
 use pubmark_host::clock;
+use pubmark_host::deployed::MemberAnswer;
 use pubmark_host::proxy::Proxy;
 use pubmark_host::reach::Host;
 use pubmark_host::server::keeper::{KeeperAnswer, KeeperOrder};
@@ -25,18 +26,33 @@ struct Step {
     ends: bool,
 }
 
+/// A member of the server, and the host on which it stands.
+pub struct SeatedMember {
+    /// What it is called.
+    pub name: String,
+    /// The number of its host.
+    pub host: usize,
+}
+
 /// The parts of a run that faults can happen to.
 pub struct Reach<'a, 'b> {
     /// The hosts of the run.
     pub hosts: &'a mut [Host<'b>],
-    /// The server's.
-    pub server: usize,
+    /// The members of the server.
+    pub members: &'a [SeatedMember],
     /// By agent, its host, and its number there.
     pub seats: &'a [(usize, usize)],
     /// What each of them plays.
     pub plans: &'a [AgentPlan],
     /// What stands between them, if anything does.
     pub link: Option<&'a Proxy>,
+}
+
+/// What a member's keeper was ordered: the beginning or the end of a fault.
+struct Awaited {
+    member: String,
+    fault: usize,
+    ends: bool,
 }
 
 /// A server that was started again.
@@ -52,8 +68,8 @@ pub struct Faults {
     steps: VecDeque<Step>,
     /// One for each fault of the script.
     log: Vec<FaultEvent>,
-    /// Orders that the server's keeper has not answered, the oldest first.
-    awaited: VecDeque<(usize, bool)>,
+    /// Orders that keepers have not answered, the oldest first.
+    awaited: VecDeque<Awaited>,
     returning: Option<Returning>,
 }
 
@@ -87,19 +103,23 @@ impl Faults {
         while self.steps.front().is_some_and(|step| step.at_ns <= clock::now()) {
             self.steps.pop_front().map_or(Ok(()), |step| self.take(&step, reach))?;
         }
-        self.hear(&mut reach.hosts[reach.server])
+        self.hear(reach)
     }
 
     fn take(&mut self, step: &Step, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
         let event = &mut self.log[step.fault];
         if event.who == Target::Server {
-            reach.hosts[reach.server].order(match (event.what == Act::Kill, step.ends) {
+            let order = match (event.what == Act::Kill, step.ends) {
                 (false, false) => KeeperOrder::Stop,
                 (false, true) => KeeperOrder::Continue,
                 (true, false) => KeeperOrder::Kill,
                 (true, true) => KeeperOrder::Start,
-            })?;
-            self.awaited.push_back((step.fault, step.ends));
+            };
+            for member in reach.members {
+                reach.hosts[member.host].order(&member.name, order)?;
+                let (member, fault, ends) = (member.name.clone(), step.fault, step.ends);
+                self.awaited.push_back(Awaited { member, fault, ends });
+            }
             return Ok(());
         }
         let began_ns = clock::now();
@@ -120,14 +140,26 @@ impl Faults {
         Ok(())
     }
 
-    /// A keeper answers each order by one word, in their order.
-    fn hear(&mut self, server: &mut Host<'_>) -> Result<(), RunError> {
+    /// A member's keeper answers each order by one word, in their order. A
+    /// fault has begun, and is over, when it is so for the last of its members.
+    fn hear(&mut self, reach: &mut Reach<'_, '_>) -> Result<(), RunError> {
         if self.awaited.is_empty() && self.returning.is_none() {
             return Ok(());
         }
-        let happened = server.happened()?;
-        for word in happened.answers {
-            let Some((fault, ends)) = self.awaited.pop_front() else { continue };
+        let mut hosts: Vec<usize> = reach.members.iter().map(|member| member.host).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        let (mut answers, mut listens) = (Vec::new(), true);
+        for host in hosts {
+            let happened = reach.hosts[host].happened()?;
+            answers.extend(happened.answers);
+            listens &= happened.listens;
+        }
+        for MemberAnswer { member, answer: word } in answers {
+            let asked = self.awaited.iter().position(|awaited| awaited.member == member);
+            let Some(Awaited { fault, ends, .. }) = asked.and_then(|place| self.awaited.remove(place)) else {
+                continue;
+            };
             let (KeeperAnswer::Stopped(at_ns)
             | KeeperAnswer::Continued(at_ns)
             | KeeperAnswer::Killed(at_ns)
@@ -136,16 +168,14 @@ impl Faults {
                 continue;
             };
             let at = Some(at_ns.saturating_sub(self.from_ns));
-            if ends {
-                self.log[fault].until_ns = at;
-            } else {
-                self.log[fault].at_ns = at;
-            }
+            let event = &mut self.log[fault];
+            let instant = if ends { &mut event.until_ns } else { &mut event.at_ns };
+            *instant = at.max(*instant);
             if matches!(word, KeeperAnswer::Restarted(..)) {
                 self.returning = Some(Returning { fault, since_ns: at_ns });
             }
         }
-        if let Some(returning) = self.returning.take_if(|_| happened.listens) {
+        if let Some(returning) = self.returning.take_if(|_| listens) {
             let took_ms = clock::now().saturating_sub(returning.since_ns) as f64 / MILLISECOND as f64;
             self.log[returning.fault].note = Some(format!("it listened again {took_ms:.0} ms after it was started"));
         }
@@ -161,19 +191,22 @@ impl Faults {
         for step in std::mem::take(&mut self.steps) {
             self.take(&step, &mut reach)?;
         }
-        let server = &mut reach.hosts[reach.server];
         let deadline = clock::now() + ANSWER;
-        self.hear(server)?;
-        while let (Some((fault, _)), None) = (self.awaited.front(), server.server_exit()) {
+        self.hear(&mut reach)?;
+        while let Some(awaited) = self.awaited.front() {
+            let host = reach.members.iter().find(|member| member.name == awaited.member).map(|member| member.host);
+            if host.is_none_or(|host| reach.hosts[host].server_exit().is_some()) {
+                break;
+            }
             if clock::now() >= deadline {
-                let event = &self.log[*fault];
+                let event = &self.log[awaited.fault];
                 let (what, who) = (event.what.word(), event.who.word());
                 return Err(failed(format!(
                     "nobody knows whether `{what} {who}` happened: its keeper does not answer"
                 )));
             }
             thread::park_timeout(Duration::from_millis(1));
-            self.hear(server)?;
+            self.hear(&mut reach)?;
         }
         if let Some(returning) = self.returning.take() {
             self.log[returning.fault].note = Some("it did not listen again within the window".into());

@@ -1,6 +1,6 @@
 //! The processes of a run, on its hosts, which carry out what the leader orders.
 
-use super::faults::{Faults, Reach};
+use super::faults::{Faults, Reach, SeatedMember};
 use super::sources;
 use crate::calibrated;
 use crate::context::{RunContext, RunError, failed};
@@ -9,7 +9,8 @@ use crate::lead::{Edge, Leader, Order, Reached, Refusal, Said, Seat, Times};
 use crate::live::{News, Phase};
 use pubmark_host::agent::Incoming;
 use pubmark_host::clock;
-use pubmark_host::deployed::{DeployPlan, SystemFile};
+use pubmark_host::deployed::{DeployPlan, MemberPlan, SystemFile};
+use pubmark_host::install;
 use pubmark_host::lines::{Facts, Look, WatchSpan};
 use pubmark_host::proxy::{Proxy, ProxyPlan};
 use pubmark_host::reach::{Host, Wanted};
@@ -31,6 +32,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+/// What the only member of a server is called, and so its folder and its log.
+const SERVER: &str = "server";
+
 /// How often the wait for an agent looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -40,8 +44,10 @@ pub struct Processes<'a> {
     link: Option<Proxy>,
     hosts: Vec<Host<'a>>,
     facts: Vec<Facts>,
-    /// The server's host.
+    /// The server's host: that of its first member.
     server: usize,
+    /// The members of a server that was started.
+    members: Vec<SeatedMember>,
     /// The hosts of those that send, and of those that receive.
     sides: [usize; 2],
     /// Where clients connect to, if there is a server.
@@ -98,6 +104,7 @@ impl<'h> Processes<'h> {
             hosts,
             facts,
             server,
+            members: Vec::new(),
             sides,
             endpoint: None,
             seats: Vec::new(),
@@ -132,12 +139,12 @@ impl<'h> Processes<'h> {
         if !system.broker() && self.sides[0] != self.sides[1] {
             return Err(failed(format!("{}: the sides of a library cannot be on different hosts yet", system.name)));
         }
-        let own = if system.agent.is_empty() { Vec::new() } else { vec![system.agent.clone(), "agent".to_owned()] };
         let mut started = vec![0; self.hosts.len()];
         for plan in plans {
             let host = self.side(plan.role());
             let log = format!("run-{}-{}.log", place.position, plan.name);
-            let begun = self.hosts[host].start_agent(&plan.name, &own, &log);
+            let command = install::agent_command(system, plan.role().sends());
+            let begun = self.hosts[host].start_agent(&plan.name, command, &log);
             begun.map_err(|error| failed(with_manual(error.to_string(), system)))?;
             self.seats.push((host, started[host]));
             started[host] += 1;
@@ -228,9 +235,14 @@ impl<'h> Processes<'h> {
             limits: cell.limits,
             durable: cell.workload.durable,
             options: cell.options.clone(),
-            address: host.spec.address.clone(),
-            log: format!("run-{}-server.log", place.position),
+            members: vec![MemberPlan {
+                name: SERVER.into(),
+                address: host.spec.address.clone(),
+                log: format!("run-{}-{SERVER}.log", place.position),
+            }],
         };
+        self.members =
+            plan.members.iter().map(|member| SeatedMember { name: member.name.clone(), host: self.server }).collect();
         self.endpoint = Some(host.deploy(plan)?);
         if let Some(watch) = host.server_watch() {
             (context.news)(News::Server(watch));
@@ -358,7 +370,7 @@ impl<'h> Processes<'h> {
     fn reach<'a>(&'a mut self, leader: &'a Leader<'_>) -> Reach<'a, 'h> {
         Reach {
             hosts: &mut self.hosts,
-            server: self.server,
+            members: &self.members,
             seats: &self.seats,
             plans: leader.agents(),
             link: self.link.as_ref(),
@@ -444,7 +456,7 @@ fn worst(shares: &[HostShare]) -> MachineLoad {
 
 /// What an agent of its own that is missing needs is said by its system.
 fn with_manual(error: String, system: &System) -> String {
-    if system.agent.is_empty() { error } else { format!("{error}: {}", system.install.manual) }
+    if system.agent.built_in() { error } else { format!("{error}: {}", system.install.manual) }
 }
 
 /// Why there is no record, with the way to more evidence.

@@ -59,7 +59,7 @@ mod tests {
         let text = format!("title = \"t\"\n[workload]\npairs = {pairs}\n[axes]\nsystem = \"mosquitto\"\n{options}");
         let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
         let cell = pubmark_model::plan::cells(&study, &registry::find).unwrap().remove(0);
-        let agents = deal(&cell.workload, Path::new("/x"), Layout::Server { connections });
+        let agents = deal(&cell.workload, Path::new("/x"), Layout::Server { connections, processes: 1 });
         let clients = agents.iter().map(|agent| agent.clients.len()).collect();
         (of_agents(&cell, Some(endpoint), &agents), clients)
     }

@@ -6,7 +6,7 @@ use super::tools;
 use crate::support::{Place, children, pubmark, stderr, stdout};
 use pubmark_model::endpoint::Endpoint;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
@@ -49,6 +49,8 @@ pub const EXCEPTIONS: &[Exception] = &[
         why: "72 runs; other tests make them",
     },
     Exception { words: &["systems", "--install"], instead: Instead::Show, why: "changes the machine; downloads" },
+    Exception { words: &["bench", "./amqtt.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
+    Exception { words: &["bench", "./aedes.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
     Exception { words: &["calibrate"], instead: Instead::Read, why: "a minute; tests of its own run it" },
     Exception { words: &["agent-check", "node"], instead: Instead::Read, why: "the reader's own agent" },
     Exception { words: &["agent-check", "./my-agent"], instead: Instead::Read, why: "the reader's own agent" },
@@ -92,6 +94,11 @@ impl Stage {
                 let path = place.path(file);
                 std::fs::create_dir_all(path.parent().unwrap()).unwrap();
                 std::fs::write(path, &block.text).unwrap();
+            }
+            if block.language.as_deref() == Some("python") {
+                // Its parts are put one after the other into one file, says the page.
+                let file = std::fs::OpenOptions::new().create(true).append(true).open(place.path("agent.py"));
+                file.and_then(|mut file| writeln!(file, "{}\n", block.text)).unwrap();
             }
             for typed in commands(page, block) {
                 let shown = typed.words.join(" ");

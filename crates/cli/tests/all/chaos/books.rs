@@ -68,12 +68,11 @@ impl Books {
             self.holds(counts.expected == counts.sent, "in pairs, expected = sent");
             self.holds(counts.acked_lost <= Some(counts.acked), "in pairs, acked_lost <= acked");
         }
-        if let (Rate::PerKilosecond(rate), Extent::TimeNs(window_ns), Arrival::Uniform) =
-            (workload.rate, workload.extent, workload.arrival)
+        if let (Some(profile), Extent::TimeNs(window_ns), Arrival::Uniform) =
+            (workload.rate.profile(), workload.extent, workload.arrival)
         {
             self.holds(record.window_ns == window_ns, "the window is as long as was asked for");
-            let due = u128::from(rate) * u128::from(window_ns) / (1_000 * u128::from(SECOND));
-            let due = due as u64 * u64::from(workload.publishers);
+            let due = profile.due_before(window_ns) * u64::from(workload.publishers);
             let each = u64::from(workload.publishers);
             self.holds(counts.offered.abs_diff(due) <= each, &format!("{due} messages were due in the window"));
         }
@@ -152,9 +151,8 @@ impl Books {
     fn series(&mut self, record: &RunRecord) {
         let (series, workload) = (&record.series, &record.workload);
         let (sent, delivered): (u64, u64) = (series.sent.iter().sum(), series.delivered.iter().sum());
-        if let (Rate::PerKilosecond(rate), Arrival::Uniform) = (workload.rate, workload.arrival) {
-            let all_ns = u128::from(workload.warmup_ns + record.window_ns);
-            let due = (u128::from(rate) * all_ns).div_ceil(1_000 * u128::from(SECOND)) as u64 + 1;
+        if let (Some(profile), Arrival::Uniform) = (workload.rate.profile(), workload.arrival) {
+            let due = profile.due_before(workload.warmup_ns + record.window_ns) + 1;
             let due = due * u64::from(workload.publishers);
             self.holds(sent <= due, &format!("{sent} sent in the window's time of {due} due until its end"));
             let copies = due * u64::from(workload.subscribers.max(1));

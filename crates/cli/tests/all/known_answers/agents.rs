@@ -11,7 +11,6 @@ use pubmark_host::clock;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{AgentResult, Client, Command, Event, Flow, Prepare, Role, ServerAddress, VERSION};
 use pubmark_model::secret::Secrets;
-use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::units::Ns;
 use pubmark_model::wire_protocol::Protocol;
 use pubmark_model::workload::Workload;
@@ -108,20 +107,16 @@ impl Play<'_> {
     }
 
     fn workload(&self) -> Workload {
-        let mut settings = Settings::new();
         let shape: &[(&str, &str)] = match self.to_server() {
             true => &[("pattern", "pairs"), ("pairs", "10")],
             false => &[("pattern", "fan-in"), ("publishers", "10"), ("transport", "tcp")],
         };
-        for (name, value) in self.settings.iter().chain(shape) {
-            settings.insert((*name).into(), key(name).unwrap().read(value).unwrap());
-        }
-        Workload::resolve(&with_defaults(settings)).unwrap()
+        Workload::of(self.settings.iter().chain(shape).copied()).unwrap()
     }
 
     fn options(&self) -> Options {
         registry::load().unwrap();
-        let system = registry::systems().iter().find(|system| system.driver == self.driver).unwrap();
+        let system = registry::systems().into_iter().find(|system| system.driver == self.driver).unwrap();
         let default = |name: &str| system.options.iter().find(|spec| spec.name == name).unwrap();
         let usual = system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?)));
         let own = self.options.iter().map(|(name, value)| ((*name).into(), default(name).kind.read(value).unwrap()));

@@ -9,7 +9,6 @@ use crate::drivers::redis::Redis;
 use proptest::prelude::*;
 use pubmark_model::header::{Header, MIN_LEN, pattern};
 use pubmark_model::protocol::{PublisherTotal, Role};
-use pubmark_model::setting::{Settings, key, with_defaults};
 use pubmark_model::workload::Workload;
 use pubmark_wire::mqtt::server::{ServerPacket, decode};
 use pubmark_wire::mqtt::{Qos, Version};
@@ -51,20 +50,17 @@ fn cases() -> impl Strategy<Value = Case> {
 
 impl Case {
     fn workload(&self) -> Workload {
-        let mut settings = Settings::new();
         let (name, extent) = match self.count {
             Some(count) => ("count", count.to_string()),
             None => ("duration", format!("{}us", self.window_us)),
         };
-        for (name, value) in [
+        let workload = Workload::of([
             ("rate", "max".to_owned()),
             ("payload", format!("{}B", self.payload_bytes)),
             ("warmup", format!("{}us", self.warmup_us)),
             (name, extent),
-        ] {
-            settings.insert(name.into(), key(name).unwrap().read(&value).unwrap());
-        }
-        Workload::resolve(&with_defaults(settings)).unwrap()
+        ]);
+        workload.unwrap()
     }
 }
 

@@ -1,0 +1,92 @@
+//! `pubmark agent-check`: whether an agent may measure.
+
+use super::shared::agent_command;
+use crate::args::AgentCheckArgs;
+use crate::failure::{Code, Failure};
+use crate::output::print;
+use pubmark_conformance::{Asked, Came, Known, Outcome, check, names};
+use pubmark_host::agent::AgentCommand;
+use pubmark_host::install;
+use pubmark_model::protocol::VERSION;
+use pubmark_model::system::System;
+use pubmark_model::workload::Transport;
+use pubmark_study::registry;
+use serde_json::json;
+
+/// Tries an agent, case by case.
+pub fn agent_check(args: &AgentCheckArgs) -> Result<Code, Failure> {
+    if args.list {
+        names().for_each(|(name, sent, due)| print(&format!("{name}\n    {sent} -> {due}")));
+        return Ok(Code::Done);
+    }
+    let transport = args.transport.as_deref().map(Transport::parse).transpose();
+    let transport = transport.map_err(|error| Failure::usage(error.to_string()))?;
+    let words = |words: Vec<String>| AgentCommand { words, ..AgentCommand::default() };
+    let built_in = words(agent_command()?);
+    let system = args.system.as_deref().map(system).transpose()?;
+    let commands = match system {
+        None => [words(args.command.clone()), words(args.command.clone())],
+        Some(system) if system.agent.built_in() => [built_in.clone(), built_in.clone()],
+        Some(system) => [true, false].map(|sends| install::agent_command(system, sends)),
+    };
+    let of_system = system.map(|system| system.driver.clone());
+    let asked = Asked { driver: args.driver.clone().or(of_system), transport, only: args.only.clone(), built_in };
+    let known = |driver: &str| known(driver, system);
+    let mut tell = |outcome: &Outcome| {
+        if !args.json {
+            print(&told(outcome));
+        }
+    };
+    let outcomes = check((&commands[0], &commands[1]), &asked, &known, &mut tell)
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    let count = |which: fn(&Came) -> bool| outcomes.iter().filter(|outcome| which(&outcome.came)).count();
+    let (good, tried) = (count(|came| *came == Came::AsDue), count(|came| !matches!(came, Came::NotTried(_))));
+    if args.json {
+        let cases: Vec<_> = outcomes.iter().map(as_json).collect();
+        print(&json!({"protocol": VERSION, "cases": cases, "as_due": good, "tried": tried}).to_string());
+    } else if good == tried && tried > 0 {
+        let untried = outcomes.len() - tried;
+        let rest = if untried > 0 { format!("; {untried} could not be tried") } else { String::new() };
+        // A part of the cases says nothing of the whole.
+        let speaks = match args.only.is_empty() {
+            true => format!("The agent speaks version {VERSION} of the agent protocol: "),
+            false => String::new(),
+        };
+        print(&format!("{speaks}{good} cases as due{rest}."));
+    } else {
+        print(&format!("{} of {tried} cases are not as they should be.", tried - good));
+    }
+    Ok(if good == tried && tried > 0 { Code::Done } else { Code::Gate })
+}
+
+/// A system by its name.
+fn system(name: &str) -> Result<&'static System, Failure> {
+    let unknown = || Failure::usage(format!("there is no system `{name}`: `pubmark systems` lists them"));
+    registry::find(name).ok_or_else(unknown)
+}
+
+/// What is known of a driver: by this system, or else the first that uses it.
+fn known(driver: &str, system: Option<&'static System>) -> Option<Known> {
+    let of_driver = |system: &&'static System| system.driver == driver;
+    let system = system.filter(of_driver).or_else(|| registry::systems().into_iter().find(of_driver))?;
+    Some(Known { options: System::defaults(system), transports: system.transports.clone(), server: system.broker() })
+}
+
+fn told(outcome: &Outcome) -> String {
+    let Outcome { case, sent, due, came } = outcome;
+    match came {
+        Came::AsDue => format!("ok    {case}"),
+        Came::NotTried(why) => format!("-     {case}: not tried: {why}"),
+        Came::Otherwise(what) => format!("FAIL  {case}\n      sent: {sent}\n      due:  {due}\n      came: {what}"),
+    }
+}
+
+fn as_json(outcome: &Outcome) -> serde_json::Value {
+    let Outcome { case, sent, due, came } = outcome;
+    let (state, text) = match came {
+        Came::AsDue => ("as_due", None),
+        Came::Otherwise(what) => ("otherwise", Some(what)),
+        Came::NotTried(why) => ("not_tried", Some(why)),
+    };
+    json!({"case": case, "sent": sent, "due": due, "outcome": state, "came": text})
+}

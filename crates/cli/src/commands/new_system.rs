@@ -1,0 +1,142 @@
+//! `pubmark systems NAME --new`: a system file to be filled in.
+
+use super::shared::SYSTEMS;
+use crate::args::NewProtocol;
+use crate::failure::{Code, Failure};
+use crate::output::print;
+use pubmark_model::system::{System, is_system_name};
+use std::io::Write;
+use std::path::Path;
+
+/// Writes `systems/NAME.toml`, unless there is such a file.
+pub fn write(name: &str, protocol: Option<NewProtocol>, agent: bool) -> Result<Code, Failure> {
+    if !is_system_name(name) {
+        return Err(Failure::usage(format!(
+            "`{name}` is no name for a system: up to 64 letters, digits, `-`, `_` and `.`"
+        )));
+    }
+    let text = match (protocol, agent) {
+        (Some(protocol), _) => broker(name, protocol),
+        (None, true) => library(name),
+        (None, false) => {
+            return Err(Failure::usage(
+                "--new: say what it is: --protocol mqtt|nats|redis|amqp for a broker, or --agent for a program of \
+                 your own that plays clients",
+            ));
+        }
+    };
+    let path = Path::new(SYSTEMS).join(format!("{name}.toml"));
+    // What is written can be read: the commands alone are still to be filled in.
+    System::parse(name, &path.display().to_string(), &text).map_err(Failure::run)?;
+    let cannot = |error: std::io::Error| Failure::usage(format!("{}: {error}", path.display()));
+    std::fs::create_dir_all(SYSTEMS).map_err(cannot)?;
+    let made = std::fs::File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+    made.map_err(cannot)?;
+    print(&format!(
+        "{}: fill in the command, then\n  pubmark systems {name}\n  pubmark bench {name} --rate 100",
+        path.display()
+    ));
+    Ok(Code::Done)
+}
+
+fn broker(name: &str, protocol: NewProtocol) -> String {
+    let (word, title, patterns, guarantees) = match protocol {
+        NewProtocol::Mqtt => (
+            "mqtt",
+            "MQTT",
+            r#"["pairs", "fan-out", "fan-in", "pipeline", "tree"]"#,
+            "# What it promises: the levels of quality of service that it has, the patterns in\n\
+             # which it loses nothing from QoS 1 up, and whether sessions outlive a restart.\n\
+             qos = [0, 1]\nlossless = [\"pairs\", \"fan-out\", \"fan-in\"]\ndurable = false\n",
+        ),
+        NewProtocol::Nats => ("nats", "NATS", r#"["pairs", "fan-out", "fan-in", "pipeline", "tree"]"#, ""),
+        NewProtocol::Redis => ("redis", "RESP", r#"["pairs", "fan-out", "fan-in", "tree"]"#, ""),
+        NewProtocol::Amqp => (
+            "amqp",
+            "AMQP 0-9-1",
+            r#"["pairs", "fan-out", "fan-in", "pipeline", "tree"]"#,
+            "# What it promises: the levels of quality of service that it has (1: with\n\
+             # confirmations), and the patterns in which it loses nothing at level 1.\n\
+             qos = [0, 1]\nlossless = [\"pairs\", \"fan-out\", \"fan-in\"]\ndurable = false\n",
+        ),
+    };
+    format!(
+        r#"# A broker that speaks {title}.
+title = "{name}"
+about = "a broker, in a sentence"
+licence = "UNKNOWN"
+driver = "{word}"
+patterns = {patterns}
+{guarantees}
+# How it is started: in the foreground, logging to standard output, writing nothing
+# outside {{dir}}. Places that are filled in for each run:
+#   {{address}}, {{port}}   where it has to listen; {{port.admin}} for a second port
+#   {{dir}}               an empty folder of this run; [server.files] are written into it
+#   {{here}}              the folder of this file
+#   {{cache}}             where [install] puts what it brings
+#   {{cpus}}, {{memory_mb}} what it may use
+[server]
+endpoint = "{word}://{{address}}:{{port}}"
+command = ["{name}", "-c", "{{dir}}/broker.conf"]
+# version = ["{name}", "--version"]
+# version_after = "version "
+# ready_log = "is running"
+# start_timeout = "60s"
+
+# [server.environment]
+# GOMAXPROCS = "{{cpus}}"
+
+[server.files."broker.conf"]
+text = """
+listen {{address}}:{{port}}
+"""
+
+# What brings it here: `pubmark systems {name} --install`.
+[install]
+# apt = ["{name}"]
+# pip = ["{name}==1.0.0"]
+# npm = ["{name}@1.0.0"]
+# go = ["example.org/{name}@v1.0.0"]
+# cargo = ["{name}@1.0.0"]
+# maven = ["group:artifact:1.0.0"]
+# build = ["make", "PREFIX={{cache}}"]
+manual = "say here where it is to be had"
+"#
+    )
+}
+
+fn library(name: &str) -> String {
+    format!(
+        r#"# A program that plays clients by the agent protocol: `pubmark agent-check` tries it.
+title = "{name}"
+about = "a library, in a sentence"
+licence = "UNKNOWN"
+# The driver that the program is asked for.
+driver = "{name}"
+transports = ["tcp"]
+patterns = ["pairs", "fan-out"]
+# The patterns in which it promises to lose, duplicate and reorder nothing.
+lossless = []
+
+# The program, started in the folder of this file. {{here}} is that folder, {{cache}}
+# where [install] puts what it brings. A program for each side:
+#   agent = {{ publisher = ["…"], subscriber = ["…"] }}
+agent = ["./agent"]
+# Processes a side, for a runtime that has one thread.
+agents = 1
+# How long it may take to say hello.
+start_timeout = "10s"
+
+[env]
+# NODE_PATH = "{{cache}}/node_modules"
+
+# What brings it here: `pubmark systems {name} --install`.
+[install]
+# apt = ["lib{name}1"]
+# pip = ["{name}==1.0.0"]
+# npm = ["{name}@1.0.0"]
+# build = ["make"]
+manual = "say here what it needs"
+"#
+    )
+}

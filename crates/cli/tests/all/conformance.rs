@@ -1,0 +1,115 @@
+//! The conformance suite refuses agents that measure wrongly, each by the case
+//! that names its fault, and lets those pass that are right.
+
+mod wrong;
+
+use crate::book::page::Page;
+use crate::support::{Place, pubmark, stdout};
+use serde_json::Value;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use wrong::{WRONG, Wrong};
+
+const BUILT_IN: &str = env!("CARGO_BIN_EXE_pubmark");
+
+/// The agent of docs/add-a-language.md, put together as the page says.
+fn of_the_page() -> String {
+    let page = Page::read(Path::new("docs/add-a-language.md"));
+    let parts = page.blocks.iter().filter(|block| block.language.as_deref() == Some("python"));
+    parts.map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// What `agent-check --json` says of an agent.
+fn cases(flags: &[&str], agent: &[&str]) -> Vec<Value> {
+    let place = Place::new();
+    let output = place.run(&[&["agent-check", "--json"], flags, &["--"], agent].concat());
+    let said: Value = serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    let cases = said["cases"].as_array().unwrap().clone();
+    let wrong = cases.iter().filter(|case| case["outcome"] == "otherwise").count();
+    let tried = cases.iter().filter(|case| case["outcome"] != "not_tried").count();
+    assert_eq!(said["tried"], tried);
+    assert_eq!(output.status.code(), Some(i32::from(wrong > 0 || tried == 0)));
+    cases
+}
+
+/// Nothing is otherwise than it should be; how many cases were tried.
+fn passes(flags: &[&str], agent: &[&str]) -> usize {
+    let cases = cases(flags, agent);
+    let wrong: Vec<&Value> = cases.iter().filter(|case| case["outcome"] == "otherwise").collect();
+    assert!(wrong.is_empty(), "{flags:?} {agent:?}: {wrong:#?}");
+    cases.iter().filter(|case| case["outcome"] == "as_due").count()
+}
+
+#[test]
+fn the_built_in_agent_passes_on_every_transport() {
+    // All four: inproc has the meetings alone, udp may lose what comes too fast.
+    let tried = passes(&["--driver", "kernel"], &[BUILT_IN, "agent"]);
+    assert!(tried >= 180, "{tried} cases were tried");
+}
+
+#[test]
+fn the_built_in_agent_passes_over_every_protocol_of_a_broker() {
+    for driver in ["mqtt", "nats", "redis", "amqp"] {
+        let tried = passes(&["--driver", driver], &[BUILT_IN, "agent"]);
+        assert!(tried >= 20, "{driver}: {tried} cases were tried");
+    }
+}
+
+#[test]
+fn an_agent_in_node_passes() {
+    let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/conformance/agent.mjs");
+    let tried = passes(&["--transport", "tcp"], &["node", agent]);
+    assert!(tried >= 60, "{tried} cases were tried");
+}
+
+/// One agent with one fault: what the suite says of the case that names it.
+fn refused(place: &Place, page: &str, number: usize, fault: &Wrong) -> Option<String> {
+    let Wrong { what, case, right, wrong } = fault;
+    let times = page.matches(right).count();
+    if times != 1 {
+        return Some(format!("{what}: the page has {right:?} {times} times"));
+    }
+    let path = place.path(&format!("wrong-{number}.py"));
+    std::fs::write(&path, page.replace(right, wrong)).unwrap();
+    let mut command = pubmark();
+    command.args(["agent-check", "--transport", "tcp", "--json", "--only", case, "--", "python3"]).arg(&path);
+    let output = command.env("TMPDIR", place.tmp()).output().unwrap();
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let found = said["cases"]
+        .as_array()
+        .and_then(|cases| cases.iter().find(|found| found["case"].as_str().is_some_and(|name| name.ends_with(case))));
+    let outcome = found.map_or(&Value::Null, |found| &found["outcome"]);
+    (outcome != "otherwise" || output.status.code() != Some(1)).then(|| format!("{what}: {case} says {said}"))
+}
+
+#[test]
+fn every_wrong_agent_is_refused_by_the_case_that_names_its_fault() {
+    assert!(WRONG.len() >= 40);
+    let (place, page) = (Place::new(), of_the_page());
+    let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(fault) = WRONG.get(number) else { return };
+            missed.lock().unwrap().extend(refused(&place, &page, number, fault));
+        }
+    };
+    thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(work))));
+    let missed = missed.into_inner().unwrap();
+    assert!(missed.is_empty(), "{} of {} were missed:\n{}", missed.len(), WRONG.len(), missed.join("\n"));
+    place.assert_swept();
+}
+
+#[test]
+fn cases_are_named_with_what_is_sent_and_what_is_due() {
+    let place = Place::new();
+    let listed = stdout(&place.run(&["agent-check", "--list"]));
+    for name in WRONG.iter().map(|wrong| wrong.case) {
+        assert!(listed.lines().any(|line| line == name), "{name} is no case");
+    }
+    let output = place.run(&["agent-check", "--only", "no-such-case", "--", BUILT_IN, "agent"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(crate::support::stderr(&output).contains("there is no case `no-such-case`"));
+}

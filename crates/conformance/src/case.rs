@@ -1,0 +1,79 @@
+//! A case: what it is called, what is tried, and what came of it.
+
+use crate::subject::Bench;
+
+/// Why an agent is not as it should be, or could not be tried.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Wrong {
+    /// It did something else than what was due; what it did.
+    #[error("{0}")]
+    Did(String),
+    /// It could not be tried; why.
+    #[error("{0}")]
+    NotTried(String),
+}
+
+impl Wrong {
+    /// An agent did this instead of what was due.
+    pub fn did(what: impl Into<String>) -> Wrong {
+        Wrong::Did(what.into())
+    }
+}
+
+/// An error where `holds` is false.
+pub fn due(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Wrong> {
+    if holds { Ok(()) } else { Err(Wrong::Did(otherwise())) }
+}
+
+/// What a case needs beside the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing: the words of the protocol alone, and any transport.
+    Words,
+    /// The other side's sockets, across processes.
+    Sockets,
+    /// Nothing but a place where agents meet.
+    Meeting,
+    /// The same, and pubmark's own agent on the other side.
+    BuiltIn,
+    /// A server that does what a script says.
+    Peer,
+}
+
+/// Something that is tried.
+pub struct Case {
+    /// Its name.
+    pub name: &'static str,
+    /// What the agent is told or sent.
+    pub sent: &'static str,
+    /// What it should do.
+    pub due: &'static str,
+    /// What it needs.
+    pub needs: Needs,
+    /// Tries it.
+    pub run: fn(&Bench<'_>) -> Result<(), Wrong>,
+}
+
+/// What came of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// What was due.
+    AsDue,
+    /// Something else.
+    Otherwise(String),
+    /// It was not tried, and why.
+    NotTried(String),
+}
+
+/// A case and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The case, behind its transport where it was tried on one: `tcp/send-schedule`.
+    pub case: String,
+    /// What the agent was told or sent.
+    pub sent: &'static str,
+    /// What was due.
+    pub due: &'static str,
+    /// What came.
+    pub came: Came,
+}

@@ -1,0 +1,142 @@
+//! What two agents say of each other: it has to fit together, and with what the
+//! server between them did.
+
+use crate::case::{Case, Needs, Wrong, due};
+use crate::figures::{SLACK, counts, read};
+use crate::meeting::{Met, Sides, meet};
+use crate::subject::Bench;
+use pubmark_model::protocol::{PackedHistogram, PublisherTotal};
+use pubmark_model::units::{MILLISECOND, Ns};
+
+const fn case(
+    name: &'static str,
+    needs: Needs,
+    sent: &'static str,
+    due: &'static str,
+    run: fn(&Bench<'_>) -> Result<(), Wrong>,
+) -> Case {
+    Case { name, sent, due, needs, run }
+}
+
+const FITS: &str = "all that was due, sent, delivered, and recorded once";
+
+pub const CASES: &[Case] = &[
+    case("meet-pairs", Needs::Meeting, "two pairs", FITS, |bench| {
+        whole(&meet(bench, &[("pattern", "pairs"), ("pairs", "2")], Sides::Both, "")?)
+    }),
+    case("meet-fan-out", Needs::Meeting, "one publisher and two subscribers", FITS, |bench| {
+        whole(&meet(bench, &[("pattern", "fan-out"), ("subscribers", "2")], Sides::Both, "")?)
+    }),
+    case("meet-fan-in", Needs::Meeting, "two publishers and one subscriber", FITS, |bench| {
+        whole(&meet(bench, &[("pattern", "fan-in"), ("publishers", "2")], Sides::Both, "")?)
+    }),
+    case("meet-request-reply", Needs::Meeting, "a requester and its replier", FITS, |bench| {
+        whole(&meet(bench, &[("pattern", "request-reply"), ("rate", "100")], Sides::Both, "")?)
+    }),
+    case("meet-pipeline", Needs::Meeting, "a pipeline of one publisher and two subscribers", FITS, |bench| {
+        whole(&meet(bench, &[("pattern", "pipeline"), ("subscribers", "2")], Sides::Both, "")?)
+    }),
+    case("to-built-in", Needs::BuiltIn, "messages for pubmark's own subscriber", FITS, |bench| {
+        whole(&meet(bench, &[("pattern", "fan-out"), ("verify", "full")], Sides::Sender, "")?)
+    }),
+    case("from-built-in", Needs::BuiltIn, "messages of pubmark's own publisher", FITS, |bench| {
+        whole(&meet(bench, &[("pattern", "fan-out"), ("verify", "full")], Sides::Receiver, "")?)
+    }),
+    case("server-delays", Needs::Peer, "a server that holds each message for 100 ms", "a latency of 100 ms", |bench| {
+        let met = over(bench, Sides::Receiver, "delay = { fixed = \"100ms\" }")?;
+        median(&met, "latency", met.receiver.histograms.latency.as_ref(), 100 * MILLISECOND)?;
+        median(&met, "service_latency", met.receiver.histograms.service_latency.as_ref(), 100 * MILLISECOND)
+    }),
+    case(
+        "server-losses",
+        Needs::Peer,
+        "a server that loses every 7th message",
+        "those missing, and no other",
+        |bench| {
+            let met = over(bench, Sides::Receiver, "lose = { every = 7 }")?;
+            let (ledger, lost) = (met.receiver.ledger, nth(&met, 7));
+            due(ledger.expected - ledger.delivered == lost, || {
+                format!("{lost} of the window were lost; its ledger says {ledger:?}")
+            })
+        },
+    ),
+    case(
+        "server-duplicates",
+        Needs::Peer,
+        "a server that hands on every 11th message twice",
+        "those counted again",
+        |bench| {
+            let met = over(bench, Sides::Receiver, "duplicate = { every = 11 }")?;
+            let (ledger, twice) = (met.receiver.ledger, nth(&met, 11));
+            due(ledger.duplicated == twice, || format!("{twice} of the window came twice; its ledger says {ledger:?}"))
+        },
+    ),
+    case("server-damage", Needs::Peer, "a server that turns a bit in every 13th body", "those corrupted", |bench| {
+        let met = over(bench, Sides::Receiver, "corrupt = { every = 13 }")?;
+        let (ledger, damaged) = (met.receiver.ledger, nth(&met, 13));
+        due(ledger.corrupted == damaged, || format!("{damaged} of the window were damaged; its ledger says {ledger:?}"))
+    }),
+    case(
+        "server-stalls",
+        Needs::Peer,
+        "a server that stands still for 300 ms",
+        "what was due meanwhile is late by it",
+        |bench| {
+            for sides in [Sides::Sender, Sides::Receiver] {
+                let met = over(bench, sides, "[[stall]]\nfrom = \"200ms\"\nfor = \"300ms\"")?;
+                let greatest = read("intended_latency", met.receiver.histograms.intended_latency.as_ref())?.max();
+                due(greatest >= 250 * MILLISECOND, || {
+                    format!(
+                        "the server stood still for 300 ms, and the greatest latency is {} ms",
+                        greatest / MILLISECOND
+                    )
+                })?;
+            }
+            Ok(())
+        },
+    ),
+];
+
+/// 500 messages a second by way of a server with a script.
+fn over(bench: &Bench<'_>, sides: Sides, script: &str) -> Result<Met, Wrong> {
+    meet(bench, &[("pattern", "fan-out"), ("verify", "full"), ("duration", "800ms")], sides, script)
+}
+
+/// How many of the window's messages are each publisher's every `every`th.
+fn nth(met: &Met, every: u64) -> u64 {
+    let of = |total: &PublisherTotal| total.window_end / every - total.window_first / every;
+    met.totals.iter().map(of).sum()
+}
+
+fn median(met: &Met, name: &str, packed: Option<&PackedHistogram>, wanted: Ns) -> Result<(), Wrong> {
+    let histogram = read(name, packed)?;
+    counts(name, &histogram, met.receiver.ledger.delivered)?;
+    let said = histogram.value_at(0.5);
+    due((wanted..wanted + SLACK).contains(&said), || {
+        format!("each message was held for {} ms; the median of `{name}` is {said} ns", wanted / MILLISECOND)
+    })
+}
+
+/// Nothing is missing, and nothing is there twice.
+fn whole(met: &Met) -> Result<(), Wrong> {
+    let of_window = |total: &PublisherTotal| total.window_end - total.window_first;
+    let sent: u64 = met.totals.iter().map(of_window).sum();
+    let offered: u64 = met.totals.iter().map(|total| total.offered).sum();
+    due(met.totals.len() == met.workload.publishers as usize && offered > 0 && sent == offered, || {
+        format!("of {offered} messages that were due in the window it sent {sent}: {:?}", met.totals)
+    })?;
+    let copies = u64::from(pubmark_model::topology::copies(&met.workload));
+    let ledger = met.receiver.ledger;
+    let expected = if met.workload.competing() { 0 } else { sent * copies };
+    let wrong = (ledger.duplicated, ledger.reordered, ledger.corrupted, ledger.negative);
+    due((ledger.expected, ledger.delivered, wrong) == (expected, sent * copies, (0, 0, 0, 0)), || {
+        format!("{} were to be delivered; the ledger says {ledger:?}", sent * copies)
+    })?;
+    let latency = read("latency", met.receiver.histograms.latency.as_ref())?;
+    counts("latency", &latency, ledger.delivered)?;
+    due(latency.value_at(0.5) < SLACK, || {
+        format!("the median of `latency` is {} ns on one machine", latency.value_at(0.5))
+    })?;
+    let own = read("own_lag", met.sender.histograms.own_lag.as_ref())?;
+    counts("own_lag", &own, sent)
+}

@@ -1,0 +1,465 @@
+//! What the agent sends.
+
+use crate::case::{Case, Needs, Wrong, due};
+use crate::figures::{SLACK, counts, read};
+use crate::sending::{Sending, SentOut};
+use crate::subject::Bench;
+use pubmark_model::header::{FREE_LEN, Header, body_at, pattern};
+use pubmark_model::protocol::PublisherTotal;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::workload::Transport;
+use std::time::Duration;
+
+const fn case(
+    name: &'static str,
+    sent: &'static str,
+    due: &'static str,
+    run: fn(&Bench<'_>) -> Result<(), Wrong>,
+) -> Case {
+    Case { name, sent, due, needs: Needs::Sockets, run }
+}
+
+/// What most cases look at.
+static FAN_OUT: Sending = Sending::plain("fan-out", &[("pattern", "fan-out"), ("subscribers", "2")]);
+static POISSON: Sending = Sending::plain("poisson", &[("pattern", "fan-out"), ("arrival", "poisson")]);
+static BURST: Sending = Sending::plain("burst", &[("pattern", "fan-out"), ("arrival", "burst:10")]);
+static COUNT: Sending = Sending::plain("count", &[("pattern", "fan-out"), ("count", "77")]);
+static MAX: Sending =
+    Sending::plain("max", &[("pattern", "pipeline"), ("rate", "max"), ("count", "500"), ("warmup", "10ms")]);
+static SHORT: Sending = Sending::plain("short", &[("pattern", "fan-out"), ("payload", "16B")]);
+static LONG: Sending = Sending::plain("long", &[("pattern", "fan-out"), ("payload", "10KiB")]);
+static MANY: Sending = Sending::plain("fan-in", &[("pattern", "fan-in"), ("publishers", "3")]);
+static PAIRS: Sending = Sending::plain("pairs", &[("pattern", "pairs"), ("pairs", "2")]);
+static PIPELINE: Sending = Sending::plain("pipeline", &[("pattern", "pipeline"), ("subscribers", "2")]);
+static SECONDS: Sending = Sending::plain("seconds", &[("pattern", "fan-out"), ("rate", "100"), ("duration", "2400ms")]);
+static REQUESTS: Sending = Sending {
+    reply_after: Duration::from_millis(20),
+    ..Sending::plain("requests", &[("pattern", "request-reply"), ("pairs", "2"), ("rate", "20"), ("duration", "500ms")])
+};
+static STOPPED: Sending = Sending {
+    stopped: Duration::from_millis(400),
+    ..Sending::plain("stopped", &[("pattern", "fan-out"), ("duration", "1200ms")])
+};
+static EARLY: Sending =
+    Sending { early: true, ..Sending::plain("early", &[("pattern", "fan-out"), ("duration", "900ms")]) };
+
+pub const CASES: &[Case] = &[
+    case("send", "500 messages a second to two subscribers", "a conversation in order, to its end", |bench| {
+        bench.sends(&FAN_OUT).map(drop)
+    }),
+    case("send-probes", "the same", "a probe to each subscriber before the start", |bench| {
+        let out = bench.sends(&FAN_OUT)?;
+        due(out.probed, || "no probe came within 2 s".into())
+    }),
+    case("send-end-markers", "the same", "an end marker to each subscriber after the last message", |bench| {
+        let out = bench.sends(&FAN_OUT)?;
+        due(out.ended, || "no end marker came within 2 s after `sent`".into())
+    }),
+    case("send-schedule", "the same", "intended times that are those of the schedule", |bench| {
+        schedule(&*bench.sends(&FAN_OUT)?)
+    }),
+    case("send-sequences", "the same", "sequences from 0, each once, in order, to every subscriber", |bench| {
+        sequences(&*bench.sends(&FAN_OUT)?)
+    }),
+    case(
+        "send-body",
+        "the same; 10 KiB a message",
+        "the body that is given, of the length that is asked for",
+        |bench| {
+            bodies(&*bench.sends(&FAN_OUT)?)?;
+            bodies(&*bench.sends(&LONG)?)
+        },
+    ),
+    case("send-instants", "the same", "in each message when it was sent: after it was due, before it came", instants),
+    case("send-free", "the same", "in each message when its publisher was free: from due to sent", free),
+    case("send-totals", "the same", "sent, window_first, window_end, offered as scheduled", |bench| {
+        totals(&*bench.sends(&FAN_OUT)?)
+    }),
+    case("send-lag", "the same", "send_lag: sent − intended of each message of the window", |bench| {
+        lag(bench, "send_lag", |header| Some(header.sent_ns?.saturating_sub(header.intended_ns)))
+    }),
+    case("send-own-lag", "the same", "own_lag: sent − free of each message of the window", |bench| {
+        lag(bench, "own_lag", |header| Some(header.sent_ns?.saturating_sub(header.free_ns?)))
+    }),
+    case("send-series", "the same", "series.sent: messages by the slice in which they were sent", series),
+    case("send-empty", "the same", "nothing received: no latency, and counts of 0", empty),
+    case("send-usage", "the same", "processor time and memory of its process over the window", usage),
+    case("send-versions", "the same", "library and version of what was loaded", |bench| {
+        let out = bench.sends(&FAN_OUT)?;
+        let text = |key: &str| out.agent.versions.get(key).and_then(|value| value.as_str()).unwrap_or_default().len();
+        due(text("library") > 0 && text("version") > 0, || "`versions` names no library, or no version of it".into())
+    }),
+    case("send-progress", "100 messages a second for 2.5 s", "progress each second, with what was sent", progress),
+    case("send-poisson", "poisson arrivals", "the gaps that the seed gives", |bench| {
+        let out = bench.sends(&POISSON)?;
+        schedule(&out).and_then(|()| totals(&out))
+    }),
+    case(
+        "send-burst",
+        "bursts of 10",
+        "ten messages due at one instant, and the next ten when the mean rate says so",
+        |bench| {
+            let out = bench.sends(&BURST)?;
+            schedule(&out).and_then(|()| totals(&out))
+        },
+    ),
+    case("send-count", "77 messages instead of a time", "77 messages in the window", |bench| {
+        let out = bench.sends(&COUNT)?;
+        schedule(&out).and_then(|()| sequences(&out)).and_then(|()| totals(&out))
+    }),
+    case("send-max", "500 messages as fast as possible", "intended is when it was sent; offered is what was sent", max),
+    case("send-short", "messages of 16 bytes", "the header and nothing else", |bench| {
+        let out = bench.sends(&SHORT)?;
+        schedule(&out).and_then(|()| bodies(&out)).and_then(|()| sequences(&out))
+    }),
+    case("send-many", "three publishers for one subscriber", "each at its own offset within the interval", |bench| {
+        let out = bench.sends(&MANY)?;
+        schedule(&out).and_then(|()| sequences(&out)).and_then(|()| totals(&out))
+    }),
+    case("send-pairs", "two pairs", "each publisher to its own subscriber alone", pairs),
+    case("send-pipeline", "a pipeline with two subscribers", "each message to one of them", pipeline),
+    case("send-requests", "requests whose replies take 20 ms", "one at a time; latency is the round trip", requests),
+    case("send-stopped", "a process that is stopped for 400 ms", "nothing left out, and the lag is its own", stopped),
+    case("stop-early", "stop in the middle of the window", "result at once, with what was sent by then", early),
+];
+
+/// Each publisher's messages have the intended times of its schedule.
+fn schedule(out: &SentOut) -> Result<(), Wrong> {
+    for publisher in 0..out.workload.publishers {
+        let (dues, _) = out.plan(publisher);
+        let came = out.messages(0, publisher);
+        due(came.len() == dues.len(), || {
+            format!("publisher {publisher}: {} messages came, and {} were due", came.len(), dues.len())
+        })?;
+        for header in came.iter().filter_map(|heard| heard.header) {
+            let wanted = dues.get(header.sequence as usize).map(|at| out.start_ns + at).unwrap_or_default();
+            // An exact division and one of floating point differ by less.
+            due(header.intended_ns.abs_diff(wanted) <= 1_000, || {
+                let off = header.intended_ns as i64 - wanted as i64;
+                format!(
+                    "publisher {publisher}, sequence {}: its intended time is {off} ns from the schedule's",
+                    header.sequence
+                )
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Every socket hears 0, 1, 2, … of each publisher.
+fn sequences(out: &SentOut) -> Result<(), Wrong> {
+    for socket in 0..out.heard.len() {
+        for publisher in 0..out.workload.publishers {
+            let came = out.messages(socket, publisher);
+            let wanted = out.plan(publisher).0.len();
+            due(came.len() == wanted, || {
+                format!("subscriber {socket} got {} of {wanted} messages of publisher {publisher}", came.len())
+            })?;
+            for (place, header) in came.iter().filter_map(|heard| heard.header).enumerate() {
+                due(header.sequence as usize == place, || {
+                    format!(
+                        "subscriber {socket}: message {place} of publisher {publisher} has sequence {}",
+                        header.sequence
+                    )
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn bodies(out: &SentOut) -> Result<(), Wrong> {
+    let length = out.workload.payload_bytes as usize;
+    let body = pattern(length);
+    for heard in out.messages(0, 0) {
+        let sequence = heard.header.map(|header| header.sequence).unwrap_or_default();
+        due(heard.bytes.len() == length, || {
+            format!("sequence {sequence} has {} bytes, not {length}", heard.bytes.len())
+        })?;
+        let wrong = (body_at(length)..length).find(|at| heard.bytes[*at] != body[*at]);
+        due(wrong.is_none(), || {
+            format!("sequence {sequence}: byte {} of the body is wrong", wrong.unwrap_or_default())
+        })?;
+    }
+    Ok(())
+}
+
+fn instants(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let out = bench.sends(&FAN_OUT)?;
+    let mut ways = Vec::new();
+    let mut last = 0;
+    for heard in out.messages(0, 0) {
+        let Some(Header { intended_ns, sequence, sent_ns: Some(sent_ns), .. }) = heard.header else { continue };
+        due(sent_ns >= intended_ns, || format!("sequence {sequence} says that it was sent before it was due"))?;
+        due(sent_ns <= heard.at_ns, || format!("sequence {sequence} says that it was sent after it had come"))?;
+        due(sent_ns >= last, || format!("sequence {sequence} says that it was sent before the one before it"))?;
+        last = sent_ns;
+        ways.push(heard.at_ns - sent_ns);
+    }
+    ways.sort_unstable();
+    let median = ways.get(ways.len() / 2).copied().unwrap_or_default();
+    due(median < SLACK, || {
+        format!("half of the messages came {} ms or more after they say that they were sent", median / MILLISECOND)
+    })
+}
+
+fn free(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let out = bench.sends(&FAN_OUT)?;
+    for header in out.messages(0, 0).iter().filter_map(|heard| heard.header) {
+        let (Some(sent_ns), Some(free_ns)) = (header.sent_ns, header.free_ns) else { continue };
+        let sequence = header.sequence;
+        due((header.intended_ns..=sent_ns).contains(&free_ns), || {
+            format!("sequence {sequence}: *free* is {free_ns}, intended {} and sent {sent_ns}", header.intended_ns)
+        })?;
+        due(sequence > 0 || free_ns == header.intended_ns, || {
+            "before the first message the system made nobody wait: *free* has to be its intended time".into()
+        })?;
+    }
+    Ok(())
+}
+
+fn totals(out: &SentOut) -> Result<(), Wrong> {
+    let planned = |publisher| {
+        let (dues, window) = out.plan(publisher);
+        let (first, end) = (window.start as u64, window.end as u64);
+        PublisherTotal {
+            publisher,
+            sent: dues.len() as u64,
+            window_first: first,
+            window_end: end,
+            offered: end - first,
+        }
+    };
+    let planned: Vec<PublisherTotal> = (0..out.workload.publishers).map(planned).collect();
+    due(out.totals == planned, || format!("`sent` says {:?}; due was {planned:?}", out.totals))?;
+    let mut result = out.result.publishers.clone();
+    result.sort_by_key(|total| total.publisher);
+    due(result == out.totals, || format!("`result` says {result:?}, `sent` said {:?}", out.totals))
+}
+
+/// The headers of the window's messages, as one subscriber saw them.
+fn window(out: &SentOut) -> Vec<Header> {
+    let (_, window) = out.plan(0);
+    let of_window = |header: &Header| window.contains(&(header.sequence as usize));
+    out.messages(0, 0).iter().filter_map(|heard| heard.header).filter(of_window).collect()
+}
+
+fn lag(bench: &Bench<'_>, name: &str, of: fn(&Header) -> Option<Ns>) -> Result<(), Wrong> {
+    let out = bench.sends(&FAN_OUT)?;
+    let packed = if name == "own_lag" {
+        out.result.histograms.own_lag.as_ref()
+    } else {
+        out.result.histograms.send_lag.as_ref()
+    };
+    let histogram = read(name, packed)?;
+    let mut truth: Vec<Ns> = window(&out).iter().filter_map(of).collect();
+    truth.sort_unstable();
+    counts(name, &histogram, truth.len() as u64)?;
+    for (called, wanted, said) in [
+        ("least", truth.first(), histogram.min()),
+        ("median", truth.get(truth.len().div_ceil(2).saturating_sub(1)), histogram.value_at(0.5)),
+        ("greatest", truth.last(), histogram.max()),
+    ] {
+        let wanted = wanted.copied().unwrap_or_default();
+        due(said.abs_diff(wanted) <= wanted / 400 + 2, || {
+            format!("the {called} of `{name}` is {said} ns; by the messages themselves it is {wanted} ns")
+        })?;
+    }
+    Ok(())
+}
+
+fn series(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let out = bench.sends(&FAN_OUT)?;
+    let series = &out.result.series;
+    let slice = out.workload.slice_ns();
+    due(series.slice_ns == slice, || format!("`slice_ns` is {}, not {slice}", series.slice_ns))?;
+    let (from, to) = out.window();
+    let mut wanted = vec![0u64; ((to - from).div_ceil(slice)) as usize];
+    for sent_ns in out.messages(0, 0).iter().filter_map(|heard| heard.header?.sent_ns) {
+        if let Some(count) = sent_ns.checked_sub(from).and_then(|at| wanted.get_mut((at / slice) as usize)) {
+            *count += 1;
+        }
+    }
+    let padded: Vec<u64> = (0..wanted.len()).map(|at| series.sent.get(at).copied().unwrap_or(0)).collect();
+    let apart: u64 = padded.iter().zip(&wanted).map(|(said, wanted)| said.abs_diff(*wanted)).sum();
+    // An agent may tell the slice by the end of a send, or by its beginning.
+    due(series.sent.len() <= wanted.len() && apart <= wanted.iter().sum::<u64>() / 10, || {
+        format!("`series.sent` is {:?}; by the messages' own instants {wanted:?}", series.sent)
+    })
+}
+
+fn empty(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let out = bench.sends(&FAN_OUT)?;
+    let result = &out.result;
+    due(result.histograms.latency.is_none() && result.histograms.service_latency.is_none(), || {
+        "it has a latency, and received nothing".into()
+    })?;
+    let ledger = result.ledger;
+    due(ledger == Default::default() && result.arrived == 0, || format!("it received nothing, and counts {ledger:?}"))?;
+    due(result.series.delivered.iter().sum::<u64>() == 0, || "`series.delivered` counts what it never received".into())
+}
+
+fn usage(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let out = bench.sends(&FAN_OUT)?;
+    let used = &out.agent.usage;
+    let (from, to) = out.window();
+    let length = to - from;
+    due(used.wall_ns.abs_diff(length) < length / 4, || {
+        format!("`wall_ns` is {}, and the window is {length} long", used.wall_ns)
+    })?;
+    // The kernel counts a process's time in steps of 10 ms.
+    due(used.cpu_ns > 0 && used.cpu_ns <= out.cpu_ns + 20 * MILLISECOND, || {
+        format!("`cpu_ns` is {}; over its whole life its process used {}", used.cpu_ns, out.cpu_ns)
+    })?;
+    due(used.user_ns <= used.cpu_ns + 10 * MILLISECOND, || "`user_ns` is more than `cpu_ns`".into())?;
+    for (name, samples) in [("rss_bytes", &used.rss_bytes), ("uss_bytes", &used.uss_bytes)] {
+        let most = out.memory_bytes + out.memory_bytes / 20;
+        due(!samples.is_empty(), || format!("`{name}` has no sample"))?;
+        due(samples.iter().all(|bytes| (64 << 10..=most).contains(bytes)), || {
+            format!("`{name}` is {samples:?}; its process never had more than {} bytes", out.memory_bytes)
+        })?;
+    }
+    Ok(())
+}
+
+fn progress(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let out = bench.sends(&SECONDS)?;
+    due(out.progress.len() >= 2, || format!("in 2.5 s it said `progress` {} times", out.progress.len()))?;
+    for (at_ns, said) in &out.progress {
+        let by = |at: Ns| {
+            let sent =
+                |heard: &&crate::tap::Heard| heard.header.is_some_and(|h| h.sent_ns.is_some_and(|sent| sent <= at));
+            out.messages(0, 0).iter().filter(|heard| sent(heard)).count() as u64
+        };
+        let (least, most) = (by(at_ns.saturating_sub(SECOND)), by(*at_ns));
+        due((least..=most).contains(&said.sent), || {
+            format!("a `progress` says {} sent, when it was {most} and a second before {least}", said.sent)
+        })?;
+    }
+    Ok(())
+}
+
+fn max(bench: &Bench<'_>) -> Result<(), Wrong> {
+    if bench.transport == Some(Transport::Udp) {
+        return Err(Wrong::NotTried("udp loses what comes too fast".into()));
+    }
+    let out = bench.sends(&MAX)?;
+    let total = out.totals.first().copied().unwrap_or_default();
+    due(total.window_end - total.window_first == 500 && total.offered == 500, || {
+        format!("500 messages were asked for in the window; it says {total:?}")
+    })?;
+    let came = out.messages(0, 0);
+    due(came.len() as u64 == total.sent, || format!("{} messages came, and it says {} sent", came.len(), total.sent))?;
+    for header in came.iter().filter_map(|heard| heard.header) {
+        due(header.sent_ns == Some(header.intended_ns), || {
+            format!("sequence {}: at `max` the intended time is the time of sending", header.sequence)
+        })?;
+    }
+    Ok(())
+}
+
+fn pairs(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let out = bench.sends(&PAIRS)?;
+    for (subscriber, other) in [(0, 1), (1, 0)] {
+        let foreign = out.messages(subscriber, other).len();
+        due(foreign == 0, || format!("subscriber {subscriber} got {foreign} messages of publisher {other}"))?;
+        let (own, planned) = (out.messages(subscriber, subscriber as u32).len(), out.plan(subscriber as u32).0.len());
+        due(own == planned, || format!("subscriber {subscriber} got {own} of {planned} messages of its publisher"))?;
+    }
+    Ok(())
+}
+
+fn pipeline(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let out = bench.sends(&PIPELINE)?;
+    let came =
+        |socket| out.messages(socket, 0).iter().filter_map(|heard| Some(heard.header?.sequence)).collect::<Vec<_>>();
+    let mut all = [came(0), came(1)].concat();
+    all.sort_unstable();
+    let planned: Vec<u32> = (0..out.plan(0).0.len() as u32).collect();
+    due(all == planned, || {
+        format!("two subscribers together got {} messages, {} were due, each once", all.len(), planned.len())
+    })
+}
+
+fn requests(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let out = bench.sends(&REQUESTS)?;
+    schedule(&SentOutOf(&out).first())?;
+    totals(&out)?;
+    for requester in 0..2 {
+        let came = out.messages(requester, requester as u32);
+        let gap = came.windows(2).filter_map(|two| Some((two[1].header?.sent_ns?, two[0].at_ns)));
+        for (next, at) in gap {
+            due(next >= at + 20 * MILLISECOND, || "a request was sent before the reply to the one before it".into())?;
+        }
+    }
+    let histogram = read("latency", out.result.histograms.latency.as_ref())?;
+    let count = out.totals.iter().map(|total| total.window_end - total.window_first).sum();
+    counts("latency", &histogram, count)?;
+    let median = histogram.value_at(0.5);
+    due((20 * MILLISECOND..20 * MILLISECOND + SLACK).contains(&median), || {
+        format!("replies took 20 ms; the median of `latency` is {median} ns")
+    })?;
+    let ledger = out.result.ledger;
+    due((ledger.expected, ledger.delivered) == (count, count), || {
+        format!("{count} replies came; its ledger says {} of {}", ledger.delivered, ledger.expected)
+    })
+}
+
+/// What was sent, seen at the socket of the first pair alone.
+struct SentOutOf<'a>(&'a SentOut);
+
+impl SentOutOf<'_> {
+    fn first(&self) -> SentOut {
+        SentOut {
+            workload: pubmark_model::workload::Workload { publishers: 1, ..self.0.workload.clone() },
+            start_ns: self.0.start_ns,
+            totals: self.0.totals.clone(),
+            result: self.0.result.clone(),
+            agent: self.0.agent.clone(),
+            heard: self.0.heard.clone(),
+            probed: self.0.probed,
+            ended: self.0.ended,
+            progress: Vec::new(),
+            cpu_ns: 0,
+            memory_bytes: 0,
+        }
+    }
+}
+
+fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let out = bench.sends(&STOPPED)?;
+    schedule(&out)?;
+    let late: Vec<Header> = out.messages(0, 0).iter().filter_map(|heard| heard.header).collect();
+    let lag = |header: &Header| header.sent_ns.map(|sent| sent.saturating_sub(header.intended_ns)).unwrap_or_default();
+    let most = late.iter().max_by_key(|header| lag(header));
+    let Some(most) = most else { return Err(Wrong::did("no message came")) };
+    due(lag(most) >= 300 * MILLISECOND, || {
+        format!(
+            "it was stopped for 400 ms, and no message says that it was sent more than {} ms late",
+            lag(most) / MILLISECOND
+        )
+    })?;
+    if out.workload.payload_bytes as usize >= FREE_LEN {
+        let own = most.own_lag_ns().unwrap_or_default();
+        due(own >= 300 * MILLISECOND, || {
+            format!("of the 400 ms for which it was stopped the messages call {} ms its own lag", own / MILLISECOND)
+        })?;
+    }
+    for (name, packed) in [("send_lag", &out.result.histograms.send_lag), ("own_lag", &out.result.histograms.own_lag)] {
+        let greatest = read(name, packed.as_ref())?.max();
+        due(greatest >= 300 * MILLISECOND, || {
+            format!("it was stopped for 400 ms, and the greatest of `{name}` is {} ms", greatest / MILLISECOND)
+        })?;
+    }
+    Ok(())
+}
+
+fn early(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let out = bench.sends(&EARLY)?;
+    let total = out.result.publishers.first().copied().unwrap_or_default();
+    let (came, planned) = (out.messages(0, 0).len() as u64, out.plan(0).0.len() as u64);
+    due(total.sent < planned && total.sent >= came, || {
+        format!("{came} messages had come when it was stopped, of {planned}; it says {} sent", total.sent)
+    })?;
+    due(total.adds_up(), || format!("its totals do not add up: {total:?}"))
+}

@@ -1,0 +1,178 @@
+//! The words of the protocol, with hardly a message.
+
+use crate::case::{Case, Needs, Wrong, due};
+use crate::order::{clients, place, prepare, workload};
+use crate::subject::Bench;
+use crate::talk::Talk;
+use pubmark_host::clock;
+use pubmark_model::protocol::{Command, Prepare, Role, VERSION};
+use pubmark_model::units::{MILLISECOND, SECOND};
+use serde_json::{Value, json};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "hello",
+        sent: "hello",
+        due: "its name, version, process, drivers, CLOCK_MONOTONIC, and this version of the protocol",
+        needs: Needs::Words,
+        run: hello,
+    },
+    Case {
+        name: "other-version",
+        sent: "hello, version 99",
+        due: "a fatal error",
+        needs: Needs::Words,
+        run: other_version,
+    },
+    Case {
+        name: "unknown-command",
+        sent: "hello; a command that the protocol has not",
+        due: "an error",
+        needs: Needs::Words,
+        run: unknown_command,
+    },
+    Case {
+        name: "unknown-driver",
+        sent: "prepare with a driver that it did not name",
+        due: "a fatal error",
+        needs: Needs::Words,
+        run: unknown_driver,
+    },
+    Case {
+        name: "unknown-field",
+        sent: "prepare whose workload has a field of a later version",
+        due: "bound",
+        needs: Needs::Words,
+        run: unknown_field,
+    },
+    Case {
+        name: "late-start",
+        sent: "start at an instant that has passed",
+        due: "a fatal error",
+        needs: Needs::Words,
+        run: late_start,
+    },
+    Case {
+        name: "input-ends-at-once",
+        sent: "nothing; its input ends",
+        due: "it ends within 2 s",
+        needs: Needs::Words,
+        run: |bench| Talk::start(bench.sending)?.leave("before `hello`"),
+    },
+    Case {
+        name: "input-ends-after-hello",
+        sent: "hello; its input ends",
+        due: "it ends within 2 s",
+        needs: Needs::Words,
+        run: |bench| Talk::greeted(bench.sending)?.leave("after `hello`"),
+    },
+    Case {
+        name: "input-ends-while-ready",
+        sent: "prepare; its input ends when it is ready",
+        due: "it ends within 2 s",
+        needs: Needs::Words,
+        run: |bench| prepared(bench)?.leave("after `ready`"),
+    },
+    Case {
+        name: "input-ends-while-sending",
+        sent: "start; its input ends in the window",
+        due: "it ends within 2 s",
+        needs: Needs::Words,
+        run: input_ends_while_sending,
+    },
+    Case {
+        name: "stop-before-start",
+        sent: "stop when it is ready; exit",
+        due: "result with nothing sent; status 0",
+        needs: Needs::Words,
+        run: stop_before_start,
+    },
+];
+
+fn hello(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let mut talk = Talk::start(bench.sending)?;
+    let hello = talk.hello()?;
+    due(hello.protocol == VERSION, || {
+        format!("it speaks version {}: an agent of this pubmark speaks version {VERSION}", hello.protocol)
+    })?;
+    due(!hello.name.trim().is_empty() && !hello.version.trim().is_empty(), || "its name or version is empty".into())?;
+    due(!hello.drivers.is_empty(), || "it names no driver".into())?;
+    let apart = hello.clock_ns.abs_diff(clock::now());
+    due(apart < SECOND, || format!("`clock_ns` is {} ms from CLOCK_MONOTONIC", apart / MILLISECOND))?;
+    due(std::path::Path::new(&format!("/proc/{}", hello.pid)).exists(), || {
+        format!("there is no process {}, which it names as its own", hello.pid)
+    })
+}
+
+fn other_version(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let mut talk = Talk::start(bench.sending)?;
+    talk.tell_json(&json!({"type": "hello", "protocol": 99}));
+    talk.refused("version 99").map(drop)
+}
+
+fn unknown_command(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let mut talk = Talk::greeted(bench.sending)?;
+    talk.tell_json(&json!({"type": "rewind"}));
+    talk.refused("the command `rewind`").map(drop)
+}
+
+/// A publisher of fan-out, on the first transport.
+fn order(bench: &Bench<'_>, talk: &Talk) -> Result<Prepare, Wrong> {
+    let workload = workload(bench, &[("pattern", "fan-out")])?;
+    let server = bench.relay()?;
+    let bind: Vec<String> = match server {
+        None => vec![place(bench.transport, &talk.scratch, 0)],
+        Some(_) => Vec::new(),
+    };
+    let clients = clients(&workload, Role::Publisher, &bind, &[]);
+    Ok(Prepare { server, ..prepare(bench, &workload, clients, &talk.scratch) })
+}
+
+fn prepared(bench: &Bench<'_>) -> Result<Talk, Wrong> {
+    let mut talk = Talk::greeted(bench.sending)?;
+    let order = order(bench, &talk)?;
+    talk.prepare(order)?;
+    talk.ready()?;
+    Ok(talk)
+}
+
+/// The order as it is said, changed.
+fn changed(bench: &Bench<'_>, change: impl Fn(&mut Value)) -> Result<Talk, Wrong> {
+    let mut talk = Talk::greeted(bench.sending)?;
+    let order = Command::Prepare(Box::new(order(bench, &talk)?));
+    let mut order = serde_json::to_value(order).map_err(|error| Wrong::NotTried(error.to_string()))?;
+    change(&mut order);
+    talk.tell_json(&order);
+    Ok(talk)
+}
+
+fn unknown_driver(bench: &Bench<'_>) -> Result<(), Wrong> {
+    changed(bench, |order| order["driver"] = "no-such-driver".into())?.refused("the driver `no-such-driver`").map(drop)
+}
+
+fn unknown_field(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let mut talk = changed(bench, |order| order["flows"][0]["workload"]["of_a_later_version"] = json!({"a": [1]}))?;
+    talk.bound().map(drop)
+}
+
+fn late_start(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let mut talk = prepared(bench)?;
+    talk.begin(clock::now().saturating_sub(SECOND));
+    talk.refused("a start that has passed").map(drop)
+}
+
+fn input_ends_while_sending(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let mut talk = prepared(bench)?;
+    let at = clock::now() + 100 * MILLISECOND;
+    talk.begin(at);
+    talk.silent(crate::talk::until(at + 200 * MILLISECOND))?;
+    talk.leave("in the window")
+}
+
+fn stop_before_start(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let mut talk = prepared(bench)?;
+    let result = talk.stop()?;
+    let sent: u64 = result.publishers().map(|total| total.sent).sum();
+    due(sent == 0, || format!("it says that it sent {sent} messages before the start"))?;
+    talk.exit()
+}

@@ -1,0 +1,27 @@
+//! Whether an agent may measure: cases by name, each with what it was told, what
+//! was due, and what came.
+//!
+//! The other side of a case is not another agent but bare sockets of the same
+//! library (`tap`): they see every header, body and instant of what the agent
+//! sends, and send it messages whose delays, losses and damage are known.
+//! `talk` leads the conversation, `order` says what is to be played, and
+//! `cases` hold what came against what was due.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod case;
+mod cases;
+mod figures;
+mod meeting;
+mod order;
+mod receiving;
+mod sending;
+mod server;
+mod subject;
+mod suite;
+mod talk;
+mod tap;
+
+pub use case::{Came, Outcome};
+pub use subject::{Asked, Known};
+pub use suite::{SuiteError, check, names};

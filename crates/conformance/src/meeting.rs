@@ -1,0 +1,109 @@
+//! Both sides are agents: over a server, or where the other side has no sockets.
+
+use crate::case::{Wrong, due};
+use crate::order::{clients, place, prepare, workload};
+use crate::server::Server;
+use crate::subject::Bench;
+use crate::talk::{Talk, only, until};
+use pubmark_host::clock;
+use pubmark_model::protocol::{FlowResult, Prepare, PublisherTotal, Role};
+use pubmark_model::units::{MILLISECOND, Ns};
+use pubmark_model::workload::{Transport, Workload};
+
+/// From the word `start` to its instant.
+const LEAD: Ns = 150 * MILLISECOND;
+
+/// Who plays which side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sides {
+    /// The agent that is tried plays both.
+    Both,
+    /// It sends, and pubmark's own receives.
+    Sender,
+    /// It receives, and pubmark's own sends.
+    Receiver,
+}
+
+/// What came of it.
+pub struct Met {
+    /// What both were told.
+    pub workload: Workload,
+    /// What the publishers say that they sent.
+    pub totals: Vec<PublisherTotal>,
+    /// The result of the side that sends.
+    pub sender: FlowResult,
+    /// The result of the side that receives; the sender's own in `request-reply`.
+    pub receiver: FlowResult,
+}
+
+/// Lets two agents meet; where there is a server, it does what the script says.
+pub fn meet(bench: &Bench<'_>, settings: &[(&str, &str)], sides: Sides, script: &str) -> Result<Met, Wrong> {
+    let workload = workload(bench, settings)?;
+    let server = bench.server.then(|| Server::start(bench.driver, script)).transpose()?;
+    let (sends, hears) = match workload.pattern.round_trip() {
+        true => (Role::Requester, Role::Replier),
+        false => (Role::Publisher, Role::Subscriber),
+    };
+    if bench.transport == Some(Transport::Inproc) {
+        return within(bench, &workload, sends, hears, sides);
+    }
+    let (sending, hearing) = match sides {
+        Sides::Both => (bench.sending, bench.receiving),
+        Sides::Sender => (bench.sending, bench.built_in),
+        Sides::Receiver => (bench.built_in, bench.receiving),
+    };
+    let (mut sender, mut hearer) = (Talk::greeted(sending)?, Talk::greeted(hearing)?);
+    let at = |prepare: Prepare| Prepare { server: server.as_ref().map(Server::address), ..prepare };
+    // Who binds is prepared first; over a server, who subscribes.
+    let hears_first = server.is_some() || hears == Role::Replier;
+    let order = |talk: &Talk, role: Role, met: &[String], binds: bool| {
+        let count = if role.sends() { workload.publishers } else { workload.subscribers };
+        let bind: Vec<String> = match binds && server.is_none() {
+            true => (0..count).map(|number| place(bench.transport, &talk.scratch, number)).collect(),
+            false => Vec::new(),
+        };
+        at(prepare(bench, &workload, clients(&workload, role, &bind, met), &talk.scratch))
+    };
+    if hears_first {
+        let bound = hearer.prepare(order(&hearer, hears, &[], true))?;
+        sender.prepare(order(&sender, sends, &bound, false))?;
+    } else {
+        let bound = sender.prepare(order(&sender, sends, &[], true))?;
+        hearer.prepare(order(&hearer, hears, &bound, false))?;
+    }
+    hearer.ready()?;
+    sender.ready()?;
+    let start_ns = clock::now() + LEAD;
+    sender.begin(start_ns);
+    hearer.begin(start_ns);
+    let over = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0);
+    let totals = sender.sent(until(over).as_nanos() as Ns + workload.drain_ns)?;
+    sender.drain(totals.clone(), workload.drain_ns)?;
+    hearer.drain(totals.clone(), workload.drain_ns)?;
+    let (sent, heard) = (only(&sender.stop()?)?, only(&hearer.stop()?)?);
+    sender.exit()?;
+    hearer.exit()?;
+    let receiver = if hears == Role::Replier { sent.clone() } else { heard };
+    Ok(Met { workload, totals, sender: sent, receiver })
+}
+
+/// All clients in one agent, as between threads of a process.
+fn within(bench: &Bench<'_>, workload: &Workload, sends: Role, hears: Role, sides: Sides) -> Result<Met, Wrong> {
+    due(sides == Sides::Both, || "within a process there is one agent".into())?;
+    let mut talk = Talk::greeted(bench.sending)?;
+    let binds = if sends == Role::Requester { hears } else { sends };
+    let connects = if binds == sends { hears } else { sends };
+    let count = if binds.sends() { workload.publishers } else { workload.subscribers };
+    let bound: Vec<String> = (0..count).map(|number| place(bench.transport, &talk.scratch, number)).collect();
+    let mut all = clients(workload, binds, &bound, &[]);
+    all.extend(clients(workload, connects, &[], &bound));
+    let order = prepare(bench, workload, all, &talk.scratch);
+    talk.prepare(order)?;
+    talk.ready()?;
+    talk.begin(clock::now() + LEAD);
+    let totals = talk.sent(workload.warmup_ns + workload.window_ns().unwrap_or(0) + workload.drain_ns)?;
+    talk.drain(totals.clone(), workload.drain_ns)?;
+    let result = only(&talk.stop()?)?;
+    talk.exit()?;
+    Ok(Met { workload: workload.clone(), totals, sender: result.clone(), receiver: result })
+}

@@ -1,0 +1,76 @@
+//! What an agent is told to play.
+
+use crate::case::Wrong;
+use crate::subject::Bench;
+use pubmark_host::scratch::Scratch;
+use pubmark_model::protocol::{Client, Flow, Prepare, Role};
+use pubmark_model::setting::Settings;
+use pubmark_model::topology::heard_by;
+use pubmark_model::workload::{Transport, Workload};
+
+/// Beside what each case asks for: short, and small.
+const USUAL: &[(&str, &str)] =
+    &[("rate", "500"), ("payload", "64B"), ("warmup", "100ms"), ("duration", "400ms"), ("drain", "2s"), ("seed", "7")];
+
+/// The usual short workload with these settings.
+pub fn workload(bench: &Bench<'_>, more: &[(&str, &str)]) -> Result<Workload, Wrong> {
+    let transport = bench.transport.map(|transport| ("transport", transport.word()));
+    let counted = more.iter().any(|(name, _)| *name == "count");
+    let usual = USUAL.iter().copied().filter(|(name, _)| !(counted && *name == "duration"));
+    let settings = Settings::of(usual.chain(more.iter().copied()).chain(transport));
+    let settings = settings.map_err(|error| Wrong::NotTried(error.to_string()))?;
+    let workload = Workload::resolve(&settings).map_err(|errors| Wrong::NotTried(errors.to_string()))?;
+    match bench.features.lack(&[&workload]) {
+        None => Ok(workload),
+        Some(lack) => Err(Wrong::NotTried(format!("by its `hello` it {lack}"))),
+    }
+}
+
+/// Where a client may bind, before it is known what is free.
+pub fn place(transport: Option<Transport>, scratch: &Scratch, number: u32) -> String {
+    match transport {
+        Some(Transport::Tcp) => "tcp://127.0.0.1:0".into(),
+        Some(Transport::Udp) => "udp://127.0.0.1:0".into(),
+        Some(Transport::Ipc) => format!("ipc://{}/{number}", scratch.path().display()),
+        Some(Transport::Inproc) | None => format!("inproc://{number}"),
+    }
+}
+
+/// Clients of one role, each with its endpoint or those that it connects to.
+pub fn clients(workload: &Workload, role: Role, bind: &[String], connect: &[String]) -> Vec<Client> {
+    let sends = role.sends();
+    let count = if sends { workload.publishers } else { workload.subscribers };
+    let one = |id: u32| {
+        let heard = if sends { 0..0 } else { heard_by(workload, id) };
+        // With its partner, where it has one; with all of them otherwise.
+        let partner = |all: &[String]| match workload.pattern.paired() {
+            true => all.get(id as usize).cloned().into_iter().collect(),
+            false => all.to_vec(),
+        };
+        Client {
+            role,
+            id,
+            flow: 0,
+            bind: bind.get(id as usize).cloned(),
+            connect: partner(connect),
+            hears_first: heard.start,
+            hears_count: heard.end - heard.start,
+        }
+    };
+    (0..count).map(one).collect()
+}
+
+/// The order itself.
+pub fn prepare(bench: &Bench<'_>, workload: &Workload, clients: Vec<Client>, scratch: &Scratch) -> Prepare {
+    Prepare {
+        driver: bench.driver.to_owned(),
+        options: bench.options.clone(),
+        flows: vec![Flow::alone(workload.clone())],
+        clients,
+        scratch: scratch.path().display().to_string(),
+        server: None,
+        spin_cores: 0.0,
+        publisher_cpus: Vec::new(),
+        subscriber_cpus: Vec::new(),
+    }
+}

@@ -1,0 +1,166 @@
+//! The other side sends what is written in a script, and the agent hears it.
+
+use crate::case::{Wrong, due};
+use crate::order::{clients, place, prepare, workload};
+use crate::subject::Bench;
+use crate::talk::{Talk, only, until};
+use crate::tap::{Line, Said, Tap, Taps};
+use nix::sys::signal::Signal;
+use pubmark_host::clock;
+use pubmark_model::protocol::{FlowResult, PublisherTotal, Role};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::workload::Workload;
+use std::ops::Range;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// From the word `start` to its instant.
+const LEAD: Ns = 150 * MILLISECOND;
+
+/// How long it must not be ready while no probe comes.
+const UNHEARD: Duration = Duration::from_millis(300);
+
+/// What the agent is told to hear.
+#[derive(Debug)]
+pub struct Script {
+    /// Its name.
+    pub name: &'static str,
+    /// Settings of the workload.
+    pub settings: &'static [(&'static str, &'static str)],
+    /// The lines of a publisher.
+    pub lines: fn(publisher: u32) -> Vec<Line>,
+    /// Which sequences are of the window, and how many each publisher says that
+    /// it has sent.
+    pub window: Range<u64>,
+    /// See `window`.
+    pub sent: u64,
+    /// How long it is stopped (SIGSTOP), from a third of the window on.
+    pub stopped: Duration,
+    /// Whether end markers follow.
+    pub ends: bool,
+}
+
+/// What came of it.
+pub struct Received {
+    /// What it was told.
+    pub workload: Workload,
+    /// When the schedule started.
+    pub start_ns: Ns,
+    /// What was sent, by publisher.
+    pub said: Vec<Vec<Said>>,
+    /// What came back to requesters, by requester.
+    pub back: Vec<Vec<crate::tap::Heard>>,
+    /// What it says of the flow.
+    pub result: FlowResult,
+    /// What it said before it had heard a probe of each publisher.
+    pub early: Option<Wrong>,
+    /// From the word `drain` until it was drained.
+    pub drained_after: Duration,
+}
+
+impl Received {
+    /// Those messages of the window that were sent as they should be, each once.
+    pub fn sound(&self, window: &Range<u64>) -> Vec<Said> {
+        let mut seen = std::collections::BTreeSet::new();
+        let mut sound = Vec::new();
+        for (publisher, said) in self.said.iter().enumerate() {
+            for said in said {
+                let whole = said.line.flaw == crate::tap::Flaw::None;
+                if whole
+                    && window.contains(&u64::from(said.line.sequence))
+                    && seen.insert((publisher, said.line.sequence))
+                {
+                    sound.push(*said);
+                }
+            }
+        }
+        sound
+    }
+
+    /// The window's end.
+    pub fn window_end(&self) -> Ns {
+        self.start_ns + self.workload.warmup_ns + self.workload.window_ns().unwrap_or(0)
+    }
+}
+
+impl Script {
+    /// Lets it hear.
+    pub fn play(&self, bench: &Bench<'_>) -> Result<Received, Wrong> {
+        let workload = workload(bench, self.settings)?;
+        let mut taps = Taps::load(bench)?;
+        let mut talk = Talk::greeted(bench.receiving)?;
+        let mut early = None;
+        let asks = workload.pattern.round_trip();
+        if asks {
+            let bind: Vec<String> =
+                (0..workload.subscribers).map(|id| place(bench.transport, &talk.scratch, id)).collect();
+            let order = prepare(bench, &workload, clients(&workload, Role::Replier, &bind, &[]), &talk.scratch);
+            let bound = talk.prepare(order)?;
+            for client in clients(&workload, Role::Requester, &[], &bound) {
+                let plays = ((self.lines)(client.id), Duration::ZERO);
+                taps.open(bench, &workload, (Role::Requester, client.id), (None, &client.connect), plays)?;
+            }
+            talk.ready()?;
+        } else {
+            for id in 0..workload.publishers {
+                let at = place(bench.transport, &talk.scratch, id);
+                let plays = ((self.lines)(id), Duration::ZERO);
+                taps.open(bench, &workload, (Role::Publisher, id), (Some(&at), &[]), plays)?;
+            }
+            // The last of them keeps silent: whoever hears all is not ready yet.
+            let last = taps.all().last().ok_or_else(|| Wrong::NotTried("it has no publisher".into()))?;
+            last.hush(true);
+            let endpoints: Vec<String> = taps.all().iter().filter_map(|tap| tap.endpoint.clone()).collect();
+            let order = prepare(bench, &workload, clients(&workload, Role::Subscriber, &[], &endpoints), &talk.scratch);
+            talk.prepare(order)?;
+            early = talk.silent(UNHEARD).err();
+            last.hush(false);
+            if early.is_none() {
+                talk.ready()?;
+            }
+        }
+        let start_ns = clock::now() + LEAD;
+        talk.begin(start_ns);
+        taps.all().iter().for_each(|tap| tap.hush(!self.ends));
+        taps.all().iter().for_each(|tap| tap.start(start_ns));
+        if !self.stopped.is_zero() {
+            thread::sleep(until(start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3));
+            talk.signal(Signal::SIGSTOP);
+            thread::sleep(self.stopped);
+            talk.signal(Signal::SIGCONT);
+        }
+        played(&taps, start_ns)?;
+        // The window has to be over before anybody drains.
+        let over = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0);
+        talk.silent(until(over))?;
+        let total = |publisher| PublisherTotal {
+            publisher,
+            sent: self.sent,
+            window_first: self.window.start,
+            window_end: self.window.end,
+            offered: self.window.end - self.window.start,
+        };
+        let began = Instant::now();
+        talk.drain((0..workload.publishers).map(total).collect(), workload.drain_ns)?;
+        let drained_after = began.elapsed();
+        let result = only(&talk.stop()?)?;
+        talk.exit()?;
+        let said = taps.all().iter().map(Tap::said).collect();
+        let back = taps.all().iter().map(Tap::heard).collect();
+        Ok(Received { workload, start_ns, said, back, result, early, drained_after })
+    }
+}
+
+/// Waits until the other side has played all its lines.
+fn played(taps: &Taps, start_ns: Ns) -> Result<(), Wrong> {
+    let deadline = start_ns + 10 * SECOND;
+    for tap in taps.all() {
+        while !tap.ended() {
+            tap.broken()?;
+            due(clock::now() < deadline, || "the other side could not send all within 10 s: nobody took it".into())?;
+            thread::park_timeout(Duration::from_millis(5));
+        }
+        tap.broken()?;
+    }
+    Ok(())
+}

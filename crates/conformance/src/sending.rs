@@ -1,0 +1,203 @@
+//! The agent sends, and the other side sees every message.
+
+use crate::case::{Wrong, due};
+use crate::order::{clients, place, prepare, workload};
+use crate::subject::Bench;
+use crate::talk::{Talk, only, until};
+use crate::tap::{Heard, Taps};
+use nix::sys::signal::Signal;
+use pubmark_host::clock;
+use pubmark_load::schedule::Schedule;
+use pubmark_model::header::{END, PROBE};
+use pubmark_model::protocol::{AgentResult, FlowResult, Progress, PublisherTotal, Role};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::workload::{Extent, Workload};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// From the word `start` to its instant.
+const LEAD: Ns = 150 * MILLISECOND;
+
+/// How long the other side waits for a probe, or for an end marker.
+const MARKER: Duration = Duration::from_secs(2);
+
+/// Something that the agent is told to send.
+#[derive(Debug)]
+pub struct Sending {
+    /// Its name.
+    pub name: &'static str,
+    /// Settings of the workload.
+    pub settings: &'static [(&'static str, &'static str)],
+    /// How long the agent is stopped (SIGSTOP) in the middle of the window.
+    pub stopped: Duration,
+    /// How long a replier holds back each reply.
+    pub reply_after: Duration,
+    /// Whether it is told to stop in the middle of the window.
+    pub early: bool,
+}
+
+impl Sending {
+    /// With nothing in its way.
+    pub const fn plain(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Sending {
+        Sending { name, settings, stopped: Duration::ZERO, reply_after: Duration::ZERO, early: false }
+    }
+}
+
+/// What came of it.
+pub struct SentOut {
+    /// What it was told.
+    pub workload: Workload,
+    /// When the schedule started.
+    pub start_ns: Ns,
+    /// What its publishers say that they sent; empty where it was stopped early.
+    pub totals: Vec<PublisherTotal>,
+    /// What it says of the flow.
+    pub result: FlowResult,
+    /// What it says of itself.
+    pub agent: AgentResult,
+    /// What each socket of the other side heard, by subscriber.
+    pub heard: Vec<Vec<Heard>>,
+    /// Whether each socket heard a probe before the start, and an end marker after it.
+    pub probed: bool,
+    /// See `probed`.
+    pub ended: bool,
+    /// What it said each second.
+    pub progress: Vec<(Ns, Progress)>,
+    /// Processor time of its process when it had handed in its result, ns.
+    pub cpu_ns: Ns,
+    /// The most memory that its process ever had, bytes.
+    pub memory_bytes: u64,
+}
+
+impl SentOut {
+    /// When the window begins and ends.
+    pub fn window(&self) -> (Ns, Ns) {
+        let from = self.start_ns + self.workload.warmup_ns;
+        (from, from + self.workload.window_ns().unwrap_or(0))
+    }
+
+    /// The messages of a publisher that a socket heard, without probes and end
+    /// markers, in the order of their coming.
+    pub fn messages(&self, socket: usize, publisher: u32) -> Vec<&Heard> {
+        let one =
+            |heard: &&Heard| heard.header.is_some_and(|header| header.publisher == publisher && header.sequence < END);
+        self.heard.get(socket).map(|heard| heard.iter().filter(one).collect()).unwrap_or_default()
+    }
+
+    /// When each message of a publisher is due until the window's end, ns from
+    /// the start; and which of them belong to the window.
+    pub fn plan(&self, publisher: u32) -> (Vec<Ns>, std::ops::Range<usize>) {
+        let Some(profile) = self.workload.rate.profile() else { return (Vec::new(), 0..0) };
+        let mut schedule = Schedule::of(&self.workload, profile, publisher);
+        let (mut dues, mut first) = (Vec::new(), 0);
+        loop {
+            let at = schedule.due();
+            if at < self.workload.warmup_ns {
+                first = dues.len() + 1;
+            }
+            let done = match self.workload.extent {
+                Extent::TimeNs(length) => at >= self.workload.warmup_ns + length,
+                Extent::Count(count) => dues.len() as u64 >= first as u64 + count,
+            };
+            if done {
+                let end = dues.len();
+                return (dues, first..end);
+            }
+            dues.push(at);
+            schedule.advance();
+        }
+    }
+}
+
+impl Sending {
+    /// Lets it send.
+    pub fn play(&self, bench: &Bench<'_>) -> Result<SentOut, Wrong> {
+        let workload = workload(bench, self.settings)?;
+        let mut taps = Taps::load(bench)?;
+        let mut talk = Talk::greeted(bench.sending)?;
+        let round_trip = workload.pattern.round_trip();
+        let places = |talk: &Talk, count: u32| -> Vec<String> {
+            (0..count).map(|number| place(bench.transport, &talk.scratch, number)).collect()
+        };
+        if round_trip {
+            for (id, at) in (0..).zip(places(&talk, workload.subscribers)) {
+                let plays = (Vec::new(), self.reply_after);
+                taps.open(bench, &workload, (Role::Replier, id), (Some(&at), &[]), plays)?;
+            }
+            let endpoints: Vec<String> = taps.all().iter().filter_map(|tap| tap.endpoint.clone()).collect();
+            let order = prepare(bench, &workload, clients(&workload, Role::Requester, &[], &endpoints), &talk.scratch);
+            talk.prepare(order)?;
+        } else {
+            let bind = places(&talk, workload.publishers);
+            let order = prepare(bench, &workload, clients(&workload, Role::Publisher, &bind, &[]), &talk.scratch);
+            let bound = talk.prepare(order)?;
+            let count = workload.publishers as usize;
+            due(bound.len() == count, || format!("{count} publishers had a `bind`; `bound` names {}", bound.len()))?;
+            for client in clients(&workload, Role::Subscriber, &[], &bound) {
+                let plays = (Vec::new(), Duration::ZERO);
+                taps.open(bench, &workload, (Role::Subscriber, client.id), (None, &client.connect), plays)?;
+            }
+        }
+        talk.ready()?;
+        let probed = wait_for(&taps, PROBE)?;
+        let start_ns = clock::now() + LEAD;
+        talk.begin(start_ns);
+        let middle = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3;
+        if !self.stopped.is_zero() {
+            thread::sleep(until(middle));
+            talk.signal(Signal::SIGSTOP);
+            thread::sleep(self.stopped);
+            talk.signal(Signal::SIGCONT);
+        }
+        let (mut totals, mut ended) = (Vec::new(), false);
+        if self.early {
+            talk.silent(until(middle))?;
+        } else {
+            totals = talk.sent(workload.warmup_ns + workload.window_ns().unwrap_or(SECOND) + workload.drain_ns)?;
+            if !round_trip {
+                ended = wait_for(&taps, END)?;
+            }
+            talk.drain(totals.clone(), workload.drain_ns)?;
+        }
+        let agent = talk.stop()?;
+        if self.early {
+            // What it still sends would have come by then.
+            talk.silent(Duration::from_millis(100))?;
+        }
+        let result = only(&agent)?;
+        let (cpu_ns, memory_bytes) = process(talk.pid());
+        let progress = std::mem::take(&mut talk.progress);
+        let heard = taps.all().iter().map(|tap| tap.heard()).collect();
+        talk.exit()?;
+        Ok(SentOut { workload, start_ns, totals, result, agent, heard, probed, ended, progress, cpu_ns, memory_bytes })
+    }
+}
+
+/// Whether each socket hears this, in time.
+fn wait_for(taps: &Taps, sequence: u32) -> Result<bool, Wrong> {
+    let deadline = Instant::now() + MARKER;
+    for tap in taps.all() {
+        while !tap.has(sequence) {
+            tap.broken()?;
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+    Ok(true)
+}
+
+/// Processor time, ns, and most memory, bytes, of a process; 0 where it is gone.
+pub fn process(pid: i32) -> (Ns, u64) {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let stat = read("stat");
+    // The name, in brackets, may hold anything.
+    let after = stat.rsplit(')').next().unwrap_or_default();
+    let ticks: u64 = after.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    let most = read("status");
+    let most = most.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    let kib: u64 = most.split_whitespace().next().and_then(|kib| kib.parse().ok()).unwrap_or(0);
+    let tick = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100).max(1) as u64;
+    (ticks * SECOND / tick, kib << 10)
+}

@@ -1,0 +1,147 @@
+//! All cases on all transports.
+
+use crate::case::{Came, Case, Needs, Outcome, Wrong};
+use crate::cases;
+use crate::subject::{Asked, Bench, Known};
+use crate::talk::Talk;
+use crate::tap;
+use pubmark_host::agent::AgentCommand;
+use pubmark_model::protocol::AgentHello;
+use pubmark_model::workload::Transport;
+
+/// The driver that plays in virtual time: it opens no socket and reads no clock,
+/// so that an agent that passes by it alone has shown nothing of either.
+const MOCK: &str = "mock";
+
+/// Why nothing could be tried.
+#[derive(Debug, thiserror::Error)]
+pub enum SuiteError {
+    /// No case is called so.
+    #[error("there is no case `{0}`: `pubmark agent-check --list` names them")]
+    NoCase(String),
+    /// The agent did not say who it is.
+    #[error("{0}")]
+    NoAnswer(String),
+    /// Its drivers have nothing that can be tried here.
+    #[error("not checked: {0}")]
+    NoDriver(String),
+}
+
+/// Every case, with what is sent and what is due.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    cases::all().map(|case| (case.name, case.sent, case.due))
+}
+
+/// Tries an agent; each outcome is told as it comes.
+pub fn check(
+    (sending, receiving): (&AgentCommand, &AgentCommand),
+    asked: &Asked,
+    known: &dyn Fn(&str) -> Option<Known>,
+    tell: &mut dyn FnMut(&Outcome),
+) -> Result<Vec<Outcome>, SuiteError> {
+    // A name that is a case's means that one; any other, all that begin with it.
+    let means = |name: &str, case: &Case| match cases::all().any(|case| case.name == name) {
+        true => case.name == name,
+        false => case.name.starts_with(name),
+    };
+    let wanted = |case: &Case| asked.only.is_empty() || asked.only.iter().any(|name| means(name, case));
+    if let Some(name) = asked.only.iter().find(|name| !cases::all().any(|case| means(name, case))) {
+        return Err(SuiteError::NoCase(name.clone()));
+    }
+    let greeted = Talk::start(sending).and_then(|mut talk| talk.hello());
+    let hello = match greeted {
+        Ok(hello) => hello,
+        Err(wrong) => {
+            // The case says it, where it is one of those that are wanted.
+            let case = cases::all().find(|case| case.name == "hello" && wanted(case));
+            let Some(case) = case else { return Err(SuiteError::NoAnswer(wrong.to_string())) };
+            let outcome = outcome(case, None, Err(wrong));
+            tell(&outcome);
+            return Ok(vec![outcome]);
+        }
+    };
+    let driver = choose(&hello, asked.driver.as_deref(), known)?;
+    let of_driver = known(&driver).unwrap_or_else(|| Known { transports: vec![Transport::Tcp], ..Known::default() });
+    let transports: Vec<Option<Transport>> = match (asked.transport, of_driver.server) {
+        (_, true) => vec![None],
+        (Some(transport), false) => vec![Some(transport)],
+        (None, false) => {
+            let claimed = |transport: &Transport| hello.features.transports.iter().any(|word| word == transport.word());
+            of_driver.transports.iter().copied().filter(claimed).map(Some).collect()
+        }
+    };
+    let mut outcomes = Vec::new();
+    let mut take = |outcome: Outcome| {
+        tell(&outcome);
+        outcomes.push(outcome);
+    };
+    let bench = |transport| {
+        let mut bench = Bench::new(sending, &driver, &of_driver.options, transport);
+        bench.receiving = receiving;
+        (bench.server, bench.built_in) = (of_driver.server, &asked.built_in);
+        bench.features = hello.features.clone();
+        bench
+    };
+    let across = |transport: &Option<Transport>| *transport != Some(Transport::Inproc);
+    // The words are tried where a publisher can bind alone.
+    let alone = bench(transports.iter().copied().find(across).or(transports.first().copied()).flatten());
+    for case in cases::all().filter(|case| case.needs == Needs::Words && wanted(case)) {
+        take(outcome(case, None, (case.run)(&alone)));
+    }
+    for transport in transports {
+        let bench = bench(transport);
+        for case in cases::all().filter(|case| wanted(case)) {
+            let run = match (case.needs, of_driver.server, tap::known(&driver)) {
+                (Needs::Words, _, _) | (Needs::Sockets, true, _) | (Needs::Peer, false, _) => continue,
+                (Needs::Sockets | Needs::BuiltIn, false, _) if !across(&transport) => continue,
+                (Needs::Sockets | Needs::BuiltIn, false, false) => {
+                    Err(Wrong::NotTried(format!("this pubmark has no sockets of `{driver}` to be the other side")))
+                }
+                _ => (case.run)(&bench),
+            };
+            take(outcome(case, transport, run));
+        }
+    }
+    Ok(outcomes)
+}
+
+fn outcome(case: &Case, transport: Option<Transport>, run: Result<(), Wrong>) -> Outcome {
+    let came = match run {
+        Ok(()) => Came::AsDue,
+        Err(Wrong::Did(what)) => Came::Otherwise(what),
+        Err(Wrong::NotTried(why)) => Came::NotTried(why),
+    };
+    let name = transport.map_or(case.name.to_owned(), |transport| format!("{}/{}", transport.word(), case.name));
+    Outcome { case: name, sent: case.sent, due: case.due, came }
+}
+
+/// The driver to try. Nobody passes by what was not asked for.
+fn choose(
+    hello: &AgentHello,
+    asked: Option<&str>,
+    known: &dyn Fn(&str) -> Option<Known>,
+) -> Result<String, SuiteError> {
+    let named = hello.drivers.join(", ");
+    if let Some(driver) = asked {
+        let has = hello.drivers.iter().any(|name| name == driver);
+        return if has {
+            Ok(driver.to_owned())
+        } else {
+            Err(SuiteError::NoDriver(format!(
+                "{} {} has no driver `{driver}`; it has: {named}",
+                hello.name, hello.version
+            )))
+        };
+    }
+    let mut real = hello.drivers.iter().filter(|name| *name != MOCK);
+    let server = |name: &str| known(name).is_some_and(|known| known.server);
+    if let Some(alone) = real.clone().find(|name| !server(name)) {
+        return Ok(alone.clone());
+    }
+    Err(SuiteError::NoDriver(match real.next() {
+        None => format!("it has no driver but {MOCK}, which opens no socket and reads no clock"),
+        Some(first) => {
+            format!("its drivers ({named}) speak to a server: name the one to try, with --driver {first} for instance")
+        }
+    }))
+}

@@ -1,0 +1,231 @@
+//! The types of the values of keys: how each is read, and how it is written.
+
+use crate::fault::Script;
+use crate::link::Side;
+use crate::tuning::Use;
+use crate::units::{
+    MILLISECOND, Ns, SECOND, format_size, format_time, parse_size, parse_thousandths, parse_time, thousandths,
+};
+use crate::value::ValueError;
+use crate::words::words;
+use crate::workload::{Arrival, Pacing, Pattern, Pin, Rate, Receive, Transport, Verify};
+use serde_json::Value;
+
+/// A type of values.
+pub(crate) trait Kind: Sized {
+    /// Reads what a file or a flag says.
+    fn read(text: &str) -> Result<Self, ValueError>;
+
+    /// The canonical form, as records and resolved studies have it: sizes and
+    /// counts are numbers, times and words are strings.
+    fn value(&self) -> Value;
+
+    /// As somebody would type it.
+    fn text(&self) -> String {
+        as_typed(&self.value())
+    }
+}
+
+/// A canonical value as a text that reads back to it.
+pub(crate) fn as_typed(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Where the value of a key lies, whatever its type.
+pub(crate) trait Slot {
+    fn set(&mut self, text: &str) -> Result<(), ValueError>;
+    fn clear(&mut self);
+    fn value(&self) -> Option<Value>;
+    fn text(&self) -> Option<String>;
+}
+
+impl<K: Kind> Slot for Option<K> {
+    fn set(&mut self, text: &str) -> Result<(), ValueError> {
+        *self = Some(K::read(text)?);
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        *self = None;
+    }
+
+    fn value(&self) -> Option<Value> {
+        self.as_ref().map(K::value)
+    }
+
+    fn text(&self) -> Option<String> {
+        self.as_ref().map(K::text)
+    }
+}
+
+/// A whole number within bounds, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Count<T, const LEAST: u64, const MOST: u64>(pub T);
+
+impl<T: TryFrom<u64> + Copy + Into<u64>, const LEAST: u64, const MOST: u64> Kind for Count<T, LEAST, MOST> {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        let number = text.replace('_', "").parse().ok().filter(|number| (LEAST..=MOST).contains(number));
+        let number = number.and_then(|number: u64| T::try_from(number).ok());
+        number.map(Count).ok_or_else(|| ValueError::Count { text: text.to_owned(), least: LEAST, most: MOST })
+    }
+
+    fn value(&self) -> Value {
+        self.0.into().into()
+    }
+}
+
+/// A size within bounds, both included, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bytes<const LEAST: u64, const MOST: u64>(pub u64);
+
+impl<const LEAST: u64, const MOST: u64> Kind for Bytes<LEAST, MOST> {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        let bytes = parse_size(text)?;
+        if !(LEAST..=MOST).contains(&bytes) {
+            return Err(ValueError::Size { text: text.to_owned(), least: LEAST, most: MOST });
+        }
+        Ok(Bytes(bytes))
+    }
+
+    fn value(&self) -> Value {
+        self.0.into()
+    }
+
+    fn text(&self) -> String {
+        format_size(self.0)
+    }
+}
+
+/// A time of a least length, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Time<const LEAST: Ns = 0>(pub Ns);
+
+impl<const LEAST: Ns> Kind for Time<LEAST> {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        let ns = parse_time(text)?;
+        if ns < LEAST {
+            return Err(ValueError::Short { text: text.to_owned(), least_ns: LEAST });
+        }
+        Ok(Time(ns))
+    }
+
+    fn value(&self) -> Value {
+        format_time(self.0).into()
+    }
+}
+
+/// What the proxy of a link can hold bytes back for, ns: it counts in whole milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkDelay(pub Ns);
+
+impl Kind for LinkDelay {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        let ns = parse_time(text)?;
+        if ns % MILLISECOND != 0 || ns > 60 * SECOND {
+            return Err(ValueError::Delay(text.to_owned()));
+        }
+        Ok(LinkDelay(ns))
+    }
+
+    fn value(&self) -> Value {
+        format_time(self.0).into()
+    }
+}
+
+/// What the proxy of a link can let through, bytes a second: it counts in whole kilobytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkBandwidth(pub u64);
+
+impl Kind for LinkBandwidth {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        let bytes = parse_size(text)?;
+        if bytes % 1_000 != 0 || !(1_000..=1_000_000_000_000).contains(&bytes) {
+            return Err(ValueError::Bandwidth(text.to_owned()));
+        }
+        Ok(LinkBandwidth(bytes))
+    }
+
+    fn value(&self) -> Value {
+        self.0.into()
+    }
+}
+
+/// Processors, in thousandths of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cpus {
+    pub thousandths: u64,
+}
+
+impl Kind for Cpus {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        let thousandths = parse_thousandths(text).filter(|found| (10..=4_096_000).contains(found));
+        thousandths.map(|thousandths| Cpus { thousandths }).ok_or_else(|| ValueError::Cpus(text.to_owned()))
+    }
+
+    fn value(&self) -> Value {
+        thousandths(self.thousandths)
+    }
+}
+
+/// A percentage.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Percent(pub f64);
+
+impl Kind for Percent {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        let percent: Option<f64> = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
+        let percent = percent.filter(|percent| (0.1..=50.0).contains(percent));
+        percent.map(Percent).ok_or_else(|| ValueError::Share(text.to_owned()))
+    }
+
+    fn value(&self) -> Value {
+        format!("{}%", self.0).into()
+    }
+}
+
+impl Kind for bool {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        text.parse().map_err(|_| ValueError::Flag(text.to_owned()))
+    }
+
+    fn value(&self) -> Value {
+        (*self).into()
+    }
+}
+
+impl Kind for Rate {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        Ok(Rate::parse(text)?)
+    }
+
+    fn value(&self) -> Value {
+        (*self).into()
+    }
+}
+
+words! {
+    /// In which order the runs of a study are made.
+    RunOrder {
+        /// Systems alternate within a repeat, seeded.
+        Interleaved = "interleaved",
+        /// Cell after cell.
+        Sequential = "sequential",
+    }
+}
+
+/// What reads a text, and writes it as [`std::fmt::Display`] does.
+macro_rules! written {
+    ($($kind:ty),+) => {
+        $(impl Kind for $kind {
+            fn read(text: &str) -> Result<Self, ValueError> {
+                Ok(Self::parse(text)?)
+            }
+
+            fn value(&self) -> Value {
+                self.to_string().into()
+            }
+        })+
+    };
+}
+
+written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin, Side, Script, Use, RunOrder);

@@ -1,0 +1,32 @@
+//! Which systems a study file names, before it is read: some may be files.
+
+use crate::document::Document;
+
+/// What stands where a study names systems, each once: names and paths. Nothing
+/// of a file that is no TOML.
+pub fn named_systems(text: &str) -> Vec<String> {
+    let document = Document::parse(text, &mut Vec::new());
+    let mut found: Vec<String> = Vec::new();
+    let names = |key: &str| ["system", "best", "among"].contains(&key);
+    for entry in document.tables.iter().flat_map(|table| &table.entries).filter(|entry| names(&entry.key)) {
+        for value in entry.values.iter().filter(|value| !value.text.is_empty()) {
+            if !found.contains(&value.text) {
+                found.push(value.text.clone());
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn systems_are_found_wherever_a_study_names_them() {
+        let text = "title = \"t\"\n[axes]\nsystem = [\"nats\", \"./my.toml\"]\n[[skip]]\nsystem = \"./my.toml\"\n\
+                    why = \"w\"\n[parts.a]\nsystem = \"redis\"\n[workload]\npattern = \"pairs\"\n";
+        assert_eq!(named_systems(text), ["nats", "./my.toml", "redis"]);
+        assert!(named_systems("system = [").is_empty());
+    }
+}

@@ -1,0 +1,127 @@
+//! How a system file names the program that plays clients, where it is not
+//! pubmark itself.
+
+use super::{AgentSpec, System};
+use crate::diagnostic::Diagnostic;
+use crate::document::{Entry, Scalar, Table};
+use crate::server::{PlaceError, fill_places};
+use crate::units::parse_time;
+use crate::workload::Transport;
+
+/// The most processes that a side may have.
+const PROCESSES_MAX: u32 = 256;
+
+/// What may stand in `[agent]`.
+const SIDES: [&str; 2] = ["publisher", "subscriber"];
+
+impl AgentSpec {
+    /// Reads `agent`: one command for both sides.
+    pub(super) fn read(&mut self, entry: &Entry, errors: &mut Vec<Diagnostic>) {
+        self.sending = words(entry, errors);
+        self.receiving = self.sending.clone();
+    }
+
+    /// Reads `agent = { publisher = […], subscriber = […] }`.
+    pub(super) fn read_sides(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
+        for entry in &table.entries {
+            match entry.key.as_str() {
+                "publisher" => self.sending = words(entry, errors),
+                "subscriber" => self.receiving = words(entry, errors),
+                _ => errors.push(entry.unknown("`agent`", SIDES)),
+            }
+        }
+        if self.sending.is_empty() || self.receiving.is_empty() {
+            errors.push(
+                Diagnostic::at(table.at, "`agent` names a command for one side only")
+                    .help("write `agent = { publisher = [\"…\"], subscriber = [\"…\"] }`, or one command for both"),
+            );
+        }
+    }
+
+    /// Reads `[env]`.
+    pub(super) fn read_environment(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
+        for entry in &table.entries {
+            if let Some(value) = entry.one(errors) {
+                check(value, errors);
+                self.environment.push((entry.key.clone(), value.text.clone()));
+            }
+        }
+    }
+
+    /// Reads `agents` and `start_timeout`; false if the key is neither.
+    pub(super) fn read_key(&mut self, entry: &Entry, errors: &mut Vec<Diagnostic>) -> bool {
+        if !["agents", "start_timeout"].contains(&entry.key.as_str()) {
+            return false;
+        }
+        let Some(value) = entry.one(errors) else { return true };
+        if entry.key == "agents" {
+            match value.text.parse().ok().filter(|count| (1..=PROCESSES_MAX).contains(count)) {
+                Some(count) => self.processes = count,
+                None => errors.push(Diagnostic::at_value(
+                    value.at,
+                    format!("`agents` is {}: write how many processes a side has, 1 to {PROCESSES_MAX}", value.text),
+                )),
+            }
+            return true;
+        }
+        match parse_time(&value.text) {
+            Ok(0) => errors.push(Diagnostic::at_value(value.at, "`start_timeout` is 0: no program is that quick")),
+            Ok(ns) => self.start_timeout_ns = ns,
+            Err(error) => errors.push(Diagnostic::at_value(value.at, error)),
+        }
+        true
+    }
+
+    /// What belongs to an agent is said where there is none.
+    pub(super) fn check(&self, transports: &[Transport], errors: &mut Vec<Diagnostic>) {
+        if self.differs() && transports.contains(&Transport::Inproc) {
+            errors.push(
+                Diagnostic::whole("over `inproc` one process plays both sides, and `agent` names a program for each")
+                    .help("leave `inproc` out of `transports`"),
+            );
+        }
+        let stray = [(!self.environment.is_empty(), "[env]"), (self.processes != 1, "`agents`")];
+        for (_, what) in stray.into_iter().filter(|(there, _)| *there && self.built_in()) {
+            errors.push(
+                Diagnostic::whole(format!("{what} is for an agent of its own, and the file names none"))
+                    .help("name it (`agent = [\"program\", \"argument\"]`); a server has [server.environment]"),
+            );
+        }
+    }
+}
+
+/// A program, or a program and its arguments.
+pub(super) fn words(entry: &Entry, errors: &mut Vec<Diagnostic>) -> Vec<String> {
+    entry.values.iter().for_each(|value| check(value, errors));
+    if entry.values.first().is_none_or(|program| program.text.is_empty()) {
+        errors.push(
+            Diagnostic::at(entry.key_at, format!("`{}` names no program", entry.key))
+                .help("write `[\"program\", \"argument\"]`"),
+        );
+    }
+    entry.values.iter().map(|value| value.text.clone()).collect()
+}
+
+fn check(value: &Scalar, errors: &mut Vec<Diagnostic>) {
+    if let Err(error) = fill(&value.text, "", "") {
+        errors.push(Diagnostic::at_value(value.at, error).help("places known here: {here}, {cache}"));
+    }
+}
+
+/// Fills in what an agent's command and environment may hold.
+fn fill(text: &str, here: &str, cache: &str) -> Result<String, PlaceError> {
+    fill_places(text, |name, choice| match (name, choice) {
+        ("here", None) => Ok(here.to_owned()),
+        ("cache", None) => Ok(cache.to_owned()),
+        _ => Err(PlaceError::Unknown(name.to_owned())),
+    })
+}
+
+impl System {
+    /// A word of an agent's command or environment with its places filled in;
+    /// `cache` is where the system is installed to.
+    pub fn fill_for_agent(&self, text: &str, cache: &str) -> String {
+        // What cannot be filled in was refused with its file.
+        fill(text, &self.here, cache).unwrap_or_else(|_| text.to_owned())
+    }
+}
