@@ -147,7 +147,8 @@ fuzz_target!(|input: &[u8]| {
     let (incoming, mut recorder) = subscriber.into_parts();
     let (counts, received) = (recorder.counts(), recorder.received());
     let distinct = incoming.distinct();
-    let [latency, intended, service] = recorder.latencies().map(|histogram| histogram.count());
+    let counted = recorder.times().as_ref().map(|times| times.as_ref().map_or(0, |times| times.count()));
+    let (latency, intended, service) = (counted.latency, counted.intended_latency, counted.service_latency);
     let known_damage = counts.corrupted - counts.unidentified;
     assert!(workload.competing() || counts.delivered <= counts.expected, "{counts:?}");
     assert!(counts.delivered <= distinct && distinct + counts.duplicated <= received, "{counts:?}");
