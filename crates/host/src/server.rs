@@ -211,7 +211,7 @@ impl Server {
 
     /// Has all its processes stopped, continued or killed, or it started again
     /// after a kill. What came of it is heard by [`happened`](Server::happened).
-    /// Of a container's processes these are not the ones.
+    /// Not for a container: there it would reach Docker's client alone.
     pub fn order(&mut self, order: KeeperOrder) {
         self.kept.order(order);
     }

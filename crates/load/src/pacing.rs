@@ -15,11 +15,12 @@ const LONGEST: Ns = 200_000;
 const SHORTEST: Ns = 2_000;
 /// The wake-ups that may be later than the margin: one in so many.
 const LATE_ONE_IN: Ns = 100;
-/// A step of the margin towards a later wake-up, ns; towards an earlier one it
-/// is as many times smaller as there are more of these.
+/// What the margin grows by after a late wake-up, ns. After one in time it
+/// shrinks by a [`LATE_ONE_IN`]th of that, so that it rests where one in so
+/// many is late.
 const STEP: Ns = 2_000;
 
-/// When a loop has to wake up, followed by how late it does.
+/// Says when a loop has to wake up, and learns from how late it does.
 ///
 /// The margin follows the 99th percentile of what waking up takes, by
 /// stochastic approximation: up by a step for each wake-up that took longer,

@@ -122,7 +122,7 @@ struct Keeper<W> {
     sender: Sender<Event>,
     /// What came while the server was being killed.
     pending: VecDeque<Event>,
-    /// A thread waits for children: as long as there are any.
+    /// Whether a thread waits for children to end; it ends with the last of them.
     reaping: bool,
 }
 
@@ -147,7 +147,7 @@ pub enum KeepError {
 /// that signals do not end this process.
 pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Result<(), KeepError> {
     prctl::set_child_subreaper(true).map_err(KeepError::Reaper)?;
-    // A stopped keeper wakes up when its coordinator dies.
+    // So that a stopped keeper wakes up when its coordinator dies.
     let _ = prctl::set_pdeathsig(Signal::SIGCONT);
     let mut line = String::new();
     (&mut input).take(MAX_PLAN).read_line(&mut line).map_err(KeepError::NoPlan)?;
@@ -254,7 +254,7 @@ impl<W: Write> Keeper<W> {
         (began_ns, done_ns)
     }
 
-    /// Whoever does not hear it has gone, which shows by the input's end.
+    /// A coordinator that cannot hear it is dead, and the end of the input says so.
     fn say(&mut self, word: &KeeperAnswer) {
         if let Ok(mut line) = serde_json::to_vec(word) {
             line.push(b'\n');
@@ -280,7 +280,7 @@ impl<W: Write> Keeper<W> {
         launch.arg("--").args(command).current_dir(&self.plan.folder);
         launch.envs(self.plan.environment.iter().map(|(name, value)| (name, value))).env(MARKER, &self.plan.marker);
         launch.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
-        // From the first thread: with the thread that starts it a server dies.
+        // By the first thread, which lives as long as the keeper: a server dies with the thread that starts it.
         let child = launch.spawn().map_err(|error| format!("`{}`: {error}", command.join(" ")))?;
         self.reap();
         Ok(child.id() as i32)

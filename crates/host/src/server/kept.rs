@@ -110,7 +110,7 @@ impl Kept {
             if ended.is_some() {
                 break;
             }
-            // Its last words tell nothing, but its output's end wakes up.
+            // What it still says does not matter; that its output ends shortens the wait.
             if self.hear(Duration::from_millis(5)) == FromKeeper::Gone {
                 thread::park_timeout(Duration::from_millis(1));
             }

@@ -1,4 +1,4 @@
-//! A look at what a server uses now, for whoever watches a run.
+//! What a server uses now, for the live display of a run.
 
 use super::processes;
 use super::sample::{Watched, cpu_time_of, processes_of};

@@ -16,9 +16,9 @@ use std::cmp::Reverse;
 const PAUSE: Ns = 10 * MILLISECOND;
 /// The longest pause, before up to a half of it is added by the client's number.
 const LONGEST_PAUSE: Ns = 500 * MILLISECOND;
-/// How long an attempt may take until the server has accepted the client. One
-/// that has just been started takes seconds to answer those who were there
-/// first; who gives up too soon meets its own session when it comes again.
+/// How long an attempt may take until the server has accepted the client. A
+/// server that has just been started takes seconds to answer thousands; a client
+/// that gives up before its turn finds its own half-open session in the way.
 const ATTEMPT: Ns = 5 * SECOND;
 /// Attempts that may be under way at once: servers' backlogs are short.
 const AT_ONCE: usize = 256;
@@ -44,8 +44,8 @@ impl<S: Session> Shard<'_, S> {
         }
     }
 
-    /// Nothing can be written any more. Who comes back hears what has arrived
-    /// all the same: acknowledgements, above all.
+    /// Nothing can be written any more. What has arrived is read all the same
+    /// where the client comes back: above all, acknowledgements.
     pub(super) fn cut_off(&mut self, index: usize) {
         while self.away.returns {
             let Ok(Some((count, _, now))) = self.connections[index].read(&mut self.buffer) else { break };

@@ -1,10 +1,10 @@
 //! WebSocket (RFC 6455) over a wire that does not block: the client's side,
 //! binary messages only.
 //!
-//! The framing is our own: the protocols within are streams that care for no
-//! message boundary, so what arrives is unframed in place, in the event loop's
-//! buffer, and what is sent is masked on its way into one buffer. A general
-//! library allocates for each message. SHA-1 and randomness come from `ring`,
+//! The framing is our own, for a general library allocates for each message.
+//! The protocols within are byte streams, which frames may cut anywhere: what
+//! arrives loses its frames in place, in the event loop's buffer, and what is
+//! sent is masked on its way into one buffer. SHA-1 and randomness come from `ring`,
 //! which TLS brings along.
 
 use super::errors::{denied, foreign};
