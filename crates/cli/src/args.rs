@@ -379,8 +379,8 @@ pub struct AgentCheckArgs {
     /// The agent of this system, with its options, instead of a command.
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     pub system: Option<String>,
-    /// The driver to try [default: the first that the agent names, that needs no server and that
-    /// is not the mock].
+    /// The driver to try [default: the first that the agent names that needs no server, or else the
+    /// first; never the mock].
     #[arg(long)]
     pub driver: Option<String>,
     /// The transport to try: inproc, ipc, tcp or udp [default: all of the driver's system, or

@@ -58,7 +58,8 @@ fn nobody_passes_by_the_mock_or_by_a_driver_that_he_has_not() {
         let (code, said) = check(&place, &greeting(2, drivers), flags);
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains(wanted), "{drivers:?}: {said}");
-        assert_eq!(std::fs::read_to_string(place.path("told")).unwrap(), "", "it was told nothing more");
+        // It may have been ended before it could write down that it was told nothing more.
+        assert_eq!(std::fs::read_to_string(place.path("told")).unwrap_or_default(), "");
     }
 }
 
