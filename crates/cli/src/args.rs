@@ -58,7 +58,7 @@ pub enum PubmarkCommand {
     Calibrate(CalibrateArgs),
     /// Play clients for a coordinator, on standard input and output.
     Agent,
-    /// Lead any agent through a conformance conversation.
+    /// Try an agent, case by case: whether it may measure.
     AgentCheck(AgentCheckArgs),
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),
