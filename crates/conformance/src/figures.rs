@@ -1,6 +1,6 @@
 //! Histograms of a result beside what they should hold.
 
-use crate::case::{Wrong, due};
+use crate::wrong::{Wrong, due};
 use pubmark_model::protocol::PackedHistogram;
 use pubmark_model::units::{MILLISECOND, Ns, format_time};
 use pubmark_stats::Histogram;

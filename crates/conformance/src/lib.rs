@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod bench;
 mod case;
 mod cases;
 mod figures;
@@ -21,6 +22,7 @@ mod subject;
 mod suite;
 mod talk;
 mod tap;
+mod wrong;
 
 pub use case::{Came, Outcome};
 pub use subject::{Asked, Known};

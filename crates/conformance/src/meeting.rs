@@ -1,10 +1,10 @@
 //! Both sides are agents: over a server, or where the other side has no sockets.
 
-use crate::case::{Wrong, due};
 use crate::order::{clients, place, prepare, workload};
 use crate::server::{Meeting, scripted};
-use crate::subject::Bench;
+use crate::subject::Subject;
 use crate::talk::{Talk, only, until};
+use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
 use pubmark_model::protocol::{FlowResult, Prepare, PublisherTotal, Role};
 use pubmark_model::units::{MILLISECOND, Ns};
@@ -37,7 +37,7 @@ pub struct Met {
 }
 
 /// Lets two agents meet; where there is a server, it does what the script says.
-pub fn meet(bench: &Bench<'_>, settings: &[(&str, &str)], sides: Sides, script: &str) -> Result<Met, Wrong> {
+pub fn meet(bench: &Subject<'_>, settings: &[(&str, &str)], sides: Sides, script: &str) -> Result<Met, Wrong> {
     let workload = workload(bench, settings)?;
     if bench.system.is_some_and(|system| !system.patterns.contains(&workload.pattern)) {
         return Err(Wrong::NotTried(format!("its system has no `{}`", workload.pattern)));
@@ -94,7 +94,7 @@ pub fn meet(bench: &Bench<'_>, settings: &[(&str, &str)], sides: Sides, script: 
 }
 
 /// All clients in one agent, as between threads of a process.
-fn within(bench: &Bench<'_>, workload: &Workload, sends: Role, hears: Role, sides: Sides) -> Result<Met, Wrong> {
+fn within(bench: &Subject<'_>, workload: &Workload, sends: Role, hears: Role, sides: Sides) -> Result<Met, Wrong> {
     due(sides == Sides::Both, || "within a process there is one agent".into())?;
     let mut talk = Talk::greeted(bench.sending)?;
     let binds = if sends == Role::Requester { hears } else { sends };

@@ -1,7 +1,7 @@
 //! What an agent is told to play.
 
-use crate::case::Wrong;
-use crate::subject::Bench;
+use crate::subject::Subject;
+use crate::wrong::Wrong;
 use pubmark_host::scratch::Scratch;
 use pubmark_model::protocol::{Client, Flow, Prepare, Role};
 use pubmark_model::setting::Settings;
@@ -13,7 +13,7 @@ const USUAL: &[(&str, &str)] =
     &[("rate", "500"), ("payload", "64B"), ("warmup", "100ms"), ("duration", "400ms"), ("drain", "2s"), ("seed", "7")];
 
 /// The usual short workload with these settings.
-pub fn workload(bench: &Bench<'_>, more: &[(&str, &str)]) -> Result<Workload, Wrong> {
+pub fn workload(bench: &Subject<'_>, more: &[(&str, &str)]) -> Result<Workload, Wrong> {
     let transport = bench.transport.map(|transport| ("transport", transport.word()));
     let counted = more.iter().any(|(name, _)| *name == "count");
     let usual = USUAL.iter().copied().filter(|(name, _)| !(counted && *name == "duration"));
@@ -61,7 +61,7 @@ pub fn clients(workload: &Workload, role: Role, bind: &[String], connect: &[Stri
 }
 
 /// The order itself.
-pub fn prepare(bench: &Bench<'_>, workload: &Workload, clients: Vec<Client>, scratch: &Scratch) -> Prepare {
+pub fn prepare(bench: &Subject<'_>, workload: &Workload, clients: Vec<Client>, scratch: &Scratch) -> Prepare {
     Prepare {
         driver: bench.driver.to_owned(),
         options: bench.options.clone(),

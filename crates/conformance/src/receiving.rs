@@ -1,10 +1,10 @@
 //! The other side sends what is written in a script, and the agent hears it.
 
-use crate::case::{Wrong, due};
 use crate::order::{clients, place, prepare, workload};
-use crate::subject::Bench;
+use crate::subject::Subject;
 use crate::talk::{Talk, only, until};
-use crate::tap::{Line, Said, Tap, Taps};
+use crate::tap::{Line, SentLine, Tap, Taps};
+use crate::wrong::{Wrong, due};
 use nix::sys::signal::Signal;
 use pubmark_host::clock;
 use pubmark_model::protocol::{FlowResult, PublisherTotal, Role};
@@ -22,7 +22,7 @@ const UNHEARD: Duration = Duration::from_millis(300);
 
 /// What the agent is told to hear.
 #[derive(Debug)]
-pub struct Script {
+pub struct Playback {
     /// Its name.
     pub name: &'static str,
     /// Settings of the workload.
@@ -47,7 +47,7 @@ pub struct Received {
     /// When the schedule started.
     pub start_ns: Ns,
     /// What was sent, by publisher.
-    pub said: Vec<Vec<Said>>,
+    pub said: Vec<Vec<SentLine>>,
     /// What came back to requesters, by requester.
     pub back: Vec<Vec<crate::tap::Heard>>,
     /// What it says of the flow.
@@ -60,7 +60,7 @@ pub struct Received {
 
 impl Received {
     /// Those messages of the window that were sent as they should be, each once.
-    pub fn sound(&self, window: &Range<u64>) -> Vec<Said> {
+    pub fn sound(&self, window: &Range<u64>) -> Vec<SentLine> {
         let mut seen = std::collections::BTreeSet::new();
         let mut sound = Vec::new();
         for (publisher, said) in self.said.iter().enumerate() {
@@ -83,9 +83,9 @@ impl Received {
     }
 }
 
-impl Script {
+impl Playback {
     /// Lets it hear.
-    pub fn play(&self, bench: &Bench<'_>) -> Result<Received, Wrong> {
+    pub fn play(&self, bench: &Subject<'_>) -> Result<Received, Wrong> {
         let workload = workload(bench, self.settings)?;
         let mut taps = Taps::load(bench)?;
         let mut talk = Talk::greeted(bench.receiving)?;

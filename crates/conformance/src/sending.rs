@@ -1,10 +1,10 @@
 //! The agent sends, and the other side sees every message.
 
-use crate::case::{Wrong, due};
 use crate::order::{clients, place, prepare, workload};
-use crate::subject::Bench;
+use crate::subject::Subject;
 use crate::talk::{Talk, only, until};
 use crate::tap::{Heard, Taps};
+use crate::wrong::{Wrong, due};
 use nix::sys::signal::Signal;
 use pubmark_host::clock;
 use pubmark_load::schedule::Schedule;
@@ -116,7 +116,7 @@ impl SentOut {
 
 impl Sending {
     /// Lets it send.
-    pub fn play(&self, bench: &Bench<'_>) -> Result<SentOut, Wrong> {
+    pub fn play(&self, bench: &Subject<'_>) -> Result<SentOut, Wrong> {
         let workload = workload(bench, self.settings)?;
         let mut taps = Taps::load(bench)?;
         let mut talk = Talk::greeted(bench.sending)?;

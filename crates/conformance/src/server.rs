@@ -1,7 +1,7 @@
 //! The server of those drivers that need one: the reference peer, which does to
 //! messages what its script says, or the system's own.
 
-use crate::case::Wrong;
+use crate::wrong::Wrong;
 use nix::unistd::pipe;
 use pubmark_host::cache::cache_folder;
 use pubmark_host::scratch::Scratch;

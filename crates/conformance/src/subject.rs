@@ -1,17 +1,13 @@
 //! The agent that is tried, and what is known of its driver.
 
-use crate::case::Wrong;
-use crate::receiving::{Received, Script};
-use crate::sending::{Sending, SentOut};
 use crate::server::Meeting;
+use crate::wrong::Wrong;
 use pubmark_host::agent::AgentCommand;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{Features, ServerAddress};
 use pubmark_model::system::System;
 use pubmark_model::workload::Transport;
-use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::cell::OnceCell;
 
 /// What the caller knows of a driver, by the system that uses it.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +35,7 @@ pub struct Asked {
 
 /// The agent on one transport, with what it has played there so far: several
 /// cases look at one conversation.
-pub struct Bench<'a> {
+pub struct Subject<'a> {
     /// The command that starts it as the side that sends …
     pub sending: &'a AgentCommand,
     /// … and as the side that receives.
@@ -57,21 +53,18 @@ pub struct Bench<'a> {
     /// What the agent says that it can play.
     pub features: Features,
     relay: OnceCell<Meeting>,
-    sent: RefCell<BTreeMap<&'static str, Result<Rc<SentOut>, Wrong>>>,
-    received: RefCell<BTreeMap<&'static str, Result<Rc<Received>, Wrong>>>,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> Subject<'a> {
     /// An agent that has played nothing yet, and needs no server.
     pub fn new(
         command: &'a AgentCommand,
         driver: &'a str,
         options: &'a Options,
         transport: Option<Transport>,
-    ) -> Bench<'a> {
-        let (sent, received) = (RefCell::default(), RefCell::default());
+    ) -> Subject<'a> {
         let (system, features) = (None, Features::default());
-        Bench {
+        Subject {
             sending: command,
             receiving: command,
             driver,
@@ -81,8 +74,6 @@ impl<'a> Bench<'a> {
             built_in: command,
             features,
             relay: OnceCell::new(),
-            sent,
-            received,
         }
     }
 
@@ -96,29 +87,4 @@ impl<'a> Bench<'a> {
         }
         Ok(self.relay.get().map(Meeting::address))
     }
-
-    /// What the agent sent when it was told this; it is told once.
-    pub fn sends(&self, sending: &'static Sending) -> Result<Rc<SentOut>, Wrong> {
-        once(&self.sent, sending.name, || sending.play(self))
-    }
-
-    /// What the agent made of this script; it hears it once.
-    pub fn receives(&self, script: &'static Script) -> Result<Rc<Received>, Wrong> {
-        once(&self.received, script.name, || script.play(self))
-    }
-}
-
-type Once<T> = RefCell<BTreeMap<&'static str, Result<Rc<T>, Wrong>>>;
-
-/// The first who asks is told what went wrong; the others that it did.
-fn once<T>(kept: &Once<T>, name: &'static str, play: impl FnOnce() -> Result<T, Wrong>) -> Result<Rc<T>, Wrong> {
-    if let Some(known) = kept.borrow().get(name) {
-        return known.clone().map_err(|wrong| match wrong {
-            Wrong::Did(_) => Wrong::NotTried(format!("the conversation `{name}` did not come to its end, see above")),
-            other => other,
-        });
-    }
-    let played = play().map(Rc::new);
-    kept.borrow_mut().insert(name, played.clone());
-    played
 }

@@ -1,11 +1,13 @@
 //! All cases on all transports.
 
-use crate::case::{Came, Case, Needs, Outcome, Wrong};
+use crate::bench::Bench;
+use crate::case::{Came, Case, Needs, Outcome};
 use crate::cases;
 use crate::server;
-use crate::subject::{Asked, Bench, Known};
+use crate::subject::{Asked, Known, Subject};
 use crate::talk::Talk;
 use crate::tap;
+use crate::wrong::Wrong;
 use pubmark_host::agent::AgentCommand;
 use pubmark_model::protocol::AgentHello;
 use pubmark_model::workload::Transport;
@@ -20,6 +22,9 @@ pub enum SuiteError {
     /// No case is called so.
     #[error("there is no case `{0}`: `pubmark agent-check --list` names them")]
     NoCase(String),
+    /// There is no such program.
+    #[error("{0}")]
+    NotStarted(String),
     /// The agent did not say who it is.
     #[error("{0}")]
     NoAnswer(String),
@@ -49,7 +54,9 @@ pub fn check(
     if let Some(name) = asked.only.iter().find(|name| !cases::all().any(|case| means(name, case))) {
         return Err(SuiteError::NoCase(name.clone()));
     }
-    let greeted = Talk::start(sending).and_then(|mut talk| talk.hello());
+    let mut talk = Talk::start(sending).map_err(|wrong| SuiteError::NotStarted(wrong.to_string()))?;
+    let greeted = talk.hello();
+    drop(talk);
     let hello = match greeted {
         Ok(hello) => hello,
         Err(wrong) => {
@@ -77,11 +84,11 @@ pub fn check(
         outcomes.push(outcome);
     };
     let bench = |transport| {
-        let mut bench = Bench::new(sending, &driver, &of_driver.options, transport);
-        bench.receiving = receiving;
-        (bench.system, bench.built_in) = (of_driver.server, &asked.built_in);
-        bench.features = hello.features.clone();
-        bench
+        let mut subject = Subject::new(sending, &driver, &of_driver.options, transport);
+        subject.receiving = receiving;
+        (subject.system, subject.built_in) = (of_driver.server, &asked.built_in);
+        subject.features = hello.features.clone();
+        Bench::new(subject)
     };
     let across = |transport: &Option<Transport>| *transport != Some(Transport::Inproc);
     // The words are tried where a publisher can bind alone.

@@ -1,7 +1,7 @@
 //! A conversation with an agent: every wait has a deadline, and what is said out
 //! of turn is an error.
 
-use crate::case::{Wrong, due};
+use crate::wrong::{Wrong, due};
 use nix::sys::signal::Signal;
 use pubmark_host::agent::{Agent, AgentCommand, Incoming, into_inbox};
 use pubmark_host::clock;

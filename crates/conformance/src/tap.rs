@@ -1,8 +1,8 @@
 //! The other side: bare sockets of the library, each on a thread of its own,
 //! that keep every message with its instant, or play what is written for them.
 
-use crate::case::Wrong;
-use crate::subject::Bench;
+use crate::subject::Subject;
+use crate::wrong::Wrong;
 use pubmark_host::clock;
 use pubmark_load::drivers::{
     self, socket::Driver, socket::DriverError, socket::Sent, socket::Socket, socket::SocketSpec,
@@ -64,7 +64,7 @@ pub enum Flaw {
 
 /// A message as it was sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Said {
+pub struct SentLine {
     /// When it was due, ns.
     pub due_ns: Ns,
     /// What it says of the sender's own lag, ns.
@@ -82,7 +82,7 @@ struct Shared {
     start_ns: AtomicU64,
     ended: AtomicBool,
     heard: Mutex<Vec<Heard>>,
-    said: Mutex<Vec<Said>>,
+    said: Mutex<Vec<SentLine>>,
     broken: Mutex<Option<String>>,
 }
 
@@ -121,7 +121,7 @@ fn not_here(error: &DriverError) -> Wrong {
 
 impl Taps {
     /// Sockets of this driver.
-    pub fn load(bench: &Bench<'_>) -> Result<Taps, Wrong> {
+    pub fn load(bench: &Subject<'_>) -> Result<Taps, Wrong> {
         let load = drivers::find(bench.driver)
             .ok_or_else(|| Wrong::NotTried(format!("the other side has no sockets of `{}`", bench.driver)))?;
         Ok(Taps { driver: load(bench.options).map_err(|error| not_here(&error))?, taps: Vec::new() })
@@ -136,7 +136,7 @@ impl Taps {
     /// replier holds each answer back for `delay`.
     pub fn open(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &Subject<'_>,
         workload: &Workload,
         client: (Role, u32),
         meets: (Option<&str>, &[String]),
@@ -188,7 +188,7 @@ impl Tap {
     }
 
     /// What it has sent so far, without probes and end markers.
-    pub fn said(&self) -> Vec<Said> {
+    pub fn said(&self) -> Vec<SentLine> {
         kept(&self.shared.said).clone()
     }
 
@@ -284,7 +284,7 @@ fn marker(workload: &Workload, publisher: u32, sequence: u32) -> Vec<u8> {
 }
 
 /// The message of a line, as it goes out now.
-fn message(workload: &Workload, publisher: u32, line: Line, start_ns: Ns, now: Ns) -> (Vec<u8>, Said) {
+fn message(workload: &Workload, publisher: u32, line: Line, start_ns: Ns, now: Ns) -> (Vec<u8>, SentLine) {
     let mut message = pattern(workload.payload_bytes as usize);
     let due_ns = start_ns + line.due;
     let own_ns = line.own.min(now.saturating_sub(due_ns));
@@ -306,7 +306,7 @@ fn message(workload: &Workload, publisher: u32, line: Line, start_ns: Ns, now: N
         Flaw::Short => drop(message.pop()),
         Flaw::None | Flaw::Publisher => {}
     }
-    (message, Said { due_ns, own_ns, sent_ns: now, line })
+    (message, SentLine { due_ns, own_ns, sent_ns: now, line })
 }
 
 fn publish(

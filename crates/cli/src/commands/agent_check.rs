@@ -39,7 +39,9 @@ pub fn agent_check(args: &AgentCheckArgs) -> Result<Code, Failure> {
     };
     let outcomes = match check((&commands[0], &commands[1]), &asked, &known, &mut tell) {
         Ok(outcomes) => outcomes,
-        Err(error @ SuiteError::NoCase(_)) => return Err(Failure::usage(error.to_string())),
+        Err(error @ (SuiteError::NoCase(_) | SuiteError::NotStarted(_))) => {
+            return Err(Failure::usage(error.to_string()));
+        }
         // An agent that cannot be tried has not passed.
         Err(error) => {
             note(&format!("error: {error}"));

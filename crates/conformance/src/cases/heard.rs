@@ -1,10 +1,11 @@
 //! What the agent makes of what it hears.
 
-use crate::case::{Case, Needs, Wrong, due};
+use crate::bench::Bench;
+use crate::case::{Case, Needs};
 use crate::figures::{SLACK, holds, read};
-use crate::receiving::{Received, Script};
-use crate::subject::Bench;
+use crate::receiving::{Playback, Received};
 use crate::tap::{Flaw, Line};
+use crate::wrong::{Wrong, due};
 use pubmark_judge::assemble::flow::inflate;
 use pubmark_model::protocol::{LedgerCounts, PackedHistogram};
 use pubmark_model::units::{MILLISECOND, Ns};
@@ -104,8 +105,8 @@ const fn script(
     name: &'static str,
     settings: &'static [(&'static str, &'static str)],
     lines: fn(u32) -> Vec<Line>,
-) -> Script {
-    Script {
+) -> Playback {
+    Playback {
         name,
         settings,
         lines,
@@ -116,21 +117,21 @@ const fn script(
     }
 }
 
-static KNOWN: Script = script("known delays", &[("pattern", "fan-out")], late);
-static FLAWED: Script = script("flaws", &[("pattern", "fan-out"), ("verify", "header")], flawed);
-static SPOILT: Script = script("bodies", &[("pattern", "fan-out"), ("verify", "full")], spoilt);
-static SHORT: Script = script("16 bytes", &[("pattern", "fan-out"), ("payload", "16B")], late);
-static TWO: Script = script("two publishers", &[("pattern", "fan-in"), ("publishers", "2")], plain);
-static PIPELINE: Script = script("a pipeline", &[("pattern", "pipeline")], plain);
-static SILENCE: Script = script("a silence", &[("pattern", "fan-out"), ("duration", "1200ms")], silence);
-static UNMARKED: Script = Script { ends: false, ..script("no end markers", &[("pattern", "fan-out")], plain) };
-static MARKED: Script = script("the last is lost", &[("pattern", "fan-out")], without_the_last);
-static DEADLINE: Script = Script {
+static KNOWN: Playback = script("known delays", &[("pattern", "fan-out")], late);
+static FLAWED: Playback = script("flaws", &[("pattern", "fan-out"), ("verify", "header")], flawed);
+static SPOILT: Playback = script("bodies", &[("pattern", "fan-out"), ("verify", "full")], spoilt);
+static SHORT: Playback = script("16 bytes", &[("pattern", "fan-out"), ("payload", "16B")], late);
+static TWO: Playback = script("two publishers", &[("pattern", "fan-in"), ("publishers", "2")], plain);
+static PIPELINE: Playback = script("a pipeline", &[("pattern", "pipeline")], plain);
+static SILENCE: Playback = script("a silence", &[("pattern", "fan-out"), ("duration", "1200ms")], silence);
+static UNMARKED: Playback = Playback { ends: false, ..script("no end markers", &[("pattern", "fan-out")], plain) };
+static MARKED: Playback = script("the last is lost", &[("pattern", "fan-out")], without_the_last);
+static DEADLINE: Playback = Playback {
     ends: false,
     ..script("the last is lost without a word", &[("pattern", "fan-out"), ("drain", "1s")], without_the_last)
 };
-static ECHO: Script = script("requests", &[("pattern", "request-reply"), ("pairs", "2")], plain);
-static STOPPED: Script = Script {
+static ECHO: Playback = script("requests", &[("pattern", "request-reply"), ("pairs", "2")], plain);
+static STOPPED: Playback = Playback {
     stopped: Duration::from_millis(400),
     ..script("stopped", &[("pattern", "fan-out"), ("duration", "1200ms")], silence)
 };
@@ -268,7 +269,7 @@ fn truth(
     received: &Received,
     name: &str,
     packed: Option<&PackedHistogram>,
-    of: fn(&crate::tap::Said) -> Ns,
+    of: fn(&crate::tap::SentLine) -> Ns,
 ) -> Result<(), Wrong> {
     let truth: Vec<Ns> = received.sound(&KNOWN.window).iter().map(of).collect();
     holds(name, &read(name, packed)?, &truth, SLACK)
@@ -371,7 +372,7 @@ fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
     })
 }
 
-fn drained(bench: &Bench<'_>, script: &'static Script, good: fn(Duration) -> bool, why: &str) -> Result<(), Wrong> {
+fn drained(bench: &Bench<'_>, script: &'static Playback, good: fn(Duration) -> bool, why: &str) -> Result<(), Wrong> {
     let after = bench.receives(script)?.drained_after;
     due(good(after), || format!("{why}, and it said `drained` {} ms after `drain`", after.as_millis()))
 }

@@ -1,10 +1,11 @@
 //! What two agents say of each other: it has to fit together, and with what the
 //! server between them did.
 
-use crate::case::{Case, Needs, Wrong, due};
+use crate::bench::Bench;
+use crate::case::{Case, Needs};
 use crate::figures::{SLACK, counts, read};
 use crate::meeting::{Met, Sides, meet};
-use crate::subject::Bench;
+use crate::wrong::{Wrong, due};
 use pubmark_model::protocol::{PackedHistogram, PublisherTotal};
 use pubmark_model::units::{MILLISECOND, Ns};
 

@@ -1,9 +1,10 @@
 //! What the agent sends.
 
-use crate::case::{Case, Needs, Wrong, due};
+use crate::bench::Bench;
+use crate::case::{Case, Needs};
 use crate::figures::{SLACK, counts, read};
 use crate::sending::{Sending, SentOut};
-use crate::subject::Bench;
+use crate::wrong::{Wrong, due};
 use pubmark_model::header::{FREE_LEN, Header, body_at, pattern};
 use pubmark_model::protocol::PublisherTotal;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};

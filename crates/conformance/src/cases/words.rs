@@ -1,9 +1,10 @@
 //! The words of the protocol, with hardly a message.
 
-use crate::case::{Case, Needs, Wrong, due};
+use crate::bench::Bench;
+use crate::case::{Case, Needs};
 use crate::order::{clients, place, prepare, workload};
-use crate::subject::Bench;
 use crate::talk::Talk;
+use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
 use pubmark_model::protocol::{Command, Prepare, Role, VERSION};
 use pubmark_model::units::{MILLISECOND, SECOND};
