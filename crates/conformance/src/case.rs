@@ -32,6 +32,16 @@ pub struct Case {
     pub run: fn(&Bench<'_>) -> Result<(), Wrong>,
 }
 
+/// A case that needs sockets on the other side.
+pub const fn of_sockets(
+    name: &'static str,
+    sent: &'static str,
+    due: &'static str,
+    run: fn(&Bench<'_>) -> Result<(), Wrong>,
+) -> Case {
+    Case { name, sent, due, needs: Needs::Sockets, run }
+}
+
 /// What came of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Came {

@@ -1,17 +1,14 @@
 //! Both sides are agents: over a server, or where the other side has no sockets.
 
-use crate::order::{clients, place, prepare, workload};
+use crate::order::{clients, places, prepare, workload};
 use crate::server::{Meeting, scripted};
 use crate::subject::Subject;
-use crate::talk::{Talk, only, until};
+use crate::talk::{LEAD, Talk, only, until};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
 use pubmark_model::protocol::{FlowResult, Prepare, PublisherTotal, Role};
-use pubmark_model::units::{MILLISECOND, Ns};
+use pubmark_model::units::Ns;
 use pubmark_model::workload::{Transport, Workload};
-
-/// From the word `start` to its instant.
-const LEAD: Ns = 150 * MILLISECOND;
 
 /// Who plays which side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +42,7 @@ pub fn meet(bench: &Subject<'_>, settings: &[(&str, &str)], sides: Sides, script
     if workload.competing() && bench.system.is_some() && scripted(bench.driver) {
         return Err(Wrong::NotTried("the reference peer has no subscribers that compete".into()));
     }
-    let server = bench.system.map(|system| Meeting::start(bench.driver, Some(system), script)).transpose()?;
+    let server = bench.system.map(|system| Meeting::start(bench.driver, system, script)).transpose()?;
     let (sends, hears) = match workload.pattern.round_trip() {
         true => (Role::Requester, Role::Replier),
         false => (Role::Publisher, Role::Subscriber),
@@ -64,8 +61,8 @@ pub fn meet(bench: &Subject<'_>, settings: &[(&str, &str)], sides: Sides, script
     let hears_first = server.is_some() || hears == Role::Replier;
     let order = |talk: &Talk, role: Role, met: &[String], binds: bool| {
         let count = if role.sends() { workload.publishers } else { workload.subscribers };
-        let bind: Vec<String> = match binds && server.is_none() {
-            true => (0..count).map(|number| place(bench.transport, &talk.scratch, number)).collect(),
+        let bind = match binds && server.is_none() {
+            true => places(bench, &talk.scratch, count),
             false => Vec::new(),
         };
         at(prepare(bench, &workload, clients(&workload, role, &bind, met), &talk.scratch))
@@ -100,7 +97,7 @@ fn within(bench: &Subject<'_>, workload: &Workload, sends: Role, hears: Role, si
     let binds = if sends == Role::Requester { hears } else { sends };
     let connects = if binds == sends { hears } else { sends };
     let count = if binds.sends() { workload.publishers } else { workload.subscribers };
-    let bound: Vec<String> = (0..count).map(|number| place(bench.transport, &talk.scratch, number)).collect();
+    let bound = places(bench, &talk.scratch, count);
     let mut all = clients(workload, binds, &bound, &[]);
     all.extend(clients(workload, connects, &[], &bound));
     let order = prepare(bench, workload, all, &talk.scratch);

@@ -5,8 +5,8 @@ use crate::wrong::Wrong;
 use pubmark_host::scratch::Scratch;
 use pubmark_model::protocol::{Client, Flow, Prepare, Role};
 use pubmark_model::setting::Settings;
-use pubmark_model::topology::heard_by;
-use pubmark_model::workload::{Transport, Workload};
+use pubmark_model::topology::{bind_at, heard_by};
+use pubmark_model::workload::Workload;
 
 /// Beside what each case asks for: short, and small.
 const USUAL: &[(&str, &str)] =
@@ -26,14 +26,9 @@ pub fn workload(bench: &Subject<'_>, more: &[(&str, &str)]) -> Result<Workload, 
     }
 }
 
-/// Where a client may bind, before it is known what is free.
-pub fn place(transport: Option<Transport>, scratch: &Scratch, number: u32) -> String {
-    match transport {
-        Some(Transport::Tcp) => "tcp://127.0.0.1:0".into(),
-        Some(Transport::Udp) => "udp://127.0.0.1:0".into(),
-        Some(Transport::Ipc) => format!("ipc://{}/{number}", scratch.path().display()),
-        Some(Transport::Inproc) | None => format!("inproc://{number}"),
-    }
+/// Where the clients that bind do so.
+pub fn places(bench: &Subject<'_>, scratch: &Scratch, count: u32) -> Vec<String> {
+    (0..count).map(|number| bind_at(bench.transport, scratch.path(), number)).collect()
 }
 
 /// Clients of one role, each with its endpoint or those that it connects to.

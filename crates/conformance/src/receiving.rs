@@ -1,21 +1,17 @@
 //! The other side sends what is written in a script, and the agent hears it.
 
-use crate::order::{clients, place, prepare, workload};
+use crate::order::{clients, places, prepare, workload};
 use crate::subject::Subject;
-use crate::talk::{Talk, only, until};
+use crate::talk::{LEAD, Talk, only, until};
 use crate::tap::{Line, SentLine, Tap, Taps};
 use crate::wrong::{Wrong, due};
-use nix::sys::signal::Signal;
 use pubmark_host::clock;
 use pubmark_model::protocol::{FlowResult, PublisherTotal, Role};
-use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Workload;
 use std::ops::Range;
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// From the word `start` to its instant.
-const LEAD: Ns = 150 * MILLISECOND;
 
 /// How long it must not be ready while no probe comes.
 const UNHEARD: Duration = Duration::from_millis(300);
@@ -92,8 +88,7 @@ impl Playback {
         let mut early = None;
         let asks = workload.pattern.round_trip();
         if asks {
-            let bind: Vec<String> =
-                (0..workload.subscribers).map(|id| place(bench.transport, &talk.scratch, id)).collect();
+            let bind = places(bench, &talk.scratch, workload.subscribers);
             let order = prepare(bench, &workload, clients(&workload, Role::Replier, &bind, &[]), &talk.scratch);
             let bound = talk.prepare(order)?;
             for client in clients(&workload, Role::Requester, &[], &bound) {
@@ -102,8 +97,7 @@ impl Playback {
             }
             talk.ready()?;
         } else {
-            for id in 0..workload.publishers {
-                let at = place(bench.transport, &talk.scratch, id);
+            for (id, at) in (0..).zip(places(bench, &talk.scratch, workload.publishers)) {
                 let plays = ((self.lines)(id), Duration::ZERO);
                 taps.open(bench, &workload, (Role::Publisher, id), (Some(&at), &[]), plays)?;
             }
@@ -123,12 +117,7 @@ impl Playback {
         talk.begin(start_ns);
         taps.all().iter().for_each(|tap| tap.hush(!self.ends));
         taps.all().iter().for_each(|tap| tap.start(start_ns));
-        if !self.stopped.is_zero() {
-            thread::sleep(until(start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3));
-            talk.signal(Signal::SIGSTOP);
-            thread::sleep(self.stopped);
-            talk.signal(Signal::SIGCONT);
-        }
+        talk.pause(start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3, self.stopped);
         played(&taps, start_ns)?;
         // The window has to be over before anybody drains.
         let over = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0);

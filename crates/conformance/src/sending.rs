@@ -1,22 +1,19 @@
 //! The agent sends, and the other side sees every message.
 
-use crate::order::{clients, place, prepare, workload};
+use crate::order::{clients, places, prepare, workload};
 use crate::subject::Subject;
-use crate::talk::{Talk, only, until};
+use crate::talk::{LEAD, Talk, only, until};
 use crate::tap::{Heard, Taps};
 use crate::wrong::{Wrong, due};
-use nix::sys::signal::Signal;
 use pubmark_host::clock;
+use pubmark_host::usage::cpu_ns;
 use pubmark_load::schedule::Schedule;
 use pubmark_model::header::{END, PROBE};
 use pubmark_model::protocol::{AgentResult, FlowResult, Progress, PublisherTotal, Role};
-use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Extent, Workload};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// From the word `start` to its instant.
-const LEAD: Ns = 150 * MILLISECOND;
 
 /// How long the other side waits for a probe, or for an end marker.
 const MARKER: Duration = Duration::from_secs(2);
@@ -121,11 +118,8 @@ impl Sending {
         let mut taps = Taps::load(bench)?;
         let mut talk = Talk::greeted(bench.sending)?;
         let round_trip = workload.pattern.round_trip();
-        let places = |talk: &Talk, count: u32| -> Vec<String> {
-            (0..count).map(|number| place(bench.transport, &talk.scratch, number)).collect()
-        };
         if round_trip {
-            for (id, at) in (0..).zip(places(&talk, workload.subscribers)) {
+            for (id, at) in (0..).zip(places(bench, &talk.scratch, workload.subscribers)) {
                 let plays = (Vec::new(), self.reply_after);
                 taps.open(bench, &workload, (Role::Replier, id), (Some(&at), &[]), plays)?;
             }
@@ -133,7 +127,7 @@ impl Sending {
             let order = prepare(bench, &workload, clients(&workload, Role::Requester, &[], &endpoints), &talk.scratch);
             talk.prepare(order)?;
         } else {
-            let bind = places(&talk, workload.publishers);
+            let bind = places(bench, &talk.scratch, workload.publishers);
             let order = prepare(bench, &workload, clients(&workload, Role::Publisher, &bind, &[]), &talk.scratch);
             let bound = talk.prepare(order)?;
             let count = workload.publishers as usize;
@@ -148,12 +142,7 @@ impl Sending {
         let start_ns = clock::now() + LEAD;
         talk.begin(start_ns);
         let middle = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3;
-        if !self.stopped.is_zero() {
-            thread::sleep(until(middle));
-            talk.signal(Signal::SIGSTOP);
-            thread::sleep(self.stopped);
-            talk.signal(Signal::SIGCONT);
-        }
+        talk.pause(middle, self.stopped);
         let (mut totals, mut ended) = (Vec::new(), false);
         if self.early {
             talk.silent(until(middle))?;
@@ -170,7 +159,7 @@ impl Sending {
             talk.silent(Duration::from_millis(100))?;
         }
         let result = only(&agent)?;
-        let (cpu_ns, memory_bytes) = process(talk.pid());
+        let (cpu_ns, memory_bytes) = (cpu_ns(talk.pid()).unwrap_or(0), most_memory(talk.pid()));
         let progress = std::mem::take(&mut talk.progress);
         let heard = taps.all().iter().map(|tap| tap.heard()).collect();
         talk.exit()?;
@@ -193,16 +182,10 @@ fn wait_for(taps: &Taps, sequence: u32) -> Result<bool, Wrong> {
     Ok(true)
 }
 
-/// Processor time, ns, and most memory, bytes, of a process; 0 where it is gone.
-pub fn process(pid: i32) -> (Ns, u64) {
-    let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let stat = read("stat");
-    // The name, in brackets, may hold anything.
-    let after = stat.rsplit(')').next().unwrap_or_default();
-    let ticks: u64 = after.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
-    let most = read("status");
-    let most = most.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+/// The most memory that a process ever had, bytes; 0 where it is gone.
+fn most_memory(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
     let kib: u64 = most.split_whitespace().next().and_then(|kib| kib.parse().ok()).unwrap_or(0);
-    let tick = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100).max(1) as u64;
-    (ticks * SECOND / tick, kib << 10)
+    kib << 10
 }

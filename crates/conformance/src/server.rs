@@ -57,11 +57,11 @@ fn not_here(error: impl std::fmt::Display) -> Wrong {
 impl Meeting {
     /// The peer with this script or, where it does not speak the driver's
     /// protocol, the system's own server, which obeys no script.
-    pub fn start(driver: &str, system: Option<&System>, script: &str) -> Result<Meeting, Wrong> {
-        match (speaks(driver), system) {
-            (Some(protocol), _) => Meeting::peer(protocol, script),
-            (None, Some(system)) if script.is_empty() => Meeting::started(system),
-            (None, _) => Err(not_here(format!("none of `{driver}` is known"))),
+    pub fn start(driver: &str, system: &System, script: &str) -> Result<Meeting, Wrong> {
+        match speaks(driver) {
+            Some(protocol) => Meeting::peer(protocol, script),
+            None if script.is_empty() => Meeting::started(system),
+            None => Err(not_here(format!("that of `{driver}` obeys no script"))),
         }
     }
 

@@ -23,7 +23,7 @@ pub struct Known {
 /// What is to be tried.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
-    /// The driver; else the first of the agent's that needs no server.
+    /// The driver; else the first of the agent's that needs no server, or the first.
     pub driver: Option<String>,
     /// One transport; else all of the driver's.
     pub transport: Option<Transport>,
@@ -33,8 +33,7 @@ pub struct Asked {
     pub only: Vec<String>,
 }
 
-/// The agent on one transport, with what it has played there so far: several
-/// cases look at one conversation.
+/// The agent on one transport.
 pub struct Subject<'a> {
     /// The command that starts it as the side that sends …
     pub sending: &'a AgentCommand,
@@ -52,38 +51,16 @@ pub struct Subject<'a> {
     pub built_in: &'a AgentCommand,
     /// What the agent says that it can play.
     pub features: Features,
-    relay: OnceCell<Meeting>,
+    /// The server that [`Subject::relay`] has started.
+    pub relay: OnceCell<Meeting>,
 }
 
-impl<'a> Subject<'a> {
-    /// An agent that has played nothing yet, and needs no server.
-    pub fn new(
-        command: &'a AgentCommand,
-        driver: &'a str,
-        options: &'a Options,
-        transport: Option<Transport>,
-    ) -> Subject<'a> {
-        let (system, features) = (None, Features::default());
-        Subject {
-            sending: command,
-            receiving: command,
-            driver,
-            options,
-            transport,
-            system,
-            built_in: command,
-            features,
-            relay: OnceCell::new(),
-        }
-    }
-
+impl Subject<'_> {
     /// A server for it that does nothing but hand on; none where it needs none.
     pub fn relay(&self) -> Result<Option<ServerAddress>, Wrong> {
-        if self.system.is_none() {
-            return Ok(None);
-        }
+        let Some(system) = self.system else { return Ok(None) };
         if self.relay.get().is_none() {
-            let _ = self.relay.set(Meeting::start(self.driver, self.system, "")?);
+            let _ = self.relay.set(Meeting::start(self.driver, system, "")?);
         }
         Ok(self.relay.get().map(Meeting::address))
     }

@@ -11,6 +11,7 @@ use crate::wrong::Wrong;
 use pubmark_host::agent::AgentCommand;
 use pubmark_model::protocol::AgentHello;
 use pubmark_model::workload::Transport;
+use std::cell::OnceCell;
 
 /// The driver that plays in virtual time: it opens no socket and reads no clock,
 /// so that an agent that passes by it alone has shown nothing of either.
@@ -84,11 +85,17 @@ pub fn check(
         outcomes.push(outcome);
     };
     let bench = |transport| {
-        let mut subject = Subject::new(sending, &driver, &of_driver.options, transport);
-        subject.receiving = receiving;
-        (subject.system, subject.built_in) = (of_driver.server, &asked.built_in);
-        subject.features = hello.features.clone();
-        Bench::new(subject)
+        Bench::new(Subject {
+            sending,
+            receiving,
+            driver: &driver,
+            options: &of_driver.options,
+            transport,
+            system: of_driver.server,
+            built_in: &asked.built_in,
+            features: hello.features.clone(),
+            relay: OnceCell::new(),
+        })
     };
     let across = |transport: &Option<Transport>| *transport != Some(Transport::Inproc);
     // The words are tried where a publisher can bind alone.

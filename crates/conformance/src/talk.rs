@@ -8,13 +8,17 @@ use pubmark_host::clock;
 use pubmark_host::scratch::Scratch;
 use pubmark_model::protocol::{AgentHello, AgentResult, Command, Event, FlowResult, Progress, PublisherTotal, VERSION};
 use pubmark_model::secret::Secrets;
-use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use serde_json::{Value, json};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long an answer may take that needs no load.
 pub const ANSWER: Duration = Duration::from_secs(10);
+
+/// From the word `start` to its instant.
+pub const LEAD: Ns = 150 * MILLISECOND;
 
 /// How long an agent may take to end.
 const END: Duration = Duration::from_secs(2);
@@ -55,8 +59,7 @@ impl Talk {
         self.agent.pid()
     }
 
-    /// Stops it, or lets it go on.
-    pub fn signal(&self, signal: Signal) {
+    fn signal(&self, signal: Signal) {
         self.agent.signal(signal);
     }
 
@@ -136,6 +139,16 @@ impl Talk {
         match self.hear(for_) {
             None => Ok(()),
             Some(said) => Err(Wrong::did(format!("nothing was due; it said {said:?}"))),
+        }
+    }
+
+    /// Stops its process at an instant, for so long.
+    pub fn pause(&self, at_ns: Ns, length: Duration) {
+        if !length.is_zero() {
+            thread::sleep(until(at_ns));
+            self.signal(Signal::SIGSTOP);
+            thread::sleep(length);
+            self.signal(Signal::SIGCONT);
         }
     }
 

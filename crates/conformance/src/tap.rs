@@ -317,17 +317,17 @@ fn publish(
     lines: &[Line],
 ) -> Result<(), DriverError> {
     let copies = if workload.competing() { workload.subscribers } else { 1 };
+    let mark = |socket: &mut dyn Socket, sequence| match shared.quiet.load(Ordering::Acquire) {
+        true => Ok(()),
+        false => (0..copies).try_for_each(|_| send(socket, shared, &marker(workload, id, sequence))),
+    };
     let start_ns = loop {
         match (shared.start_ns.load(Ordering::Acquire), shared.stopped()) {
             (_, true) => return Ok(()),
             (0, false) => {}
             (start_ns, false) => break start_ns,
         }
-        if !shared.quiet.load(Ordering::Acquire) {
-            for _ in 0..copies {
-                send(socket, shared, &marker(workload, id, PROBE))?;
-            }
-        }
+        mark(socket, PROBE)?;
         thread::park_timeout(MARKER_EVERY);
     };
     for line in lines {
@@ -338,11 +338,7 @@ fn publish(
     }
     shared.ended.store(true, Ordering::Release);
     while !shared.stopped() {
-        if !shared.quiet.load(Ordering::Acquire) {
-            for _ in 0..copies {
-                send(socket, shared, &marker(workload, id, END))?;
-            }
-        }
+        mark(socket, END)?;
         thread::park_timeout(MARKER_EVERY);
     }
     Ok(())

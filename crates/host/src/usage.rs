@@ -115,7 +115,7 @@ impl Group {
 }
 
 /// CPU time of a process, of the threads that have ended too, ns.
-fn cpu_ns(pid: i32) -> Option<Ns> {
+pub fn cpu_ns(pid: i32) -> Option<Ns> {
     let time = clock_gettime(clock_getcpuclockid(Pid::from_raw(pid)).ok()?).ok()?;
     Some(time.tv_sec() as Ns * SECOND + time.tv_nsec() as Ns)
 }

@@ -1,8 +1,9 @@
 //! Who hears whom.
 
 use crate::pattern::Topics;
-use crate::workload::Workload;
+use crate::workload::{Transport, Workload};
 use std::ops::Range;
+use std::path::Path;
 
 /// Publishers of a partition of a tree, 1 or more.
 pub fn partition(workload: &Workload) -> u32 {
@@ -18,6 +19,17 @@ pub fn heard_by(workload: &Workload, subscriber: u32) -> Range<u32> {
             let partition = partition(workload);
             subscriber * partition..(subscriber + 1) * partition
         }
+    }
+}
+
+/// Where a client of a library binds, by its number among those that bind; what
+/// needs a file has it in the folder of the run. The port is any free one.
+pub fn bind_at(transport: Option<Transport>, scratch: &Path, number: u32) -> String {
+    match transport {
+        Some(Transport::Tcp) => "tcp://127.0.0.1:0".into(),
+        Some(Transport::Udp) => "udp://127.0.0.1:0".into(),
+        Some(Transport::Ipc) => format!("ipc://{}/{number}", scratch.display()),
+        Some(Transport::Inproc) | None => format!("inproc://{number}"),
     }
 }
 

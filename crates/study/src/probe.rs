@@ -9,7 +9,8 @@ use pubmark_model::printable::printable;
 use pubmark_model::protocol::{Client, Command, Event, Flow, Prepare, Role, VERSION};
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
-use pubmark_model::workload::{Pattern, Transport, Workload};
+use pubmark_model::topology::bind_at;
+use pubmark_model::workload::{Pattern, Workload};
 use serde_json::{Map, Value};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -36,16 +37,6 @@ pub fn probe(system: &System, agent: &[String]) -> Presence {
     }
 }
 
-/// An endpoint of the first transport that a library has.
-fn endpoint(system: &System, scratch: &Scratch) -> String {
-    match system.transports.first() {
-        Some(Transport::Tcp) => "tcp://127.0.0.1:0".into(),
-        Some(Transport::Udp) => "udp://127.0.0.1:0".into(),
-        Some(Transport::Ipc) => format!("ipc://{}/0", scratch.path().display()),
-        Some(Transport::Inproc) | None => "inproc://0".into(),
-    }
-}
-
 /// Asks the agents of both sides, or the one that plays both.
 fn ask_own(system: &System) -> Result<Map<String, Value>, String> {
     let mut found = hello(system, true)?;
@@ -68,7 +59,7 @@ fn hello(system: &System, sends: bool) -> Result<Map<String, Value>, String> {
     let (outbox, inbox) = channel();
     let log = scratch.path().join("agent.log");
     let say = move |line: Option<&[u8]>| {
-        // Beside what every agent says there may be more, which is shown as it is.
+        // Whether it said what it can play is no longer seen once that is filled in.
         let raw = line.and_then(|line| serde_json::from_slice::<Value>(line).ok()).unwrap_or_default();
         drop(outbox.send((Incoming::of(line, &Secrets::default()), raw)));
     };
@@ -100,25 +91,16 @@ fn hello(system: &System, sends: bool) -> Result<Map<String, Value>, String> {
     let mut found = Map::new();
     found.insert("agent".into(), format!("{} {}", who.name, who.version).into());
     found.insert("drivers".into(), hello.drivers.into());
-    found.extend(versions(&raw, &system.driver));
+    found.extend(hello.versions.iter().map(|(name, version)| (printable(name).into_owned(), shown_text(version))));
     if let Some(features) = raw.get("features").filter(|features| !features.is_null()) {
-        found.insert("features".into(), shown_value(features));
+        found.insert("features".into(), shown_text(&features.to_string()));
     }
     Ok(found)
 }
 
-/// The versions that a hello may have: by name, or by driver and name.
-fn versions(raw: &Value, driver: &str) -> Map<String, Value> {
-    let Some(versions) = raw.get("versions").and_then(Value::as_object) else { return Map::new() };
-    let of_driver = versions.get(driver).and_then(Value::as_object).unwrap_or(versions);
-    let plain = of_driver.iter().filter(|(_, value)| !value.is_null());
-    plain.map(|(name, value)| (printable(name).into_owned(), shown_value(value))).collect()
-}
-
-/// A value of an agent's, short and printable.
-fn shown_value(value: &Value) -> Value {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    printable(&text).chars().take(SHOWN_CHARS).collect::<String>().into()
+/// What an agent says, short and printable.
+fn shown_text(text: &str) -> Value {
+    printable(text).chars().take(SHOWN_CHARS).collect::<String>().into()
 }
 
 /// So much of what an agent says of itself is shown.
@@ -142,12 +124,12 @@ fn try_out(system: &System, command: &[String]) -> Result<Map<String, Value>, St
     agent.tell(&Command::Prepare(Box::new(Prepare {
         driver: system.driver.clone(),
         options: system.defaults(),
-        flows: vec![Flow::alone(workload)],
+        flows: vec![Flow::alone(workload.clone())],
         clients: vec![Client {
             role: Role::Publisher,
             id: 0,
             flow: 0,
-            bind: Some(endpoint(system, &scratch)),
+            bind: Some(bind_at(workload.transport, scratch.path(), 0)),
             connect: Vec::new(),
             hears_first: 0,
             hears_count: 0,

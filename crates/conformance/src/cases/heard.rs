@@ -1,7 +1,7 @@
 //! What the agent makes of what it hears.
 
 use crate::bench::Bench;
-use crate::case::{Case, Needs};
+use crate::case::{Case, of_sockets as case};
 use crate::figures::{SLACK, holds, read};
 use crate::receiving::{Playback, Received};
 use crate::tap::{Flaw, Line};
@@ -10,15 +10,6 @@ use pubmark_judge::assemble::flow::inflate;
 use pubmark_model::protocol::{LedgerCounts, PackedHistogram};
 use pubmark_model::units::{MILLISECOND, Ns};
 use std::time::Duration;
-
-const fn case(
-    name: &'static str,
-    sent: &'static str,
-    due: &'static str,
-    run: fn(&Bench<'_>) -> Result<(), Wrong>,
-) -> Case {
-    Case { name, sent, due, needs: Needs::Sockets, run }
-}
 
 /// Messages before the window, and all of them.
 const WARMUP: u32 = 50;

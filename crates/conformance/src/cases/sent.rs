@@ -1,7 +1,7 @@
 //! What the agent sends.
 
 use crate::bench::Bench;
-use crate::case::{Case, Needs};
+use crate::case::{Case, of_sockets as case};
 use crate::figures::{SLACK, counts, read};
 use crate::sending::{Sending, SentOut};
 use crate::wrong::{Wrong, due};
@@ -10,15 +10,6 @@ use pubmark_model::protocol::PublisherTotal;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Transport;
 use std::time::Duration;
-
-const fn case(
-    name: &'static str,
-    sent: &'static str,
-    due: &'static str,
-    run: fn(&Bench<'_>) -> Result<(), Wrong>,
-) -> Case {
-    Case { name, sent, due, needs: Needs::Sockets, run }
-}
 
 /// What most cases look at.
 static FAN_OUT: Sending = Sending::plain("fan-out", &[("pattern", "fan-out"), ("subscribers", "2")]);
@@ -308,7 +299,6 @@ fn usage(bench: &Bench<'_>) -> Result<(), Wrong> {
     due(used.wall_ns.abs_diff(length) < length / 4, || {
         format!("`wall_ns` is {}, and the window is {length} long", used.wall_ns)
     })?;
-    // The kernel counts a process's time in steps of 10 ms.
     due(used.cpu_ns > 0 && used.cpu_ns <= out.cpu_ns + 20 * MILLISECOND, || {
         format!("`cpu_ns` is {}; over its whole life its process used {}", used.cpu_ns, out.cpu_ns)
     })?;

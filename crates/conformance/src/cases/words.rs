@@ -2,7 +2,7 @@
 
 use crate::bench::Bench;
 use crate::case::{Case, Needs};
-use crate::order::{clients, place, prepare, workload};
+use crate::order::{clients, places, prepare, workload};
 use crate::talk::Talk;
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
@@ -121,8 +121,8 @@ fn unknown_command(bench: &Bench<'_>) -> Result<(), Wrong> {
 fn order(bench: &Bench<'_>, talk: &Talk) -> Result<Prepare, Wrong> {
     let workload = workload(bench, &[("pattern", "fan-out")])?;
     let server = bench.relay()?;
-    let bind: Vec<String> = match server {
-        None => vec![place(bench.transport, &talk.scratch, 0)],
+    let bind = match server {
+        None => places(bench, &talk.scratch, 1),
         Some(_) => Vec::new(),
     };
     let clients = clients(&workload, Role::Publisher, &bind, &[]);

@@ -5,7 +5,7 @@ use pubmark_model::cell::Cell;
 use pubmark_model::fault::Target;
 use pubmark_model::protocol::{BoundEndpoint, Client, PublisherTotal, Role};
 use pubmark_model::system::System;
-use pubmark_model::topology::heard_by;
+use pubmark_model::topology::{bind_at, heard_by};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Pin, Transport, Workload};
 use std::path::Path;
@@ -149,12 +149,7 @@ pub fn deal(workload: &Workload, scratch: &Path, layout: Layout) -> Vec<AgentPla
         parts.extend(split("publishers", 1, senders, connections, processes));
         return parts;
     }
-    let endpoint = |id: u32| match workload.transport {
-        Some(Transport::Tcp) => "tcp://127.0.0.1:0".to_owned(),
-        Some(Transport::Udp) => "udp://127.0.0.1:0".to_owned(),
-        Some(Transport::Ipc) => format!("ipc://{}/{id}", scratch.display()),
-        Some(Transport::Inproc) | None => format!("inproc://{id}"),
-    };
+    let endpoint = |id: u32| bind_at(workload.transport, scratch, id);
     let binders = if asking { &mut hearers } else { &mut senders };
     binders.iter_mut().for_each(|client| client.bind = Some(endpoint(client.id)));
     if layout == Layout::One {
