@@ -77,6 +77,8 @@ fn agent() -> ExitCode {
         version: env!("CARGO_PKG_VERSION"),
         drivers: &[("zenoh", DriverKind::Sockets(driver::load))],
         versions: &[("zenoh", ZENOH_VERSION)],
+        // A session tells its peers that it closes.
+        crash: false,
     };
     match serve(identity, BufReader::new(std::io::stdin()), BufWriter::new(std::io::stdout())) {
         // Client threads may still sit in library calls: end without them.

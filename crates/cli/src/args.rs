@@ -226,7 +226,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
     /// What happens to a part in the window: "stop server at 5s for 1s", "stop publishers at …",
-    /// "stop subscribers at …", "kill server at 10s for 2s", "cut link at 5s for 2s"; several with commas.
+    /// "stop subscribers at …", "kill server at 10s for 2s", "kill publishers at 5s", "kill subscribers
+    /// at …" (for good), "cut link at 5s for 2s"; several with commas.
     #[arg(long, value_name = "FAULT")]
     pub fault: Vec<String>,
     /// Whose defaults the system has: stock (its makers') or tuned (pubmark's) [default: tuned].

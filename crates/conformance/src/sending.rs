@@ -9,14 +9,18 @@ use pubmark_host::clock;
 use pubmark_host::usage::cpu_ns;
 use pubmark_load::schedule::Schedule;
 use pubmark_model::header::{END, PROBE};
-use pubmark_model::protocol::{AgentResult, FlowResult, Progress, PublisherTotal, Role};
+use pubmark_model::protocol::{AgentResult, Command, FlowResult, Progress, PublisherTotal, Role};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Extent, Workload};
+use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long the other side waits for a probe, or for an end marker.
 const MARKER: Duration = Duration::from_secs(2);
+
+/// What has been sent has come by then.
+const SETTLED: Duration = Duration::from_millis(100);
 
 /// Something that the agent is told to send.
 #[derive(Debug)]
@@ -31,12 +35,14 @@ pub struct Sending {
     pub reply_after: Duration,
     /// Whether it is told to stop in the middle of the window.
     pub early: bool,
+    /// Whether its clients are killed there.
+    pub killed: bool,
 }
 
 impl Sending {
     /// With nothing in its way.
     pub const fn plain(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Sending {
-        Sending { name, settings, stopped: Duration::ZERO, reply_after: Duration::ZERO, early: false }
+        Sending { name, settings, stopped: Duration::ZERO, reply_after: Duration::ZERO, early: false, killed: false }
     }
 }
 
@@ -58,6 +64,9 @@ pub struct SentOut {
     pub probed: bool,
     /// See `probed`.
     pub ended: bool,
+    /// What else came after its clients had been killed, and whether somebody
+    /// still listened where they had been bound.
+    pub undead: Option<String>,
     /// What it said each second.
     pub progress: Vec<(Ns, Progress)>,
     /// Processor time of its process when it had handed in its result, ns.
@@ -115,8 +124,12 @@ impl Sending {
     /// Lets it send.
     pub fn play(&self, bench: &Subject<'_>) -> Result<SentOut, Wrong> {
         let workload = workload(bench, self.settings)?;
+        if let Some(lack) = bench.features.lack_of_crash().filter(|_| self.killed) {
+            return Err(Wrong::NotTried(format!("by its `hello` it {lack}")));
+        }
         let mut taps = Taps::load(bench)?;
         let mut talk = Talk::greeted(bench.sending)?;
+        let mut bound = Vec::new();
         let round_trip = workload.pattern.round_trip();
         if round_trip {
             for (id, at) in (0..).zip(places(bench, &talk.scratch, workload.subscribers)) {
@@ -129,7 +142,7 @@ impl Sending {
         } else {
             let bind = places(bench, &talk.scratch, workload.publishers);
             let order = prepare(bench, &workload, clients(&workload, Role::Publisher, &bind, &[]), &talk.scratch);
-            let bound = talk.prepare(order)?;
+            bound = talk.prepare(order)?;
             let count = workload.publishers as usize;
             due(bound.len() == count, || format!("{count} publishers had a `bind`; `bound` names {}", bound.len()))?;
             for client in clients(&workload, Role::Subscriber, &[], &bound) {
@@ -143,9 +156,21 @@ impl Sending {
         talk.begin(start_ns);
         let middle = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3;
         talk.pause(middle, self.stopped);
-        let (mut totals, mut ended) = (Vec::new(), false);
+        let (mut totals, mut ended, mut undead) = (Vec::new(), false, None);
         if self.early {
             talk.silent(until(middle))?;
+        } else if self.killed {
+            talk.silent(until(middle))?;
+            talk.tell(&Command::Crash {});
+            totals = talk.sent(0)?;
+            // What was on its way has come by then.
+            talk.silent(SETTLED)?;
+            let came = heard_by(&taps);
+            undead = bound.iter().find_map(|endpoint| listens(endpoint));
+            talk.drain(totals.clone(), workload.drain_ns)?;
+            talk.silent(SETTLED)?;
+            let more = heard_by(&taps) - came;
+            undead = undead.or((more > 0).then(|| format!("{more} messages came after that")));
         } else {
             totals = talk.sent(workload.warmup_ns + workload.window_ns().unwrap_or(SECOND) + workload.drain_ns)?;
             if !round_trip {
@@ -156,15 +181,46 @@ impl Sending {
         let agent = talk.stop()?;
         if self.early {
             // What it still sends would have come by then.
-            talk.silent(Duration::from_millis(100))?;
+            talk.silent(SETTLED)?;
         }
         let result = only(&agent)?;
         let (cpu_ns, memory_bytes) = (cpu_ns(talk.pid()).unwrap_or(0), most_memory(talk.pid()));
         let progress = std::mem::take(&mut talk.progress);
         let heard = taps.all().iter().map(|tap| tap.heard()).collect();
         talk.exit()?;
-        Ok(SentOut { workload, start_ns, totals, result, agent, heard, probed, ended, progress, cpu_ns, memory_bytes })
+        Ok(SentOut {
+            workload,
+            start_ns,
+            totals,
+            result,
+            agent,
+            heard,
+            probed,
+            ended,
+            undead,
+            progress,
+            cpu_ns,
+            memory_bytes,
+        })
     }
+}
+
+/// How much all sockets have heard, probes and end markers among it.
+fn heard_by(taps: &Taps) -> usize {
+    taps.all().iter().map(|tap| tap.heard().len()).sum()
+}
+
+/// What is wrong where somebody still listens at an endpoint of TCP.
+fn listens(endpoint: &str) -> Option<String> {
+    let address = endpoint.strip_prefix("tcp://")?;
+    let deadline = Instant::now() + MARKER;
+    while TcpStream::connect(address).is_ok() {
+        if Instant::now() >= deadline {
+            return Some(format!("somebody still listens at {endpoint}"));
+        }
+        thread::park_timeout(Duration::from_millis(5));
+    }
+    None
 }
 
 /// Whether each socket hears this, in time.

@@ -7,6 +7,7 @@ mod bounds;
 mod clocks;
 mod cuts;
 mod found;
+mod killed;
 mod loops;
 mod machine;
 mod pauses;
@@ -43,15 +44,34 @@ pub fn judge(
     // Not every agent counts the connections to its server.
     let served = record.connections.is_some() || record.deployment.is_some();
     let part = if served { Component::Server } else { Component::Library };
-    let affected = if cuts::only(record) { Component::Link } else { part };
+    let affected = if cuts::only(record) {
+        Component::Link
+    } else if killed::only(record) {
+        Component::Generator
+    } else {
+        part
+    };
+    // Who acknowledged and did not deliver, unless nobody was there to take it.
+    let owes = if killed::deaf(record) {
+        Component::Generator
+    } else if cuts::only(record) {
+        Component::Link
+    } else {
+        part
+    };
     let latencies = !unlimited || record.workload.pattern.round_trip();
     let outpaced = unlimited && record.counts.lost > 0;
     let asked = !record.faults.is_empty();
     let mut judge = Judge { verdict: Verdict::default(), part, asked, affected, latencies, outpaced };
 
-    judge.note(affected, promises::forgotten(record));
+    judge.note(owes, promises::forgotten(record));
+    judge.note(Component::Generator, killed::noted(record));
     judge.against(Reason::ServerDied, exit_reason.map(Found::all));
-    judge.result(Reason::ServerDied, disconnected(record));
+    match killed::only(record) {
+        // Who is killed loses no connection: what was lost, the server ended.
+        true => judge.against(Reason::ServerDied, disconnected(record)),
+        false => judge.result(Reason::ServerDied, disconnected(record)),
+    }
     judge.against(Reason::ConnectionsMissed, unconnected(record));
     judge.against(Reason::ResourceLimitHit, limited(record));
     judge.against(Reason::ResourceLimitHit, exhausted(record));
@@ -78,7 +98,9 @@ pub fn judge(
     silences(&mut judge, record, stood_still);
     // A fault moves the figures, and is no trend.
     let trend = || if record.faults.is_empty() { steady::trending(record) } else { None };
-    judge.result(Reason::NotSteady, steady::backlog(record, unlimited).or_else(trend));
+    // What nobody takes is no backlog.
+    let backlog = if killed::deaf(record) { None } else { steady::backlog(record, unlimited) };
+    judge.result(Reason::NotSteady, backlog.or_else(trend));
     promises::broken(&mut judge, record, system);
     judge.note(Component::Generator, promises::untold(record));
     judge.note(Component::Generator, untold::noted(record));
@@ -130,6 +152,8 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
         judge.note(Component::Generator, [format!("{silence}{times}")]);
     } else if cut {
         judge.note(Component::Link, [format!("{silence}, when the link was cut{times}")]);
+    } else if let Some(killed) = killed::during(record, stalled) {
+        judge.note(Component::Generator, [format!("{silence}{times}: {killed}")]);
     } else if own_ns >= stalls.longest_ns / 2 {
         let evidence = format!("{silence}{times}; a publisher was up to {} late by its own doing", words(own_ns));
         let share = stalls.longest_ns as f64 / record.window_ns.max(1) as f64;

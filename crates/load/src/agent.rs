@@ -222,7 +222,7 @@ impl<W: Write> Agent<W> {
                 true,
             ),
             Command::Hello { .. } => {
-                let AgentInfo { name, version, drivers, versions } = self.identity;
+                let AgentInfo { name, version, drivers, versions, crash } = self.identity;
                 let drivers = drivers.iter().map(|(name, _)| (*name).to_owned()).chain([MOCK.to_owned()]).collect();
                 self.say(&Event::Hello(Box::new(AgentHello {
                     protocol: VERSION,
@@ -232,7 +232,7 @@ impl<W: Write> Agent<W> {
                     drivers,
                     clock_ns: clock::now(),
                     versions: versions.iter().map(|(name, version)| ((*name).into(), (*version).into())).collect(),
-                    features: features(),
+                    features: features(crash),
                 })))
             }
             Command::Prepare(_) if self.current.is_some() => {
@@ -241,6 +241,7 @@ impl<W: Write> Agent<W> {
             Command::Prepare(prepare) => self.prepare(*prepare),
             Command::Start { at_ns } => self.start(at_ns),
             Command::Drain { publishers, deadline_ns } => self.drain(publishers, deadline_ns),
+            Command::Crash {} => self.crash(),
             Command::Stop {} => self.stop(),
             Command::Exit {} => Ok(()),
         }
@@ -349,6 +350,22 @@ impl<W: Write> Agent<W> {
                 Ok(())
             }
             Some(_) => self.say(&Event::Drained {}),
+        }
+    }
+
+    /// Kills all clients, and keeps their books.
+    fn crash(&mut self) -> std::io::Result<()> {
+        match &self.current {
+            Some(CurrentRun::Threads(clients)) if self.started && self.identity.crash => {
+                clients.context.control.crash();
+                clients.wakers.iter().for_each(Waker::wake);
+                Ok(())
+            }
+            Some(CurrentRun::Threads(_)) if self.started => {
+                self.complain("the clients of this agent cannot be killed: its `hello` does not say `crash`", true)
+            }
+            Some(CurrentRun::Mock { .. }) => self.complain("in virtual time nobody can be killed", true),
+            _ => self.complain("`crash` before `start`, or after `stop`", true),
         }
     }
 

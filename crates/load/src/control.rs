@@ -9,15 +9,22 @@ use pubmark_model::protocol::PublisherTotal;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::Workload;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// What the agent tells its client threads.
 #[derive(Default)]
 pub struct Control {
     start_ns: AtomicU64,
-    stop: AtomicBool,
+    /// How far the end has come: [`CRASHED`], [`STOPPED`], or 0 for neither.
+    /// One flag, for it is looked at with each message.
+    end: AtomicU8,
     drain: OnceLock<(Totals, Ns)>,
 }
+
+/// All clients are dead, and their books are wanted.
+const CRASHED: u8 = 1;
+/// The run is over.
+const STOPPED: u8 = 2;
 
 impl Control {
     /// Sets the instant of the start.
@@ -35,9 +42,14 @@ impl Control {
         self.drain.get()
     }
 
+    /// Kills every client.
+    pub fn crash(&self) {
+        self.end.fetch_max(CRASHED, Ordering::Release);
+    }
+
     /// Ends every thread.
     pub fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
+        self.end.fetch_max(STOPPED, Ordering::Release);
     }
 
     /// The start, if it is known.
@@ -48,7 +60,20 @@ impl Control {
     /// Whether all is to end.
     #[inline]
     pub fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.end.load(Ordering::Relaxed) >= STOPPED
+    }
+
+    /// Whether clients send and receive nothing more: because all is to end, or
+    /// because they have been killed.
+    #[inline]
+    pub fn silenced(&self) -> bool {
+        self.end.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether clients have been killed, and the run goes on.
+    #[inline]
+    pub fn crashed(&self) -> bool {
+        self.end.load(Ordering::Relaxed) == CRASHED
     }
 }
 

@@ -360,6 +360,31 @@ impl Outgoing {
     /// Counts what was due in the window and never sent. Also ends it before
     /// the schedule does, because a stop came or its connection went.
     pub fn finish(&mut self, window: &Window) {
+        self.finish_at(window, Ns::MAX);
+    }
+
+    /// Its client is killed at this instant: the dead owe nothing that falls due
+    /// later.
+    pub fn crash(&mut self, window: &Window, at_ns: Ns) {
+        self.finish_at(window, at_ns);
+    }
+
+    /// The last `count` messages were not handed over completely, and never will
+    /// be: they were due, and are not sent. Their times stay in the recorder.
+    pub fn take_back(&mut self, recorder: &mut SendRecorder, count: u64) {
+        let in_window = |of: &Outgoing| of.total().window_end - of.total().window_first;
+        let (sent, before) = (self.sequence, in_window(self));
+        self.sequence = sent.saturating_sub(count);
+        self.end = self.end.min(self.sequence);
+        self.first = self.first.filter(|first| *first < self.sequence);
+        recorder.sent -= sent - self.sequence;
+        if self.schedule.is_none() {
+            self.offered -= before - in_window(self);
+        }
+    }
+
+    /// Ends it, with what was due until then.
+    fn finish_at(&mut self, window: &Window, until_ns: Ns) {
         if std::mem::replace(&mut self.done, true) {
             return;
         }
@@ -371,7 +396,7 @@ impl Outgoing {
                 Some(left) => left == 0,
                 None => window.to_ns.is_none_or(|to| due >= to),
             };
-            if over {
+            if over || due > until_ns {
                 return;
             }
             if due >= window.from_ns {
@@ -479,9 +504,13 @@ impl Publisher {
         self.recorder.paced(figures);
     }
 
-    /// Ends before the schedule does, because a stop came.
-    pub fn abandon(&mut self) {
-        self.outgoing.finish(&self.window);
+    /// Ends before the schedule does, because a stop came, or because its client
+    /// was killed at an instant.
+    pub fn end(&mut self, killed_ns: Option<Ns>) {
+        match killed_ns {
+            Some(at_ns) => self.outgoing.crash(&self.window, at_ns),
+            None => self.outgoing.finish(&self.window),
+        }
     }
 
     /// What was sent.

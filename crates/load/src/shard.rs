@@ -9,6 +9,7 @@ mod away;
 mod carrier;
 mod closing;
 mod connection;
+mod crash;
 mod errors;
 mod gather;
 mod inbound;
@@ -153,6 +154,7 @@ impl<'a, S: Session> Shard<'a, S> {
             batch_ns: 0,
             looked_ns: 0,
             said_ready: false,
+            crashed: false,
             alive_next: 0,
             alive_ns: 0,
             server: None,
@@ -173,15 +175,21 @@ impl<'a, S: Session> Shard<'a, S> {
     fn run(&mut self) -> Result<ThreadOutcome, ShardError> {
         let mut now = clock::now();
         while !self.context.control.stopped() {
-            let mut wake = (now + TICK).min(self.ramp(now)?).min(self.bring_back(now));
-            if self.ramp.settled {
-                wake = wake.min(self.work(now)?);
-            }
-            self.keep_alive(now);
-            now = self.wait(wake, now)?;
+            let wake = if self.context.control.crashed() { self.keep_books(now) } else { self.play(now)? };
+            now = self.wait(wake.min(now + TICK), now)?;
         }
         self.close_all();
         Ok(self.outcome())
+    }
+
+    /// What its clients have to do now; the instant when there is more.
+    fn play(&mut self, now: Ns) -> Result<Ns, ShardError> {
+        let mut wake = self.ramp(now)?.min(self.bring_back(now));
+        if self.ramp.settled {
+            wake = wake.min(self.work(now)?);
+        }
+        self.keep_alive(now);
+        Ok(wake)
     }
 
     /// What its side has to do now; the instant when there is more.
@@ -242,7 +250,7 @@ impl<'a, S: Session> Shard<'a, S> {
 
     /// Whether it asks again and again for what has come.
     fn polls(&self) -> bool {
-        self.workload.receive == Receive::Spin && !self.publishes() && self.window.is_some()
+        self.workload.receive == Receive::Spin && !self.publishes() && self.window.is_some() && !self.crashed
     }
 
     /// Until when it sleeps if it wakes up for what is to be done at `wake`.

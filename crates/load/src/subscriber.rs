@@ -110,6 +110,8 @@ pub struct ReceiveRecorder {
     overflow: bool,
     /// Messages of the window that came first when the drain was over.
     too_late: u64,
+    /// When its subscribers were killed, ns.
+    crashed_ns: Option<Ns>,
 }
 
 impl ReceiveRecorder {
@@ -142,6 +144,7 @@ impl ReceiveRecorder {
             stalls: Stalls::default(),
             overflow: false,
             too_late: 0,
+            crashed_ns: None,
         }
     }
 
@@ -207,6 +210,12 @@ impl ReceiveRecorder {
             }
         }
         *any_arrival_ns = now;
+    }
+
+    /// Its subscribers are killed: that they hear nothing from now on is no
+    /// silence.
+    pub fn crashed(&mut self, at_ns: Ns) {
+        self.crashed_ns = Some(at_ns);
     }
 
     /// All data messages received, for the live display.
@@ -422,7 +431,7 @@ impl IncomingStreams {
         }
         if let (Some(to), false) = (window.to_ns, recorder.expect.competing) {
             self.any_arrival_ns = self.any_arrival_ns.max(window.from_ns);
-            let end = to.max(self.any_arrival_ns);
+            let end = to.min(recorder.crashed_ns.unwrap_or(to)).max(self.any_arrival_ns);
             recorder.note_silence(&mut self.any_arrival_ns, end);
         }
     }
@@ -468,6 +477,11 @@ impl Subscriber {
     /// The run's window is known: messages count from now on.
     pub fn start(&mut self, window: Window) {
         self.recorder.start(window);
+    }
+
+    /// See [`ReceiveRecorder::crashed`].
+    pub fn crashed(&mut self, at_ns: Ns) {
+        self.recorder.crashed(at_ns);
     }
 
     /// A message arrived at `now`.

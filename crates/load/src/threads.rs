@@ -14,6 +14,7 @@ use pubmark_model::header::{END, PROBE};
 use pubmark_model::protocol::{Client, Role};
 use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_model::workload::{Receive, Workload};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
@@ -75,8 +76,29 @@ impl ClientThread {
         // The agent may be gone already; then nobody wants the report.
         let _ = reports.send(report);
         // Open until the process ends: closing could throw away what others
-        // have not received yet.
+        // have not received yet. Of a client that was killed it is closed.
         std::mem::forget(self.socket);
+    }
+
+    /// Takes the socket from a client that has been killed: since when it has none.
+    fn take_socket(&mut self, control: &Control) -> Option<Ns> {
+        control.crashed().then(|| {
+            let now = clock::now();
+            std::mem::replace(&mut self.socket, Box::new(ClosedSocket)).crash();
+            now
+        })
+    }
+
+    /// Waits for the run's end, once the client has nothing more to do; one that
+    /// has been killed says `drained` as soon as it is asked.
+    fn outlive(&mut self, control: &Control, mut drained: Option<&Sender<ThreadReport>>) {
+        self.take_socket(control);
+        while !control.stopped() {
+            if let Some(reports) = drained.take_if(|_| control.draining().is_some()) {
+                let _ = reports.send(ThreadReport::Drained);
+            }
+            thread::park_timeout(Duration::from_nanos(NAP));
+        }
     }
 
     fn publish(
@@ -108,7 +130,7 @@ impl ClientThread {
         let stride = clock_stride(workload);
         let mut now = clock::now();
         let mut since_clock = 0;
-        while !control.stopped() {
+        while !control.silenced() {
             match publisher.next(now) {
                 Next::Done => break,
                 Next::Wait(until) => now = wait(&mut pacer, until),
@@ -131,17 +153,18 @@ impl ClientThread {
                 },
             }
         }
-        publisher.abandon();
+        publisher.end(self.take_socket(control));
         self.counter.set(publisher.sent());
         self.counter.lag(publisher.take_own_lag_max());
         let _ = reports.send(ThreadReport::Sent(vec![publisher.total()]));
-        while !control.stopped() {
+        while !control.silenced() {
             for _ in 0..copies {
                 self.socket.send(marker.message(END, clock::now()))?;
             }
             self.socket.flush()?;
             thread::park_timeout(pause);
         }
+        self.outlive(control, None);
         publisher.paced(&pacer);
         Ok(ThreadOutcome::of_publisher(publisher))
     }
@@ -160,7 +183,7 @@ impl ClientThread {
         // Messages so far, and when there was last one more; end markers go on coming.
         let (mut last, mut last_ns) = (0, 0);
         let mut occupied = Occupied::default();
-        while !control.stopped() {
+        while !control.silenced() {
             if started && stride == 1 {
                 occupied.listens(clock::now());
             }
@@ -210,6 +233,13 @@ impl ClientThread {
                     let _ = reports.send(ThreadReport::Drained);
                 }
             }
+        }
+        if let Some(at_ns) = self.take_socket(control) {
+            subscriber.crashed(at_ns);
+        }
+        self.outlive(control, Some(reports).filter(|_| !drained));
+        if let (false, Some(start_ns)) = (started, control.started()) {
+            subscriber.start(Window::new(workload, start_ns));
         }
         let mut remarks = Vec::new();
         if !ready {
@@ -263,7 +293,7 @@ impl ClientThread {
         subscriber.start(window);
         let mut publisher = Publisher::new(workload, self.client.id, window, ledger_capacity(workload));
         let mut now = clock::now();
-        while !control.stopped() {
+        while !control.silenced() {
             match publisher.next(now) {
                 Next::Done => break,
                 Next::Wait(until) => now = wait(&mut pacer, until),
@@ -280,12 +310,17 @@ impl ClientThread {
             // Waiting for the reply, or for room, is the system's doing.
             publisher.refused(now);
         }
-        publisher.abandon();
+        let killed_ns = self.take_socket(control);
+        publisher.end(killed_ns);
+        if let Some(at_ns) = killed_ns {
+            subscriber.crashed(at_ns);
+        }
         let totals = Totals::new(&[publisher.total()]);
         let _ = reports.send(ThreadReport::Sent(vec![publisher.total()]));
-        while !control.stopped() {
+        while !control.silenced() {
             thread::park_timeout(MARKER_EVERY);
         }
+        self.outlive(control, None);
         publisher.paced(&pacer);
         let sending = ThreadOutcome::of_publisher(publisher);
         Ok(sending.with(ThreadOutcome::of_subscriber(subscriber, &totals, workload)))
@@ -305,7 +340,7 @@ impl ClientThread {
                 subscriber.arrived(reply, now);
                 return Ok(now);
             }
-            if now >= deadline_ns || control.stopped() {
+            if now >= deadline_ns || control.silenced() {
                 return Ok(now);
             }
         }
@@ -316,7 +351,7 @@ impl ClientThread {
         let _ = reports.send(ThreadReport::Ready);
         let mut echo = Vec::with_capacity(context.workload.payload_bytes as usize);
         let (mut received, mut drained) = (0, false);
-        while !control.stopped() {
+        while !control.silenced() {
             if !drained && control.draining().is_some() {
                 drained = true;
                 let _ = reports.send(ThreadReport::Drained);
@@ -326,9 +361,31 @@ impl ClientThread {
             echo.extend_from_slice(request);
             received += 1;
             self.counter.set(received);
-            while self.socket.send(&echo)? == Sent::Full && !control.stopped() {}
+            while self.socket.send(&echo)? == Sent::Full && !control.silenced() {}
         }
+        self.outlive(control, Some(reports).filter(|_| !drained));
         Ok(ThreadOutcome::default())
+    }
+}
+
+/// What is left of the socket of a client that was killed.
+struct ClosedSocket;
+
+impl Socket for ClosedSocket {
+    fn endpoint(&self) -> Option<&str> {
+        None
+    }
+
+    fn send(&mut self, _: &[u8]) -> Result<Sent, DriverError> {
+        Ok(Sent::Full)
+    }
+
+    fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
+        Ok(None)
+    }
+
+    fn applied(&self) -> Map<String, Value> {
+        Map::new()
     }
 }
 

@@ -448,6 +448,44 @@ fn what_zeromq_accepted_is_sent_after_its_socket_and_driver_are_dropped() {
 }
 
 #[test]
+fn what_a_socket_holds_that_crashes_is_lost_and_nobody_listens_there_any_more() {
+    each(&registered(), &[4096], &defaults(), |case, driver| {
+        if case.transport == Transport::Inproc {
+            return;
+        }
+        let mut sender = case.load();
+        let (mut push, endpoint) = case.bind(&mut *sender, Role::Publisher, Pattern::Pipeline);
+        let mut pull = case.connect(driver, Role::Subscriber, Pattern::Pipeline, &endpoint);
+        until(&format!("{case}: a probe"), || {
+            send(case, &mut *push, &body(u32::MAX, case.payload));
+            attempt(case, &mut *pull)
+        });
+        let mut accepted = 0;
+        while push.send(&body(accepted, case.payload)).unwrap() == Sent::Accepted {
+            accepted += 1;
+        }
+        push.crash();
+        // What is on its way comes in no time; then nothing does.
+        let (mut came, mut silent) = (0, 0);
+        while silent < 10 {
+            match attempt(case, &mut *pull) {
+                Some(probe) if number_of(&probe) == u32::MAX => {}
+                Some(message) => {
+                    assert!(message == body(came, case.payload), "{case}: message {came} is another");
+                    (came, silent) = (came + 1, 0);
+                }
+                None => silent += 1,
+            }
+        }
+        assert!(came <= accepted, "{case}: {came} of {accepted}");
+        assert!(case.name != "zeromq" || came < accepted, "{case}: it lingered, and sent all {accepted}");
+        if let Some(address) = endpoint.strip_prefix("tcp://") {
+            until(&format!("{case}: its end"), || std::net::TcpStream::connect(address).is_err().then_some(()));
+        }
+    });
+}
+
+#[test]
 fn the_library_tells_what_it_is_and_where_it_lies() {
     for name in LIBRARIES {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -9,7 +9,8 @@ use std::fmt;
 pub const NONE: &str = "none";
 
 /// The shape of a fault, for messages.
-const SHAPE: &str = "`stop server at 5s for 1s`, `kill server at 10s for 2s` or `cut link at 5s for 2s`";
+const SHAPE: &str =
+    "`stop server at 5s for 1s`, `kill server at 10s for 2s`, `kill publishers at 5s` or `cut link at 5s for 2s`";
 
 /// What happens to a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -17,8 +18,10 @@ const SHAPE: &str = "`stop server at 5s for 1s`, `kill server at 10s for 2s` or 
 pub enum Act {
     /// SIGSTOP, and SIGCONT when its time is over.
     Stop,
-    /// SIGKILL, and started again when its time is over: the same command on
-    /// the same port, in the same folder, under the same limits.
+    /// Of the server: SIGKILL, and started again when its time is over: the
+    /// same command on the same port, in the same folder, under the same limits.
+    /// Of a side: its clients lose all their connections at once, as those of a
+    /// process that is killed, and stay away; their agents keep the books.
     Kill,
     /// All connections are reset at once, and new ones are refused until its
     /// time is over.
@@ -91,15 +94,15 @@ pub enum FaultError {
     /// Something else than a link is cut, or something else than a cut happens to a link.
     #[error("`{0}`: a link is cut, and nothing else is: write `cut link at … for …`")]
     Cut(String),
-    /// An agent is killed.
+    /// Clients that are killed are to come back.
     #[error(
-        "`{text}`: what agents have measured dies with them, and no figure of the run would be left to \
-         believe: write `{} {side} at … for …` to hold them up", Act::Stop.word()
+        "`{text}`: whoever is killed stays away for the rest of the run: write `{} {side} at …`, or \
+         `cut link at … for …`, after which clients come back", Act::Kill.word()
     )]
-    KilledAgent {
+    Return {
         /// The fault as typed.
         text: String,
-        /// To whom it would happen.
+        /// Whose clients.
         side: &'static str,
     },
     /// It does not say for how long.
@@ -124,6 +127,14 @@ pub enum FaultError {
         /// The one that begins too early.
         next: Fault,
     },
+    /// One happens to those who have been killed.
+    #[error("`{next}`: nobody is there any more after `{fault}`")]
+    Gone {
+        /// What killed them.
+        fault: Fault,
+        /// What comes after it.
+        next: Fault,
+    },
 }
 
 /// A fault of a script.
@@ -135,14 +146,21 @@ pub struct Fault {
     pub who: Target,
     /// When, ns from the window's beginning.
     pub at_ns: Ns,
-    /// For how long, ns.
-    pub for_ns: Ns,
+    /// For how long, ns; none where it is for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<Ns>,
 }
 
 impl Fault {
-    /// When it is over, ns from the window's beginning.
-    pub fn until_ns(&self) -> Ns {
-        self.at_ns + self.for_ns
+    /// When it is over, ns from the window's beginning; none where it never is.
+    pub fn until_ns(&self) -> Option<Ns> {
+        Some(self.at_ns + self.for_ns?)
+    }
+
+    /// The side whose clients are killed, where that is what happens.
+    pub fn killed_side(&self) -> Option<Target> {
+        let is_side = matches!(self.who, Target::Publishers | Target::Subscribers);
+        (self.what == Act::Kill && is_side).then_some(self.who)
     }
 
     /// Whether clients lose their connections by it.
@@ -167,17 +185,17 @@ impl Fault {
         if (what == Act::Cut) != (who == Target::Link) {
             return Err(FaultError::Cut(whole()));
         }
-        if what == Act::Kill && who != Target::Server {
-            return Err(FaultError::KilledAgent { text: whole(), side: who.word() });
-        }
+        let for_good = what == Act::Kill && who != Target::Server;
         let (at, length) = match rest {
-            ["at", at, "for", length] => (*at, *length),
+            ["at", _, "for", _] if for_good => return Err(FaultError::Return { text: whole(), side: who.word() }),
+            ["at", at, "for", length] => (*at, Some(*length)),
+            ["at", at] if for_good => (*at, None),
             ["at", _] => return Err(FaultError::NoLength(whole())),
             _ => return Err(FaultError::Shape(whole())),
         };
         let time = |word: &str| parse_time(word).map_err(|source| FaultError::Time { text: whole(), source });
-        let fault = Fault { what, who, at_ns: time(at)?, for_ns: time(length)? };
-        if fault.for_ns == 0 && what != Act::Kill {
+        let fault = Fault { what, who, at_ns: time(at)?, for_ns: length.map(time).transpose()? };
+        if fault.for_ns == Some(0) && what != Act::Kill {
             return Err(FaultError::NoTime(whole()));
         }
         Ok(fault)
@@ -186,8 +204,8 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (at, length) = (format_time(self.at_ns), format_time(self.for_ns));
-        write!(f, "{} {} at {at} for {length}", self.what.word(), self.who.word())
+        write!(f, "{} {} at {}", self.what.word(), self.who.word(), format_time(self.at_ns))?;
+        self.for_ns.map_or(Ok(()), |length| write!(f, " for {}", format_time(length)))
     }
 }
 
@@ -206,9 +224,12 @@ impl Script {
         let mut faults = faults?;
         faults.sort_by_key(|fault| (fault.at_ns, fault.who));
         for (index, fault) in faults.iter().enumerate() {
-            let next = faults[index + 1..].iter().find(|next| next.who == fault.who);
-            if let Some(next) = next.filter(|next| next.at_ns <= fault.until_ns()) {
-                return Err(FaultError::Overlap { fault: *fault, next: *next });
+            let Some(next) = faults[index + 1..].iter().find(|next| next.who == fault.who) else { continue };
+            let (fault, next) = (*fault, *next);
+            match fault.until_ns() {
+                None => return Err(FaultError::Gone { fault, next }),
+                Some(until_ns) if next.at_ns <= until_ns => return Err(FaultError::Overlap { fault, next }),
+                Some(_) => {}
             }
         }
         Ok(Script(faults))
@@ -229,9 +250,16 @@ impl Script {
         self.0.iter().any(Fault::breaks_connections)
     }
 
-    /// The first that is not over within a window of this length.
+    /// The first that is not over within a window of this length, or does not
+    /// happen in it.
     pub fn outlasts(&self, window_ns: Ns) -> Option<&Fault> {
-        self.0.iter().find(|fault| fault.until_ns() > window_ns)
+        let fits = |fault: &Fault| fault.until_ns().map_or(fault.at_ns < window_ns, |until| until <= window_ns);
+        self.0.iter().find(|fault| !fits(fault))
+    }
+
+    /// The sides whose clients are killed, and when, ns from the window's beginning.
+    pub fn killed_sides(&self) -> impl Iterator<Item = (Ns, Target)> {
+        self.0.iter().filter_map(|fault| Some((fault.at_ns, fault.killed_side()?)))
     }
 }
 
@@ -257,10 +285,27 @@ mod tests {
         assert_eq!(Script::parse(&script.to_string()), Ok(script.clone()));
         assert!(script.breaks_connections());
         assert_eq!(script.on(Target::Server).count(), 1);
-        assert_eq!(script.0[0].until_ns(), 2 * SECOND);
+        assert_eq!(script.0[0].until_ns(), Some(2 * SECOND));
         assert_eq!(Script::parse("none").unwrap().to_string(), "none");
         assert_eq!(script.outlasts(12 * SECOND), None);
         assert_eq!(script.outlasts(12 * SECOND - 1), Some(&script.0[1]));
+    }
+
+    #[test]
+    fn clients_that_are_killed_stay_away() {
+        let script = Script::parse("kill subscribers at 5s,kill publishers at 1500ms").unwrap();
+        assert_eq!(script.to_string(), "kill publishers at 1500ms, kill subscribers at 5s");
+        assert_eq!(Script::parse(&script.to_string()), Ok(script.clone()));
+        let sides: Vec<_> = script.killed_sides().collect();
+        assert_eq!(sides, [(1_500_000_000, Target::Publishers), (5 * SECOND, Target::Subscribers)]);
+        assert!(!script.breaks_connections(), "nobody comes back, so nobody need be able to");
+        assert_eq!((script.0[0].until_ns(), script.outlasts(5 * SECOND + 1)), (None, None));
+        assert_eq!(script.outlasts(5 * SECOND), Some(&script.0[1]), "it would happen when all is over");
+        let json = serde_json::to_string(&script).unwrap();
+        assert!(!json.contains("for_ns"), "{json}");
+        assert_eq!(serde_json::from_str::<Script>(&json).unwrap(), script);
+        let killed_server = Script::parse("kill server at 1s for 0s").unwrap();
+        assert_eq!((killed_server.killed_sides().count(), killed_server.0[0].until_ns()), (0, Some(SECOND)));
     }
 
     #[test]
@@ -274,8 +319,12 @@ mod tests {
             ("stop server at 5 for 1s", "`5` is not a time"),
             ("stop server at 5s for 1s please", "is no fault"),
             ("stop server at 5s for 0s", "no time"),
-            ("kill publishers at 5s", "dies with them"),
-            ("kill subscribers at 5s for 1s", "`stop subscribers at … for …`"),
+            ("kill server at 5s", "for how long"),
+            ("kill publishers", "write `stop server at 5s for 1s`"),
+            ("kill publishers at 5s for 2s", "stays away for the rest of the run"),
+            ("kill subscribers at 5s for 1s", "`cut link at … for …`, after which clients come back"),
+            ("kill publishers at 5s, kill publishers at 6s", "nobody is there any more after `kill publishers at 5s`"),
+            ("stop subscribers at 4s for 2s, kill subscribers at 5s", "before `stop subscribers at 4s for 2s` is over"),
             ("stop server at 5s for 1s,", "is no fault"),
             ("cut server at 5s for 1s", "`cut link at … for …`"),
             ("kill link at 5s for 1s", "`cut link at … for …`"),

@@ -88,7 +88,7 @@ impl Link {
         // Within the last millisecond it could not be carried out any more.
         while at_ns + MILLISECOND < window_ns && (found.len() as u64) < MAX_FAILURES {
             let for_ns = exponential(mttr_ns).max(MILLISECOND).min(window_ns - at_ns);
-            found.push(Fault { what: Act::Cut, who: Target::Link, at_ns, for_ns });
+            found.push(Fault { what: Act::Cut, who: Target::Link, at_ns, for_ns: Some(for_ns) });
             at_ns += for_ns + exponential(mttf_ns).max(1);
         }
         found
@@ -166,11 +166,11 @@ mod tests {
         assert_eq!(Script(failures.clone()).outlasts(window_ns), None);
         // About 2,000 of each: the mean of so many is within 10 % nearly always, and the seed is fixed.
         let mean = |sum: u64| sum as f64 / failures.len() as f64 / SECOND as f64;
-        let down: u64 = failures.iter().map(|fault| fault.for_ns).sum();
-        let up = failures.last().unwrap().at_ns - down + failures.last().unwrap().for_ns;
+        let down: u64 = failures.iter().filter_map(|fault| fault.for_ns).sum();
+        let up = failures.last().unwrap().at_ns - down + failures.last().unwrap().for_ns.unwrap();
         assert!((0.9..1.1).contains(&mean(down)) && (2.7..3.3).contains(&mean(up)), "{} {}", mean(down), mean(up));
         // Of an exponential distribution a share of 1 − 1/e is below the mean.
-        let below = failures.iter().filter(|fault| fault.for_ns < SECOND).count() as f64 / failures.len() as f64;
+        let below = failures.iter().filter(|fault| fault.for_ns < Some(SECOND)).count() as f64 / failures.len() as f64;
         assert!((0.59..0.67).contains(&below), "{below}");
         assert!(link.fails_too_often(window_ns).is_none() && link.fails_too_often(100 * window_ns).is_some());
     }

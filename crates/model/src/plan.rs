@@ -188,8 +188,13 @@ fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &O
         return refuse(first, "a count of messages at `max` has no known end", "set `duration` instead of `count`");
     };
     if let Some(fault) = faults.outlasts(window_ns) {
-        let ends = format!("it is over {} into a window of {}", format_time(fault.until_ns()), format_time(window_ns));
-        return refuse(fault, &ends, "let it end within the window: a longer `duration`, or an earlier fault");
+        let (what, at_ns) = match fault.until_ns() {
+            Some(until_ns) => ("is over", until_ns),
+            None => ("happens", fault.at_ns),
+        };
+        let ends = format!("it {what} {} into a window of {}", format_time(at_ns), format_time(window_ns));
+        let help = "let it end within the window: a longer `duration`, or an earlier fault";
+        return refuse(fault, &ends, help);
     }
     if let Some(fault) = faults.on(Target::Server).next() {
         if !system.broker() {

@@ -55,6 +55,11 @@ pub enum Command {
         /// On the agent's clock, ns.
         deadline_ns: Ns,
     },
+    /// Close every connection without taking leave, send nothing more, read
+    /// nothing more, and keep the books: what the clients of a process have
+    /// done that is killed. Only agents are told so that have
+    /// [`Features::crash`]; publishers then say `sent`.
+    Crash {},
     /// End the load and answer `result`.
     Stop {},
     /// Close everything and exit with status 0.
@@ -302,5 +307,6 @@ mod tests {
         let Command::Prepare(prepare) = serde_json::from_value::<Command>(prepare).unwrap() else { panic!() };
         assert_eq!((prepare.flows[0].workload.clone(), prepare.clients[0].flow), (workload, 0));
         assert_eq!(serde_json::to_string(&Command::Stop {}).unwrap(), r#"{"type":"stop"}"#);
+        assert_eq!(serde_json::to_string(&Command::Crash {}).unwrap(), r#"{"type":"crash"}"#);
     }
 }

@@ -316,13 +316,14 @@ pub struct FaultEvent {
     pub what: Act,
     /// Whom.
     pub who: Target,
-    /// When the last of its processes had been sent the signal, or all of the
-    /// link's connections had been reset, ns from the window's beginning; none
+    /// When the last of its processes had been sent the signal, all of the
+    /// link's connections had been reset, or the last agent of a side had been
+    /// told that its clients are killed, ns from the window's beginning; none
     /// where it never was.
     pub at_ns: Option<Ns>,
     /// When the first of them was sent the signal to go on, the server was
     /// started again or the link began to be repaired, ns from the window's
-    /// beginning; none where it never was.
+    /// beginning; none where it never was, as of clients that are killed.
     pub until_ns: Option<Ns>,
     /// What else is to be known of it.
     pub note: Option<String>,

@@ -9,9 +9,10 @@ mod refusal;
 
 use crate::live::{Figures, Live};
 use deal::{AgentPlan, connect, patience, pinning};
-use hello::{fits, identity};
+use hello::{can_crash, fits, identity};
 use pubmark_judge::assemble::AgentReport;
 use pubmark_model::cell::Cell;
+use pubmark_model::fault::Target;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::{
     AgentHello, AgentResult, BoundEndpoint, Command, Event, Flow, Prepare, PublisherTotal, ServerAddress, VERSION,
@@ -114,6 +115,8 @@ pub enum Order {
     },
     /// All is sent, and what is on its way is waited for.
     Draining,
+    /// The agents of this side have been told that their clients are killed.
+    Killed(Target),
     /// The drain is over.
     Drained,
     /// The load has gone on.
@@ -167,6 +170,8 @@ pub struct Leader<'a> {
     /// Until when all have to be ready, ns.
     ready_by_ns: Ns,
     times: Times,
+    /// Whose clients are still to be killed, and when, ns from the window's beginning.
+    kills: VecDeque<(Ns, Target)>,
     totals: Vec<PublisherTotal>,
     /// What had been sent when a count was last seen to go on.
     sent: u64,
@@ -178,6 +183,7 @@ impl<'a> Leader<'a> {
     /// Leads these agents, which have been started.
     pub fn new(brief: Brief<'a>, agents: Vec<AgentPlan>, now: Ns) -> Leader<'a> {
         let count = agents.len();
+        let kills = brief.cell.faults.killed_sides().collect();
         let mut leader = Leader {
             brief,
             agents,
@@ -192,6 +198,7 @@ impl<'a> Leader<'a> {
             bound: Vec::new(),
             ready_by_ns: 0,
             times: Times { start_ns: 0, from_ns: 0, to_ns: None },
+            kills,
             totals: Vec::new(),
             sent: 0,
             results: vec![None; count],
@@ -210,7 +217,13 @@ impl<'a> Leader<'a> {
     /// When it has to be told the time, at the latest; none where it waits for
     /// an answer to an order.
     pub fn deadline_ns(&self) -> Option<Ns> {
-        self.deadline_ns
+        self.deadline_ns.into_iter().chain(self.next_kill().map(|(at_ns, _)| at_ns)).min()
+    }
+
+    /// Whose clients are killed next, and when.
+    fn next_kill(&self) -> Option<(Ns, Target)> {
+        let (after_ns, side) = *self.kills.front().filter(|_| self.measures())?;
+        Some((self.times.from_ns + after_ns, side))
     }
 
     /// Whether the window is open.
@@ -300,6 +313,10 @@ impl<'a> Leader<'a> {
 
     /// It is this late.
     pub fn tick(&mut self, now: Ns) {
+        while let Some((_, side)) = self.next_kill().filter(|(at_ns, _)| *at_ns <= now) {
+            self.kills.pop_front();
+            self.kill(side);
+        }
         if self.failed.is_some() || self.deadline_ns.is_none_or(|deadline| now < deadline) {
             return;
         }
@@ -329,6 +346,14 @@ impl<'a> Leader<'a> {
         }
     }
 
+    /// The clients of this side are killed: its agents keep the books, and the
+    /// window goes on to its planned end.
+    fn kill(&mut self, side: Target) {
+        let agents = (0..self.agents.len()).filter(|index| self.agents[*index].is_of(side));
+        self.orders.extend(agents.map(|index| Order::Tell(index, Command::Crash {})));
+        self.orders.push_back(Order::Killed(side));
+    }
+
     /// What the agents are to do in this phase, in words.
     fn wanted(&self) -> &'static str {
         match self.phase {
@@ -346,6 +371,9 @@ impl<'a> Leader<'a> {
             (Phase::Meeting, Event::Hello(hello)) if self.awaited[from] => {
                 let Brief { system, cell, .. } = &self.brief;
                 fits(&hello, Some(&system.driver), &[&cell.workload], now).map_err(Refusal::Misfit)?;
+                if self.kills.iter().any(|(_, side)| self.agents[from].is_of(*side)) {
+                    can_crash(&hello).map_err(Refusal::Misfit)?;
+                }
                 self.hellos[from] = Some(*hello);
                 if self.answered(from) {
                     (self.phase, self.deadline_ns) = (Phase::Deploying, None);

@@ -1,5 +1,7 @@
 //! Faults as the keeper carries them out, and as a run records them.
 
+mod killed;
+
 use crate::servers::{Keeper, mosquitto, start_plan, stopped};
 use crate::support::{Benched, Place, alive, bench_arguments, stderr, stdout, wait_for};
 use nix::sys::signal::{Signal, kill};
@@ -150,7 +152,13 @@ fn a_server_cannot_be_stopped_where_there_is_none() {
     refused(&[&["bench", "kernel", "--transport", "tcp"], &stop[..]].concat(), &["library", "[[skip]]"]);
     refused(&[&["bench", "mqtt://127.0.0.1:1"], &stop[..]].concat(), &["not started by pubmark"]);
     refused(&["bench", "mosquitto", "--fault", "stop sever at 1s for 1s"], &["--fault", "did you mean `server`?"]);
-    refused(&["bench", "mosquitto", "--fault", "kill subscribers at 1s"], &["dies with them", "stop subscribers"]);
+    let back = "kill subscribers at 1s for 1s";
+    refused(&["bench", "mosquitto", "--fault", back], &["stays away for the rest of the run", "cut link at"]);
+    let dead = "kill publishers at 1s, stop publishers at 2s for 1s";
+    refused(&["bench", "mosquitto", "--fault", dead], &["nobody is there any more after `kill publishers at 1s`"]);
+    let kill = ["--fault", "kill publishers at 1s"];
+    refused(&[&["bench", "zeromq", "--transport", "inproc"], &kill[..]].concat(), &["are one process"]);
+    refused(&[&["bench", "mock"], &kill[..]].concat(), &["virtual time"]);
     refused(&["bench", "mosquitto", "--duration", "2s", "--fault", "stop server at 1500ms for 1s"], &["window of 2s"]);
 }
 

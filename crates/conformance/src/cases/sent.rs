@@ -4,8 +4,9 @@ use crate::bench::Bench;
 use crate::case::{Case, of_sockets as case};
 use crate::figures::{SLACK, counts, read};
 use crate::sending::{Sending, SentOut};
+use crate::tap::Heard;
 use crate::wrong::{Wrong, due};
-use pubmark_model::header::{FREE_LEN, Header, body_at, pattern};
+use pubmark_model::header::{END, FREE_LEN, Header, body_at, pattern};
 use pubmark_model::protocol::PublisherTotal;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Transport;
@@ -34,6 +35,9 @@ static STOPPED: Sending = Sending {
 };
 static EARLY: Sending =
     Sending { early: true, ..Sending::plain("early", &[("pattern", "fan-out"), ("duration", "900ms")]) };
+
+static KILLED: Sending =
+    Sending { killed: true, ..Sending::plain("killed", &[("pattern", "fan-out"), ("duration", "900ms")]) };
 
 pub const CASES: &[Case] = &[
     case("send", "500 messages a second to two subscribers", "a conversation in order, to its end", |bench| {
@@ -112,6 +116,7 @@ pub const CASES: &[Case] = &[
     case("send-pipeline", "a pipeline with two subscribers", "each message to one of them", pipeline),
     case("send-requests", "requests whose replies take 20 ms", "one at a time; latency is the round trip", requests),
     case("send-stopped", "a process that is stopped for 400 ms", "nothing left out, and the lag is its own", stopped),
+    case("crash", "crash in the middle of the window", "silence, no listener, and books that are what came", killed),
     case("stop-early", "stop in the middle of the window", "result at once, with what was sent by then", early),
 ];
 
@@ -434,4 +439,31 @@ fn early(bench: &Bench<'_>) -> Result<(), Wrong> {
         format!("{came} messages had come when it was stopped, of {planned}; it says {} sent", total.sent)
     })?;
     due(total.adds_up(), || format!("its totals do not add up: {total:?}"))
+}
+
+/// The most messages that a library may have held back, of 500 a second.
+const HELD_BACK: u64 = 20;
+
+fn killed(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let out = bench.sends(&KILLED)?;
+    let undead = out.undead.as_ref().map(|what| format!("its clients had been killed, and {what}"));
+    due(undead.is_none(), || undead.unwrap_or_default())?;
+    let ended = out.heard.iter().flatten().any(|heard| heard.header.is_some_and(|header| header.sequence == END));
+    due(!ended, || "an end marker came: nobody was there to send it".into())?;
+    let (came, (dues, window)) = (out.messages(0, 0), out.plan(0));
+    let sequence = |heard: &Heard| heard.header.map_or(0, |header| u64::from(header.sequence));
+    due(came.iter().map(|heard| sequence(heard)).eq(0..came.len() as u64), || {
+        "what came is not the beginning of what was due".into()
+    })?;
+    let total = out.totals.first().copied().unwrap_or_default();
+    let said = out.result.publishers.first().copied().unwrap_or_default();
+    due(total == said && total.adds_up(), || format!("`sent` said {total:?}, and its result {said:?}"))?;
+    let came = came.len() as u64;
+    due(came <= total.sent && total.sent <= came + HELD_BACK && total.sent < dues.len() as u64, || {
+        format!("{came} messages came of {} that were due in all; it says {} sent", dues.len(), total.sent)
+    })?;
+    let of_window = total.window_end - total.window_first;
+    due(of_window <= total.offered && total.offered < window.len() as u64, || {
+        format!("{of_window} of the window were sent; what fell due later is not offered, and it says {total:?}")
+    })
 }

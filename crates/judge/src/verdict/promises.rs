@@ -2,6 +2,8 @@
 
 use super::bounds::{OFFERED, P50_SAMPLES, P99_SAMPLES, WITHOUT_LATENCY, touched};
 use super::found::{Found, Judge};
+use super::killed;
+use pubmark_model::fault::Target;
 use pubmark_model::pattern::Topics;
 use pubmark_model::protocol::MOST_RANGES;
 use pubmark_model::record::{FigureGroup, Reason, RunRecord};
@@ -31,7 +33,8 @@ pub fn forgotten(record: &RunRecord) -> Option<String> {
     let counts = &record.counts;
     (counts.acked_lost > Some(0)).then(|| {
         let share = counts.acked_lost_of_acked();
-        format!("{share} acknowledged messages were lost: they had not arrived {}", drained(record))
+        let why = killed::why(record, &[Target::Subscribers]);
+        format!("{share} acknowledged messages were lost: they had not arrived {}{why}", drained(record))
     })
 }
 
@@ -54,7 +57,12 @@ pub fn broken(judge: &mut Judge, record: &RunRecord, system: &System) {
         found(
             (guaranteed || told) && lost > 0,
             counts_without(lost, counts.expected),
-            format!("{lost} of {} expected messages had not arrived {}", counts.expected, drained(record)),
+            format!(
+                "{lost} of {} expected messages had not arrived {}{}",
+                counts.expected,
+                drained(record),
+                killed::why(record, &killed::SIDES)
+            ),
         ),
     );
     judge.result(

@@ -20,14 +20,23 @@ pub struct AgentInfo {
     pub drivers: &'static [(&'static str, DriverKind)],
     /// The versions of what it is built on, by name, for `hello`.
     pub versions: &'static [(&'static str, &'static str)],
+    /// Whether its drivers can close their connections without a word, so that
+    /// clients can be killed.
+    pub crash: bool,
 }
 
 /// The agent that is built into pubmark.
-pub const BUILT_IN: AgentInfo =
-    AgentInfo { name: "pubmark", version: env!("CARGO_PKG_VERSION"), drivers: drivers::REGISTRY, versions: &[] };
+pub const BUILT_IN: AgentInfo = AgentInfo {
+    name: "pubmark",
+    version: env!("CARGO_PKG_VERSION"),
+    drivers: drivers::REGISTRY,
+    versions: &[],
+    crash: true,
+};
 
-/// What every agent can play that serves as this one does.
-pub fn features() -> Features {
+/// What every agent can play that serves as this one does, and whether its
+/// clients can be killed.
+pub fn features(crash: bool) -> Features {
     fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> Vec<String> {
         all.iter().map(|one| word(*one).to_owned()).collect()
     }
@@ -42,5 +51,6 @@ pub fn features() -> Features {
         faults: texts(&[RECONNECT]),
         flows: 1,
         pauses: true,
+        crash,
     }
 }

@@ -8,6 +8,7 @@ mod wire;
 
 use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{Shutdown, shutdown};
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::Role;
 use pubmark_model::workload::Transport;
@@ -15,8 +16,9 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::io;
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use wire::{Wire, first_free, unsupported};
@@ -40,6 +42,9 @@ impl Unassigned {
         std::mem::take(&mut peers)
     }
 }
+
+/// Ends the taking in of peers.
+type EndListening = Box<dyn FnOnce() + Send>;
 
 /// What is bound in this process, by name: what connecting clients are handed to.
 type Listeners = HashMap<String, (Arc<Unassigned>, ring::Wakeup)>;
@@ -65,10 +70,11 @@ impl Driver for Kernel {
         }
         let unassigned = Arc::new(Unassigned::default());
         let wakeup = ring::Wakeup::default();
-        let mut endpoint = None;
+        let (mut endpoint, mut listening) = (None, None);
         if let Some(bind) = spec.bind {
             let bound = self.bind(spec, bind, &unassigned, &wakeup);
-            endpoint = Some(bound.map_err(|error| DriverError::new(format!("kernel: cannot bind {bind}: {error}")))?);
+            let bound = bound.map_err(|error| DriverError::new(format!("kernel: cannot bind {bind}: {error}")))?;
+            (endpoint, listening) = (Some(bound.0), Some(bound.1));
         }
         for to in spec.connect {
             let wire = self
@@ -78,6 +84,7 @@ impl Driver for Kernel {
         }
         Ok(Box::new(KernelSocket {
             endpoint,
+            listening,
             unassigned,
             wakeup,
             wires: Vec::new(),
@@ -118,30 +125,33 @@ impl Kernel {
         at: &str,
         unassigned: &Arc<Unassigned>,
         wakeup: &ring::Wakeup,
-    ) -> io::Result<String> {
+    ) -> io::Result<(String, EndListening)> {
         let unassigned = unassigned.clone();
         let setup = stream::Setup::new(spec);
         match spec.transport {
             Transport::Inproc => {
                 self.listeners.insert(at.to_owned(), (unassigned, wakeup.clone()));
-                Ok(at.to_owned())
+                Ok((at.to_owned(), Box::new(|| {})))
             }
             Transport::Ipc => {
                 let path = at.strip_prefix("ipc://").ok_or_else(|| unsupported(at))?;
-                let listener = UnixListener::bind(path)?;
+                let listener = Arc::new(UnixListener::bind(path)?);
+                let end = end_of(&listener);
                 accept(move || listener.accept().map(|(peer, _)| peer), move |peer| setup.unix(peer), unassigned)?;
-                Ok(at.to_owned())
+                Ok((at.to_owned(), end))
             }
             Transport::Tcp => {
-                let listener = first_free(|port| TcpListener::bind(("127.0.0.1", port)))?;
+                let listener = Arc::new(first_free(|port| TcpListener::bind(("127.0.0.1", port)))?);
                 let endpoint = format!("tcp://{}", listener.local_addr()?);
+                let end = end_of(&listener);
                 accept(move || listener.accept().map(|(peer, _)| peer), move |peer| setup.tcp(peer), unassigned)?;
-                Ok(endpoint)
+                Ok((endpoint, end))
             }
             Transport::Udp => {
-                let (endpoint, wait) = datagram::bind(spec)?;
+                let closed = Arc::new(AtomicBool::new(false));
+                let (endpoint, wait) = datagram::bind(spec, closed.clone())?;
                 accept(wait, |peer| Ok(Box::new(peer) as Box<dyn Wire>), unassigned)?;
-                Ok(endpoint)
+                Ok((endpoint, Box::new(move || closed.store(true, Ordering::Release))))
             }
         }
     }
@@ -167,7 +177,14 @@ impl Kernel {
     }
 }
 
-/// Takes in peers on a thread of its own, for as long as the process lives.
+/// What ends the thread that waits at a listener: from then on its `accept`
+/// fails.
+fn end_of<L: AsRawFd + Send + Sync + 'static>(listener: &Arc<L>) -> EndListening {
+    let listener = listener.clone();
+    Box::new(move || drop(shutdown(listener.as_raw_fd(), Shutdown::Both)))
+}
+
+/// Takes in peers on a thread of its own, until its listener is shut down.
 fn accept<P: 'static>(
     mut wait: impl FnMut() -> io::Result<P> + Send + 'static,
     make: impl Fn(P) -> io::Result<Box<dyn Wire>> + Send + 'static,
@@ -186,6 +203,8 @@ fn accept<P: 'static>(
 
 struct KernelSocket {
     endpoint: Option<String>,
+    /// What ends the thread that takes in peers, if it was bound.
+    listening: Option<EndListening>,
     unassigned: Arc<Unassigned>,
     wakeup: ring::Wakeup,
     wires: Vec<Box<dyn Wire>>,
@@ -288,6 +307,12 @@ impl Socket for KernelSocket {
 
     fn applied(&self) -> Map<String, Value> {
         self.applied.clone()
+    }
+
+    fn crash(mut self: Box<Self>) {
+        if let Some(end) = self.listening.take() {
+            end();
+        }
     }
 }
 

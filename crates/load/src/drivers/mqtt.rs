@@ -228,7 +228,8 @@ impl Session for Mqtt {
     /// A DISCONNECT of MQTT 3.1.1 leaves the session behind; a clean one in its
     /// place does not.
     fn erase(settings: &MqttSettings, spec: &ClientSpec, parted: bool, out: &mut Vec<u8>) {
-        if settings.resumes && (settings.version == Version::V3_1_1 || !parted) {
+        let left = settings.resumes && settings.version == Version::V3_1_1;
+        if settings.remembers(spec) && (left || !parted) {
             settings.connect(spec, false, out);
             encode::disconnect(out, settings.version, 0, None);
         }

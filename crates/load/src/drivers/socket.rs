@@ -94,6 +94,12 @@ pub trait Socket: Send {
 
     /// Options as they took effect, for the record.
     fn applied(&self) -> Map<String, Value>;
+
+    /// Closes it at once, as the kernel does where a process is killed: nothing
+    /// is said to its peers, and what waits in its queues goes with it.
+    fn crash(self: Box<Self>) {
+        drop(self);
+    }
 }
 
 /// A driver, loaded into this process.

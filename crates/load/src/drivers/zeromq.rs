@@ -350,6 +350,11 @@ impl Socket for ZeroMqSocket {
     fn applied(&self) -> Map<String, Value> {
         self.applied.clone()
     }
+
+    fn crash(self: Box<Self>) {
+        // Closing then throws away what is queued. It is refused for no live socket.
+        let _ = self.set(LINGER, 0);
+    }
 }
 
 impl Drop for ZeroMqSocket {

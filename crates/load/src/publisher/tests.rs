@@ -145,3 +145,29 @@ fn a_quantum_joins_wakeups_and_sends_nothing_early() {
     assert!(wakeups <= 1_002, "{wakeups}");
     assert!(publisher.times().send_lag.as_ref().unwrap().max() <= 1_001_000);
 }
+
+#[test]
+fn the_dead_owe_nothing_that_falls_due_later_and_what_was_not_handed_over_was_not_sent() {
+    let workload = workload(&[("rate", "1000"), ("warmup", "1s"), ("duration", "10s"), ("qos", "1")]);
+    let window = Window::new(&workload, 0);
+    // The system takes nothing from 3 s on; at 3.5 s the client is killed.
+    let killed = |taken_back: u64| {
+        let mut outgoing = Outgoing::new(&workload, 0, 20_000);
+        let mut recorder = SendRecorder::new(&workload, window);
+        while outgoing.due_ns(&window) < 3_000_000_000 {
+            let now = outgoing.due_ns(&window);
+            assert_eq!(outgoing.next(&window, None, now), Next::Send);
+            outgoing.accepted(&mut recorder, now, now);
+        }
+        outgoing.take_back(&mut recorder, taken_back);
+        outgoing.crash(&window, 3_500_000_000);
+        outgoing.finish(&window);
+        (outgoing.total(), recorder.sent(), outgoing.unacknowledged().map(|range| range.end - range.first).sum::<u64>())
+    };
+    let total = |sent| PublisherTotal { publisher: 0, sent, window_first: 1_000, window_end: sent, offered: 2_501 };
+    assert_eq!(killed(0), (total(3_000), 3_000, 2_000));
+    assert_eq!(killed(2), (total(2_998), 2_998, 1_998));
+    // All of the window, and of the warm-up.
+    let (nothing, recorded, unacked) = killed(2_500);
+    assert_eq!((nothing.sent, nothing.window_first, nothing.window_end, recorded, unacked), (500, 500, 500, 500, 0));
+}

@@ -99,7 +99,7 @@ impl<S: Session> Shard<'_, S> {
         let state = self.connections[index].state;
         let mut words = Vec::new();
         S::erase(&self.settings, &self.spec(index), state == State::Up, &mut words);
-        state != State::Gone && !words.is_empty()
+        (state != State::Gone || self.crashed) && !words.is_empty()
     }
 
     /// Lets the server forget these clients, on connections of their own.

@@ -70,6 +70,16 @@ pub struct Connection<S> {
     pub began_ns: Ns,
     pending: Vec<u8>,
     partial: Vec<u8>,
+    unwritten: Unwritten,
+}
+
+/// What `pending` has of messages, as far as that was ever the case.
+#[derive(Clone, Copy, Default)]
+struct Unwritten {
+    /// Bytes up to the end of the last message.
+    bytes: u32,
+    /// Bytes of each message, with its frame.
+    of_each: u32,
 }
 
 /// What a batch of bytes has changed.
@@ -138,6 +148,7 @@ impl<S: Session> Connection<S> {
             began_ns: 0,
             pending: Vec::new(),
             partial: Vec::new(),
+            unwritten: Unwritten::default(),
         }
     }
 
@@ -151,7 +162,7 @@ impl<S: Session> Connection<S> {
         self.carrier = None;
         release(&mut self.pending);
         release(&mut self.partial);
-        (self.state, self.blocked) = (state, false);
+        (self.state, self.blocked, self.unwritten) = (state, false, Unwritten::default());
     }
 
     /// Whether it is not up, and may be.
@@ -179,6 +190,23 @@ impl<S: Session> Connection<S> {
         Ok(())
     }
 
+    /// Writes messages, so many in these bytes. No others may be waiting.
+    #[inline]
+    pub fn write_messages(&mut self, bytes: &[u8], count: u64) -> Result<(), Loss> {
+        let written = self.write(bytes);
+        if !self.pending.is_empty() {
+            let of_each = bytes.len() as u64 / count.max(1);
+            self.unwritten = Unwritten { bytes: self.pending.len() as u32, of_each: of_each as u32 };
+        }
+        written
+    }
+
+    /// Messages that the kernel has not taken completely. (Of those that TLS or
+    /// WebSocket hold back nobody knows.)
+    pub fn unwritten_messages(&self) -> u64 {
+        u64::from(self.unwritten.bytes.div_ceil(self.unwritten.of_each.max(1)))
+    }
+
     /// Writes what was kept. True if nothing is left.
     pub fn flush(&mut self) -> Result<bool, Loss> {
         let Some(carrier) = &mut self.carrier else { return Ok(self.pending.is_empty()) };
@@ -186,6 +214,7 @@ impl<S: Session> Connection<S> {
         if !self.pending.is_empty() {
             let taken = write(carrier, &self.pending)?;
             self.pending.drain(..taken);
+            self.unwritten.bytes = self.unwritten.bytes.saturating_sub(taken as u32);
             if self.pending.is_empty() {
                 release(&mut self.pending);
             }

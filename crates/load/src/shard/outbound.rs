@@ -67,18 +67,23 @@ impl<S: Session> Shard<'_, S> {
                 return next;
             }
         }
+        self.say_sent();
+        self.await_acknowledgements(now);
+        self.mark(END, now)
+    }
+
+    /// Says once what publishers have sent: nothing more will be.
+    pub(super) fn say_sent(&mut self) {
         if !std::mem::replace(&mut self.outbound.said_sent, true) {
             self.tell();
             let totals = self.outbound.clients.iter().map(Outgoing::total).collect();
             let _ = self.reports.send(ThreadReport::Sent(totals));
         }
-        self.await_acknowledgements(now);
-        self.mark(END, now)
     }
 
     /// What was sent is done with when the server has acknowledged it, as far
     /// as its connection lives, or when the drain is over.
-    fn await_acknowledgements(&mut self, now: Ns) {
+    pub(super) fn await_acknowledgements(&mut self, now: Ns) {
         let Some((_, deadline_ns)) = self.context.control.draining() else { return };
         if self.workload.qos == 0 || self.outbound.said_drained {
             return;
@@ -189,7 +194,7 @@ impl<S: Session> Shard<'_, S> {
         if let Some(flight) = outbound.flights.get_mut(index) {
             flight.sent(header);
         }
-        let written = connection.write(&outbound.bytes);
+        let written = connection.write_messages(&outbound.bytes, 1);
         let ended = clock::now();
         if let Some(recorder) = &mut outbound.recorder {
             client.accepted(recorder, began, ended.min(began + LONGEST_WRITE));
@@ -229,11 +234,12 @@ impl<S: Session> Shard<'_, S> {
             let session = (&mut connection.session, &self.settings);
             let tail_bytes = session.0.tail_bytes(session.1);
             let (client, flight) = (&mut clients[index], flights.get_mut(index));
+            let before = client.sent();
             let gathering = Gathering { client, recorder, flight, window, message, frames };
             let gathered = gathering.run(session, tail_bytes, *measure, &mut now, clock::now);
             connection.blocked |= gathered == Gathered::Refused;
             over = gathered == Gathered::Over;
-            written = connection.write(frames.ready());
+            written = connection.write_messages(frames.ready(), clients[index].sent() - before);
         }
         let outbound = &mut self.outbound;
         connection.blocked |= connection.has_pending() && !over;

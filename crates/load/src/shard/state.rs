@@ -55,6 +55,8 @@ pub struct Shard<'a, S: Session> {
     /// When it last looked what has arrived, ns.
     pub looked_ns: Ns,
     pub said_ready: bool,
+    /// Whether its clients have been killed.
+    pub crashed: bool,
     pub alive_next: usize,
     pub alive_ns: Ns,
     pub server: Option<String>,

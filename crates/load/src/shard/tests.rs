@@ -1,6 +1,7 @@
 //! Clients over real sockets that lose their connections at known points.
 
 mod broker;
+mod crash;
 
 use super::*;
 use crate::control::Control;
@@ -43,12 +44,19 @@ struct RunUnderTest {
     reports: (Sender<ThreadReport>, Receiver<ThreadReport>),
     notifiers: Vec<Notifier>,
     threads: Vec<JoinHandle<Result<ThreadOutcome, ShardError>>>,
+    counters: Vec<Arc<Counter>>,
 }
 
 impl RunUnderTest {
+    fn new(workload: Workload) -> RunUnderTest {
+        let context = Arc::new(ThreadContext { workload, control: Control::default() });
+        RunUnderTest { context, reports: channel(), notifiers: Vec::new(), threads: Vec::new(), counters: Vec::new() }
+    }
+
     fn enter(&mut self, role: Role, broker: &Broker, version: &str) {
         let (context, reports, notifier) = (self.context.clone(), self.reports.0.clone(), Notifier::new().unwrap());
         self.notifiers.push(notifier.clone());
+        self.counters.push(Arc::default());
         let dial = Dial {
             to: broker.address,
             sources: Vec::new(),
@@ -74,7 +82,7 @@ impl RunUnderTest {
             options: options(Protocol::Mqtt, &[("mqtt_version", version)]),
             cpus: Vec::new(),
             spin_cores: 0.0,
-            counter: Arc::default(),
+            counter: self.counters.last().unwrap().clone(),
         };
         self.threads.push(thread::spawn(move || super::run::<Mqtt>(assignment, &context, &reports, notifier)));
     }
@@ -91,6 +99,14 @@ impl RunUnderTest {
     fn notify(&self) {
         self.notifiers.iter().for_each(Notifier::notify);
     }
+
+    /// What each thread measured.
+    fn stop(&mut self) -> Vec<AgentResult> {
+        self.context.control.stop();
+        self.notify();
+        let ended = self.threads.drain(..).map(|thread| thread.join().unwrap().unwrap());
+        ended.map(|outcome| merge(&self.context.workload, vec![outcome])).collect()
+    }
 }
 
 /// What the publisher, the subscriber and the broker say of a run.
@@ -103,9 +119,8 @@ fn run(qos: Qos, version: &str, script: Script) -> (AgentResult, AgentResult, Br
 fn run_workload(workload: Workload, version: &str, script: Script) -> (AgentResult, AgentResult, Broker) {
     let (qos, drain_ns) = (Qos::from_number(workload.qos).unwrap(), workload.drain_ns);
     let broker = Broker::start(qos, script);
-    let context = Arc::new(ThreadContext { workload, control: Control::default() });
-    let mut under_test =
-        RunUnderTest { context: context.clone(), reports: channel(), notifiers: Vec::new(), threads: Vec::new() };
+    let mut under_test = RunUnderTest::new(workload);
+    let context = under_test.context.clone();
     under_test.enter(Role::Subscriber, &broker, version);
     under_test.await_reports(1, |report| matches!(report, ThreadReport::Connected).then_some(()));
     under_test.enter(Role::Publisher, &broker, version);
@@ -118,10 +133,7 @@ fn run_workload(workload: Workload, version: &str, script: Script) -> (AgentResu
     under_test.notify();
     let draining = if qos == Qos::AtMostOnce { 1 } else { 2 };
     under_test.await_reports(draining, |report| matches!(report, ThreadReport::Drained).then_some(()));
-    context.control.stop();
-    under_test.notify();
-    let mut results =
-        under_test.threads.drain(..).map(|thread| merge(&context.workload, vec![thread.join().unwrap().unwrap()]));
+    let mut results = under_test.stop().into_iter();
     let (subscriber, publisher) = (results.next().unwrap(), results.next().unwrap());
     (publisher, subscriber, broker)
 }

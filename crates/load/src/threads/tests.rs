@@ -1,4 +1,5 @@
 use super::*;
+use pubmark_model::header::Header;
 use pubmark_model::setting::Settings;
 use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -65,4 +66,84 @@ fn a_subscriber_has_drained_at_its_first_end_marker() {
     client_thread.run(&context, &sender);
     let ends = ends.load(Ordering::Relaxed);
     assert!(ends <= 3, "it took {ends} end markers");
+}
+
+/// What has been done with a socket.
+#[derive(Default)]
+struct Seen {
+    data: AtomicU32,
+    ends: AtomicU32,
+    crashes: AtomicU32,
+}
+
+/// Takes everything.
+struct Taking(Arc<Seen>);
+
+impl Socket for Taking {
+    fn endpoint(&self) -> Option<&str> {
+        None
+    }
+    fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError> {
+        match Header::read(message).unwrap().sequence {
+            END => self.0.ends.fetch_add(1, Ordering::Relaxed),
+            PROBE => 0,
+            _ => self.0.data.fetch_add(1, Ordering::Relaxed),
+        };
+        Ok(Sent::Accepted)
+    }
+    fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
+        self.0.data.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    }
+    fn applied(&self) -> Map<String, Value> {
+        Map::new()
+    }
+    fn crash(self: Box<Self>) {
+        self.0.crashes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn who_is_killed_uses_no_socket_any_more_and_answers_all_the_same() {
+    let workload = Workload::of([("rate", "1000"), ("warmup", "0s"), ("duration", "10m")]).unwrap();
+    for role in ["publisher", "subscriber"] {
+        let context = Arc::new(ThreadContext { workload: workload.clone(), control: Control::default() });
+        let (seen, (sender, reports)) = (Arc::new(Seen::default()), channel());
+        let client = json!({"role": role, "id": 0, "hears_first": 0, "hears_count": 1});
+        let client_thread = ClientThread {
+            client: serde_json::from_value(client).unwrap(),
+            socket: Box::new(Taking(seen.clone())),
+            counter: Arc::default(),
+            cpus: Vec::new(),
+            spin_cores: 0.0,
+        };
+        let theirs = context.clone();
+        let thread = thread::spawn(move || client_thread.run(&theirs, &sender));
+        context.control.start(clock::now());
+        while seen.data.load(Ordering::Relaxed) < 20 {
+            thread::yield_now();
+        }
+        context.control.crash();
+        context.control.drain(Vec::new(), Ns::MAX);
+        let answer = loop {
+            match reports.recv().unwrap() {
+                ThreadReport::Ready => {}
+                answer => break answer,
+            }
+        };
+        let (data, crashes) = (seen.data.load(Ordering::Relaxed), seen.crashes.load(Ordering::Relaxed));
+        assert_eq!(crashes, 1, "{role}");
+        match answer {
+            ThreadReport::Sent(totals) => {
+                assert_eq!((role, totals[0].sent), ("publisher", u64::from(data)));
+                assert!((totals[0].sent..600_000).contains(&totals[0].offered), "{totals:?}");
+            }
+            ThreadReport::Drained => assert_eq!(role, "subscriber"),
+            _ => panic!("{role} said something else"),
+        }
+        context.control.stop();
+        thread.join().unwrap();
+        assert_eq!(seen.data.load(Ordering::Relaxed), data, "{role}");
+        assert_eq!((seen.ends.load(Ordering::Relaxed), seen.crashes.load(Ordering::Relaxed)), (0, 1), "{role}");
+    }
 }

@@ -55,6 +55,9 @@ pub struct Features {
     pub flows: u32,
     /// Whether it notices when it did not run. Least: no.
     pub pauses: bool,
+    /// Whether its clients can lose their connections at once and stay away,
+    /// while it keeps the books. Least: no.
+    pub crash: bool,
 }
 
 fn words(all: &[&str]) -> Vec<String> {
@@ -73,6 +76,7 @@ impl Default for Features {
             faults: Vec::new(),
             flows: 1,
             pauses: false,
+            crash: false,
         }
     }
 }
@@ -83,6 +87,10 @@ pub const CONSTANT: &str = "constant";
 pub const MAX: &str = "max";
 /// Clients of a broker whose connection ends come back.
 pub const RECONNECT: &str = "reconnect";
+/// Clients that are killed, and leave their books.
+const CRASH: &str = "crash";
+/// What [`RECONNECT`] and [`CRASH`] are needed for.
+const FAULTS: &str = "what a run with faults needs,";
 
 /// What a workload needs and an agent has not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -114,6 +122,11 @@ impl Features {
         lack.or_else(|| flows.iter().find_map(|workload| self.lack_of_one(workload)))
     }
 
+    /// What an agent needs whose clients are killed, where that is not here.
+    pub fn lack_of_crash(&self) -> Option<Lack> {
+        (!self.crash).then(|| Lack { what: FAULTS, wanted: CRASH.to_owned(), has: self.faults.clone() })
+    }
+
     fn lack_of_one(&self, workload: &Workload) -> Option<Lack> {
         let rate = if workload.rate == Rate::Max { MAX } else { CONSTANT };
         let transport = workload.transport.map(|transport| transport.word());
@@ -124,7 +137,7 @@ impl Features {
             ("the verification", Some(workload.verify.word()), &self.verification),
             ("the pacing", Some(workload.pacing.word()), &self.pacing),
             ("the rate", Some(rate), &self.profiles),
-            ("what a run with faults needs,", workload.reconnect.then_some(RECONNECT), &self.faults),
+            (FAULTS, workload.reconnect.then_some(RECONNECT), &self.faults),
         ];
         needs.into_iter().find_map(|(what, wanted, has)| {
             let wanted = wanted.filter(|wanted| !has.iter().any(|word| word == wanted))?;
@@ -171,6 +184,9 @@ mod tests {
             least.lack(&[&back]).unwrap().to_string(),
             "cannot play what a run with faults needs, `reconnect`; it has: none"
         );
+        let crash = least.lack_of_crash().unwrap().to_string();
+        assert_eq!(crash, "cannot play what a run with faults needs, `crash`; it has: none");
+        assert_eq!(Features { crash: true, ..Features::default() }.lack_of_crash(), None);
         let header = Features { verification: words(&["header"]), ..Features::default() };
         assert_eq!(header.lack(&[&workload(&[("verify", "full")])]).map(|lack| lack.what), Some("the verification"));
         let tree = least.lack(&[&workload(&[("pattern", "tree")])]).unwrap().to_string();

@@ -1,12 +1,21 @@
 //! What became of each message, in words that every surface shares.
 
 use super::{Counts, RunRecord};
+use crate::fault::{Act, Target};
+use crate::units::Ns;
 
 impl RunRecord {
     /// Whether what became of each message is to be said before any latency:
     /// where delivery was guaranteed, or a fault befell a part.
     pub fn delivery_first(&self) -> bool {
         self.workload.qos > 0 || !self.faults.is_empty()
+    }
+
+    /// When the clients of this side were killed, ns from the window's
+    /// beginning; none where they were not.
+    pub fn killed_at_ns(&self, side: Target) -> Option<Ns> {
+        let killed = self.fault_log.iter().find(|event| event.what == Act::Kill && event.who == side);
+        killed.filter(|_| side != Target::Server)?.at_ns
     }
 }
 

@@ -134,6 +134,22 @@ fn faults_that_cannot_be_are_refused_with_the_way_out() {
         )],
     );
     unplannable(
+        &file("alpha", "transport = \"inproc\"", "kill subscribers at 1s"),
+        &[(
+            "`kill subscribers at 1s` cannot be done to alpha: over `inproc` publishers and subscribers are one process",
+            Some("choose another `transport`"),
+        )],
+    );
+    unplannable(
+        &file("alpha", tcp, "kill publishers at 6s"),
+        &[(
+            "`kill publishers at 6s` cannot be done to alpha: it happens 6s into a window of 6s",
+            Some("let it end within the window: a longer `duration`, or an earlier fault"),
+        )],
+    );
+    let cells = planned(&file("alpha", tcp, "kill publishers at 5s"));
+    assert_eq!((cells[0].faults.to_string().as_str(), cells[0].workload.reconnect), ("kill publishers at 5s", false));
+    unplannable(
         &file("solo", "", "stop publishers at 1s for 1s"),
         &[(
             "`stop publishers at 1s for 1s` cannot be done to solo: it runs in virtual time",

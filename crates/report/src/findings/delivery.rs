@@ -4,6 +4,7 @@ use super::sentence::{NAMED_MAX, Sentence, name};
 use crate::report::Report;
 use crate::settings;
 use crate::text::clean;
+use pubmark_model::fault::Target;
 use pubmark_model::record::{Counts, FigureGroup, RunRecord};
 
 /// Longest name of a cell, characters.
@@ -16,6 +17,8 @@ struct Kept {
     system: String,
     counts: Counts,
     runs: usize,
+    /// Whether those were killed who should have got them.
+    unheard: bool,
 }
 
 /// What was lost of what had been acknowledged, the worst first; none where
@@ -29,6 +32,7 @@ pub(super) fn finding(report: &Report) -> Option<Sentence> {
             system: name(&result.cell.system),
             counts: Counts::default(),
             runs: 0,
+            unheard: result.cell.faults.killed_sides().any(|(_, side)| side == Target::Subscribers),
         })
         .collect();
     let known = |run: &RunRecord| {
@@ -43,6 +47,8 @@ pub(super) fn finding(report: &Report) -> Option<Sentence> {
         *runs += 1;
     }
     cells.retain(|cell| cell.runs > 0);
+    let (unheard, mut cells): (Vec<Kept>, Vec<Kept>) = cells.into_iter().partition(|cell| cell.unheard);
+    let unheard = unheard_of(&unheard);
     let systems: Vec<String> = cells.iter().map(|cell| cell.system.clone()).collect();
     let systems: Vec<&str> = systems.iter().map(String::as_str).collect();
     let hangs = settings::behind(report, &systems, FigureGroup::Counts);
@@ -51,7 +57,7 @@ pub(super) fn finding(report: &Report) -> Option<Sentence> {
     cells.retain(|cell| cell.counts.acked_lost > Some(0));
     cells.sort_by_key(|cell| std::cmp::Reverse(cell.counts.acked_lost));
     let (outcome, text) = match cells.as_slice() {
-        [] if all == 0 => return None,
+        [] if all == 0 => return unheard.map(|text| Sentence { about: "delivery", outcome: "note", text }),
         [] => ("kept", format!("None of {acked} acknowledged messages was lost.")),
         [only] if all == 1 => {
             let Kept { system, counts, .. } = only;
@@ -72,7 +78,27 @@ pub(super) fn finding(report: &Report) -> Option<Sentence> {
             ("lost", text)
         }
     };
-    Some(Sentence { about: "delivery", outcome, text: text + &hangs })
+    let unheard = unheard.map_or(String::new(), |text| format!(" {text}"));
+    Some(Sentence { about: "delivery", outcome, text: text + &hangs + &unheard })
+}
+
+/// What had been acknowledged and found nobody there, in cells whose subscribers
+/// were killed: no server's loss.
+fn unheard_of(cells: &[Kept]) -> Option<String> {
+    let mut all = Counts { acked_lost: Some(0), ..Counts::default() };
+    for Kept { counts, .. } in cells {
+        all.sent += counts.sent;
+        all.expected += counts.expected;
+        all.acked += counts.acked;
+        all.acked_lost = Some(all.acked_lost? + counts.acked_lost?);
+    }
+    (!cells.is_empty()).then(|| {
+        format!(
+            "Where subscribers were killed, {} acknowledged messages did not arrive: nobody was there to take what came \
+             after that.",
+            all.acked_lost_of_acked()
+        )
+    })
 }
 
 impl Kept {

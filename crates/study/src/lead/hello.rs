@@ -110,6 +110,12 @@ pub fn fits(hello: &AgentHello, driver: Option<&str>, flows: &[&Workload], now: 
     }
 }
 
+/// Whether the clients of this agent can be killed.
+pub fn can_crash(hello: &AgentHello) -> Result<(), Misfit> {
+    let AgentIdentity { name, version, .. } = identity(hello);
+    hello.features.lack_of_crash().map_or(Ok(()), |lack| Err(Misfit::Feature { name, version, lack: cut(lack) }))
+}
+
 /// With no more words, and no longer ones, than a line has room for.
 fn cut(lack: Lack) -> Lack {
     let has = lack.has.iter().take(VERSIONS).map(|word| word.chars().take(TEXT).collect()).collect();

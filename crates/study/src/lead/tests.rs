@@ -41,6 +41,10 @@ struct Played {
     outcome: Result<Vec<AgentReport>, Refusal>,
     /// Each look, when it was due, and when it was taken.
     looks: Vec<(Edge, Ns, Ns)>,
+    /// Who was told that its clients are killed, and when.
+    crashed: Vec<(usize, Ns)>,
+    /// Whose clients all of its agents were told are killed.
+    killed: Vec<Target>,
     took_ns: Ns,
 }
 
@@ -64,6 +68,10 @@ struct Stage<'a> {
     number: usize,
     now: Ns,
     looks: Vec<(Edge, Ns, Ns)>,
+    crashed: Vec<(usize, Ns)>,
+    killed: Vec<Target>,
+    /// Whose clients cannot be killed.
+    immortal: Option<usize>,
     /// Whose result is this one, and whether it says that it tells pauses.
     result: Option<(usize, AgentResult, bool)>,
     /// The arrivals that all can play.
@@ -95,6 +103,9 @@ impl<'a> Stage<'a> {
             number: 0,
             now,
             looks: Vec::new(),
+            crashed: Vec::new(),
+            killed: Vec::new(),
+            immortal: None,
             result: None,
             arrivals: &["uniform", "poisson", "burst"],
         }
@@ -157,7 +168,8 @@ impl<'a> Stage<'a> {
                 let patterns = Pattern::ALL.iter().map(|one| one.word().to_owned()).collect();
                 let features = Features { patterns, profiles: words(&["constant", "max"]), ..Features::default() };
                 let pauses = self.result.as_ref().is_some_and(|(whose, _, tells)| *whose == agent && *tells);
-                let features = Features { arrivals: words(self.arrivals), pauses, ..features };
+                let crash = self.immortal != Some(agent);
+                let features = Features { arrivals: words(self.arrivals), pauses, crash, ..features };
                 let hello = AgentHello {
                     protocol,
                     name,
@@ -184,6 +196,17 @@ impl<'a> Stage<'a> {
                     self.say(agent, end + PACE, Event::Sent { publishers });
                 }
             }
+            Command::Crash {} => {
+                self.crashed.push((agent, self.now));
+                if self.plays_senders(agent) {
+                    // Now, and not at the end of the schedule.
+                    let is_sent = |said: &Said| matches!(said, Said::Event(Event::Sent { .. }));
+                    self.coming.retain(|_, (from, said)| *from != agent || !is_sent(said));
+                    (self.said[agent], self.spoke[agent]) = (self.said[agent] - 1, self.now);
+                    let publishers = self.totals(agent);
+                    self.say(agent, at, Event::Sent { publishers });
+                }
+            }
             Command::Drain { .. } => self.say(agent, at, Event::Drained {}),
             Command::Stop {} => {
                 let own = self.result.clone().filter(|(whose, ..)| *whose == agent);
@@ -206,11 +229,13 @@ impl<'a> Stage<'a> {
                         self.leader.begin(self.now);
                     }
                     Order::Look { edge, at_ns } => self.looks.push((edge, at_ns, self.now)),
+                    Order::Killed(side) => self.killed.push(side),
                     Order::Draining | Order::Drained | Order::Figures(_) => {}
                 }
             }
             if let Some(outcome) = self.leader.outcome() {
-                return Played { outcome, looks: self.looks, took_ns: self.now - began };
+                let Stage { looks, crashed, killed, .. } = self;
+                return Played { outcome, looks, crashed, killed, took_ns: self.now - began };
             }
             let said = self.coming.first_key_value().map(|((at, _), _)| *at);
             let deadline = self.leader.deadline_ns();
@@ -250,6 +275,59 @@ fn a_run_is_led_from_hello_to_result_and_looked_at_when_its_window_begins_and_en
     assert_eq!(reports.iter().map(|report| report.result.publishers().count()).sum::<usize>(), 3);
     let [(Edge::Begin, begin, seen), (Edge::End, end, _)] = looks[..] else { panic!("{looks:?}") };
     assert_eq!((end - begin, seen), (2 * SECOND, begin));
+}
+
+/// The edges of the window, as they were looked at.
+fn window(looks: &[(Edge, Ns, Ns)]) -> (Ns, Ns) {
+    let [(Edge::Begin, begin, _), (Edge::End, end, _)] = looks[..] else { panic!("{looks:?}") };
+    (begin, end)
+}
+
+#[test]
+fn clients_are_killed_at_their_instant_and_the_window_goes_on_to_its_end() {
+    let killed = |fault: &str, publishers: u32| {
+        let cell = cell(&format!("pattern = \"fan-in\"\npublishers = {publishers}\n[faults]\nfault = \"{fault}\""));
+        Stage::new(&cell, None).play()
+    };
+    let both = "kill publishers at 500ms, kill subscribers at 0s";
+    for (fault, agents, sides) in [
+        ("none", &[][..], &[][..]),
+        ("kill publishers at 500ms", &[(0, 500)], &[Target::Publishers]),
+        ("kill subscribers at 1999ms", &[(1, 1_999)], &[Target::Subscribers]),
+        (both, &[(1, 0), (0, 500)], &[Target::Subscribers, Target::Publishers]),
+    ] {
+        let played = killed(fault, 3);
+        let (begin, end) = window(&played.looks);
+        assert_eq!(end - begin, 2 * SECOND, "{fault}");
+        let at = |(agent, after_ms): &(usize, Ns)| (*agent, begin + after_ms * MILLISECOND);
+        assert_eq!(played.crashed, agents.iter().map(at).collect::<Vec<_>>(), "{fault}");
+        assert_eq!(played.killed, sides, "{fault}");
+        let reports = played.outcome.unwrap_or_else(|refusal| panic!("{fault}: {refusal}"));
+        assert_eq!(reports.iter().map(|report| report.result.publishers().count()).sum::<usize>(), 3, "{fault}");
+    }
+}
+
+#[test]
+fn an_agent_whose_clients_are_killed_is_held_to_its_words() {
+    let cell = cell("pattern = \"fan-out\"\n[faults]\nfault = \"kill publishers at 500ms\"");
+    for (way, says) in [
+        (Way::Garbage, "agent publishers said what is no word"),
+        (Way::Twice, "agent publishers said out of turn"),
+        (Way::Lie, "agent publishers does not answer for what it was told"),
+        (Way::Death, "agent publishers ended in mid-run"),
+        (Way::Silence, "the publishers did not finish sending in time"),
+    ] {
+        let refusal = Stage::new(&cell, Some((0, 3, way))).play().outcome.unwrap_err().to_string();
+        assert!(refusal.starts_with(says), "{way:?}: {refusal}");
+    }
+    let refused = |immortal| {
+        let mut stage = Stage::new(&cell, None);
+        stage.immortal = Some(immortal);
+        stage.play().outcome.err().map(|refusal| refusal.to_string())
+    };
+    let lack = "the agent scripted 1 cannot play what a run with faults needs, `crash`; it has: none";
+    assert_eq!(refused(0).as_deref(), Some(lack));
+    assert_eq!(refused(1), None, "nobody kills the subscribers");
 }
 
 #[test]
@@ -355,8 +433,9 @@ proptest! {
         agent in 0..2_usize,
         word in 0..6_usize,
         way in ways(),
+        fault in prop::sample::select(vec!["none", "kill publishers at 500ms", "kill subscribers at 500ms"]),
     ) {
-        let cell = cell(&format!("pattern = \"{pattern}\""));
+        let cell = cell(&format!("pattern = \"{pattern}\"\n[faults]\nfault = \"{fault}\""));
         let stage = Stage::new(&cell, Some((agent, word, way)));
         let words = 5 + usize::from(stage.plays_senders(agent));
         let name = stage.leader.agents()[agent].name.clone();

@@ -78,8 +78,10 @@ impl Faults {
     pub fn new(script: &Script, from_ns: Ns) -> Faults {
         let mut steps: Vec<Step> = Vec::new();
         for (index, fault) in script.0.iter().enumerate() {
+            // Whoever leads the agents tells them that their clients are killed.
+            let Some(until_ns) = fault.until_ns() else { continue };
             steps.push(Step { at_ns: from_ns + fault.at_ns, fault: index, ends: false });
-            steps.push(Step { at_ns: from_ns + fault.until_ns(), fault: index, ends: true });
+            steps.push(Step { at_ns: from_ns + until_ns, fault: index, ends: true });
         }
         // A stable sort: a fault that lasts no time begins before it ends.
         steps.sort_by_key(|step| step.at_ns);
@@ -87,6 +89,13 @@ impl Faults {
             |fault: &Fault| FaultEvent { what: fault.what, who: fault.who, at_ns: None, until_ns: None, note: None };
         let log = script.0.iter().map(event).collect();
         Faults { from_ns, steps: steps.into(), log, awaited: VecDeque::new(), returning: None }
+    }
+
+    /// The clients of this side were killed at this instant, for good.
+    pub fn killed(&mut self, side: Target, at_ns: Ns) {
+        let at_ns = Some(at_ns.saturating_sub(self.from_ns));
+        let event = self.log.iter_mut().find(|event| event.what == Act::Kill && event.who == side);
+        event.into_iter().for_each(|event| event.at_ns = at_ns);
     }
 
     /// When there is something to do next, at the latest.

@@ -354,6 +354,11 @@ impl<'h> Processes<'h> {
                 }
             }
             Order::Draining => (means.context.news)(News::Phase(Phase::Draining)),
+            Order::Killed(side) => {
+                if let Some(faults) = &mut means.faults {
+                    faults.killed(side, clock::now());
+                }
+            }
             Order::Drained => {
                 self.drained_ns = Some(clock::now());
                 for host in &mut self.hosts {

@@ -8,6 +8,8 @@ use pubmark_model::options::OptionValues;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -24,9 +26,12 @@ fn set_up(socket: &UdpSocket, spec: &SocketSpec<'_>) -> io::Result<()> {
     socket.set_write_timeout(Some(WAIT))
 }
 
-/// Binds a socket; what it returns waits for the next subscriber. Requests of
-/// a known peer go to that peer's wire.
-pub(super) fn bind(spec: &SocketSpec<'_>) -> io::Result<(String, impl FnMut() -> io::Result<Bound> + Send + 'static)> {
+/// Binds a socket; what it returns waits for the next subscriber, until it is
+/// `closed`. Requests of a known peer go to that peer's wire.
+pub(super) fn bind(
+    spec: &SocketSpec<'_>,
+    closed: Arc<AtomicBool>,
+) -> io::Result<(String, impl FnMut() -> io::Result<Bound> + Send + 'static)> {
     let socket = first_free(|port| UdpSocket::bind(("127.0.0.1", port)))?;
     set_up(&socket, spec)?;
     let endpoint = format!("udp://{}", socket.local_addr()?);
@@ -35,7 +40,7 @@ pub(super) fn bind(spec: &SocketSpec<'_>) -> io::Result<(String, impl FnMut() ->
     let wait = move || loop {
         let (length, from) = match socket.recv_from(&mut buffer) {
             Ok(received) => received,
-            Err(error) if is_pause(&error) => continue,
+            Err(error) if is_pause(&error) && !closed.load(Ordering::Acquire) => continue,
             Err(error) => return Err(error),
         };
         match known.iter().find(|(peer, _)| *peer == from) {

@@ -52,6 +52,14 @@ impl Away {
         self.absent.contains_key(&(index as u32))
     }
 
+    /// Nobody will be back any more.
+    pub fn give_up(&mut self) {
+        self.absent.clear();
+        self.due.clear();
+        self.begun.clear();
+        self.under_way = 0;
+    }
+
     pub fn take_times(&mut self) -> Histogram {
         std::mem::replace(&mut self.times, Histogram::latency())
     }

@@ -98,6 +98,21 @@ impl Outbound {
         }
     }
 
+    /// All publishers are killed at this instant.
+    pub fn crash(&mut self, window: &Window, at_ns: Ns) {
+        self.clients.iter_mut().for_each(|client| client.crash(window, at_ns));
+        (self.sending, self.next_due_ns) = (0, None);
+        self.due.clear();
+        self.able.clear();
+    }
+
+    /// The last messages of a publisher were not handed over completely.
+    pub fn take_back(&mut self, index: usize, count: u64) {
+        if let (Some(client), Some(recorder)) = (self.clients.get_mut(index), &mut self.recorder) {
+            client.take_back(recorder, count);
+        }
+    }
+
     /// When the next message is to go out, where the schedule says so, ns.
     #[inline]
     pub fn next_due_ns(&self) -> Option<Ns> {

@@ -64,6 +64,11 @@ pub struct World {
     pub order: Vec<u32>,
     /// Whether one came again with other bytes.
     pub changed: bool,
+    /// Connections that came.
+    pub accepted: u64,
+    /// Who has said DISCONNECT or UNSUBSCRIBE, and whose connection has ended without.
+    pub parted: Vec<String>,
+    pub vanished: Vec<String>,
 }
 
 /// The broker. Its threads end with their connections.
@@ -88,6 +93,9 @@ impl Broker {
             again: Vec::new(),
             order: Vec::new(),
             changed: false,
+            accepted: 0,
+            parted: Vec::new(),
+            vanished: Vec::new(),
         }));
         let shared = world.clone();
         thread::spawn(move || {
@@ -144,6 +152,7 @@ impl Peer {
             }
             pending.drain(..at);
         }
+        self.world.lock().unwrap().vanished.push(self.name);
     }
 
     /// Ends the connection. A reset can overtake what was said before it, on a
@@ -165,6 +174,7 @@ impl Peer {
     fn greet(&mut self, connect: &ConnectPacket<'_>) -> bool {
         let (world, version) = (self.world.clone(), self.version);
         let mut world = world.lock().unwrap();
+        world.accepted += 1;
         let known = world.sessions.contains_key(connect.client_id);
         if known && world.script.refuses > 0 {
             world.script.refuses -= 1;
@@ -238,6 +248,7 @@ impl Peer {
                 self.say(|out| encode::suback(out, version, id, &codes, None).unwrap());
             }
             ServerPacket::Unsubscribe { id, .. } => {
+                world.parted.push(self.name.clone());
                 for sequence in std::mem::take(&mut world.script.at_unsubscribe) {
                     let message = world.messages[&sequence].clone();
                     world.send(version, 60_000 + sequence as u16, &message);
@@ -246,6 +257,7 @@ impl Peer {
             }
             ServerPacket::Pingreq => self.say(encode::pingresp),
             ServerPacket::Disconnect { session_expiry_s, .. } => {
+                world.parted.push(self.name.clone());
                 if self.clean || session_expiry_s == Some(0) {
                     world.sessions.remove(&self.name);
                 }
