@@ -1,11 +1,12 @@
 //! The agent sends, and the other side sees every message.
 
+use crate::course::{LEAD, only, pause, until};
 use crate::order::{clients, places, prepare, workload};
 use crate::subject::Subject;
-use crate::talk::{LEAD, Talk, only, until};
 use crate::tap::{Heard, Taps};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
+use pubmark_host::talk::Talk;
 use pubmark_host::usage::cpu_ns;
 use pubmark_load::schedule::Schedule;
 use pubmark_model::header::{END, PROBE};
@@ -142,7 +143,7 @@ impl Sending {
         let start_ns = clock::now() + LEAD;
         talk.begin(start_ns);
         let middle = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3;
-        talk.pause(middle, self.stopped);
+        pause(&talk, middle, self.stopped);
         let (mut totals, mut ended) = (Vec::new(), false);
         if self.early {
             talk.silent(until(middle))?;

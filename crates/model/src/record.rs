@@ -312,7 +312,7 @@ pub struct LinkFigures {
 /// A fault as it happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FaultEvent {
-    /// What befell.
+    /// What happened.
     pub what: Act,
     /// Whom.
     pub who: Target,

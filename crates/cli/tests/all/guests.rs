@@ -212,7 +212,7 @@ fn the_agent_itself_is_asked_what_it_is() {
     assert!(shown.contains("has no driver `pyzmq`; it has: "), "{shown}");
     place.write("systems/slow.toml", &with_agent("agent = [\"sleep\", \"600\"]\nstart_timeout = \"50ms\""));
     let shown = stdout(&place.run(&["systems", "slow"]));
-    assert!(shown.contains("did not say hello within 0.05 s (start_timeout)"), "{shown}");
+    assert!(shown.contains("`hello` was due; within 0.05 s nothing came (start_timeout)"), "{shown}");
     let run = place.run(&["bench", "slow", "--transport", "tcp", "--repeats", "1", "--out", "r"]);
     assert!(stderr(&run).contains("did not say hello in time"), "{}", stderr(&run));
 }
