@@ -6,7 +6,9 @@ use nix::sys::signal::Signal;
 use pubmark_host::agent::{Agent, AgentCommand, Incoming, into_inbox};
 use pubmark_host::clock;
 use pubmark_host::scratch::Scratch;
-use pubmark_model::protocol::{AgentHello, AgentResult, Command, Event, FlowResult, Progress, PublisherTotal, VERSION};
+use pubmark_model::protocol::{
+    AgentHello, AgentResult, Command, Event, FlowResult, Prepare, Progress, PublisherTotal, VERSION,
+};
 use pubmark_model::secret::Secrets;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use serde_json::{Value, json};
@@ -27,6 +29,8 @@ const END: Duration = Duration::from_secs(2);
 pub struct Talk {
     agent: Agent,
     inbox: Receiver<(usize, Incoming)>,
+    /// What it said of itself; nothing before it is greeted.
+    pub hello: AgentHello,
     /// What it said each second, and when.
     pub progress: Vec<(Ns, Progress)>,
     /// The folder of its run.
@@ -42,7 +46,7 @@ impl Talk {
             let (log, secrets) = (scratch.path().join("agent.log"), Secrets::default());
             let listen = into_inbox(0, outbox, &secrets);
             let agent = Agent::start_command(command, "checked", &log, scratch.path(), &secrets, listen)?;
-            Ok::<_, std::io::Error>(Talk { agent, inbox, progress: Vec::new(), scratch })
+            Ok::<_, std::io::Error>(Talk { agent, inbox, hello: AgentHello::default(), progress: Vec::new(), scratch })
         };
         started().map_err(|error| Wrong::did(format!("`{}` cannot be started: {error}", command.words.join(" "))))
     }
@@ -50,7 +54,7 @@ impl Talk {
     /// Starts the agent and greets it.
     pub fn greeted(command: &AgentCommand) -> Result<Talk, Wrong> {
         let mut talk = Talk::start(command)?;
-        talk.hello()?;
+        talk.hello = talk.hello()?;
         Ok(talk)
     }
 
@@ -113,9 +117,15 @@ impl Talk {
         self.wait("hello", ANSWER, |event| if let Event::Hello(hello) = event { Ok(*hello) } else { Err(event) })
     }
 
+    /// An order with those of its options that the agent knows.
+    pub fn fitted(&self, order: Prepare) -> Prepare {
+        Prepare { options: self.hello.options_for(&order.driver, &order.options), ..order }
+    }
+
     /// Gives it its order; the endpoints that it bound, by client's number.
-    pub fn prepare(&mut self, prepare: pubmark_model::protocol::Prepare) -> Result<Vec<String>, Wrong> {
-        self.tell(&Command::Prepare(Box::new(prepare)));
+    pub fn prepare(&mut self, order: Prepare) -> Result<Vec<String>, Wrong> {
+        let order = self.fitted(order);
+        self.tell(&Command::Prepare(Box::new(order)));
         self.bound()
     }
 

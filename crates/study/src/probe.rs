@@ -1,18 +1,18 @@
 //! Whether a system can be used here, found out by trying.
 
-use crate::lead::hello::{fits, identity};
-use pubmark_host::agent::{Agent, AgentCommand, Incoming, into_inbox};
-use pubmark_host::clock;
+use crate::ask::{self, Greeting};
+use crate::lead::hello::identity;
+use pubmark_host::agent::{Agent, Incoming, into_inbox};
 use pubmark_host::install::{self, Presence};
 use pubmark_host::scratch::Scratch;
 use pubmark_model::printable::printable;
-use pubmark_model::protocol::{Client, Command, Event, Flow, Prepare, Role, VERSION};
+use pubmark_model::protocol::{Client, Command, Event, Flow, Prepare, Role};
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
 use pubmark_model::topology::bind_at;
 use pubmark_model::workload::{Pattern, Workload};
 use serde_json::{Map, Value};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// How long an agent may take to load a library.
@@ -48,53 +48,20 @@ fn ask_own(system: &System) -> Result<Map<String, Value>, String> {
 }
 
 /// What an agent says of itself: who it is, its drivers, and, where it tells them
-/// so early, its versions and features.
+/// so early, its versions, its features and the options that it knows.
 fn hello(system: &System, sends: bool) -> Result<Map<String, Value>, String> {
-    let scratch = Scratch::create().map_err(|error| error.to_string())?;
-    let mut command: AgentCommand = install::agent_command(system, sends);
-    let program = install::agent_path(system, sends).ok_or("the agent is not found")?;
-    if let Some(word) = command.words.first_mut() {
-        *word = program.display().to_string();
-    }
-    let (outbox, inbox) = channel();
-    let log = scratch.path().join("agent.log");
-    let say = move |line: Option<&[u8]>| {
-        // Whether it said what it can play is no longer seen once that is filled in.
-        let raw = line.and_then(|line| serde_json::from_slice::<Value>(line).ok()).unwrap_or_default();
-        drop(outbox.send((Incoming::of(line, &Secrets::default()), raw)));
-    };
-    let started = Agent::start_command(&command, "probe", &log, scratch.path(), &Secrets::default(), say);
-    let shown = || command.words.join(" ");
-    let mut agent = started.map_err(|error| format!("`{}` could not be started: {error}", shown()))?;
-    agent.tell(&Command::Hello { protocol: VERSION });
-    let patience = Duration::from_nanos(system.agent.start_timeout_ns);
-    let (said, raw) = match inbox.recv_timeout(patience) {
-        Ok(heard) => heard,
-        Err(RecvTimeoutError::Disconnected) => (Incoming::Closed, Value::Null),
-        Err(RecvTimeoutError::Timeout) => {
-            return Err(format!("`{}` did not say hello within {} s (start_timeout)", shown(), patience.as_secs_f64()));
-        }
-    };
-    let hello = match said {
-        Incoming::Event(event) => match *event {
-            Event::Hello(hello) => hello,
-            Event::Error { message, .. } => return Err(message),
-            _ => return Err(format!("`{}` said something else than hello", shown())),
-        },
-        Incoming::Garbage(line) => return Err(format!("`{}` said what is no event: {line}", shown())),
-        Incoming::Closed => return Err(format!("`{}` ended: {}", shown(), agent.exit_reason())),
-    };
-    agent.tell(&Command::Exit {});
-    agent.finish();
-    fits(&hello, Some(&system.driver), &[], clock::now()).map_err(|misfit| misfit.to_string())?;
+    let Greeting { hello, raw } = ask::hello(system, sends)?;
     let who = identity(&hello);
     let mut found = Map::new();
     found.insert("agent".into(), format!("{} {}", who.name, who.version).into());
-    found.insert("drivers".into(), hello.drivers.into());
     found.extend(hello.versions.iter().map(|(name, version)| (printable(name).into_owned(), shown_text(version))));
     if let Some(features) = raw.get("features").filter(|features| !features.is_null()) {
         found.insert("features".into(), shown_text(&features.to_string()));
     }
+    if let Some(known) = hello.options.get(&system.driver) {
+        found.insert("knows".into(), shown_text(&known.join(", ")));
+    }
+    found.insert("drivers".into(), hello.drivers.into());
     Ok(found)
 }
 
