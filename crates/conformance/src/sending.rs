@@ -28,6 +28,9 @@ pub struct Sending {
     pub settings: &'static [(&'static str, &'static str)],
     /// How long the agent is stopped (SIGSTOP) in the middle of the window.
     pub stopped: Duration,
+    /// How long the other side reads nothing in the middle of the window, so that
+    /// what is sent has to wait.
+    pub unread: Duration,
     /// How long a replier holds back each reply.
     pub reply_after: Duration,
     /// Whether it is told to stop in the middle of the window.
@@ -37,7 +40,8 @@ pub struct Sending {
 impl Sending {
     /// With nothing in its way.
     pub const fn plain(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Sending {
-        Sending { name, settings, stopped: Duration::ZERO, reply_after: Duration::ZERO, early: false }
+        let none = Duration::ZERO;
+        Sending { name, settings, stopped: none, unread: none, reply_after: none, early: false }
     }
 }
 
@@ -59,6 +63,8 @@ pub struct SentOut {
     pub probed: bool,
     /// See `probed`.
     pub ended: bool,
+    /// When the other side began to read again, if it did not read for a while.
+    pub read_again_ns: Option<Ns>,
     /// What it said each second.
     pub progress: Vec<(Ns, Progress)>,
     /// Processor time of its process when it had handed in its result, ns.
@@ -117,6 +123,9 @@ impl Sending {
     pub fn play(&self, bench: &Subject<'_>) -> Result<SentOut, Wrong> {
         let workload = workload(bench, self.settings)?;
         let mut taps = Taps::load(bench)?;
+        if !self.unread.is_zero() {
+            taps.narrow();
+        }
         let mut talk = Talk::greeted(bench.sending)?;
         let round_trip = workload.pattern.round_trip();
         if round_trip {
@@ -144,6 +153,7 @@ impl Sending {
         talk.begin(start_ns);
         let middle = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3;
         pause(&talk, middle, self.stopped);
+        let read_again_ns = self.leave_unread(&taps, middle);
         let (mut totals, mut ended) = (Vec::new(), false);
         if self.early {
             talk.silent(until(middle))?;
@@ -164,7 +174,33 @@ impl Sending {
         let progress = std::mem::take(&mut talk.progress);
         let heard = taps.all().iter().map(|tap| tap.heard()).collect();
         talk.exit()?;
-        Ok(SentOut { workload, start_ns, totals, result, agent, heard, probed, ended, progress, cpu_ns, memory_bytes })
+        Ok(SentOut {
+            workload,
+            start_ns,
+            totals,
+            result,
+            agent,
+            heard,
+            probed,
+            ended,
+            read_again_ns,
+            progress,
+            cpu_ns,
+            memory_bytes,
+        })
+    }
+
+    /// Reads nothing for so long, from an instant on; when it is over.
+    fn leave_unread(&self, taps: &Taps, at_ns: Ns) -> Option<Ns> {
+        if self.unread.is_zero() {
+            return None;
+        }
+        thread::sleep(until(at_ns));
+        taps.all().iter().for_each(|tap| tap.hush(true));
+        thread::sleep(self.unread);
+        let over_ns = clock::now();
+        taps.all().iter().for_each(|tap| tap.hush(false));
+        Some(over_ns)
     }
 }
 

@@ -142,17 +142,9 @@ fn choose(
     asked: Option<&str>,
     known: &dyn Fn(&str) -> Option<Known>,
 ) -> Result<String, SuiteError> {
-    let named = hello.drivers.join(", ");
     if let Some(driver) = asked {
-        let has = hello.drivers.iter().any(|name| name == driver);
-        return if has {
-            Ok(driver.to_owned())
-        } else {
-            Err(SuiteError::NoDriver(format!(
-                "{} {} has no driver `{driver}`; it has: {named}",
-                hello.name, hello.version
-            )))
-        };
+        hello.has_driver(driver).map_err(|lacking| SuiteError::NoDriver(lacking.to_string()))?;
+        return Ok(driver.to_owned());
     }
     let real = hello.drivers.iter().filter(|name| *name != MOCK);
     let served = |name: &&String| known(name).is_some_and(|known| known.server.is_some());

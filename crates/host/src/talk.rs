@@ -55,6 +55,8 @@ pub enum TalkError {
 pub struct Talk {
     agent: Agent,
     inbox: Receiver<(usize, Incoming)>,
+    /// What it said of itself; nothing before it is greeted.
+    pub hello: AgentHello,
     /// What it said each second, and when.
     pub progress: Vec<(Ns, Progress)>,
     /// The folder of its run.
@@ -70,7 +72,7 @@ impl Talk {
             let (log, secrets) = (scratch.path().join("agent.log"), Secrets::default());
             let listen = into_inbox(0, outbox, &secrets);
             let agent = Agent::start_command(command, "asked", &log, scratch.path(), &secrets, listen)?;
-            Ok(Talk { agent, inbox, progress: Vec::new(), scratch })
+            Ok(Talk { agent, inbox, hello: AgentHello::default(), progress: Vec::new(), scratch })
         };
         started().map_err(|source| TalkError::NotStarted { command: command.words.join(" "), source })
     }
@@ -144,12 +146,20 @@ impl Talk {
     /// Greets it.
     pub fn hello(&mut self, within: Duration) -> Result<AgentHello, TalkError> {
         self.tell_json(&json!({"type": "hello", "protocol": VERSION}));
-        self.wait("hello", within, |event| if let Event::Hello(hello) = event { Ok(*hello) } else { Err(event) })
+        self.hello =
+            self.wait("hello", within, |event| if let Event::Hello(hello) = event { Ok(*hello) } else { Err(event) })?;
+        Ok(self.hello.clone())
+    }
+
+    /// An order with those of its options that the agent knows.
+    pub fn fitted(&self, order: Prepare) -> Prepare {
+        Prepare { options: self.hello.options_for(&order.driver, &order.options), ..order }
     }
 
     /// Gives it its order; the endpoints that it bound, by client's number.
-    pub fn prepare(&mut self, prepare: Prepare) -> Result<Vec<String>, TalkError> {
-        self.tell(&Command::Prepare(Box::new(prepare)));
+    pub fn prepare(&mut self, order: Prepare) -> Result<Vec<String>, TalkError> {
+        let order = self.fitted(order);
+        self.tell(&Command::Prepare(Box::new(order)));
         self.bound()
     }
 

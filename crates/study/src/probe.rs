@@ -1,8 +1,8 @@
 //! Whether a system can be used here, found out by trying.
 
-use crate::lead::hello::{fits, identity};
+use crate::ask;
+use crate::lead::hello::identity;
 use pubmark_host::agent::AgentCommand;
-use pubmark_host::clock;
 use pubmark_host::install::{self, Presence};
 use pubmark_host::talk::{Talk, TalkError};
 use pubmark_model::printable::printable;
@@ -11,7 +11,6 @@ use pubmark_model::system::System;
 use pubmark_model::topology::bind_at;
 use pubmark_model::workload::{Pattern, Workload};
 use serde_json::{Map, Value};
-use std::time::Duration;
 
 /// Finds out by trying: an agent says which drivers and versions it has, or loads
 /// the library; a broker's program says its version.
@@ -43,28 +42,19 @@ fn ask_own(system: &System) -> Result<Map<String, Value>, String> {
 }
 
 /// What an agent says of itself: who it is, its drivers, and, where it tells it
-/// so early, its versions; and what it can play.
+/// so early, its versions; what it can play, and the options that it knows.
 fn hello(system: &System, sends: bool) -> Result<Map<String, Value>, String> {
-    let mut command: AgentCommand = install::agent_command(system, sends);
-    let program = install::agent_path(system, sends).ok_or("the agent is not found")?;
-    if let Some(word) = command.words.first_mut() {
-        *word = program.display().to_string();
-    }
-    let patience = Duration::from_nanos(system.agent.start_timeout_ns);
-    let mut talk = Talk::start(&command).map_err(|error| error.to_string())?;
-    let hello = talk.hello(patience).map_err(|error| {
-        let key = if let TalkError::Silent { .. } = error { " (start_timeout)" } else { "" };
-        format!("`{}`: {error}{key}", command.words.join(" "))
-    })?;
-    talk.finish();
-    fits(&hello, Some(&system.driver), &[], clock::now()).map_err(|misfit| misfit.to_string())?;
+    let hello = ask::hello(system, sends)?;
     let who = identity(&hello);
     let features = serde_json::to_string(&hello.features).unwrap_or_default();
     let mut found = Map::new();
     found.insert("agent".into(), format!("{} {}", who.name, who.version).into());
-    found.insert("drivers".into(), hello.drivers.into());
     found.extend(hello.versions.iter().map(|(name, version)| (printable(name).into_owned(), shown_text(version))));
     found.insert("features".into(), shown_text(&features));
+    if let Some(known) = hello.options.get(&system.driver) {
+        found.insert("knows".into(), shown_text(&known.join(", ")));
+    }
+    found.insert("drivers".into(), hello.drivers.into());
     Ok(found)
 }
 

@@ -41,6 +41,13 @@ pub const CASES: &[Case] = &[
         run: unknown_driver,
     },
     Case {
+        name: "unknown-option",
+        sent: "prepare with an option that it did not name",
+        due: "an error",
+        needs: Needs::Words,
+        run: unknown_option,
+    },
+    Case {
         name: "unknown-field",
         sent: "prepare whose workload has a field of a later version",
         due: "bound",
@@ -143,7 +150,7 @@ fn prepared(bench: &Bench<'_>) -> Result<Talk, Wrong> {
 /// The order as it is said, changed.
 fn changed(bench: &Bench<'_>, change: impl Fn(&mut Value)) -> Result<Talk, Wrong> {
     let mut talk = Talk::greeted(bench.sending)?;
-    let order = Command::Prepare(Box::new(order(bench, &talk)?));
+    let order = Command::Prepare(Box::new(talk.fitted(order(bench, &talk)?)));
     let mut order = serde_json::to_value(order).map_err(|error| Wrong::NotTried(error.to_string()))?;
     change(&mut order);
     talk.tell_json(&order);
@@ -153,6 +160,15 @@ fn changed(bench: &Bench<'_>, change: impl Fn(&mut Value)) -> Result<Talk, Wrong
 fn unknown_driver(bench: &Bench<'_>) -> Result<(), Wrong> {
     let mut talk = changed(bench, |order| order["driver"] = "no-such-driver".into())?;
     talk.refused("the driver `no-such-driver`")?;
+    Ok(())
+}
+
+fn unknown_option(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let mut talk = changed(bench, |order| order["options"]["no_such_option"] = json!(1))?;
+    if !talk.hello.tells_options(bench.driver) {
+        return Err(Wrong::NotTried(format!("its `hello` does not say which options of `{}` it knows", bench.driver)));
+    }
+    talk.refused("the option `no_such_option`")?;
     Ok(())
 }
 

@@ -102,9 +102,15 @@ fn applied(spec: &SocketSpec<'_>) -> Map<String, Value> {
         }
         Transport::Ipc | Transport::Udp => {}
     }
-    if matches!(spec.transport, Transport::Tcp | Transport::Ipc) && spec.unthrottled {
-        applied.insert("coalesce".into(), spec.options.number("coalesce").into());
+    let coalesce = spec.options.number("coalesce");
+    let streams = matches!(spec.transport, Transport::Tcp | Transport::Ipc) && spec.unthrottled;
+    if streams {
+        applied.insert("coalesce".into(), coalesce.into());
     }
+    match streams && stream::gathers(spec.payload_bytes, coalesce) {
+        true => applied.insert("batch_bytes".into(), coalesce.into()),
+        false => applied.insert("batch_messages".into(), 1.into()),
+    };
     if spec.transport != Transport::Inproc {
         applied.insert("socket_buffer".into(), spec.options.number("socket_buffer").into());
     }
