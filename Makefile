@@ -178,12 +178,11 @@ zenoh:
 	install -m 755 $(ZENOH) $(CACHE)/bin/
 
 # In release mode, so that the library is built once.
-test-zenoh:
+test-zenoh: zenoh
 	cargo fmt --check --manifest-path agents/zenoh/Cargo.toml
 	cargo clippy --release --all-targets --locked --manifest-path agents/zenoh/Cargo.toml -- -D warnings
 	cargo test --release --locked --manifest-path agents/zenoh/Cargo.toml
-	cargo build --release --locked --manifest-path agents/zenoh/Cargo.toml
-	cargo run --quiet --locked -p pubmark -- agent-check --driver zenoh $(ZENOH) agent
+	cargo run --quiet --locked -p pubmark -- agent-check --system zenoh
 
 # Its pages and commands are tested by `make test`, which needs no mdbook.
 book:

@@ -15,10 +15,9 @@
 //! - All sessions of a process share the library's threads, six of them where
 //!   the environment variable ZENOH_RUNTIME says nothing else.
 
+use crate::ZENOH_VERSION;
 use crate::settings::{Settings, config, reason};
-use crate::{ZENOH_VERSION, router};
 use pubmark_load::clock;
-use pubmark_load::drivers::port::candidates;
 use pubmark_load::drivers::socket::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
@@ -36,54 +35,19 @@ const LOOK_EVERY: Ns = 100 * MILLISECOND;
 
 /// Makes the driver.
 pub fn load(_: &Options) -> Result<Box<dyn Driver>, DriverError> {
-    Ok(Box::new(Zenoh { routers: Vec::new() }))
+    Ok(Box::new(Zenoh))
 }
 
-/// The driver, with the routers that it was asked to bring.
-struct Zenoh {
-    routers: Vec<OwnRouter>,
-}
+/// The driver.
+struct Zenoh;
 
-/// A router within this process, for a conversation that has no other, such as
-/// `agent-check`. Figures come from a router that is a process of its own.
-struct OwnRouter {
-    name: String,
-    endpoint: String,
-    _session: Session,
-}
-
-impl Zenoh {
-    /// The endpoint of the router of this name within this process; it is made
-    /// where there is none.
-    fn bring(&mut self, name: &str) -> Result<String, String> {
-        if let Some(known) = self.routers.iter().find(|router| router.name == name) {
-            return Ok(known.endpoint.clone());
-        }
-        let mut failure = String::from("no port is free");
-        for port in candidates() {
-            match router::open(&format!("tcp/127.0.0.1:{port}"), &[]) {
-                Ok(session) => {
-                    let endpoint = format!("zenoh://127.0.0.1:{port}");
-                    self.routers.push(OwnRouter { name: name.into(), endpoint: endpoint.clone(), _session: session });
-                    return Ok(endpoint);
-                }
-                Err(error) => failure = error,
-            }
-        }
-        Err(failure)
-    }
-
-    /// The one endpoint that a client connects to.
-    fn endpoint(&mut self, spec: &SocketSpec<'_>) -> Result<String, String> {
-        match (spec.bind, spec.connect) {
-            (Some(name), _) => self.bring(name),
-            (None, [endpoint]) => {
-                let own = self.routers.iter().find(|router| router.name == *endpoint);
-                Ok(own.map_or(endpoint, |own| &own.endpoint).clone())
-            }
-            (None, endpoints) => {
-                Err(format!("zenoh: a client connects to one router, and {} are named", endpoints.len()))
-            }
+/// The router that a client connects to.
+fn router_of<'a>(spec: &SocketSpec<'a>) -> Result<&'a str, DriverError> {
+    match (spec.bind, spec.connect) {
+        (None, [endpoint]) => Ok(endpoint),
+        (Some(_), _) => Err(DriverError::new("zenoh: a client connects to a router, and binds nothing")),
+        (None, endpoints) => {
+            Err(DriverError::new(format!("zenoh: a client connects to one router, and {} are named", endpoints.len())))
         }
     }
 }
@@ -103,8 +67,8 @@ impl Driver for Zenoh {
     fn open(&mut self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> {
         let settings = Settings::read(spec.options, spec.payload_bytes).map_err(DriverError::new)?;
         let key = key(spec.pattern, spec.run, spec.id).map_err(DriverError::new)?;
-        let endpoint = self.endpoint(spec).map_err(DriverError::new)?;
-        let locator = settings.locator(&endpoint).map_err(DriverError::new)?;
+        let endpoint = router_of(spec)?;
+        let locator = settings.locator(endpoint).map_err(DriverError::new)?;
         let config = config(&[("mode", "client".into()), ("connect/endpoints", vec![locator].into())])
             .map_err(DriverError::new)?;
         let session = zenoh::open(config)
@@ -130,8 +94,7 @@ impl Driver for Zenoh {
         Ok(Box::new(ZenohSocket {
             session,
             end,
-            bound: spec.bind.map(|_| endpoint.clone()),
-            endpoint,
+            endpoint: endpoint.to_owned(),
             look_at_ns: 0,
             sample: None,
             joined: Vec::new(),
@@ -140,8 +103,8 @@ impl Driver for Zenoh {
     }
 }
 
-/// The key expression that a client publishes or subscribes to. Outside a run,
-/// as in `agent-check`, there is no name of a run to put into it.
+/// The key expression that a client publishes or subscribes to. Outside a study
+/// there may be no name of a run to put into it.
 fn key(pattern: Pattern, run: &str, id: u32) -> Result<String, String> {
     let run = if run.is_empty() { "run" } else { run };
     match pattern {
@@ -159,8 +122,6 @@ enum End {
 struct ZenohSocket {
     session: Session,
     end: End,
-    /// The router within this process that the client brought, if it did.
-    bound: Option<String>,
     /// The router.
     endpoint: String,
     /// When to look for the router again.
@@ -193,7 +154,7 @@ impl ZenohSocket {
 
 impl Socket for ZenohSocket {
     fn endpoint(&self) -> Option<&str> {
-        self.bound.as_deref()
+        None
     }
 
     fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError> {

@@ -4,6 +4,8 @@ pub mod driver;
 pub mod router;
 mod settings;
 
+pub use settings::OPTIONS;
+
 /// The version of the Zenoh library that is built in.
 pub const ZENOH_VERSION: &str = "1.10.2";
 

@@ -4,7 +4,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use pubmark_load::agent::{AgentInfo, serve};
 use pubmark_load::drivers::DriverKind;
-use pubmark_zenoh::{ZENOH_VERSION, driver, router};
+use pubmark_zenoh::{OPTIONS, ZENOH_VERSION, driver, router};
 use std::io::{BufReader, BufWriter};
 use std::process::ExitCode;
 
@@ -77,6 +77,7 @@ fn agent() -> ExitCode {
         version: env!("CARGO_PKG_VERSION"),
         drivers: &[("zenoh", DriverKind::Sockets(driver::load))],
         versions: &[("zenoh", ZENOH_VERSION)],
+        options: |_| OPTIONS.iter().map(|name| (*name).to_owned()).collect(),
         // A session tells its peers that it closes.
         crash: false,
     };

@@ -68,7 +68,7 @@ pub fn default_quantum_ns() -> Ns {
 impl Calibrator<'_> {
     /// Makes a run against an MQTT endpoint.
     pub(crate) fn run_agents(&mut self, endpoint: &str, load: &AgentLoad) -> Result<RunRecord, RunError> {
-        let system = registry::find("mqtt").ok_or_else(|| failed("the system `mqtt` is not registered"))?;
+        let system = registry::find_built_in("mqtt").ok_or_else(|| failed("the system `mqtt` is not registered"))?;
         let mut options = system.defaults();
         options.insert("endpoint".into(), endpoint.into());
         let cell = Cell {
@@ -80,6 +80,7 @@ impl Calibrator<'_> {
             link: None,
             settings: Default::default(),
             options,
+            set_options: Vec::new(),
             skipped: None,
         };
         let agent = [self.program.clone(), "agent".into()];

@@ -207,7 +207,10 @@ pub struct BenchArgs {
     /// Connections to a broker that are opened in a second [default: 1000].
     #[arg(long, value_name = "N")]
     pub connect_rate: Option<String>,
-    /// Time from the start to the measured window [default: 1s].
+    /// Processes a side that play clients [default: what the system's file says, or 1].
+    #[arg(long, value_name = "N")]
+    pub agents: Option<String>,
+    /// Time from the start to the measured window [default: what the system's file says, or 1s].
     #[arg(long, value_name = "T")]
     pub warmup: Option<String>,
     /// Length of the measured window [default: 5s].

@@ -4,14 +4,15 @@
 //! The other side of a case is not another agent but bare sockets of the same
 //! library (`tap`): they see every header, body and instant of what the agent
 //! sends, and send it messages whose delays, losses and damage are known.
-//! `talk` leads the conversation, `order` says what is to be played, and
-//! `cases` hold what came against what was due.
+//! The host's `talk` leads the conversation, `order` says what is to be played,
+//! and `cases` hold what came against what was due.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 mod bench;
 mod case;
 mod cases;
+mod course;
 mod figures;
 mod meeting;
 mod order;
@@ -20,7 +21,6 @@ mod sending;
 mod server;
 mod subject;
 mod suite;
-mod talk;
 mod tap;
 mod wrong;
 

@@ -1,11 +1,12 @@
 //! Both sides are agents: over a server, or where the other side has no sockets.
 
+use crate::course::{LEAD, only, until};
 use crate::order::{clients, places, prepare, workload};
 use crate::server::{Meeting, scripted};
 use crate::subject::Subject;
-use crate::talk::{LEAD, Talk, only, until};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
+use pubmark_host::talk::Talk;
 use pubmark_model::protocol::{FlowResult, Prepare, PublisherTotal, Role};
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Transport, Workload};

@@ -1,11 +1,12 @@
 //! The other side sends what is written in a script, and the agent hears it.
 
+use crate::course::{LEAD, only, pause, until};
 use crate::order::{clients, places, prepare, workload};
 use crate::subject::Subject;
-use crate::talk::{LEAD, Talk, only, until};
 use crate::tap::{Line, SentLine, Tap, Taps};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
+use pubmark_host::talk::Talk;
 use pubmark_model::protocol::{FlowResult, PublisherTotal, Role};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Workload;
@@ -107,7 +108,7 @@ impl Playback {
             let endpoints: Vec<String> = taps.all().iter().filter_map(|tap| tap.endpoint.clone()).collect();
             let order = prepare(bench, &workload, clients(&workload, Role::Subscriber, &[], &endpoints), &talk.scratch);
             talk.prepare(order)?;
-            early = talk.silent(UNHEARD).err();
+            early = talk.silent(UNHEARD).err().map(Wrong::from);
             last.hush(false);
             if early.is_none() {
                 talk.ready()?;
@@ -117,7 +118,7 @@ impl Playback {
         talk.begin(start_ns);
         taps.all().iter().for_each(|tap| tap.hush(!self.ends));
         taps.all().iter().for_each(|tap| tap.start(start_ns));
-        talk.pause(start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3, self.stopped);
+        pause(&talk, start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3, self.stopped);
         played(&taps, start_ns)?;
         // The window has to be over before anybody drains.
         let over = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0);

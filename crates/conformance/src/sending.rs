@@ -1,11 +1,12 @@
 //! The agent sends, and the other side sees every message.
 
+use crate::course::{LEAD, only, pause, until};
 use crate::order::{clients, places, prepare, workload};
 use crate::subject::Subject;
-use crate::talk::{LEAD, Talk, only, until};
 use crate::tap::{Heard, Taps};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
+use pubmark_host::talk::Talk;
 use pubmark_host::usage::cpu_ns;
 use pubmark_load::schedule::Schedule;
 use pubmark_model::header::{END, PROBE};
@@ -31,6 +32,9 @@ pub struct Sending {
     pub settings: &'static [(&'static str, &'static str)],
     /// How long the agent is stopped (SIGSTOP) in the middle of the window.
     pub stopped: Duration,
+    /// How long the other side reads nothing in the middle of the window, so that
+    /// what is sent has to wait.
+    pub unread: Duration,
     /// How long a replier holds back each reply.
     pub reply_after: Duration,
     /// Whether it is told to stop in the middle of the window.
@@ -42,7 +46,8 @@ pub struct Sending {
 impl Sending {
     /// With nothing in its way.
     pub const fn plain(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Sending {
-        Sending { name, settings, stopped: Duration::ZERO, reply_after: Duration::ZERO, early: false, killed: false }
+        let none = Duration::ZERO;
+        Sending { name, settings, stopped: none, unread: none, reply_after: none, early: false, killed: false }
     }
 }
 
@@ -64,6 +69,8 @@ pub struct SentOut {
     pub probed: bool,
     /// See `probed`.
     pub ended: bool,
+    /// When the other side began to read again, if it did not read for a while.
+    pub read_again_ns: Option<Ns>,
     /// What else came after its clients had been killed, and whether somebody
     /// still listened where they had been bound.
     pub undead: Option<String>,
@@ -128,6 +135,9 @@ impl Sending {
             return Err(Wrong::NotTried(format!("by its `hello` it {lack}")));
         }
         let mut taps = Taps::load(bench)?;
+        if !self.unread.is_zero() {
+            taps.narrow();
+        }
         let mut talk = Talk::greeted(bench.sending)?;
         let mut bound = Vec::new();
         let round_trip = workload.pattern.round_trip();
@@ -155,7 +165,8 @@ impl Sending {
         let start_ns = clock::now() + LEAD;
         talk.begin(start_ns);
         let middle = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3;
-        talk.pause(middle, self.stopped);
+        pause(&talk, middle, self.stopped);
+        let read_again_ns = self.leave_unread(&taps, middle);
         let (mut totals, mut ended, mut undead) = (Vec::new(), false, None);
         if self.early {
             talk.silent(until(middle))?;
@@ -197,11 +208,25 @@ impl Sending {
             heard,
             probed,
             ended,
+            read_again_ns,
             undead,
             progress,
             cpu_ns,
             memory_bytes,
         })
+    }
+
+    /// Reads nothing for so long, from an instant on; when it is over.
+    fn leave_unread(&self, taps: &Taps, at_ns: Ns) -> Option<Ns> {
+        if self.unread.is_zero() {
+            return None;
+        }
+        thread::sleep(until(at_ns));
+        taps.all().iter().for_each(|tap| tap.hush(true));
+        thread::sleep(self.unread);
+        let over_ns = clock::now();
+        taps.all().iter().for_each(|tap| tap.hush(false));
+        Some(over_ns)
     }
 }
 

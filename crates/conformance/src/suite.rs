@@ -5,10 +5,10 @@ use crate::case::{Came, Case, Needs, Outcome};
 use crate::cases;
 use crate::server;
 use crate::subject::{Asked, Known, Subject};
-use crate::talk::Talk;
 use crate::tap;
 use crate::wrong::Wrong;
 use pubmark_host::agent::AgentCommand;
+use pubmark_host::talk::{ANSWER, Talk};
 use pubmark_model::protocol::AgentHello;
 use pubmark_model::workload::Transport;
 use std::cell::OnceCell;
@@ -55,8 +55,8 @@ pub fn check(
     if let Some(name) = asked.only.iter().find(|name| !cases::all().any(|case| means(name, case))) {
         return Err(SuiteError::NoCase(name.clone()));
     }
-    let mut talk = Talk::start(sending).map_err(|wrong| SuiteError::NotStarted(wrong.to_string()))?;
-    let greeted = talk.hello();
+    let mut talk = Talk::start(sending).map_err(|error| SuiteError::NotStarted(error.to_string()))?;
+    let greeted = talk.hello(ANSWER).map_err(Wrong::from);
     drop(talk);
     let hello = match greeted {
         Ok(hello) => hello,
@@ -142,17 +142,9 @@ fn choose(
     asked: Option<&str>,
     known: &dyn Fn(&str) -> Option<Known>,
 ) -> Result<String, SuiteError> {
-    let named = hello.drivers.join(", ");
     if let Some(driver) = asked {
-        let has = hello.drivers.iter().any(|name| name == driver);
-        return if has {
-            Ok(driver.to_owned())
-        } else {
-            Err(SuiteError::NoDriver(format!(
-                "{} {} has no driver `{driver}`; it has: {named}",
-                hello.name, hello.version
-            )))
-        };
+        hello.has_driver(driver).map_err(|lacking| SuiteError::NoDriver(lacking.to_string()))?;
+        return Ok(driver.to_owned());
     }
     let real = hello.drivers.iter().filter(|name| *name != MOCK);
     let served = |name: &&String| known(name).is_some_and(|known| known.server.is_some());

@@ -8,6 +8,7 @@ use pubmark_load::drivers::{
     self, socket::Driver, socket::DriverError, socket::Sent, socket::Socket, socket::SocketSpec,
 };
 use pubmark_model::header::{END, Header, PROBE, pattern};
+use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_model::workload::{Rate, Workload};
@@ -18,6 +19,9 @@ use std::time::Duration;
 
 /// Between two probes or end markers.
 const MARKER_EVERY: Duration = Duration::from_millis(5);
+
+/// What the kernel keeps for a narrow socket, bytes.
+const NARROW_BYTES: u64 = 128 << 10;
 
 /// The most of a message that is kept: what is checked of it, bytes.
 const KEPT: usize = 64 << 10;
@@ -99,6 +103,7 @@ fn kept<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// The sockets of one conversation. Their threads end when it is dropped.
 pub struct Taps {
     driver: Box<dyn Driver>,
+    options: Options,
     taps: Vec<Tap>,
 }
 
@@ -124,7 +129,14 @@ impl Taps {
     pub fn load(bench: &Subject<'_>) -> Result<Taps, Wrong> {
         let load = drivers::find(bench.driver)
             .ok_or_else(|| Wrong::NotTried(format!("the other side has no sockets of `{}`", bench.driver)))?;
-        Ok(Taps { driver: load(bench.options).map_err(|error| not_here(&error))?, taps: Vec::new() })
+        let (driver, options) = (load(bench.options).map_err(|error| not_here(&error))?, bench.options.clone());
+        Ok(Taps { driver, options, taps: Vec::new() })
+    }
+
+    /// Lets those that are opened from now on have room for little, so that what
+    /// they do not read has to wait where it is sent.
+    pub fn narrow(&mut self) {
+        self.options.insert("socket_buffer".into(), NARROW_BYTES.into());
     }
 
     /// Those that are open.
@@ -154,7 +166,7 @@ impl Taps {
             bind,
             connect,
             run: "",
-            options: bench.options,
+            options: &self.options,
         };
         let mut socket = self.driver.open(&spec).map_err(|error| not_here(&error))?;
         let endpoint = socket.endpoint().map(str::to_owned);
@@ -202,7 +214,8 @@ impl Tap {
         self.shared.start_ns.store(at_ns, Ordering::Release);
     }
 
-    /// Whether it keeps its probes to itself.
+    /// Whether it does nothing for now: a publisher keeps its probes to itself, a
+    /// subscriber reads nothing.
     pub fn hush(&self, quiet: bool) {
         self.shared.quiet.store(quiet, Ordering::Release);
     }
@@ -240,6 +253,10 @@ fn take(heard: &Mutex<Vec<Heard>>, message: &[u8]) -> Option<u32> {
 
 fn listen(socket: &mut dyn Socket, shared: &Shared) -> Result<(), DriverError> {
     while !shared.stopped() {
+        if shared.quiet.load(Ordering::Acquire) {
+            thread::park_timeout(MARKER_EVERY);
+            continue;
+        }
         if let Some(message) = socket.recv()? {
             take(&shared.heard, message);
         }

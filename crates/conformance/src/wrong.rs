@@ -1,5 +1,7 @@
 //! What an agent did otherwise than it should.
 
+use pubmark_host::talk::TalkError;
+
 /// Why an agent is not as it should be, or could not be tried.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
@@ -15,6 +17,12 @@ impl Wrong {
     /// An agent did this instead of what was due.
     pub fn did(what: impl Into<String>) -> Wrong {
         Wrong::Did(what.into())
+    }
+}
+
+impl From<TalkError> for Wrong {
+    fn from(error: TalkError) -> Wrong {
+        Wrong::Did(error.to_string())
     }
 }
 

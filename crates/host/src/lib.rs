@@ -23,6 +23,7 @@ pub mod reach;
 pub mod remote;
 pub mod scratch;
 pub mod server;
+pub mod talk;
 pub mod usage;
 
 pub use pubmark_clock as clock;

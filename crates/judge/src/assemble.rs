@@ -1,6 +1,6 @@
 //! From what the agents measured to a run record.
 
-pub mod flow;
+mod flow;
 mod losses;
 mod packed;
 

@@ -222,7 +222,7 @@ impl<W: Write> Agent<W> {
                 true,
             ),
             Command::Hello { .. } => {
-                let AgentInfo { name, version, drivers, versions, crash } = self.identity;
+                let AgentInfo { name, version, drivers, versions, crash, .. } = self.identity;
                 let drivers = drivers.iter().map(|(name, _)| (*name).to_owned()).chain([MOCK.to_owned()]).collect();
                 self.say(&Event::Hello(Box::new(AgentHello {
                     protocol: VERSION,
@@ -233,6 +233,7 @@ impl<W: Write> Agent<W> {
                     clock_ns: clock::now(),
                     versions: versions.iter().map(|(name, version)| ((*name).into(), (*version).into())).collect(),
                     features: features(crash),
+                    options: self.identity.options(),
                 })))
             }
             Command::Prepare(_) if self.current.is_some() => {
@@ -254,6 +255,9 @@ impl<W: Write> Agent<W> {
         };
         self.scratch = Some(prepare.scratch.clone()).filter(|scratch| !scratch.is_empty());
         self.has_scratch = self.scratch.as_ref().is_some_and(|scratch| is_scratch(Path::new(scratch)));
+        if let Some(unknown) = self.identity.unknown_option(&prepare) {
+            return self.complain(unknown, true);
+        }
         if prepare.driver == MOCK {
             let (prepare, workload) = (Box::new(prepare), Box::new(workload));
             self.current = Some(CurrentRun::Mock { prepare, workload, outcomes: Vec::new() });

@@ -17,7 +17,8 @@ pub mod socket;
 mod zeromq;
 
 use crate::shard::{self, RunShard};
-use pubmark_model::options::Options;
+use pubmark_model::options::{Options, common};
+use pubmark_model::wire_protocol::Protocol;
 use socket::{Driver, DriverError};
 
 /// Makes a driver with the options of a run (`library` names a path to load).
@@ -43,6 +44,16 @@ pub const REGISTRY: &[(&str, DriverKind)] = &[
     ("redis", DriverKind::Sessions(shard::run::<redis::Redis>)),
     ("zeromq", DriverKind::Sockets(zeromq::load)),
 ];
+
+/// What a driver knows beside the options of its protocol, or of every library.
+const MORE_OPTIONS: &[(&str, &[&str])] = &[("kernel", &["coalesce"])];
+
+/// The names of the options that a driver knows.
+pub fn options(driver: &str) -> Vec<String> {
+    let usual = Protocol::of_driver(driver).map_or_else(common, Protocol::options);
+    let more = MORE_OPTIONS.iter().filter(|(name, _)| *name == driver).flat_map(|(_, more)| *more);
+    usual.into_iter().map(|option| option.name).chain(more.map(|name| (*name).to_owned())).collect()
+}
 
 /// Finds a driver with sockets.
 pub fn find(name: &str) -> Option<LoadDriver> {

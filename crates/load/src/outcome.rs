@@ -4,15 +4,12 @@ use crate::ledger::SeenSequences;
 use crate::publisher::{Outgoing, Publisher, SendRecorder};
 use crate::subscriber::{IncomingStreams, ReceiveRecorder, Subscriber, Totals};
 use crate::window::Window;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use pubmark_model::protocol::{
     AgentResult, FlowResult, PackedHistogram, PublisherTotal, Ranges, SeenBits, SliceSeries, Stalls,
 };
 use pubmark_model::times::TimeFigures;
 use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
-use std::io::Write;
 
 /// Adds a histogram, the first one as it is.
 fn add(all: &mut Option<Histogram>, other: &Histogram) {
@@ -34,13 +31,6 @@ fn add_slices(mine: &mut Vec<u64>, other: &[u64]) {
         mine.resize(other.len(), 0);
     }
     mine.iter_mut().zip(other).for_each(|(mine, other)| *mine += other);
-}
-
-fn encode_seen(publisher: u32, seen: &SeenSequences, end: u64) -> SeenBits {
-    let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
-    // Writing into memory cannot fail.
-    let bits = deflate.write_all(&seen.bytes(end)).and_then(|()| deflate.finish()).unwrap_or_default();
-    SeenBits { publisher, bits: STANDARD.encode(bits) }
 }
 
 /// What the clients of one thread measured.
@@ -162,7 +152,8 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
         flow.publishers.extend(outcome.totals);
         flow.unacked.add(outcome.unacked);
         flow.missing.add(outcome.missing);
-        flow.seen.extend(outcome.seen.iter().map(|(publisher, seen)| encode_seen(*publisher, seen, seen.highest())));
+        let seen = outcome.seen.iter().map(|(publisher, seen)| (*publisher, seen.bytes(seen.highest())));
+        flow.seen.extend(seen.map(|(publisher, bits)| SeenBits::of(publisher, &bits)));
         if let Some(sends) = &outcome.sends {
             let (first, _) = sends.send_span();
             flow.first_sent_ns = [flow.first_sent_ns, first].into_iter().flatten().min();

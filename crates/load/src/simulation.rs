@@ -14,6 +14,19 @@ use pubmark_stats::Random;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// The options that the mock knows beside those of every library.
+pub const OPTIONS: &[&str] = &[
+    "lose_every",
+    "duplicate_every",
+    "reorder_every",
+    "corrupt_every",
+    "delay",
+    "jitter",
+    "stall_at",
+    "stall_for",
+    "send_cost",
+];
+
 /// What the mock does to messages; `n` counts a publisher's messages from 1.
 #[derive(Clone, Copy, Debug, Default)]
 struct Faults {

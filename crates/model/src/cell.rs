@@ -36,6 +36,8 @@ pub struct Cell {
     pub settings: Use,
     /// Options of the system, defaults filled in.
     pub options: Options,
+    /// Those that the study sets, by name.
+    pub set_options: Vec<String>,
     /// Why the study leaves it out, if it does.
     pub skipped: Option<String>,
 }

@@ -73,11 +73,7 @@ impl ClockOffset {
             Command::Start { at_ns: instant } | Command::Drain { deadline_ns: instant, .. } => {
                 *instant = self.theirs(*instant);
             }
-            Command::Hello { .. }
-            | Command::Prepare(_)
-            | Command::Crash {}
-            | Command::Stop {}
-            | Command::Exit {} => {}
+            Command::Hello { .. } | Command::Prepare(_) | Command::Crash {} | Command::Stop {} | Command::Exit {} => {}
         }
         command
     }

@@ -5,7 +5,7 @@ use crate::diagnostic::{Diagnostic, suggestion};
 use crate::fault::{Fault, Script, Target};
 use crate::link::Link;
 use crate::options::Options;
-use crate::setting::{as_typed, key};
+use crate::setting::{Settings, Time, as_typed, key};
 use crate::study::{Axis, Study, StudyPart};
 use crate::system::{System, Systems};
 use crate::tuning::Use;
@@ -89,18 +89,25 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
             key.set(&mut settings, &as_typed(value)).map_err(Diagnostic::whole)?;
         }
     }
+    if settings.warmup.is_none() {
+        settings.warmup = system.warmup_ns.map(Time);
+    }
     let mut workload = Workload::resolve(&settings).map_err(Diagnostic::whole)?;
+    if settings.agents.is_none() && spreads(system, &workload).is_ok() {
+        workload.agents = system.agent.processes;
+    }
     let faults = settings.fault();
     let link = Link::resolve(&settings, &faults).map_err(Diagnostic::whole)?;
     workload.reconnect = faults.breaks_connections() || link.is_some_and(|link| link.mttf_ns.is_some());
     let asked = settings.r#use.unwrap_or_default();
-    let options = match options(study, system, &axes, asked) {
+    let (options, set_options) = match options(study, system, &axes, asked) {
         // What is left out need not have the options of the others.
-        Err(_) if skip.is_some() || study.recorded => Options::new(),
+        Err(_) if skip.is_some() || study.recorded => Default::default(),
         options => options?,
     };
     if skip.is_none() && !study.recorded {
         fits(system, &workload)?;
+        can_spread(&settings, system, &workload)?;
         can_happen(&faults, system, &workload, &options)?;
         if let Some(link) = &link {
             can_link(link, system, &workload)?;
@@ -111,6 +118,7 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
         link,
         settings: asked,
         options,
+        set_options,
         limits: Limits {
             cpus: settings.cpus.map(|cpus| cpus.thousandths as f64 / 1e3),
             memory_bytes: settings.memory.map(|memory| memory.0),
@@ -171,6 +179,35 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
             .help("set durable = false, or leave it out with a [[skip]] entry"));
     }
     Ok(())
+}
+
+/// Whether a side can have several agents; why it cannot, and the way out.
+fn spreads(system: &System, workload: &Workload) -> Result<(), [&'static str; 2]> {
+    let within = workload.transport.is_none_or(|transport| transport == Transport::Inproc);
+    if system.driver == "mock" {
+        return Err(["it runs in virtual time, in one process", "leave it out with a [[skip]] entry"]);
+    }
+    match within && !system.broker() {
+        true => Err([
+            "over `inproc` one process plays all clients",
+            "leave it out with a [[skip]] entry, or choose another `transport`",
+        ]),
+        false => Ok(()),
+    }
+}
+
+/// Whether a side can be played by as many agents as the study wants.
+fn can_spread(settings: &Settings, system: &System, workload: &Workload) -> Result<(), Diagnostic> {
+    let Some(agents) = settings.agents.map(|agents| agents.0).filter(|agents| *agents > 1) else { return Ok(()) };
+    let name = &system.name;
+    let refused =
+        |why: &str, help| Diagnostic::whole(format!("{name} cannot have {agents} agents a side: {why}")).help(help);
+    spreads(system, workload).map_err(|[why, help]| refused(why, help))?;
+    match workload.publishers.max(workload.subscribers) {
+        most if agents <= most => Ok(()),
+        1 => Err(refused("each side has one client", "set more clients, or leave `agents` at 1")),
+        most => Err(refused(&format!("no side has more than {most} clients"), "set fewer `agents`, or more clients")),
+    }
 }
 
 /// Whether the faults can happen: each has a process to happen to, and is over
@@ -238,7 +275,14 @@ fn can_link(link: &Link, system: &System, workload: &Workload) -> Result<(), Dia
     Ok(())
 }
 
-fn options(study: &Study, system: &System, axes: &Map<String, Value>, asked: Use) -> Result<Options, Diagnostic> {
+/// The options of a cell, and those of them that the study sets.
+fn options(
+    study: &Study,
+    system: &System,
+    axes: &Map<String, Value>,
+    asked: Use,
+) -> Result<(Options, Vec<String>), Diagnostic> {
+    let mut set_options: Vec<String> = Vec::new();
     let mut options: Options =
         system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.value(asked)?))).collect();
     let mut set = |name: &str, text: &str| -> Result<(), Diagnostic> {
@@ -248,6 +292,7 @@ fn options(study: &Study, system: &System, axes: &Map<String, Value>, asked: Use
         })?;
         let value = spec.kind.read(text).map_err(|error| Diagnostic::whole(format!("options.{name}: {error}")))?;
         options.insert(name.to_owned(), value);
+        set_options.push(name.to_owned());
         Ok(())
     };
     let mut settings: Vec<_> =
@@ -261,7 +306,7 @@ fn options(study: &Study, system: &System, axes: &Map<String, Value>, asked: Use
             set(name, &as_typed(value))?;
         }
     }
-    Ok(options)
+    Ok((options, set_options))
 }
 
 /// One run to be made: a cell and which repetition of it.

@@ -2,22 +2,24 @@
 //!
 //! `docs/agent-protocol.md` explains it with an example conversation.
 
+mod answer;
 mod hello;
 mod packed;
 mod ranges;
 mod result;
+mod seen;
 
 pub use crate::counts::{LedgerCounts, PublisherTotal};
 use crate::options::Options;
 pub use crate::role::Role;
 use crate::units::Ns;
 use crate::workload::Workload;
+pub use answer::{NoSuchDriver, UnknownOption};
 pub use hello::{AgentHello, CONSTANT, Features, Lack, MAX, RECONNECT};
 pub use packed::{PackedError, PackedHistogram};
 pub use ranges::{MOST_RANGES, Ranges, Sequences};
-pub use result::{
-    AgentResult, AgentUsage, BadHistogram, Connections, FlowResult, PacingFigures, SeenBits, SliceSeries, Stalls,
-};
+pub use result::{AgentResult, AgentUsage, BadHistogram, Connections, FlowResult, PacingFigures, SliceSeries, Stalls};
+pub use seen::SeenBits;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// The version that this crate speaks.
@@ -113,7 +115,7 @@ impl Flow {
 }
 
 /// Keys of a workload that no agent has a use for.
-const NOT_FOR_AGENTS: [&str; 3] = ["pin", "max_send_lag_ns", "late_after_ns"];
+const NOT_FOR_AGENTS: [&str; 4] = ["agents", "pin", "max_send_lag_ns", "late_after_ns"];
 
 fn for_agents<S: Serializer>(workload: &Workload, to: S) -> Result<S::Ok, S::Error> {
     let mut value = serde_json::to_value(workload).map_err(serde::ser::Error::custom)?;
@@ -259,7 +261,8 @@ mod tests {
         let text = told(&workload);
         assert!(NOT_FOR_AGENTS.iter().all(|key| !text.contains(&format!("\"{key}\""))), "{text}");
         assert_eq!(serde_json::from_str::<Prepare>(&text).unwrap().flows[0].workload, workload);
-        let pinned = Workload { pin: crate::workload::Pin::Roles, max_send_lag_ns: 5, late_after_ns: 7, ..workload };
+        let pin = crate::workload::Pin::Roles;
+        let pinned = Workload { agents: 3, pin, max_send_lag_ns: 5, late_after_ns: 7, ..workload };
         assert_eq!(told(&pinned), text, "whatever it is");
     }
 

@@ -3,10 +3,12 @@
 mod agent;
 mod delivery;
 mod judgement;
+mod later;
 
 pub use crate::counts::Counts;
 pub use agent::{AgentIdentity, Untold};
 pub use judgement::{Component, Finding, Note, Reason, Verdict};
+pub use later::LaterWord;
 
 use crate::cell::Limits;
 use crate::fault::{Act, Script, Target};
@@ -312,7 +314,7 @@ pub struct LinkFigures {
 /// A fault as it happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FaultEvent {
-    /// What befell.
+    /// What happened.
     pub what: Act,
     /// Whom.
     pub who: Target,
@@ -355,7 +357,7 @@ pub struct AgentShare {
     #[serde(default)]
     pub pauses: Option<Stalls>,
     /// What it cannot tell of itself, so that nobody is blamed by it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "later::known")]
     pub cannot_tell: Vec<Untold>,
 }
 

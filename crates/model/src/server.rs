@@ -53,7 +53,22 @@ impl Default for ServerSpec {
 }
 
 impl ServerSpec {
-    /// Every text that places are filled into, except those of the container.
+    /// Every text that places are filled into.
+    fn all_texts(&self) -> impl Iterator<Item = &String> {
+        let docker = self.docker.iter().flat_map(|docker| {
+            let values = docker.environment.iter().chain(&docker.files).map(|(_, value)| value);
+            docker.command.iter().chain(values)
+        });
+        self.texts().chain(docker)
+    }
+
+    /// Whether the server is told this option.
+    pub fn is_told(&self, option: &str) -> bool {
+        let place = format!("{{options.{option}}}");
+        self.all_texts().any(|text| text.contains(&place))
+    }
+
+    /// The same without those of the container.
     fn texts(&self) -> impl Iterator<Item = &String> {
         let values = self.environment.iter().chain(&self.files).map(|(_, value)| value);
         let commands = self.prepare.iter().flatten().chain(&self.command).chain(&self.version);
@@ -62,11 +77,7 @@ impl ServerSpec {
 
     /// The names of the ports that it needs, sorted; the empty name is the main one.
     pub fn ports(&self) -> Vec<String> {
-        let docker = self.docker.iter().flat_map(|docker| {
-            let values = docker.environment.iter().chain(&docker.files).map(|(_, value)| value);
-            docker.command.iter().chain(values)
-        });
-        let mut names: Vec<String> = self.texts().chain(docker).flat_map(|text| Places::ports_in(text)).collect();
+        let mut names: Vec<String> = self.all_texts().flat_map(|text| Places::ports_in(text)).collect();
         names.sort();
         names.dedup();
         names

@@ -18,6 +18,9 @@ use serde_json::Value;
 /// The most clients of a role.
 pub const MOST_CLIENTS: u64 = 1_000_000;
 
+/// The most agents of a side.
+pub const MOST_AGENTS: u32 = 256;
+
 /// The measured window where neither `duration` nor `count` is set.
 pub(crate) const WINDOW: Time = Time(5 * SECOND);
 
@@ -181,6 +184,8 @@ keys! {
     pacing_quantum: Time = Time(50 * MICROSECOND);
     /// how subscribers wait: block (sleep until something comes), or spin (costs a core)
     receive: Receive = workload::default_receive();
+    /// processes a side that play clients, 1 to 256 (what the system's file says)
+    agents: Count<u32, 1, { MOST_AGENTS as u64 }>;
     /// header, or full (CRC-32C of the body); where nothing is said full, as long as it costs under 2 % of an event loop
     verify: Verify;
     /// none, or roles (publishers and subscribers on separate processors)

@@ -6,7 +6,7 @@ mod differences;
 mod parse;
 mod settings;
 
-use crate::options::{OptionSpec, Options};
+use crate::options::{OptionSpec, Options, common};
 use crate::server::ServerSpec;
 use crate::tuning::Fixed;
 use crate::units::{Ns, SECOND};
@@ -47,6 +47,9 @@ pub struct System {
     pub qos: Vec<u8>,
     /// Whether subscriptions, and what waits for them, can outlive the server; default false.
     pub durable: bool,
+    /// From the start to the window where the study does not say, ns: what it
+    /// takes until it is warm; none where the study's default will do.
+    pub warmup_ns: Option<Ns>,
     /// How it is started; none for libraries, and for servers that can only be attached to.
     pub server: Option<ServerSpec>,
     /// What brings it here.
@@ -139,6 +142,9 @@ impl Install {
 /// Finds a system by name; the registry of those that come with pubmark.
 pub type Systems<'a> = &'a dyn Fn(&str) -> Option<&'a System>;
 
+/// Options that say how a server is started, and nothing to its clients.
+const READ_BY_PUBMARK: [&str; 3] = ["endpoint", "deployment", "persistence"];
+
 /// The most characters of a system's name.
 const NAME_CHARS_MAX: usize = 64;
 
@@ -166,6 +172,19 @@ impl System {
     /// Whether its clients meet at a server.
     pub fn broker(&self) -> bool {
         self.protocol().is_some()
+    }
+
+    /// Of a run's options those that the driver of its clients has to know, by
+    /// name: what the study sets, and what this file declares. What the server
+    /// is told, and what pubmark itself reads, is none of them.
+    pub fn asks_of_clients<'a>(&self, options: &'a Options, set: &[String]) -> Vec<&'a str> {
+        let usual = self.protocol().map_or_else(common, Protocol::options);
+        let declared = |name: &String| usual.iter().all(|option| option.name != *name);
+        let elsewhere = |name: &String| {
+            READ_BY_PUBMARK.contains(&name.as_str()) || self.server.as_ref().is_some_and(|server| server.is_told(name))
+        };
+        let asked = options.keys().filter(|name| (set.contains(name) || declared(name)) && !elsewhere(name));
+        asked.map(String::as_str).collect()
     }
 
     /// The option of this name.

@@ -148,6 +148,14 @@ pub(crate) const fn default_late_after_ns() -> Ns {
     10 * MILLISECOND
 }
 
+const fn one_agent() -> u32 {
+    1
+}
+
+fn is_one_agent(agents: &u32) -> bool {
+    *agents == one_agent()
+}
+
 fn is_usual_late_after_ns(ns: &Ns) -> bool {
     *ns == default_late_after_ns()
 }
@@ -210,6 +218,10 @@ pub struct Workload {
     pub receive: Receive,
     /// How much of a message is checked.
     pub verify: Verify,
+    /// Processes a side, over which its clients are spread; no more than it has
+    /// clients. Absent where it is one.
+    #[serde(default = "one_agent", skip_serializing_if = "is_one_agent")]
+    pub agents: u32,
     /// Processor pinning: the coordinator's to translate into processors.
     #[serde(default = "default_pin")]
     pub pin: Pin,

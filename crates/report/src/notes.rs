@@ -22,12 +22,13 @@ const LABEL_CHARS: usize = 120;
 
 /// The settings that are shown, in this order, where they are the same in all
 /// cells, each with the value that is not worth a word.
-const SHOWN: [(&str, &str); 15] = [
+const SHOWN: [(&str, &str); 16] = [
     ("pattern", ""),
     ("transport", ""),
     ("pairs", ""),
     ("publishers", ""),
     ("subscribers", ""),
+    ("agents", "1"),
     ("rate", ""),
     ("arrival", "uniform"),
     ("payload", ""),

@@ -371,6 +371,8 @@ impl<'a> Leader<'a> {
             (Phase::Meeting, Event::Hello(hello)) if self.awaited[from] => {
                 let Brief { system, cell, .. } = &self.brief;
                 fits(&hello, Some(&system.driver), &[&cell.workload], now).map_err(Refusal::Misfit)?;
+                let asked = system.asks_of_clients(&cell.options, &cell.set_options);
+                hello.knows_options(&system.driver, asked).map_err(|unknown| Refusal::Misfit(unknown.into()))?;
                 if self.kills.iter().any(|(_, side)| self.agents[from].is_of(*side)) {
                     can_crash(&hello).map_err(Refusal::Misfit)?;
                 }
@@ -455,7 +457,9 @@ impl<'a> Leader<'a> {
         let pinned = pinning(workload, &seat.cpus);
         Prepare {
             driver: system.driver.clone(),
-            options: cell.options.clone(),
+            options: self.hellos[index]
+                .as_ref()
+                .map_or_else(|| cell.options.clone(), |hello| hello.options_for(&system.driver, &cell.options)),
             flows: vec![Flow::alone(workload.of_repeat(place.repeat))],
             clients: agent.clients.clone(),
             spin_cores: pacing::spin_cores(workload, seat.cpus.len(), agent.senders()),

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod ask;
 pub mod calibrated;
 pub mod conduct;
 pub mod context;

@@ -75,6 +75,7 @@ mod tests {
             system: "mqtt".into(),
             workload: Workload::resolve(&Settings::default()).unwrap(),
             options: Options::new(),
+            set_options: Vec::new(),
             limits: Limits::default(),
             settings: pubmark_model::tuning::Use::default(),
             faults: Script::default(),

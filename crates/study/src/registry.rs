@@ -97,14 +97,20 @@ pub fn find(name: &str) -> Option<&'static System> {
     }
     match brought().iter().find(|file| file.name == name) {
         Some(file) => file.system.as_ref().ok(),
-        None => built_in().as_deref().unwrap_or_default().iter().find(|system| system.name == name),
+        None => find_built_in(name),
     }
+}
+
+/// A system that comes with pubmark, whatever the user brings: what pubmark
+/// measures for itself needs nobody's files.
+pub fn find_built_in(name: &str) -> Option<&'static System> {
+    built_in().as_deref().unwrap_or_default().iter().find(|system| system.name == name)
 }
 
 /// What comes with pubmark, where a path was read and is the same.
 fn of_stem(path: &str) -> Option<&'static System> {
     let stem = Path::new(path).file_stem()?.to_str()?;
-    let system = built_in().as_deref().unwrap_or_default().iter().find(|system| system.name == stem)?;
+    let system = find_built_in(stem)?;
     named_as_built_in().contains(&path.to_owned()).then_some(system)
 }
 

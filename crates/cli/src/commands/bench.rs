@@ -8,6 +8,7 @@ use crate::output::{Voice, colour, print, width};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::host::Placement;
 use pubmark_model::study::{ReadOptions, Study};
+use pubmark_study::ask::check_options;
 use pubmark_study::conduct::ConductError;
 use pubmark_study::fit::leave_out;
 use pubmark_study::plan::StudyPlan;
@@ -22,6 +23,7 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     if let Some(why) = leave_out(&mut plan, &missing).0.first() {
         return Err(Failure::usage(why));
     }
+    check_options(&plan).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
     note_replaced(&plan, voice);
     let study = plan.study();
     let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
@@ -79,6 +81,7 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
         ("qos", &args.qos),
         ("durable", &args.durable),
         ("connect_rate", &args.connect_rate),
+        ("agents", &args.agents),
         ("warmup", &args.warmup),
         ("duration", &args.duration),
         ("count", &args.count),
@@ -107,6 +110,6 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
             .collect();
         Failure::usage(lines.join("\n"))
     })?;
-    study.lift(&["transport", "pattern", "pairs", "publishers", "subscribers", "rate", "payload"]);
+    study.lift(&["transport", "pattern", "pairs", "publishers", "subscribers", "rate", "payload", "agents"]);
     Ok(study)
 }

@@ -126,9 +126,17 @@ agent = ["./agent"]
 agents = 1
 # How long it may take to say hello.
 start_timeout = "10s"
+# From the start to the measured window where a study does not say: until it is warm.
+# warmup = "5s"
 
 [env]
 # NODE_PATH = "{{cache}}/node_modules"
+
+# A setting of the program, which a study may change; it is in `options` of `prepare`.
+# [options.window]
+# kind = "count"
+# default = 100
+# doc = "messages that may be on their way"
 
 # What brings it here: `pubmark systems {name} --install`.
 [install]

@@ -21,6 +21,7 @@ use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::page::Content;
 use pubmark_report::{ClaimOutcome, Reference, Report};
+use pubmark_study::ask::check_options;
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
 use pubmark_study::fit::{leave_out, tool_of};
 use pubmark_study::plan::StudyPlan;
@@ -61,6 +62,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     let (left_out, left) = leave_out(&mut plan, &missing);
     left_out.iter().for_each(|why| voice.note(&format!("left out: {why}")));
     left.map_err(|error| wrong(vec![error]))?;
+    check_options(&plan).map_err(wrong)?;
     note_replaced(&plan, voice);
     if args.dry_run {
         return Ok(dry_run(&plan, asked));

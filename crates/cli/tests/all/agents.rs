@@ -2,7 +2,10 @@
 //! cannot is named at once.
 
 use crate::support::{Place, stderr, stdout};
-use serde_json::json;
+use pubmark_load::agent::BUILT_IN;
+use pubmark_model::protocol::AgentHello;
+use pubmark_study::registry;
+use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -17,10 +20,17 @@ fn program(place: &Place, name: &str, script: &str) -> PathBuf {
 /// An agent that says hello with these drivers and its clock, and then writes
 /// down what it is told.
 fn greeting(protocol: u32, drivers: &[&str]) -> String {
-    let hello =
-        json!({"type": "hello", "protocol": protocol, "name": "shell", "version": "7.1", "pid": 1, "drivers": drivers});
+    greeting_that_knows(protocol, drivers, json!({}))
+}
+
+/// The same with what it says of its options.
+pub fn greeting_that_knows(protocol: u32, drivers: &[&str], options: Value) -> String {
+    let hello = json!({
+        "type": "hello", "protocol": protocol, "name": "shell", "version": "7.1", "pid": 1, "drivers": drivers,
+        "options": options,
+    });
     let hello = hello.to_string();
-    let open = hello.trim_end_matches('}');
+    let open = hello.strip_suffix('}').unwrap();
     format!(
         "read line\nread up idle </proc/uptime\nprintf '%s,\"clock_ns\":%s0000000}}\\n' '{open}' \"$(echo $up | tr -d .)\"\n\
          cat >\"$(dirname \"$0\")/told\""
@@ -105,5 +115,18 @@ fn a_record_names_the_program_that_played() {
     assert_eq!(agents.len(), 2);
     for agent in agents {
         assert_eq!(agent["agent"], json!({"name": "pubmark", "version": env!("CARGO_PKG_VERSION")}));
+    }
+}
+
+#[test]
+fn what_comes_with_pubmark_asks_no_option_of_its_agent_that_this_does_not_know() {
+    registry::load().unwrap();
+    let hello = AgentHello { options: BUILT_IN.options(), ..AgentHello::default() };
+    for system in registry::systems().into_iter().filter(|system| system.agent.built_in()) {
+        let options = system.defaults();
+        let asked = system.asks_of_clients(&options, &[]);
+        let known = hello.knows_options(&system.driver, asked).map_err(|unknown| unknown.to_string());
+        assert_eq!(known, Ok(()), "{}", system.name);
+        assert!(hello.tells_options(&system.driver), "{}", system.driver);
     }
 }

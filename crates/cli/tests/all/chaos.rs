@@ -153,7 +153,7 @@ impl Chaos {
 }
 
 #[test]
-fn no_record_is_wrong_whatever_befalls_it() {
+fn no_record_is_wrong_whatever_happens_to_it() {
     let seed = variable("PUBMARK_CHAOS_SEED")
         .unwrap_or_else(|| SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 % 1_000_000_007);
     let seconds = variable("PUBMARK_CHAOS_SECONDS").unwrap_or(SECONDS);

@@ -1,11 +1,12 @@
 //! Systems that users bring: from files of their own, with agents of their own,
 //! without a build.
 
+use crate::agents::greeting_that_knows;
 use crate::book::page::Page;
 use crate::left_out::leave_out;
 use crate::support::{Place, stderr, stdout};
 use pubmark_host::programs::find_program;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -173,6 +174,45 @@ fn an_agent_is_started_as_its_file_says() {
 }
 
 #[test]
+fn a_study_says_how_many_agents_a_side_has() {
+    let place = Guests::new();
+    place.write("agent.sh", SCRIPT);
+    place.write("mine.toml", &with_agent("agent = [\"sh\", \"agent.sh\", \"x\"]\nagents = 3\nwarmup = \"300ms\""));
+    place.write(
+        "study.toml",
+        "title = \"t\"\n[workload]\ntransport = \"tcp\"\npairs = 4\nrate = 100\nduration = \"500ms\"\n\
+         [axes]\nsystem = [\"./mine.toml\", \"kernel\"]\nagents = [1, 2]\n[run]\nrepeats = 1\n",
+    );
+    let output = place.run(&["run", "study.toml", "--out", "r"]);
+    let records = place.0.records("r");
+    assert_eq!(records.len(), 4, "{}", stderr(&output));
+    for record in &records {
+        let (agents, cell) = (record["cell"]["agents"].as_u64().unwrap(), &record["cell"]);
+        let played: Vec<Vec<&str>> = ["publisher", "subscriber"]
+            .iter()
+            .map(|role| {
+                let plays = |agent: &&Value| agent["roles"] == json!([role]);
+                let agents = record["agents"].as_array().unwrap().iter().filter(plays);
+                agents.filter_map(|agent| agent["name"].as_str()).collect()
+            })
+            .collect();
+        assert_eq!((played[0].len() as u64, played[1].len() as u64), (agents, agents), "{cell}: {played:?}");
+        let counts = &record["counts"];
+        assert_eq!(
+            (&counts["sent"], &counts["delivered"], &counts["lost"]),
+            (&json!(200), &json!(200), &json!(0)),
+            "{cell}"
+        );
+        assert_eq!(record["workload"]["agents"], if agents == 1 { Value::Null } else { agents.into() });
+        let warmup_ms = if record["system"] == "mine" { 300 } else { 1_000 };
+        assert_eq!(record["workload"]["warmup_ns"], warmup_ms * 1_000_000);
+    }
+    let one = ["bench", "./mine.toml", "--transport", "tcp", "--agents", "2"];
+    place.refused(&one, &["mine cannot have 2 agents a side: each side has one client", "help: set more clients"]);
+    place.0.assert_swept();
+}
+
+#[test]
 fn an_agent_that_is_missing_is_told_when_a_study_is_planned() {
     let place = Guests::new();
     let install = |agent: &str| with_agent(agent) + "[install]\nmanual = \"ask its makers\"\n";
@@ -212,9 +252,58 @@ fn the_agent_itself_is_asked_what_it_is() {
     assert!(shown.contains("has no driver `pyzmq`; it has: "), "{shown}");
     place.write("systems/slow.toml", &with_agent("agent = [\"sleep\", \"600\"]\nstart_timeout = \"50ms\""));
     let shown = stdout(&place.run(&["systems", "slow"]));
-    assert!(shown.contains("did not say hello within 0.05 s (start_timeout)"), "{shown}");
+    assert!(shown.contains("`hello` was due; within 0.05 s nothing came (start_timeout)"), "{shown}");
     let run = place.run(&["bench", "slow", "--transport", "tcp", "--repeats", "1", "--out", "r"]);
     assert!(stderr(&run).contains("did not say hello in time"), "{}", stderr(&run));
+}
+
+#[test]
+fn an_option_that_an_agent_does_not_know_is_refused_before_a_server_is_started() {
+    let place = Guests::new();
+    place.write("agent.sh", &greeting_that_knows(2, &["mqtt"], json!({"mqtt": ["inflight"]})));
+    let file = |more: &str| {
+        format!(
+            "title = \"Mine\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mqtt\"\nagent = [\"sh\", \"agent.sh\"]\n\
+             patterns = [\"pairs\"]\n[server]\nendpoint = \"mqtt://{{address}}:{{port}}\"\n\
+             command = [\"sh\", \"-c\", \": >{{here}}/started {{options.depth}}\"]\n\
+             [options.depth]\nkind = \"count\"\ndefault = 3\ndoc = \"of the server alone\"\n{more}"
+        )
+    };
+    place.write("mine.toml", &file(""));
+    let set = |option: &str| ["bench", "./mine.toml", "--out", "r", "--set", option].map(str::to_owned);
+    let refused = |option: &str, says: &[&str]| {
+        let arguments = set(option);
+        place.refused(&arguments.each_ref().map(String::as_str), says);
+    };
+    let why = "cannot be given to mine: its agent shell 7.1 does not know it";
+    refused("options.keep_alive=5s", &[&format!("options.keep_alive {why}"), "known: inflight"]);
+    place.write("mine.toml", &file("[options.inflights]\nkind = \"count\"\ndefault = 1\ndoc = \"a slip\"\n"));
+    refused("options.depth=5", &[&format!("options.inflights {why}"), "did you mean `inflight`?"]);
+    place.write("mine.toml", &file(""));
+    place.write(
+        "study.toml",
+        "title = \"t\"\n[axes]\nsystem = \"./mine.toml\"\noptions.depth = [1, 2]\noptions.inflight = [5]\n",
+    );
+    let planned = place.run(&["run", "study.toml", "--dry-run"]);
+    assert_eq!(planned.status.code(), Some(0), "{}", stderr(&planned));
+    assert!(!place.0.path("started").exists() && !place.0.path("r").exists(), "nothing was begun");
+    assert!(stdout(&place.run(&["systems", "./mine.toml"])).contains("\nknows:       inflight\n"));
+}
+
+#[test]
+fn an_agent_is_given_the_options_that_it_knows() {
+    let place = Guests::new();
+    place.write("agent.sh", &greeting_that_knows(2, &["kernel"], json!({"kernel": ["linger", "speed"]})));
+    let agent =
+        "agent = [\"sh\", \"agent.sh\"]\n[options.speed]\nkind = \"text\"\ndefault = \"low\"\ndoc = \"of the agent\"";
+    place.write("mine.toml", &with_agent(agent));
+    let short = ["--transport", "tcp", "--repeats", "1", "--out", "r", "--set", "connect_timeout=200ms"];
+    let output = place.run(&[&["bench", "./mine.toml", "--set", "options.speed=high"], &short[..]].concat());
+    assert_eq!(output.status.code(), Some(3), "it says no more than hello: {}", stderr(&output));
+    let told = std::fs::read_to_string(place.0.path("told")).unwrap();
+    let prepare = told.lines().find(|line| line.contains("prepare")).unwrap();
+    let prepare: Value = serde_json::from_str(prepare).unwrap();
+    assert_eq!(prepare["options"], json!({"linger": "10s", "speed": "high"}));
 }
 
 #[test]

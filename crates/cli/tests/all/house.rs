@@ -17,7 +17,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("study", &["host", "judge", "model", "stats"]),
     ("report", &["model", "stats"]),
     ("calibrate", &["host", "judge", "load", "model", "stats", "study", "wire"]),
-    ("conformance", &["host", "judge", "load", "model", "peer", "stats"]),
+    ("conformance", &["host", "load", "model", "peer", "stats"]),
     ("cli", &["calibrate", "conformance", "host", "judge", "load", "model", "peer", "report", "stats", "study"]),
 ];
 

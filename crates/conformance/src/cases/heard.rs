@@ -6,7 +6,6 @@ use crate::figures::{SLACK, holds, read};
 use crate::receiving::{Playback, Received};
 use crate::tap::{Flaw, Line};
 use crate::wrong::{Wrong, due};
-use pubmark_judge::assemble::flow::inflate;
 use pubmark_model::protocol::{LedgerCounts, PackedHistogram};
 use pubmark_model::units::{MILLISECOND, Ns};
 use std::time::Duration;
@@ -238,7 +237,7 @@ pub const CASES: &[Case] = &[
         let received = bench.receives(&PIPELINE)?;
         ledger(&received, LedgerCounts { delivered: 200, ..LedgerCounts::default() })?;
         let seen = received.result.seen.iter().find(|seen| seen.publisher == 0);
-        let bits = seen.and_then(|seen| inflate(&seen.bits, u64::from(ALL)));
+        let bits = seen.and_then(|seen| seen.read(u64::from(ALL)));
         let ones = bits.map(|bits| bits.iter().map(|byte| byte.count_ones()).sum::<u32>());
         due(ones == Some(ALL), || format!("`seen` has {ones:?} bits set; {ALL} messages came"))
     }),

@@ -33,6 +33,13 @@ static STOPPED: Sending = Sending {
     stopped: Duration::from_millis(400),
     ..Sending::plain("stopped", &[("pattern", "fan-out"), ("duration", "1200ms")])
 };
+static BLOCKED: Sending = Sending {
+    unread: Duration::from_millis(800),
+    ..Sending::plain(
+        "blocked",
+        &[("pattern", "fan-out"), ("payload", "256KiB"), ("rate", "200"), ("duration", "1200ms"), ("verify", "header")],
+    )
+};
 static EARLY: Sending =
     Sending { early: true, ..Sending::plain("early", &[("pattern", "fan-out"), ("duration", "900ms")]) };
 
@@ -116,6 +123,12 @@ pub const CASES: &[Case] = &[
     case("send-pipeline", "a pipeline with two subscribers", "each message to one of them", pipeline),
     case("send-requests", "requests whose replies take 20 ms", "one at a time; latency is the round trip", requests),
     case("send-stopped", "a process that is stopped for 400 ms", "nothing left out, and the lag is its own", stopped),
+    case(
+        "send-blocked",
+        "256 KiB a message, and nobody reads for 800 ms",
+        "what a send had to wait for is the system's: it is in the latency in full, and is no lag of its own",
+        blocked,
+    ),
     case("crash", "crash in the middle of the window", "silence, no listener, and books that are what came", killed),
     case("stop-early", "stop in the middle of the window", "result at once, with what was sent by then", early),
 ];
@@ -429,6 +442,45 @@ fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
         })?;
     }
     Ok(())
+}
+
+/// What the system keeps a publisher waiting for counts from the due time to the
+/// arrival: only the own lag that a message tells is taken out of it.
+fn blocked(bench: &Bench<'_>) -> Result<(), Wrong> {
+    if bench.transport == Some(Transport::Udp) {
+        return Err(Wrong::NotTried("udp holds nobody back".into()));
+    }
+    let out = bench.sends(&BLOCKED)?;
+    let over_ns = out.read_again_ns.unwrap_or_default();
+    let came = out.messages(0, 0);
+    let held = came.iter().filter_map(|heard| {
+        let header = heard.header?;
+        let waited = header.sent_ns?.min(over_ns).checked_sub(header.intended_ns)?;
+        (waited >= 200 * MILLISECOND).then_some((waited, heard.at_ns - header.intended_ns, header.own_lag_ns()?))
+    });
+    let mut held: Vec<(Ns, Ns, Ns)> = held.collect();
+    if held.is_empty() {
+        let why = "its library took all messages at once, though nobody read for 800 ms: no send had to wait";
+        return Err(Wrong::NotTried(why.into()));
+    }
+    held.sort_unstable_by_key(|(waited, _, own)| own * 1_000 / waited);
+    let (waited, late, own) = held[held.len() / 2];
+    due(own <= waited / 4, || {
+        let ms = |ns: Ns| ns / MILLISECOND;
+        format!(
+            "{} messages had to wait for room; one that waited {} ms for it and came {} ms after it was due calls {} ms of that its own lag, \
+             so that the headline latency has {} ms of it",
+            held.len(),
+            ms(waited),
+            ms(late),
+            ms(own),
+            ms(late.saturating_sub(own))
+        )
+    })?;
+    let lag = read("own_lag", out.result.histograms.own_lag.as_ref())?;
+    due(lag.value_at(0.5) <= 200 * MILLISECOND, || {
+        format!("half of `own_lag` is {} ms or more: the system made it wait", lag.value_at(0.5) / MILLISECOND)
+    })
 }
 
 fn early(bench: &Bench<'_>) -> Result<(), Wrong> {

@@ -2,10 +2,11 @@
 
 use crate::bench::Bench;
 use crate::case::{Case, Needs};
+use crate::course::until;
 use crate::order::{clients, places, prepare, workload};
-use crate::talk::Talk;
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
+use pubmark_host::talk::{ANSWER, Talk};
 use pubmark_model::protocol::{Command, Prepare, Role, VERSION};
 use pubmark_model::units::{MILLISECOND, SECOND};
 use serde_json::{Value, json};
@@ -40,6 +41,13 @@ pub const CASES: &[Case] = &[
         run: unknown_driver,
     },
     Case {
+        name: "unknown-option",
+        sent: "prepare with an option that it did not name",
+        due: "an error",
+        needs: Needs::Words,
+        run: unknown_option,
+    },
+    Case {
         name: "unknown-field",
         sent: "prepare whose workload has a field of a later version",
         due: "bound",
@@ -58,21 +66,21 @@ pub const CASES: &[Case] = &[
         sent: "nothing; its input ends",
         due: "it ends within 2 s",
         needs: Needs::Words,
-        run: |bench| Talk::start(bench.sending)?.leave("before `hello`"),
+        run: |bench| Ok(Talk::start(bench.sending)?.leave("before `hello`")?),
     },
     Case {
         name: "input-ends-after-hello",
         sent: "hello; its input ends",
         due: "it ends within 2 s",
         needs: Needs::Words,
-        run: |bench| Talk::greeted(bench.sending)?.leave("after `hello`"),
+        run: |bench| Ok(Talk::greeted(bench.sending)?.leave("after `hello`")?),
     },
     Case {
         name: "input-ends-while-ready",
         sent: "prepare; its input ends when it is ready",
         due: "it ends within 2 s",
         needs: Needs::Words,
-        run: |bench| prepared(bench)?.leave("after `ready`"),
+        run: |bench| Ok(prepared(bench)?.leave("after `ready`")?),
     },
     Case {
         name: "input-ends-while-sending",
@@ -92,7 +100,7 @@ pub const CASES: &[Case] = &[
 
 fn hello(bench: &Bench<'_>) -> Result<(), Wrong> {
     let mut talk = Talk::start(bench.sending)?;
-    let hello = talk.hello()?;
+    let hello = talk.hello(ANSWER)?;
     due(hello.protocol == VERSION, || {
         format!("it speaks version {}: an agent of this pubmark speaks version {VERSION}", hello.protocol)
     })?;
@@ -108,13 +116,15 @@ fn hello(bench: &Bench<'_>) -> Result<(), Wrong> {
 fn other_version(bench: &Bench<'_>) -> Result<(), Wrong> {
     let mut talk = Talk::start(bench.sending)?;
     talk.tell_json(&json!({"type": "hello", "protocol": 99}));
-    talk.refused("version 99").map(drop)
+    talk.refused("version 99")?;
+    Ok(())
 }
 
 fn unknown_command(bench: &Bench<'_>) -> Result<(), Wrong> {
     let mut talk = Talk::greeted(bench.sending)?;
     talk.tell_json(&json!({"type": "rewind"}));
-    talk.refused("the command `rewind`").map(drop)
+    talk.refused("the command `rewind`")?;
+    Ok(())
 }
 
 /// A publisher of fan-out, on the first transport.
@@ -140,7 +150,7 @@ fn prepared(bench: &Bench<'_>) -> Result<Talk, Wrong> {
 /// The order as it is said, changed.
 fn changed(bench: &Bench<'_>, change: impl Fn(&mut Value)) -> Result<Talk, Wrong> {
     let mut talk = Talk::greeted(bench.sending)?;
-    let order = Command::Prepare(Box::new(order(bench, &talk)?));
+    let order = Command::Prepare(Box::new(talk.fitted(order(bench, &talk)?)));
     let mut order = serde_json::to_value(order).map_err(|error| Wrong::NotTried(error.to_string()))?;
     change(&mut order);
     talk.tell_json(&order);
@@ -148,26 +158,39 @@ fn changed(bench: &Bench<'_>, change: impl Fn(&mut Value)) -> Result<Talk, Wrong
 }
 
 fn unknown_driver(bench: &Bench<'_>) -> Result<(), Wrong> {
-    changed(bench, |order| order["driver"] = "no-such-driver".into())?.refused("the driver `no-such-driver`").map(drop)
+    let mut talk = changed(bench, |order| order["driver"] = "no-such-driver".into())?;
+    talk.refused("the driver `no-such-driver`")?;
+    Ok(())
+}
+
+fn unknown_option(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let mut talk = changed(bench, |order| order["options"]["no_such_option"] = json!(1))?;
+    if !talk.hello.tells_options(bench.driver) {
+        return Err(Wrong::NotTried(format!("its `hello` does not say which options of `{}` it knows", bench.driver)));
+    }
+    talk.refused("the option `no_such_option`")?;
+    Ok(())
 }
 
 fn unknown_field(bench: &Bench<'_>) -> Result<(), Wrong> {
     let mut talk = changed(bench, |order| order["flows"][0]["workload"]["of_a_later_version"] = json!({"a": [1]}))?;
-    talk.bound().map(drop)
+    talk.bound()?;
+    Ok(())
 }
 
 fn late_start(bench: &Bench<'_>) -> Result<(), Wrong> {
     let mut talk = prepared(bench)?;
     talk.begin(clock::now().saturating_sub(SECOND));
-    talk.refused("a start that has passed").map(drop)
+    talk.refused("a start that has passed")?;
+    Ok(())
 }
 
 fn input_ends_while_sending(bench: &Bench<'_>) -> Result<(), Wrong> {
     let mut talk = prepared(bench)?;
     let at = clock::now() + 100 * MILLISECOND;
     talk.begin(at);
-    talk.silent(crate::talk::until(at + 200 * MILLISECOND))?;
-    talk.leave("in the window")
+    talk.silent(until(at + 200 * MILLISECOND))?;
+    Ok(talk.leave("in the window")?)
 }
 
 fn stop_before_start(bench: &Bench<'_>) -> Result<(), Wrong> {
@@ -175,5 +198,5 @@ fn stop_before_start(bench: &Bench<'_>) -> Result<(), Wrong> {
     let result = talk.stop()?;
     let sent: u64 = result.publishers().map(|total| total.sent).sum();
     due(sent == 0, || format!("it says that it sent {sent} messages before the start"))?;
-    talk.exit()
+    Ok(talk.exit()?)
 }

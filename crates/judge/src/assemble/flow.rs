@@ -2,8 +2,6 @@
 
 use super::losses;
 use super::packed::{add_counts, merge};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use pubmark_model::protocol::{
     FlowResult, LedgerCounts, PacingFigures, PackedHistogram, PublisherTotal, Ranges, Sequences, Stalls,
 };
@@ -13,7 +11,6 @@ use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
 use std::collections::BTreeMap;
-use std::io::Read;
 
 /// The figures of a flow.
 pub struct UnitedFlow {
@@ -128,7 +125,7 @@ fn unite(
     let sent: BTreeMap<u32, u64> = totals.iter().map(|total| (total.publisher, total.sent)).collect();
     let mut united: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
     for seen in results.iter().flat_map(|result| &result.seen) {
-        match inflate(&seen.bits, sent.get(&seen.publisher).copied().unwrap_or(0)) {
+        match seen.read(sent.get(&seen.publisher).copied().unwrap_or(0)) {
             Some(bits) => {
                 let all = united.entry(seen.publisher).or_default();
                 if all.len() < bits.len() {
@@ -182,14 +179,6 @@ fn ones(bits: Option<&Vec<u8>>, first: u64, end: u64) -> u64 {
         }
     }
     count
-}
-
-/// Reads the bits of `messages` sequences; none where there are more.
-pub fn inflate(text: &str, messages: u64) -> Option<Vec<u8>> {
-    let packed = STANDARD.decode(text).ok()?;
-    let mut bits = Vec::new();
-    flate2::read::DeflateDecoder::new(packed.as_slice()).take(messages / 8 + 9).read_to_end(&mut bits).ok()?;
-    Some(bits)
 }
 
 fn series(results: &[&FlowResult], remarks: &mut Vec<String>) -> Series {

@@ -121,6 +121,7 @@ mod tests {
             link: None,
             settings: Default::default(),
             options: pubmark_model::options::Options::new(),
+            set_options: Vec::new(),
             skipped: None,
         };
         let mut record = blank(&cell, None, Place { repeat: 1, position: 0 }, String::new());

@@ -1,9 +1,12 @@
 //! Who an agent is: its name, its version, its drivers.
 
 use crate::drivers::{self, DriverKind};
+use crate::simulation;
+use pubmark_model::diagnostic::suggestion;
 use pubmark_model::pattern::Pattern;
-use pubmark_model::protocol::{CONSTANT, Features, MAX, RECONNECT};
+use pubmark_model::protocol::{CONSTANT, Features, MAX, Prepare, RECONNECT};
 use pubmark_model::workload::{Pacing, Transport, Verify};
+use std::collections::BTreeMap;
 
 /// The name of the driver that runs in virtual time.
 pub const MOCK: &str = "mock";
@@ -20,9 +23,29 @@ pub struct AgentInfo {
     pub drivers: &'static [(&'static str, DriverKind)],
     /// The versions of what it is built on, by name, for `hello`.
     pub versions: &'static [(&'static str, &'static str)],
+    /// The options that each driver knows, those of the mock left out.
+    pub options: fn(driver: &str) -> Vec<String>,
     /// Whether its drivers can close their connections without a word, so that
     /// clients can be killed.
     pub crash: bool,
+}
+
+impl AgentInfo {
+    /// Its drivers, the mock among them, each with the options that it knows.
+    pub fn options(&self) -> BTreeMap<String, Vec<String>> {
+        let own = self.drivers.iter().map(|(name, _)| ((*name).to_owned(), (self.options)(name)));
+        let mut mock = drivers::options(MOCK);
+        mock.extend(simulation::OPTIONS.iter().map(|name| (*name).to_owned()));
+        own.chain([(MOCK.to_owned(), mock)]).collect()
+    }
+
+    /// What is wrong with an order that has an option that its driver does not know.
+    pub fn unknown_option(&self, prepare: &Prepare) -> Option<String> {
+        let known = self.options().remove(&prepare.driver)?;
+        let unknown = prepare.options.keys().find(|name| !known.contains(name))?;
+        let near = suggestion(unknown, known.iter().map(String::as_str));
+        Some(format!("the driver `{}` knows no option `{unknown}`: {near}", prepare.driver))
+    }
 }
 
 /// The agent that is built into pubmark.
@@ -31,6 +54,7 @@ pub const BUILT_IN: AgentInfo = AgentInfo {
     version: env!("CARGO_PKG_VERSION"),
     drivers: drivers::REGISTRY,
     versions: &[],
+    options: drivers::options,
     crash: true,
 };
 

@@ -109,9 +109,15 @@ fn applied(spec: &SocketSpec<'_>) -> Map<String, Value> {
         }
         Transport::Ipc | Transport::Udp => {}
     }
-    if matches!(spec.transport, Transport::Tcp | Transport::Ipc) && spec.unthrottled {
-        applied.insert("coalesce".into(), spec.options.number("coalesce").into());
+    let coalesce = spec.options.number("coalesce");
+    let streams = matches!(spec.transport, Transport::Tcp | Transport::Ipc) && spec.unthrottled;
+    if streams {
+        applied.insert("coalesce".into(), coalesce.into());
     }
+    match streams && stream::gathers(spec.payload_bytes, coalesce) {
+        true => applied.insert("batch_bytes".into(), coalesce.into()),
+        false => applied.insert("batch_messages".into(), 1.into()),
+    };
     if spec.transport != Transport::Inproc {
         applied.insert("socket_buffer".into(), spec.options.number("socket_buffer").into());
     }
@@ -181,7 +187,9 @@ impl Kernel {
 /// fails.
 fn end_of<L: AsRawFd + Send + Sync + 'static>(listener: &Arc<L>) -> EndListening {
     let listener = listener.clone();
-    Box::new(move || drop(shutdown(listener.as_raw_fd(), Shutdown::Both)))
+    Box::new(move || {
+        let _ = shutdown(listener.as_raw_fd(), Shutdown::Both);
+    })
 }
 
 /// Takes in peers on a thread of its own, until its listener is shut down.

@@ -24,6 +24,10 @@ pub struct AgentHello {
     /// a driver is opened, by name.
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
+    /// By driver, the options that it knows. Of a driver that is not here it
+    /// does not say: whatever there is may be given to it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, Vec<String>>,
     /// What it can play.
     #[serde(default)]
     pub features: Features,

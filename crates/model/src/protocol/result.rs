@@ -2,6 +2,7 @@
 
 use super::packed::{PackedError, PackedHistogram};
 use super::ranges::Ranges;
+use super::seen::SeenBits;
 use crate::counts::{LedgerCounts, PublisherTotal};
 use crate::times::TimeFigures;
 use crate::units::Ns;
@@ -189,15 +190,6 @@ impl Connections {
         self.lost += other.lost;
         self.reconnected += other.reconnected;
     }
-}
-
-/// Sequences of one publisher that arrived in one agent.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SeenBits {
-    /// The publisher.
-    pub publisher: u32,
-    /// A bit a sequence from 0, least significant first: base64 of raw DEFLATE.
-    pub bits: String,
 }
 
 /// Counts and latencies by time slice of the window.

@@ -6,7 +6,7 @@ use crate::units::Ns;
 
 impl RunRecord {
     /// Whether what became of each message is to be said before any latency:
-    /// where delivery was guaranteed, or a fault befell a part.
+    /// where delivery was guaranteed, or a fault happened to a part.
     pub fn delivery_first(&self) -> bool {
         self.workload.qos > 0 || !self.faults.is_empty()
     }

@@ -1,5 +1,6 @@
 //! What is said of a run: which of its figures may be believed, and why not.
 
+use super::later::{LaterWord, known};
 use crate::figure_group::FigureGroup;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -36,6 +37,9 @@ pub enum Reason {
     ResourceLimitHit,
     /// The run could not be made at all.
     Failed,
+    /// One that a later pubmark knows, and this one does not.
+    #[serde(untagged)]
+    Later(LaterWord),
 }
 
 impl fmt::Display for Reason {
@@ -55,6 +59,7 @@ impl fmt::Display for Reason {
             Reason::ServerDied => "server-died",
             Reason::ResourceLimitHit => "resource-limit-hit",
             Reason::Failed => "failed",
+            Reason::Later(word) => word.word(),
         })
     }
 }
@@ -67,7 +72,7 @@ pub struct Finding {
     /// What was seen.
     pub evidence: String,
     /// The figures that it touches: these may not be quoted, the others may.
-    #[serde(default = "FigureGroup::all")]
+    #[serde(default = "FigureGroup::all", deserialize_with = "known")]
     pub figures: Vec<FigureGroup>,
 }
 
@@ -83,6 +88,9 @@ pub enum Component {
     Generator,
     /// What stood between clients and the server.
     Link,
+    /// One that a later pubmark knows, and this one does not.
+    #[serde(untagged)]
+    Later(LaterWord),
 }
 
 impl Component {
@@ -93,6 +101,7 @@ impl Component {
             Component::Library => "library",
             Component::Generator => "generator",
             Component::Link => "link",
+            Component::Later(word) => word.word(),
         }
     }
 }

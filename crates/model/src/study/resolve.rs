@@ -61,7 +61,11 @@ impl Parser<'_> {
             self.errors.push(Diagnostic::whole(format!("`{}` is an axis twice", pair[0])));
         }
         self.check_conditions(&known);
+        let warmup = self.study.settings.warmup;
         let mut settings = std::mem::take(&mut self.study.settings).with_defaults();
+        if self.leaves_warmup_open() {
+            settings.warmup = warmup;
+        }
         let on_axis = |name: &str| self.study.axis(name).is_some();
         if settings.count.is_none() && !on_axis("count") {
             settings.duration.get_or_insert(WINDOW);
@@ -70,6 +74,13 @@ impl Parser<'_> {
             key.take(&mut settings);
         }
         self.study.settings = settings;
+    }
+
+    /// Whether the warm-up, where the study says nothing of it, is for each system
+    /// to say.
+    fn leaves_warmup_open(&self) -> bool {
+        let names = self.study.axis("system").into_iter().flat_map(|axis| &axis.values).filter_map(Value::as_str);
+        names.filter_map(|name| (self.systems)(name)).any(|system| system.warmup_ns.is_some())
     }
 
     /// Conditions name axes. What is about parts that are left out goes with them.

@@ -5,11 +5,9 @@ use super::{AgentSpec, System};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Entry, Scalar, Table};
 use crate::server::{PlaceError, fill_places};
+use crate::setting::MOST_AGENTS;
 use crate::units::parse_time;
 use crate::workload::Transport;
-
-/// The most processes that a side may have.
-const PROCESSES_MAX: u32 = 256;
 
 /// What may stand in `[agent]`.
 const SIDES: [&str; 2] = ["publisher", "subscriber"];
@@ -55,11 +53,11 @@ impl AgentSpec {
         }
         let Some(value) = entry.one(errors) else { return true };
         if entry.key == "agents" {
-            match value.text.parse().ok().filter(|count| (1..=PROCESSES_MAX).contains(count)) {
+            match value.text.parse().ok().filter(|count| (1..=MOST_AGENTS).contains(count)) {
                 Some(count) => self.processes = count,
                 None => errors.push(Diagnostic::at_value(
                     value.at,
-                    format!("`agents` is {}: write how many processes a side has, 1 to {PROCESSES_MAX}", value.text),
+                    format!("`agents` is {}: write how many processes a side has, 1 to {MOST_AGENTS}", value.text),
                 )),
             }
             return true;

@@ -6,6 +6,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
 use crate::document::{Document, Table, flag};
 use crate::options::common;
 use crate::printable::unprintable;
+use crate::units::parse_time;
 use crate::wire_protocol::Protocol;
 use crate::workload::{Pattern, Transport};
 
@@ -96,7 +97,7 @@ impl System {
     }
 
     fn read_top(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
-        const KNOWN: [&str; 15] = [
+        const KNOWN: [&str; 16] = [
             "title",
             "about",
             "licence",
@@ -111,6 +112,7 @@ impl System {
             "lossless",
             "qos",
             "durable",
+            "warmup",
             "notes",
         ];
         self.transports = table.words("transports", Transport::parse, errors);
@@ -123,6 +125,9 @@ impl System {
         }
         for flag in table.words("durable", flag, errors) {
             self.durable = flag;
+        }
+        for ns in table.words("warmup", parse_time, errors) {
+            self.warmup_ns = Some(ns);
         }
         for flag in table.words("replaces", flag, errors) {
             self.replaces = flag;

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::{MAX_CELLS, Planned, cells, order};
 use pubmark_model::study::{ReadOptions, Study};
+use pubmark_model::units::SECOND;
 use pubmark_model::workload::{Extent, Rate};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -93,6 +94,65 @@ fn what_a_system_cannot_do_is_said_unless_it_is_skipped() {
         1,
         "no transport is needed where there is none"
     );
+}
+
+#[test]
+fn a_side_has_as_many_agents_as_the_study_says_or_else_the_systems_file() {
+    let file = |workload: &str, axes: &str| {
+        format!("title = \"t\"\n[workload]\n{workload}\n[axes]\nsystem = [\"alpha\", \"jit\"]\n{axes}\n")
+    };
+    let agents = |text: &str| planned(text).iter().map(|cell| cell.workload.agents).collect::<Vec<_>>();
+    let tcp = "transport = \"tcp\"\npairs = 4";
+    assert_eq!(agents(&file(tcp, "")), [1, 2], "the file's");
+    assert_eq!(agents(&file("transport = \"inproc\"", "")), [1, 1], "there is one process");
+    assert_eq!(agents(&file(&format!("{tcp}\nagents = 3"), "")), [3, 3]);
+    let crossed = planned(&file(tcp, "agents = [1, 4]"));
+    assert_eq!(crossed.iter().map(|cell| cell.workload.agents).collect::<Vec<_>>(), [1, 4, 1, 4]);
+    assert_eq!(crossed[3].label(), "jit agents=4");
+    let cannot = |system: &str, why: &str| format!("{system} cannot have 3 agents a side: {why}");
+    let within = "over `inproc` one process plays all clients";
+    let leave_out = Some("leave it out with a [[skip]] entry, or choose another `transport`");
+    unplannable(
+        &file("transport = \"inproc\"\nagents = 3", ""),
+        &[(&cannot("alpha", within), leave_out), (&cannot("jit", within), leave_out)],
+    );
+    let few = "no side has more than 2 clients";
+    let more = Some("set fewer `agents`, or more clients");
+    unplannable(
+        &file("transport = \"tcp\"\npairs = 2\nagents = 3", ""),
+        &[(&cannot("alpha", few), more), (&cannot("jit", few), more)],
+    );
+    let one = "pattern = \"fan-out\"\nsubscribers = 3\ntransport = \"tcp\"\nagents = 3";
+    assert_eq!(agents(&file(one, "")), [3, 3], "one side is enough");
+    let skip = "[[skip]]\nsystem = \"alpha\"\nagents = 3\nwhy = \"w\"";
+    assert_eq!(planned(&file(tcp, &format!("agents = [1, 3]\n{skip}"))).len(), 4);
+    let mock = "title = \"t\"\n[workload]\nagents = 3\n[axes]\nsystem = \"solo\"\n";
+    let virtual_time = cannot("solo", "it runs in virtual time, in one process");
+    unplannable(mock, &[(&virtual_time, Some("leave it out with a [[skip]] entry"))]);
+}
+
+#[test]
+fn a_system_is_as_long_in_getting_warm_as_its_file_says_unless_the_study_does() {
+    let file = |workload: &str, axes: &str| {
+        format!(
+            "title = \"t\"\n[workload]\ntransport = \"tcp\"\n{workload}\n[axes]\nsystem = [\"alpha\", \"jit\"]\n{axes}\n"
+        )
+    };
+    let seconds = |text: &str| planned(text).iter().map(|cell| cell.workload.warmup_ns / SECOND).collect::<Vec<_>>();
+    assert_eq!(seconds(&file("", "")), [1, 5]);
+    assert_eq!(seconds(&file("warmup = \"2s\"", "")), [2, 2]);
+    assert_eq!(seconds(&file("", "warmup = [\"3s\", \"4s\"]")), [3, 4, 3, 4]);
+    assert_eq!(seconds(&file("", "[parts.a]\nwarmup = \"7s\"\n[parts.b]\nrate = 5")), [7, 7, 1, 5]);
+    // As resolved it says the same again.
+    let study = good(&file("", ""));
+    assert_eq!(good(&study.to_toml()), study);
+    assert_eq!(seconds(&study.to_toml()), [1, 5]);
+    let alone = "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = \"alpha\"\n";
+    assert!(good(alone).to_toml().contains("warmup = \"1s\""), "filled in where it is the same for all");
+    let quick = ReadOptions { quick: true, ..ReadOptions::default() };
+    let study = read(&file("", ""), &quick).unwrap();
+    let cells = cells(&study, &find).unwrap();
+    assert!(cells.iter().all(|cell| cell.workload.warmup_ns == SECOND / 4), "what is quick is quick");
 }
 
 #[test]

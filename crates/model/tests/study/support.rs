@@ -38,6 +38,18 @@ transports = []
 patterns = ["pairs"]
 "#;
 
+pub const JIT: &str = r#"
+title = "Jit"
+about = "a library with an agent of its own that is slow to get warm"
+licence = "none"
+driver = "jit"
+agent = "jit-agent"
+agents = 2
+warmup = "5s"
+transports = ["inproc", "tcp"]
+patterns = ["pairs", "fan-out"]
+"#;
+
 pub const BROKER: &str = r#"
 title = "Broker"
 about = "a broker that runs already"
@@ -53,7 +65,10 @@ pub fn find(name: &str) -> Option<&'static System> {
     let systems = SYSTEMS.get_or_init(|| {
         let parse =
             |(name, text): (&str, &str)| System::parse(name, name, text).unwrap_or_else(|errors| panic!("{errors}"));
-        [("alpha", ALPHA), ("beta", BETA), ("solo", SOLO), ("broker", BROKER)].into_iter().map(parse).collect()
+        [("alpha", ALPHA), ("beta", BETA), ("solo", SOLO), ("jit", JIT), ("broker", BROKER)]
+            .into_iter()
+            .map(parse)
+            .collect()
     });
     systems.iter().find(|system| system.name == name)
 }

@@ -208,7 +208,7 @@ impl<'a> Page<'a> {
             bins_per_decade: curves::BINS_PER_DECADE,
             figures: explain::figures(),
             words: CellVerdict::ALL.map(|word| (word.text(), word.meaning())).into(),
-            reasons: explain::REASONS.map(|reason| (reason.to_string(), explain::reason(reason))).into(),
+            reasons: explain::reasons(reports.iter().flat_map(|report| report.runs())),
             results: reports.iter().map(|report| results(report)).collect(),
             comparison: comparison(reports),
             live,

@@ -2,8 +2,9 @@
 //! of a verdict with what to do about each.
 
 use crate::figures::{Column, FigureDescription};
-use pubmark_model::record::Reason;
+use pubmark_model::record::{Reason, RunRecord};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// All figures, in the order of `summary.csv`.
 pub fn figures() -> Vec<&'static FigureDescription> {
@@ -77,12 +78,22 @@ pub fn reason(reason: Reason) -> Explanation {
             "The run could not be made.",
             "The error says why; pubmark run --resume tries it again.",
         ),
+        Reason::Later(_) => (
+            "A later pubmark made this record, and knows a reason that this one does not.",
+            "What was seen is beside it; the pubmark that made the record explains it.",
+        ),
     };
     Explanation { meaning, advice }
 }
 
+/// What each reason means, those among them that only these records know.
+pub fn reasons<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> BTreeMap<String, Explanation> {
+    let of_runs = runs.flat_map(|run| &run.verdict.reasons).map(|finding| finding.reason);
+    REASONS.into_iter().chain(of_runs).map(|one| (one.to_string(), reason(one))).collect()
+}
+
 /// Every reason.
-pub const REASONS: [Reason; 14] = [
+const REASONS: [Reason; 14] = [
     Reason::GeneratorSaturated,
     Reason::NotSteady,
     Reason::OfferedRateMissed,

@@ -1,4 +1,4 @@
-//! Where delivery is guaranteed or a fault befalls a part, what became of each
+//! Where delivery is guaranteed or a fault happens to a part, what became of each
 //! message comes first, on every surface and at every width.
 
 use crate::lab::{Lab, latency, spoil_for};

@@ -1,7 +1,7 @@
 use crate::lab::{Lab, cell, fail, systems};
 use pubmark_model::record::{AgentShare, FigureGroup, RunRecord};
 use pubmark_report::{Column, ReadError, Report, ReportError, RunCounts, read_records};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::tempdir;
 
 fn lab() -> Lab {
@@ -77,6 +77,42 @@ fn a_record_of_another_layout_is_refused() {
         assert!(matches!(error, ReadError::Schema { line: 3, found: seen, .. } if seen == found), "{error}");
         assert!(error.to_string().contains("this version reads layouts 1 to 2"), "{error}");
     }
+}
+
+/// What is not known here, in a record as a later pubmark may write it.
+#[test]
+fn a_reason_that_a_later_version_knows_is_kept_and_shown() {
+    let (dir, mut lab) = (tempdir().unwrap(), lab());
+    lab.records.runs.iter_mut().for_each(|run| {
+        run.verdict.valid = false;
+        run.agents.push(AgentShare::default());
+    });
+    let mut lines = Vec::new();
+    for run in &lab.records.runs {
+        let mut line = serde_json::to_value(run).unwrap();
+        line["verdict"]["reasons"] = json!([
+            {"reason": "clock-of-the-moon", "evidence": "it is full", "figures": ["counts", "latency_p99", "tides"]},
+        ]);
+        line["verdict"]["notes"] = json!([{"part": "satellite", "evidence": "it fell silent"}]);
+        line["agents"][0]["cannot_tell"] = json!(["pauses", "tides"]);
+        lines.push(line);
+    }
+    lab.write(dir.path(), "");
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(dir.path().join("runs.jsonl"), text).unwrap();
+    let run = &read_records(dir.path()).unwrap().runs[0];
+    let again = serde_json::to_value(run).unwrap();
+    let words = |line: &Value| [line["verdict"]["reasons"][0]["reason"].clone(), line["verdict"]["notes"].clone()];
+    assert_eq!(words(&again), words(&lines[0]), "as it stands");
+    assert_eq!(run.verdict.reasons[0].figures, [FigureGroup::Counts, FigureGroup::LatencyP99]);
+    assert_eq!(again["agents"][0]["cannot_tell"], json!(["pauses"]));
+    let report = Report::load(dir.path(), &systems).unwrap();
+    let said = report.terminal(120, false);
+    assert!(said.contains("clock-of-the-moon") && said.contains("it is full"), "{said}");
+    let page = dir.path().join("report.html");
+    Report::write_html(&[&report], &page).unwrap();
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("clock-of-the-moon") && page.contains("A later pubmark made this record"), "it is explained");
 }
 
 #[test]

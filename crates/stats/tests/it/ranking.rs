@@ -199,7 +199,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_befalls_a_whole_block_changes_nothing(table in tables(), drift in prop::collection::vec(0.2..5.0_f64, 4)) {
+    fn what_happens_to_a_whole_block_changes_nothing(table in tables(), drift in prop::collection::vec(0.2..5.0_f64, 4)) {
         let before = of(&table, Better::Lower, |_, _, value| value);
         let after = of(&table, Better::Lower, |_, block, value| value * drift[block]);
         for (one, other) in before.iter().zip(&after) {

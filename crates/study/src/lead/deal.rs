@@ -104,7 +104,7 @@ impl AgentPlan {
 /// How the clients of a run are spread: by what its driver is. A process may
 /// hold so many connections.
 pub fn layout(cell: &Cell, system: &System, connections: usize) -> Layout {
-    let processes = system.agent.processes as usize;
+    let processes = cell.workload.agents as usize;
     if system.broker() {
         return Layout::Server { connections, processes };
     }
@@ -175,12 +175,12 @@ pub fn deal(workload: &Workload, scratch: &Path, layout: Layout) -> Vec<AgentPla
 /// its fair share; none without a client.
 fn split(name: &str, wave: u8, clients: Vec<Client>, most: usize, wanted: usize) -> Vec<AgentPlan> {
     let agents = clients.len().div_ceil(most.max(1)).max(wanted.min(clients.len())).max(1);
-    let each = clients.len().div_ceil(agents).max(1);
-    let number = |index: usize| if clients.len() <= each { name.to_owned() } else { format!("{name}-{}", index + 1) };
-    clients
-        .chunks(each)
+    let number = |index: usize| if agents == 1 { name.to_owned() } else { format!("{name}-{}", index + 1) };
+    let begins = |index: usize| index * clients.len() / agents;
+    (0..agents)
+        .map(|index| clients[begins(index)..begins(index + 1)].to_vec())
         .enumerate()
-        .map(|(index, clients)| AgentPlan { name: number(index), wave, clients: clients.to_vec() })
+        .map(|(index, clients)| AgentPlan { name: number(index), wave, clients })
         .collect()
 }
 
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_side_of_several_processes_has_its_clients_spread_over_them() {
         for layout in [Layout::Sides { processes: 4 }, Layout::Server { connections: 1_000, processes: 4 }] {
-            for (pairs, agents) in [("1", 1), ("3", 3), ("10", 4)] {
+            for (pairs, agents) in [("1", 1), ("3", 3), ("6", 4), ("10", 4)] {
                 let parts = deal(&workload(pairs), Path::new("/x"), layout);
                 let sides = |senders: bool| parts.iter().filter(|part| part.role().sends() == senders).count();
                 assert_eq!((sides(true), sides(false)), (agents, agents), "{layout:?} {pairs}");

@@ -1,6 +1,6 @@
 //! What an agent says of itself, and whether it can play.
 
-use pubmark_model::protocol::{AgentHello, Lack, VERSION};
+use pubmark_model::protocol::{AgentHello, Lack, NoSuchDriver, UnknownOption, VERSION};
 use pubmark_model::record::AgentIdentity;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Workload;
@@ -41,17 +41,11 @@ pub enum Misfit {
         version: String,
     },
     /// It has no such driver.
-    #[error("{name} {version} has no driver `{wanted}`; it has: {has}")]
-    Driver {
-        /// Its name.
-        name: String,
-        /// Its version.
-        version: String,
-        /// What is needed.
-        wanted: String,
-        /// What there is.
-        has: String,
-    },
+    #[error(transparent)]
+    Driver(#[from] NoSuchDriver),
+    /// It does not know what its driver is to be given.
+    #[error(transparent)]
+    Option(#[from] UnknownOption),
     /// It cannot play what the run needs.
     #[error("{name} {version} {lack}")]
     Feature {
@@ -98,15 +92,10 @@ pub fn fits(hello: &AgentHello, driver: Option<&str>, flows: &[&Workload], now: 
     if hello.drivers.is_empty() {
         return Err(Misfit::NoDriver { name, version });
     }
-    match driver.filter(|driver| !hello.drivers.iter().any(|known| known == driver)) {
-        Some(wanted) => {
-            let has = hello.drivers.join(", ").chars().take(10 * TEXT).collect();
-            Err(Misfit::Driver { name, version, wanted: wanted.to_owned(), has })
-        }
-        None => match hello.features.lack(flows) {
-            Some(lack) => Err(Misfit::Feature { name, version, lack: cut(lack) }),
-            None => Ok(()),
-        },
+    driver.map_or(Ok(()), |driver| hello.has_driver(driver))?;
+    match hello.features.lack(flows) {
+        Some(lack) => Err(Misfit::Feature { name, version, lack: cut(lack) }),
+        None => Ok(()),
     }
 }
 

@@ -76,6 +76,8 @@ struct Stage<'a> {
     result: Option<(usize, AgentResult, bool)>,
     /// The arrivals that all can play.
     arrivals: &'static [&'static str],
+    /// The options that the driver `kernel` knows, if that is said.
+    knows: Option<&'static [&'static str]>,
 }
 
 impl<'a> Stage<'a> {
@@ -108,6 +110,7 @@ impl<'a> Stage<'a> {
             immortal: None,
             result: None,
             arrivals: &["uniform", "poisson", "burst"],
+            knows: None,
         }
     }
 
@@ -170,7 +173,9 @@ impl<'a> Stage<'a> {
                 let pauses = self.result.as_ref().is_some_and(|(whose, _, tells)| *whose == agent && *tells);
                 let crash = self.immortal != Some(agent);
                 let features = Features { arrivals: words(self.arrivals), pauses, crash, ..features };
+                let options = self.knows.map(|knows| ("kernel".to_owned(), words(knows))).into_iter().collect();
                 let hello = AgentHello {
+                    options,
                     protocol,
                     name,
                     version,
@@ -341,6 +346,21 @@ fn who_is_missing_is_named_and_nobody_else() {
     }
     let refusal = Stage::new(&cell, Some((0, 3, Way::Silence))).play().outcome.unwrap_err();
     assert_eq!(refusal, Refusal::Sending);
+}
+
+#[test]
+fn an_option_that_the_study_sets_and_an_agent_does_not_know_ends_the_run_before_it_is_prepared() {
+    let text = "title = \"t\"\n[axes]\nsystem = \"kernel\"\ntransport = \"tcp\"\noptions.linger = \"1s\"\n";
+    let cell = planned(text).remove(0);
+    let mut stage = Stage::new(&cell, None);
+    stage.knows = Some(&["coalesce", "queue_messages"]);
+    let refusal = stage.play().outcome.unwrap_err().to_string();
+    let says = "the agent scripted 1 does not know the option `linger` for its driver `kernel`: known: coalesce, ";
+    assert!(refusal.starts_with(says), "{refusal}");
+    // What nobody set is none of its business, whatever it has for a default.
+    let mut stage = Stage::new(&cell, None);
+    stage.knows = Some(&["coalesce", "linger"]);
+    assert!(stage.play().outcome.is_ok());
 }
 
 #[test]

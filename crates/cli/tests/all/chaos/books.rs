@@ -1,4 +1,4 @@
-//! What holds between the figures of every record, whatever befell its run.
+//! What holds between the figures of every record, whatever happened to its run.
 
 use pubmark_model::record::{Reason, RunRecord};
 use pubmark_model::times::TimeFigures;

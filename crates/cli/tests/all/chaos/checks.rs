@@ -24,7 +24,7 @@ const MARGIN: Ns = 50 * MILLISECOND;
 
 /// One coordinator's life.
 pub struct Attempt {
-    /// What befell it and what belonged to it.
+    /// What happened to it and what belonged to it.
     pub events: Vec<Event>,
     /// Records that were there before it.
     pub records: usize,

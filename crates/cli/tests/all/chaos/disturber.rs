@@ -1,4 +1,4 @@
-//! What befalls a study: seeded, and written down as it happens.
+//! What happens to a study: seeded, and written down as it happens.
 
 use super::tree::{self, Member, Process, Role};
 use nix::sys::signal::Signal;
@@ -37,7 +37,7 @@ pub enum Act {
     Interrupt(Signal),
 }
 
-/// Where its run was when something befell it, by what could be seen.
+/// Where its run was when something happened to it, by what could be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Nothing below the coordinator.

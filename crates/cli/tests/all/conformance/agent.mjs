@@ -4,6 +4,8 @@ import net from "node:net";
 import os from "node:os";
 
 const PROBE = 0xffffffff, END = 0xfffffffe, SECOND = 1e9, MILLISECOND = 1e6;
+const COUNTS = ["expected", "delivered", "duplicated", "reordered", "corrupted", "unidentified", "negative"];
+const TIMES = ["latency", "intended_latency", "service_latency", "send_lag", "own_lag"];
 const now = () => Number(process.hrtime.bigint()); // CLOCK_MONOTONIC
 
 const say = (type, fields = {}) => fs.writeSync(1, JSON.stringify({ type, ...fields }) + "\n");
@@ -27,39 +29,38 @@ function body(length) {
 }
 
 /** The measured part of a run; a message belongs to it by its intended time. */
-class Window {
-  constructor(work, start) {
-    this.perKs = Math.round(work.rate * 1000); // messages in 1,000 s
-    this.count = work.extent.count;
-    const length = work.extent.time_ns ?? Math.floor((this.count * 1000 * SECOND) / this.perKs);
-    this.start = start;
-    this.begin = start + work.warmup_ns;
-    this.end = this.begin + length;
-    const slice = Math.min(SECOND, Math.floor(length / 20));
-    this.slice = Math.max(10 * MILLISECOND, slice, Math.ceil(length / 3600));
-    this.slices = Math.ceil(length / this.slice);
-  }
-  holds(at) {
-    return this.begin <= at && at < this.end;
-  }
-  place(at) {
-    return Math.floor((at - this.begin) / this.slice);
-  }
+function windowOf({ rate, extent, warmup_ns }, start) {
+  const perKs = Math.round(rate * 1000); // messages in 1,000 s
+  const length = extent.time_ns ?? Math.floor((extent.count * 1000 * SECOND) / perKs);
+  const begin = start + warmup_ns, end = begin + length;
+  const slice = Math.max(10 * MILLISECOND, Math.min(SECOND, Math.floor(length / 20)), Math.ceil(length / 3600));
+  const holds = (at) => begin <= at && at < end;
+  const place = (at) => Math.floor((at - begin) / slice);
+  return { perKs, count: extent.count, start, begin, end, slice, slices: Math.ceil(length / slice), holds, place };
 }
 
 const add = (counter, value, count = 1) => counter.set(value, (counter.get(value) ?? 0) + count);
 
 /** [[value, count], ...]: values rounded to one digit more than is asked for. */
-function histogram(counters, digits = 3) {
-  const merged = new Map();
-  for (const counter of counters) {
-    for (const [value, count] of counter) {
-      const step = 10 ** Math.max(0, String(value).length - digits - 1);
-      add(merged, Math.floor(value / step) * step, count);
-    }
+function histogram(counter, digits = 3) {
+  const rounded = new Map();
+  for (const [value, count] of counter) {
+    const step = 10 ** Math.max(0, String(value).length - digits - 1);
+    add(rounded, Math.floor(value / step) * step, count);
   }
-  return merged.size ? [...merged].sort((a, b) => a[0] - b[0]) : null;
+  return rounded.size ? [...rounded].sort((a, b) => a[0] - b[0]) : null;
 }
+
+let work, window, deadline, progress, totals;
+const publishers = [], subscribers = [], said = new Set(), used = [];
+
+/** What all clients of this process measure together. */
+const books = {
+  counts: Object.fromEntries(COUNTS.map((name) => [name, 0])),
+  times: Object.fromEntries(TIMES.map((name) => [name, new Map()])),
+  received: 0, arrived: 0, firstSent: null, lastArrival: null, jitter: 0, pairs: 0,
+  sent: [], delivered: [], latency: [], // by slice of the window
+};
 
 /** Messages of a stream, each behind its length, 4 bytes. */
 function messages(stream, take) {
@@ -78,10 +79,8 @@ function messages(stream, take) {
 }
 
 class Publisher {
-  constructor(client, work) {
-    Object.assign(this, { id: client.id, work, peers: [], series: [], done: false, nextMarker: 0 });
-    Object.assign(this, { sent: 0, first: 0, offered: 0, firstSent: null, free: 0 });
-    [this.sendLag, this.ownLag] = [new Map(), new Map()];
+  constructor({ id }) {
+    Object.assign(this, { id, peers: [], sent: 0, offered: 0, free: 0, done: false, nextMarker: 0 });
     this.message = Buffer.concat([Buffer.alloc(4), body(work.payload_bytes)]);
     this.message.writeUInt32LE(work.payload_bytes, 0);
     this.listener = net.createServer((stream) => {
@@ -90,14 +89,11 @@ class Publisher {
     });
     this.bound = new Promise((done) => this.listener.listen(0, "127.0.0.1", done));
   }
-  start(window) {
-    [this.window, this.series] = [window, new Array(window.slices).fill(0)];
-  }
   /** When the next message is due: from its number alone. */
   due() {
-    const interval = (1000 * SECOND) / this.window.perKs;
-    const offset = Math.floor((Math.floor(interval) * this.id) / this.work.publishers);
-    return this.window.start + offset + Math.floor(this.sent * interval);
+    const interval = (1000 * SECOND) / window.perKs;
+    const offset = Math.floor((Math.floor(interval) * this.id) / work.publishers);
+    return window.start + offset + Math.floor(this.sent * interval);
   }
   write(sequence, intended, free) {
     const sent = now(), length = this.message.length - 4;
@@ -110,78 +106,64 @@ class Publisher {
     return sent;
   }
   over() {
-    return this.window.count ? this.offered >= this.window.count : this.due() >= this.window.end;
+    return window.count ? this.offered >= window.count : this.due() >= window.end;
   }
   /** Sends what is due; when to come again. */
   step() {
-    if (!this.window || this.done) {
+    if (!window || this.done) {
       if (now() >= this.nextMarker) {
         this.write(this.done ? END : PROBE, now(), now());
         this.nextMarker = now() + 5 * MILLISECOND;
       }
       return this.nextMarker;
     }
-    const { window } = this;
     while (!this.over() && this.due() <= now()) {
       const due = this.due(), free = Math.max(this.free, due);
       const sent = this.write(this.sent, due, free);
       this.free = free + now() - sent; // the call was the system's
-      if (due < window.begin) {
-        this.first += 1;
-      } else {
-        this.offered += 1;
-        this.firstSent ??= sent;
-        add(this.sendLag, sent - due);
-        add(this.ownLag, sent - free);
-      }
-      if (window.holds(sent)) this.series[window.place(sent)] += 1;
       this.sent += 1;
+      if (window.holds(sent)) books.sent[window.place(sent)] += 1;
+      if (due < window.begin) continue;
+      this.offered += 1;
+      books.firstSent ??= sent;
+      add(books.times.send_lag, sent - due);
+      add(books.times.own_lag, sent - free);
     }
     this.done = this.over();
     return this.done ? now() : this.due();
   }
   total() {
-    const { id: publisher, sent, first: window_first, offered } = this;
-    return { publisher, sent, window_first, window_end: sent, offered };
+    const { id: publisher, sent, offered } = this;
+    return { publisher, sent, window_first: sent - offered, window_end: sent, offered };
   }
 }
 
-const NAMES = ["expected", "delivered", "duplicated", "reordered", "corrupted", "unidentified", "negative"];
-
 class Subscriber {
-  constructor(client, work) {
-    Object.assign(this, { work, body: body(work.payload_bytes), last: null, jitter: 0, pairs: 0, received: 0, arrived: 0 });
-    this.hears = Array.from({ length: client.hears_count }, (_, at) => client.hears_first + at);
+  constructor({ hears_first, hears_count, connect }) {
+    this.body = body(work.payload_bytes);
+    this.hears = Array.from({ length: hears_count }, (_, at) => hears_first + at);
     this.seen = new Map(this.hears.map((publisher) => [publisher, new Set()]));
     [this.probed, this.ended, this.highest, this.before] = [new Set(), new Set(), new Map(), new Map()];
-    [this.latency, this.intended, this.service] = [new Map(), new Map(), new Map()];
-    this.counts = Object.fromEntries(NAMES.map((name) => [name, 0]));
-    for (const endpoint of client.connect) {
+    for (const endpoint of connect) {
       const { hostname, port } = new URL(endpoint.replace("tcp:", "http:"));
       messages(net.connect(Number(port), hostname), (message, at) => this.take(message, at));
     }
   }
-  start(window) {
-    this.window = window;
-    this.delivered = new Array(window.slices).fill(0);
-    this.slices = this.delivered.map(() => new Map());
-  }
   take(message, at) {
-    const { window, counts, work } = this, { length } = message;
+    const { counts, times } = books, { length } = message;
     const word = (from) => (length >= from + 8 ? Number(message.readBigUInt64LE(from)) : 0);
     const [publisher, sequence] = length >= 16 ? [message.readUInt32LE(8), message.readUInt32LE(12)] : [];
-    const seen = this.seen.get(publisher), intended = word(0);
+    const seen = this.seen.get(publisher), [intended, sent, free] = [word(0), word(16), word(24)];
     if (seen && (sequence === PROBE || sequence === END)) {
       (sequence === PROBE ? this.probed : this.ended).add(publisher);
       return;
     }
     const sound = window && seen && length === work.payload_bytes;
     if (!sound || intended < window.start || intended > at + SECOND) {
-      counts.corrupted += 1;
       counts.unidentified += 1;
       return;
     }
-    this.received += 1;
+    books.received += 1;
     const measured = window.holds(intended), twice = seen.has(sequence);
     seen.add(sequence);
     if (work.verify === "full" && measured && this.body.compare(message, 32, length, 32) !== 0) {
@@ -192,39 +174,37 @@ class Subscriber {
       counts.duplicated += measured;
       return;
     }
-    counts.reordered += measured && sequence < (this.highest.get(publisher) ?? 0);
-    this.highest.set(publisher, Math.max(sequence, this.highest.get(publisher) ?? 0));
-    this.arrived += window.holds(at);
-    this.last = at;
-    const [sent, free] = [word(16), word(24)];
+    const highest = this.highest.get(publisher) ?? 0;
+    counts.reordered += measured && sequence < highest;
+    this.highest.set(publisher, Math.max(sequence, highest));
+    books.arrived += window.holds(at);
+    books.lastArrival = at;
     const own = length >= 32 && intended <= free && free <= sent ? sent - free : 0;
     const latency = at - intended - own, before = this.before.get(publisher);
     this.before.set(publisher, [sequence, latency]);
     if (!measured) return;
     counts.negative += latency < 0;
-    add(this.latency, Math.max(0, latency));
-    add(this.intended, Math.max(0, at - intended));
-    if (length >= 24) add(this.service, Math.max(0, at - sent));
+    add(times.latency, Math.max(0, latency));
+    add(times.intended_latency, Math.max(0, at - intended));
+    if (length >= 24) add(times.service_latency, Math.max(0, at - sent));
     if (before && before[0] + 1 === sequence) {
-      this.jitter += Math.abs(latency - before[1]);
-      this.pairs += 1;
+      books.jitter += Math.abs(latency - before[1]);
+      books.pairs += 1;
     }
     if (window.holds(at)) {
-      this.delivered[window.place(at)] += 1;
-      add(this.slices[window.place(at)], Math.max(0, latency));
+      books.delivered[window.place(at)] += 1;
+      add(books.latency[window.place(at)], Math.max(0, latency));
     }
   }
-  complete(totals) {
+  complete() {
     return this.hears.every((id) => this.ended.has(id) || this.seen.get(id).size >= totals.get(id).sent);
   }
-  close(totals) {
+  close() {
     for (const id of this.hears) {
-      const { window_first, window_end, sent } = totals.get(id);
-      const neverSent = [...this.seen.get(id)].filter((sequence) => sequence >= sent).length;
-      this.counts.corrupted += neverSent;
-      this.counts.unidentified += neverSent;
-      this.counts.expected += window_end - window_first;
-      for (const at of this.seen.get(id)) this.counts.delivered += window_first <= at && at < window_end;
+      const { window_first, window_end, sent } = totals.get(id), seen = [...this.seen.get(id)];
+      books.counts.unidentified += seen.filter((sequence) => sequence >= sent).length; // nobody sent them
+      books.counts.expected += window_end - window_first;
+      books.counts.delivered += seen.filter((sequence) => window_first <= sequence && sequence < window_end).length;
     }
   }
 }
@@ -240,9 +220,6 @@ function usage() {
   };
 }
 
-let publishers = [], subscribers = [], said = new Set(), used = [];
-let work, window, deadline, progress, bound = false, totals = new Map();
-
 function once(word, fields) {
   if (!said.has(word)) say(word, fields);
   said.add(word);
@@ -250,24 +227,27 @@ function once(word, fields) {
 
 async function prepare(order) {
   work = order.flows[0].workload;
-  publishers = order.clients.filter((client) => client.role === "publisher").map((client) => new Publisher(client, work));
-  subscribers = order.clients.filter((client) => client.role === "subscriber").map((client) => new Subscriber(client, work));
+  for (const client of order.clients) {
+    if (client.role === "publisher") publishers.push(new Publisher(client));
+    else subscribers.push(new Subscriber(client));
+  }
   await Promise.all(publishers.map((publisher) => publisher.bound));
   const endpoint = ({ id, listener }) => ({ role: "publisher", id, endpoint: `tcp://127.0.0.1:${listener.address().port}` });
-  say("bound", { endpoints: publishers.map(endpoint) });
-  bound = true;
+  once("bound", { endpoints: publishers.map(endpoint) });
 }
 
 function hear(command) {
   if (command.type === "hello" && command.protocol === 2) {
     const features = { patterns: ["pairs", "fan-out", "fan-in"], transports: ["tcp"] };
-    const who = { name: "sockets-node", version: "1.0", pid: process.pid, drivers: ["kernel"] };
+    const who = { name: "sockets-node", version: "1.0", pid: process.pid, drivers: ["kernel"], options: { kernel: [] } };
     say("hello", { protocol: 2, ...who, clock_ns: now(), versions: { node: process.version }, features });
-  } else if (command.type === "prepare" && command.driver === "kernel") {
+  } else if (command.type === "prepare" && command.driver === "kernel" && !Object.keys(command.options).length) {
     prepare(command);
   } else if (command.type === "start" && command.at_ns > now()) {
-    [window, progress] = [new Window(work, command.at_ns), command.at_ns + SECOND];
-    for (const client of [...publishers, ...subscribers]) client.start(window);
+    window = windowOf(work, command.at_ns);
+    progress = command.at_ns + SECOND;
+    [books.sent, books.delivered] = [0, 1].map(() => new Array(window.slices).fill(0));
+    books.latency = books.sent.map(() => new Map());
   } else if (command.type === "drain") {
     totals = new Map(command.publishers.map((total) => [total.publisher, total]));
     deadline = command.deadline_ns;
@@ -283,46 +263,34 @@ function hear(command) {
 /** Says what has become true; when to look again. */
 function look() {
   const at = now();
-  if (!bound || said.has("result")) return at + 5 * MILLISECOND;
+  if (!said.has("bound") || said.has("result")) return at + 5 * MILLISECOND;
   if (subscribers.every(({ hears, probed }) => hears.every((id) => probed.has(id)))) once("ready");
   const again = Math.min(at + 5 * MILLISECOND, ...publishers.map((publisher) => publisher.step()));
-  const sum = (clients, of) => clients.reduce((all, client) => all + of(client), 0);
-  if (window && used.length < 2 && at >= [window.begin, window.end][used.length]) used.push(usage());
-  if (window && at >= progress) {
+  if (!window) return again;
+  if (used.length < 2 && at >= [window.begin, window.end][used.length]) used.push(usage());
+  if (at >= progress) {
     progress += SECOND;
-    say("progress", { sent: sum(publishers, ({ sent }) => sent), received: sum(subscribers, ({ received }) => received) });
+    say("progress", { sent: publishers.reduce((all, { sent }) => all + sent, 0), received: books.received });
   }
-  if (window && publishers.length && publishers.every(({ done }) => done)) {
+  if (publishers.length && publishers.every(({ done }) => done)) {
     once("sent", { publishers: publishers.map((publisher) => publisher.total()) });
   }
-  if (deadline && (at >= deadline || subscribers.every((subscriber) => subscriber.complete(totals)))) once("drained");
+  if (deadline && (at >= deadline || subscribers.every((subscriber) => subscriber.complete()))) once("drained");
   return again;
 }
 
 function result() {
   while (used.length < 2) used.push(usage());
-  if (totals.size) for (const subscriber of subscribers) subscriber.close(totals);
-  const of = (clients, name) => clients.filter((client) => client.window).map((client) => client[name]);
-  const times = (clients, name) => histogram(of(clients, name));
-  const total = (name) => of(subscribers, name).reduce((all, one) => all + one, 0);
-  const columns = (lists) => (lists[0] ?? []).map((_, at) => lists.map((list) => list[at]));
-  const sums = (lists) => columns(lists).map((column) => column.reduce((all, one) => all + one, 0));
-  const only = (values) => values.filter((value) => value !== null);
-  const [first, last] = [only(of(publishers, "firstSent")), only(of(subscribers, "last"))];
-  const ledger = NAMES.map((name) => [name, of(subscribers, "counts").reduce((all, counts) => all + counts[name], 0)]);
+  if (deadline) for (const subscriber of subscribers) subscriber.close();
   const flow = {
     publishers: publishers.map((publisher) => publisher.total()),
-    ledger: Object.fromEntries(ledger), arrived: total("arrived"),
-    first_sent_ns: first.length ? Math.min(...first) : null, last_arrival_ns: last.length ? Math.max(...last) : null,
-    histograms: {
-      latency: times(subscribers, "latency"), intended_latency: times(subscribers, "intended"),
-      service_latency: times(subscribers, "service"), receive_lag: null,
-      send_lag: times(publishers, "sendLag"), own_lag: times(publishers, "ownLag"),
-    },
-    jitter_sum_ns: total("jitter"), jitter_pairs: total("pairs"),
+    ledger: { ...books.counts, corrupted: books.counts.corrupted + books.counts.unidentified },
+    arrived: books.arrived, first_sent_ns: books.firstSent, last_arrival_ns: books.lastArrival,
+    histograms: { receive_lag: null, ...Object.fromEntries(TIMES.map((name) => [name, histogram(books.times[name])])) },
+    jitter_sum_ns: books.jitter, jitter_pairs: books.pairs,
     series: {
-      slice_ns: window?.slice ?? 0, sent: sums(of(publishers, "series")), delivered: sums(of(subscribers, "delivered")),
-      latency: columns(of(subscribers, "slices")).map((counters) => histogram(counters, 2)),
+      slice_ns: window?.slice ?? 0, sent: books.sent, delivered: books.delivered,
+      latency: books.latency.map((counter) => histogram(counter, 2)),
     },
     stalls: null, // it cannot tell
   };

@@ -188,6 +188,12 @@ pub const WRONG: &[Wrong] = &[
         "        elif kind == \"exit\":\n            sys.exit(0)",
         "        elif kind == \"exit\":\n            sys.exit(3)",
     ),
+    wrong(
+        "what the system made it wait for is its own lag",
+        "send-blocked",
+        "self.free = free + now() - sent  # the call was the system's",
+        "self.free = free",
+    ),
     wrong("it sends on after stop", "stop-early", " or \"result\" in self.said", ""),
     wrong(
         "it stays when its input has ended",
@@ -216,9 +222,10 @@ pub const WRONG: &[Wrong] = &[
     wrong(
         "it has every driver",
         "unknown-driver",
-        "elif kind == \"prepare\" and command[\"driver\"] == \"kernel\":",
-        "elif kind == \"prepare\":",
+        "elif kind == \"prepare\" and command[\"driver\"] == \"kernel\" and",
+        "elif kind == \"prepare\" and",
     ),
+    wrong("it takes every option", "unknown-option", " and not command[\"options\"]:", ":"),
     wrong("its clock is the wall's", "hello", "now = time.monotonic_ns", "now = time.time_ns"),
     wrong("it names another process", "hello", "pid=os.getpid()", "pid=2**31 - 1"),
     wrong(

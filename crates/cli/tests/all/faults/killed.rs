@@ -77,7 +77,8 @@ fn what_comes_for_subscribers_that_are_killed_is_shown_and_no_servers_loss() {
     assert!(rude == 2 && polite <= 2, "{polite} {rude}");
     let report = stdout(&place.run(&["report", "r"]));
     let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
-    let says = format!("Where subscribers were killed, {} of 800 acknowledged messages did not arrive", 800 - delivered);
+    let says =
+        format!("Where subscribers were killed, {} of 800 acknowledged messages did not arrive", 800 - delivered);
     assert!(words.contains(&says) && !words.contains("mosquitto lost"), "{words}");
     place.assert_swept();
 }
@@ -91,7 +92,9 @@ fn sockets_of_libraries_are_closed_as_well() {
         place.assert_swept();
         bench
     };
-    for (system, transport) in [("kernel", "tcp"), ("kernel", "ipc"), ("kernel", "udp"), ("zeromq", "tcp"), ("nng", "ipc")] {
+    for (system, transport) in
+        [("kernel", "tcp"), ("kernel", "ipc"), ("kernel", "udp"), ("zeromq", "tcp"), ("nng", "ipc")]
+    {
         let bench = over(system, transport, "publishers");
         let [sent, delivered] = ["sent", "delivered"].map(|name| bench.count(name));
         assert!((200..800).contains(&sent), "{system} {transport}: {}", bench.record["counts"]);

@@ -14,6 +14,12 @@ const PREFIX: usize = 4;
 /// Small messages are read many at a time.
 const READ_AT_ONCE: usize = 64 << 10;
 
+/// Whether messages of this length are gathered up to so many bytes.
+#[inline]
+pub(super) fn gathers(message: u64, coalesce: u64) -> bool {
+    2 * message < coalesce
+}
+
 /// How accepted and connecting sockets are set up.
 #[derive(Clone, Copy)]
 pub(super) struct Setup {
@@ -177,7 +183,8 @@ impl<S: Read + Write + AsFd> StreamWire<S> {
 
 impl<S: Read + Write + AsFd + Send> Wire for StreamWire<S> {
     fn offer(&mut self, message: &[u8]) -> io::Result<Sent> {
-        let sent = if 2 * message.len() < self.coalesce { self.gather(message) } else { self.write(message) };
+        let gathers = gathers(message.len() as u64, self.coalesce as u64);
+        let sent = if gathers { self.gather(message) } else { self.write(message) };
         match sent {
             Err(error) if is_disconnect(&error) => {
                 self.closed = true;

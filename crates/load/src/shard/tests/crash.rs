@@ -59,9 +59,7 @@ impl Sides {
             side.context.control.drain(totals.clone(), deadline_ns);
             side.notify();
             let at_qos_0 = side.context.workload.qos == 0 && std::ptr::eq(side, &self.publisher);
-            side.await_reports(usize::from(!at_qos_0), |report| {
-                matches!(report, ThreadReport::Drained).then_some(())
-            });
+            side.await_reports(usize::from(!at_qos_0), |report| matches!(report, ThreadReport::Drained).then_some(()));
         }
         let [publisher, subscriber] =
             [&mut self.publisher, &mut self.subscriber].map(|side| side.stop().pop().unwrap());
@@ -95,7 +93,11 @@ fn a_publisher_that_is_killed_says_nothing_more_and_its_books_are_what_came() {
         assert!((100..600_000).contains(&total.sent) && total.offered >= total.sent, "{total:?}");
         assert_eq!((losses(&publisher), losses(&subscriber)), ((0, 0, 0), (0, 0, 0)), "nobody lost a connection");
         assert_eq!((ledger.expected, ledger.corrupted), (total.sent, 0));
-        assert_eq!((world.again.len(), world.accepted, world.parted.len()), (0, 2, 1), "the subscriber alone took leave");
+        assert_eq!(
+            (world.again.len(), world.accepted, world.parted.len()),
+            (0, 2, 1),
+            "the subscriber alone took leave"
+        );
         assert!(!world.parted.contains(&world.vanished[0]), "{:?}", world.vanished);
         let whole: Vec<u64> = (0..total.sent).collect();
         match qos {
@@ -177,9 +179,8 @@ fn what_the_kernel_has_not_taken_of_a_publisher_that_is_killed_was_not_sent() {
         assert!(publisher.reports.1.recv_timeout(Duration::from_millis(50)).is_err(), "it has nothing to say");
     }
     kill(&publisher);
-    let totals = publisher.await_reports(1, |report| {
-        if let ThreadReport::Sent(totals) = report { Some(totals) } else { None }
-    });
+    let totals =
+        publisher.await_reports(1, |report| if let ThreadReport::Sent(totals) = report { Some(totals) } else { None });
     drop(world);
     wait_until(|| broker.world().vanished.len() == 1);
     let total = totals[0][0];

@@ -1,32 +1,62 @@
-//! A conversation with an agent: every wait has a deadline, and what is said out
-//! of turn is an error.
+//! A conversation with one agent of this machine, word by word: every wait has a
+//! deadline, and what is said out of turn is an error.
 
-use crate::wrong::{Wrong, due};
+use crate::agent::{Agent, AgentCommand, Incoming, into_inbox};
+use crate::clock;
+use crate::scratch::Scratch;
 use nix::sys::signal::Signal;
-use pubmark_host::agent::{Agent, AgentCommand, Incoming, into_inbox};
-use pubmark_host::clock;
-use pubmark_host::scratch::Scratch;
-use pubmark_model::protocol::{AgentHello, AgentResult, Command, Event, FlowResult, Progress, PublisherTotal, VERSION};
+use pubmark_model::protocol::{AgentHello, AgentResult, Command, Event, Prepare, Progress, PublisherTotal, VERSION};
 use pubmark_model::secret::Secrets;
-use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::units::Ns;
 use serde_json::{Value, json};
+use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long an answer may take that needs no load.
 pub const ANSWER: Duration = Duration::from_secs(10);
 
-/// From the word `start` to its instant.
-pub const LEAD: Ns = 150 * MILLISECOND;
-
 /// How long an agent may take to end.
 const END: Duration = Duration::from_secs(2);
+
+/// Why a conversation came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum TalkError {
+    /// There is no such agent, or no folder for it.
+    #[error("`{command}` could not be started: {source}")]
+    NotStarted {
+        /// The agent's command.
+        command: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It said nothing.
+    #[error("`{due}` was due; within {} s nothing came", within.as_secs_f64())]
+    Silent {
+        /// The word that was waited for.
+        due: String,
+        /// For how long.
+        within: Duration,
+    },
+    /// It said that it cannot.
+    #[error("`{due}` was due; it answered with an error: {message}")]
+    Refused {
+        /// The word that was waited for.
+        due: String,
+        /// Why not.
+        message: String,
+    },
+    /// It did something else; what it did.
+    #[error("{0}")]
+    Otherwise(String),
+}
 
 /// One agent, from its start to its end.
 pub struct Talk {
     agent: Agent,
     inbox: Receiver<(usize, Incoming)>,
+    /// What it said of itself; nothing before it is greeted.
+    pub hello: AgentHello,
     /// What it said each second, and when.
     pub progress: Vec<(Ns, Progress)>,
     /// The folder of its run.
@@ -35,22 +65,22 @@ pub struct Talk {
 
 impl Talk {
     /// Starts the agent.
-    pub fn start(command: &AgentCommand) -> Result<Talk, Wrong> {
+    pub fn start(command: &AgentCommand) -> Result<Talk, TalkError> {
         let started = || {
             let scratch = Scratch::create()?;
             let (outbox, inbox) = channel();
             let (log, secrets) = (scratch.path().join("agent.log"), Secrets::default());
             let listen = into_inbox(0, outbox, &secrets);
-            let agent = Agent::start_command(command, "checked", &log, scratch.path(), &secrets, listen)?;
-            Ok::<_, std::io::Error>(Talk { agent, inbox, progress: Vec::new(), scratch })
+            let agent = Agent::start_command(command, "asked", &log, scratch.path(), &secrets, listen)?;
+            Ok(Talk { agent, inbox, hello: AgentHello::default(), progress: Vec::new(), scratch })
         };
-        started().map_err(|error| Wrong::did(format!("`{}` cannot be started: {error}", command.words.join(" "))))
+        started().map_err(|source| TalkError::NotStarted { command: command.words.join(" "), source })
     }
 
     /// Starts the agent and greets it.
-    pub fn greeted(command: &AgentCommand) -> Result<Talk, Wrong> {
+    pub fn greeted(command: &AgentCommand) -> Result<Talk, TalkError> {
         let mut talk = Talk::start(command)?;
-        talk.hello()?;
+        talk.hello(ANSWER)?;
         Ok(talk)
     }
 
@@ -59,7 +89,8 @@ impl Talk {
         self.agent.pid()
     }
 
-    fn signal(&self, signal: Signal) {
+    /// Sends it, and what it has started, a signal.
+    pub fn signal(&self, signal: Signal) {
         self.agent.signal(signal);
     }
 
@@ -90,37 +121,50 @@ impl Talk {
     }
 
     /// Waits for the answer that is due.
-    fn wait<T>(&mut self, what: &str, within: Duration, want: impl Fn(Event) -> Result<T, Event>) -> Result<T, Wrong> {
-        let text = match self.hear(within) {
-            None => format!("within {} s nothing came", within.as_secs()),
+    fn wait<T>(
+        &mut self,
+        due: &str,
+        within: Duration,
+        want: impl Fn(Event) -> Result<T, Event>,
+    ) -> Result<T, TalkError> {
+        let what = match self.hear(within) {
+            None => return Err(TalkError::Silent { due: due.into(), within }),
             Some(Incoming::Closed) => format!("its output ended: {}", self.agent.exit_reason()),
             Some(Incoming::Garbage(line)) => format!("it said what is no event of the protocol: {line}"),
             Some(Incoming::Event(event)) => match want(*event) {
                 Ok(found) => return Ok(found),
-                Err(Event::Error { message, .. }) => format!("it answered with an error: {message}"),
+                Err(Event::Error { message, .. }) => return Err(TalkError::Refused { due: due.into(), message }),
                 Err(other) => {
                     let said = serde_json::to_string(&other).unwrap_or_default();
                     format!("it said out of turn: {}", said.chars().take(120).collect::<String>())
                 }
             },
         };
-        Err(Wrong::did(format!("`{what}` was due; {text}")))
+        Err(TalkError::Otherwise(format!("`{due}` was due; {what}")))
     }
 
     /// Greets it.
-    pub fn hello(&mut self) -> Result<AgentHello, Wrong> {
+    pub fn hello(&mut self, within: Duration) -> Result<AgentHello, TalkError> {
         self.tell_json(&json!({"type": "hello", "protocol": VERSION}));
-        self.wait("hello", ANSWER, |event| if let Event::Hello(hello) = event { Ok(*hello) } else { Err(event) })
+        self.hello =
+            self.wait("hello", within, |event| if let Event::Hello(hello) = event { Ok(*hello) } else { Err(event) })?;
+        Ok(self.hello.clone())
+    }
+
+    /// An order with those of its options that the agent knows.
+    pub fn fitted(&self, order: Prepare) -> Prepare {
+        Prepare { options: self.hello.options_for(&order.driver, &order.options), ..order }
     }
 
     /// Gives it its order; the endpoints that it bound, by client's number.
-    pub fn prepare(&mut self, prepare: pubmark_model::protocol::Prepare) -> Result<Vec<String>, Wrong> {
-        self.tell(&Command::Prepare(Box::new(prepare)));
+    pub fn prepare(&mut self, order: Prepare) -> Result<Vec<String>, TalkError> {
+        let order = self.fitted(order);
+        self.tell(&Command::Prepare(Box::new(order)));
         self.bound()
     }
 
     /// Waits for `bound`.
-    pub fn bound(&mut self) -> Result<Vec<String>, Wrong> {
+    pub fn bound(&mut self) -> Result<Vec<String>, TalkError> {
         let mut bound = self.wait("bound", ANSWER, |event| match event {
             Event::Bound { endpoints } => Ok(endpoints),
             other => Err(other),
@@ -130,25 +174,15 @@ impl Talk {
     }
 
     /// Waits for `ready`.
-    pub fn ready(&mut self) -> Result<(), Wrong> {
+    pub fn ready(&mut self) -> Result<(), TalkError> {
         self.wait("ready", ANSWER, |event| if let Event::Ready {} = event { Ok(()) } else { Err(event) })
     }
 
     /// Whether it has said nothing that long.
-    pub fn silent(&mut self, for_: Duration) -> Result<(), Wrong> {
+    pub fn silent(&mut self, for_: Duration) -> Result<(), TalkError> {
         match self.hear(for_) {
             None => Ok(()),
-            Some(said) => Err(Wrong::did(format!("nothing was due; it said {said:?}"))),
-        }
-    }
-
-    /// Stops its process at an instant, for so long.
-    pub fn pause(&self, at_ns: Ns, length: Duration) {
-        if !length.is_zero() {
-            thread::sleep(until(at_ns));
-            self.signal(Signal::SIGSTOP);
-            thread::sleep(length);
-            self.signal(Signal::SIGCONT);
+            Some(said) => Err(TalkError::Otherwise(format!("nothing was due; it said {said:?}"))),
         }
     }
 
@@ -158,7 +192,7 @@ impl Talk {
     }
 
     /// Waits until its publishers have sent all.
-    pub fn sent(&mut self, within_ns: Ns) -> Result<Vec<PublisherTotal>, Wrong> {
+    pub fn sent(&mut self, within_ns: Ns) -> Result<Vec<PublisherTotal>, TalkError> {
         let within = Duration::from_nanos(within_ns) + ANSWER;
         let mut publishers = self.wait("sent", within, |event| match event {
             Event::Sent { publishers } => Ok(publishers),
@@ -169,14 +203,14 @@ impl Talk {
     }
 
     /// Says what was sent, and waits until it is drained.
-    pub fn drain(&mut self, publishers: Vec<PublisherTotal>, within_ns: Ns) -> Result<(), Wrong> {
+    pub fn drain(&mut self, publishers: Vec<PublisherTotal>, within_ns: Ns) -> Result<(), TalkError> {
         self.tell(&Command::Drain { publishers, deadline_ns: clock::now() + within_ns });
         let within = Duration::from_nanos(within_ns) + ANSWER;
         self.wait("drained", within, |event| if let Event::Drained {} = event { Ok(()) } else { Err(event) })
     }
 
     /// Ends the load.
-    pub fn stop(&mut self) -> Result<AgentResult, Wrong> {
+    pub fn stop(&mut self) -> Result<AgentResult, TalkError> {
         self.tell(&Command::Stop {});
         loop {
             let result = self.wait("result", ANSWER, |event| match event {
@@ -192,28 +226,37 @@ impl Talk {
     }
 
     /// Lets it go, and waits for its end: with status 0.
-    pub fn exit(mut self) -> Result<(), Wrong> {
+    pub fn exit(mut self) -> Result<(), TalkError> {
         self.tell(&Command::Exit {});
         self.closed("`exit`")?;
         let reason = self.agent.exit_reason();
-        due(reason.starts_with("exit status: 0"), || format!("told to exit, it ended with {reason}"))
+        match reason.starts_with("exit status: 0") {
+            true => Ok(()),
+            false => Err(TalkError::Otherwise(format!("told to exit, it ended with {reason}"))),
+        }
+    }
+
+    /// Lets it go, however it ends.
+    pub fn finish(mut self) {
+        self.tell(&Command::Exit {});
+        self.agent.finish();
     }
 
     /// Waits for the end of its output.
-    pub fn closed(&mut self, after: &str) -> Result<(), Wrong> {
+    pub fn closed(&mut self, after: &str) -> Result<(), TalkError> {
         let deadline = Instant::now() + END;
         loop {
             match self.hear(deadline.saturating_duration_since(Instant::now())) {
                 Some(Incoming::Closed) => return Ok(()),
                 Some(Incoming::Event(event)) if matches!(*event, Event::Error { .. }) => {}
-                Some(said) => return Err(Wrong::did(format!("after {after} it still said {said:?}"))),
-                None => return Err(Wrong::did(format!("{} s after {after} it still ran", END.as_secs()))),
+                Some(said) => return Err(TalkError::Otherwise(format!("after {after} it still said {said:?}"))),
+                None => return Err(TalkError::Otherwise(format!("{} s after {after} it still ran", END.as_secs()))),
             }
         }
     }
 
     /// Ends its input; it has to end as well.
-    pub fn leave(mut self, phase: &str) -> Result<(), Wrong> {
+    pub fn leave(mut self, phase: &str) -> Result<(), TalkError> {
         self.agent.close_input();
         let deadline = Instant::now() + END;
         while Instant::now() < deadline {
@@ -221,27 +264,14 @@ impl Talk {
                 return Ok(());
             }
         }
-        Err(Wrong::did(format!("its input ended {phase}, and {} s later it still ran", END.as_secs())))
+        Err(TalkError::Otherwise(format!("its input ended {phase}, and {} s later it still ran", END.as_secs())))
     }
 
     /// Waits for an error.
-    pub fn refused(&mut self, what: &str) -> Result<String, Wrong> {
+    pub fn refused(&mut self, what: &str) -> Result<String, TalkError> {
         self.wait(&format!("error for {what}"), ANSWER, |event| match event {
             Event::Error { message, .. } => Ok(message),
             other => Err(other),
         })
     }
-}
-
-/// What a result says of its flow.
-pub fn only(result: &AgentResult) -> Result<FlowResult, Wrong> {
-    match result.flows.as_slice() {
-        [flow] => Ok(flow.clone()),
-        flows => Err(Wrong::did(format!("it was told to play one flow, and its result has {}", flows.len()))),
-    }
-}
-
-/// Until an instant, ns from now.
-pub fn until(at_ns: Ns) -> Duration {
-    Duration::from_nanos(at_ns.saturating_sub(clock::now()).min(60 * SECOND))
 }
