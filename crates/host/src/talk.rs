@@ -23,7 +23,7 @@ const END: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 pub enum TalkError {
     /// There is no such agent, or no folder for it.
-    #[error("`{command}` could not be started: {source}")]
+    #[error("`{command}` cannot be started: {source}")]
     NotStarted {
         /// The agent's command.
         command: String,

@@ -71,7 +71,7 @@ fn try_out(system: &System, words: &[String]) -> Result<Map<String, Value>, Stri
     let workload = Workload::of([("pattern", Pattern::FanOut.word())]).map_err(|errors| errors.to_string())?;
     let workload = Workload { transport: system.transports.first().copied(), ..workload };
     let load = || {
-        let mut talk = Talk::start(&AgentCommand { words: words.to_vec(), ..AgentCommand::default() })?;
+        let mut talk = Talk::greeted(&AgentCommand { words: words.to_vec(), ..AgentCommand::default() })?;
         talk.prepare(Prepare {
             driver: system.driver.clone(),
             options: system.defaults(),

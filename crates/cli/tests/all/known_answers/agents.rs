@@ -118,7 +118,10 @@ impl Play<'_> {
         registry::load().unwrap();
         let system = registry::systems().into_iter().find(|system| system.driver == self.driver).unwrap();
         let default = |name: &str| system.options.iter().find(|spec| spec.name == name).unwrap();
-        let usual = system.options.iter().filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?)));
+        // The server's options are none of the agent's.
+        let known = pubmark_load::drivers::options(self.driver);
+        let of_driver = system.options.iter().filter(|spec| known.contains(&spec.name));
+        let usual = of_driver.filter_map(|spec| Some((spec.name.clone(), spec.default.clone()?)));
         let own = self.options.iter().map(|(name, value)| ((*name).into(), default(name).kind.read(value).unwrap()));
         usual.chain(own).collect()
     }
