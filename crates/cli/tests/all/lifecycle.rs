@@ -67,7 +67,10 @@ fn a_killed_agent_fails_its_run_alone() {
     let agents = midst(&place, &coordinator, 1);
     kill(Pid::from_raw(agents[0]), Signal::SIGKILL).unwrap();
     let output = finish(coordinator);
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("some runs could not be made"), "{said}");
+    // Its cell has another run, which may be an answer.
+    assert_eq!(output.status.code(), Some(if said.contains("no answer: ") { 3 } else { 0 }), "{said}");
     let failed: Vec<_> = place.records("r").into_iter().filter(|record| !record["error"].is_null()).collect();
     assert_eq!(failed.len(), 1, "{}", stderr(&output));
     assert!(failed[0]["error"].as_str().unwrap().contains("signal: 9"), "{}", failed[0]["error"]);
@@ -79,7 +82,8 @@ fn a_killed_agent_fails_its_run_alone() {
 #[test]
 fn a_stopped_agent_is_waited_for_with_a_deadline() {
     let place = Place::new();
-    place.study(STUDY);
+    // No other run can answer for its cell.
+    place.study(&STUDY.replace("repeats = 2", "repeats = 1"));
     let coordinator =
         start(&place, &["run", "study.toml", "--out", "r", "--set", "drain=1s", "--only", "system=kernel"]);
     let agents = midst(&place, &coordinator, 1);
