@@ -135,6 +135,20 @@ mod tests {
     }
 
     #[test]
+    fn what_falls_due_as_its_publisher_dies_is_no_message_that_could_not_be_sent() {
+        let unsent = |offered: u64| {
+            let verdict = killed(Target::Publishers, |record| {
+                (record.counts.offered, record.counts.sent) = (offered, 100);
+            });
+            assert!(verdict.valid, "{:?}", verdict.reasons);
+            verdict.notes.into_iter().map(|note| note.evidence).find(|evidence| evidence.contains("could be sent"))
+        };
+        assert_eq!(unsent(101), None);
+        let says = "100 of 102 messages that were due could be sent: publishers were killed at 5.002 s";
+        assert_eq!(unsent(102).as_deref(), Some(says));
+    }
+
+    #[test]
     fn what_befell_before_or_beside_it_is_blamed_as_ever() {
         let silence = |longest_at_ns| {
             let verdict = killed(Target::Publishers, |record| {

@@ -110,10 +110,15 @@ pub fn untold(record: &RunRecord) -> Option<String> {
 /// than was asked for.
 pub fn missed(record: &RunRecord) -> Option<Found> {
     let counts = &record.counts;
-    ((counts.sent as f64) < OFFERED * counts.offered as f64).then(|| {
+    // One of each publisher may have fallen due while it was being killed.
+    let dying = record.killed_at_ns(Target::Publishers).map_or(0, |_| u64::from(record.workload.publishers));
+    let few = (counts.sent as f64) < OFFERED * counts.offered as f64;
+    (few && counts.offered.saturating_sub(counts.sent) > dying).then(|| {
+        let who = killed::during(record, (0, record.window_ns)).map_or(String::new(), |who| format!(": {who}"));
         let mut figures = counts_without(counts.not_sent, counts.offered);
         figures.push(FigureGroup::Rates);
-        Found::of(&figures, format!("{} of {} messages that were due could be sent", counts.sent, counts.offered))
+        let (sent, offered) = (counts.sent, counts.offered);
+        Found::of(&figures, format!("{sent} of {offered} messages that were due could be sent{who}"))
     })
 }
 
