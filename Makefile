@@ -31,7 +31,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help quickstart build test left-out test-all lint deps deps-test deps-web deps-fuzz deps-dev web web-check web-screenshots heavy bench fuzz sanitize deny docs zenoh test-zenoh chaos verdicts book clean
+.PHONY: help quickstart build test left-out test-all lint deps deps-test deps-web deps-fuzz deps-dev web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -50,6 +50,7 @@ help:
 	@echo "make zenoh        the agent and router for Zenoh: built, and copied to $(CACHE)/bin"
 	@echo "make test-zenoh   its lints and tests (a build of some 250 crates)"
 	@echo "make book         the pages in docs/ as a book: target/book/index.html (installs mdbook)"
+	@echo "make size         the release program is no larger than $(MOST_BYTES) bytes"
 	@echo "make deny         licences, sources, duplicates and known defects of the dependencies"
 
 # Exit code 3 says that a cell has no answer (on a busy machine, say): the table
@@ -75,7 +76,13 @@ left-out:
 	  echo "$$(sort -u $(LEFT_OUT) | wc -l) tests left themselves out:"; sort -u $(LEFT_OUT) | sed 's/^/  /'; \
 	else echo "no test left itself out"; fi
 
-test-all: test chaos heavy test-zenoh bench fuzz sanitize deny
+test-all: test chaos heavy test-zenoh bench fuzz sanitize deny size
+
+# What is sent to other machines has to be small.
+MOST_BYTES := 15000000
+size: build
+	@bytes=$$(stat -c %s $(PUBMARK)); echo "$(PUBMARK): $$bytes bytes"; \
+	[ $$bytes -le $(MOST_BYTES) ] || { echo "it may have $(MOST_BYTES)"; exit 1; }
 
 # Whole runs against what takes minutes to install.
 heavy: deps-test zenoh

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_befell_before_or_beside_it_is_blamed_as_ever() {
+    fn what_happened_before_or_beside_it_is_blamed_as_ever() {
         let silence = |longest_at_ns| {
             let verdict = killed(Target::Publishers, |record| {
                 record.stalls = Some(Stalls { longest_at_ns, ..SILENCE });

@@ -14,8 +14,8 @@ pub fn paused(record: &RunRecord) -> Vec<Found> {
     record.agents.iter().filter_map(|agent| stood_still(agent, record)).collect()
 }
 
-/// Whether what befell `who` befell this agent.
-fn befell(agent: &AgentShare, who: Target) -> bool {
+/// Whether what happened to `who` happened to this agent.
+fn concerns(agent: &AgentShare, who: Target) -> bool {
     match who {
         Target::Publishers => sends(agent),
         Target::Subscribers => receives(agent),
@@ -32,7 +32,7 @@ struct Standstill {
 }
 
 fn stood_still(agent: &AgentShare, record: &RunRecord) -> Option<Found> {
-    let side = record.fault_log.iter().filter(|event| befell(agent, event.who));
+    let side = record.fault_log.iter().filter(|event| concerns(agent, event.who));
     let scripted: Vec<(Ns, Ns)> = side.filter_map(|event| Some((event.at_ns?, event.until_ns?))).collect();
     let pauses = agent.pauses.unwrap_or_default();
     // Its own account begins with the last thing that it did before.

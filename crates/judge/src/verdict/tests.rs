@@ -295,7 +295,7 @@ fn what_a_cut_link_brings_about_is_the_links() {
     {
         assert!(told.iter().any(|told| told.contains(says)), "should say {says:?}: {told:?}");
     }
-    // A silence at another time is the server's, whatever befell the link.
+    // A silence at another time is the server's, whatever happened to the link.
     let verdict = judged("cut link at 1s for 1s", |record| cut(record, SECOND));
     let silence = verdict.notes.iter().find(|note| note.evidence.contains("delivered nothing")).unwrap();
     assert_eq!(silence.part, Component::Server);
