@@ -174,7 +174,7 @@ pub fn deal(workload: &Workload, scratch: &Path, layout: Layout) -> Vec<AgentPla
 /// As few agents as the connections allow, and as many as are wanted, each with
 /// its fair share; none without a client.
 fn split(name: &str, wave: u8, clients: Vec<Client>, most: usize, wanted: usize) -> Vec<AgentPlan> {
-    let agents = clients.len().div_ceil(most.max(1)).max(wanted.min(clients.len())).max(1);
+    let agents = clients.len().div_ceil(most.max(1)).max(wanted.min(clients.len()));
     let number = |index: usize| if agents == 1 { name.to_owned() } else { format!("{name}-{}", index + 1) };
     let begins = |index: usize| index * clients.len() / agents;
     (0..agents)
@@ -226,6 +226,15 @@ mod tests {
         let of = |part: &AgentPlan| sides.map(|side| part.is_of(side));
         assert_eq!((of(&parts[0]), of(&parts[5])), ([false, true, false], [true, false, false]));
         assert_eq!(parts[1].clients[0].hears_first, parts[1].clients[0].id, "numbers go on from agent to agent");
+    }
+
+    #[test]
+    fn a_side_without_a_client_has_no_agent() {
+        for layout in [Layout::Sides { processes: 4 }, Layout::Server { connections: 1_000, processes: 4 }] {
+            let parts = deal(&Workload { subscribers: 0, ..workload("3") }, Path::new("/x"), layout);
+            assert_eq!(parts.len(), 3);
+            assert!(parts.iter().all(|part| part.role().sends() && part.clients.len() == 1), "{layout:?}");
+        }
     }
 
     #[test]
