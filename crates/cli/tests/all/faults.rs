@@ -78,7 +78,11 @@ fn a_coordinator_that_dies_leaves_no_stopped_server() {
     let command = ["sh", "-c", tree].map(str::to_owned).to_vec();
     let mut keeper = Keeper::start(&place, command, Vec::new(), 300);
     assert!(keeper.word()["pid"].is_number());
-    wait_for("both shells and what they wait for", || (keeper.left().len() >= 4).then_some(()));
+    // A shell that waits has no child left that only begins or ends.
+    let waits = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n");
+    wait_for("what both shells wait for", || {
+        (keeper.left().iter().filter(|pid| waits(pid)).count() == 2).then_some(())
+    });
     keeper.child.stdin.as_mut().unwrap().write_all(b"\"stop\"\n").unwrap();
     assert!(keeper.word()["stopped"].is_number());
     wait_for("all of it to stand still", || keeper.left().into_iter().all(stopped).then_some(()));
