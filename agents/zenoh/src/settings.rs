@@ -14,16 +14,8 @@ const QUEUE_MESSAGES: u64 = 1_000;
 const BATCH_BYTES: u64 = 64 << 10;
 
 /// The options that this driver knows: some of them with one value only.
-pub const OPTIONS: &[&str] = &[
-    "congestion",
-    "express",
-    "queue_messages",
-    "queue_bytes",
-    "socket_buffer",
-    "tcp_nodelay",
-    "coalesce",
-    "shards",
-];
+pub const OPTIONS: &[&str] =
+    &["congestion", "express", "queue_messages", "queue_bytes", "socket_buffer", "tcp_nodelay", "coalesce", "shards"];
 
 /// A configuration of the library: its defaults, without scouting, and `settings`.
 pub fn config(settings: &[(&str, Value)]) -> Result<Config, String> {

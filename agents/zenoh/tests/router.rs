@@ -73,6 +73,7 @@ fn open(
         unthrottled: false,
         spin: false,
         bind: None,
+        answers: None,
         run: "test",
         connect: &[endpoint.to_owned()],
         options: &Options::new(),

@@ -1,0 +1,1 @@
+// Empty: lets nanotime be declared without a body.
