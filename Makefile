@@ -2,15 +2,20 @@
 # `make quickstart` and `make test` work on a fresh Debian machine with git,
 # a Rust toolchain and a C compiler.
 
-LIBRARIES := libzmq5 libnanomsg5 libnng1
+LIBRARIES := libzmq5 libczmq4 libnanomsg5 libnng1
 SERVERS   := mosquitto redis-server nats-server rabbitmq-server
 # Installed by pubmark itself: a download, and a build of minutes.
 BY_PUBMARK := nats rumqttd
 # The same, where there is a Go that can build it: else tests of links play with a relay of their own.
 BY_GO     := toxiproxy
+# Agents of other languages: where one of them cannot be had, its tests say so.
+AGENTS    := zeromq-cpp null-cpp zeromq-python null-python zeromq-node null-node
+# All of them, with their floors.
+ALL_AGENTS := $(AGENTS) zeromq-go zeromq-go-pure null-go zeromq-java zeromq-java-jzmq null-java zeromq-dotnet \
+  null-dotnet zeromq-mono null-mono zeromq-python-system zerorpc-python fastdds cyclonedds
 HEADERS   := libzmq3-dev
-# Network namespaces: a run over several hosts is played on this one.
-NETWORK   := iproute2
+# Network namespaces, and ssh: a run over several hosts is played on this one.
+NETWORK   := iproute2 openssh-server openssh-client
 # The report page is tested in a real browser. Debian's Node serves where there
 # is none; a newer one is needed to build the page, not to test it.
 BROWSER   := chromium
@@ -31,10 +36,11 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help quickstart build test left-out test-all lint deps deps-test deps-web deps-fuzz deps-dev web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh chaos verdicts book clean
+.PHONY: help quickstart demo-hosts build test left-out test-all lint deps deps-test deps-web deps-fuzz deps-dev web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
+	@echo "make demo-hosts   a broker on one host and clients on two others, which are namespaces of this machine (root)"
 	@echo "make build        the release build: $(PUBMARK)"
 	@echo "make test         every test (installs what they need)"
 	@echo "make test-all     the same, and Zenoh, brokers in Java, chaos, benches, fuzz targets and the licence check"
@@ -42,6 +48,7 @@ help:
 	@echo "make web          the report's page, built again: web/report.html (needs Node 20.19 or newer)"
 	@echo "make web-check    the page in a real browser, and whether it is what its sources build"
 	@echo "make web-screenshots REPORT=DIR OUT=DIR   pictures of a report, for people to look at"
+	@echo "make test-agents  the conformance suite on every agent in agents/ (installs their languages)"
 	@echo "make bench        the message path beside plain C loops; the rates that are offered"
 	@echo "make verdicts     runs that are disturbed by a known amount: what moves, and whether the verdict says so"
 	@echo "make chaos        kills and stops for CHAOS_SECONDS ($(CHAOS_SECONDS)), on ourselves: no record may be wrong by them"
@@ -52,6 +59,15 @@ help:
 	@echo "make book         the pages in docs/ as a book: target/book/index.html (installs mdbook)"
 	@echo "make size         the release program is no larger than $(MOST_BYTES) bytes"
 	@echo "make deny         licences, sources, duplicates and known defects of the dependencies"
+
+# Broker on one host, clients on two others, all of them network namespaces of this machine.
+HOSTS_HERE := tools/hosts-here.sh
+demo-hosts: deps build
+	$(call install,mosquitto iproute2)
+	@mkdir -p target
+	$(SUDO) $(HOSTS_HERE) up 1gbit broker=server clients-1=publishers,subscribers clients-2=publishers,subscribers >target/hosts.toml
+	$(SUDO) $(PUBMARK) run iot-edge --quick --only system=mosquitto --hosts target/hosts.toml; status=$$?; \
+	  $(SUDO) $(HOSTS_HERE) down broker clients-1 clients-2; [ $$status -eq 0 ] || [ $$status -eq 3 ]
 
 # Exit code 3 says that a cell has no answer (on a busy machine, say): the table
 # shows which and why, and the quickstart has done its work all the same.
@@ -76,7 +92,7 @@ left-out:
 	  echo "$$(sort -u $(LEFT_OUT) | wc -l) tests left themselves out:"; sort -u $(LEFT_OUT) | sed 's/^/  /'; \
 	else echo "no test left itself out"; fi
 
-test-all: test chaos heavy test-zenoh bench fuzz sanitize deny size
+test-all: test chaos heavy test-agents test-zenoh bench fuzz sanitize deny size
 
 # What is sent to other machines has to be small.
 MOST_BYTES := 15000000
@@ -89,6 +105,16 @@ heavy: deps-test zenoh
 	cargo build --locked -p pubmark
 	for system in hivemq artemis; do target/debug/pubmark systems $$system --install || exit 1; done
 	PUBMARK_TEST_HEAVY=1 cargo test --locked -p pubmark --test all heavy
+
+# The whole conformance suite on every agent that can be built here.
+test-agents:
+	$(call install,$(LIBRARIES))
+	cargo build --locked -p pubmark
+	for system in $(ALL_AGENTS); do \
+	  target/debug/pubmark systems $$system --install >/dev/null || exit 1; \
+	  said=$$(target/debug/pubmark agent-check --system $$system) || { echo "$$system: $$said"; exit 1; }; \
+	  echo "$$system: $$(echo "$$said" | tail -n 1)"; \
+	done
 
 # Longer than within `make test`. Every seed that is printed can be set again.
 chaos: deps-test
@@ -115,6 +141,7 @@ deps:
 deps-test:
 	$(call install,$(LIBRARIES) $(SERVERS) $(NETWORK) $(BROWSER) $(NODE) $(PYTHON))
 	for system in $(BY_PUBMARK); do cargo run --quiet --locked -p pubmark -- systems $$system --install >/dev/null || exit 1; done
+	for system in $(AGENTS); do cargo run --quiet --locked -p pubmark -- systems $$system --install >/dev/null || echo "goes on without $$system"; done
 	for tool in $(BY_GO); do cargo run --quiet --locked -p pubmark -- systems $$tool --install >/dev/null || echo "goes on without $$tool"; done
 
 deps-web:

@@ -2,6 +2,7 @@
 
 use crate::calibrate::Calibrator;
 use pubmark_model::cell::{Cell, Limits};
+use pubmark_model::host::Placement;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::Role;
 use pubmark_model::record::RunRecord;
@@ -78,6 +79,7 @@ impl Calibrator<'_> {
             limits: Limits::default(),
             faults: Default::default(),
             link: None,
+            placement: Placement::default(),
             settings: Default::default(),
             options,
             set_options: Vec::new(),
@@ -90,7 +92,6 @@ impl Calibrator<'_> {
             agent: &agent,
             logs: self.scratch.path(),
             awake: false,
-            placement: &pubmark_model::host::Placement::default(),
             interrupt: self.interrupt,
             news: &mut |_| {},
         };

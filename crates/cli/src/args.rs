@@ -1,8 +1,13 @@
 //! Arguments as typed. What they mean is resolved elsewhere, against the files.
 
+mod capacity;
+mod workload;
+
+pub use capacity::CapacityArgs;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+pub use workload::WorkloadArgs;
 
 /// Measures messaging systems, brokers and brokerless libraries, by the same
 /// patterns, on the same clock, and says which figure may be believed.
@@ -44,6 +49,8 @@ pub enum PubmarkCommand {
     Run(RunArgs),
     /// Measure one system by one workload, without a file.
     Bench(Box<BenchArgs>),
+    /// Find the highest load at which an objective holds, and what gives out first.
+    Capacity(Box<CapacityArgs>),
     /// List the systems: what is here, which version, how to get the rest.
     Systems(SystemsArgs),
     /// List the studies that come with pubmark.
@@ -109,6 +116,10 @@ pub struct RunArgs {
     /// Runs of each cell.
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
+    /// The machines that may be used, in place of the study's own: a file with a table [hosts.NAME]
+    /// each (reach, address, roles).
+    #[arg(long, value_name = "FILE")]
+    pub hosts: Option<PathBuf>,
     /// First install the study's systems that are not here and can be installed.
     #[arg(long)]
     pub install: bool,
@@ -174,45 +185,9 @@ pub struct BenchArgs {
     /// A system's name (`pubmark systems` lists them), a system file of one's own, or the endpoint of a broker that is
     /// there already: mqtt:// or mqtts://, ws(s)://, nats:// or tls://, redis(s)://, amqp(s)://, zenoh://.
     pub target: String,
-    /// Who sends to whom: pairs, fan-out, fan-in, request-reply, pipeline, tree [default: pairs].
-    #[arg(long)]
-    pub pattern: Option<String>,
-    /// For libraries: inproc, ipc, tcp (udp for the kernel) [default: the first that the system has].
-    #[arg(long)]
-    pub transport: Option<String>,
-    /// Pairs of one publisher and one subscriber [default: 1].
-    #[arg(long, value_name = "N")]
-    pub pairs: Option<String>,
-    /// Publishers [default: 1].
-    #[arg(long, value_name = "N")]
-    pub publishers: Option<String>,
-    /// Subscribers [default: 1].
-    #[arg(long, value_name = "N")]
-    pub subscribers: Option<String>,
-    /// Messages per second and publisher, or max [default: 1000].
-    #[arg(long, value_name = "R|max")]
-    pub rate: Option<String>,
-    /// When messages are due: uniform, poisson or burst:K [default: uniform].
-    #[arg(long)]
-    pub arrival: Option<String>,
-    /// Bytes of a message, its 16-byte header included [default: 1KiB].
-    #[arg(long, value_name = "SIZE")]
-    pub payload: Option<String>,
-    /// Quality of service: 0, 1 or 2 [default: 0].
-    #[arg(long)]
-    pub qos: Option<String>,
-    /// Subscriptions, and what waits for them, outlive connections and the server: true or false.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
-    pub durable: Option<String>,
-    /// Connections to a broker that are opened in a second [default: 1000].
-    #[arg(long, value_name = "N")]
-    pub connect_rate: Option<String>,
-    /// Processes a side that play clients [default: what the system's file says, or 1].
-    #[arg(long, value_name = "N")]
-    pub agents: Option<String>,
-    /// Time from the start to the measured window [default: what the system's file says, or 1s].
-    #[arg(long, value_name = "T")]
-    pub warmup: Option<String>,
+    /// Who sends what to whom.
+    #[command(flatten)]
+    pub workload: WorkloadArgs,
     /// Length of the measured window [default: 5s].
     #[arg(long, value_name = "T", conflicts_with = "count")]
     pub duration: Option<String>,
@@ -222,30 +197,9 @@ pub struct BenchArgs {
     /// Runs [default: 3].
     #[arg(long, value_name = "N")]
     pub repeats: Option<String>,
-    /// Processors that the server may use.
-    #[arg(long, value_name = "N")]
-    pub cpus: Option<String>,
-    /// Memory that the server may use.
-    #[arg(long, value_name = "SIZE")]
-    pub memory: Option<String>,
-    /// What happens to a part in the window: "stop server at 5s for 1s", "stop publishers at …",
-    /// "stop subscribers at …", "kill server at 10s for 2s", "kill publishers at 5s", "kill subscribers
-    /// at …" (for good), "cut link at 5s for 2s"; several with commas.
-    #[arg(long, value_name = "FAULT")]
-    pub fault: Vec<String>,
-    /// Whose defaults the system has: stock (its makers') or tuned (pubmark's) [default: tuned].
-    #[arg(long, value_name = "stock|tuned")]
-    pub settings: Option<String>,
-    /// Any other key of a study, or an option of the system as options.NAME.
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
     /// The results folder [default: results/bench-TARGET-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Which host plays which part: a JSON file with server, publishers, subscribers, each with name,
-    /// prefix (what is written before a command so that it runs there) and address.
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub hosts: Option<PathBuf>,
     /// Print one JSON object: cell, runs, summary.
     #[arg(long)]
     pub json: bool,
@@ -365,6 +319,9 @@ pub struct CompareArgs {
 /// `pubmark doctor`
 #[derive(Args)]
 pub struct DoctorArgs {
+    /// Look at these machines instead, and at the ways to them: a file with a table [hosts.NAME] each.
+    #[arg(long, value_name = "FILE")]
+    pub hosts: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -376,12 +333,13 @@ pub struct DoctorArgs {
 Examples:
   pubmark agent-check -- pubmark agent
   pubmark agent-check --system nng
+  pubmark agent-check --system ./my-library.toml --transport tcp
   pubmark agent-check --transport tcp -- node agents/zeromq-js/agent.js
   pubmark agent-check --only send-schedule,receive-latency -- python3 agent.py
   pubmark agent-check --list")]
 pub struct AgentCheckArgs {
-    /// The agent of this system, with its options, instead of a command.
-    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    /// The agent of this system (its name, or its file), with its options, instead of a command.
+    #[arg(long, value_name = "SYSTEM", conflicts_with = "command")]
     pub system: Option<String>,
     /// The driver to try [default: the first that the agent names that needs no server, or else the
     /// first; never the mock].

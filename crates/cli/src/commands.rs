@@ -6,6 +6,7 @@ mod answers;
 mod bare;
 mod bench;
 mod calibrate;
+mod capacity;
 mod compare;
 mod completions;
 mod doctor;
@@ -30,6 +31,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
     match arguments.command {
         PubmarkCommand::Run(args) => run::run(&args, voice),
         PubmarkCommand::Bench(args) => bench::bench(&args, voice),
+        PubmarkCommand::Capacity(args) => capacity::capacity(&args, voice),
         PubmarkCommand::Systems(args) => systems::systems(&args),
         PubmarkCommand::Studies(args) => studies::studies(&args),
         PubmarkCommand::Report(args) => report::report(&args),

@@ -3,6 +3,7 @@
 //! report.
 
 pub mod board;
+pub mod climb;
 pub mod estimate;
 mod screen;
 pub mod table;

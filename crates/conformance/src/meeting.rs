@@ -7,7 +7,9 @@ use crate::subject::Subject;
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
 use pubmark_host::talk::Talk;
+use pubmark_model::host::LOOPBACK;
 use pubmark_model::protocol::{FlowResult, Prepare, PublisherTotal, Role};
+use pubmark_model::topology::bind_answers_at;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Transport, Workload};
 
@@ -44,7 +46,7 @@ pub fn meet(bench: &Subject<'_>, settings: &[(&str, &str)], sides: Sides, script
         return Err(Wrong::NotTried("the reference peer has no subscribers that compete".into()));
     }
     let server = bench.system.map(|system| Meeting::start(bench.driver, system, script)).transpose()?;
-    let (sends, hears) = match workload.pattern.round_trip() {
+    let (sends, hears) = match workload.pattern.requests() {
         true => (Role::Requester, Role::Replier),
         false => (Role::Publisher, Role::Subscriber),
     };
@@ -60,20 +62,27 @@ pub fn meet(bench: &Subject<'_>, settings: &[(&str, &str)], sides: Sides, script
     let at = |prepare: Prepare| Prepare { server: server.as_ref().map(Meeting::address), ..prepare };
     // Who binds is prepared first; over a server, who subscribes.
     let hears_first = server.is_some() || hears == Role::Replier;
-    let order = |talk: &Talk, role: Role, met: &[String], binds: bool| {
+    let order = |talk: &Talk, role: Role, met: &[String], back: Option<&str>, binds: bool| {
         let count = if role.sends() { workload.publishers } else { workload.subscribers };
         let bind = match binds && server.is_none() {
             true => places(bench, &talk.scratch, count),
             false => Vec::new(),
         };
-        at(prepare(bench, &workload, clients(&workload, role, &bind, met), &talk.scratch))
+        let mut clients = clients(&workload, role, &bind, met);
+        let answers = match role {
+            Role::Publisher => bind_answers_at(&workload, talk.scratch.path(), LOOPBACK),
+            _ => back.map(str::to_owned),
+        };
+        clients.iter_mut().take(1).for_each(|client| client.answers = answers.clone());
+        at(prepare(bench, &workload, clients, &talk.scratch))
     };
     if hears_first {
-        let bound = hearer.prepare(order(&hearer, hears, &[], true))?;
-        sender.prepare(order(&sender, sends, &bound, false))?;
+        let bound = hearer.prepare(order(&hearer, hears, &[], None, true))?;
+        sender.prepare(order(&sender, sends, &bound, None, false))?;
     } else {
-        let bound = sender.prepare(order(&sender, sends, &[], true))?;
-        hearer.prepare(order(&hearer, hears, &bound, false))?;
+        let bound = sender.prepare(order(&sender, sends, &[], None, true))?;
+        let back = sender.answers.clone();
+        hearer.prepare(order(&hearer, hears, &bound, back.as_deref(), false))?;
     }
     hearer.ready()?;
     sender.ready()?;
@@ -99,8 +108,12 @@ fn within(bench: &Subject<'_>, workload: &Workload, sends: Role, hears: Role, si
     let connects = if binds == sends { hears } else { sends };
     let count = if binds.sends() { workload.publishers } else { workload.subscribers };
     let bound = places(bench, &talk.scratch, count);
-    let mut all = clients(workload, binds, &bound, &[]);
-    all.extend(clients(workload, connects, &[], &bound));
+    // In the order that is harder: a requester is named before its replier.
+    let mut all = clients(workload, connects, &[], &bound);
+    all.extend(clients(workload, binds, &bound, &[]));
+    if let Some(answers) = bind_answers_at(workload, talk.scratch.path(), LOOPBACK) {
+        all.iter_mut().filter(|client| client.id == 0).for_each(|client| client.answers = Some(answers.clone()));
+    }
     let order = prepare(bench, workload, all, &talk.scratch);
     talk.prepare(order)?;
     talk.ready()?;

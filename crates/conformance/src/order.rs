@@ -3,6 +3,7 @@
 use crate::subject::Subject;
 use crate::wrong::Wrong;
 use pubmark_host::scratch::Scratch;
+use pubmark_model::host::LOOPBACK;
 use pubmark_model::protocol::{Client, Flow, Prepare, Role};
 use pubmark_model::setting::Settings;
 use pubmark_model::topology::{bind_at, heard_by};
@@ -28,7 +29,7 @@ pub fn workload(bench: &Subject<'_>, more: &[(&str, &str)]) -> Result<Workload, 
 
 /// Where the clients that bind do so.
 pub fn places(bench: &Subject<'_>, scratch: &Scratch, count: u32) -> Vec<String> {
-    (0..count).map(|number| bind_at(bench.transport, scratch.path(), number)).collect()
+    (0..count).map(|number| bind_at(bench.transport, scratch.path(), LOOPBACK, number)).collect()
 }
 
 /// Clients of one role, each with its endpoint or those that it connects to.
@@ -48,6 +49,7 @@ pub fn clients(workload: &Workload, role: Role, bind: &[String], connect: &[Stri
             flow: 0,
             bind: bind.get(id as usize).cloned(),
             connect: partner(connect),
+            answers: None,
             hears_first: heard.start,
             hears_count: heard.end - heard.start,
         }
@@ -65,6 +67,7 @@ pub fn prepare(bench: &Subject<'_>, workload: &Workload, clients: Vec<Client>, s
         scratch: scratch.path().display().to_string(),
         server: None,
         spin_cores: 0.0,
+        clock_offset_ns: 0,
         publisher_cpus: Vec::new(),
         subscriber_cpus: Vec::new(),
     }

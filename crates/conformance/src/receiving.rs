@@ -7,7 +7,7 @@ use crate::tap::{Line, SentLine, Tap, Taps};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
 use pubmark_host::talk::Talk;
-use pubmark_model::protocol::{FlowResult, PublisherTotal, Role};
+use pubmark_model::protocol::{FlowResult, Prepare, PublisherTotal, Role};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Workload;
 use std::ops::Range;
@@ -35,6 +35,8 @@ pub struct Playback {
     pub stopped: Duration,
     /// Whether end markers follow.
     pub ends: bool,
+    /// How far the clock of instants in messages is ahead, ns.
+    pub ahead_ns: i64,
 }
 
 /// What came of it.
@@ -84,22 +86,26 @@ impl Playback {
     /// Lets it hear.
     pub fn play(&self, bench: &Subject<'_>) -> Result<Received, Wrong> {
         let workload = workload(bench, self.settings)?;
+        bench.can_shift(self.ahead_ns)?;
+        let ahead = |line: Line| Line { ahead: self.ahead_ns, ..line };
+        let lines = |id| (self.lines)(id).into_iter().map(ahead).collect();
+        let shifted = |order| Prepare { clock_offset_ns: self.ahead_ns, ..order };
         let mut taps = Taps::load(bench)?;
         let mut talk = Talk::greeted(bench.receiving)?;
         let mut early = None;
-        let asks = workload.pattern.round_trip();
+        let asks = workload.pattern.requests();
         if asks {
             let bind = places(bench, &talk.scratch, workload.subscribers);
             let order = prepare(bench, &workload, clients(&workload, Role::Replier, &bind, &[]), &talk.scratch);
-            let bound = talk.prepare(order)?;
+            let bound = talk.prepare(shifted(order))?;
             for client in clients(&workload, Role::Requester, &[], &bound) {
-                let plays = ((self.lines)(client.id), Duration::ZERO);
+                let plays = (lines(client.id), Duration::ZERO);
                 taps.open(bench, &workload, (Role::Requester, client.id), (None, &client.connect), plays)?;
             }
             talk.ready()?;
         } else {
             for (id, at) in (0..).zip(places(bench, &talk.scratch, workload.publishers)) {
-                let plays = ((self.lines)(id), Duration::ZERO);
+                let plays = (lines(id), Duration::ZERO);
                 taps.open(bench, &workload, (Role::Publisher, id), (Some(&at), &[]), plays)?;
             }
             // The last of them keeps silent: whoever hears all is not ready yet.
@@ -107,7 +113,7 @@ impl Playback {
             last.hush(true);
             let endpoints: Vec<String> = taps.all().iter().filter_map(|tap| tap.endpoint.clone()).collect();
             let order = prepare(bench, &workload, clients(&workload, Role::Subscriber, &[], &endpoints), &talk.scratch);
-            talk.prepare(order)?;
+            talk.prepare(shifted(order))?;
             early = talk.silent(UNHEARD).err().map(Wrong::from);
             last.hush(false);
             if early.is_none() {

@@ -10,8 +10,10 @@ use pubmark_host::talk::Talk;
 use pubmark_host::usage::cpu_ns;
 use pubmark_load::schedule::Schedule;
 use pubmark_model::header::{END, PROBE};
-use pubmark_model::protocol::{AgentResult, Command, FlowResult, Progress, PublisherTotal, Role};
-use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::host::LOOPBACK;
+use pubmark_model::protocol::{AgentResult, Command, FlowResult, Prepare, Progress, PublisherTotal, Role};
+use pubmark_model::topology::bind_answers_at;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Extent, Workload};
 use std::net::TcpStream;
 use std::thread;
@@ -35,19 +37,33 @@ pub struct Sending {
     /// How long the other side reads nothing in the middle of the window, so that
     /// what is sent has to wait.
     pub unread: Duration,
-    /// How long a replier holds back each reply.
+    /// How long each reply, or echo, is held back.
     pub reply_after: Duration,
     /// Whether it is told to stop in the middle of the window.
     pub early: bool,
     /// Whether its clients are killed there.
     pub killed: bool,
+    /// How far the clock of instants in messages is ahead, ns.
+    pub ahead_ns: i64,
 }
+
+/// So far a clock may be ahead of another: as if a machine had run an hour longer.
+pub const AHEAD_NS: i64 = 3_600 * SECOND as i64;
 
 impl Sending {
     /// With nothing in its way.
     pub const fn plain(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Sending {
         let none = Duration::ZERO;
-        Sending { name, settings, stopped: none, unread: none, reply_after: none, early: false, killed: false }
+        Sending {
+            name,
+            settings,
+            stopped: none,
+            unread: none,
+            reply_after: none,
+            early: false,
+            killed: false,
+            ahead_ns: 0,
+        }
     }
 }
 
@@ -63,7 +79,7 @@ pub struct SentOut {
     pub result: FlowResult,
     /// What it says of itself.
     pub agent: AgentResult,
-    /// What each socket of the other side heard, by subscriber.
+    /// What each socket of the other side heard, by subscriber, on this clock.
     pub heard: Vec<Vec<Heard>>,
     /// Whether each socket heard a probe before the start, and an end marker after it.
     pub probed: bool,
@@ -134,13 +150,15 @@ impl Sending {
         if let Some(lack) = bench.features.lack_of_crash().filter(|_| self.killed) {
             return Err(Wrong::NotTried(format!("by its `hello` it {lack}")));
         }
+        bench.can_shift(self.ahead_ns)?;
+        let shifted = |order| Prepare { clock_offset_ns: self.ahead_ns, ..order };
         let mut taps = Taps::load(bench)?;
         if !self.unread.is_zero() {
             taps.narrow();
         }
         let mut talk = Talk::greeted(bench.sending)?;
         let mut bound = Vec::new();
-        let round_trip = workload.pattern.round_trip();
+        let round_trip = workload.pattern.requests();
         if round_trip {
             for (id, at) in (0..).zip(places(bench, &talk.scratch, workload.subscribers)) {
                 let plays = (Vec::new(), self.reply_after);
@@ -148,15 +166,18 @@ impl Sending {
             }
             let endpoints: Vec<String> = taps.all().iter().filter_map(|tap| tap.endpoint.clone()).collect();
             let order = prepare(bench, &workload, clients(&workload, Role::Requester, &[], &endpoints), &talk.scratch);
-            talk.prepare(order)?;
+            talk.prepare(shifted(order))?;
         } else {
             let bind = places(bench, &talk.scratch, workload.publishers);
-            let order = prepare(bench, &workload, clients(&workload, Role::Publisher, &bind, &[]), &talk.scratch);
-            bound = talk.prepare(order)?;
+            let mut publishers = clients(&workload, Role::Publisher, &bind, &[]);
+            let answers = bind_answers_at(&workload, talk.scratch.path(), LOOPBACK);
+            publishers.iter_mut().for_each(|client| client.answers = answers.clone());
+            bound = talk.prepare(shifted(prepare(bench, &workload, publishers, &talk.scratch)))?;
+            taps.answers = talk.answers.clone();
             let count = workload.publishers as usize;
             due(bound.len() == count, || format!("{count} publishers had a `bind`; `bound` names {}", bound.len()))?;
             for client in clients(&workload, Role::Subscriber, &[], &bound) {
-                let plays = (Vec::new(), Duration::ZERO);
+                let plays = (Vec::new(), self.reply_after);
                 taps.open(bench, &workload, (Role::Subscriber, client.id), (None, &client.connect), plays)?;
             }
         }
@@ -164,7 +185,8 @@ impl Sending {
         let probed = wait_for(&taps, PROBE)?;
         let start_ns = clock::now() + LEAD;
         talk.begin(start_ns);
-        let middle = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3;
+        // Between two due times: a call that is on its way then is nobody's lag.
+        let middle = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3 + MILLISECOND;
         pause(&talk, middle, self.stopped);
         let read_again_ns = self.leave_unread(&taps, middle);
         let (mut totals, mut ended, mut undead) = (Vec::new(), false, None);
@@ -197,7 +219,8 @@ impl Sending {
         let result = only(&agent)?;
         let (cpu_ns, memory_bytes) = (cpu_ns(talk.pid()).unwrap_or(0), most_memory(talk.pid()));
         let progress = std::mem::take(&mut talk.progress);
-        let heard = taps.all().iter().map(|tap| tap.heard()).collect();
+        let back = |heard: Heard| Heard { header: heard.header.map(|header| header.ahead_by(-self.ahead_ns)), ..heard };
+        let heard = taps.all().iter().map(|tap| tap.heard().into_iter().map(back).collect()).collect();
         talk.exit()?;
         Ok(SentOut {
             workload,

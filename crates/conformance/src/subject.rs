@@ -56,6 +56,14 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
+    /// Whether it can be told that the clock of instants in messages is ahead.
+    pub fn can_shift(&self, ahead_ns: i64) -> Result<(), Wrong> {
+        match ahead_ns == 0 || self.features.clock_offset {
+            true => Ok(()),
+            false => Err(Wrong::NotTried("its `hello` does not say `clock_offset`".into())),
+        }
+    }
+
     /// A server for it that does nothing but hand on; none where it needs none.
     pub fn relay(&self) -> Result<Option<ServerAddress>, Wrong> {
         let Some(system) = self.system else { return Ok(None) };

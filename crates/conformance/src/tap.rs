@@ -51,6 +51,8 @@ pub struct Line {
     pub sequence: u32,
     /// What is wrong with it.
     pub flaw: Flaw,
+    /// How far the clock of its instants is ahead, ns.
+    pub ahead: i64,
 }
 
 /// What is wrong with a message.
@@ -104,6 +106,8 @@ fn kept<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub struct Taps {
     driver: Box<dyn Driver>,
     options: Options,
+    /// Where the subscriber of `fan-out-echo` that echoes sends to.
+    pub answers: Option<String>,
     taps: Vec<Tap>,
 }
 
@@ -130,7 +134,7 @@ impl Taps {
         let load = drivers::find(bench.driver)
             .ok_or_else(|| Wrong::NotTried(format!("the other side has no sockets of `{}`", bench.driver)))?;
         let (driver, options) = (load(bench.options).map_err(|error| not_here(&error))?, bench.options.clone());
-        Ok(Taps { driver, options, taps: Vec::new() })
+        Ok(Taps { driver, options, answers: None, taps: Vec::new() })
     }
 
     /// Lets those that are opened from now on have room for little, so that what
@@ -144,8 +148,9 @@ impl Taps {
         &self.taps
     }
 
-    /// Opens one for a client. A publisher plays these lines after its probes; a
-    /// replier holds each answer back for `delay`.
+    /// Opens one for a client. A publisher plays these lines after its probes; who
+    /// answers holds each answer back for `delay`. An echo leaves out those to
+    /// every fifth message ([`echoes`]).
     pub fn open(
         &mut self,
         bench: &Subject<'_>,
@@ -165,6 +170,7 @@ impl Taps {
             unthrottled: workload.rate == Rate::Max,
             bind,
             connect,
+            answers: self.answers.as_deref(),
             run: "",
             options: &self.options,
         };
@@ -175,6 +181,7 @@ impl Taps {
         let play = move || {
             let played = match role {
                 Role::Publisher => publish(socket.as_mut(), &theirs, &workload, id, &lines),
+                Role::Subscriber if workload.pattern.echoed() && id == 0 => echo(socket.as_mut(), &theirs, delay),
                 Role::Subscriber => listen(socket.as_mut(), &theirs),
                 Role::Requester => request(socket.as_mut(), &theirs, &workload, id, &lines),
                 Role::Replier => reply(socket.as_mut(), &theirs, delay),
@@ -277,6 +284,24 @@ fn reply(socket: &mut dyn Socket, shared: &Shared, delay: Duration) -> Result<()
     Ok(())
 }
 
+/// Whether a message of this sequence is echoed.
+pub fn echoes(sequence: u32) -> bool {
+    sequence == PROBE || (sequence != END && !sequence.is_multiple_of(5))
+}
+
+fn echo(socket: &mut dyn Socket, shared: &Shared, delay: Duration) -> Result<(), DriverError> {
+    while !shared.stopped() {
+        let Some(message) = socket.recv()? else { continue };
+        let echo = message.to_vec();
+        let Some(sequence) = take(&shared.heard, &echo).filter(|sequence| echoes(*sequence)) else { continue };
+        if sequence != PROBE {
+            wait_until(clock::now() + delay.as_nanos() as Ns, shared);
+        }
+        send(socket, shared, &echo)?;
+    }
+    Ok(())
+}
+
 fn wait_until(at_ns: Ns, shared: &Shared) {
     loop {
         let left = at_ns.saturating_sub(clock::now());
@@ -313,7 +338,7 @@ fn message(workload: &Workload, publisher: u32, line: Line, start_ns: Ns, now: N
         sent_ns: Some(now),
         free_ns: Some(now - own_ns),
     };
-    let _ = header.write(&mut message);
+    let _ = header.ahead_by(line.ahead).write(&mut message);
     match line.flaw {
         Flaw::Body => {
             if let Some(last) = message.last_mut() {

@@ -15,6 +15,11 @@ pub fn bin_folder() -> PathBuf {
     base().join("bin")
 }
 
+/// Where the agents are put that a pubmark carries, those of this digest.
+pub fn agents_folder(digest: &str) -> PathBuf {
+    base().join(format!("agents-{digest}"))
+}
+
 /// The folder below which everything is kept.
 pub fn base() -> PathBuf {
     let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));

@@ -27,15 +27,15 @@ pub struct SystemFile(pub Arc<System>);
 
 impl Serialize for SystemFile {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        (&self.0.name, &self.0.source, &self.0.here).serialize(to)
+        (&self.0.name, &self.0.source, &self.0.here, self.0.brought).serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for SystemFile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<SystemFile, D::Error> {
-        let (name, source, here) = <(String, String, String)>::deserialize(from)?;
+        let (name, source, here, brought) = <(String, String, String, bool)>::deserialize(from)?;
         let system = System::parse(&name, &format!("systems/{name}.toml"), &source);
-        system.map(|system| SystemFile(Arc::new(System { here, ..system }))).map_err(serde::de::Error::custom)
+        system.map(|system| SystemFile(Arc::new(System { here, brought, ..system }))).map_err(serde::de::Error::custom)
     }
 }
 

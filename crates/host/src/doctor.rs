@@ -2,12 +2,12 @@
 
 use crate::{clock, machine};
 use nix::sys::resource::{Resource, getrlimit};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fs::read_to_string;
 use std::time::{Duration, Instant};
 
 /// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// As it should be.
@@ -19,10 +19,10 @@ pub enum Severity {
 }
 
 /// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkup {
     /// What was looked at.
-    pub what: &'static str,
+    pub what: String,
     /// How it is.
     pub severity: Severity,
     /// What was found.
@@ -31,12 +31,12 @@ pub struct Checkup {
     pub mend: Option<String>,
 }
 
-fn good(what: &'static str, found: impl Into<String>) -> Checkup {
-    Checkup { what, severity: Severity::Good, found: found.into(), mend: None }
+fn good(what: &str, found: impl Into<String>) -> Checkup {
+    Checkup { what: what.to_owned(), severity: Severity::Good, found: found.into(), mend: None }
 }
 
-fn finding(what: &'static str, severity: Severity, found: impl Into<String>, mend: &str) -> Checkup {
-    Checkup { what, severity, found: found.into(), mend: Some(mend.to_owned()) }
+fn finding(what: &str, severity: Severity, found: impl Into<String>, mend: &str) -> Checkup {
+    Checkup { what: what.to_owned(), severity, found: found.into(), mend: Some(mend.to_owned()) }
 }
 
 /// Looks at everything.

@@ -1,5 +1,6 @@
 //! What is installed, and how to get the rest.
 
+mod carried;
 mod execute;
 mod gather;
 mod plan;
@@ -99,16 +100,16 @@ pub fn missing_tool(tool: &System) -> Option<String> {
 
 /// What brings a system here, in words.
 fn way(system: &System) -> String {
-    match (commands(system).is_empty(), system.install.manual.as_str()) {
-        (false, _) => format!("`pubmark systems {} --install` brings it", called(system)),
-        (true, "") => "its file does not say what brings it ([install])".into(),
-        (true, manual) => manual.to_owned(),
+    match (can(system), system.install.manual.as_str()) {
+        (true, _) => format!("`pubmark systems {} --install` brings it", called(system)),
+        (false, "") => "its file does not say what brings it ([install])".into(),
+        (false, manual) => manual.to_owned(),
     }
 }
 
 /// What a system is called on the command line, wherever one is.
 pub fn called(system: &System) -> String {
-    if system.here.is_empty() { system.name.clone() } else { format!("{}/{}.toml", system.here, system.name) }
+    if system.brought { format!("{}/{}.toml", system.here, system.name) } else { system.name.clone() }
 }
 
 /// By side, that of publishers first: the program of the system's agent, if it is found.
@@ -142,7 +143,7 @@ pub fn agent_missing(system: &System) -> Option<String> {
     if system.agent.built_in() {
         return None;
     }
-    if system.install.cached() && !gather::is_whole(system) {
+    if !carried::is_there(system) || system.install.cached() && !gather::is_whole(system) {
         return Some(format!("{} is not installed: {}", system.name, way(system)));
     }
     let lacking = [true, false].into_iter().zip(agent_programs(system)).find(|(_, found)| found.is_none());
@@ -228,6 +229,11 @@ fn version_in(printed: &str, after: &str) -> Option<String> {
     Some(word.to_owned())
 }
 
+/// Whether pubmark can bring a system here.
+pub fn can(system: &System) -> bool {
+    !system.carried.is_empty() || !commands(system).is_empty()
+}
+
 /// The commands that would install a system here, in order.
 pub fn commands(system: &System) -> Vec<Vec<String>> {
     let fetch = plan::fetch(system, &cache_folder(system));
@@ -251,7 +257,8 @@ fn python_makes_environments() -> bool {
 /// Installs a system, unless it is there; what is built in place is built again.
 /// `say` is told each command first.
 pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), String> {
-    if commands(system).is_empty() {
+    carried::put(system)?;
+    if !can(system) {
         return Err(match system.install.manual.as_str() {
             "" => format!("{} needs no installation", system.name),
             manual => format!("{} cannot be installed by pubmark: {manual}", system.name),

@@ -4,13 +4,17 @@
 
 use crate::agent::AgentCommand;
 use crate::deployed::{DeployPlan, MemberAnswer};
+use crate::doctor::Checkup;
 use crate::error::HostError;
 use crate::machine::Ticks;
+use crate::network::NetworkLook;
 use crate::server::keeper::KeeperOrder;
+use pubmark_model::host::ClockOffset;
 use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::ServerReport;
 use pubmark_model::units::Ns;
 use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, SocketAddr};
 
 /// What is wanted of a host. Instants are on its own clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,6 +22,25 @@ use serde::{Deserialize, Serialize};
 pub enum HostRequest {
     /// What the host is; its clock.
     Facts,
+    /// Whether this address is one of its own.
+    Owns {
+        /// The address.
+        address: String,
+    },
+    /// Tell the time to whoever asks at this address of its own.
+    TellTime {
+        /// The address.
+        address: IpAddr,
+    },
+    /// Compare its clock with the one that answers there.
+    CompareClock {
+        /// Its own address.
+        address: IpAddr,
+        /// Where the other answers.
+        with: SocketAddr,
+    },
+    /// What there would spoil a measurement.
+    Examine,
     /// Start an agent: the next number is its own.
     Agent {
         /// Its name.
@@ -57,6 +80,18 @@ pub enum HostRequest {
     },
     /// Keep the processors awake.
     Awake,
+    /// Look at the interface that has an address; it is watched with the rest.
+    Network {
+        /// The address.
+        address: String,
+    },
+    /// What that interface sent between two instants. Ends its watch.
+    NetworkSent {
+        /// From when, ns.
+        from_ns: Ns,
+        /// Until when, ns.
+        to_ns: Ns,
+    },
     /// Watch what server and agents use.
     Watch(WatchSpan),
     /// Look at what the machine has done so far.
@@ -114,6 +149,12 @@ pub struct Facts {
     pub cpus: Vec<usize>,
     /// Connections that one process may hold.
     pub connections: usize,
+    /// The machine, as long as it runs; hosts of one may be in namespaces of it.
+    #[serde(default)]
+    pub machine: String,
+    /// Its network: hosts of one are one.
+    #[serde(default)]
+    pub network: String,
 }
 
 /// What a machine had done up to an instant.
@@ -153,6 +194,12 @@ pub enum HostReply {
     Done,
     /// To `facts`.
     Facts(Facts),
+    /// To `tell_time`: where it answers.
+    At(SocketAddr),
+    /// To `compare_clock`: the other's less its own.
+    Clock(ClockOffset),
+    /// To `examine`.
+    Checkups(Vec<Checkup>),
     /// To `agent`: its process.
     Process(i32),
     /// To `deploy`: where clients connect to, as seen from there.
@@ -161,6 +208,10 @@ pub enum HostReply {
     Reason(Option<String>),
     /// To `look`.
     Look(Look),
+    /// To `network`; none where no interface has the address.
+    Network(Option<NetworkLook>),
+    /// To `network_sent`: bytes; none where nothing was seen.
+    Sent(Option<u64>),
     /// To `end_watch`.
     Series(Option<UsageSeries>),
     /// To `server_used`.

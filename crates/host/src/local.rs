@@ -4,9 +4,12 @@ use crate::agent::{Agent, AgentCommand};
 use crate::awake::Awake;
 use crate::clock;
 use crate::deployed::{Deployed, Here};
+use crate::doctor;
 use crate::error::HostError;
+use crate::exchange::{ClockServer, compare};
 use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, WatchSpan};
 use crate::machine::{self, Ticks};
+use crate::network::{self, NetworkWatch};
 use crate::programs::find_program_from;
 use crate::scratch::Scratch;
 use crate::server::watch::ServerWatch;
@@ -14,6 +17,7 @@ use crate::usage::UsageWatch;
 use nix::sys::signal::Signal;
 use pubmark_model::protocol::Command;
 use pubmark_model::secret::Secrets;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -30,7 +34,11 @@ pub struct Local {
     listener: AgentLines,
     agents: Vec<Agent>,
     awake: Option<Awake>,
+    time: Option<ClockServer>,
     usage: Option<UsageWatch>,
+    /// The interface that is to be watched, and the watch.
+    interface: Option<String>,
+    network: Option<NetworkWatch>,
     /// Dropped before its folder is.
     deployed: Deployed,
     scratch: Scratch,
@@ -49,7 +57,10 @@ impl Local {
             listener,
             agents: Vec::new(),
             awake: None,
+            time: None,
             usage: None,
+            interface: None,
+            network: None,
             deployed: Deployed::Nothing,
             scratch: Scratch::planned(),
             ended: false,
@@ -60,6 +71,22 @@ impl Local {
     pub fn answer(&mut self, request: HostRequest, interrupt: &AtomicBool) -> Result<HostReply, HostError> {
         match request {
             HostRequest::Facts => return Ok(HostReply::Facts(self.facts())),
+            HostRequest::TellTime { address } => {
+                let server = ClockServer::start(address).map_err(HostError::io("no socket to tell the time"))?;
+                let at = server.at;
+                self.time = Some(server);
+                return Ok(HostReply::At(at));
+            }
+            HostRequest::CompareClock { address, with } => {
+                let found = compare(address, with).map_err(HostError::io("clocks cannot be compared"))?;
+                return Ok(HostReply::Clock(found));
+            }
+            HostRequest::Examine => return Ok(HostReply::Checkups(doctor::examine())),
+            HostRequest::Owns { address } => {
+                // Only what is its own can be listened at.
+                let port = UdpSocket::bind((address.as_str(), 0));
+                port.map_err(|error| format!("{address} is no address of its own ({error})"))?;
+            }
             HostRequest::Agent { name, command, log } => return self.start_agent(&name, command, &log),
             HostRequest::MakeFolder => {
                 self.scratch.make().map_err(HostError::io("no folder for sockets"))?;
@@ -88,6 +115,14 @@ impl Local {
             }
             HostRequest::Awake => self.awake = Some(Awake::start()?),
             HostRequest::Watch(window) => self.watch(window),
+            HostRequest::Network { address } => {
+                let seen = network::look(&address);
+                self.interface = seen.as_ref().map(|seen| seen.interface.clone());
+                return Ok(HostReply::Network(seen));
+            }
+            HostRequest::NetworkSent { from_ns, to_ns } => {
+                return Ok(HostReply::Sent(self.network.take().and_then(|watch| watch.finish(from_ns, to_ns))));
+            }
             HostRequest::Look => {
                 self.awake.as_mut().and_then(Awake::gone).map_or(Ok(()), |why| Err(HostError::Failed(why)))?;
                 let own_cpu_ns = clock::process_cpu() + self.awake.as_ref().map_or(0, Awake::cpu_ns);
@@ -126,6 +161,8 @@ impl Local {
             scratch: self.scratch.path().display().to_string(),
             cpus: machine::usable_cpus(),
             connections: machine::files_for_connections(),
+            machine: machine::boot_id(),
+            network: machine::network(),
         }
     }
 
@@ -154,6 +191,7 @@ impl Local {
         let usage = UsageWatch::start(self.deployed.watched(), agents, start_ns..from_ns, slice_ns);
         self.deployed.watch(from_ns, length_ns, usage.looker());
         self.usage = Some(usage);
+        self.network = self.interface.clone().map(|name| NetworkWatch::start(name, from_ns, length_ns));
     }
 
     /// One that is told to exit removes no folder: unless a keeper does, it is

@@ -114,6 +114,16 @@ pub fn memory_bytes() -> Option<u64> {
     Some(kb * 1_024)
 }
 
+/// The machine's present run, by the kernel's own word: another after each start.
+pub fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// The network that this process is in, by the kernel's own word.
+pub fn network() -> String {
+    std::fs::read_link("/proc/self/ns/net").map(|link| link.display().to_string()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

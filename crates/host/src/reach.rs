@@ -2,9 +2,11 @@
 
 use crate::agent::{AgentCommand, Incoming};
 use crate::deployed::DeployPlan;
+use crate::doctor::Checkup;
 use crate::error::HostError;
 use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, WatchSpan};
 use crate::local::Local;
+use crate::network::NetworkLook;
 use crate::remote::Remote;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
 use crate::server::watch::ServerWatch;
@@ -14,6 +16,7 @@ use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::ServerReport;
 use pubmark_model::secret::Secrets;
 use pubmark_model::units::Ns;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -57,7 +60,7 @@ impl<'a> Host<'a> {
             // Nobody listens any more when the run is over.
             let _ = inbox.send((number, agent, incoming));
         };
-        let way = if spec.prefix.is_empty() {
+        let way = if spec.reach.is_empty() {
             let hide = secrets.clone();
             let listener = Arc::new(move |agent: usize, line: Option<&[u8]>| tell(agent, Incoming::of(line, &hide)));
             Way::Here(Box::new(Local::new(wanted.built_in, wanted.logs.to_owned(), secrets, listener)))
@@ -85,11 +88,62 @@ impl<'a> Host<'a> {
         }
     }
 
+    /// Takes this for its clock from now on; this machine's own stays what it is.
+    pub fn set_clock(&mut self, clock: ClockOffset) {
+        if let Way::There(remote) = &mut self.way {
+            remote.clock = clock;
+        }
+    }
+
     /// What it is.
     pub fn facts(&mut self) -> Result<Facts, HostError> {
         match self.ask(HostRequest::Facts)? {
             HostReply::Facts(facts) => Ok(facts),
             other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Has it tell the time to the others, at its address on the network that is
+    /// measured. Where.
+    pub fn tell_time(&mut self) -> Result<SocketAddr, HostError> {
+        match self.ask(HostRequest::TellTime { address: self.address()? })? {
+            HostReply::At(at) => Ok(at),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// The clock that answers there less its own, over the network that is measured.
+    pub fn compare_clock(&mut self, with: SocketAddr) -> Result<ClockOffset, HostError> {
+        match self.ask(HostRequest::CompareClock { address: self.address()?, with })? {
+            HostReply::Clock(found) => Ok(found),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    fn address(&self) -> Result<IpAddr, HostError> {
+        let HostSpec { name, address, .. } = &self.spec;
+        address.parse().map_err(|_| HostError::Failed(format!("host {name}: `{address}` is no IP address")))
+    }
+
+    /// What there would spoil a measurement.
+    pub fn examine(&mut self) -> Result<Vec<Checkup>, HostError> {
+        match self.ask(HostRequest::Examine)? {
+            HostReply::Checkups(checkups) => Ok(checkups),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// That the address it is said to have is one of its own.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn check_address(&mut self) -> Result<(), HostError> {
+        let asked = self.ask(HostRequest::Owns { address: self.spec.address.clone() });
+        match (asked, &self.way) {
+            (Err(HostError::Failed(why)), Way::Here(_)) => {
+                Err(HostError::Failed(format!("host {}: {why}", self.spec.name)))
+            }
+            (asked, _) => asked.map(drop),
         }
     }
 
@@ -159,6 +213,25 @@ impl<'a> Host<'a> {
         let clock = self.clock();
         let (start_ns, from_ns) = (clock.theirs(window.start_ns), clock.theirs(window.from_ns));
         self.ask(HostRequest::Watch(WatchSpan { start_ns, from_ns, ..window })).map(drop)
+    }
+
+    /// Looks at the interface that has an address, and has it watched with the
+    /// rest; none where none has it.
+    pub fn network(&mut self, address: &str) -> Result<Option<NetworkLook>, HostError> {
+        match self.ask(HostRequest::Network { address: address.to_owned() })? {
+            HostReply::Network(seen) => Ok(seen),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// What that interface sent between two instants, bytes. Ends its watch.
+    pub fn network_sent(&mut self, from_ns: Ns, to_ns: Ns) -> Result<Option<u64>, HostError> {
+        let clock = self.clock();
+        let (from_ns, to_ns) = (clock.theirs(from_ns), clock.theirs(to_ns));
+        match self.ask(HostRequest::NetworkSent { from_ns, to_ns })? {
+            HostReply::Sent(bytes) => Ok(bytes),
+            other => Err(self.unexpected(&other)),
+        }
     }
 
     /// Looks at what the machine has done so far.

@@ -7,7 +7,9 @@ use crate::error::HostError;
 use crate::lines::{FromHost, HostReply, HostRequest};
 use crate::local::Local;
 use crate::scratch::Scratch;
+use crate::travel::{self, Greeted, Program};
 use pubmark_model::host::{ClockOffset, HostSpec};
+use pubmark_model::printable::printable;
 use pubmark_model::protocol::MAX_LINE;
 use pubmark_model::secret::Secrets;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -32,14 +34,33 @@ const EXCHANGES: usize = 8;
 /// The longest log that is brought back, bytes.
 const LOG_BYTES: u64 = 4 << 20;
 
+/// How long a program may be on its way.
+const TRAVEL: Duration = Duration::from_secs(300);
+/// How long the last words of one that has ended are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+/// So much of a host's standard error is kept, bytes.
+const COMPLAINT: usize = 1 << 10;
+
+/// What comes from a host.
+enum Heard {
+    /// A word of the shell that starts it.
+    Shell(Greeted),
+    /// A word of its own.
+    Host(FromHost),
+}
+
 /// A host that runs. What stands there ends when this is dropped.
 pub struct Remote {
     name: String,
     child: Child,
     /// Lines on their way to its standard input, which a thread writes: a host
     /// that does not read holds up nobody beyond the deadline of an answer.
-    lines: Option<Sender<Vec<u8>>>,
-    replies: Receiver<FromHost>,
+    lines: Option<Sender<Arc<[u8]>>>,
+    heard: Receiver<Heard>,
+    /// The end of what it wrote to its standard error.
+    complaint: Arc<Mutex<String>>,
+    /// Closed when it has nothing more to write there.
+    complained: Receiver<()>,
     /// Its clock beside ours.
     pub clock: ClockOffset,
 }
@@ -51,30 +72,68 @@ impl Remote {
         program: &str,
         said: impl Fn(usize, Option<&[u8]>) + Send + 'static,
     ) -> Result<Remote, HostError> {
-        let words: Vec<&str> = spec.prefix.iter().map(String::as_str).chain([program, "host"]).collect();
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-        let cannot = HostError::io(format!("host {}: `{}` could not be started", spec.name, words.join(" ")));
+        let program = Program::own(program)?;
+        let cannot = HostError::io(format!("host {}: `{}` could not be started", spec.name, spec.reach.join(" ")));
+        let mut command = Command::new(&spec.reach[0]);
+        command.args(&spec.reach[1..]).arg("sh").process_group(0);
+        // Who would ask for a password is refused: nobody is there to type it.
+        command.env("SSH_ASKPASS", "false").env("SSH_ASKPASS_REQUIRE", "force");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(cannot)?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (answered, replies) = channel();
-        if let Some(output) = output {
-            let cannot = HostError::io("no thread for a host");
-            thread::Builder::new()
-                .name(spec.name.clone())
-                .spawn(move || listen(output, &answered, said))
-                .map_err(cannot)?;
+        let (answered, heard) = channel();
+        let (lines, to_write) = channel::<Arc<[u8]>>();
+        let complaint = Arc::new(Mutex::new(String::new()));
+        let (all, complained) = channel();
+        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let spawn = |name: String, work: Box<dyn FnOnce() + Send>| {
+            thread::Builder::new().name(name).spawn(work).map_err(HostError::io("no thread for a host"))
+        };
+        if let (Some(input), Some(output), Some(errors)) = (input, output, errors) {
+            let kept = complaint.clone();
+            let errors = move || {
+                keep_end(errors, &kept);
+                drop(all);
+            };
+            spawn(format!("from {}", spec.name), Box::new(move || listen(output, &answered, said)))?;
+            spawn(format!("to {}", spec.name), Box::new(move || write_out(input, &to_write)))?;
+            spawn(format!("errors of {}", spec.name), Box::new(errors))?;
         }
-        let (lines, to_write) = channel();
-        if let Some(input) = input {
-            let cannot = HostError::io("no thread for a host");
-            let write = move || write_out(input, &to_write);
-            thread::Builder::new().name(format!("to {}", spec.name)).spawn(write).map_err(cannot)?;
-        }
-        let lines = Some(lines);
-        let mut remote = Remote { name: spec.name.clone(), child, lines, replies, clock: ClockOffset::default() };
+        let (name, lines) = (spec.name.clone(), Some(lines));
+        let mut remote = Remote { name, child, lines, heard, complaint, complained, clock: ClockOffset::default() };
+        remote.greet(program)?;
         remote.clock = remote.compare_clocks()?;
         Ok(remote)
+    }
+
+    /// Has the program started there, and sent where it is not there yet.
+    fn greet(&mut self, program: &Program) -> Result<(), HostError> {
+        self.write(program.greeting().into_bytes().into())?;
+        let mut patience = ANSWER;
+        loop {
+            match self.heard.recv_timeout(patience) {
+                Ok(Heard::Shell(Greeted::Here)) => return Ok(()),
+                Ok(Heard::Shell(Greeted::Wanted(machine))) if machine == travel::this_machine() => {
+                    self.write(program.bytes.clone())?;
+                    patience = TRAVEL;
+                }
+                Ok(Heard::Shell(Greeted::Wanted(machine))) => {
+                    return Err(HostError::Failed(format!(
+                        "host {} is {machine}, and this pubmark is built for {}: begin on a machine of its kind",
+                        self.name,
+                        travel::this_machine()
+                    )));
+                }
+                Ok(Heard::Shell(Greeted::Not(why))) => {
+                    return Err(HostError::Failed(format!("host {}: {why}", self.name)));
+                }
+                Ok(Heard::Host(_)) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
+                Err(RecvTimeoutError::Timeout) => {
+                    let what = format!("host {} did not answer within {} s", self.name, patience.as_secs());
+                    return Err(HostError::Failed(what + &self.complained()));
+                }
+            }
+        }
     }
 
     fn compare_clocks(&mut self) -> Result<ClockOffset, HostError> {
@@ -98,10 +157,12 @@ impl Remote {
         self.say(request)?;
         let deadline = Instant::now() + patience;
         loop {
-            match self.replies.recv_timeout(LOOK) {
-                Ok(FromHost::Reply(reply)) => return Ok(reply),
-                Ok(FromHost::Failed { why }) => return Err(HostError::Failed(format!("host {}: {why}", self.name))),
-                Ok(FromHost::Agent { .. }) => {}
+            match self.heard.recv_timeout(LOOK) {
+                Ok(Heard::Host(FromHost::Reply(reply))) => return Ok(reply),
+                Ok(Heard::Host(FromHost::Failed { why })) => {
+                    return Err(HostError::Failed(format!("host {}: {why}", self.name)));
+                }
+                Ok(Heard::Host(FromHost::Agent { .. }) | Heard::Shell(_)) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
                 Err(RecvTimeoutError::Timeout) if interrupt.load(Ordering::Relaxed) => {
                     return Err(HostError::Interrupted);
@@ -117,13 +178,26 @@ impl Remote {
     fn say(&mut self, request: &HostRequest) -> Result<(), HostError> {
         let mut line = serde_json::to_vec(request).map_err(|error| HostError::Failed(error.to_string()))?;
         line.push(b'\n');
-        let sent = self.lines.as_ref().is_some_and(|lines| lines.send(line).is_ok());
+        self.write(line.into())
+    }
+
+    fn write(&mut self, bytes: Arc<[u8]>) -> Result<(), HostError> {
+        let sent = self.lines.as_ref().is_some_and(|lines| lines.send(bytes).is_ok());
         if sent { Ok(()) } else { Err(self.gone()) }
     }
 
     fn gone(&mut self) -> HostError {
+        // Its last words may be on their way still.
+        let _ = self.complained.recv_timeout(LAST_WORDS);
         let status = self.child.try_wait().ok().flatten().map_or(String::new(), |status| format!(" ({status})"));
-        HostError::Failed(format!("host {} is lost{status}", self.name))
+        HostError::Failed(format!("host {} is lost{status}{}", self.name, self.complained()))
+    }
+
+    /// What it wrote to its standard error, as the end of a sentence.
+    fn complained(&self) -> String {
+        let text = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+        line.map_or_else(String::new, |line| format!(": {}", printable(line)))
     }
 }
 
@@ -143,24 +217,42 @@ impl Drop for Remote {
     }
 }
 
-/// Passes on what comes from a host, until there is no more.
-fn listen(output: impl Read, answered: &Sender<FromHost>, said: impl Fn(usize, Option<&[u8]>)) {
+/// Passes on what comes from a host, until there is no more. Before its program
+/// runs, a shell may print what it likes.
+fn listen(output: impl Read, answered: &Sender<Heard>, said: impl Fn(usize, Option<&[u8]>)) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
+    let mut greeted = false;
     loop {
         line.clear();
         let read = (&mut output).take(2 * MAX_LINE as u64).read_until(b'\n', &mut line);
         if !matches!(read, Ok(1..)) {
             return;
         }
+        if !greeted {
+            let word = Greeted::read(&String::from_utf8_lossy(&line));
+            greeted = word == Some(Greeted::Here);
+            word.into_iter().for_each(|word| drop(answered.send(Heard::Shell(word))));
+            continue;
+        }
+        let failed = |why| drop(answered.send(Heard::Host(FromHost::Failed { why })));
         match serde_json::from_slice(&line) {
             Ok(FromHost::Agent { agent, line }) => said(agent, line.as_deref().map(str::as_bytes)),
-            Ok(reply) => drop(answered.send(reply)),
-            Err(error) => {
-                let _ = answered.send(FromHost::Failed { why: format!("it said what nobody understands: {error}") });
-                return;
-            }
+            Ok(reply) => drop(answered.send(Heard::Host(reply))),
+            Err(error) => return failed(format!("it said what nobody understands: {error}")),
         }
+    }
+}
+
+/// Keeps the end of what a host complains of.
+fn keep_end(mut errors: impl Read, kept: &Mutex<String>) {
+    let mut buffer = [0; COMPLAINT];
+    while let Ok(read @ 1..) = errors.read(&mut buffer) {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        let from = kept.len().saturating_sub(COMPLAINT);
+        let from = (from..kept.len()).find(|at| kept.is_char_boundary(*at)).unwrap_or(kept.len());
+        kept.drain(..from);
     }
 }
 
@@ -227,21 +319,37 @@ mod tests {
     use super::*;
     use pubmark_model::protocol::Command as Word;
 
+    /// Hears the greeting out.
+    const GREETED: &str = "while read -r line && [ \"$line\" != '}' ]; do :; done; echo 'pubmark: here';";
+
     fn host(script: &str) -> HostSpec {
-        let prefix = ["sh", "-c", script].map(str::to_owned).to_vec();
-        HostSpec { name: "b".into(), prefix, ..HostSpec::default() }
+        let reach = ["sh", "-c", script].map(str::to_owned).to_vec();
+        HostSpec { name: "b".into(), reach, ..HostSpec::default() }
+    }
+
+    fn start(script: &str) -> Result<Remote, HostError> {
+        let program = std::env::current_exe().unwrap();
+        Remote::start(&host(script), program.to_str().unwrap(), |_, _| {})
     }
 
     fn refused(script: &str) -> String {
-        Remote::start(&host(script), "pubmark", |_, _| {}).err().expect("it is no host").to_string()
+        start(script).err().expect("it is no host").to_string()
     }
 
     #[test]
     fn what_is_no_host_is_refused_by_name() {
         assert!(refused("exit 3").starts_with("host b is lost"), "{}", refused("exit 3"));
-        let said = refused("echo hello; cat >/dev/null");
+        // What it complains of may come after its end is seen.
+        let said = refused("echo 'Permission denied (publickey).' >&2; exec >&-; cat >/dev/null");
+        assert_eq!(said, "host b is lost: Permission denied (publickey).");
+        let said = refused("echo 'pubmark: wanted Linux m68k'; cat >/dev/null");
+        assert!(said.starts_with("host b is Linux m68k, and this pubmark is built for "), "{said}");
+        let said = refused("echo Welcome; echo 'pubmark: no folder /x can be made'; cat >/dev/null");
+        assert_eq!(said, "host b: no folder /x can be made");
+        let said = refused(&format!("{GREETED} echo hello; cat >/dev/null"));
         assert!(said.starts_with("host b: it said what nobody understands"), "{said}");
-        let said = refused("read line; echo '{\"failed\":{\"why\":\"no folder\"}}'; cat >/dev/null");
+        let failed = "read line; echo '{\"failed\":{\"why\":\"no folder\"}}'; cat >/dev/null";
+        let said = refused(&format!("{GREETED} {failed}"));
         assert_eq!(said, "host b: no folder");
     }
 
@@ -249,8 +357,9 @@ mod tests {
     #[test]
     fn a_host_that_does_not_read_holds_up_nobody() {
         let facts = r#"{"reply":{"facts":{"clock_ns":1,"scratch":"/x","cpus":[0],"connections":1}}}"#;
-        let answers = format!("for i in 1 2 3 4 5 6 7 8; do read line; echo '{facts}'; done; exec sleep 3600");
-        let mut remote = Remote::start(&host(&answers), "pubmark", |_, _| {}).unwrap();
+        let answers =
+            format!("{GREETED} for i in 1 2 3 4 5 6 7 8; do read line; echo '{facts}'; done; exec sleep 3600");
+        let mut remote = start(&answers).unwrap();
         let word = serde_json::to_string(&Word::Stop {}).unwrap();
         let tell = HostRequest::Tell { agent: 0, line: word.repeat(100_000) };
         let interrupt = AtomicBool::new(true);

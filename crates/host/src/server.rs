@@ -136,12 +136,15 @@ impl Server {
         let name = limits::name();
         let endpoint = places.fill(&plan.spec.endpoint)?;
         let ready_log = places.fill(&plan.spec.ready_log)?;
+        // Before there is anything to remove there is somebody who does.
+        let announced = KeepPlan { groups: limits::places(&name), ..keep_plan(plan, &places, &name)? };
+        let mut kept = Kept::start(&plan.program, announced)?;
         let (keep, group, container) = match plan.deployment {
             "native" => native(plan, &places, name)?,
             "docker" => contained(plan, &places, name)?,
             other => return Err(format!("`{other}` is no way to start a server: write native or docker").into()),
         };
-        let kept = Kept::start(&plan.program, keep)?;
+        kept.keep(keep)?;
         let (system, log) = (plan.system.to_owned(), plan.log.clone());
         let mut server = Server {
             system,

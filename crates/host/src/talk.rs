@@ -59,6 +59,8 @@ pub struct Talk {
     pub hello: AgentHello,
     /// What it said each second, and when.
     pub progress: Vec<(Ns, Progress)>,
+    /// Where its publisher takes answers, if it said so in `bound`.
+    pub answers: Option<String>,
     /// The folder of its run.
     pub scratch: Scratch,
 }
@@ -72,7 +74,7 @@ impl Talk {
             let (log, secrets) = (scratch.path().join("agent.log"), Secrets::default());
             let listen = into_inbox(0, outbox, &secrets);
             let agent = Agent::start_command(command, "asked", &log, scratch.path(), &secrets, listen)?;
-            Ok(Talk { agent, inbox, hello: AgentHello::default(), progress: Vec::new(), scratch })
+            Ok(Talk { agent, inbox, hello: AgentHello::default(), progress: Vec::new(), answers: None, scratch })
         };
         started().map_err(|source| TalkError::NotStarted { command: command.words.join(" "), source })
     }
@@ -170,6 +172,7 @@ impl Talk {
             other => Err(other),
         })?;
         bound.sort_by_key(|bound| bound.id);
+        self.answers = bound.iter().find_map(|bound| bound.answers.clone());
         Ok(bound.into_iter().map(|bound| bound.endpoint).collect())
     }
 

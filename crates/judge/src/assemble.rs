@@ -13,8 +13,8 @@ use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::{AgentResult, AgentUsage, Connections, Flow, FlowResult, PackedHistogram, Role};
 use pubmark_model::record::{
-    AgentIdentity, AgentShare, ConnectionFigures, FaultEvent, HostShare, MachineLoad, Phases, RunRecord, Untold, Usage,
-    UsageSeries,
+    AgentIdentity, AgentShare, Attached, ClockPair, ConnectionFigures, FaultEvent, HostShare, MachineLoad, Phases,
+    RunRecord, Untold, Usage, UsageSeries, WireFigures,
 };
 use pubmark_model::reported::{LinkReport, ServerReport};
 use pubmark_model::system::System;
@@ -47,6 +47,8 @@ pub struct Measured<'a> {
     pub machine: MachineLoad,
     /// The hosts, where there are others than `local`.
     pub hosts: Vec<HostShare>,
+    /// The clocks of those of them that share a stream.
+    pub clocks: Vec<ClockPair>,
     /// The server, if there was one.
     pub server: Option<ServerReport>,
     /// What stood before it, if anything did.
@@ -57,6 +59,10 @@ pub struct Measured<'a> {
     pub used: Option<UsageSeries>,
     /// When the drain was over, ns; none where time is virtual.
     pub drained_ns: Option<Ns>,
+    /// From the first client's opening until all had heard whom they should, ns.
+    pub discovery_ns: Option<Ns>,
+    /// What network interfaces carried, where the run goes over some.
+    pub wire: Option<WireFigures>,
     /// What is known of what this machine can do.
     pub calibration: Option<&'a Calibration>,
     /// What the coordinator has to remark.
@@ -100,6 +106,8 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
             applied: agent.result.applied.clone(),
             usage: usage(&[used]),
             pauses: agent.result.pauses,
+            runtime: agent.result.runtime,
+            made: agent.result.made.clone(),
             // There is nothing that could be late in virtual time.
             cannot_tell: if system.driver == "mock" { Vec::new() } else { untold(agent, &cell.workload) },
         })
@@ -107,6 +115,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     record.generator = Some(usage(&used.iter().collect::<Vec<_>>()));
     record.machine = measured.machine;
     record.hosts = measured.hosts;
+    record.clocks = measured.clocks;
     record.fault_log = measured.fault_log;
     for agent in &measured.results {
         let built_on = agent.identity.versions.iter();
@@ -128,12 +137,36 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
         figures.usage = report.usage;
         record.versions.extend(report.version.map(|version| ("toxiproxy".to_owned(), version.into())));
     }
+    // What a server on another machine sends does not leave over an interface here.
+    let elsewhere = record.deployment.as_ref().is_some_and(|server| server.attached == Some(Attached::Elsewhere));
+    record.wire = measured.wire.filter(|_| !elsewhere);
+    record.discovery_ns = measured.discovery_ns;
+    remarks.extend(record.wire.iter().flat_map(|wire| foreign(wire, record.window_ns)));
     remarks.extend(measured.remarks);
     record.remarks = remarks;
     record.rates.lower_bound = verdict::lower_bound(&record);
     record.flows.iter_mut().for_each(|flow| flow.rates.lower_bound = record.rates.lower_bound);
     record.verdict = verdict::judge(&record, system, negative, exit_reason, measured.calibration);
     record
+}
+
+/// What is to be said of the interfaces that carried other programs' bytes
+/// before the run: from this part of what they carried in the window.
+fn foreign(wire: &WireFigures, window_ns: Ns) -> Vec<String> {
+    const SHARE: f64 = 0.01;
+    let window_s = window_ns as f64 / SECOND as f64;
+    let seen = wire.interfaces.iter().filter_map(|interface| {
+        let share = interface.at_rest_bytes_per_s * window_s / interface.sent_bytes.max(1) as f64;
+        (share >= SHARE).then(|| {
+            format!(
+                "other programs sent {:.0} bytes a second over {} before the run: as much as {:.0} % of what it sent in the window, which is not taken off",
+                interface.at_rest_bytes_per_s,
+                interface.name,
+                share * 100.0
+            )
+        })
+    });
+    seen.collect()
 }
 
 /// The window of a count at `max`, ns: from when the first of its messages was
@@ -155,7 +188,7 @@ fn untold(agent: &AgentReport, workload: &Workload) -> Vec<Untold> {
     let cannot = [
         (Untold::Pauses, agent.result.pauses.is_none()),
         (Untold::OwnLag, by_schedule && sent && flows().any(|flow| flow.histograms.own_lag.is_none())),
-        (Untold::ReceiveLag, any(&[Role::Subscriber]) && flows().any(late)),
+        (Untold::ReceiveLag, any(&[Role::Subscriber]) && !workload.pattern.echoed() && flows().any(late)),
         (Untold::Stalls, hears && flows().any(|flow| flow.stalls.is_none())),
     ];
     cannot.into_iter().filter(|(_, cannot)| *cannot).map(|(what, _)| what).collect()
@@ -215,6 +248,7 @@ fn usage(agents: &[&AgentUsage]) -> Usage {
 mod tests {
     use super::*;
     use pubmark_model::protocol::{PublisherTotal, Stalls};
+    use pubmark_model::record::InterfaceShare;
     use pubmark_model::setting::Settings;
     use pubmark_model::times::TimeFigures;
 
@@ -246,6 +280,23 @@ mod tests {
         assert_eq!(open, [Untold::ReceiveLag, Untold::Stalls]);
         assert_eq!(left_open(Role::Requester, hears, pauses, &workload), [Untold::Stalls]);
         assert_eq!(left_open(Role::Replier, FlowResult::default(), pauses, &workload), []);
+    }
+
+    #[test]
+    fn what_others_sent_before_the_run_is_said_from_a_hundredth_on() {
+        let wire = |at_rest_bytes_per_s| WireFigures {
+            sent_bytes: 200_000,
+            interfaces: vec![InterfaceShare {
+                name: "lo".into(),
+                sent_bytes: 200_000,
+                at_rest_ns: SECOND,
+                at_rest_bytes_per_s,
+                ..InterfaceShare::default()
+            }],
+        };
+        assert_eq!(foreign(&wire(999.0), 2 * SECOND), Vec::<String>::new());
+        let said = foreign(&wire(10_000.0), 2 * SECOND);
+        assert!(said[0].contains("10000 bytes a second over lo") && said[0].contains(" 10 % "), "{said:?}");
     }
 
     #[test]

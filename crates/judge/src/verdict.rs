@@ -19,6 +19,7 @@ mod untold;
 
 pub use bounds::P99_SAMPLES;
 pub use machine::quiet;
+pub use steady::steady_after_ns;
 
 use crate::calibration::Calibration;
 use bounds::{AWAKE, OWN_LAG_P50, OWN_LAG_WITHIN, RECEIVE, touched};
@@ -44,21 +45,14 @@ pub fn judge(
     // Not every agent counts the connections to its server.
     let served = record.connections.is_some() || record.deployment.is_some();
     let part = if served { Component::Server } else { Component::Library };
-    let affected = if cuts::only(record) {
-        Component::Link
-    } else if killed::only(record) {
-        Component::Generator
-    } else {
-        part
+    let blamed = |clients: bool| match (clients, cuts::only(record)) {
+        (true, _) => Component::Generator,
+        (false, true) => Component::Link,
+        (false, false) => part,
     };
+    let affected = blamed(killed::only(record));
     // Who acknowledged and did not deliver, unless nobody was there to take it.
-    let owes = if killed::deaf(record) {
-        Component::Generator
-    } else if cuts::only(record) {
-        Component::Link
-    } else {
-        part
-    };
+    let owes = blamed(killed::deaf(record));
     let latencies = !unlimited || record.workload.pattern.round_trip();
     let outpaced = unlimited && record.counts.lost > 0;
     let asked = !record.faults.is_empty();
@@ -93,6 +87,7 @@ pub fn judge(
         judge.result(Reason::OfferedRateMissed, promises::missed(record));
     }
     judge.note(judge.part, artefacts::found(record));
+    judge.note(Component::Generator, pauses::of_runtimes(record));
     judge.note(Component::Server, pauses::noted(record));
     judge.note(Component::Link, cuts::noted(record));
     silences(&mut judge, record, stood_still);

@@ -11,7 +11,6 @@ use crate::drivers::socket::Driver;
 use crate::outcome::{self, ThreadOutcome};
 use crate::simulation;
 use crate::usage::{UsageSampler, give_back_memory};
-use crate::window::Window;
 pub use identity::{AgentInfo, BUILT_IN};
 use identity::{MOCK, features};
 use pubmark_model::protocol::{
@@ -269,7 +268,7 @@ impl<W: Write> Agent<W> {
             Ok(opened) => {
                 let bound = opened.bound.clone();
                 let connecting = opened.connecting();
-                match self.start_threads(workload, prepare.clients.len(), opened) {
+                match self.start_threads(workload, prepare.clients.len(), prepare.clock_offset_ns, opened) {
                     Ok(clients) => self.current = Some(CurrentRun::Threads(Box::new(clients))),
                     Err(error) => {
                         return self.complain(format!("a client thread could not be started: {error}"), true);
@@ -282,11 +281,17 @@ impl<W: Write> Agent<W> {
     }
 
     /// Puts every client, or every event loop, on a thread.
-    fn start_threads(&self, workload: Workload, client_count: usize, opened: Opened) -> std::io::Result<Clients> {
+    fn start_threads(
+        &self,
+        workload: Workload,
+        client_count: usize,
+        ahead_ns: i64,
+        opened: Opened,
+    ) -> std::io::Result<Clients> {
         let jobs = opened.jobs;
         let mut clients = Clients {
             driver: opened.driver,
-            context: Arc::new(ThreadContext { workload, control: Control::default() }),
+            context: Arc::new(ThreadContext { workload, control: Control::default(), ahead_ns }),
             wakers: Vec::new(),
             unconnected: jobs.iter().filter(|job| job.connects()).count(),
             counters: Vec::new(),
@@ -332,7 +337,7 @@ impl<W: Write> Agent<W> {
                         true,
                     );
                 }
-                clients.sampler = Some(UsageSampler::start(Window::new(&clients.context.workload, at_ns)));
+                clients.sampler = Some(UsageSampler::start(clients.context.window(at_ns)));
                 clients.context.control.start(at_ns);
                 clients.wakers.iter().for_each(Waker::wake);
                 Ok(())
@@ -439,6 +444,7 @@ impl<W: Write> Agent<W> {
                 let mut result = outcome::merge(&clients.context.workload, clients.outcomes);
                 if let Some(driver) = &clients.driver {
                     result.versions = driver.versions();
+                    result.made = driver.made();
                 }
                 result.applied = clients.applied;
                 result.loops = clients.wakers.len() as u32;

@@ -4,6 +4,7 @@
 
 use crate::outcome::ThreadOutcome;
 use crate::subscriber::Totals;
+use crate::window::Window;
 use nix::errno::Errno;
 use pubmark_model::protocol::PublisherTotal;
 use pubmark_model::units::Ns;
@@ -137,6 +138,15 @@ pub struct ThreadContext {
     pub workload: Workload,
     /// Flags.
     pub control: Control,
+    /// How far the clock of the instants in messages is ahead of this one, ns.
+    pub ahead_ns: i64,
+}
+
+impl ThreadContext {
+    /// The window of a run that starts then.
+    pub fn window(&self, start_ns: Ns) -> Window {
+        Window { ahead_ns: self.ahead_ns, ..Window::new(&self.workload, start_ns) }
+    }
 }
 
 /// Why a thread is not kept on its processors.

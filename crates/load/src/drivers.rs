@@ -3,14 +3,16 @@
 pub mod amqp;
 #[cfg(test)]
 pub(crate) mod conversation;
+mod czmq;
 mod foreign;
 mod kernel;
 mod leaves;
+pub mod made;
 pub mod mqtt;
 mod nanomsg;
 pub mod nats;
 mod nng;
-pub mod port;
+mod port;
 pub mod redis;
 mod shared_library;
 pub mod socket;
@@ -19,6 +21,7 @@ mod zeromq;
 use crate::shard::{self, RunShard};
 use pubmark_model::options::{Options, common};
 use pubmark_model::wire_protocol::Protocol;
+pub use shared_library::{Kind, Others, bind_free, check_spec, clamped, kernel_grants};
 use socket::{Driver, DriverError};
 
 /// Makes a driver with the options of a run (`library` names a path to load).
@@ -43,10 +46,17 @@ pub const REGISTRY: &[(&str, DriverKind)] = &[
     ("nng", DriverKind::Sockets(nng::load)),
     ("redis", DriverKind::Sessions(shard::run::<redis::Redis>)),
     ("zeromq", DriverKind::Sockets(zeromq::load)),
+    // The last, for it is the one before in another coat.
+    ("czmq", DriverKind::Sockets(czmq::load)),
 ];
 
 /// What a driver knows beside the options of its protocol, or of every library.
-const MORE_OPTIONS: &[(&str, &[&str])] = &[("kernel", &["coalesce"])];
+const MORE_OPTIONS: &[(&str, &[&str])] = &[
+    ("kernel", &["coalesce"]),
+    ("zeromq", &["pairs", "request_reply"]),
+    ("nanomsg", &["pairs", "fan_out", "request_reply"]),
+    ("nng", &["pairs", "fan_out", "request_reply"]),
+];
 
 /// The names of the options that a driver knows.
 pub fn options(driver: &str) -> Vec<String> {

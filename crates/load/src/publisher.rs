@@ -166,6 +166,8 @@ pub struct Outgoing {
     intended_ns: Ns,
     /// When it could have sent its next message, had it done nothing late by itself, ns.
     free_ns: Ns,
+    /// How far the clock of its messages' instants is ahead of its own, ns.
+    ahead_ns: i64,
     done: bool,
     /// None where nothing is acknowledged: thousands of publishers have none.
     acked: Option<Box<Acknowledged>>,
@@ -196,6 +198,7 @@ impl Outgoing {
             offered: 0,
             intended_ns: 0,
             free_ns: 0,
+            ahead_ns: 0,
             done: false,
             acked: (workload.qos > 0)
                 .then(|| Box::new(Acknowledged { seen: SeenSequences::with_capacity(most), count: 0 })),
@@ -242,6 +245,7 @@ impl Outgoing {
             }
             Next::Send | Next::Wait(_) => {}
         }
+        self.ahead_ns = window.ahead_ns;
         next
     }
 
@@ -255,6 +259,7 @@ impl Outgoing {
             sent_ns: Some(now),
             free_ns: Some(self.intended_ns.max(self.free_ns)),
         }
+        .ahead_by(self.ahead_ns)
     }
 
     /// How many messages may go at the instant of the last `Next::Send`, that
@@ -363,28 +368,9 @@ impl Outgoing {
         self.finish_at(window, Ns::MAX);
     }
 
-    /// Its client is killed at this instant: the dead owe nothing that falls due
-    /// later.
-    pub fn crash(&mut self, window: &Window, at_ns: Ns) {
-        self.finish_at(window, at_ns);
-    }
-
-    /// The last `count` messages were not handed over completely, and never will
-    /// be: they were due, and are not sent. Their times stay in the recorder.
-    pub fn take_back(&mut self, recorder: &mut SendRecorder, count: u64) {
-        let in_window = |of: &Outgoing| of.total().window_end - of.total().window_first;
-        let (sent, before) = (self.sequence, in_window(self));
-        self.sequence = sent.saturating_sub(count);
-        self.end = self.end.min(self.sequence);
-        self.first = self.first.filter(|first| *first < self.sequence);
-        recorder.sent -= sent - self.sequence;
-        if self.schedule.is_none() {
-            self.offered -= before - in_window(self);
-        }
-    }
-
-    /// Ends it, with what was due until then.
-    fn finish_at(&mut self, window: &Window, until_ns: Ns) {
+    /// The same, with what was due until then: a client that is killed owes
+    /// nothing that falls due later.
+    pub fn finish_at(&mut self, window: &Window, until_ns: Ns) {
         if std::mem::replace(&mut self.done, true) {
             return;
         }
@@ -404,6 +390,20 @@ impl Outgoing {
                 left = left.map(|left| left - 1);
             }
             schedule.advance();
+        }
+    }
+
+    /// The last `count` messages were not handed over completely, and never will
+    /// be: they were due, and are not sent. Their times stay in the recorder.
+    pub fn take_back(&mut self, recorder: &mut SendRecorder, count: u64) {
+        let in_window = |of: &Outgoing| of.total().window_end - of.total().window_first;
+        let (sent, before) = (self.sequence, in_window(self));
+        self.sequence = sent.saturating_sub(count);
+        self.end = self.end.min(self.sequence);
+        self.first = self.first.filter(|first| *first < self.sequence);
+        recorder.sent -= sent - self.sequence;
+        if self.schedule.is_none() {
+            self.offered -= before - in_window(self);
         }
     }
 
@@ -507,10 +507,7 @@ impl Publisher {
     /// Ends before the schedule does, because a stop came, or because its client
     /// was killed at an instant.
     pub fn end(&mut self, killed_ns: Option<Ns>) {
-        match killed_ns {
-            Some(at_ns) => self.outgoing.crash(&self.window, at_ns),
-            None => self.outgoing.finish(&self.window),
-        }
+        self.outgoing.finish_at(&self.window, killed_ns.unwrap_or(Ns::MAX));
     }
 
     /// What was sent.

@@ -27,7 +27,6 @@ use crate::pacing::Pacer;
 use crate::session::{ClientSpec, Session, SessionEvent, Terms};
 use crate::subscriber::{ReceiveRecorder, Totals};
 use crate::topics;
-use crate::window::Window;
 pub use carrier::{Dial, TlsDial, TlsError, WebSocket, WebSocketDial};
 use connection::{Changes, Connection, Loss, State};
 pub use errors::{ConnectError, ConnectFailure, ShardError};
@@ -209,7 +208,7 @@ impl<'a, S: Session> Shard<'a, S> {
     /// Learns when the window is, once that is known.
     fn begin(&mut self) {
         if let (None, Some(start_ns)) = (self.window, self.context.control.started()) {
-            let window = Window::new(self.workload, start_ns);
+            let window = self.context.window(start_ns);
             self.window = Some(window);
             self.inbound.recorder.start(window);
             if self.publishes() && self.workload.rate != Rate::Max {

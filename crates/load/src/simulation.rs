@@ -17,6 +17,7 @@ use std::collections::BinaryHeap;
 /// The options that the mock knows beside those of every library.
 pub const OPTIONS: &[&str] = &[
     "lose_every",
+    "lose_answer_every",
     "duplicate_every",
     "reorder_every",
     "corrupt_every",
@@ -31,6 +32,7 @@ pub const OPTIONS: &[&str] = &[
 #[derive(Clone, Copy, Debug, Default)]
 struct Faults {
     lose_every: u64,
+    lose_answer_every: u64,
     duplicate_every: u64,
     reorder_every: u64,
     corrupt_every: u64,
@@ -45,6 +47,7 @@ impl Faults {
     fn new(options: &Options) -> Faults {
         Faults {
             lose_every: options.number("lose_every"),
+            lose_answer_every: options.number("lose_answer_every"),
             duplicate_every: options.number("duplicate_every"),
             reorder_every: options.number("reorder_every"),
             corrupt_every: options.number("corrupt_every"),
@@ -66,7 +69,7 @@ fn every(number: u64, period: u64) -> bool {
 enum Happening {
     /// A publisher has something to do.
     Turn(usize),
-    /// A message reaches a subscriber (a requester, as a reply).
+    /// A message reaches a subscriber (a requester or an echo's publisher, as a reply).
     Arrival(usize, Vec<u8>),
 }
 
@@ -131,6 +134,7 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
     let closed_loop = clients.iter().any(|client| client.role == Role::Requester);
     let mut publishers: Vec<Publisher> = Vec::new();
     let mut subscribers: Vec<Subscriber> = Vec::new();
+    let mut answered = None;
     for client in clients {
         if client.role.sends() {
             publishers.push(Publisher::new(workload, client.id, window, ledger_capacity(workload)));
@@ -138,6 +142,11 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
         let hears = match client.role {
             Role::Subscriber => client.hears_first..client.hears_first + client.hears_count,
             Role::Requester => client.id..client.id + 1,
+            Role::Publisher if workload.pattern.echoed() => {
+                answered = Some(subscribers.len());
+                subscribers.push(Subscriber::of_answers(workload, client.id));
+                continue;
+            }
             Role::Publisher | Role::Replier => continue,
         };
         subscribers.push(Subscriber::new(workload, hears));
@@ -149,7 +158,8 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
         .iter()
         .map(|publisher| {
             let id = publisher.total().publisher;
-            (0..subscribers.len()).filter(|index| subscribers[*index].incoming().hears(id)).collect()
+            let hears = |index: &usize| answered != Some(*index) && subscribers[*index].incoming().hears(id);
+            (0..subscribers.len()).filter(hears).collect()
         })
         .collect();
     let mut world = World {
@@ -167,9 +177,8 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
         match happening {
             Happening::Arrival(to, message) => subscribers[to].arrived(&message, now),
             Happening::Turn(index) => {
-                if let Some(again) =
-                    turn(&mut world, &mut publishers[index], index, &hearers[index], workload, closed_loop, now)
-                {
+                let way = Way { from: index, hearers: &hearers[index], answered, closed_loop };
+                if let Some(again) = turn(&mut world, &mut publishers[index], &way, workload, now) {
                     world.plan(again, Happening::Turn(index));
                 }
             }
@@ -192,16 +201,19 @@ pub fn run(workload: &Workload, clients: &[Client], options: &Options, start_ns:
     publishers.chain(subscribers).collect()
 }
 
-/// One turn of a publisher; when its next one is.
-fn turn(
-    world: &mut World,
-    publisher: &mut Publisher,
+/// Where the messages of a publisher go.
+struct Way<'a> {
     from: usize,
-    hearers: &[usize],
-    workload: &Workload,
+    hearers: &'a [usize],
+    /// Where echoes arrive, in `fan-out-echo`.
+    answered: Option<usize>,
+    /// Whether they are requests.
     closed_loop: bool,
-    now: Ns,
-) -> Option<Ns> {
+}
+
+/// One turn of a publisher; when its next one is.
+fn turn(world: &mut World, publisher: &mut Publisher, way: &Way<'_>, workload: &Workload, now: Ns) -> Option<Ns> {
+    let Way { from, hearers, answered, closed_loop } = *way;
     match publisher.next(now) {
         Next::Done => None,
         Next::Wait(until) => Some(until),
@@ -222,7 +234,13 @@ fn turn(
                     world.carry(from, *to, number, message.clone(), now, 1);
                 }
             }
-            Some(free)
+            let Some(back) = answered else { return Some(free) };
+            // The first subscriber has it, unless it was lost on its way there.
+            let lost = every(number, world.faults.lose_answer_every);
+            let answer = (!lost).then(|| world.carry(from, back, number, message, now, 2)).flatten();
+            let again = answer.unwrap_or(now + workload.drain_ns).max(free);
+            publisher.refused(again);
+            Some(again)
         }
     }
 }

@@ -66,6 +66,8 @@ struct Expectation {
     body_crc: Option<u32>,
     latency: bool,
     competing: bool,
+    /// Whether what comes are the answers to what this client itself sent.
+    answers: bool,
     stall_ns: Ns,
 }
 
@@ -128,8 +130,10 @@ impl ReceiveRecorder {
                 payload,
                 body_at,
                 body_crc,
-                latency: measures_latency(workload),
+                // Where one echoes, latency is whole where the echo arrives.
+                latency: measures_latency(workload) && !workload.pattern.echoed(),
                 competing: workload.competing(),
+                answers: false,
                 stall_ns: stall_ns(workload, heard),
             },
             counts: LedgerCounts::default(),
@@ -146,6 +150,14 @@ impl ReceiveRecorder {
             too_late: 0,
             crashed_ns: None,
         }
+    }
+
+    /// Of the publisher to which one of its subscribers echoes: it has the times,
+    /// and counts what no echo came of; arrivals are counted by the subscribers.
+    fn of_answers(workload: &Workload) -> ReceiveRecorder {
+        let mut recorder = ReceiveRecorder::new(workload, 1);
+        (recorder.expect.answers, recorder.expect.latency) = (true, measures_latency(workload));
+        recorder
     }
 
     #[inline]
@@ -313,10 +325,15 @@ impl IncomingStreams {
             }
             return;
         }
-        let Some(window) = recorder.window().filter(|window| plausible(window, header.intended_ns)) else {
+        let Some(window) = recorder.window() else {
             recorder.damaged();
             return;
         };
+        let header = header.ahead_by(-window.ahead_ns);
+        if !plausible(&window, header.intended_ns) {
+            recorder.damaged();
+            return;
+        }
         // Where the clock is read only now and then, the message may know better.
         let now = if recorder.expect.latency { now } else { now.max(header.intended_ns) };
         let measured = window.holds(header.intended_ns);
@@ -345,7 +362,7 @@ impl IncomingStreams {
             recorder.counts.corrupted += u64::from(!sound);
         }
         let slice = recorder.slicer.as_mut().and_then(|slicer| slicer.slice(now));
-        if let Some(slice) = slice {
+        if let Some(slice) = slice.filter(|_| !recorder.expect.answers) {
             // The window of a count is that of its messages: what is left of
             // the warm-up is none of it.
             if measured || window.to_ns.is_some() {
@@ -365,7 +382,8 @@ impl IncomingStreams {
     pub fn arrived_after(&self, recorder: &mut ReceiveRecorder, message: &[u8]) {
         let Some(header) = Header::read(message).filter(|header| header.sequence < END) else { return };
         let slot = header.publisher.wrapping_sub(self.hears.start) as usize;
-        let in_window = recorder.window().is_some_and(|window| window.holds(header.intended_ns));
+        let in_window =
+            recorder.window().is_some_and(|window| window.holds(header.ahead_by(-window.ahead_ns).intended_ns));
         let Some(stream) = self.streams.get(slot).filter(|_| in_window && message.len() == recorder.expect.payload)
         else {
             return;
@@ -420,16 +438,23 @@ impl IncomingStreams {
         };
         for (publisher, stream) in self.hears.clone().zip(&self.streams) {
             let Some(total) = totals.of(publisher) else { continue };
-            recorder.counts.delivered += stream.seen.count(total.window_first, total.window_end);
+            let came = stream.seen.count(total.window_first, total.window_end);
+            let of_window = total.window_end.saturating_sub(total.window_first);
             // Its number was damaged, or it is of no message of this run.
             let unsent = stream.seen.count(total.sent, stream.seen.highest());
             recorder.counts.corrupted += unsent;
             recorder.counts.unidentified += unsent;
+            if recorder.expect.answers {
+                recorder.counts.unanswered += of_window - came;
+                continue;
+            }
+            recorder.counts.delivered += came;
             if !recorder.expect.competing {
-                recorder.counts.expected += total.window_end.saturating_sub(total.window_first);
+                recorder.counts.expected += of_window;
             }
         }
-        if let (Some(to), false) = (window.to_ns, recorder.expect.competing) {
+        let notes_silence = !recorder.expect.competing && !recorder.expect.answers;
+        if let (Some(to), true) = (window.to_ns, notes_silence) {
             self.any_arrival_ns = self.any_arrival_ns.max(window.from_ns);
             let end = to.min(recorder.crashed_ns.unwrap_or(to)).max(self.any_arrival_ns);
             recorder.note_silence(&mut self.any_arrival_ns, end);
@@ -465,6 +490,14 @@ impl Subscriber {
         Subscriber {
             recorder: ReceiveRecorder::new(workload, hears.len() as u64),
             incoming: IncomingStreams::new(workload, hears),
+        }
+    }
+
+    /// The hearing side of a publisher whose messages one subscriber echoes.
+    pub fn of_answers(workload: &Workload, publisher: u32) -> Subscriber {
+        Subscriber {
+            recorder: ReceiveRecorder::of_answers(workload),
+            incoming: IncomingStreams::new(workload, publisher..publisher + 1),
         }
     }
 

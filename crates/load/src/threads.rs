@@ -2,6 +2,9 @@
 //! owns its socket, schedule, recorder and ledger; nothing is shared while a
 //! run is on but a few flags that are read.
 
+mod answered;
+mod echo;
+
 use crate::clock::{self, NAP};
 use crate::control::{Control, Counter, PinError, ThreadContext, ThreadReport, pin};
 use crate::drivers::socket::{DriverError, Sent, Socket};
@@ -9,8 +12,8 @@ use crate::outcome::ThreadOutcome;
 use crate::pacing::Pacer;
 use crate::publisher::{Marker, Next, Publisher};
 use crate::subscriber::{Subscriber, Totals, ledger_capacity};
-use crate::window::{Window, clock_stride};
-use pubmark_model::header::{END, PROBE};
+use crate::window::clock_stride;
+use pubmark_model::header::{END, Header, PROBE};
 use pubmark_model::protocol::{Client, Role};
 use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_model::workload::{Receive, Workload};
@@ -20,6 +23,9 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
+/// How long a probe may go without its reply where requests can be lost, ns.
+const ASK_AGAIN: Ns = 100 * MILLISECOND;
+
 /// A publisher's probes and end markers are at least this far apart.
 const MARKER_EVERY: Duration = Duration::from_millis(5);
 
@@ -27,9 +33,18 @@ const MARKER_EVERY: Duration = Duration::from_millis(5);
 /// the system in markers before the first message.
 const MARKERS_APART: Duration = Duration::from_micros(100);
 
-/// The time between two probes or end markers of one publisher.
+/// Probes are more often, where there are few: how long clients take to find
+/// each other is known no better than this.
+const PROBE_EVERY: Duration = Duration::from_millis(1);
+
+/// The time between two end markers of one publisher.
 fn marker_every(workload: &Workload) -> Duration {
     MARKERS_APART.saturating_mul(workload.publishers).clamp(MARKER_EVERY, Duration::from_secs(1))
+}
+
+/// The time between two probes of one publisher, who sends so many copies of each.
+fn probe_every(workload: &Workload, copies: u32) -> Duration {
+    MARKERS_APART.saturating_mul(workload.publishers.saturating_mul(copies)).clamp(PROBE_EVERY, marker_every(workload))
 }
 
 /// So many messages are taken before a subscriber looks about.
@@ -59,6 +74,7 @@ impl ClientThread {
         clock::exact_timers();
         let mut remarks: Vec<String> = pin(&self.cpus).err().iter().map(PinError::to_string).collect();
         let ended = match self.client.role {
+            Role::Publisher if context.workload.pattern.echoed() => self.publish_and_hear(context, reports),
             Role::Publisher => self.publish(context, reports),
             Role::Subscriber => self.subscribe(context, reports),
             Role::Requester => self.request(context, reports),
@@ -110,7 +126,7 @@ impl ClientThread {
         let _ = reports.send(ThreadReport::Ready);
         let mut marker = Marker::new(workload, self.client.id);
         let copies = if workload.competing() { workload.subscribers } else { 1 };
-        let pause = marker_every(workload);
+        let pause = probe_every(workload, copies);
         let start_ns = loop {
             if control.stopped() {
                 return Ok(ThreadOutcome::default());
@@ -124,7 +140,7 @@ impl ClientThread {
             self.socket.flush()?;
             thread::park_timeout(pause);
         };
-        let window = Window::new(workload, start_ns);
+        let window = context.window(start_ns);
         let mut pacer = Pacer::new(workload, 1, self.spin_cores, window.from_ns);
         let mut publisher = Publisher::new(workload, self.client.id, window, ledger_capacity(workload));
         let stride = clock_stride(workload);
@@ -157,6 +173,7 @@ impl ClientThread {
         self.counter.set(publisher.sent());
         self.counter.lag(publisher.take_own_lag_max());
         let _ = reports.send(ThreadReport::Sent(vec![publisher.total()]));
+        let pause = marker_every(workload);
         while !control.silenced() {
             for _ in 0..copies {
                 self.socket.send(marker.message(END, clock::now()))?;
@@ -183,6 +200,7 @@ impl ClientThread {
         // Messages so far, and when there was last one more; end markers go on coming.
         let (mut last, mut last_ns) = (0, 0);
         let mut occupied = Occupied::default();
+        let mut echo = echo::Echo::of(workload, &self.client);
         while !control.silenced() {
             if started && stride == 1 {
                 occupied.listens(clock::now());
@@ -194,11 +212,18 @@ impl ClientThread {
                         subscriber.listened(occupied.since(now));
                     }
                     since_clock = (since_clock + 1) % stride;
+                    let message = match &mut echo {
+                        Some(echo) => {
+                            echo.keep(message);
+                            echo.back(self.socket.as_mut(), control)?
+                        }
+                        None => message,
+                    };
                     since_look += 1;
                     // It may be the first that is due, come while this thread waited.
                     if let (false, Some(start_ns)) = (started, control.started()) {
                         started = true;
-                        subscriber.start(Window::new(workload, start_ns));
+                        subscriber.start(context.window(start_ns));
                     }
                     subscriber.arrived(message, now);
                     // While it drains, end markers come more often than this
@@ -239,7 +264,7 @@ impl ClientThread {
         }
         self.outlive(control, Some(reports).filter(|_| !drained));
         if let (false, Some(start_ns)) = (started, control.started()) {
-            subscriber.start(Window::new(workload, start_ns));
+            subscriber.start(context.window(start_ns));
         }
         let mut remarks = Vec::new();
         if !ready {
@@ -271,9 +296,13 @@ impl ClientThread {
             if self.socket.send(marker.message(PROBE, clock::now()))? == Sent::Full {
                 continue;
             }
+            let asked_ns = clock::now();
             while !control.stopped() {
                 if let Some(reply) = self.socket.recv()? {
                     subscriber.arrived(reply, clock::now());
+                    break;
+                }
+                if self.socket.loses_requests() && clock::now() >= asked_ns + ASK_AGAIN {
                     break;
                 }
             }
@@ -288,57 +317,81 @@ impl ClientThread {
             }
             thread::park_timeout(MARKER_EVERY);
         };
-        let window = Window::new(workload, start_ns);
-        let mut pacer = Pacer::new(workload, 1, self.spin_cores, window.from_ns);
-        subscriber.start(window);
-        let mut publisher = Publisher::new(workload, self.client.id, window, ledger_capacity(workload));
-        let mut now = clock::now();
-        while !control.silenced() {
-            match publisher.next(now) {
-                Next::Done => break,
-                Next::Wait(until) => now = wait(&mut pacer, until),
-                Next::Send => match self.socket.send(publisher.message(now))? {
-                    Sent::Full => now = clock::now(),
-                    Sent::Accepted => {
-                        publisher.accepted(now, now);
-                        now = self.await_reply(&mut subscriber, control, now + workload.drain_ns)?;
-                        self.counter.set(publisher.sent());
-                        self.counter.lag(publisher.take_own_lag_max());
-                    }
-                },
-            }
-            // Waiting for the reply, or for room, is the system's doing.
-            publisher.refused(now);
-        }
-        let killed_ns = self.take_socket(control);
-        publisher.end(killed_ns);
-        if let Some(at_ns) = killed_ns {
-            subscriber.crashed(at_ns);
-        }
+        let publisher = self.ask_in_turn(context, start_ns, &mut subscriber)?;
         let totals = Totals::new(&[publisher.total()]);
         let _ = reports.send(ThreadReport::Sent(vec![publisher.total()]));
         while !control.silenced() {
             thread::park_timeout(MARKER_EVERY);
         }
         self.outlive(control, None);
-        publisher.paced(&pacer);
         let sending = ThreadOutcome::of_publisher(publisher);
         Ok(sending.with(ThreadOutcome::of_subscriber(subscriber, &totals, workload)))
     }
 
-    /// Waits for one reply, until the deadline; the time of its arrival.
-    fn await_reply(
+    /// Sends by the schedule, each message when the one before it has been answered,
+    /// until all is sent or its client is killed.
+    fn ask_in_turn(
         &mut self,
-        subscriber: &mut Subscriber,
+        context: &ThreadContext,
+        start_ns: Ns,
+        answers: &mut Subscriber,
+    ) -> Result<Publisher, DriverError> {
+        let (workload, control) = (&context.workload, &context.control);
+        let window = context.window(start_ns);
+        let mut pacer = Pacer::new(workload, 1, self.spin_cores, window.from_ns);
+        answers.start(window);
+        let mut publisher = Publisher::new(workload, self.client.id, window, ledger_capacity(workload));
+        let mut now = clock::now();
+        while !control.silenced() {
+            match publisher.next(now) {
+                Next::Done => break,
+                Next::Wait(until) => {
+                    now = wait(&mut pacer, until);
+                    continue;
+                }
+                Next::Send => match self.socket.send(publisher.message(now))? {
+                    Sent::Full => now = clock::now(),
+                    Sent::Accepted => {
+                        // A replier has nothing else to answer; an echo may be of an earlier message.
+                        let echoed = workload.pattern.echoed().then(|| publisher.sent() as u32);
+                        publisher.accepted(now, now);
+                        now = self.await_answer(answers, echoed, control, now + workload.drain_ns)?;
+                        self.counter.set(publisher.sent());
+                        self.counter.lag(publisher.take_own_lag_max());
+                    }
+                },
+            }
+            // Waiting for the answer, or for room, is the system's doing.
+            publisher.refused(now);
+        }
+        let killed_ns = self.take_socket(control);
+        publisher.end(killed_ns);
+        if let Some(at_ns) = killed_ns {
+            answers.crashed(at_ns);
+        }
+        publisher.paced(&pacer);
+        Ok(publisher)
+    }
+
+    /// Waits for an answer, or for the echo of this message, until the deadline; the
+    /// time of its arrival. What cannot be read may have been it. Echoes of probes,
+    /// and those that come late, are taken on the way.
+    fn await_answer(
+        &mut self,
+        answers: &mut Subscriber,
+        echoed: Option<u32>,
         control: &Control,
         deadline_ns: Ns,
     ) -> Result<Ns, DriverError> {
         loop {
-            let reply = self.socket.recv()?;
+            let answer = self.socket.recv()?;
             let now = clock::now();
-            if let Some(reply) = reply {
-                subscriber.arrived(reply, now);
-                return Ok(now);
+            if let Some(answer) = answer {
+                answers.arrived(answer, now);
+                let header = echoed.and_then(|_| Header::read(answer));
+                if header.is_none_or(|header| Some(header.sequence) == echoed) {
+                    return Ok(now);
+                }
             }
             if now >= deadline_ns || control.silenced() {
                 return Ok(now);

@@ -186,7 +186,8 @@ mod tests {
 
     #[test]
     fn wake_ups_that_are_far_too_far_apart_have_a_pause_between_them() {
-        let window = Window { start_ns: 0, from_ns: SECOND, to_ns: Some(3 * SECOND), slice_ns: SECOND, slices: 2 };
+        let window =
+            Window { start_ns: 0, from_ns: SECOND, to_ns: Some(3 * SECOND), slice_ns: SECOND, slices: 2, ahead_ns: 0 };
         let pauses = |gaps: &[(Ns, Ns)]| {
             let mut pauses = Stalls::default();
             gaps.iter().for_each(|(from, to)| {
@@ -211,6 +212,7 @@ mod tests {
             to_ns: Some(start + 200 * MILLISECOND),
             slice_ns: SECOND,
             slices: 1,
+            ahead_ns: 0,
         };
         let sampler = UsageSampler::start(window);
         let before = clock::process_cpu();

@@ -16,6 +16,8 @@ pub struct Window {
     pub slice_ns: Ns,
     /// How many slices the series has room for.
     pub slices: usize,
+    /// How far the clock of the instants in messages is ahead of the agent's, ns.
+    pub ahead_ns: i64,
 }
 
 impl Window {
@@ -25,7 +27,7 @@ impl Window {
         let slice_ns = workload.slice_ns();
         let slices = length.map_or(MAX_SLICES, |length| length.div_ceil(slice_ns)).max(1) as usize;
         let from_ns = start_ns + workload.warmup_ns;
-        Window { start_ns, from_ns, to_ns: length.map(|length| from_ns + length), slice_ns, slices }
+        Window { start_ns, from_ns, to_ns: length.map(|length| from_ns + length), slice_ns, slices, ahead_ns: 0 }
     }
 
     /// Whether an instant lies in the window.
@@ -109,7 +111,7 @@ mod tests {
         ) {
             let to_ns = 1_000 + (slices as u64 - 1) * 100 + rest;
             let to_ns = if open { None } else { Some(to_ns) };
-            let window = Window { start_ns: 900, from_ns: 1_000, to_ns, slice_ns: 100, slices };
+            let window = Window { start_ns: 900, from_ns: 1_000, to_ns, slice_ns: 100, slices, ahead_ns: 0 };
             let mut slicer = Slicer::new(window);
             for at in instants {
                 prop_assert_eq!(slicer.slice(at), window.slice(at));

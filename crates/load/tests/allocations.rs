@@ -41,11 +41,19 @@ struct Played {
 
 impl Played {
     fn start(workload: &Workload, role: Role, to: SocketAddr, options: Options) -> Played {
-        let context = Arc::new(ThreadContext { workload: workload.clone(), control: Control::default() });
+        let context = Arc::new(ThreadContext { workload: workload.clone(), control: Control::default(), ahead_ns: 0 });
         let (notifier, (sender, reports)) = (Notifier::new().unwrap(), channel());
         let count = if role == Role::Publisher { workload.publishers } else { workload.subscribers };
-        let client =
-            |id| Client { role, id, flow: 0, bind: None, connect: Vec::new(), hears_first: id, hears_count: 1 };
+        let client = |id| Client {
+            role,
+            id,
+            flow: 0,
+            bind: None,
+            connect: Vec::new(),
+            answers: None,
+            hears_first: id,
+            hears_count: 1,
+        };
         let assignment = Assignment {
             clients: (0..count).map(client).collect(),
             endpoint: Endpoint::parse(&format!("mqtt://{to}")).unwrap(),

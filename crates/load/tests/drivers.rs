@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The drivers of C libraries.
-const LIBRARIES: [&str; 3] = ["nanomsg", "nng", "zeromq"];
+const LIBRARIES: [&str; 4] = ["czmq", "nanomsg", "nng", "zeromq"];
 
 /// No wait of a test is longer.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -77,6 +77,7 @@ impl Case {
             unthrottled: false,
             bind,
             connect,
+            answers: None,
             run: "",
             options: &self.options,
         })
@@ -172,6 +173,38 @@ fn echo(case: &Case, replier: &mut dyn Socket, stop: &AtomicBool) {
     }
 }
 
+/// Asks until there is an answer, where a request can be lost on its way.
+fn probe(case: &Case, requester: &mut dyn Socket, replier: &mut dyn Socket) {
+    if !requester.loses_requests() {
+        return;
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| echo(case, replier, &stop));
+        until(&format!("{case}: an answer"), || {
+            send(case, requester, &body(u32::MAX, case.payload));
+            (0..5).find_map(|_| attempt(case, requester))
+        });
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn every_driver_says_how_it_is_made() {
+    for name in registered() {
+        let driver = find(name).expect("registered")(&defaults()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let made = driver.made();
+        for what in ["language", "binding", "library", "call", "copies", "memory", "build"] {
+            assert!(made.get(what).is_some_and(|how| !how.is_empty()), "{name} says nothing of its {what}: {made:?}");
+        }
+        if LIBRARIES.contains(&name) {
+            let versions = driver.versions();
+            let library = [&versions["library"], &versions["version"]].map(|text| text.as_str().unwrap_or_default());
+            assert_eq!(made["library"], library.join(" "), "{name}");
+        }
+    }
+}
+
 #[test]
 fn pushed_messages_arrive_once_in_order_and_whole() {
     each(&registered(), &[SMALL, LARGE], &defaults(), |case, driver| {
@@ -207,28 +240,30 @@ fn pushed_messages_arrive_once_in_order_and_whole() {
 
 #[test]
 fn every_subscriber_hears_all_once_each_has_heard_a_probe() {
-    each(&registered(), &[SMALL], &defaults(), |case, driver| {
-        let (mut publisher, endpoint) = case.bind(driver, Role::Publisher, Pattern::FanOut);
-        let mut subscribers: Vec<_> =
-            (0..3).map(|_| case.connect(driver, Role::Subscriber, Pattern::FanOut, &endpoint)).collect();
-        let mut heard = BTreeSet::new();
-        until(&format!("{case}: probes"), || {
-            send(case, &mut *publisher, &body(u32::MAX, case.payload));
-            for (index, subscriber) in subscribers.iter_mut().enumerate() {
-                heard.extend(attempt(case, &mut **subscriber).map(|_| index));
-            }
-            (heard.len() == subscribers.len()).then_some(())
-        });
-        for number in 0..200 {
-            send(case, &mut *publisher, &body(number, case.payload));
-            for subscriber in &mut subscribers {
-                let message = until(&format!("{case}: message {number}"), || {
-                    attempt(case, &mut **subscriber).filter(|message| number_of(message) != u32::MAX)
-                });
-                assert!(message == body(number, case.payload), "{case}: message {number} is another");
-            }
+    each(&registered(), &[SMALL], &defaults(), |case, driver| all_hear(case, driver, Pattern::FanOut, 3));
+}
+
+fn all_hear(case: &Case, driver: &mut dyn Driver, pattern: Pattern, count: usize) {
+    let (mut publisher, endpoint) = case.bind(driver, Role::Publisher, pattern);
+    let mut subscribers: Vec<_> =
+        (0..count).map(|_| case.connect(driver, Role::Subscriber, pattern, &endpoint)).collect();
+    let mut heard = BTreeSet::new();
+    until(&format!("{case}: probes"), || {
+        send(case, &mut *publisher, &body(u32::MAX, case.payload));
+        for (index, subscriber) in subscribers.iter_mut().enumerate() {
+            heard.extend(attempt(case, &mut **subscriber).map(|_| index));
         }
+        (heard.len() == subscribers.len()).then_some(())
     });
+    for number in 0..200 {
+        send(case, &mut *publisher, &body(number, case.payload));
+        for subscriber in &mut subscribers {
+            let message = until(&format!("{case}: message {number}"), || {
+                attempt(case, &mut **subscriber).filter(|message| number_of(message) != u32::MAX)
+            });
+            assert!(message == body(number, case.payload), "{case}: message {number} is another");
+        }
+    }
 }
 
 #[test]
@@ -251,35 +286,71 @@ fn a_subscriber_hears_every_publisher_that_it_connects_to() {
 
 #[test]
 fn a_replier_echoes() {
-    each(&registered(), &[SMALL, LARGE], &defaults(), |case, driver| {
-        let (mut replier, endpoint) = case.bind(driver, Role::Replier, Pattern::RequestReply);
-        let mut requester = case.connect(driver, Role::Requester, Pattern::RequestReply, &endpoint);
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| echo(case, &mut *replier, &stop));
-            for number in 0..50 {
-                let request = body(number, case.payload);
-                send(case, &mut *requester, &request);
-                assert!(receive(case, &mut *requester) == request, "{case}: reply {number} is another");
-            }
-            stop.store(true, Ordering::Relaxed);
-        });
+    each(&registered(), &[SMALL, LARGE], &defaults(), echoes);
+}
+
+fn echoes(case: &Case, driver: &mut dyn Driver) {
+    let (mut replier, endpoint) = case.bind(driver, Role::Replier, Pattern::RequestReply);
+    let mut requester = case.connect(driver, Role::Requester, Pattern::RequestReply, &endpoint);
+    probe(case, &mut *requester, &mut *replier);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| echo(case, &mut *replier, &stop));
+        for number in 0..50 {
+            let request = body(number, case.payload);
+            send(case, &mut *requester, &request);
+            assert!(receive(case, &mut *requester) == request, "{case}: reply {number} is another");
+        }
+        stop.store(true, Ordering::Relaxed);
     });
 }
 
 #[test]
 fn a_reply_may_take_longer_than_one_wait() {
-    each(&registered(), &[SMALL], &defaults(), |case, driver| {
-        let (mut replier, endpoint) = case.bind(driver, Role::Replier, Pattern::RequestReply);
-        let mut requester = case.connect(driver, Role::Requester, Pattern::RequestReply, &endpoint);
-        let request = body(1, case.payload);
-        send(case, &mut *requester, &request);
-        assert!(receive(case, &mut *replier) == request);
-        for _ in 0..4 {
-            assert!(attempt(case, &mut *requester).is_none(), "{case}: a reply that was not sent");
-        }
-        send(case, &mut *replier, &request);
-        assert!(receive(case, &mut *requester) == request, "{case}: the late reply is another");
+    each(&registered(), &[SMALL], &defaults(), waits_for_a_reply);
+}
+
+fn waits_for_a_reply(case: &Case, driver: &mut dyn Driver) {
+    let (mut replier, endpoint) = case.bind(driver, Role::Replier, Pattern::RequestReply);
+    let mut requester = case.connect(driver, Role::Requester, Pattern::RequestReply, &endpoint);
+    probe(case, &mut *requester, &mut *replier);
+    let request = body(1, case.payload);
+    send(case, &mut *requester, &request);
+    assert!(receive(case, &mut *replier) == request);
+    for _ in 0..4 {
+        assert!(attempt(case, &mut *requester).is_none(), "{case}: a reply that was not sent");
+    }
+    send(case, &mut *replier, &request);
+    assert!(receive(case, &mut *requester) == request, "{case}: the late reply is another");
+}
+
+/// The socket types that an option asks for do what the usual ones do.
+#[test]
+fn other_sockets_play_the_same() {
+    let asked = |name, option, word: &str, payloads: &[usize], play: &dyn Fn(&Case, &mut dyn Driver)| {
+        each(&[name], payloads, &with(&[(option, word.into())]), play);
+    };
+    for (name, word) in [("zeromq", "dealer-router"), ("nanomsg", "survey"), ("nng", "survey")] {
+        asked(name, "request_reply", word, &[SMALL, LARGE], &echoes);
+        asked(name, "request_reply", word, &[SMALL], &waits_for_a_reply);
+    }
+    for name in ["nanomsg", "nng", "zeromq"] {
+        asked(name, "pairs", "pair", &[SMALL], &|case, driver| all_hear(case, driver, Pattern::Pairs, 1));
+    }
+    for name in ["nanomsg", "nng"] {
+        asked(name, "pairs", "bus", &[SMALL], &|case, driver| all_hear(case, driver, Pattern::Pairs, 1));
+        asked(name, "fan_out", "bus", &[SMALL], &|case, driver| all_hear(case, driver, Pattern::FanOut, 3));
+    }
+}
+
+#[test]
+fn sockets_that_a_library_has_not_are_refused_with_those_that_it_has() {
+    let options = with(&[("request_reply", "survey".into())]);
+    each(&["zeromq"], &[SMALL], &options, |case, driver| {
+        let Err(error) = case.open(driver, Role::Replier, Pattern::RequestReply, Some(&case.fresh()), &[]) else {
+            panic!("{case}: it has no surveys");
+        };
+        assert!(error.to_string().contains("`survey`, which is none of req-rep, dealer-router"), "{error}");
     });
 }
 
@@ -411,7 +482,7 @@ fn an_address_in_use_is_an_error_that_names_it() {
     each(&LIBRARIES, &[SMALL], &defaults(), |case, driver| {
         let (_holder, endpoint) = case.bind(driver, Role::Publisher, Pattern::FanOut);
         // libzmq takes an ipc path over from whoever has it.
-        if (case.name, case.transport) != ("zeromq", Transport::Ipc) {
+        if !["zeromq", "czmq"].contains(&case.name) || case.transport != Transport::Ipc {
             let error = case
                 .open(driver, Role::Publisher, Pattern::FanOut, Some(&endpoint), &[])
                 .err()
@@ -532,6 +603,8 @@ fn what_a_library_cannot_do_is_an_error() {
     for (name, option, value) in [
         ("zeromq", "tcp_nodelay", Value::from(false)),
         ("zeromq", "io_threads", 0.into()),
+        ("czmq", "tcp_nodelay", Value::from(false)),
+        ("czmq", "io_threads", 0.into()),
         ("nng", "socket_buffer", 65_536.into()),
         ("nng", "io_threads", 2.into()),
         ("nanomsg", "io_threads", 2.into()),
@@ -553,7 +626,7 @@ fn options_take_effect_and_are_recorded() {
             assert_eq!(sender["tcp_nodelay"], true, "{case}");
         }
         match case.name {
-            "zeromq" => {
+            "zeromq" | "czmq" => {
                 assert_eq!(
                     (&sender["send_queue_messages"], &receiver["receive_queue_messages"]),
                     (&10_000.into(), &10_000.into())

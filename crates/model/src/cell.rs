@@ -1,6 +1,7 @@
 //! One point of a study's matrix, with nothing left open.
 
 use crate::fault::Script;
+use crate::host::Placement;
 use crate::link::{self, Link};
 use crate::options::Options;
 use crate::tuning::Use;
@@ -32,6 +33,8 @@ pub struct Cell {
     pub faults: Script,
     /// What stands between clients and the server, if anything does.
     pub link: Option<Link>,
+    /// Which host plays which part.
+    pub placement: Placement,
     /// Whose defaults its options have.
     pub settings: Use,
     /// Options of the system, defaults filled in.

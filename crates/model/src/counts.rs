@@ -43,6 +43,10 @@ pub struct LedgerCounts {
     pub unidentified: u64,
     /// Latencies below zero: a clock is wrong.
     pub negative: u64,
+    /// Messages that no echo came of, where one of those who hear a message
+    /// echoes it. None of them is in `expected`.
+    #[serde(default)]
+    pub unanswered: u64,
 }
 
 impl LedgerCounts {
@@ -55,6 +59,7 @@ impl LedgerCounts {
         self.corrupted += other.corrupted;
         self.unidentified += other.unidentified;
         self.negative += other.negative;
+        self.unanswered += other.unanswered;
     }
 }
 
@@ -91,6 +96,10 @@ pub struct Counts {
     /// Delivered, with a latency from intended time above `late_after`; 0 at `max`.
     #[serde(default)]
     pub late: u64,
+    /// Messages whose echo did not come (`fan-out-echo`): those that the echoing
+    /// subscriber lost, and those whose echo was lost. Not in `lost`.
+    #[serde(default)]
+    pub unanswered: u64,
 }
 
 impl Counts {
@@ -109,6 +118,7 @@ impl Counts {
             duplicated: ledger.duplicated,
             reordered: ledger.reordered,
             unidentified: ledger.unidentified,
+            unanswered: ledger.unanswered,
             ..Counts::default()
         }
     }

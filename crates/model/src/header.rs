@@ -52,6 +52,15 @@ pub struct Header {
 }
 
 impl Header {
+    /// The same instants on a clock that is so far ahead of this one, ns.
+    #[inline]
+    #[must_use]
+    pub fn ahead_by(self, ns: i64) -> Header {
+        let ahead = |at: u64| at.saturating_add_signed(ns);
+        let (sent_ns, free_ns) = (self.sent_ns.map(ahead), self.free_ns.map(ahead));
+        Header { intended_ns: ahead(self.intended_ns), sent_ns, free_ns, ..self }
+    }
+
     /// Writes the header over the front of `message`. A message under 24 bytes
     /// gets no send time, one under 32 no time at which its publisher was free;
     /// one under 16 bytes is left as it is and reported false.

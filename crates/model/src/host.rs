@@ -7,14 +7,17 @@ use serde::{Deserialize, Serialize};
 /// The machine on which the coordinator runs, where nothing else is said.
 pub const LOCAL: &str = "local";
 
+/// Its address where all of a run is on it.
+pub const LOOPBACK: &str = "127.0.0.1";
+
 /// A machine, and how it is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSpec {
     /// Its name.
     pub name: String,
-    /// What is written before a command so that it runs there:
-    /// `["ssh", "b1"]`. Empty: it runs here.
-    pub prefix: Vec<String>,
+    /// The command whose standard streams are that machine's, to be followed by
+    /// what is to run there: `["ssh", "b1"]`. Empty: it runs here.
+    pub reach: Vec<String>,
     /// Its address on the network that is measured.
     pub address: String,
 }
@@ -22,19 +25,50 @@ pub struct HostSpec {
 impl Default for HostSpec {
     /// This machine, reached by its loopback address.
     fn default() -> HostSpec {
-        HostSpec { name: LOCAL.into(), prefix: Vec::new(), address: "127.0.0.1".into() }
+        HostSpec { name: LOCAL.into(), reach: Vec::new(), address: LOOPBACK.into() }
     }
 }
 
 /// Which machine plays which part of a run. Default: this one plays all.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Where the server is.
     pub server: HostSpec,
-    /// Where publishers and requesters are.
-    pub publishers: HostSpec,
-    /// Where subscribers and repliers are.
-    pub subscribers: HostSpec,
+    /// Where publishers and requesters are, one host or more.
+    pub publishers: Vec<HostSpec>,
+    /// Where subscribers and repliers are, one host or more.
+    pub subscribers: Vec<HostSpec>,
+}
+
+impl Default for Placement {
+    fn default() -> Placement {
+        let here = HostSpec::default();
+        Placement { server: here.clone(), publishers: vec![here.clone()], subscribers: vec![here] }
+    }
+}
+
+impl Placement {
+    /// Its hosts, each once.
+    pub fn hosts(&self) -> Vec<&HostSpec> {
+        let mut all: Vec<&HostSpec> = Vec::new();
+        for host in [&self.server].into_iter().chain(&self.publishers).chain(&self.subscribers) {
+            if !all.contains(&host) {
+                all.push(host);
+            }
+        }
+        all
+    }
+
+    /// Whether both sides of clients are on one host.
+    pub fn on_one(&self) -> bool {
+        let first = &self.publishers[0];
+        self.publishers.iter().chain(&self.subscribers).all(|host| host == first)
+    }
+
+    /// Whether all of it is here.
+    pub fn local(&self) -> bool {
+        self.hosts().iter().all(|host| host.reach.is_empty())
+    }
 }
 
 /// A host's clock beside the coordinator's: theirs less ours, and how far off

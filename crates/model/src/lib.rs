@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod capacity;
 pub mod cell;
 pub mod claim;
 pub mod counts;
@@ -11,7 +12,9 @@ pub mod endpoint;
 pub mod fault;
 pub mod header;
 pub mod host;
+pub mod hosts;
 pub mod link;
+pub mod objective;
 pub mod options;
 pub mod pattern;
 pub mod plan;

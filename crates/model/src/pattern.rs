@@ -16,6 +16,8 @@ words! {
         FanIn = "fan-in",
         /// N requesters, each with one replier that echoes.
         RequestReply = "request-reply",
+        /// One publisher; every subscriber hears it, and the first of them echoes.
+        FanOutEcho = "fan-out-echo",
         /// Subscribers compete: each message goes to one of them (PUSH/PULL).
         Pipeline = "pipeline",
         /// Partitions of a topic tree system/subsystem/device/parameter: many
@@ -37,27 +39,38 @@ pub enum Topics {
     Tree,
 }
 
+/// Who answers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answers {
+    /// Nobody.
+    Nobody,
+    /// Whoever gets the message, which is a request.
+    Replier,
+    /// Of all that hear the message, the first.
+    First,
+}
+
 /// What sets a pattern apart.
 struct Shape {
     topics: Topics,
     /// Whether a message goes to one of those that listen, instead of to all.
     competing: bool,
-    /// Whether each message is answered, and latency is that of the round trip.
-    round_trip: bool,
+    answers: Answers,
 }
 
 impl Pattern {
     /// The table.
     fn shape(self) -> Shape {
-        let (topics, competing, round_trip) = match self {
-            Pattern::Pairs => (Topics::Own, false, false),
-            Pattern::FanOut => (Topics::Shared, false, false),
-            Pattern::FanIn => (Topics::Shared, false, false),
-            Pattern::RequestReply => (Topics::Own, false, true),
-            Pattern::Pipeline => (Topics::Shared, true, false),
-            Pattern::Tree => (Topics::Tree, false, false),
+        let (topics, competing, answers) = match self {
+            Pattern::Pairs => (Topics::Own, false, Answers::Nobody),
+            Pattern::FanOut => (Topics::Shared, false, Answers::Nobody),
+            Pattern::FanIn => (Topics::Shared, false, Answers::Nobody),
+            Pattern::RequestReply => (Topics::Own, false, Answers::Replier),
+            Pattern::FanOutEcho => (Topics::Shared, false, Answers::First),
+            Pattern::Pipeline => (Topics::Shared, true, Answers::Nobody),
+            Pattern::Tree => (Topics::Tree, false, Answers::Nobody),
         };
-        Shape { topics, competing, round_trip }
+        Shape { topics, competing, answers }
     }
 
     /// Where its messages go.
@@ -75,9 +88,20 @@ impl Pattern {
         self.shape().competing
     }
 
-    /// Whether messages are requests: each is answered before the next is sent,
-    /// and latency is that of the round trip.
+    /// Whether each message is answered before the next is sent, and latency is
+    /// that of the round trip.
     pub fn round_trip(self) -> bool {
-        self.shape().round_trip
+        self.shape().answers != Answers::Nobody
+    }
+
+    /// Whether messages are requests: each for one replier, which answers it.
+    pub fn requests(self) -> bool {
+        self.shape().answers == Answers::Replier
+    }
+
+    /// Whether the first of several subscribers echoes what all of them hear.
+    /// There is one publisher.
+    pub fn echoed(self) -> bool {
+        self.shape().answers == Answers::First
     }
 }

@@ -3,6 +3,7 @@
 use crate::cell::{Cell, Limits};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::fault::{Fault, Script, Target};
+use crate::host::Placement;
 use crate::link::Link;
 use crate::options::Options;
 use crate::setting::{Settings, Time, as_typed, key};
@@ -90,15 +91,26 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
         }
     }
     if settings.warmup.is_none() {
-        settings.warmup = system.warmup_ns.map(Time);
+        // A pilot run tells it better than the file.
+        let told = system.warmup_ns.filter(|_| settings.warmup_max.is_none());
+        settings.warmup = told.map(Time);
     }
     let mut workload = Workload::resolve(&settings).map_err(Diagnostic::whole)?;
+    if workload.transport.is_none() && !system.broker() {
+        let only = system.transports.first().filter(|_| system.transports.len() == 1);
+        workload.transport = study.transports.get(&name).or(only).copied();
+    }
     if settings.agents.is_none() && spreads(system, &workload).is_ok() {
         workload.agents = system.agent.processes;
     }
     let faults = settings.fault();
     let link = Link::resolve(&settings, &faults).map_err(Diagnostic::whole)?;
     workload.reconnect = faults.breaks_connections() || link.is_some_and(|link| link.mttf_ns.is_some());
+    let placement = study.hosts.place(system.broker(), &workload, settings.placement);
+    let placement = match placement {
+        Err(_) if skip.is_some() || study.recorded => Placement::default(),
+        placement => placement?,
+    };
     let asked = settings.r#use.unwrap_or_default();
     let (options, set_options) = match options(study, system, &axes, asked) {
         // What is left out need not have the options of the others.
@@ -116,6 +128,7 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
     Ok(Cell {
         faults,
         link,
+        placement,
         settings: asked,
         options,
         set_options,
@@ -153,7 +166,7 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
         None if system.transports.is_empty() => {}
         None => {
             return Err(Diagnostic::whole(format!("{name} needs a transport: {}", known.join(", ")))
-                .help("set `transport` in [workload], or with --transport"));
+                .help("set `transport` in [workload], its own in [transports], or --transport"));
         }
         Some(transport) if !system.transports.contains(&transport) => {
             return Err(Diagnostic::whole(format!(
@@ -162,7 +175,8 @@ fn fits(system: &System, workload: &Workload) -> Result<(), Diagnostic> {
             ))
             .help(leave_out));
         }
-        Some(Transport::Udp) if workload.payload_bytes > 65_507 => {
+        // A library has fragments.
+        Some(Transport::Udp) if workload.payload_bytes > 65_507 && system.agent.built_in() => {
             return Err(Diagnostic::whole("a UDP datagram carries at most 65,507 bytes")
                 .help("use a smaller payload, or a [[skip]] entry"));
         }

@@ -10,6 +10,11 @@ pub fn unprintable(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t')) || ordering
 }
 
+/// Bytes by two digits each.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A text in which such characters stand by their numbers: `\u{1b}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(unprintable) {

@@ -18,7 +18,10 @@ pub use answer::{NoSuchDriver, UnknownOption};
 pub use hello::{AgentHello, CONSTANT, Features, Lack, MAX, RECONNECT};
 pub use packed::{PackedError, PackedHistogram};
 pub use ranges::{MOST_RANGES, Ranges, Sequences};
-pub use result::{AgentResult, AgentUsage, BadHistogram, Connections, FlowResult, PacingFigures, SliceSeries, Stalls};
+pub use result::{
+    AgentResult, AgentUsage, BadHistogram, Connections, FlowResult, PacingFigures, RuntimeFigures, RuntimePauses,
+    SliceSeries, Stalls,
+};
 pub use seen::SeenBits;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -88,6 +91,10 @@ pub struct Prepare {
     /// (`pacing = "hybrid"`), 0 or more.
     #[serde(default)]
     pub spin_cores: f64,
+    /// What instants within messages are ahead of this agent's clock, so that agents on
+    /// several hosts mean the same by them, ns; 0 on one host.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub clock_offset_ns: i64,
     /// Processors for client threads; none leaves it to the kernel.
     pub publisher_cpus: Vec<usize>,
     /// The same for subscribers and repliers.
@@ -156,12 +163,21 @@ pub struct Client {
     /// The endpoints that it connects to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connect: Vec<String>,
+    /// In `fan-out-echo`, where answers go: of the publisher, where it binds for
+    /// them; of the subscriber that answers, where it connects to. None where
+    /// the publisher said nothing of it: then they go back as messages came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<String>,
     /// The first publisher that it hears (subscribers and repliers).
     #[serde(default)]
     pub hears_first: u32,
     /// How many publishers it hears from there on.
     #[serde(default)]
     pub hears_count: u32,
+}
+
+fn is_zero(ns: &i64) -> bool {
+    *ns == 0
 }
 
 fn is_first(flow: &u32) -> bool {
@@ -219,6 +235,9 @@ pub struct BoundEndpoint {
     pub id: u32,
     /// Where to connect to.
     pub endpoint: String,
+    /// Where answers go to, if that is elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<String>,
 }
 
 /// Counters so far, for the live display only.
@@ -253,6 +272,7 @@ mod tests {
                 scratch: String::new(),
                 server: None,
                 spin_cores: 0.0,
+                clock_offset_ns: 0,
                 publisher_cpus: Vec::new(),
                 subscriber_cpus: Vec::new(),
             };
@@ -276,6 +296,7 @@ mod tests {
             flow: publisher,
             bind: None,
             connect: Vec::new(),
+            answers: None,
             hears_first: publisher,
             hears_count: publisher,
         };

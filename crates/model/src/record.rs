@@ -16,7 +16,7 @@ pub use crate::figure_group::FigureGroup;
 use crate::host::ClockOffset;
 use crate::link::Link;
 use crate::options::Options;
-use crate::protocol::{PacingFigures, Role, Stalls};
+use crate::protocol::{PacingFigures, Role, RuntimeFigures, Stalls};
 use crate::times::{self, TimeFigures};
 use crate::tuning::Tuning;
 use crate::units::Ns;
@@ -24,6 +24,7 @@ use crate::workload::Workload;
 use pubmark_stats::Summary;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// The version of the record's layout.
 pub const SCHEMA: u32 = 2;
@@ -82,6 +83,18 @@ pub struct RunRecord {
     /// How clients got their connections; none for libraries.
     #[serde(default)]
     pub connections: Option<ConnectionFigures>,
+    /// From the first client's opening until all had heard whom they should
+    /// hear, ns; none for brokers, for the mock system, and in records of
+    /// versions that did not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discovery_ns: Option<Ns>,
+    /// What a pilot run said of the warm-up; none where the study sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pilot: Option<PilotFigures>,
+    /// What network interfaces carried; none where nothing of the run goes over
+    /// one, and in records of versions that did not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<WireFigures>,
     /// What all agents together used, the libraries in them included.
     pub generator: Option<Usage>,
     /// What was to happen to the run's parts.
@@ -122,6 +135,9 @@ pub struct RunRecord {
     /// The hosts that took part; absent where there was only `local`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostShare>,
+    /// The clocks of those that share a stream, where these are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<ClockPair>,
     /// Remarks of the agents.
     pub remarks: Vec<String>,
     /// Why the run could not be made, if it could not.
@@ -178,6 +194,48 @@ pub struct Usage {
     pub voluntary_switches: u64,
     /// Involuntary context switches.
     pub involuntary_switches: u64,
+}
+
+/// What a pilot run, which is not measured, said of how long the figures of a
+/// cell take to be steady.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PilotFigures {
+    /// The repeat before which it was made: other runs of the cell go by it.
+    pub repeat: u32,
+    /// From its start until the figures were steady, ns, in steps of a slice;
+    /// none where they were not within `bound_ns`.
+    pub steady_after_ns: Option<Ns>,
+    /// The most that a warm-up might be, ns.
+    pub bound_ns: Ns,
+    /// Length of its slices, ns.
+    pub slice_ns: Ns,
+}
+
+/// What the network interfaces between the parts of a run sent in the window,
+/// by the kernel's count: of every program, with headers, acknowledgements and
+/// what was sent again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WireFigures {
+    /// All of them, bytes.
+    pub sent_bytes: u64,
+    /// Each: the loopback's of one machine, or of each host that with its address.
+    pub interfaces: Vec<InterfaceShare>,
+}
+
+/// What one network interface sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct InterfaceShare {
+    /// Its host; absent for `local`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host: String,
+    /// Its name.
+    pub name: String,
+    /// In the window, bytes.
+    pub sent_bytes: u64,
+    /// How long it was looked at before the run's clients were opened, ns.
+    pub at_rest_ns: Ns,
+    /// What it sent then, of other programs, bytes a second.
+    pub at_rest_bytes_per_s: f64,
 }
 
 /// The figures of one flow over the window.
@@ -356,6 +414,12 @@ pub struct AgentShare {
     /// Times in which it did not run; none where it cannot tell.
     #[serde(default)]
     pub pauses: Option<Stalls>,
+    /// What the runtime of its language says of itself; none where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<RuntimeFigures>,
+    /// How it is made, in its own words: language, call, copies, flags.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub made: BTreeMap<String, String>,
     /// What it cannot tell of itself, so that nobody is blamed by it.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "later::known")]
     pub cannot_tell: Vec<Untold>,
@@ -429,6 +493,25 @@ pub struct HostShare {
     pub clock: ClockOffset,
     /// What the machine did during the window.
     pub machine: MachineLoad,
+}
+
+/// The clocks of two hosts that share a stream, compared over the network that is
+/// measured, before the window and after it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockPair {
+    /// The host of those that send.
+    pub from: String,
+    /// The host of those that receive.
+    pub to: String,
+    /// Its clock less that of `from`, before the window, ns.
+    pub offset_ns: i64,
+    /// By how much that had changed after it, ns.
+    pub drift_ns: i64,
+    /// What a latency between them may be wrong by, ns: half of the shortest round
+    /// trips, and the drift; the whole offset too where it was not taken out.
+    pub bound_ns: Ns,
+    /// Whether the offset was taken out of the latencies.
+    pub taken_out: bool,
 }
 
 /// The machine during the window.

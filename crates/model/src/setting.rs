@@ -5,14 +5,16 @@ mod kinds;
 use crate::diagnostic::suggestion;
 use crate::fault::Script;
 use crate::header::MAX_SEQUENCE;
+use crate::hosts::Ends;
 use crate::link::Side;
 use crate::tuning::Use;
 use crate::units::{MICROSECOND, MILLISECOND, SECOND};
 use crate::value::ValueError;
 use crate::workload::{self, Arrival, Pacing, Pattern, Pin, Rate, Receive, Transport, Verify};
 pub use kinds::RunSequence;
+pub(crate) use kinds::Time;
+pub use kinds::as_typed;
 use kinds::{Bytes, Count, Cpus, Kind, LinkBandwidth, LinkDelay, Percent, Slot};
-pub(crate) use kinds::{Time, as_typed};
 use serde_json::Value;
 
 /// The most clients of a role.
@@ -146,7 +148,7 @@ macro_rules! keys {
 
 keys! {
     [Workload]
-    /// who sends to whom: pairs, fan-out, fan-in, request-reply, pipeline, tree
+    /// who sends to whom: pairs, fan-out, fan-in, request-reply, fan-out-echo, pipeline, tree
     pattern: Pattern = Pattern::Pairs;
     /// for libraries: inproc, ipc, tcp or udp
     transport: Transport;
@@ -168,6 +170,8 @@ keys! {
     durable: bool = false;
     /// time from the start to the measured window
     warmup: Time = Time(SECOND);
+    /// the window begins when the figures of a pilot run were steady: after warmup at the earliest, after this at the latest; 100ms at least
+    warmup_max: Time<{ 100 * MILLISECOND }>;
     /// length of the measured window (5s)
     duration: Time;
     /// instead of duration: messages of each publisher in the window
@@ -184,6 +188,8 @@ keys! {
     pacing_quantum: Time = Time(50 * MICROSECOND);
     /// how subscribers wait: block (sleep until something comes), or spin (costs a core)
     receive: Receive = workload::default_receive();
+    /// together (both ends of a stream on one host) or apart; where nothing is said together, if the hosts' roles allow
+    placement: Ends;
     /// processes a side that play clients, 1 to 256 (what the system's file says)
     agents: Count<u32, 1, { MOST_AGENTS as u64 }>;
     /// header, or full (CRC-32C of the body); where nothing is said full, as long as it costs under 2 % of an event loop

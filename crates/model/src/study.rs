@@ -2,15 +2,20 @@
 //! is claimed.
 
 pub(crate) mod axis;
+mod goal;
 mod named;
 mod parse;
 mod resolve;
 mod write;
 
+use crate::capacity::CapacityGoal;
 use crate::claim::{Claim, Condition};
+use crate::hosts::Hosts;
 use crate::setting::{RunSequence, Settings, key};
+use crate::workload::Transport;
 pub use named::named_systems;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// One axis: a key and the values that it takes, in the file's order.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +81,10 @@ pub struct Study {
     pub title: String,
     /// The question that it answers.
     pub question: String,
+    /// The system beside which the others are shown, if one was chosen.
+    pub baseline: Option<String>,
+    /// Transports of single systems, by name, where the study sets none for all.
+    pub transports: BTreeMap<String, Transport>,
     /// Workload, limits and run keys that are the same in every cell.
     pub settings: Settings,
     /// What is crossed; `system` is always among them, and first.
@@ -90,6 +99,10 @@ pub struct Study {
     pub claims: Vec<Claim>,
     /// Where the published figures beside it come from, if there are any.
     pub reference: Option<Source>,
+    /// The machines that it may use; this one, where it names none.
+    pub hosts: Hosts,
+    /// The objective whose capacity its records say.
+    pub capacity: Option<CapacityGoal>,
     /// Whether it was cut down to a coffee break.
     pub quick: bool,
     /// Whether it is only told of, and not to be carried out: see [`ReadOptions::recorded`].

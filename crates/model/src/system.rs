@@ -21,8 +21,14 @@ pub struct System {
     pub name: String,
     /// The text of its file: what another host is told.
     pub source: String,
-    /// The folder of its file, absolute; empty where it comes with pubmark.
+    /// Whether the user brings it; else it comes with pubmark.
+    pub brought: bool,
+    /// The folder of its file, absolute; empty where it comes with pubmark and
+    /// has no agent of its own.
     pub here: String,
+    /// What comes with pubmark for its agent: paths below the parent of `here`,
+    /// and texts. They are put there when it is installed.
+    pub carried: &'static [(&'static str, &'static str)],
     /// Whether it means to stand in for one of this name that comes with pubmark.
     pub replaces: bool,
     /// Its name as its makers write it.
@@ -37,6 +43,9 @@ pub struct System {
     pub driver: String,
     /// The program that plays its clients.
     pub agent: AgentSpec,
+    /// The system that is the floor of its agent's language: the same agent with a
+    /// queue in place of the library; empty where there is none.
+    pub floor: String,
     /// The transports that it has: of a library; a broker is reached over its protocol.
     pub transports: Vec<Transport>,
     /// The patterns that its driver plays.

@@ -23,14 +23,27 @@ pub fn heard_by(workload: &Workload, subscriber: u32) -> Range<u32> {
 }
 
 /// Where a client of a library binds, by its number among those that bind; what
-/// needs a file has it in the folder of the run. The port is any free one.
-pub fn bind_at(transport: Option<Transport>, scratch: &Path, number: u32) -> String {
+/// needs a file has it in the folder of the run, what needs an address has its
+/// host's. The port is any free one.
+pub fn bind_at(transport: Option<Transport>, scratch: &Path, address: &str, number: u32) -> String {
+    let address = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
     match transport {
-        Some(Transport::Tcp) => "tcp://127.0.0.1:0".into(),
-        Some(Transport::Udp) => "udp://127.0.0.1:0".into(),
+        Some(Transport::Tcp) => format!("tcp://{address}:0"),
+        Some(Transport::Udp) => format!("udp://{address}:0"),
         Some(Transport::Ipc) => format!("ipc://{}/{number}", scratch.display()),
         Some(Transport::Inproc) | None => format!("inproc://{number}"),
     }
+}
+
+/// Where a publisher binds for what comes back, where what it sends goes another
+/// way than that and its subscribers echo.
+pub fn bind_answers_at(workload: &Workload, scratch: &Path, address: &str) -> Option<String> {
+    let at = |transport| match transport {
+        Some(Transport::Ipc) => format!("ipc://{}/answers", scratch.display()),
+        Some(Transport::Inproc) | None => "inproc://answers".into(),
+        over_the_network => bind_at(over_the_network, scratch, address, 0),
+    };
+    workload.pattern.echoed().then(|| at(workload.transport))
 }
 
 /// How many subscribers each message is for.
@@ -48,7 +61,11 @@ mod tests {
     use crate::setting::key;
 
     fn workload(pattern: Pattern) -> Workload {
-        let publishers = if pattern.paired() { "3" } else { "6" };
+        let publishers = match (pattern.paired(), pattern.echoed()) {
+            (true, _) => "3",
+            (false, true) => "1",
+            (false, false) => "6",
+        };
         Workload::of([("pattern", pattern.word()), ("publishers", publishers), ("subscribers", "3")]).unwrap()
     }
 
@@ -65,7 +82,8 @@ mod tests {
                 assert_eq!(listeners, expected, "{pattern}: publisher {publisher}");
                 assert!(listeners >= 1 && (1..=listeners).contains(&copies(&workload)), "{pattern}");
             }
-            assert!(pattern.paired() || !pattern.round_trip(), "{pattern}: a request has one replier");
+            assert!(pattern.paired() || !pattern.requests(), "{pattern}: a request has one replier");
+            assert_eq!(pattern.round_trip(), pattern.requests() || pattern.echoed(), "{pattern}");
         }
     }
 
@@ -78,6 +96,7 @@ mod tests {
         assert_eq!(said(Pattern::Pairs), (1, vec![0..1, 1..2, 2..3]));
         assert_eq!(said(Pattern::RequestReply), (1, vec![0..1, 1..2, 2..3]));
         assert_eq!(said(Pattern::FanOut), (3, vec![0..6; 3]));
+        assert_eq!(said(Pattern::FanOutEcho), (3, vec![0..1; 3]));
         assert_eq!(said(Pattern::FanIn), (3, vec![0..6; 3]));
         assert_eq!(said(Pattern::Pipeline), (1, vec![0..6; 3]));
         assert_eq!(said(Pattern::Tree), (1, vec![0..2, 2..4, 4..6]));

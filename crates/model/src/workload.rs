@@ -203,6 +203,10 @@ pub struct Workload {
     pub connect_rate: u32,
     /// From the start to the window, ns: sent and received, not measured.
     pub warmup_ns: Ns,
+    /// The most that it may be, ns, where a pilot run says how long it is: after
+    /// `warmup_ns` at the earliest. No agent is told, and no record has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup_max_ns: Option<Ns>,
     /// The measured window.
     pub extent: Extent,
     /// How long after the last send a message may still arrive, ns.
@@ -269,6 +273,12 @@ impl Workload {
             (Extent::Count(count), Rate::Due(profile)) => Some(profile.due(count)),
             (Extent::Count(_), Rate::Max) => None,
         }
+    }
+
+    /// How long a pilot run goes on, ns, where there is one: as long again as the
+    /// warm-up may be, so that what is steady at its end can be seen.
+    pub fn pilot_ns(&self) -> Option<Ns> {
+        self.warmup_max_ns.map(|most_ns| most_ns.saturating_mul(2))
     }
 
     /// The workload of one repeat: its Poisson gaps are its own, the same for

@@ -71,6 +71,8 @@ pub struct Dispatcher {
     agenda: BinaryHeap<Reverse<PlannedMessage>>,
     made: u64,
     waiting_bytes: usize,
+    /// When the server is through with all that has come.
+    served_ns: Ns,
     /// What was done.
     pub tally: PeerTally,
 }
@@ -85,6 +87,7 @@ impl Dispatcher {
             agenda: BinaryHeap::new(),
             made: 0,
             waiting_bytes: 0,
+            served_ns: 0,
             tally: PeerTally::default(),
         }
     }
@@ -141,10 +144,16 @@ impl Dispatcher {
             counts.corrupted += one;
         }
         let line = self.lines.entry(publisher).or_default();
-        let mut at_ns =
-            script.delay.as_ref().map_or(now, |delay| sent_ns.saturating_add(delay.of(publisher, sequence)));
+        let delay_ns = script.delay.as_ref().map(|delay| delay.of(publisher, sequence));
+        // A server's turn comes by when messages were sent as well, so that it is known beforehand.
+        let delay_ns = delay_ns.or(script.service.map(|_| 0));
+        let mut at_ns = delay_ns.map_or(now, |delay_ns| sent_ns.saturating_add(delay_ns));
         if script.ordered {
             at_ns = at_ns.max(line.last_ns);
+        }
+        if script.service.is_some() {
+            self.served_ns = self.served_ns.max(at_ns).saturating_add(script.service_ns());
+            at_ns = self.served_ns;
         }
         let stalled_until = self.origin_ns.and_then(|origin| {
             script.stalled_until(at_ns.checked_sub(origin)?).map(|until| origin.saturating_add(until))

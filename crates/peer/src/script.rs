@@ -3,6 +3,7 @@
 //! ```toml
 //! delay = { uniform = ["1ms", "21ms"] }   # or fixed, exponential, quantiles
 //! ordered = true
+//! service = 2000                          # messages a second, one after the other
 //! lose = { every = 7 }                    # or { at = [[PUBLISHER, SEQUENCE], …] }
 //! corrupt = { every = 17, offset = 100 }
 //! [[stall]]
@@ -115,6 +116,10 @@ pub struct PeerScript {
     pub delay: Option<Delay>,
     /// No message before the one that its publisher sent before it.
     pub ordered: bool,
+    /// One server for all messages, which takes as long for each: so many are
+    /// handed on in a second at most, and the others wait for their turn, from
+    /// when `delay` is over. 0.001 to 1,000,000,000.
+    pub service: Option<f64>,
     /// Neither handed on nor acknowledged. At QoS 1 and 2 such a message stays
     /// in its publisher's window for ever.
     pub lose: AffectedMessages,
@@ -145,10 +150,18 @@ impl PeerScript {
         if script.reorder.every == Some(1) {
             return Err("reorder: every = 1: there would be nobody to overtake".into());
         }
+        if script.service.is_some_and(|per_s| !(0.001..=1e9).contains(&per_s)) {
+            return Err("service: from 0.001 to 1,000,000,000 messages a second".into());
+        }
         match script.delay.as_ref().and_then(Delay::problem) {
             Some(problem) => Err(problem),
             None => Ok(script),
         }
+    }
+
+    /// How long the server takes for a message, ns; 0 where there is none.
+    pub fn service_ns(&self) -> Ns {
+        self.service.map_or(0, |per_s| (1e9 / per_s).round() as Ns)
     }
 
     /// Whether messages are handed on as they come.
@@ -194,6 +207,7 @@ mod tests {
         let text = r#"
             delay = { quantiles = [[0.0, "1ms"], [1.0, "2ms"]] }
             ordered = true
+            service = 2000
             lose = { every = 7 }
             swallow = { at = [[0, 12], [3, 4]] }
             duplicate = { every = 11 }
@@ -211,6 +225,7 @@ mod tests {
         "#;
         let script = PeerScript::parse(text).unwrap();
         assert!(!script.is_plain());
+        assert_eq!(script.service_ns(), 500_000);
         assert!(script.lose.meet(9, 6) && !script.lose.meet(9, 7));
         assert!(script.swallow.meet(3, 4) && !script.swallow.meet(4, 3));
         assert_eq!(script.connect.deny, [2, 3]);
@@ -231,6 +246,8 @@ mod tests {
             "delay = { uniform = [\"2ms\", \"1ms\"] }",
             "[[stall]]\nfrom = \"1s\"",
             "[connect]\nslow = 1",
+            "service = 0",
+            "service = -3",
         ] {
             assert!(PeerScript::parse(text).is_err(), "{text}");
         }

@@ -55,8 +55,8 @@ impl Truth {
 /// What must be found of the messages that are due in the window `from_ns` to
 /// `to_ns` (not included). `schedule` holds all messages that precede them as
 /// well, in the order of each publisher. Standstills of single subscribers are
-/// not looked at, and `delay` must be set: without it latency has no lower
-/// bound that the script could know.
+/// not looked at, and `delay` or `service` must be set: without them latency has
+/// no lower bound that the script could know.
 pub fn truth(script: &PeerScript, schedule: impl IntoIterator<Item = Due>, from_ns: Ns, to_ns: Ns) -> Truth {
     let mut truth = Truth::default();
     let mut last: BTreeMap<u32, Ns> = BTreeMap::new();
@@ -64,6 +64,12 @@ pub fn truth(script: &PeerScript, schedule: impl IntoIterator<Item = Due>, from_
     let mut held: BTreeMap<u32, (Due, Ns)> = BTreeMap::new();
     let inside = |at_ns: Ns| (from_ns..to_ns).contains(&at_ns);
     let mut arrivals: Vec<(Due, Ns)> = Vec::new();
+    let mut schedule: Vec<Due> = schedule.into_iter().collect();
+    if script.service.is_some() {
+        // Who comes first is served first.
+        schedule.sort_by_key(|due| (due.sent_ns(), due.publisher));
+    }
+    let mut served_ns = 0;
     for due in schedule {
         let Due { publisher, sequence, at_ns, .. } = due;
         let one = u64::from(inside(at_ns));
@@ -79,6 +85,10 @@ pub fn truth(script: &PeerScript, schedule: impl IntoIterator<Item = Due>, from_
         let mut release = due.sent_ns() + script.delay.as_ref().map_or(0, |delay| delay.of(publisher, sequence));
         if script.ordered {
             release = release.max(last.get(&publisher).copied().unwrap_or_default());
+        }
+        if script.service.is_some() {
+            release = release.max(served_ns) + script.service_ns();
+            served_ns = release;
         }
         release = script.stalled_until(release).unwrap_or(release);
         let latest = last.entry(publisher).or_default();
@@ -150,6 +160,20 @@ mod tests {
         let reached = |n: u64| !n.is_multiple_of(7) && !n.is_multiple_of(5);
         assert_eq!(truth.duplicated, count(&|n| n.is_multiple_of(11) && reached(n)));
         assert_eq!(truth.latencies_ns.len() as u64, 1_000 - truth.lost);
+    }
+
+    #[test]
+    fn a_server_is_behind_by_all_that_it_cannot_serve() {
+        let served = |publishers, per_s| {
+            let script = script("service = 1000");
+            truth(&script, uniform(publishers, per_s, 2 * SECOND), 0, 2 * SECOND)
+        };
+        let within = served(5, 200);
+        assert!(within.latencies_ns.iter().all(|latency| *latency == MS), "one after the other, none waits");
+        let beyond = served(5, 220);
+        // 1,100 a second come and 1,000 go: the last of 2,200 waits for 200 others, less what is left of its second.
+        assert_eq!(beyond.latencies_ns.len(), 2_200);
+        assert!((199 * MS..=202 * MS).contains(&beyond.quantile(1.0)), "{}", beyond.quantile(1.0));
     }
 
     #[test]

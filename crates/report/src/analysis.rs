@@ -1,10 +1,12 @@
 //! From runs to cells: what each cell's runs say together.
 
 use crate::figures::{CellFigures, Column, Observation, Sign, allows, typical};
-use crate::floor::FLOOR;
+use crate::floor::{FLOOR, is_reference};
 use crate::records::place;
 use pubmark_model::cell::Cell;
 use pubmark_model::record::{FigureGroup, Note, Reason, RunRecord};
+use pubmark_model::study::Study;
+use pubmark_model::system::{System, Systems};
 use pubmark_model::times::TimeFigures;
 use pubmark_stats::{Estimate, Histogram, HistogramError};
 use std::collections::HashMap;
@@ -46,6 +48,11 @@ pub struct ReasonCount {
 pub struct CellResult {
     /// The cell.
     pub cell: Cell,
+    /// Whether its system is one that others are held against, and that is never
+    /// ranked.
+    pub is_reference: bool,
+    /// The system that is the floor of its agent's language, if it has one.
+    pub floor: Option<String>,
     /// What can be said of it.
     pub status: Status,
     /// Records, the failed ones included.
@@ -123,7 +130,12 @@ pub(crate) struct Analysis {
 }
 
 /// Groups the records by cell and computes the figures of each.
-pub(crate) fn analyse(cells: Vec<Cell>, repeats: u32, runs: &[RunRecord]) -> Result<Analysis, BadHistogram> {
+pub(crate) fn analyse(
+    cells: Vec<Cell>,
+    study: &Study,
+    runs: &[RunRecord],
+    systems: Systems<'_>,
+) -> Result<Analysis, BadHistogram> {
     let measured = cells.iter().enumerate().filter(|(_, cell)| cell.skipped.is_none());
     let places: HashMap<String, usize> = measured.map(|(index, cell)| (place(&cell.axes), index)).collect();
     let cells_of_runs: Vec<Option<usize>> = runs.iter().map(|run| places.get(&place(&run.cell)).copied()).collect();
@@ -134,14 +146,21 @@ pub(crate) fn analyse(cells: Vec<Cell>, repeats: u32, runs: &[RunRecord]) -> Res
     let mut results = Vec::with_capacity(cells.len());
     for (cell, runs) in cells.into_iter().zip(&runs_of) {
         let label = cell.label();
-        let result = result(cell, repeats, runs).map_err(|source| BadHistogram { cell: label, source })?;
+        let system = systems(&cell.system);
+        let result =
+            result(cell, system, study.repeats(), runs).map_err(|source| BadHistogram { cell: label, source })?;
         results.push(result);
     }
     relate_to_floor(&mut results);
     Ok(Analysis { cells: results, cells_of_runs })
 }
 
-fn result(cell: Cell, repeats: u32, runs: &[&RunRecord]) -> Result<CellResult, HistogramError> {
+fn result(
+    cell: Cell,
+    system: Option<&System>,
+    repeats: u32,
+    runs: &[&RunRecord],
+) -> Result<CellResult, HistogramError> {
     runs.iter().try_for_each(|run| check(&run.histograms))?;
     let (failed, made): (Vec<&RunRecord>, Vec<&RunRecord>) = runs.iter().copied().partition(|run| run.error.is_some());
     let quotable = |group: &FigureGroup| made.iter().filter(|run| allows(run, *group)).count();
@@ -181,6 +200,8 @@ fn result(cell: Cell, repeats: u32, runs: &[&RunRecord]) -> Result<CellResult, H
         group_runs,
         reasons: [reasons(&partly), reasons(&invalid)],
         error: failed.first().and_then(|run| run.error.clone()),
+        is_reference: is_reference(&cell.system, system),
+        floor: system.map(|system| system.floor.clone()).filter(|floor| !floor.is_empty()),
         cell,
     })
 }
@@ -263,9 +284,17 @@ fn relate_to_floor(cells: &mut [CellResult]) {
 }
 
 /// Each reading over the floor's of the same repeat, where both have one.
-fn within_blocks(readings: &[Observation], floor: &[Observation]) -> Vec<Observation> {
-    let of = |repeat: u32| floor.iter().find(|reading| reading.repeat == repeat);
-    readings.iter().filter_map(|reading| reading.over(of(reading.repeat)?)).collect()
+pub(crate) fn within_blocks(readings: &[Observation], floor: &[Observation]) -> Vec<Observation> {
+    in_blocks(readings, floor).filter_map(|(reading, floor)| reading.over(floor)).collect()
+}
+
+/// Each reading with the floor's of the same repeat, where both have one.
+pub(crate) fn in_blocks<'a>(
+    readings: &'a [Observation],
+    floor: &'a [Observation],
+) -> impl Iterator<Item = (&'a Observation, &'a Observation)> {
+    let of = |repeat: u32| floor.iter().find(move |reading| reading.repeat == repeat);
+    readings.iter().filter_map(move |reading| Some((reading, of(reading.repeat)?)))
 }
 
 /// A cell's place on all axes but the system's, as a key.

@@ -1,7 +1,6 @@
 //! Deciding the study's claims by its records.
 
 use crate::analysis::{CellResult, Status};
-use crate::floor::is_reference;
 use crate::points::Point;
 use crate::ranking::Ranked;
 use crate::ranking::decide::ranked;
@@ -131,6 +130,7 @@ pub(crate) fn decide(claims: &[Claim], points: &[Point], cells: &[CellResult], t
 fn part(claim: &Claim, points: &[Point], cells: &[CellResult], tie: f64) -> PartResult {
     let (mut won, mut lost, mut open) = (0, 0, 0);
     // References are ranked where a claim names them, and only for it.
+    let is_reference = |name: &str| cells.iter().any(|result| result.is_reference && result.cell.system == name);
     let named: Vec<String> = claim.best.iter().chain(&claim.among).filter(|name| is_reference(name)).cloned().collect();
     let of_its_own = (!named.is_empty()).then(|| ranked(cells, points, claim.figure, &named, tie));
     for (number, point) in points.iter().enumerate() {
@@ -174,8 +174,8 @@ fn at_point(claim: &Claim, point: &Point, cells: &[CellResult], ranks: &Ranked) 
         })
         .filter(|result| result.status != Status::Skipped)
         .collect();
-    let in_question = met.iter().map(|result| result.cell.system.as_str());
-    let mut systems: Vec<&str> = in_question.filter(|system| is_ranked(claim, system)).collect();
+    let in_question = met.iter().filter(|result| is_ranked(claim, result));
+    let mut systems: Vec<&str> = in_question.map(|result| result.cell.system.as_str()).collect();
     if systems.is_empty() {
         return None;
     }
@@ -189,10 +189,10 @@ fn at_point(claim: &Claim, point: &Point, cells: &[CellResult], ranks: &Ranked) 
     Some(compare(claim, &systems, ranks))
 }
 
-fn is_ranked(claim: &Claim, system: &str) -> bool {
-    let named = |names: &[String]| names.iter().any(|name| name == system);
+fn is_ranked(claim: &Claim, result: &CellResult) -> bool {
+    let named = |names: &[String]| names.contains(&result.cell.system);
     if claim.among.is_empty() {
-        !is_reference(system) || named(&claim.best)
+        !result.is_reference || named(&claim.best)
     } else {
         named(&claim.among) || named(&claim.best)
     }

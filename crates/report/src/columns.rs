@@ -127,6 +127,11 @@ pub(crate) fn expendable(spec: &Spec, columns: &[&Spec]) -> u8 {
 /// A column that goes only after the intervals.
 pub(crate) const LAST: u8 = 1;
 
+/// The name of the column with the bytes that interfaces carried for a message.
+const ON_WIRE: &str = "wire/msg";
+/// The name of the column with the time until all had heard each other.
+const MET: &str = "discovery";
+
 /// Columns for cells with a given rate.
 pub(crate) const LATENCY: &[Spec] = &[
     spec("system", Show::System, 0),
@@ -147,9 +152,11 @@ pub(crate) const LATENCY: &[Spec] = &[
     spec("CPU cores", Show::Number(Column::CpuCores), 5),
     spec("memory", Show::Bytes(Column::RssMax), 7),
     spec("connect p99", Show::Time(Column::ConnectP99), 9),
+    spec(ON_WIRE, Show::Bytes(Column::WireBytes), 11),
+    spec(MET, Show::Time(Column::Discovery), 12),
     spec("jitter", Show::Time(Column::Jitter), 8),
     spec("own lag p99", Show::Time(Column::OwnLagP99), 10),
-    spec("runs", Show::Runs, 11),
+    spec("runs", Show::Runs, 13),
     spec("verdict", Show::Verdict, 0),
 ];
 
@@ -169,6 +176,31 @@ pub(crate) const THROUGHPUT: &[Spec] = &[
     spec("memory", Show::Bytes(Column::RssMax), 7),
     spec("switches/msg", Show::Number(Column::SwitchesPerMessage), 9),
     spec("sent/s", Show::Count(Column::Sent), 8),
+    spec(ON_WIRE, Show::Bytes(Column::WireBytes), 10),
+    spec("runs", Show::Runs, 11),
+    spec("verdict", Show::Verdict, 0),
+];
+
+/// The name of the column with the time of a message.
+pub(crate) const MESSAGE_TIME: &str = "a message";
+/// The name of the column with what of it is the binding.
+pub(crate) const BINDING: &str = "binding";
+
+/// Columns that tell a binding from its language.
+pub(crate) const LANGUAGES: &[Spec] = &[
+    spec("system", Show::System, 0),
+    spec(MESSAGE_TIME, Show::Time(Column::MessageTime), 0),
+    spec("language", Show::Time(Column::LanguageFloor), 1),
+    spec(BINDING, Show::Time(Column::Binding), 1),
+    spec("× baseline", Show::Number(Column::OverBaseline), 1),
+    spec(THRIFT, Show::Thrift, 3),
+    spec("paused", Show::Percent(Column::RuntimePaused), 4),
+    spec("longest pause", Show::Time(Column::RuntimePauseMax), 5),
+    spec("allocated/msg", Show::Bytes(Column::Allocated), 6),
+    spec("memory", Show::Bytes(Column::Uss), 2),
+    spec(ON_WIRE, Show::Bytes(Column::WireBytes), 7),
+    spec(MET, Show::Time(Column::Discovery), 8),
+    spec("until steady", Show::Time(Column::SteadyAfter), 9),
     spec("runs", Show::Runs, 10),
     spec("verdict", Show::Verdict, 0),
 ];

@@ -116,6 +116,13 @@ impl CellFigures {
         }
     }
 
+    /// Sets a figure that is made of others.
+    pub(crate) fn derive(&mut self, column: Column, readings: Vec<Observation>, is_quotable: bool) {
+        if let Some(value) = self.values.get_mut(column as usize) {
+            *value = Value { estimate: typical(column, &readings), readings, is_quotable, over_floor: None };
+        }
+    }
+
     /// The figures over these runs, all of one cell and all made: each over
     /// those whose verdict allows it or, where there are none, over all.
     pub(crate) fn of(made: &[&RunRecord]) -> CellFigures {

@@ -53,7 +53,11 @@ const QUESTIONS: [Question; 3] = [
 /// each question that its points ask, and one on what may be quoted.
 pub(crate) fn findings(report: &Report) -> Vec<Sentence> {
     let answers = QUESTIONS.iter().filter_map(|question| answer(question, report));
-    delivery::finding(report).into_iter().chain(answers).chain(validity(report)).collect()
+    let capacities = report.capacities();
+    let capacities =
+        capacities.iter().map(|found| Sentence { about: "capacity", outcome: "note", text: found.sentence() });
+    let first = capacities.chain(delivery::finding(report));
+    first.chain(answers).chain(validity(report)).collect()
 }
 
 /// What the points say to a question.

@@ -1,12 +1,18 @@
 //! Systems that bound others, or that others are held against.
 
+use pubmark_model::system::System;
+
 /// The system that bounds all others.
 pub(crate) const FLOOR: &str = "kernel";
 
 /// Systems that others are compared with and that are never ranked.
 pub const REFERENCES: [&str; 2] = [FLOOR, "mock"];
 
+/// The driver of an agent that has a queue in place of a library: the floor of
+/// its language.
+const NULL: &str = "null";
+
 /// Whether a system is a reference rather than a competitor.
-pub(crate) fn is_reference(system: &str) -> bool {
-    REFERENCES.contains(&system)
+pub(crate) fn is_reference(name: &str, system: Option<&System>) -> bool {
+    REFERENCES.contains(&name) || system.is_some_and(|system| system.driver == NULL)
 }

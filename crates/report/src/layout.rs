@@ -3,12 +3,14 @@
 use crate::analysis::{CellResult, Status};
 use crate::axes::{NAME_CHARS, axis_name, axis_value};
 use crate::bars::{self, Scale};
+use crate::capacity::CapacityResult;
 use crate::claims::{ClaimOutcome, ClaimResult};
 use crate::columns::{
-    ACKED_LOST, AT_LEAST, HALF, LATENCY, MEDIAN, NOT_QUOTED, RATE, SERVICE, Spec, THRIFT, THROUGHPUT, columns,
-    expendable, verdict,
+    ACKED_LOST, AT_LEAST, BINDING, HALF, LANGUAGES, LATENCY, MEDIAN, MESSAGE_TIME, NOT_QUOTED, RATE, SERVICE, Spec,
+    THRIFT, THROUGHPUT, columns, expendable, verdict,
 };
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
+use crate::figures::Column;
 use crate::findings::findings;
 use crate::notes;
 use crate::points::{Point, headline};
@@ -23,22 +25,30 @@ const PROSE_CHARS: usize = 500;
 
 /// Lays out a report.
 pub(crate) fn document(report: &Report) -> Document {
-    let kinds = [("Latency (at given rates)", LATENCY, false), ("Throughput (unthrottled)", THROUGHPUT, true)];
+    let kinds = [
+        Kind { title: "Bindings (at given rates)", specs: LANGUAGES, unthrottled: false },
+        Kind { title: "Bindings (unthrottled)", specs: LANGUAGES, unthrottled: true },
+        Kind { title: "Latency (at given rates)", specs: LATENCY, unthrottled: false },
+        Kind { title: "Throughput (unthrottled)", specs: THROUGHPUT, unthrottled: true },
+    ];
     let whole = [None];
     let parts: Vec<Option<&str>> = match report.study().parts.as_slice() {
         [] => whole.to_vec(),
         parts => parts.iter().map(|part| Some(part.name.as_str())).collect(),
     };
     // A part has axes of its own, and so a table of its own.
-    let tables = parts.into_iter().flat_map(|part| {
-        kinds.into_iter().filter_map(move |(title, specs, unthrottled)| table(report, title, specs, unthrottled, part))
-    });
+    let tables = parts.into_iter().flat_map(|part| kinds.into_iter().filter_map(move |kind| table(report, kind, part)));
+    let tables: Vec<Table> = match report.study().capacity {
+        // A search has as many cells as steps, and a curve says more of them.
+        Some(_) => report.capacities().iter().map(CapacityResult::table).collect(),
+        None => tables.collect(),
+    };
     Document {
         title: clean(&report.study().title, PROSE_CHARS),
         question: clean(&report.study().question, PROSE_CHARS),
         constants: notes::constants(report),
         answers: answers(report),
-        tables: tables.collect(),
+        tables,
         claims: claims(report.claims()),
         closing: std::iter::once(notes::counted(report)).chain(notes::closing(report)).collect(),
     }
@@ -47,16 +57,42 @@ pub(crate) fn document(report: &Report) -> Document {
 /// What was lost of what was acknowledged, and who is best by the figures that
 /// rank.
 fn answers(report: &Report) -> Vec<String> {
-    let shown = |about: &str| ["delivery", "latency", "throughput"].contains(&about);
+    let shown = |about: &str| ["capacity", "delivery", "latency", "throughput"].contains(&about);
     findings(report).into_iter().filter(|finding| shown(finding.about)).map(|finding| finding.text).collect()
 }
 
-fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: Option<&str>) -> Option<Table> {
+/// What a table shows, and of which cells.
+#[derive(Clone, Copy)]
+struct Kind {
+    title: &'static str,
+    specs: &'static [Spec],
+    unthrottled: bool,
+}
+
+impl Kind {
+    /// Whether it tells bindings from their languages; the other tables are of all
+    /// cells.
+    fn of_languages(self) -> bool {
+        self.specs.iter().any(|spec| spec.name == BINDING)
+    }
+
+    fn shows(self, point: &Point, cells: &[CellResult]) -> bool {
+        let told = |index: &usize| {
+            let figures = &cells[*index].figures;
+            figures.get(Column::LanguageFloor).or(figures.get(Column::OverBaseline)).is_some()
+        };
+        point.unthrottled == self.unthrottled
+            && !point.is_skipped(cells)
+            && (!self.of_languages() || point.members.iter().any(told))
+    }
+}
+
+fn table(report: &Report, kind: Kind, part: Option<&str>) -> Option<Table> {
     let cells = report.cells();
     let points: Vec<&Point> = report
         .points()
         .iter()
-        .filter(|point| point.unthrottled == unthrottled && !point.is_skipped(cells))
+        .filter(|point| kind.shows(point, cells))
         .filter(|point| part.is_none_or(|part| point.axes.get("part").is_some_and(|value| value == part)))
         .collect();
     let first = points.first()?;
@@ -67,7 +103,7 @@ fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: 
     let axes: Vec<&String> = first.axes.keys().filter(|axis| varies(axis)).collect();
     let members = |point: &Point| -> Vec<&CellResult> { point.members.iter().map(|index| &cells[*index]).collect() };
     let shown: Vec<&CellResult> = points.iter().flat_map(|point| members(point)).collect();
-    let specs = columns(specs, &shown);
+    let specs = columns(kind.specs, &shown);
     let mut groups: Vec<Vec<Row>> = points
         .iter()
         .map(|point| members(point).into_iter().map(|result| row(result, point, &axes, &specs)).collect())
@@ -86,10 +122,11 @@ fn table(report: &Report, title: &str, specs: &[Spec], unthrottled: bool, part: 
     let bars = bars(first.unthrottled, &heads, &groups);
     Some(Table {
         bars,
-        title: titled(report, title, first, varies),
+        title: titled(report, kind.title, first, varies),
         notes: legend(&heads, &groups)
             .into_iter()
-            .chain(notes::beneath(&shown, &points).into_iter().map(Note::on_rows))
+            // Of the same cells there is another table.
+            .chain(notes::beneath(&shown, &points).into_iter().map(Note::on_rows).filter(|_| !kind.of_languages()))
             .collect(),
         heads,
         groups,
@@ -170,7 +207,14 @@ fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
     let named = |name: &str| heads.iter().position(|head| head.name == name);
     if named(HALF).is_some() {
         notes.push(Note::on_rows(format!(
-            "latency of request-reply is the full round trip; {HALF} is half of its median"
+            "latency of request-reply and echoes is the full round trip; {HALF} is half of its median"
+        )));
+    }
+    if named(MESSAGE_TIME).is_some() {
+        notes.push(Note::on_rows(format!(
+            "{MESSAGE_TIME}: half of a median round trip, the median latency at a rate or, unthrottled, the time from \
+             one delivery to the next; language: the same of its agent's loop over a queue; {BINDING}: what is beyond \
+             that, block by block ({NONE} where the language scatters by more)"
         )));
     }
     if named(ACKED_LOST).is_some() {

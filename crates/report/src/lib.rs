@@ -15,6 +15,7 @@
 mod analysis;
 mod axes;
 mod bars;
+mod capacity;
 mod claims;
 mod columns;
 mod command;
@@ -26,7 +27,9 @@ mod figures;
 mod findings;
 mod floor;
 mod json;
+mod languages;
 mod layout;
+mod made;
 mod markdown;
 mod notes;
 pub mod page;
@@ -42,6 +45,7 @@ pub mod text;
 mod words;
 
 pub use analysis::{CellResult, ReasonCount, Status};
+pub use capacity::CapacityResult;
 pub use claims::{ClaimOutcome, ClaimResult, PartResult};
 pub use figures::{CellFigures, Column, Observation, Sign};
 pub use floor::REFERENCES;

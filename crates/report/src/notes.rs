@@ -4,6 +4,7 @@
 use crate::analysis::{CellResult, ReasonCount, Status};
 use crate::axes::{axis_name, axis_value};
 use crate::figures::Column;
+use crate::made;
 use crate::points::Point;
 use crate::ranking::{Placing, Why};
 use crate::report::Report;
@@ -229,6 +230,7 @@ const TIMER: &str = "Recorded by pubmark 0.1, whose latencies contain the load g
 /// What is to be known of the whole.
 pub(crate) fn closing(report: &Report) -> Vec<String> {
     let mut lines = settings::lines(report);
+    lines.extend(made::lines(report));
     lines.extend(skipped(report.cells()));
     if report.has_timer_in_latency() {
         lines.push(TIMER.into());

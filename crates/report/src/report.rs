@@ -3,7 +3,7 @@
 use crate::analysis::{CellResult, analyse};
 use crate::claims::{ClaimResult, decide};
 use crate::command::command;
-use crate::floor::is_reference;
+use crate::languages;
 use crate::points::Point;
 use crate::points::group::points;
 use crate::records::{ReadError, Records, read_records};
@@ -156,8 +156,9 @@ impl Report {
         records: Records,
         systems: Systems<'_>,
     ) -> Result<Report, ReportError> {
-        let analysis = analyse(cells, study.repeats(), &records.runs)
+        let mut analysis = analyse(cells, &study, &records.runs, systems)
             .map_err(|bad| ReportError::Histogram { cell: bad.cell, source: bad.source })?;
+        languages::relate(&mut analysis.cells, study.baseline.as_deref());
         let points = points(&analysis.cells, study.tie());
         let mut brokers: Vec<String> = analysis.cells.iter().map(|result| result.cell.system.clone()).collect();
         brokers.dedup();
@@ -226,7 +227,9 @@ impl Report {
     /// `broker`, `library` or `reference`.
     pub(crate) fn kind(&self, system: &str) -> &'static str {
         match system {
-            system if is_reference(system) => "reference",
+            system if self.cells.iter().any(|result| result.is_reference && result.cell.system == system) => {
+                "reference"
+            }
             system if self.brokers.iter().any(|broker| broker == system) => "broker",
             _ => "library",
         }

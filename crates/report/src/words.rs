@@ -3,7 +3,6 @@
 
 use crate::analysis::{CellResult, Status};
 use crate::figures::Column;
-use crate::floor::is_reference;
 use crate::points::{Point, headline};
 use crate::ranking::Standing;
 
@@ -113,7 +112,7 @@ fn ranked(result: &CellResult, point: &Point) -> CellVerdict {
     if !result.figures.may_be_quoted(column) {
         return CellVerdict::Invalid;
     }
-    if is_reference(&result.cell.system) {
+    if result.is_reference {
         return CellVerdict::Reference;
     }
     match point.best().and_then(|ranked| ranked.standing(&result.cell.system)) {

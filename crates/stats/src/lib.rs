@@ -14,6 +14,7 @@
 
 mod artefact;
 mod better;
+mod capacity;
 mod change;
 mod codec;
 mod estimate;
@@ -29,6 +30,7 @@ mod typical;
 
 pub use artefact::{ARTEFACT_SAMPLES_MIN, Artefact, ArtefactStep, TIMERS_NS, artefacts};
 pub use better::Better;
+pub use capacity::{CAPACITY_LEVEL, CapacityInterval, CapacitySearch};
 pub use change::{Change, FALSE_ALARM, RunOrder, Runs, Scale, change, change_p, holm};
 pub use estimate::{Estimate, Interval, median, median_whole};
 pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};

@@ -41,13 +41,11 @@ pub fn hello(system: &System, sends: bool) -> Result<AgentHello, String> {
 /// # Errors
 /// Each option that is not known, once.
 pub fn check_options(plan: &StudyPlan) -> Result<(), Vec<Diagnostic>> {
-    let mut asked: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let mut systems: BTreeMap<&str, &System> = BTreeMap::new();
+    let mut asked: BTreeMap<&str, (&System, Vec<&str>)> = BTreeMap::new();
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
         let own = registry::find(&cell.system).filter(|system| !system.agent.built_in());
         let Some(system) = own else { continue };
-        let names = asked.entry(&cell.system).or_default();
-        systems.insert(&cell.system, system);
+        let (_, names) = asked.entry(&cell.system).or_insert((system, Vec::new()));
         for name in system.asks_of_clients(&cell.options, &cell.set_options) {
             if !names.contains(&name) {
                 names.push(name);
@@ -55,8 +53,7 @@ pub fn check_options(plan: &StudyPlan) -> Result<(), Vec<Diagnostic>> {
         }
     }
     let mut unknown: Vec<Diagnostic> = Vec::new();
-    for (name, options) in asked.into_iter().filter(|(_, options)| !options.is_empty()) {
-        let Some(system) = systems.get(name) else { continue };
+    for (name, (system, options)) in asked.into_iter().filter(|(_, (_, options))| !options.is_empty()) {
         let sides: &[bool] = if system.agent.differs() { &[true, false] } else { &[true] };
         for said in sides.iter().filter_map(|sends| hello(system, *sends).ok()) {
             let each = options.iter().map(|option| said.knows_options(&system.driver, [*option]));

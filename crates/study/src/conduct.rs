@@ -2,9 +2,9 @@
 
 use crate::context::{RunContext, RunError};
 use crate::live::News;
+use crate::pilot::Pilots;
 use crate::plan::StudyPlan;
 use crate::results::{Results, ResultsError, io};
-use crate::run::make;
 use crate::{calibrated, redact, registry};
 use pubmark_host::lock::Lock;
 use pubmark_host::{environment, install, scratch, server};
@@ -12,7 +12,6 @@ use pubmark_judge::blank::blank;
 use pubmark_judge::verdict;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
-use pubmark_model::host::Placement;
 use pubmark_model::plan::{Place, Planned};
 use pubmark_model::record::RunRecord;
 use pubmark_model::secret::{Secrets, is_secret_variable};
@@ -20,7 +19,7 @@ use pubmark_model::study::Study;
 use pubmark_model::system::System;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What went wrong with a study as a whole.
@@ -77,8 +76,6 @@ pub struct Conduct<'a> {
     pub reference: Option<&'a str>,
     /// How to start an agent.
     pub agent: &'a [String],
-    /// Which host plays which part.
-    pub placement: &'a Placement,
     /// Set when the user wants to stop.
     pub interrupt: &'a AtomicBool,
 }
@@ -134,56 +131,90 @@ pub fn conduct(
     observer: &mut dyn Observer,
 ) -> Result<(Ending, Lock), ConductError> {
     let (study, cells, order) = (plan.study(), plan.cells(), plan.order());
-    scratch::sweep();
-    server::limits::sweep();
-    let text = study.to_toml();
-    let used = used(cells);
-    let (mut results, records) = if how.resume {
-        Results::resume(how.folder, &text)?
-    } else {
-        let results = Results::create(how.folder, &text, &environment(study, &used, how.folder))?;
-        how.reference.map_or(Ok(()), |text| results.note_reference(text))?;
-        (results, Vec::new())
-    };
-    results.note_systems(&used.iter().map(|system| (system.name.clone(), shown(system))).collect::<Vec<_>>())?;
+    let (mut conductor, records) = Conductor::open(plan, how)?;
     let done = finished(&records, cells);
-    let mut ending = Ending::default();
-    let mut met: Vec<(String, Map<String, Value>)> = Vec::new();
-    let mut meet = |record: &RunRecord| {
-        if record.error.is_none() && met.iter().all(|(system, _)| *system != record.system) {
-            met.push((record.system.clone(), record.versions.clone()));
-        }
-    };
-    records.iter().for_each(&mut meet);
-    records.iter().filter(|record| record.error.is_none()).for_each(|record| ending.runs.count(record));
     observer.begin(&StudyStart { title: &study.title, cells, order: &order, done: &done, records: &records });
-    let logs = results.logs();
     for (position, planned) in order.iter().enumerate().filter(|(_, planned)| !done.contains(planned)) {
-        if how.interrupt.load(Ordering::Relaxed) {
-            ending.interrupted = true;
+        let place = Place { repeat: planned.repeat, position: position as u64 };
+        conductor.run(&cells[planned.cell], place, None, observer)?;
+        if conductor.ending.interrupted {
             break;
         }
-        let cell = &cells[planned.cell];
-        let Some(system) = registry::find(&cell.system) else {
-            continue;
+    }
+    conductor.close()
+}
+
+/// Makes one run after the other, each with its record in the results folder.
+pub(crate) struct Conductor<'a> {
+    how: &'a Conduct<'a>,
+    awake: bool,
+    results: Results,
+    logs: PathBuf,
+    /// By system, the versions that were met first.
+    met: Vec<(String, Map<String, Value>)>,
+    pilots: Pilots,
+    ending: Ending,
+}
+
+impl<'a> Conductor<'a> {
+    /// Opens the results folder. Also the records that are there already.
+    pub fn open(plan: &StudyPlan, how: &'a Conduct<'a>) -> Result<(Conductor<'a>, Vec<RunRecord>), ConductError> {
+        let (study, used) = (plan.study(), used(plan.cells()));
+        scratch::sweep();
+        server::limits::sweep();
+        let text = study.to_toml();
+        let (results, records) = if how.resume {
+            Results::resume(how.folder, &text)?
+        } else {
+            let results = Results::create(how.folder, &text, &environment(study, &used, how.folder))?;
+            how.reference.map_or(Ok(()), |text| results.note_reference(text))?;
+            (results, Vec::new())
         };
-        let place = Place { repeat: planned.repeat, position: position as u64 };
-        observer.run_begins(cell, planned.repeat, position);
+        results.note_systems(&used.iter().map(|system| (system.name.clone(), shown(system))).collect::<Vec<_>>())?;
+        let (logs, awake) = (results.logs(), study.awake());
+        let pilots = Pilots::of(&records);
+        let mut conductor = Conductor { how, awake, results, logs, met: Vec::new(), pilots, ending: Ending::default() };
+        records.iter().for_each(|record| conductor.meet(record));
+        records.iter().filter(|record| record.error.is_none()).for_each(|record| conductor.ending.runs.count(record));
+        Ok((conductor, records))
+    }
+
+    fn meet(&mut self, record: &RunRecord) {
+        if record.error.is_none() && self.met.iter().all(|(system, _)| *system != record.system) {
+            self.met.push((record.system.clone(), record.versions.clone()));
+        }
+    }
+
+    /// Makes a run of a cell. Its record is on the disk when this returns; none
+    /// where the user stopped it. `renewed`: the study that has the cell, where
+    /// that of the results folder does not.
+    pub fn run(
+        &mut self,
+        cell: &Cell,
+        place: Place,
+        renewed: Option<&Study>,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<RunRecord>, ConductError> {
+        if self.how.interrupt.load(Ordering::Relaxed) {
+            self.ending.interrupted = true;
+            return Ok(None);
+        }
+        let Some(system) = registry::find(&cell.system) else { return Ok(None) };
+        observer.run_begins(cell, place.repeat, place.position as usize);
         let mut context = RunContext {
-            agent: how.agent,
-            logs: &logs,
-            awake: study.awake(),
-            placement: how.placement,
-            interrupt: how.interrupt,
+            agent: self.how.agent,
+            logs: &self.logs,
+            awake: self.awake,
+            interrupt: self.how.interrupt,
             news: &mut |news| observer.news(news),
         };
         let secrets = Secrets::of(&cell.options);
-        let (mut record, tear_down) = match make(cell, system, place, &mut context) {
+        let (mut record, tear_down) = match self.pilots.make(cell, system, place, &mut context) {
             Ok(made) => (made.record, Some(made.tear_down)),
             Err(RunError::Interrupted) => {
-                ending.interrupted = true;
-                redact::logs(&logs, place.position, &secrets).map_err(io(&logs))?;
-                break;
+                self.ending.interrupted = true;
+                redact::logs(&self.logs, place.position, &secrets).map_err(io(&self.logs))?;
+                return Ok(None);
             }
             Err(RunError::Failed(error)) => {
                 let mut record = blank(cell, Some(system), place, jiff::Timestamp::now().to_string());
@@ -199,18 +230,24 @@ pub fn conduct(
                 .push(format!("the system `{}` is the user's, and not the one that comes with pubmark", system.name));
         }
         redact::record(&mut record, &secrets);
-        results.append(&record)?;
+        renewed.map_or(Ok(()), |study| self.results.renew_study(&study.to_toml()))?;
+        self.results.append(&record)?;
         // What it measured is safe: only now may it take its time to end.
         drop(tear_down);
-        redact::logs(&logs, place.position, &secrets).map_err(io(&logs))?;
-        ending.runs.count(&record);
-        meet(&record);
+        redact::logs(&self.logs, place.position, &secrets).map_err(io(&self.logs))?;
+        self.ending.runs.count(&record);
+        self.meet(&record);
         observer.run_ends(&record);
+        Ok(Some(record))
     }
-    results.note_versions(&met)?;
-    // An empty folder of logs says that there was nothing to log.
-    let _ = std::fs::remove_dir(&logs);
-    Ok((ending, results.close()))
+
+    /// No more runs.
+    pub fn close(self) -> Result<(Ending, Lock), ConductError> {
+        self.results.note_versions(&self.met)?;
+        // An empty folder of logs says that there was nothing to log.
+        let _ = std::fs::remove_dir(&self.logs);
+        Ok((self.ending, self.results.close()))
+    }
 }
 
 /// The systems of the cells that are not left out.
@@ -236,7 +273,7 @@ fn environment(study: &Study, used: &[&System], folder: &Path) -> Value {
     let mut told = environment::environment(folder);
     let files = used.iter().map(|system| {
         let mut file = serde_json::json!(registry::origin(system));
-        if !system.here.is_empty() {
+        if system.brought {
             file["path"] = install::called(system).into();
         }
         (system.name.clone(), file)

@@ -2,7 +2,6 @@
 
 use crate::live::News;
 use pubmark_host::error::HostError;
-use pubmark_model::host::Placement;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -39,8 +38,6 @@ pub struct RunContext<'a> {
     pub logs: &'a Path,
     /// Whether processors are kept awake while the run is on.
     pub awake: bool,
-    /// Which host plays which part.
-    pub placement: &'a Placement,
     /// Set when the user wants to stop.
     pub interrupt: &'a AtomicBool,
     /// Told what is new, on the coordinator's thread: it has to return at once.

@@ -13,12 +13,16 @@ use pubmark_model::options::OptionValues;
 use pubmark_model::study::Skip;
 use pubmark_model::system::System;
 use pubmark_model::units::format_size;
+use pubmark_model::workload::Transport;
 
 /// Files that a server opens beside its connections: jars, logs, databases.
 const SERVER_FILES: usize = 300;
 
 /// Axes that say how many connections there are, and under which limits.
 const SIZES: [&str; 7] = ["part", "pattern", "pairs", "publishers", "subscribers", "cpus", "memory"];
+
+/// Axes that say whether the two sides are on different hosts, and how they meet.
+const PLACES: [&str; 5] = ["part", "system", "transport", "pattern", "placement"];
 
 /// Axes that say whether there is a link, beside the system.
 const LINK: [&str; 8] = ["part", "system", "fault", "link", "mttf", "mttr", "link_delay", "link_bandwidth"];
@@ -44,6 +48,8 @@ pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>) -> (Vec<String>, Re
             (&["system"], why)
         } else if let Some(why) = tool_of(cell).and_then(install::missing_tool) {
             (&LINK, format!("its link needs a proxy: {why}"))
+        } else if let Some(why) = apart(system, cell) {
+            (&PLACES, why)
         } else if let Some(why) = too_large(system, cell) {
             (&SIZES, why)
         } else {
@@ -60,9 +66,17 @@ pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>) -> (Vec<String>, Re
     (words, plan.skip(found))
 }
 
+/// Why the two sides of a library cannot be on different hosts.
+fn apart(system: &System, cell: &Cell) -> Option<String> {
+    let transport = cell.workload.transport.filter(|_| !system.broker())?;
+    let stays = matches!(transport, Transport::Inproc | Transport::Ipc) && !cell.placement.on_one();
+    stays.then(|| format!("{}: {transport} stays on one host, and the two sides are on different ones", system.name))
+}
+
 /// Why this machine is too small for a cell whose server is started here.
 fn too_large(system: &System, cell: &Cell) -> Option<String> {
-    if !system.broker() || cell.options.text("endpoint").is_some() {
+    // Another machine says for itself what it has.
+    if !system.broker() || cell.options.text("endpoint").is_some() || !cell.placement.local() {
         return None;
     }
     let (publishers, subscribers) = (cell.workload.publishers as usize, cell.workload.subscribers as usize);

@@ -6,6 +6,7 @@ pub mod deal;
 pub mod hello;
 mod pacing;
 mod refusal;
+mod seat;
 
 use crate::live::{Figures, Live};
 use deal::{AgentPlan, connect, patience, pinning};
@@ -22,6 +23,7 @@ use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Workload;
 pub use refusal::Refusal;
+pub use seat::{Reached, Seat};
 use std::collections::VecDeque;
 
 /// How long an agent may take to hand in its result.
@@ -49,31 +51,11 @@ pub struct Brief<'a> {
     pub secrets: Secrets,
 }
 
-/// What an agent's host has for it.
-#[derive(Clone, Debug, Default)]
-pub struct Seat {
-    /// The host's name; empty for `local`.
-    pub host: String,
-    /// The folder for socket files there.
-    pub scratch: String,
-    /// Processors that the run may use there, by number.
-    pub cpus: Vec<usize>,
-}
-
 impl Brief<'_> {
     /// Whether the run goes by in virtual time: then there is nothing to wait for.
     fn timeless(&self) -> bool {
         self.system.driver == "mock"
     }
-}
-
-/// How an agent reaches its server.
-#[derive(Clone, Debug)]
-pub struct Reached {
-    /// The server's URL, or that of the link before it.
-    pub endpoint: String,
-    /// Addresses to connect from; none leaves it to the kernel.
-    pub sources: Vec<String>,
 }
 
 /// What comes from an agent.
@@ -169,6 +151,9 @@ pub struct Leader<'a> {
     bound: Vec<BoundEndpoint>,
     /// Until when all have to be ready, ns.
     ready_by_ns: Ns,
+    /// When the first clients were told to open, and when all had heard whom
+    /// they should hear, ns.
+    met_ns: (Option<Ns>, Option<Ns>),
     times: Times,
     /// Whose clients are still to be killed, and when, ns from the window's beginning.
     kills: VecDeque<(Ns, Target)>,
@@ -197,6 +182,7 @@ impl<'a> Leader<'a> {
             reached: None,
             bound: Vec::new(),
             ready_by_ns: 0,
+            met_ns: (None, None),
             times: Times { start_ns: 0, from_ns: 0, to_ns: None },
             kills,
             totals: Vec::new(),
@@ -236,6 +222,15 @@ impl<'a> Leader<'a> {
         &self.agents
     }
 
+    /// From when the first clients were told to open until all had heard whom
+    /// they should hear, ns. None as long as they have not, with a server, whose
+    /// clients connect at a rate, and in virtual time.
+    pub fn discovery_ns(&self) -> Option<Ns> {
+        let (opened, heard) = self.met_ns;
+        let untold = self.reached.is_some() || self.brief.timeless();
+        opened.zip(heard).filter(|_| !untold).map(|(opened, heard)| heard.saturating_sub(opened))
+    }
+
     /// What became of it, when it is over: what the agents measured, or why
     /// they did not.
     pub fn outcome(&mut self) -> Option<Result<Vec<AgentReport>, Refusal>> {
@@ -261,7 +256,8 @@ impl<'a> Leader<'a> {
         if self.phase == Phase::Deploying {
             self.ready_by_ns = now + patience(&self.brief.cell.workload, reached.is_some());
             self.reached = reached;
-            self.prepare(0);
+            self.met_ns.0 = Some(now);
+            self.prepare(0, now);
         }
     }
 
@@ -385,7 +381,7 @@ impl<'a> Leader<'a> {
             (Phase::Preparing(wave), Event::Bound { endpoints }) if self.awaited[from] => {
                 self.bound.extend(endpoints);
                 if self.answered(from) {
-                    self.prepare(wave + 1);
+                    self.prepare(wave + 1, now);
                 }
             }
             // Only who is bound can be ready, and only once.
@@ -396,7 +392,7 @@ impl<'a> Leader<'a> {
             }
             (Phase::Hearing, Event::Ready {}) if self.unready[from] => {
                 self.unready[from] = false;
-                self.all_ready();
+                self.all_ready(now);
             }
             (Phase::WarmUp | Phase::Window | Phase::Sending, Event::Sent { publishers }) => {
                 self.sent(from, publishers)?;
@@ -430,10 +426,10 @@ impl<'a> Leader<'a> {
 
     /// Prepares the agents of this wave, or of the next that has any; where
     /// there is none, all are prepared.
-    fn prepare(&mut self, wave: u8) {
+    fn prepare(&mut self, wave: u8, now: Ns) {
         let Some(wave) = self.agents.iter().map(|agent| agent.wave).filter(|of| *of >= wave).min() else {
             (self.phase, self.deadline_ns) = (Phase::Hearing, Some(self.ready_by_ns));
-            return self.all_ready();
+            return self.all_ready(now);
         };
         (self.phase, self.deadline_ns) = (Phase::Preparing(wave), Some(self.ready_by_ns));
         self.awaited = self.agents.iter().map(|agent| agent.wave == wave).collect();
@@ -447,6 +443,11 @@ impl<'a> Leader<'a> {
             let prepare = self.prepared(index, members);
             self.orders.push_back(Order::Tell(index, Command::Prepare(Box::new(prepare))));
         }
+    }
+
+    /// Whether all agents can take out of latencies what their clocks differ by.
+    pub fn takes_out_offsets(&self) -> bool {
+        self.hellos.iter().flatten().all(|hello| hello.features.clock_offset)
     }
 
     /// What an agent is to play, one of so many that connect at once.
@@ -464,6 +465,7 @@ impl<'a> Leader<'a> {
             clients: agent.clients.clone(),
             spin_cores: pacing::spin_cores(workload, seat.cpus.len(), agent.senders()),
             scratch: seat.scratch.clone(),
+            clock_offset_ns: if self.takes_out_offsets() { seat.ahead_ns } else { 0 },
             server: self.reached.as_ref().map(|reached| ServerAddress {
                 endpoint: reached[index].endpoint.clone(),
                 run: self.brief.run.clone(),
@@ -475,8 +477,9 @@ impl<'a> Leader<'a> {
         }
     }
 
-    fn all_ready(&mut self) {
+    fn all_ready(&mut self, now: Ns) {
         if self.unready.iter().all(|unready| !unready) {
+            self.met_ns.1 = Some(now);
             (self.phase, self.deadline_ns) = (Phase::Beginning, None);
             self.orders.push_back(Order::Begin);
         }

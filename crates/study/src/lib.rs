@@ -5,11 +5,13 @@
 
 pub mod ask;
 pub mod calibrated;
+pub mod climb;
 pub mod conduct;
 pub mod context;
 pub mod fit;
 pub mod lead;
 pub mod live;
+mod pilot;
 pub mod plan;
 pub mod probe;
 mod redact;

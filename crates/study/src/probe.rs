@@ -5,6 +5,7 @@ use crate::lead::hello::identity;
 use pubmark_host::agent::AgentCommand;
 use pubmark_host::install::{self, Presence};
 use pubmark_host::talk::{Talk, TalkError};
+use pubmark_model::host::LOOPBACK;
 use pubmark_model::printable::printable;
 use pubmark_model::protocol::{Client, Flow, Prepare, Role};
 use pubmark_model::system::System;
@@ -80,14 +81,16 @@ fn try_out(system: &System, words: &[String]) -> Result<Map<String, Value>, Stri
                 role: Role::Publisher,
                 id: 0,
                 flow: 0,
-                bind: Some(bind_at(workload.transport, talk.scratch.path(), 0)),
+                bind: Some(bind_at(workload.transport, talk.scratch.path(), LOOPBACK, 0)),
                 connect: Vec::new(),
+                answers: None,
                 hears_first: 0,
                 hears_count: 0,
             }],
             scratch: String::new(),
             server: None,
             spin_cores: 0.0,
+            clock_offset_ns: 0,
             publisher_cpus: Vec::new(),
             subscriber_cpus: Vec::new(),
         })?;

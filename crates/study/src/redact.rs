@@ -16,7 +16,10 @@ pub fn record(record: &mut RunRecord, secrets: &Secrets) {
     }
     hide_in(&mut record.versions);
     hide_in(&mut record.applied);
-    record.agents.iter_mut().for_each(|agent| hide_in(&mut agent.applied));
+    for agent in &mut record.agents {
+        hide_in(&mut agent.applied);
+        agent.made.values_mut().for_each(hide);
+    }
     record.verdict.reasons.iter_mut().for_each(|reason| hide(&mut reason.evidence));
     record.verdict.notes.iter_mut().for_each(|note| hide(&mut note.evidence));
     if let Some(deployment) = &mut record.deployment {
@@ -80,6 +83,7 @@ mod tests {
             settings: pubmark_model::tuning::Use::default(),
             faults: Script::default(),
             link: None,
+            placement: Default::default(),
             skipped: None,
         };
         let place = Place { repeat: 1, position: 0 };
@@ -91,12 +95,13 @@ mod tests {
         (made.versions, made.applied) = (map.clone(), map.clone());
         let (first_error, first_loss) = (Some(told.clone()), Some(told.clone()));
         made.connections = Some(ConnectionFigures { first_error, first_loss, ..ConnectionFigures::default() });
-        made.agents = vec![AgentShare { applied: map, ..AgentShare::default() }];
+        made.agents =
+            vec![AgentShare { applied: map, made: [("x".to_owned(), told.clone())].into(), ..AgentShare::default() }];
         made.verdict = pubmark_judge::verdict::failed(&told);
         made.deployment = Some(Deployment { command: vec![told.clone()], endpoint: told, ..Deployment::default() });
         record(&mut made, &secrets());
         let text = serde_json::to_string(&made).unwrap();
-        assert_eq!(text.matches("login with *** at mqtt://***@h failed").count(), 10, "{text}");
+        assert_eq!(text.matches("login with *** at mqtt://***@h failed").count(), 11, "{text}");
         assert!(!text.contains("den word") && !text.contains("pw@"), "{text}");
     }
 

@@ -1,16 +1,21 @@
-//! The systems that can be named: those that come with pubmark, a file in
-//! `systems/` each, found when it is built; and those that the user brings. And
-//! the studies that come with pubmark, a folder in `studies/` each.
+//! The systems that can be named: those that come with pubmark, a file each in
+//! `systems/`, or in `agents/` beside the agent that plays its clients, found when
+//! it is built; and those that the user brings. And the studies that come with
+//! pubmark, a folder in `studies/` each.
 
 pub mod brought;
 
 use brought::{BroughtFile, RefusedFile, is_path};
+use flate2::read::DeflateDecoder;
+use pubmark_host::cache;
 use pubmark_host::install::tools;
 use pubmark_model::diagnostic::Diagnostics;
+use pubmark_model::printable::hexadecimal;
 use pubmark_model::record::SystemOrigin;
 use pubmark_model::system::System;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A study that comes with pubmark.
 pub struct Included {
@@ -39,9 +44,46 @@ pub fn look_in(folders: Vec<PathBuf>) {
 fn built_in() -> &'static Result<Vec<System>, Diagnostics> {
     static LOADED: OnceLock<Result<Vec<System>, Diagnostics>> = OnceLock::new();
     LOADED.get_or_init(|| {
-        let parse = |(name, text): &(&str, &str)| System::parse(name, &format!("systems/{name}.toml"), text);
+        let agents = agents_folder();
+        let parse = |(name, folder, text): &(&str, &str, &str)| {
+            let system = System::parse(name, &format!("{name}.toml"), text)?;
+            let (here, carried) = match folder.is_empty() {
+                true => (String::new(), &[][..]),
+                false => (agents.join(folder).display().to_string(), carried()),
+            };
+            Ok(System { here, carried, ..system })
+        };
         SYSTEMS.iter().map(parse).collect()
     })
+}
+
+/// Where the agents are put that come with pubmark; those of another pubmark are
+/// put elsewhere.
+fn agents_folder() -> PathBuf {
+    let mut digest = ring::digest::Context::new(&ring::digest::SHA256);
+    digest.update(format!("{CARRIED:?}").as_bytes());
+    digest.update(PACKED);
+    cache::agents_folder(&hexadecimal(&digest.finish().as_ref()[..6]))
+}
+
+/// The sources of the agents that come with pubmark: path and text of each.
+fn carried() -> &'static [(&'static str, &'static str)] {
+    static UNPACKED: LazyLock<String> = LazyLock::new(|| {
+        let mut text = String::new();
+        // Packed when pubmark was built: what is broken there is found by its tests.
+        let _ = DeflateDecoder::new(PACKED).read_to_string(&mut text);
+        text
+    });
+    static FILES: LazyLock<Vec<(&'static str, &'static str)>> = LazyLock::new(|| {
+        let mut at = 0;
+        let file = |(path, length): &(&'static str, usize)| {
+            let from = at;
+            at += length;
+            (*path, UNPACKED.get(from..at).unwrap_or_default())
+        };
+        CARRIED.iter().map(file).collect()
+    });
+    &FILES
 }
 
 /// Reads the systems that come with pubmark; what is wrong with their files.
@@ -53,7 +95,7 @@ pub fn load() -> Result<(), &'static Diagnostics> {
 /// name is taken all the same.
 fn text_of(name: &str) -> Option<&'static str> {
     let tool = tools::find(name).map(|_| "");
-    SYSTEMS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text).or(tool)
+    SYSTEMS.iter().find(|(known, ..)| *known == name).map(|(.., text)| *text).or(tool)
 }
 
 /// The user's files, each name once, those that are no systems among them.
@@ -153,11 +195,10 @@ pub fn require(name: &str, base: &Path) -> Result<(), &'static RefusedFile> {
 /// The file that a system was read from, as records tell of it.
 pub fn origin(system: &System) -> SystemOrigin {
     let digest = ring::digest::digest(&ring::digest::SHA256, system.source.as_bytes());
-    let built_in = system.here.is_empty();
     SystemOrigin {
-        sha256: digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect(),
-        built_in,
-        replaces: !built_in && text_of(&system.name).is_some(),
+        sha256: hexadecimal(digest.as_ref()),
+        built_in: !system.brought,
+        replaces: system.brought && text_of(&system.name).is_some(),
     }
 }
 
@@ -174,14 +215,29 @@ mod tests {
     #[test]
     fn every_system_file_in_the_folder_is_registered_and_sound() {
         load().unwrap_or_else(|errors| panic!("{errors}"));
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems");
-        let mut files: Vec<String> = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
-            .collect();
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let paths = |folder: &Path| -> Vec<PathBuf> {
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+        };
+        let of_agents = paths(&root.join("agents")).into_iter().filter(|path| path.is_dir());
+        let is_system = |path: &PathBuf| std::fs::read_to_string(path).is_ok_and(|text| text.contains("\nlicence = "));
+        let files = paths(&root.join("systems")).into_iter().chain(of_agents.flat_map(|folder| paths(&folder)));
+        let files = files.filter(|path| path.extension().is_some_and(|end| end == "toml") && is_system(path));
+        let mut files: Vec<String> = files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
         files.sort();
         let names: Vec<&str> = systems().iter().map(|system| system.name.as_str()).collect();
         assert_eq!(files, names);
+    }
+
+    #[test]
+    fn what_is_carried_is_what_lies_in_the_folders_of_the_agents() {
+        let agents = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../agents"));
+        assert!(carried().len() > 40, "{} files", carried().len());
+        for (path, text) in carried() {
+            assert_eq!(std::fs::read_to_string(agents.join(path)).unwrap(), *text, "{path}");
+        }
+        let here = |name: &str| carried().iter().any(|(path, _)| *path == name);
+        assert!(here("zeromq-python/agent.py") && here("cpp/agent.cpp") && !here("zenoh/Cargo.toml"));
     }
 
     #[test]

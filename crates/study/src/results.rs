@@ -245,6 +245,14 @@ impl Results {
         sync(&folder).map_err(io(&folder))
     }
 
+    /// Replaces the study: it has cells that it did not have before.
+    pub fn renew_study(&self, study: &str) -> Result<(), ResultsError> {
+        let path = self.folder.join("study.toml");
+        let fresh = self.folder.join(".study.toml.new");
+        std::fs::write(&fresh, study).map_err(io(&fresh))?;
+        std::fs::rename(&fresh, &path).map_err(io(&path))
+    }
+
     /// Puts the published figures into the folder.
     pub fn note_reference(&self, text: &str) -> Result<(), ResultsError> {
         let path = self.folder.join(reference::FILE);

@@ -1,10 +1,12 @@
 //! One run: the agents are started, the server is deployed, and what the leader
 //! orders is carried out.
 
+mod clocks;
 mod faults;
 mod processes;
 mod sources;
 mod tear_down;
+mod wire;
 
 use crate::context::{RunContext, RunError, failed};
 use crate::lead::deal::{deal, layout};
@@ -30,10 +32,12 @@ pub fn make<'a>(
     let mut tear_down = TearDown(Processes::open(cell, context)?);
     let processes = &mut tear_down.0;
     let layout = layout(cell, system, processes.connections());
-    let plans = deal(&cell.workload, processes.binders_scratch(cell), layout);
+    let plans = deal(&cell.workload, processes.spots(), layout);
     // Before a folder is made and a server started: from now on there is
     // somebody to remove it, whenever this process is killed.
     processes.start_agents(system, place, &plans)?;
+    // Clocks have been compared, and no client is there yet.
+    processes.look_at_network(cell, system)?;
     let brief = Brief {
         cell,
         system,

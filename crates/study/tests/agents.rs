@@ -51,7 +51,6 @@ fn run(system: &'static str, workload: &str, script: String) -> String {
             agent: &command,
             logs: logs.path(),
             awake: false,
-            placement: &pubmark_model::host::Placement::default(),
             interrupt: &AtomicBool::new(false),
             news: &mut |_| {},
         };

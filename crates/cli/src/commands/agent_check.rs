@@ -1,6 +1,6 @@
 //! `pubmark agent-check`: whether an agent may measure.
 
-use super::shared::agent_command;
+use super::shared::{agent_command, system};
 use crate::args::AgentCheckArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{note, print};
@@ -66,12 +66,6 @@ pub fn agent_check(args: &AgentCheckArgs) -> Result<Code, Failure> {
         print(&format!("{} of {tried} cases are not as they should be.", tried - good));
     }
     Ok(if good == tried && tried > 0 { Code::Done } else { Code::Gate })
-}
-
-/// A system by its name.
-fn system(name: &str) -> Result<&'static System, Failure> {
-    let unknown = || Failure::usage(format!("there is no system `{name}`: `pubmark systems` lists them"));
-    registry::find(name).ok_or_else(unknown)
 }
 
 /// What is known of a driver: by this system, or else the first that uses it.

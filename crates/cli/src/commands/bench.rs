@@ -1,12 +1,11 @@
 //! `pubmark bench`: one cell without a file.
 
 use super::run::{Carried, Outlets, WayOn, carry_out, conclude, finish, fresh, leave_no_empty, missing, note_replaced};
-use super::shared::{pairs, raise_open_files, system};
-use crate::args::BenchArgs;
+use super::shared::{hosts, pairs, raise_open_files, system};
+use crate::args::{BenchArgs, WorkloadArgs};
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
 use pubmark_model::endpoint::Endpoint;
-use pubmark_model::host::Placement;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::ask::check_options;
 use pubmark_study::conduct::ConductError;
@@ -19,7 +18,8 @@ use serde_json::{Value, json};
 pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
     raise_open_files();
-    let mut plan = StudyPlan::new(study(args)?).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
+    let study = study(args)?;
+    let mut plan = StudyPlan::new(study).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
     if let Some(why) = leave_out(&mut plan, &missing).0.first() {
         return Err(Failure::usage(why));
     }
@@ -29,7 +29,7 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let name = format!("bench-{system}");
     let folder = args.out.clone().map_or_else(|| fresh(&name), Ok)?;
-    let outlets = Outlets { metrics: args.serving.metrics, watch: None, placement: placement(args)? };
+    let outlets = Outlets { metrics: args.serving.metrics, watch: None };
     let Carried { ending, lock, .. } = carry_out(&plan, None, &folder, false, voice, outlets)
         .map_err(|error| WayOn::Again.advise(error))
         .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
@@ -50,22 +50,38 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     Ok(conclude(&ending, &report, &folder, voice, WayOn::Again))
 }
 
-/// Which host plays which part: this one, unless a file says otherwise.
-fn placement(args: &BenchArgs) -> Result<Placement, Failure> {
-    let Some(path) = &args.hosts else { return Ok(Placement::default()) };
-    let wrong = |error: String| Failure::usage(format!("--hosts {}: {error}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
+/// A study of one cell, whose axes are what was asked for.
+fn study(args: &BenchArgs) -> Result<Study, Failure> {
+    let mut workload = AskedWorkload::of(&args.target, &args.workload);
+    let own = [("duration", &args.duration), ("count", &args.count), ("repeats", &args.repeats)];
+    workload.set.extend(own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
+    study_of(workload)
+}
+
+/// A workload as it was asked for.
+pub struct AskedWorkload<'a> {
+    target: &'a str,
+    given: &'a WorkloadArgs,
+    /// Keys that are set beside it.
+    pub set: Vec<(String, String)>,
+}
+
+impl<'a> AskedWorkload<'a> {
+    /// What these arguments say.
+    pub fn of(target: &'a str, given: &'a WorkloadArgs) -> AskedWorkload<'a> {
+        AskedWorkload { target, given, set: Vec::new() }
+    }
 }
 
 /// A study of one cell, whose axes are what was asked for.
-fn study(args: &BenchArgs) -> Result<Study, Failure> {
-    let endpoint = match args.target.contains("://") {
-        true => Some(Endpoint::parse(&args.target).map_err(Failure::usage)?),
+pub fn study_of(workload: AskedWorkload<'_>) -> Result<Study, Failure> {
+    let AskedWorkload { target, given: args, set: own } = workload;
+    let endpoint = match target.contains("://") {
+        true => Some(Endpoint::parse(target).map_err(Failure::usage)?),
         false => None,
     };
-    let target = endpoint.as_ref().map_or(args.target.as_str(), |endpoint| endpoint.protocol.word());
-    let system = system(target)?;
+    let name = endpoint.as_ref().map_or(target, |endpoint| endpoint.protocol.word());
+    let system = system(name)?;
     let transport =
         args.transport.clone().or_else(|| system.transports.first().map(|transport| transport.word().to_owned()));
     let fault = (!args.fault.is_empty()).then(|| args.fault.join(", "));
@@ -83,9 +99,6 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
         ("connect_rate", &args.connect_rate),
         ("agents", &args.agents),
         ("warmup", &args.warmup),
-        ("duration", &args.duration),
-        ("count", &args.count),
-        ("repeats", &args.repeats),
         ("cpus", &args.cpus),
         ("memory", &args.memory),
         ("fault", &fault),
@@ -93,8 +106,9 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
     ];
     let mut set: Vec<(String, String)> =
         given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect();
+    set.extend(own);
     if endpoint.is_some() {
-        set.push(("options.endpoint".into(), args.target.clone()));
+        set.push(("options.endpoint".into(), target.to_owned()));
     }
     set.extend(pairs(&args.set, "--set")?);
     let text = format!("title = \"{name}\"\nquestion = \"\"\n[axes]\nsystem = [\"{name}\"]\n", name = system.name);
@@ -110,6 +124,9 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
             .collect();
         Failure::usage(lines.join("\n"))
     })?;
+    if let Some(named) = &args.hosts {
+        study.hosts = hosts(named)?;
+    }
     study.lift(&["transport", "pattern", "pairs", "publishers", "subscribers", "rate", "payload", "agents"]);
     Ok(study)
 }

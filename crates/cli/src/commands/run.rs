@@ -1,6 +1,6 @@
 //! `pubmark run`
 
-use super::shared::{agent_command, interrupt_flag, pairs, raise_open_files};
+use super::shared::{agent_command, hosts, interrupt_flag, pairs, raise_open_files};
 use super::{answers, studies};
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
@@ -14,7 +14,7 @@ use pubmark_host::install;
 use pubmark_host::lock::Lock;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
-use pubmark_model::host::Placement;
+use pubmark_model::host::{HostSpec, Placement};
 use pubmark_model::reference;
 use pubmark_model::study::{ReadOptions, Study, named_systems};
 use pubmark_model::system::System;
@@ -51,7 +51,10 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     let names: Vec<&str> = registry::systems().into_iter().map(|system| system.name.as_str()).collect();
     let reading = ReadOptions { quick: args.quick, set: &set, only: &only, names: &names, recorded: false };
     let wrong = |errors| Failure::usage(Diagnostics { file: file.clone(), text: text.clone(), errors });
-    let study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
+    let mut study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
+    if let Some(named) = &args.hosts {
+        study.hosts = hosts(named)?;
+    }
     let mut plan = StudyPlan::new(study).map_err(wrong)?;
     let asked = plan.extent();
     let reference = published(&file, &text, reference, voice)?;
@@ -68,7 +71,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
         return Ok(dry_run(&plan, asked));
     }
     let folder = folder(args, &name)?;
-    let outlets = Outlets { metrics: args.serving.metrics, watch: args.watch, placement: Placement::default() };
+    let outlets = Outlets { metrics: args.serving.metrics, watch: args.watch };
     let Carried { ending, watched, interrupt, lock } =
         carry_out(&plan, reference.as_deref(), &folder, args.resume, voice, outlets)
             .map_err(|error| WayOn::Resume.advise(error))
@@ -139,7 +142,9 @@ pub fn note_replaced(plan: &StudyPlan, voice: Voice) {
 
 /// Why a system cannot be used here.
 pub fn missing(system: &System, cell: &Cell) -> Option<String> {
-    install::missing(system, &cell.options)
+    // What another machine has is for that machine to say.
+    let here = cell.placement.hosts().iter().any(|host| host.reach.is_empty());
+    install::missing(system, &cell.options).filter(|_| here)
 }
 
 /// Installs the systems of a study that can be installed and are not here, and
@@ -260,8 +265,6 @@ pub struct Outlets {
     pub metrics: Option<SocketAddr>,
     /// The port of the live report.
     pub watch: Option<u16>,
-    /// Which host plays which part.
-    pub placement: Placement,
 }
 
 /// A study that is over.
@@ -301,8 +304,7 @@ pub fn carry_out(
         let live = live.clone();
         progress.between_runs(move || live.refresh());
     }
-    let how =
-        Conduct { folder, resume, reference, agent: &agent, placement: &outlets.placement, interrupt: &interrupt };
+    let how = Conduct { folder, resume, reference, agent: &agent, interrupt: &interrupt };
     let ending = conduct(plan, &how, &mut progress);
     progress.finish();
     let (ending, lock) = ending?;
@@ -384,13 +386,27 @@ fn dry_run(plan: &StudyPlan, asked: (usize, usize)) -> Code {
     for cell in plan.cells() {
         match &cell.skipped {
             Some(why) => print(&format!("{}  (skipped: {why})", cell.label())),
-            None => print(&cell.label()),
+            None => print(&format!("{}{}", cell.label(), placed(&cell.placement))),
         }
     }
     let of = |count: usize, all: usize| if all > count { format!("{count} of {all}") } else { count.to_string() };
     let here = plan.extent();
     print(&format!("{} cells, {} runs, about {}", of(here.0, asked.0), of(here.1, asked.1), in_words(ns)));
     Code::Done
+}
+
+/// Which host plays what, where they are not all this one.
+fn placed(placement: &Placement) -> String {
+    if placement.local() && placement.hosts().len() == 1 {
+        return String::new();
+    }
+    let names = |hosts: &[HostSpec]| hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
+    format!(
+        "  (server on {}, publishers on {}, subscribers on {})",
+        placement.server.name,
+        names(&placement.publishers),
+        names(&placement.subscribers)
+    )
 }
 
 /// A time as an estimate is told.

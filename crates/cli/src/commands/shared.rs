@@ -3,6 +3,7 @@
 use crate::failure::{Code, Failure};
 use pubmark_host::cache::config_folder;
 use pubmark_model::diagnostic::suggestion;
+use pubmark_model::hosts::Hosts;
 use pubmark_model::system::System;
 use pubmark_study::registry;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,13 @@ pub fn raise_open_files() {
     {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
+}
+
+/// Reads a file of hosts.
+pub fn hosts(file: &Path) -> Result<Hosts, Failure> {
+    let cannot = |error: std::io::Error| Failure::usage(format!("--hosts {}: {error}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(cannot)?;
+    Hosts::parse(&file.display().to_string(), &text).map_err(Failure::usage)
 }
 
 /// Where system files of the user's own are looked for, the first that has a name

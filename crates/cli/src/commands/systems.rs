@@ -47,12 +47,13 @@ pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
     }
 }
 
-/// All of them. Nothing of the user's files is started for that.
+/// All of them. Nothing of the user's files, and no agent but pubmark's own, is
+/// started for that.
 fn list(json: bool) -> Result<Code, Failure> {
     let agent = agent_command()?;
-    let presence = |system: &System| match system.here.is_empty() {
-        true => probe(system, &agent),
-        false => install::look(system),
+    let presence = |system: &System| match system.brought || !system.agent.built_in() {
+        true => install::look(system),
+        false => probe(system, &agent),
     };
     let found: Vec<(&System, Presence)> =
         registry::systems().into_iter().map(|system| (system, presence(system))).collect();
@@ -106,15 +107,14 @@ fn join<T: ToString>(items: impl Iterator<Item = T>) -> String {
 
 fn row(system: &System, presence: &Presence) -> [String; 5] {
     let how = match presence {
-        Presence::Here(_) if !system.here.is_empty() => install::called(system),
+        Presence::Here(_) if system.brought => install::called(system),
         Presence::Here(_) => String::new(),
         Presence::External => format!("pubmark bench {}://HOST:PORT", system.driver),
-        Presence::Missing(_) if install::commands(system).is_empty() => system.install.manual.clone(),
+        Presence::Missing(_) if !install::can(system) => system.install.manual.clone(),
         Presence::Missing(_) => format!("pubmark systems {} --install", system.name),
     };
-    // A file of the user's is not asked: nothing of it is started for a list.
-    let brought = !system.here.is_empty() && matches!(presence, Presence::Here(_));
-    let version = if brought { "not asked".into() } else { version(presence) };
+    let not_asked = (system.brought || !system.agent.built_in()) && matches!(presence, Presence::Here(_));
+    let version = if not_asked { "not asked".into() } else { version(presence) };
     [system.name.clone(), system.title.clone(), version, ways(system), how]
 }
 
@@ -147,7 +147,7 @@ fn describe_start(system: &System) {
     if !system.homepage.is_empty() {
         line("homepage", &system.homepage);
     }
-    if !system.here.is_empty() {
+    if system.brought {
         let replaces = registry::origin(system).replaces;
         let note = if replaces { " (in place of the one that comes with pubmark)" } else { "" };
         line("file", &format!("{}{note}", install::called(system)));
@@ -233,7 +233,7 @@ fn describe(system: &System, presence: &Presence) {
     for text in &system.notes {
         print(&format!("note: {text}"));
     }
-    if matches!(presence, Presence::Missing(_)) && !install::commands(system).is_empty() {
+    if matches!(presence, Presence::Missing(_)) && install::can(system) {
         note("It is not installed: `--install` does it.");
     }
 }
@@ -283,7 +283,7 @@ fn as_json(system: &System, presence: &Presence) -> Value {
     };
     json!({
         "name": system.name,
-        "file": (!system.here.is_empty()).then(|| install::called(system)),
+        "file": system.brought.then(|| install::called(system)),
         "replaces": registry::origin(system).replaces,
         "agent": (!system.agent.built_in()).then_some([&system.agent.sending, &system.agent.receiving]),
         "title": system.title,

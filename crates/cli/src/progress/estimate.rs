@@ -23,7 +23,8 @@ pub fn cost(cell: &Cell) -> Ns {
     if system.is_some_and(|system| system.driver == MOCK) {
         return OVERHEAD;
     }
-    let mut ns = OVERHEAD + workload.warmup_ns + workload.window_ns().unwrap_or(SECOND);
+    let mut ns =
+        OVERHEAD + workload.warmup_max_ns.unwrap_or(workload.warmup_ns) + workload.window_ns().unwrap_or(SECOND);
     if system.is_some_and(System::broker) {
         let clients = u64::from(workload.publishers) + u64::from(workload.subscribers);
         ns += SERVER + clients * SECOND / u64::from(workload.connect_rate.max(1));

@@ -115,6 +115,7 @@ fn a_record_names_the_program_that_played() {
     assert_eq!(agents.len(), 2);
     for agent in agents {
         assert_eq!(agent["agent"], json!({"name": "pubmark", "version": env!("CARGO_PKG_VERSION")}));
+        assert_eq!(agent["made"]["language"], "Rust");
     }
 }
 

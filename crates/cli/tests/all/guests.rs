@@ -297,7 +297,7 @@ fn an_agent_is_given_the_options_that_it_knows() {
     let agent =
         "agent = [\"sh\", \"agent.sh\"]\n[options.speed]\nkind = \"text\"\ndefault = \"low\"\ndoc = \"of the agent\"";
     place.write("mine.toml", &with_agent(agent));
-    let short = ["--transport", "tcp", "--repeats", "1", "--out", "r", "--set", "connect_timeout=200ms"];
+    let short = ["--transport", "tcp", "--repeats", "1", "--out", "r", "--set", "connect_timeout=2s"];
     let output = place.run(&[&["bench", "./mine.toml", "--set", "options.speed=high"], &short[..]].concat());
     assert_eq!(output.status.code(), Some(3), "it says no more than hello: {}", stderr(&output));
     let told = std::fs::read_to_string(place.0.path("told")).unwrap();

@@ -3,8 +3,8 @@
 //! is found by 127.0.0.1, by a process of this machine's or by a path of it.
 
 use crate::left_out::leave_out;
-use crate::support::{Place, children, stderr, wait_for};
-use serde_json::{Value, json};
+use crate::support::{Place, children, free_port, stderr, wait_for};
+use serde_json::Value;
 use std::process::{Command, Stdio};
 
 /// Three namespaces on a bridge of a fourth. They end when this is dropped.
@@ -51,17 +51,16 @@ impl Network {
         format!("10.{}.77.{last}", self.subnet)
     }
 
-    /// The file that says which host plays which part.
-    fn placement(&self, place: &Place) -> String {
+    /// A file of hosts, each for the part that it is called by.
+    fn hosts(&self, place: &Place) -> String {
         let host = |name: &str| {
-            let prefix = ["ip", "netns", "exec", &self.namespace(name)].map(str::to_owned);
-            json!({ "name": name, "prefix": prefix, "address": self.address(name) })
+            let (space, address) = (self.namespace(name), self.address(name));
+            format!(
+                "[hosts.{name}]\nreach = [\"ip\", \"netns\", \"exec\", \"{space}\"]\naddress = \"{address}\"\nroles = [\"{name}\"]\n"
+            )
         };
-        let text = json!({
-            "server": host("server"), "publishers": host("publishers"), "subscribers": host("subscribers")
-        });
-        let path = place.path("hosts.json");
-        std::fs::write(&path, text.to_string()).unwrap();
+        let path = place.path("hosts.toml");
+        std::fs::write(&path, ["server", "publishers", "subscribers"].map(host).concat()).unwrap();
         path.display().to_string()
     }
 
@@ -89,25 +88,18 @@ const WHY: &str = "network namespaces cannot be made here";
 fn a_run_over_three_hosts_counts_exactly_and_leaves_nothing() {
     let Some(network) = Network::new('a') else { return leave_out("a_run_over_three_hosts", WHY) };
     let place = Place::new();
-    let hosts = network.placement(&place);
+    let hosts = network.hosts(&place);
     let mut command = place.command(&["bench", "mosquitto", "--qos", "1", "--pairs", "3"]);
     command.args(["--rate", "100", "--warmup", "300ms", "--duration", "2s", "--repeats", "1", "--json"]);
-    let output = command.args(["--hosts", &hosts, "--out", "r"]).output().unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
-    let run = &told["runs"][0];
-    assert_eq!(run["error"], Value::Null);
+    let run = only_run(command.args(["--hosts", &hosts, "--out", "r"]));
     let count = |name: &str| run["counts"][name].as_u64().unwrap_or_else(|| panic!("{name}: {}", run["counts"]));
     assert_eq!(["sent", "acked", "delivered", "lost", "acked_lost"].map(count), [600, 600, 600, 0, 0]);
     assert_eq!(
         run["deployment"]["endpoint"].as_str().unwrap().split(':').nth(1).unwrap(),
         format!("//{}", network.address("server"))
     );
-    let host_of = |role: &str| {
-        let agents = run["agents"].as_array().unwrap();
-        let agent = agents.iter().find(|agent| agent["roles"] == json!([role])).unwrap();
-        agent["host"].as_str().unwrap().to_owned()
-    };
-    assert_eq!((host_of("publisher").as_str(), host_of("subscriber").as_str()), ("publishers", "subscribers"));
+    let expected = [("publisher", "publishers"), ("subscriber", "subscribers")];
+    assert_eq!(host_by_role(&run), expected.map(|(role, host)| (role.to_owned(), host.to_owned())));
     let hosts = run["hosts"].as_array().unwrap();
     assert_eq!(hosts.len(), 3);
     for host in hosts {
@@ -123,18 +115,217 @@ fn a_run_over_three_hosts_counts_exactly_and_leaves_nothing() {
     assert_eq!(std::fs::read_dir(place.tmp()).unwrap().count(), 0, "a folder is left behind");
 }
 
+/// The run of a command that prints JSON, which no error has ended.
+fn only_run(command: &mut Command) -> Value {
+    let output = command.output().unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    let run = told["runs"][0].clone();
+    assert_eq!(run["error"], Value::Null);
+    run
+}
+
+/// The host on which each agent was, by what it played.
+fn host_by_role(run: &Value) -> Vec<(String, String)> {
+    let agents = run["agents"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let mut all: Vec<_> = agents.map(|agent| (text(&agent["roles"][0]), text(&agent["host"]))).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn the_sides_of_a_library_are_on_different_hosts_and_counts_are_exact() {
+    let Some(network) = Network::new('d') else { return leave_out("the_sides_of_a_library", WHY) };
+    let place = Place::new();
+    let hosts = network.hosts(&place);
+    for system in [["kernel", "udp"], ["kernel", "tcp"], ["zeromq", "tcp"], ["nng", "tcp"]] {
+        let mut command = place.command(&["bench", system[0], "--transport", system[1], "--pattern", "fan-out"]);
+        command.args(["--subscribers", "3", "--rate", "200", "--warmup", "300ms", "--duration", "1s"]);
+        let run = only_run(command.args(["--repeats", "1", "--json", "--hosts", &hosts, "--out", &system.join("-")]));
+        let count = |name: &str| run["counts"][name].as_u64().unwrap();
+        assert_eq!(["sent", "delivered", "lost"].map(count), [200, 600, 0], "{system:?}");
+        let expected = [("publisher", "publishers"), ("subscriber", "subscribers")];
+        assert_eq!(host_by_role(&run), expected.map(|(role, host)| (role.to_owned(), host.to_owned())), "{system:?}");
+    }
+    assert_eq!(network.processes(), Vec::<String>::new());
+    let ipc = place.command(&["bench", "zeromq", "--transport", "ipc", "--hosts", &hosts]).output().unwrap();
+    assert_eq!(ipc.status.code(), Some(2));
+    assert!(stderr(&ipc).contains("ipc stays on one host"), "{}", stderr(&ipc));
+}
+
+#[test]
+fn both_ends_of_a_pair_share_a_host_where_roles_allow_and_a_plan_says_so() {
+    let Some(network) = Network::new('e') else { return leave_out("both_ends_of_a_pair", WHY) };
+    let place = Place::new();
+    let hosts = network.hosts(&place);
+    let text = std::fs::read_to_string(&hosts).unwrap();
+    let clients = "roles = [\"publishers\", \"subscribers\"]";
+    let text = text.replace("roles = [\"publishers\"]", clients).replace("roles = [\"subscribers\"]", clients);
+    std::fs::write(&hosts, text).unwrap();
+    let study = "title = \"t\"\n[workload]\npairs = 4\nrate = 100\nwarmup = \"300ms\"\nduration = \"1s\"\n\
+                 [run]\nrepeats = 1\n[axes]\nsystem = [\"mosquitto\"]\nplacement = [\"together\", \"apart\"]\n";
+    std::fs::write(place.path("s.toml"), study).unwrap();
+    let plan = place.command(&["run", "s.toml", "--hosts", &hosts, "--dry-run"]).output().unwrap();
+    let plan = String::from_utf8(plan.stdout).unwrap();
+    let sides = "publishers on publishers, subscribers, subscribers on publishers, subscribers";
+    assert!(plan.contains(&format!("placement=together  (server on server, {sides})")), "{plan}");
+    assert!(plan.contains("publishers on publishers, subscribers on subscribers)"), "{plan}");
+    let done = place.command(&["run", "s.toml", "--hosts", &hosts, "--out", "r", "-q"]).output().unwrap();
+    assert!(matches!(done.status.code(), Some(0 | 3)), "{}", stderr(&done));
+    let runs = std::fs::read_to_string(place.path("r/runs.jsonl")).unwrap();
+    let runs: Vec<Value> = runs.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        assert_eq!((&run["error"], run["counts"]["delivered"].as_u64()), (&Value::Null, Some(400)));
+        let all = host_by_role(&run).into_iter().map(|(role, host)| format!("{role} {host}")).collect::<Vec<_>>();
+        let together =
+            ["publisher publishers", "publisher subscribers", "subscriber publishers", "subscriber subscribers"];
+        let apart = ["publisher publishers", "subscriber subscribers"];
+        let expected = if run["cell"]["placement"] == "together" { &together[..] } else { &apart[..] };
+        assert_eq!(all, expected);
+    }
+    let again = std::fs::read_to_string(place.path("r/study.toml")).unwrap();
+    assert!(again.contains("[hosts.server]"), "a resumed study has its hosts: {again}");
+}
+
+/// The host that sends or the one that receives is an hour ahead.
+#[test]
+fn clocks_that_are_apart_are_compared_and_taken_out() {
+    const HOUR_S: i64 = 3_600;
+    let own = Command::new("unshare").args(["--time", "--monotonic", "1", "true"]).stderr(Stdio::null()).status();
+    let Some(network) = Network::new('g').filter(|_| own.is_ok_and(|status| status.success())) else {
+        return leave_out("clocks_that_are_apart", "namespaces of time cannot be made here");
+    };
+    let place = Place::new();
+    let hosts = network.hosts(&place);
+    let right = std::fs::read_to_string(&hosts).unwrap();
+    for (ahead, offset_s) in [("publishers", -HOUR_S), ("subscribers", HOUR_S)] {
+        let space = format!("{}\"]", network.namespace(ahead));
+        let shifted = format!("{}\", \"unshare\", \"--time\", \"--monotonic\", \"3600\"]", network.namespace(ahead));
+        std::fs::write(&hosts, right.replace(&space, &shifted)).unwrap();
+        for system in [["kernel", "tcp"], ["zeromq", "tcp"]] {
+            let mut command = place.command(&["bench", system[0], "--transport", system[1], "--rate", "500"]);
+            command.args(["--warmup", "300ms", "--duration", "1s", "--repeats", "1", "--json", "--hosts", &hosts]);
+            let run = only_run(command.args(["--out", &format!("{ahead}-{}", system[0])]));
+            let count = |name: &str| run["counts"][name].as_u64().unwrap();
+            assert_eq!(["sent", "delivered", "lost", "corrupted"].map(count), [500, 500, 0, 0], "{ahead} {system:?}");
+            let [pair] = run["clocks"].as_array().unwrap().as_slice() else { panic!("{}", run["clocks"]) };
+            let (offset, bound) = (pair["offset_ns"].as_i64().unwrap(), pair["bound_ns"].as_u64().unwrap());
+            let error = (offset - offset_s * 1_000_000_000).unsigned_abs();
+            assert!(error <= bound && pair["taken_out"] == true, "{error} ns: {pair}");
+            // What is left of an hour is what a message takes, and the bound.
+            let p50 = run["latency_ns"]["p50"].as_u64().unwrap();
+            assert!(p50 + bound > 0 && p50 < 1_000_000_000, "{p50}");
+        }
+    }
+    assert_eq!(network.processes(), Vec::<String>::new());
+}
+
+/// A server of ssh for this test alone, on the loopback. It ends when this is dropped.
+struct Sshd {
+    process: std::process::Child,
+    port: u16,
+    key: String,
+}
+
+impl Sshd {
+    /// None where there is none to be had here.
+    fn new(place: &Place) -> Option<Sshd> {
+        let text = |name: &str| place.path(name).display().to_string();
+        let key = |name: &str| {
+            let mut command = Command::new("ssh-keygen");
+            command.args(["-q", "-t", "ed25519", "-N", "", "-f", &text(name)]);
+            command.status().is_ok_and(|status| status.success())
+        };
+        if !key("host_key") || !key("key") {
+            return None;
+        }
+        // Where it shuts itself in before it knows who comes.
+        std::fs::create_dir_all("/run/sshd").ok()?;
+        let port = free_port();
+        let config = format!(
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+             PidFile none\nPasswordAuthentication yes\nPermitRootLogin yes\n",
+            text("host_key"),
+            text("key.pub")
+        );
+        std::fs::write(place.path("sshd_config"), config).unwrap();
+        let mut command = Command::new("/usr/sbin/sshd");
+        let process = command.args(["-D", "-e", "-f", &text("sshd_config")]).stderr(Stdio::null()).spawn().ok()?;
+        wait_for("sshd to listen", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
+        Some(Sshd { process, port, key: text("key") })
+    }
+
+    /// A file of one host that is reached by it.
+    fn hosts(&self, place: &Place, key: &str) -> String {
+        let options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"];
+        let options: Vec<String> = options.iter().map(|option| format!("\"-o\", \"{option}\"")).collect();
+        let reach =
+            format!("\"ssh\", \"-F\", \"none\", \"-i\", \"{key}\", \"-p\", \"{}\", {}", self.port, options.join(", "));
+        let path = place.path("hosts.toml");
+        let text = format!("[hosts.b1]\nreach = [{reach}, \"127.0.0.1\"]\naddress = \"127.0.0.1\"\n");
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_host_is_reached_by_ssh_and_a_key_that_is_not_let_in_says_so() {
+    let place = Place::new();
+    let Some(sshd) = Sshd::new(&place) else { return leave_out("a_host_is_reached_by_ssh", "there is no sshd here") };
+    let hosts = sshd.hosts(&place, &sshd.key);
+    let mut command = place.command(&["bench", "mosquitto", "--qos", "1", "--pairs", "2", "--rate", "100", "--json"]);
+    command.args(["--warmup", "300ms", "--duration", "1s", "--repeats", "1", "--hosts", &hosts, "--out", "r"]);
+    let run = only_run(&mut command);
+    let count = |name: &str| run["counts"][name].as_u64().unwrap();
+    assert_eq!(["sent", "acked", "delivered", "lost"].map(count), [200, 200, 200, 0]);
+    assert!(host_by_role(&run).iter().all(|(_, host)| host == "b1"), "{run}");
+    assert_eq!(run["clocks"], Value::Null, "one clock measured both ends");
+    // Who would be asked for a password is told so instead.
+    let hosts = sshd.hosts(&place, "/nonexistent");
+    let bench = place.command(&["bench", "mosquitto", "--repeats", "1", "--hosts", &hosts]).output().unwrap();
+    let said = stderr(&bench);
+    assert!(said.contains("host b1 is lost") && said.contains("Permission denied"), "{said}");
+}
+
+#[test]
+fn what_is_wrong_with_a_host_is_said_by_its_name() {
+    let Some(network) = Network::new('f') else { return leave_out("what_is_wrong_with_a_host", WHY) };
+    let place = Place::new();
+    let hosts = network.hosts(&place);
+    let right = std::fs::read_to_string(&hosts).unwrap();
+    let address = network.address("publishers");
+    for (from, to, said) in [
+        (address.as_str(), "10.9.9.9", "host publishers: 10.9.9.9 is no address of its own"),
+        ("-subscribers\"]", "-nowhere\"]", "host subscribers is lost"),
+    ] {
+        std::fs::write(&hosts, right.replace(from, to)).unwrap();
+        let doctor = place.command(&["doctor", "--hosts", &hosts]).output().unwrap();
+        let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
+        assert_eq!(doctor.status.code(), Some(1), "{told}");
+        assert!(told.contains(said), "{told}");
+        assert!(told.contains("clock: "), "the others are looked at all the same: {told}");
+        let bench = place.command(&["bench", "mosquitto", "--repeats", "1", "--hosts", &hosts]).output().unwrap();
+        assert!(stderr(&bench).contains(said), "{}", stderr(&bench));
+    }
+}
+
 #[test]
 fn a_server_elsewhere_is_killed_and_comes_back_by_the_script() {
     let Some(network) = Network::new('b') else { return leave_out("a_server_elsewhere_is_killed", WHY) };
     let place = Place::new();
-    let hosts = network.placement(&place);
+    let hosts = network.hosts(&place);
     let mut command = place.command(&["bench", "mosquitto", "--pairs", "2", "--rate", "100"]);
     command.args(["--warmup", "300ms", "--duration", "4s", "--repeats", "1", "--json"]);
     command.args(["--fault", "kill server at 1s for 500ms, stop publishers at 3s for 300ms"]);
-    let output = command.args(["--hosts", &hosts, "--out", "r"]).output().unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
-    let run = &told["runs"][0];
-    assert_eq!(run["error"], Value::Null);
+    let run = only_run(command.args(["--hosts", &hosts, "--out", "r"]));
     let [kill, stop] = run["fault_log"].as_array().unwrap().as_slice() else { panic!("{}", run["fault_log"]) };
     for (event, asked_ms) in [(kill, 1_000), (stop, 3_000)] {
         assert!(event["at_ns"].as_u64().unwrap() >= asked_ms * 1_000_000, "{event}");
@@ -150,7 +341,7 @@ fn a_server_elsewhere_is_killed_and_comes_back_by_the_script() {
 fn a_coordinator_that_is_killed_leaves_nothing_on_any_host() {
     let Some(network) = Network::new('c') else { return leave_out("a_coordinator_that_is_killed", WHY) };
     let place = Place::new();
-    let hosts = network.placement(&place);
+    let hosts = network.hosts(&place);
     let mut command = place.command(&["bench", "mosquitto", "--pairs", "2", "--rate", "100"]);
     command.args(["--warmup", "300ms", "--duration", "600s", "--repeats", "1", "--hosts", &hosts, "--out", "r"]);
     let mut coordinator = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

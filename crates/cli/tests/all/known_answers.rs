@@ -5,6 +5,7 @@
 
 mod agents;
 mod bare;
+mod capacity;
 mod compare;
 mod peer;
 mod taken;

@@ -1,6 +1,9 @@
 //! Real libraries over real transports.
 
+use crate::left_out::leave_out;
 use crate::support::{Place, stderr, stdout};
+use pubmark_host::install;
+use pubmark_study::registry;
 use serde_json::Value;
 
 const LIBRARIES: [&str; 3] = ["zeromq", "nanomsg", "nng"];
@@ -67,6 +70,61 @@ fn every_pattern_delivers_over_every_transport() {
     }
     let udp = bench("kernel", &["--transport", "udp", "--rate", "500", "--warmup", "50ms", "--duration", "200ms"]);
     assert_eq!(count(&udp, "expected"), 100);
+}
+
+/// One of three echoes: the times are those of the echoes, the counts those of all three.
+#[test]
+fn what_three_hear_one_echoes() {
+    let kernel = [("kernel", "udp"), ("kernel", "tcp"), ("kernel", "ipc"), ("kernel", "inproc")];
+    let libraries =
+        [("zeromq", "tcp"), ("zeromq", "inproc"), ("nanomsg", "tcp"), ("nng", "ipc"), ("zeromq-czmq", "tcp")];
+    let more = [("zeromq-cpp", "tcp"), ("fastdds", "udp"), ("fastdds", "ipc"), ("cyclonedds", "udp")];
+    for (system, transport) in kernel.into_iter().chain(libraries).chain(more) {
+        if let Some(why) = install::agent_missing(registry::find(system).unwrap()) {
+            leave_out("libraries::what_three_hear_one_echoes", &why);
+            continue;
+        }
+        let shape = ["--pattern", "fan-out-echo", "--subscribers", "3", "--transport", transport, "--rate", "500"];
+        let size = ["--warmup", "50ms", "--duration", "200ms", "--payload", "100B", "--set", "verify=full"];
+        let record = bench(system, &[&shape[..], &size[..]].concat());
+        let counts = ["sent", "expected", "delivered", "unanswered"].map(|name| count(&record, name));
+        assert_eq!(counts, [100, 300, 300, 0], "{system} {transport}");
+        assert_eq!(record["latency_ns"]["count"], 100, "{system} {transport}");
+    }
+    let refused = Place::new().run(&["bench", "mosquitto", "--pattern", "fan-out-echo"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("fan-out-echo"), "{}", stderr(&refused));
+}
+
+/// What is deserialised has the bytes that were serialised, and the record says how.
+#[test]
+fn messages_are_serialised_and_are_whole_when_they_are_objects_again() {
+    for (system, transport) in [("zeromq-cpp", "tcp"), ("zeromq-cpp", "inproc"), ("fastdds", "udp")] {
+        if let Some(why) = install::agent_missing(registry::find(system).unwrap()) {
+            leave_out("libraries::messages_are_serialised_and_are_whole_when_they_are_objects_again", &why);
+            continue;
+        }
+        for (how, payload, bytes) in [
+            ("none", 99, 99),
+            ("cdr", 99, 107),
+            ("cdr-struct", 64, 76),
+            ("cdr-struct", 99, 111),
+            ("cdr-struct", 5_000, 5_012),
+        ] {
+            let (payload, how) = (payload.to_string(), format!("options.serialization={how}"));
+            let shape = ["--transport", transport, "--rate", "500", "--warmup", "50ms", "--duration", "200ms"];
+            let size = ["--payload", &payload, "--set", "verify=full", "--set", &how];
+            let record = bench(system, &[&shape[..], &size[..]].concat());
+            assert_eq!(["delivered", "corrupted"].map(|name| count(&record, name)), [100, 0], "{system} {how}");
+            let applied = &record["agents"][0]["applied"];
+            assert_eq!(how.split_once('=').unwrap().1, applied["serialization"], "{system}");
+            assert_eq!(applied["serialized_bytes"], bytes, "{system} {how}");
+        }
+        let short = ["bench", system, "--transport", transport, "--payload", "63", "--repeats", "1"];
+        let refused = Place::new().run(&[&short[..], &["--set", "options.serialization=cdr-struct"]].concat());
+        let said = stdout(&refused) + &stderr(&refused);
+        assert!(!refused.status.success() && said.contains("needs a payload of 64 bytes"), "{system}: {said}");
+    }
 }
 
 #[test]
@@ -210,7 +268,8 @@ fn systems_are_listed_with_their_versions() {
     let place = Place::new();
     let output = place.run(&["systems", "--json"]);
     let list: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    let libraries = list.as_array().unwrap().iter().filter(|system| system["protocol"].is_null());
+    let own = |system: &&Value| system["protocol"].is_null() && system["agent"].is_null();
+    let libraries = list.as_array().unwrap().iter().filter(own);
     for system in libraries {
         assert!(system["missing"].is_null(), "{system}");
         assert!(system["versions"]["version"].is_string(), "{system}");

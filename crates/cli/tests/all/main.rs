@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod agents;
+mod bindings;
 mod book;
 mod brokers;
 mod calibrate;
+mod capacity;
 mod chaos;
 mod compare;
 mod conformance;
@@ -22,6 +24,7 @@ mod lifecycle;
 mod mock;
 mod omission;
 mod phases;
+mod pilot;
 mod published;
 mod refusals;
 mod relay;
@@ -34,3 +37,4 @@ mod settings;
 mod support;
 mod terminal;
 mod tls;
+mod wire;

@@ -132,6 +132,21 @@ fn a_round_trip_is_twice_the_way() {
     assert!((p50 / 200_000.0 - 1.0).abs() < 0.001, "{p50}");
 }
 
+/// A message that all three lost has no echo either; an echo may be lost by itself.
+#[test]
+fn an_echo_is_counted_apart_from_what_all_heard() {
+    let echo = ["pattern=fan-out-echo", "subscribers=3", "drain=500us", "options.lose_every=7"];
+    let record = bench(&[&echo[..], &["options.lose_answer_every=11"]].concat());
+    let lost = 3 * multiples(7);
+    assert_eq!(counts(&record), [2000, 2000, 6000, 6000 - lost, lost, 0, 0, 0]);
+    let unanswered = multiples(7) + multiples(11) - multiples(77);
+    assert_eq!(record["counts"]["unanswered"], unanswered);
+    assert_eq!(record["latency_ns"]["count"], 2000 - unanswered);
+    assert_eq!(reasons(&record), ["messages-lost"]);
+    let p50 = record["latency_ns"]["p50"].as_f64().unwrap();
+    assert!((p50 / 200_000.0 - 1.0).abs() < 0.001, "there and back: {p50}");
+}
+
 #[test]
 fn unthrottled_reports_throughput_and_no_latency() {
     let record = bench(&["rate=max", "options.send_cost=10us"]);

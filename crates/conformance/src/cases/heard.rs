@@ -4,6 +4,7 @@ use crate::bench::Bench;
 use crate::case::{Case, of_sockets as case};
 use crate::figures::{SLACK, holds, read};
 use crate::receiving::{Playback, Received};
+use crate::sending::AHEAD_NS;
 use crate::tap::{Flaw, Line};
 use crate::wrong::{Wrong, due};
 use pubmark_model::protocol::{LedgerCounts, PackedHistogram};
@@ -30,7 +31,7 @@ fn due_at(sequence: u32) -> Ns {
 
 fn line(sequence: u32) -> Line {
     let at = due_at(sequence);
-    Line { at, due: at, own: 0, sequence, flaw: Flaw::None }
+    Line { at, due: at, own: 0, sequence, flaw: Flaw::None, ahead: 0 }
 }
 
 fn plain(_: u32) -> Vec<Line> {
@@ -104,10 +105,12 @@ const fn script(
         sent: ALL as u64,
         stopped: Duration::ZERO,
         ends: true,
+        ahead_ns: 0,
     }
 }
 
 static KNOWN: Playback = script("known delays", &[("pattern", "fan-out")], late);
+static AHEAD: Playback = Playback { ahead_ns: AHEAD_NS, ..script("a clock ahead", &[("pattern", "fan-out")], late) };
 static FLAWED: Playback = script("flaws", &[("pattern", "fan-out"), ("verify", "header")], flawed);
 static SPOILT: Playback = script("bodies", &[("pattern", "fan-out"), ("verify", "full")], spoilt);
 static SHORT: Playback = script("16 bytes", &[("pattern", "fan-out"), ("payload", "16B")], late);
@@ -163,6 +166,17 @@ pub const CASES: &[Case] = &[
         let received = bench.receives(&KNOWN)?;
         truth(&received, "service_latency", received.result.histograms.service_latency.as_ref(), |_| 0)
     }),
+    case(
+        "receive-clock-offset",
+        "clock_offset_ns of an hour, and messages whose instants are that much ahead",
+        "latency: as if there were one clock",
+        |bench| {
+            let received = bench.receives(&AHEAD)?;
+            truth(&received, "latency", received.result.histograms.latency.as_ref(), |said| {
+                said.sent_ns - said.due_ns - said.own_ns
+            })
+        },
+    ),
     case("receive-jitter", "the same", "a mean difference of 10 ms between one latency and the next", jitter),
     case("receive-arrived", "the same", "arrived: what came within the window's time, whenever it was due", arrived),
     case("receive-series", "the same", "counts and latencies by the slice of their arrival", series),

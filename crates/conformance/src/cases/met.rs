@@ -21,6 +21,8 @@ const fn case(
 
 const FITS: &str = "all that was due, sent, delivered, and recorded once";
 
+const ECHO: &[(&str, &str)] = &[("pattern", "fan-out-echo"), ("subscribers", "3"), ("rate", "100"), ("verify", "full")];
+
 pub const CASES: &[Case] = &[
     case("meet-pairs", Needs::Meeting, "two pairs", FITS, |bench| {
         whole(&meet(bench, &[("pattern", "pairs"), ("pairs", "2")], Sides::Both, "")?)
@@ -34,6 +36,13 @@ pub const CASES: &[Case] = &[
     case("meet-request-reply", Needs::Meeting, "a requester and its replier", FITS, |bench| {
         whole(&meet(bench, &[("pattern", "request-reply"), ("rate", "100")], Sides::Both, "")?)
     }),
+    case(
+        "meet-fan-out-echo",
+        Needs::Meeting,
+        "one publisher, three subscribers, and the first echoes",
+        "three deliveries and one echo of each message, and the times of the round trip",
+        |bench| whole(&meet(bench, ECHO, Sides::Both, "")?),
+    ),
     case("meet-pipeline", Needs::Meeting, "a pipeline of one publisher and two subscribers", FITS, |bench| {
         whole(&meet(bench, &[("pattern", "pipeline"), ("subscribers", "2")], Sides::Both, "")?)
     }),
@@ -42,6 +51,12 @@ pub const CASES: &[Case] = &[
     }),
     case("from-built-in", Needs::BuiltIn, "messages of pubmark's own publisher", FITS, |bench| {
         whole(&meet(bench, &[("pattern", "fan-out"), ("verify", "full")], Sides::Receiver, "")?)
+    }),
+    case("echo-to-built-in", Needs::BuiltIn, "messages that pubmark's own subscriber echoes", FITS, |bench| {
+        whole(&meet(bench, ECHO, Sides::Sender, "")?)
+    }),
+    case("echo-from-built-in", Needs::BuiltIn, "messages of pubmark's own, to be echoed", FITS, |bench| {
+        whole(&meet(bench, ECHO, Sides::Receiver, "")?)
     }),
     case("server-delays", Needs::Peer, "a server that holds each message for 100 ms", "a latency of 100 ms", |bench| {
         let met = over(bench, Sides::Receiver, "delay = { fixed = \"100ms\" }")?;
@@ -133,8 +148,13 @@ fn whole(met: &Met) -> Result<(), Wrong> {
     due((ledger.expected, ledger.delivered, wrong) == (expected, sent * copies, (0, 0, 0, 0)), || {
         format!("{} were to be delivered; the ledger says {ledger:?}", sent * copies)
     })?;
-    let latency = read("latency", met.receiver.histograms.latency.as_ref())?;
-    counts("latency", &latency, ledger.delivered)?;
+    let (timed, times) = match met.workload.pattern.echoed() {
+        true => (&met.sender, sent),
+        false => (&met.receiver, ledger.delivered),
+    };
+    due(met.sender.ledger.unanswered == 0, || format!("each was echoed; the ledger says {:?}", met.sender.ledger))?;
+    let latency = read("latency", timed.histograms.latency.as_ref())?;
+    counts("latency", &latency, times)?;
     due(latency.value_at(0.5) < SLACK, || {
         format!("the median of `latency` is {} ns on one machine", latency.value_at(0.5))
     })?;

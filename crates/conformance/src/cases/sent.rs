@@ -3,8 +3,8 @@
 use crate::bench::Bench;
 use crate::case::{Case, of_sockets as case};
 use crate::figures::{SLACK, counts, read};
-use crate::sending::{Sending, SentOut};
-use crate::tap::Heard;
+use crate::sending::{AHEAD_NS, Sending, SentOut};
+use crate::tap::{Heard, echoes};
 use crate::wrong::{Wrong, due};
 use pubmark_model::header::{END, FREE_LEN, Header, body_at, pattern};
 use pubmark_model::protocol::PublisherTotal;
@@ -30,6 +30,13 @@ static REQUESTS: Sending = Sending {
     reply_after: Duration::from_millis(20),
     ..Sending::plain("requests", &[("pattern", "request-reply"), ("pairs", "2"), ("rate", "20"), ("duration", "500ms")])
 };
+static ECHOED: Sending = Sending {
+    reply_after: Duration::from_millis(10),
+    ..Sending::plain(
+        "echoed",
+        &[("pattern", "fan-out-echo"), ("subscribers", "2"), ("rate", "10"), ("duration", "2s"), ("drain", "60ms")],
+    )
+};
 static STOPPED: Sending = Sending {
     stopped: Duration::from_millis(400),
     ..Sending::plain("stopped", &[("pattern", "fan-out"), ("duration", "1200ms")])
@@ -43,6 +50,8 @@ static BLOCKED: Sending = Sending {
 };
 static EARLY: Sending =
     Sending { early: true, ..Sending::plain("early", &[("pattern", "fan-out"), ("duration", "900ms")]) };
+
+static AHEAD: Sending = Sending { ahead_ns: AHEAD_NS, ..Sending::plain("ahead", &[("pattern", "fan-out")]) };
 
 static KILLED: Sending =
     Sending { killed: true, ..Sending::plain("killed", &[("pattern", "fan-out"), ("duration", "900ms")]) };
@@ -123,12 +132,27 @@ pub const CASES: &[Case] = &[
     case("send-pairs", "two pairs", "each publisher to its own subscriber alone", pairs),
     case("send-pipeline", "a pipeline with two subscribers", "each message to one of them", pipeline),
     case("send-requests", "requests whose replies take 20 ms", "one at a time; latency is the round trip", requests),
+    case(
+        "send-echoed",
+        "messages that one of two echoes after 10 ms, but for every fifth",
+        "one at a time; latency is the round trip; those without an echo are counted as unanswered",
+        echoed,
+    ),
     case("send-stopped", "a process that is stopped for 400 ms", "nothing left out, and the lag is its own", stopped),
     case(
         "send-blocked",
         "256 KiB a message, and nobody reads for 800 ms",
         "what a send had to wait for is the system's: it is in the latency in full, and is no lag of its own",
         blocked,
+    ),
+    case(
+        "send-clock-offset",
+        "clock_offset_ns of an hour",
+        "the instants in messages are so much ahead, and all other figures as if there were none",
+        |bench| {
+            let out = bench.sends(&AHEAD)?;
+            schedule(&out).and_then(|()| instants_of(&out)).and_then(|()| totals(&out))
+        },
     ),
     case("crash", "crash in the middle of the window", "silence, no listener, and books that are what came", killed),
     case("stop-early", "stop in the middle of the window", "result at once, with what was sent by then", early),
@@ -196,7 +220,10 @@ fn bodies(out: &SentOut) -> Result<(), Wrong> {
 }
 
 fn instants(bench: &Bench<'_>) -> Result<(), Wrong> {
-    let out = bench.sends(&FAN_OUT)?;
+    instants_of(&*bench.sends(&FAN_OUT)?)
+}
+
+fn instants_of(out: &SentOut) -> Result<(), Wrong> {
     let mut ways = Vec::new();
     let mut last = 0;
     for heard in out.messages(0, 0) {
@@ -414,6 +441,26 @@ fn requests(bench: &Bench<'_>) -> Result<(), Wrong> {
     let ledger = out.result.ledger;
     due((ledger.expected, ledger.delivered) == (count, count), || {
         format!("{count} replies came; its ledger says {} of {}", ledger.delivered, ledger.expected)
+    })
+}
+
+fn echoed(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let out = bench.sends(&ECHOED)?;
+    schedule(&out)?;
+    sequences(&out)?;
+    totals(&out)?;
+    let window = out.totals.iter().flat_map(|total| total.window_first..total.window_end);
+    let (answered, silent): (Vec<u64>, Vec<u64>) = window.partition(|sequence| echoes(*sequence as u32));
+    let histogram = read("latency", out.result.histograms.latency.as_ref())?;
+    counts("latency", &histogram, answered.len() as u64)?;
+    let least = histogram.value_at(1e-9);
+    due(least >= 10 * MILLISECOND - 10 * MILLISECOND / 500, || {
+        format!("echoes were held back for 10 ms; the least `latency` is {least} ns")
+    })?;
+    let ledger = out.result.ledger;
+    let (unanswered, heard) = (silent.len() as u64, (ledger.expected, ledger.delivered, ledger.corrupted));
+    due(ledger.unanswered == unanswered && heard == (0, 0, 0), || {
+        format!("{unanswered} were not echoed, and echoes are no deliveries; the ledger says {ledger:?}")
     })
 }
 

@@ -42,7 +42,7 @@ pub const STAMP: &str = "installed";
 pub fn stamp(system: &System) -> String {
     let install = &system.install;
     let mut text = String::new();
-    if !install.build.is_empty() {
+    if !install.build.is_empty() || !system.carried.is_empty() {
         // What is built has no version: the same command elsewhere builds something else.
         let _ = writeln!(text, "build-in {}", system.here);
     }

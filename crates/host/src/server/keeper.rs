@@ -41,7 +41,8 @@ pub const KILLING: Duration = Duration::from_secs(10);
 /// How long each command of the clean_up may take.
 pub const CLEAN_UP: Duration = Duration::from_secs(20);
 
-/// What a keeper is told first: a line of its standard input.
+/// What a keeper is told first: a line of its standard input. One without a command
+/// comes before it, and says what is to be removed if no other follows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeepPlan {
     /// By this value of `PUBMARK_SERVER` the server's processes are known.
@@ -149,9 +150,16 @@ pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Res
     prctl::set_child_subreaper(true).map_err(KeepError::Reaper)?;
     // So that a stopped keeper wakes up when its coordinator dies.
     let _ = prctl::set_pdeathsig(Signal::SIGCONT);
-    let mut line = String::new();
-    (&mut input).take(MAX_PLAN).read_line(&mut line).map_err(KeepError::NoPlan)?;
-    let plan = serde_json::from_str(&line)?;
+    let mut plan = KeepPlan::default();
+    while plan.command.is_empty() {
+        let mut line = String::new();
+        if (&mut input).take(MAX_PLAN).read_line(&mut line).map_err(KeepError::NoPlan)? == 0 {
+            limits::remove(&plan.groups);
+            plan.remove.iter().for_each(|folder| drop(std::fs::remove_dir_all(folder)));
+            return Ok(());
+        }
+        plan = serde_json::from_str(&line)?;
+    }
     let (sender, events) = channel();
     let closed = sender.clone();
     let listen = move || {
@@ -517,6 +525,23 @@ mod tests {
         assert_eq!(line(&KeeperAnswer::Exited("exit status: 1".into())), r#"{"exited":"exit status: 1"}"#);
         let plan = KeepPlan { marker: "pubmark-1-0".into(), grace_ms: 5_000, ..KeepPlan::default() };
         assert_eq!(serde_json::from_str::<KeepPlan>(&serde_json::to_string(&plan).unwrap()).unwrap(), plan);
+    }
+
+    #[test]
+    fn a_coordinator_that_goes_before_there_is_a_command_leaves_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let made = |name: &str| {
+            let path = place.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            path
+        };
+        let (group, folder, other) = (made("group"), made("folder"), made("other"));
+        let absent = place.path().join("never made");
+        let plan = KeepPlan { groups: vec![absent, group], remove: vec![folder], ..KeepPlan::default() };
+        let line = serde_json::to_string(&plan).unwrap() + "\n";
+        keep(std::io::Cursor::new(line), Vec::new()).unwrap();
+        let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(left, [other]);
     }
 
     #[test]

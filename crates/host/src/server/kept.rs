@@ -35,12 +35,14 @@ pub struct Kept {
     plan: KeepPlan,
 }
 
+fn wrong(source: std::io::Error) -> HostError {
+    HostError::Io { what: "no keeper for the server".into(), source }
+}
+
 impl Kept {
-    /// Starts a keeper, which is a subcommand of `program`.
+    /// Starts a keeper, which is a subcommand of `program`, with a plan of what it has
+    /// to remove, without a command yet: what is made from now on is removed whoever dies.
     pub fn start(program: &Path, plan: KeepPlan) -> Result<Kept, HostError> {
-        let wrong = |source| HostError::Io { what: "no keeper for the server".into(), source };
-        let mut line = serde_json::to_vec(&plan).map_err(|error| wrong(error.into()))?;
-        line.push(b'\n');
         let log = OpenOptions::new().append(true).create(true).open(&plan.log).map_err(wrong)?;
         let mut child = Command::new(program)
             .arg("keep")
@@ -64,10 +66,21 @@ impl Kept {
             }
         };
         thread::Builder::new().name("keeper".into()).spawn(listen).map_err(wrong)?;
-        if let Some(input) = &mut kept.input {
-            input.write_all(&line).and_then(|()| input.flush()).map_err(wrong)?;
-        }
+        kept.tell()?;
         Ok(kept)
+    }
+
+    /// Has it keep what is planned now.
+    pub fn keep(&mut self, plan: KeepPlan) -> Result<(), HostError> {
+        self.plan = plan;
+        self.tell()
+    }
+
+    fn tell(&mut self) -> Result<(), HostError> {
+        let mut line = serde_json::to_vec(&self.plan).map_err(|error| wrong(error.into()))?;
+        line.push(b'\n');
+        let told = self.input.as_mut().map(|input| input.write_all(&line).and_then(|()| input.flush()));
+        told.transpose().map(drop).map_err(wrong)
     }
 
     /// The keeper's process: what it keeps is below it.

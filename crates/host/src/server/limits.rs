@@ -241,6 +241,19 @@ fn usable(folder: &Path) -> Result<(), String> {
     joined
 }
 
+/// Where the folders of a group of this name may be made.
+pub fn places(name: &str) -> Vec<PathBuf> {
+    let of = |hierarchy: &Hierarchy| {
+        let beside = hierarchy.own.parent().filter(|parent| parent.starts_with(&hierarchy.mount));
+        [Some(hierarchy.own.as_path()), beside]
+            .into_iter()
+            .flatten()
+            .map(|parent| parent.join(name))
+            .collect::<Vec<_>>()
+    };
+    hierarchies("self").iter().flat_map(of).collect()
+}
+
 /// Kills what is left in groups, and removes them.
 pub fn remove(folders: &[PathBuf]) {
     let deadline = Instant::now() + REMOVAL;

@@ -12,6 +12,10 @@ const SHARE: f64 = 0.1;
 /// Latencies that begin on one host and end on another, whose clocks may be too
 /// far apart for them.
 pub fn apart(record: &RunRecord) -> Option<Found> {
+    // There and back is measured on one clock.
+    if record.workload.pattern.round_trip() {
+        return None;
+    }
     let p50 = record.times.latency.as_ref()?.p50;
     let hosts = |sends: bool| {
         let plays = move |agent: &&AgentShare| agent.roles.iter().any(|role| role.sends() == sends);
@@ -39,6 +43,10 @@ fn named(host: &str) -> &str {
 
 /// How far apart the clocks of two hosts may be, ns.
 fn error(record: &RunRecord, from: &str, to: &str) -> Ns {
+    let compared = record.clocks.iter().find(|pair| (pair.from.as_str(), pair.to.as_str()) == (from, to));
+    if let Some(pair) = compared {
+        return pair.bound_ns;
+    }
     let of = |name: &str| {
         let host = record.hosts.iter().find(|host: &&HostShare| host.name == name);
         host.map(|host| host.clock).unwrap_or_default()

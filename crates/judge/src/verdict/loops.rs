@@ -119,6 +119,7 @@ mod tests {
             limits: Limits::default(),
             faults: Default::default(),
             link: None,
+            placement: Default::default(),
             settings: Default::default(),
             options: pubmark_model::options::Options::new(),
             set_options: Vec::new(),

@@ -5,6 +5,7 @@ use super::bounds::{PAUSED, PAUSED_AT_MAX, PAUSED_RATES, touched};
 use super::found::{Found, words};
 use super::loops::{receives, sends};
 use pubmark_model::fault::{Act, Target};
+use pubmark_model::protocol::RuntimePauses;
 use pubmark_model::record::{AgentShare, FaultEvent, FigureGroup, RunRecord};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Rate;
@@ -39,8 +40,13 @@ fn stood_still(agent: &AgentShare, record: &RunRecord) -> Option<Found> {
     let within =
         |(at, until): &(Ns, Ns)| *at <= pauses.longest_at_ns + pauses.longest_ns && pauses.longest_at_ns <= *until;
     if pauses.count > 0 {
-        let why =
-            if scripted.iter().any(within) { "the script stopped it" } else { "it was stopped, or the machine was" };
+        let of_runtime = runtime_pauses(agent).map(|own| (own.longest_at_ns, own.longest_at_ns + own.longest_ns));
+        let why = match of_runtime {
+            _ if scripted.iter().any(within) => "the script stopped it",
+            // Shorter ones beside it do not explain it.
+            Some(own) if within(&own) && own.1 - own.0 >= pauses.longest_ns / 2 => "the runtime of its language did so",
+            _ => "it was stopped, or the machine was",
+        };
         let own = Standstill { times: pauses.count, longest_ns: pauses.longest_ns, at_ns: pauses.longest_at_ns };
         return Some(told(agent, own, record, why));
     }
@@ -75,6 +81,24 @@ pub fn figures(share: f64, record: &RunRecord) -> Vec<FigureGroup> {
     figures
 }
 
+fn runtime_pauses(agent: &AgentShare) -> Option<RuntimePauses> {
+    agent.runtime?.pauses.filter(|pauses| pauses.count > 0)
+}
+
+/// Agents whose runtime stopped them, by its own word: a figure of the language,
+/// and no fault of the library.
+pub fn of_runtimes(record: &RunRecord) -> Vec<String> {
+    let told = |agent: &AgentShare| {
+        let RuntimePauses { count, total_ns, longest_ns, longest_at_ns } = runtime_pauses(agent)?;
+        let (name, total, longest, from) = (&agent.name, words(total_ns), words(longest_ns), words(longest_at_ns));
+        Some(format!(
+            "the runtime of the agent `{name}` stopped it {count} times for {total} in all, at most for {longest}, \
+             from {from} into the window on: that is the language's, not the library's"
+        ))
+    };
+    record.agents.iter().filter_map(told).collect()
+}
+
 /// What the script did to the server, and when.
 pub fn noted(record: &RunRecord) -> Vec<String> {
     let events = record.fault_log.iter().filter(|event| event.who == Target::Server);
@@ -95,4 +119,35 @@ fn in_words(event: &FaultEvent) -> Option<String> {
     };
     let note = event.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
     Some(format!("the server was {what} by the script at {at} {until}{note}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::judged;
+    use pubmark_model::protocol::{RuntimeFigures, RuntimePauses, Stalls};
+    use pubmark_model::units::{MILLISECOND, SECOND};
+
+    #[test]
+    fn what_a_runtime_did_is_told_of_the_runtime() {
+        let stop = Stalls { count: 1, longest_ns: SECOND, longest_at_ns: 2 * SECOND };
+        let of_runtime = |longest_ns, longest_at_ns| RuntimeFigures {
+            pauses: Some(RuntimePauses { count: 3, total_ns: longest_ns + MILLISECOND, longest_ns, longest_at_ns }),
+            ..RuntimeFigures::default()
+        };
+        let says = |runtime: RuntimeFigures| {
+            let verdict = judged("none", |record| {
+                record.agents[1].pauses = Some(stop);
+                record.agents[1].runtime = Some(runtime);
+            });
+            let of_language = verdict.notes.iter().any(|note| note.evidence.contains("is the language's"));
+            (verdict.reasons[0].evidence.clone(), of_language)
+        };
+        let (why, told) = says(of_runtime(SECOND, 2 * SECOND));
+        assert!(why.ends_with("the runtime of its language did so") && told, "{why}");
+        for other in [of_runtime(SECOND, 8 * SECOND), of_runtime(MILLISECOND, 2 * SECOND)] {
+            let (why, told) = says(other);
+            assert!(why.ends_with("it was stopped, or the machine was") && told, "{why}");
+        }
+        assert!(!says(RuntimeFigures::default()).1, "who was never stopped says nothing");
+    }
 }

@@ -50,15 +50,19 @@ pub fn broken(judge: &mut Judge, record: &RunRecord, system: &System) {
     // Order is promised within a topic, and publishers of a tree have several.
     let ordered = guaranteed && record.workload.pattern.topics() != Topics::Tree;
     let lost = counts.lost.saturating_sub(counts.unidentified);
+    let unanswered = match counts.unanswered {
+        0 => String::new(),
+        unanswered => format!("; no echo came of {unanswered} of {} messages", counts.sent),
+    };
     let told = judge.asked;
     let found = |holds: bool, figures: Vec<FigureGroup>, evidence: String| holds.then(|| Found::of(&figures, evidence));
     judge.result(
         Reason::MessagesLost,
         found(
-            (guaranteed || told) && lost > 0,
-            counts_without(lost, counts.expected),
+            (guaranteed || told) && lost + counts.unanswered > 0,
+            counts_without(lost.max(counts.unanswered), counts.expected),
             format!(
-                "{lost} of {} expected messages had not arrived {}{}",
+                "{lost} of {} expected messages had not arrived {}{}{unanswered}",
                 counts.expected,
                 drained(record),
                 killed::why(record, &killed::SIDES)

@@ -183,9 +183,83 @@ pub fn trending(record: &RunRecord) -> Option<Found> {
     })
 }
 
+/// How long a run that is looked at from its start took to be steady, ns, in
+/// whole slices: from then on no slice is further from what the run settles at
+/// than a trend may move it, and no trend is left. None where that is not so
+/// within this time, or too little was seen after it.
+pub fn steady_after_ns(record: &RunRecord, within_ns: Ns) -> Option<Ns> {
+    let values: Vec<f64> = match record.times.latency {
+        Some(_) => record.series.latency_p50_ns.iter().map(|ns| *ns as f64).collect(),
+        None => record.series.delivered.iter().map(|count| *count as f64).collect(),
+    };
+    let slice_ns = record.series.slice_ns;
+    let last = usize::try_from(within_ns.checked_div(slice_ns)?).ok()?;
+    // The last slice may be one in part.
+    let values = values.get(..values.len().checked_sub(1)?)?;
+    let rest = values.get(last..)?;
+    let settled = median(rest.iter().copied().filter(|value| *value > 0.0).collect::<Vec<_>>().as_slice())?;
+    let moves = |values: &[f64]| {
+        let found = trend(values);
+        found.is_none_or(|found| {
+            found.p < TREND_P && found.relative_change.is_none_or(|change| change.abs() > TREND_CHANGE)
+        })
+    };
+    let near = |slice: usize| values.get(slice).is_some_and(|value| (value - settled).abs() <= TREND_CHANGE * settled);
+    // A single slice that is not is a pause, and no warm-up.
+    let belongs = |slice: usize| near(slice) || (slice > 0 && near(slice - 1) && near(slice + 1));
+    if moves(rest) {
+        return None;
+    }
+    let steady = |slice: &usize| belongs(*slice) && !moves(&values[*slice..]);
+    let first = (0..last).rev().take_while(steady).last().unwrap_or(last);
+    Some(first as Ns * slice_ns)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::tests::judged;
+    use pubmark_model::record::Series;
+
+    /// What is found within 10 slices of 100 ns of a run with these.
+    fn found(series: Series, has_latency: bool) -> Option<Ns> {
+        let mut found = None;
+        judged("none", |record| {
+            record.times.latency.take_if(|_| !has_latency);
+            record.series = Series { slice_ns: 100, ..series };
+            found = steady_after_ns(record, 1_000);
+        });
+        found
+    }
+
+    fn steady(p50_ns: Vec<u64>) -> Option<Ns> {
+        found(Series { latency_p50_ns: p50_ns, ..Series::default() }, true)
+    }
+
+    fn series(first: &[u64], rest: u64) -> Vec<u64> {
+        (0..21).map(|at| first.get(at).copied().unwrap_or(rest + (at as u64 * 7) % 5)).collect()
+    }
+
+    #[test]
+    fn a_run_is_steady_from_the_first_slice_that_is_as_those_at_its_end() {
+        assert_eq!(steady(series(&[], 1_000)), Some(0));
+        assert_eq!(steady(series(&[9_000], 1_000)), Some(100), "one slice that is cold is one too many");
+        assert_eq!(steady(series(&[9_000, 4_000, 2_000, 1_300], 1_000)), Some(400));
+        assert_eq!(steady(series(&[9_000, 4_000, 1_200], 1_000)), Some(200), "20 % above is as steady as a window");
+        assert_eq!(steady(series(&[9_000, 1_000, 1_000, 8_000], 1_000)), Some(100), "a pause is no warm-up");
+        assert_eq!(steady(series(&[0, 0, 0, 500], 1_000)), Some(400), "nothing arrived, and then it was too fast");
+        assert_eq!(steady(series(&[9_000; 9], 1_000)), Some(900));
+    }
+
+    #[test]
+    fn what_is_not_steady_within_the_time_is_not_said_to_be() {
+        assert_eq!(steady((0..21).map(|at| 9_000 - 400 * at).collect()), None, "it still falls");
+        assert_eq!(steady(series(&[], 0)[..12].to_vec()), None, "too little was seen");
+        assert_eq!(steady(vec![0; 21]), None, "nothing arrived");
+        assert_eq!(steady(Vec::new()), None);
+        let rates = Series { delivered: series(&[100, 600], 1_000), ..Series::default() };
+        assert_eq!(found(rates, false), Some(200), "where there is no latency, by what was delivered");
+    }
 
     #[test]
     fn a_small_probability_is_not_said_to_be_0() {

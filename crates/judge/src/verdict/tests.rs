@@ -5,6 +5,7 @@ use pubmark_model::fault::{Act, Script, Target};
 use pubmark_model::host::ClockOffset;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::{PacingFigures, Role, Stalls};
+use pubmark_model::record::ClockPair;
 use pubmark_model::record::{
     AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, HostShare, MachineLoad, Phases,
 };
@@ -594,4 +595,26 @@ fn a_latency_between_hosts_is_as_good_as_what_is_known_of_their_clocks() {
     assert!(says.starts_with("messages go from host local to host b, whose clocks may be 10.100 µs apart"), "{says}");
     assert!(between("", "b", 9_000, 900).valid, "a tenth of it is small enough");
     assert!(between("b", "b", SECOND, 5).valid, "one clock measured both");
+    let compared = |bound_ns| {
+        judged("none", |record| {
+            (record.agents[0].host, record.agents[1].host) = ("b".into(), "c".into());
+            let pair = ClockPair {
+                from: "c".into(),
+                to: "b".into(),
+                bound_ns,
+                offset_ns: SECOND as i64,
+                ..ClockPair::default()
+            };
+            record.clocks = vec![pair];
+        })
+    };
+    let round_trip = judged("none", |record| {
+        record.workload.pattern = pubmark_model::workload::Pattern::RequestReply;
+        (record.agents[0].host, record.agents[1].host) = ("b".into(), "c".into());
+        let pair = ClockPair { from: "c".into(), to: "b".into(), bound_ns: SECOND, ..ClockPair::default() };
+        record.clocks = vec![pair];
+    });
+    assert!(round_trip.valid, "there and back is measured on one clock");
+    assert!(compared(9_900).valid, "what was taken out is in no latency");
+    assert_eq!(found(&compared(10_100)), [(Reason::Clock, vec![LatencyP50, LatencyP99])]);
 }

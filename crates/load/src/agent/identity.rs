@@ -76,5 +76,6 @@ pub fn features(crash: bool) -> Features {
         flows: 1,
         pauses: true,
         crash,
+        clock_offset: true,
     }
 }

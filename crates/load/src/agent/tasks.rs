@@ -210,13 +210,15 @@ fn sockets(load: LoadDriver, prepare: &Prepare, workload: &Workload) -> Result<O
             unthrottled: !crate::window::measures_latency(workload),
             bind: client.bind.as_deref(),
             connect: if server.is_empty() { &client.connect } else { &server },
+            answers: client.answers.as_deref(),
             run: prepare.server.as_ref().map_or("", |server| &server.run),
             options: &prepare.options,
         };
         let socket = driver.open(&spec)?;
         if let (Some(_), Some(endpoint)) = (&client.bind, socket.endpoint()) {
             let endpoint = endpoint.to_owned();
-            opened.bound.push(BoundEndpoint { role: client.role, id: client.id, endpoint });
+            let answers = socket.answers().map(str::to_owned);
+            opened.bound.push(BoundEndpoint { role: client.role, id: client.id, endpoint, answers });
         }
         for (name, value) in socket.applied() {
             opened.applied.entry(name).or_insert(value);

@@ -6,14 +6,15 @@ mod ring;
 mod stream;
 mod wire;
 
-use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
+use super::made;
+use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, TwoWays, WAIT_MS};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{Shutdown, shutdown};
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::Role;
 use pubmark_model::workload::Transport;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -64,7 +65,22 @@ impl Driver for Kernel {
         [("library".to_owned(), "kernel".into()), ("version".to_owned(), release.trim().into())].into_iter().collect()
     }
 
+    fn made(&self) -> BTreeMap<String, String> {
+        made::in_rust(&[
+            ("binding", "none: system calls, or a ring in memory"),
+            ("library", "none"),
+            ("call", "blocking"),
+            ("copies", "send: into the kernel's memory, or the ring's; receive: out of the kernel's, or none"),
+        ])
+    }
+
     fn open(&mut self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> {
+        TwoWays::open(spec, &mut |spec| self.open_one(spec))
+    }
+}
+
+impl Kernel {
+    fn open_one(&mut self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> {
         if spec.options.text("library").is_some() {
             return Err(DriverError::new("kernel: there is no library to load: remove the option `library`"));
         }
@@ -147,15 +163,20 @@ impl Kernel {
                 Ok((at.to_owned(), end))
             }
             Transport::Tcp => {
-                let listener = Arc::new(first_free(|port| TcpListener::bind(("127.0.0.1", port)))?);
+                let listener = Arc::new(first_free(at, TcpListener::bind)?);
                 let endpoint = format!("tcp://{}", listener.local_addr()?);
                 let end = end_of(&listener);
                 accept(move || listener.accept().map(|(peer, _)| peer), move |peer| setup.tcp(peer), unassigned)?;
                 Ok((endpoint, end))
             }
+            Transport::Udp if spec.role == Role::Subscriber => {
+                let (endpoint, wire) = datagram::hear(spec, at)?;
+                unassigned.add(wire);
+                Ok((endpoint, Box::new(|| {})))
+            }
             Transport::Udp => {
                 let closed = Arc::new(AtomicBool::new(false));
-                let (endpoint, wait) = datagram::bind(spec, closed.clone())?;
+                let (endpoint, wait) = datagram::bind(spec, at, closed.clone())?;
                 accept(wait, |peer| Ok(Box::new(peer) as Box<dyn Wire>), unassigned)?;
                 Ok((endpoint, Box::new(move || closed.store(true, Ordering::Release))))
             }

@@ -17,13 +17,14 @@
 //! - One worker thread serves all sockets of a process, at most 512 of them.
 
 use super::shared_library::{
-    self, Kind, Names, SharedLibrary, bind_free, check_one_io_thread, clamped, function_table, kernel_grants,
+    self, Kind, Names, Others, SharedLibrary, bind_free, check_one_io_thread, clamped, function_table, kernel_grants,
 };
-use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
+use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, TwoWays, WAIT_MS};
 use nix::libc;
 use pubmark_model::options::{OptionValues, Options, queue_messages};
 use pubmark_model::workload::Transport;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
@@ -49,6 +50,8 @@ const SUB: c_int = 33;
 const SUB_SUBSCRIBE: c_int = 1;
 const REQ: c_int = 48;
 const REQ_RESEND_IVL: c_int = 1;
+const SURVEYOR: c_int = 98;
+const SURVEYOR_DEADLINE: c_int = 1;
 const MSG: usize = usize::MAX;
 const EFSM: c_int = 156_384_712 + 54;
 
@@ -57,6 +60,13 @@ const RECONNECT_MS: c_int = 10;
 
 /// The oldest interface that has all that is used here: that of release 1.0.
 const OLDEST_ABI: c_int = 5;
+
+const OTHERS: Others = &[
+    ("pairs", "pair", Kind::Pair, Kind::Pair),
+    ("pairs", "bus", Kind::Bus, Kind::Bus),
+    ("fan_out", "bus", Kind::Bus, Kind::Bus),
+    ("request_reply", "survey", Kind::Surveyor, Kind::Respondent),
+];
 
 function_table! {
     /// The functions of libnanomsg that are used, by their names in nn.h.
@@ -145,9 +155,19 @@ impl Driver for NanomsgDriver {
         self.versions.clone()
     }
 
+    fn made(&self) -> BTreeMap<String, String> {
+        shared_library::made(&self.versions, "send: into the library's message; receive: none")
+    }
+
     fn open(&mut self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> {
+        TwoWays::open(spec, &mut |spec| self.open_one(spec))
+    }
+}
+
+impl NanomsgDriver {
+    fn open_one(&self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> {
         shared_library::check_spec("nanomsg", spec)?;
-        let mut socket = NanomsgSocket::new(&self.nanomsg, Kind::of(spec.role, spec.pattern))?;
+        let mut socket = NanomsgSocket::new(&self.nanomsg, Kind::of(spec, OTHERS)?)?;
         socket.configure(spec)?;
         if let Some(endpoint) = spec.bind {
             socket.endpoint = Some(bind_free(endpoint, |candidate| socket.bind(candidate))?);
@@ -181,6 +201,11 @@ impl NanomsgSocket {
             Kind::Rep => 49,
             Kind::Push => 80,
             Kind::Pull => 81,
+            Kind::Pair => 16,
+            Kind::Surveyor => SURVEYOR,
+            Kind::Respondent => 99,
+            Kind::Bus => 112,
+            other => return Err(DriverError::new(format!("nanomsg has no socket {other:?}"))),
         };
         // SAFETY: takes two numbers; a negative result, its failure, is checked for.
         let socket = unsafe { (nanomsg.nn_socket)(AF_SP, protocol) };
@@ -221,6 +246,7 @@ impl NanomsgSocket {
         match self.kind {
             Kind::Sub => self.set_bytes(SUB, SUB_SUBSCRIBE, b"")?,
             Kind::Req => self.set(REQ, REQ_RESEND_IVL, c_int::MAX)?,
+            Kind::Surveyor => self.set(SURVEYOR, SURVEYOR_DEADLINE, c_int::MAX)?,
             _ => {}
         }
         self.record(spec.transport)
@@ -321,12 +347,16 @@ impl Socket for NanomsgSocket {
         match self.nanomsg.errno() {
             libc::ETIMEDOUT | libc::EAGAIN | libc::EINTR => Ok(None),
             // No request is under way, so no reply is due: nothing can come.
-            EFSM if self.kind == Kind::Req => {
+            EFSM if matches!(self.kind, Kind::Req | Kind::Surveyor) => {
                 std::thread::sleep(shared_library::WAIT);
                 Ok(None)
             }
             _ => Err(self.nanomsg.error("receive")),
         }
+    }
+
+    fn loses_requests(&self) -> bool {
+        self.kind == Kind::Surveyor
     }
 
     fn applied(&self) -> Map<String, Value> {

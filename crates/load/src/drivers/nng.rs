@@ -21,13 +21,14 @@
 //! it in one call: the same three steps by hand, with two calls more.
 
 use super::shared_library::{
-    self, Kind, Names, SharedLibrary, bind_free, check_one_io_thread, clamped, function_table,
+    self, Kind, Names, Others, SharedLibrary, bind_free, check_one_io_thread, clamped, function_table,
 };
-use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
+use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, TwoWays, WAIT_MS};
 use nix::libc;
 use pubmark_model::options::{OptionValues, Options, queue_messages};
 use pubmark_model::workload::Transport;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,6 +58,7 @@ const RECONNMAXT: &CStr = c"reconnect-time-max";
 const TCP_NODELAY: &CStr = c"tcp-nodelay";
 const SUBSCRIBE: &CStr = c"sub:subscribe";
 const RESENDTIME: &CStr = c"req:resend-time";
+const SURVEYTIME: &CStr = c"surveyor:survey-time";
 
 /// The longest queue that the library allows, messages.
 const QUEUE_MAX: c_int = 8192;
@@ -75,6 +77,13 @@ const REPLY_MS: c_int = 1000;
 #[derive(Clone, Copy)]
 struct Id(u32);
 
+const OTHERS: Others = &[
+    ("pairs", "pair", Kind::Pair, Kind::Pair),
+    ("pairs", "bus", Kind::Bus, Kind::Bus),
+    ("fan_out", "bus", Kind::Bus, Kind::Bus),
+    ("request_reply", "survey", Kind::Surveyor, Kind::Respondent),
+];
+
 function_table! {
     /// The functions of libnng that are used, by their names in nng.h.
     struct Nng {
@@ -87,6 +96,10 @@ function_table! {
         fn nng_pull0_open(*mut Id) -> c_int;
         fn nng_req0_open(*mut Id) -> c_int;
         fn nng_rep0_open(*mut Id) -> c_int;
+        fn nng_pair0_open(*mut Id) -> c_int;
+        fn nng_surveyor0_open(*mut Id) -> c_int;
+        fn nng_respondent0_open(*mut Id) -> c_int;
+        fn nng_bus0_open(*mut Id) -> c_int;
         fn nng_socket_set(Id, *const c_char, *const c_void, usize) -> c_int;
         fn nng_socket_set_int(Id, *const c_char, c_int) -> c_int;
         fn nng_socket_get_int(Id, *const c_char, *mut c_int) -> c_int;
@@ -156,9 +169,19 @@ impl Driver for NngDriver {
         self.versions.clone()
     }
 
+    fn made(&self) -> BTreeMap<String, String> {
+        shared_library::made(&self.versions, "send: into the library's message; receive: none")
+    }
+
     fn open(&mut self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> {
+        TwoWays::open(spec, &mut |spec| self.open_one(spec))
+    }
+}
+
+impl NngDriver {
+    fn open_one(&self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> {
         shared_library::check_spec("nng", spec)?;
-        let mut socket = NngSocket::new(&self.nng, Kind::of(spec.role, spec.pattern))?;
+        let mut socket = NngSocket::new(&self.nng, Kind::of(spec, OTHERS)?)?;
         socket.configure(spec)?;
         let nodelay = (spec.transport == Transport::Tcp).then(|| spec.options.flag("tcp_nodelay"));
         if let Some(endpoint) = spec.bind {
@@ -177,7 +200,7 @@ struct NngSocket {
     kind: Kind,
     /// The last message received, owned; null if none.
     message: *mut c_void,
-    /// Readable while a reply is there; of REQ alone, -1 for the others. It is
+    /// Readable while a reply is there; of those that ask alone, -1 for the others. It is
     /// the library's, and closes with the socket.
     reply_fd: c_int,
     endpoint: Option<String>,
@@ -196,6 +219,11 @@ impl NngSocket {
             Kind::Pull => nng.nng_pull0_open,
             Kind::Req => nng.nng_req0_open,
             Kind::Rep => nng.nng_rep0_open,
+            Kind::Pair => nng.nng_pair0_open,
+            Kind::Surveyor => nng.nng_surveyor0_open,
+            Kind::Respondent => nng.nng_respondent0_open,
+            Kind::Bus => nng.nng_bus0_open,
+            other => return Err(DriverError::new(format!("nng has no socket {other:?}"))),
         };
         let mut socket = Id(0);
         // SAFETY: the call writes a socket to `socket`, which outlives it.
@@ -229,8 +257,8 @@ impl NngSocket {
                     unsafe { (self.nng.nng_socket_set)(self.socket, SUBSCRIBE.as_ptr(), c"".as_ptr().cast(), 0) };
                 self.nng.check(code, || "subscribe".into())?;
             }
-            Kind::Req => {
-                self.set_ms(RESENDTIME, i32::MAX)?;
+            Kind::Req | Kind::Surveyor => {
+                self.set_ms(if self.kind == Kind::Req { RESENDTIME } else { SURVEYTIME }, i32::MAX)?;
                 // SAFETY: the option's name is NUL-terminated, and the result goes to a field that outlives the call.
                 let code = unsafe { (self.nng.nng_socket_get_int)(self.socket, RECVFD.as_ptr(), &mut self.reply_fd) };
                 self.nng.check(code, || "get the file descriptor for replies".into())?;
@@ -247,7 +275,8 @@ impl NngSocket {
         let has = match self.kind {
             Kind::Push | Kind::Pub => [true, false],
             Kind::Sub => [false, true],
-            Kind::Pull | Kind::Req | Kind::Rep => [false, false],
+            Kind::Pair | Kind::Bus => [true, true],
+            _ => [false, false],
         };
         for ((name, option), has) in
             [("send_queue_messages", SENDBUF), ("receive_queue_messages", RECVBUF)].into_iter().zip(has)
@@ -326,6 +355,11 @@ impl NngSocket {
         self.nng.check(unsafe { (self.nng.nng_dialer_start)(dialer, NONBLOCK) }, what)
     }
 
+    /// Whether it waits for replies: a wait that times out would give them up.
+    fn asks(&self) -> bool {
+        matches!(self.kind, Kind::Req | Kind::Surveyor)
+    }
+
     fn free_message(&mut self) {
         if !self.message.is_null() {
             // SAFETY: the message came from nng_recvmsg, is owned here, and is forgotten before anyone could use it again.
@@ -370,7 +404,7 @@ impl Socket for NngSocket {
 
     fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
         self.free_message();
-        let code = if self.kind == Kind::Req { self.receive_reply() } else { self.receive_message(0) };
+        let code = if self.asks() { self.receive_reply() } else { self.receive_message(0) };
         match code {
             0 => {
                 // SAFETY: the message was just received, and is freed by the next call only; that needs `&mut self`.
@@ -381,12 +415,16 @@ impl Socket for NngSocket {
             }
             ETIMEDOUT | EAGAIN | EINTR => Ok(None),
             // No request is under way, so no reply is due: nothing can come.
-            ESTATE if self.kind == Kind::Req => {
+            ESTATE if self.asks() => {
                 std::thread::sleep(shared_library::WAIT);
                 Ok(None)
             }
             code => Err(self.nng.error(code, "receive")),
         }
+    }
+
+    fn loses_requests(&self) -> bool {
+        self.kind == Kind::Surveyor
     }
 
     fn applied(&self) -> Map<String, Value> {

@@ -4,15 +4,16 @@
 //! Nothing is linked: a build needs no C library, and two versions of one
 //! library can be compared by naming their paths.
 
-use super::port;
 use super::socket::{DriverError, SocketSpec, WAIT_MS};
+use super::{made, port};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use nix::libc;
 use pubmark_model::options::{OptionValues, Options};
-use pubmark_model::protocol::Role;
 use pubmark_model::workload::{Pattern, Transport};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -139,6 +140,13 @@ impl SharedLibrary {
     }
 }
 
+/// How a driver is made that calls the functions of a library, whose `versions` these are.
+pub(super) fn made(versions: &Map<String, Value>, copies: &str) -> BTreeMap<String, String> {
+    let text = |key: &str| versions.get(key).and_then(Value::as_str).unwrap_or_default();
+    let library = format!("{} {}", text("library"), text("version"));
+    made::in_rust(&[("binding", "none: C functions"), ("library", &library), ("call", "blocking"), ("copies", copies)])
+}
+
 fn load(name: &str) -> Result<Library, String> {
     // SAFETY: loading runs the library's own initialisers. That is what the user asks for by naming it, and the known ones are harmless.
     unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
@@ -188,7 +196,7 @@ pub(super) use function_table;
 /// Binds an endpoint, or for `tcp://HOST:0` the first free port, and returns
 /// the endpoint that others can connect to. `bind` says whether it succeeded,
 /// or that the address is in use.
-pub(super) fn bind_free(
+pub fn bind_free(
     endpoint: &str,
     mut bind: impl FnMut(&str) -> Result<bool, DriverError>,
 ) -> Result<String, DriverError> {
@@ -200,8 +208,9 @@ pub(super) fn bind_free(
             ))),
         };
     };
+    let address = host.trim_matches(['[', ']']).parse().unwrap_or(Ipv4Addr::LOCALHOST.into());
     let mut tried = 0;
-    for port in port::candidates() {
+    for port in port::candidates(address) {
         let candidate = format!("tcp://{host}:{port}");
         if bind(&candidate)? {
             return Ok(candidate);
@@ -214,7 +223,7 @@ pub(super) fn bind_free(
 }
 
 /// Refuses the transports and patterns that these libraries do not have.
-pub(super) fn check_spec(system: &str, spec: &SocketSpec<'_>) -> Result<(), DriverError> {
+pub fn check_spec(system: &str, spec: &SocketSpec<'_>) -> Result<(), DriverError> {
     match spec.transport {
         Transport::Inproc | Transport::Ipc | Transport::Tcp => {}
         other => {
@@ -248,9 +257,9 @@ pub(super) fn check_one_io_thread(system: &str, threads: &str, options: &Options
     }
 }
 
-/// The socket types, which all three libraries name alike.
+/// The socket types, which the libraries name alike; none has all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// Copies each message to every subscriber.
     Pub,
     /// Hears what publishers send.
@@ -263,31 +272,60 @@ pub(super) enum Kind {
     Req,
     /// Waits for a request, then replies.
     Rep,
+    /// One end of two: what is sent waits for the other.
+    Pair,
+    /// Asks without having to wait.
+    Dealer,
+    /// Replies to whom it names.
+    Router,
+    /// Asks all respondents.
+    Surveyor,
+    /// Replies to a survey.
+    Respondent,
+    /// Sends to all that are connected, and hears all of them.
+    Bus,
 }
+
+/// Socket types that a library has beside the usual ones, by the option that asks
+/// for them: its name, its word, who sends or asks, who hears or replies.
+pub type Others = &'static [(&'static str, &'static str, Kind, Kind)];
 
 impl Kind {
     /// The socket type of a client.
-    pub(super) fn of(role: Role, pattern: Pattern) -> Kind {
-        match (role, pattern) {
-            (Role::Requester, _) => Kind::Req,
-            (Role::Replier, _) => Kind::Rep,
-            (Role::Publisher, pattern) if pattern.competing() => Kind::Push,
-            (Role::Publisher, _) => Kind::Pub,
-            (Role::Subscriber, pattern) if pattern.competing() => Kind::Pull,
-            (Role::Subscriber, _) => Kind::Sub,
-        }
+    pub fn of(spec: &SocketSpec<'_>, others: Others) -> Result<Kind, DriverError> {
+        let (option, usual, (sends, hears)) = match spec.pattern {
+            Pattern::Pairs => ("pairs", "pub-sub", (Kind::Pub, Kind::Sub)),
+            Pattern::FanOut => ("fan_out", "pub-sub", (Kind::Pub, Kind::Sub)),
+            Pattern::RequestReply => ("request_reply", "req-rep", (Kind::Req, Kind::Rep)),
+            pattern if pattern.competing() => ("", "", (Kind::Push, Kind::Pull)),
+            _ => ("", "", (Kind::Pub, Kind::Sub)),
+        };
+        let (sends, hears) = match spec.options.text(option) {
+            None => (sends, hears),
+            Some(word) if word == usual => (sends, hears),
+            Some(word) => {
+                let mine = others.iter().filter(|(of, ..)| *of == option);
+                let found = mine.clone().find(|(_, known, ..)| *known == word);
+                let (_, _, sends, hears) = found.ok_or_else(|| {
+                    let known = [usual].into_iter().chain(mine.map(|(_, word, ..)| *word)).collect::<Vec<_>>();
+                    DriverError::new(format!("{option} is `{word}`, which is none of {}", known.join(", ")))
+                })?;
+                (*sends, *hears)
+            }
+        };
+        Ok(if spec.role.sends() { sends } else { hears })
     }
 }
 
 /// A count as the C `int` of a socket option, at most `most`.
-pub(super) fn clamped(value: u64, most: i32) -> i32 {
+pub fn clamped(value: u64, most: i32) -> i32 {
     i32::try_from(value).unwrap_or(most).min(most)
 }
 
 /// What the kernel makes of a socket buffer that a process asks for: at most
 /// its limit (`net.core.wmem_max` for sending, `net.core.rmem_max` for
 /// receiving), bytes. It then doubles the figure for its own book-keeping.
-pub(super) fn kernel_grants(asked: i32, limit: &str) -> i64 {
+pub fn kernel_grants(asked: i32, limit: &str) -> i64 {
     let limit = std::fs::read_to_string(format!("/proc/sys/net/core/{limit}")).ok();
     let limit = limit.and_then(|text| text.trim().parse().ok()).unwrap_or(i64::MAX);
     i64::from(asked).min(limit)

@@ -12,16 +12,21 @@
 //!   `ZMQ_REQ_CORRELATE`, which puts a frame more on each message both ways, a
 //!   late reply may arrive in place of the next one: the sequence number in the
 //!   message header tells.
+//! - `fan-out-echo` has a second PUB and SUB for the way back: the publisher binds
+//!   the SUB.
 //! - A closed socket goes on sending for `linger` in the background; the last
 //!   of driver and sockets to be dropped waits for that.
 
-use super::shared_library::{self, Kind, Names, SharedLibrary, bind_free, clamped, function_table, kernel_grants};
-use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
+use super::shared_library::{
+    self, Kind, Names, Others, SharedLibrary, bind_free, clamped, function_table, kernel_grants,
+};
+use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, TwoWays, WAIT_MS};
 use nix::libc;
 use pubmark_model::options::{OptionValues, Options, queue_messages};
 use pubmark_model::units::format_time;
 use pubmark_model::workload::Transport;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
@@ -46,6 +51,12 @@ const EFSM: c_int = 156_384_712 + 51;
 
 /// Time between two attempts to connect, ms.
 const RECONNECT_MS: c_int = 10;
+
+const OTHERS: Others =
+    &[("pairs", "pair", Kind::Pair, Kind::Pair), ("request_reply", "dealer-router", Kind::Dealer, Kind::Router)];
+
+/// More parts of the same message follow (`ZMQ_SNDMORE`).
+const SEND_MORE: c_int = 2;
 
 /// Sockets that one process may open; the library's own limit is 1,023.
 const SOCKETS: c_int = 16_383;
@@ -167,9 +178,19 @@ impl Driver for ZeroMq {
         self.versions.clone()
     }
 
+    fn made(&self) -> BTreeMap<String, String> {
+        shared_library::made(&self.versions, "send: into the library's message; receive: none")
+    }
+
     fn open(&mut self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> {
+        TwoWays::open(spec, &mut |spec| self.open_one(spec))
+    }
+}
+
+impl ZeroMq {
+    fn open_one(&self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> {
         shared_library::check_spec("zeromq", spec)?;
-        let mut socket = ZeroMqSocket::new(&self.context, Kind::of(spec.role, spec.pattern))?;
+        let mut socket = ZeroMqSocket::new(&self.context, Kind::of(spec, OTHERS)?)?;
         socket.configure(spec)?;
         if let Some(endpoint) = spec.bind {
             socket.endpoint = Some(bind_free(endpoint, |candidate| socket.bind(candidate))?);
@@ -187,6 +208,8 @@ struct ZeroMqSocket {
     kind: Kind,
     /// The last message received; boxed since the library's messages must not move.
     message: Box<Message>,
+    /// Of a router: who asked last, and is replied to.
+    asker: Vec<u8>,
     endpoint: Option<String>,
     applied: Map<String, Value>,
 }
@@ -197,12 +220,16 @@ unsafe impl Send for ZeroMqSocket {}
 impl ZeroMqSocket {
     fn new(context: &Arc<Context>, kind: Kind) -> Result<Self, DriverError> {
         let number = match kind {
+            Kind::Pair => 0,
             Kind::Pub => 1,
             Kind::Sub => 2,
             Kind::Req => 3,
             Kind::Rep => 4,
+            Kind::Dealer => 5,
+            Kind::Router => 6,
             Kind::Pull => 7,
             Kind::Push => 8,
+            other => return Err(DriverError::new(format!("zeromq has no socket {other:?}"))),
         };
         // SAFETY: the context is live; null, the call's failure, is checked for.
         let socket = unsafe { (context.zmq.zmq_socket)(context.context, number) };
@@ -212,7 +239,8 @@ impl ZeroMqSocket {
         let mut message = Box::new(Message([0; 64]));
         // SAFETY: the message has the size and alignment of zmq_msg_t, and stays in its box until closed.
         unsafe { (context.zmq.zmq_msg_init)(&mut *message) };
-        Ok(ZeroMqSocket { context: context.clone(), socket, kind, message, endpoint: None, applied: Map::new() })
+        let (endpoint, applied, asker) = (None, Map::new(), Vec::new());
+        Ok(ZeroMqSocket { context: context.clone(), socket, kind, message, asker, endpoint, applied })
     }
 
     fn configure(&mut self, spec: &SocketSpec<'_>) -> Result<(), DriverError> {
@@ -311,14 +339,10 @@ impl ZeroMqSocket {
     }
 }
 
-impl Socket for ZeroMqSocket {
-    fn endpoint(&self) -> Option<&str> {
-        self.endpoint.as_deref()
-    }
-
-    fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError> {
+impl ZeroMqSocket {
+    fn send_part(&self, part: &[u8], flags: c_int) -> Result<Sent, DriverError> {
         // SAFETY: the socket is live, and the library copies the bytes before it returns.
-        if unsafe { (self.context.zmq.zmq_send)(self.socket, message.as_ptr().cast(), message.len(), 0) } >= 0 {
+        if unsafe { (self.context.zmq.zmq_send)(self.socket, part.as_ptr().cast(), part.len(), flags) } >= 0 {
             return Ok(Sent::Accepted);
         }
         match self.context.errno() {
@@ -327,7 +351,7 @@ impl Socket for ZeroMqSocket {
         }
     }
 
-    fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
+    fn receive_part(&mut self) -> Result<Option<&[u8]>, DriverError> {
         // SAFETY: socket and message are live; the call releases what the message held before.
         let length = unsafe { (self.context.zmq.zmq_msg_recv)(&mut *self.message, self.socket, 0) };
         if let Ok(length) = usize::try_from(length) {
@@ -345,6 +369,31 @@ impl Socket for ZeroMqSocket {
             }
             _ => Err(self.context.error("receive")),
         }
+    }
+}
+
+impl Socket for ZeroMqSocket {
+    fn endpoint(&self) -> Option<&str> {
+        self.endpoint.as_deref()
+    }
+
+    fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError> {
+        // Whoever has gone cannot be replied to, which a router is not told.
+        if self.kind == Kind::Router && self.send_part(&self.asker, SEND_MORE)? == Sent::Full {
+            return Ok(Sent::Full);
+        }
+        self.send_part(message, 0)
+    }
+
+    fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
+        if self.kind == Kind::Router {
+            let mut asker = std::mem::take(&mut self.asker);
+            let Some(part) = self.receive_part()? else { return Ok(None) };
+            asker.clear();
+            asker.extend_from_slice(part);
+            self.asker = asker;
+        }
+        self.receive_part()
     }
 
     fn applied(&self) -> Map<String, Value> {

@@ -160,7 +160,7 @@ fn the_dead_owe_nothing_that_falls_due_later_and_what_was_not_handed_over_was_no
             outgoing.accepted(&mut recorder, now, now);
         }
         outgoing.take_back(&mut recorder, taken_back);
-        outgoing.crash(&window, 3_500_000_000);
+        outgoing.finish_at(&window, 3_500_000_000);
         outgoing.finish(&window);
         (outgoing.total(), recorder.sent(), outgoing.unacknowledged().map(|range| range.end - range.first).sum::<u64>())
     };

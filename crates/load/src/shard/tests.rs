@@ -49,7 +49,7 @@ struct RunUnderTest {
 
 impl RunUnderTest {
     fn new(workload: Workload) -> RunUnderTest {
-        let context = Arc::new(ThreadContext { workload, control: Control::default() });
+        let context = Arc::new(ThreadContext { workload, control: Control::default(), ahead_ns: 0 });
         RunUnderTest { context, reports: channel(), notifiers: Vec::new(), threads: Vec::new(), counters: Vec::new() }
     }
 
@@ -72,6 +72,7 @@ impl RunUnderTest {
                 flow: 0,
                 bind: None,
                 connect: Vec::new(),
+                answers: None,
                 hears_first: 0,
                 hears_count: 1,
             }],

@@ -66,6 +66,34 @@ fn what_was_never_sent_is_damage_and_delivers_nothing() {
     assert_eq!((counts.corrupted, counts.unidentified), (1, 1));
 }
 
+/// The publisher has the times, its subscribers have the counts.
+#[test]
+fn an_echo_is_measured_where_it_arrives_and_counted_where_messages_are_heard() {
+    let size = [("payload", "64"), ("warmup", "1s"), ("duration", "1s")];
+    let workload = workload(&[&[("pattern", "fan-out-echo"), ("subscribers", "3")], &size[..]].concat());
+    let mut publisher = Subscriber::of_answers(&workload, 0);
+    publisher.start(Window::new(&workload, 1_000_000_000));
+    let mut hears = subscriber(&workload);
+    for sequence in [0u32, 1, 3] {
+        let intended = FROM + u64::from(sequence) * 1_000_000;
+        hears.arrived(&message(64, 0, sequence, intended), intended + 100_000);
+        // The echo of the last is lost.
+        if sequence < 3 {
+            publisher.arrived(&message(64, 0, sequence, intended), intended + 200_000);
+        }
+    }
+    let totals = Totals::new(&[PublisherTotal { publisher: 0, sent: 4, window_first: 0, window_end: 4, offered: 4 }]);
+    let counts = |one: &mut Subscriber| {
+        one.close(&totals);
+        let (counts, times) = (one.recorder().counts(), one.recorder_mut().times().latency.clone());
+        let (arrived, _) = one.recorder().arrivals();
+        ([counts.expected, counts.delivered, counts.unanswered, arrived], times.map(|times| times.count()))
+    };
+    assert_eq!(counts(&mut hears), ([4, 3, 0, 3], Some(0)));
+    assert_eq!(counts(&mut publisher), ([0, 0, 2, 0], Some(2)));
+    assert_eq!(publisher.recorder().stalls(), Stalls::default());
+}
+
 #[test]
 fn after_the_drain_only_what_had_come_before_still_counts() {
     let workload = workload(&[("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);

@@ -52,7 +52,7 @@ impl Socket for Endless {
 fn a_subscriber_has_drained_at_its_first_end_marker() {
     let workload = Workload::resolve(&Settings::default()).unwrap();
     let (marker, ends) = (Marker::new(&workload, 0), Arc::new(AtomicU32::new(0)));
-    let context = Arc::new(ThreadContext { workload, control: Control::default() });
+    let context = Arc::new(ThreadContext { workload, control: Control::default(), ahead_ns: 0 });
     let (sender, reports) = channel();
     let socket = Endless { marker, context: context.clone(), reports, ends: ends.clone() };
     let client = json!({"role": "subscriber", "id": 0, "hears_first": 0, "hears_count": 1});
@@ -107,7 +107,7 @@ impl Socket for Taking {
 fn who_is_killed_uses_no_socket_any_more_and_answers_all_the_same() {
     let workload = Workload::of([("rate", "1000"), ("warmup", "0s"), ("duration", "10m")]).unwrap();
     for role in ["publisher", "subscriber"] {
-        let context = Arc::new(ThreadContext { workload: workload.clone(), control: Control::default() });
+        let context = Arc::new(ThreadContext { workload: workload.clone(), control: Control::default(), ahead_ns: 0 });
         let (seen, (sender, reports)) = (Arc::new(Seen::default()), channel());
         let client = json!({"role": role, "id": 0, "hears_first": 0, "hears_count": 1});
         let client_thread = ClientThread {
@@ -145,5 +145,60 @@ fn who_is_killed_uses_no_socket_any_more_and_answers_all_the_same() {
         thread.join().unwrap();
         assert_eq!(seen.data.load(Ordering::Relaxed), data, "{role}");
         assert_eq!((seen.ends.load(Ordering::Relaxed), seen.crashes.load(Ordering::Relaxed)), (0, 1), "{role}");
+    }
+}
+
+/// Sends back what it is given, and keeps the headers.
+struct Mirror {
+    last: Option<Vec<u8>>,
+    sent: Arc<std::sync::Mutex<Vec<Header>>>,
+}
+
+impl Socket for Mirror {
+    fn endpoint(&self) -> Option<&str> {
+        None
+    }
+    fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError> {
+        self.last = Some(message.to_vec());
+        self.sent.lock().unwrap().extend(Header::read(message).filter(|header| header.sequence < END));
+        Ok(Sent::Accepted)
+    }
+    fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
+        Ok(self.last.as_deref())
+    }
+    fn applied(&self) -> Map<String, Value> {
+        Map::new()
+    }
+}
+
+/// Whoever waits for answers as well: subscribers on other hosts read its instants.
+#[test]
+fn instants_are_of_the_clock_that_all_share_in_every_pattern() {
+    const AHEAD: i64 = 3_600_000_000_000;
+    for (pattern, role) in [("pairs", "publisher"), ("fan-out-echo", "publisher"), ("request-reply", "requester")] {
+        let settings = [("pattern", pattern), ("rate", "1000"), ("warmup", "0s"), ("count", "3"), ("drain", "1s")];
+        let workload = Workload::of(settings).unwrap();
+        let context = Arc::new(ThreadContext { workload, control: Control::default(), ahead_ns: AHEAD });
+        let (sent, (sender, reports)) = (Arc::default(), channel());
+        let client = json!({"role": role, "id": 0, "hears_first": 0, "hears_count": 1});
+        let client_thread = ClientThread {
+            client: serde_json::from_value(client).unwrap(),
+            socket: Box::new(Mirror { last: None, sent: Arc::clone(&sent) }),
+            counter: Arc::default(),
+            cpus: Vec::new(),
+            spin_cores: 0.0,
+        };
+        let theirs = context.clone();
+        let thread = thread::spawn(move || client_thread.run(&theirs, &sender));
+        assert!(matches!(reports.recv(), Ok(ThreadReport::Ready)), "{pattern}");
+        let start_ns = clock::now();
+        context.control.start(start_ns);
+        while !matches!(reports.recv(), Ok(ThreadReport::Sent(_))) {}
+        context.control.drain(Vec::new(), Ns::MAX);
+        context.control.stop();
+        thread.join().unwrap();
+        let due: Vec<Ns> = sent.lock().unwrap().iter().map(|header| header.intended_ns).collect();
+        let shared = start_ns.saturating_add_signed(AHEAD);
+        assert_eq!(due, [0, 1_000_000, 2_000_000].map(|at| shared + at), "{pattern}");
     }
 }

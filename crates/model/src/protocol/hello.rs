@@ -62,6 +62,9 @@ pub struct Features {
     /// Whether its clients can lose their connections at once and stay away,
     /// while it keeps the books. Least: no.
     pub crash: bool,
+    /// Whether it adds `clock_offset_ns` to the instants that it writes into messages, and
+    /// takes it from those that it reads. Least: no.
+    pub clock_offset: bool,
 }
 
 fn words(all: &[&str]) -> Vec<String> {
@@ -81,6 +84,7 @@ impl Default for Features {
             flows: 1,
             pauses: false,
             crash: false,
+            clock_offset: false,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::units::Ns;
 use crate::used::{self, UsageReading, Used};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// What an agent measured: of each flow, and of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -46,8 +47,43 @@ pub struct AgentResult {
     /// have: it, or the machine below it, was stopped. None where it cannot tell.
     #[serde(default)]
     pub pauses: Option<Stalls>,
+    /// What the runtime says of itself; none where there is none, as in C.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<RuntimeFigures>,
+    /// How what was measured is made (language, call, copies, flags …), in the
+    /// agent's own words.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub made: BTreeMap<String, String>,
     /// What the verdict should know: limits that were hit, sends that failed.
     pub remarks: Vec<String>,
+}
+
+/// What the runtime of a language says of itself over the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuntimeFigures {
+    /// Times for which it stopped the program, for garbage collection most often;
+    /// none where it does not tell.
+    #[serde(default)]
+    pub pauses: Option<RuntimePauses>,
+    /// Garbage collections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collections: Option<u64>,
+    /// What the program allocated, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated_bytes: Option<u64>,
+}
+
+/// Times for which a runtime stopped its program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuntimePauses {
+    /// How often.
+    pub count: u64,
+    /// All of them together, ns.
+    pub total_ns: Ns,
+    /// The longest, ns.
+    pub longest_ns: Ns,
+    /// When it began, ns from the window's beginning.
+    pub longest_at_ns: Ns,
 }
 
 /// What an agent measured of one flow.

@@ -1,6 +1,7 @@
 //! The types of the values of keys: how each is read, and how it is written.
 
 use crate::fault::Script;
+use crate::hosts::Ends;
 use crate::link::Side;
 use crate::tuning::Use;
 use crate::units::{
@@ -27,7 +28,7 @@ pub(crate) trait Kind: Sized {
 }
 
 /// A canonical value as a text that reads back to it.
-pub(crate) fn as_typed(value: &Value) -> String {
+pub fn as_typed(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -228,4 +229,4 @@ macro_rules! written {
     };
 }
 
-written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin, Side, Script, Use, RunSequence);
+written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin, Side, Script, Use, RunSequence, Ends);

@@ -7,7 +7,7 @@ use crate::document::Document;
 pub fn named_systems(text: &str) -> Vec<String> {
     let document = Document::parse(text, &mut Vec::new());
     let mut found: Vec<String> = Vec::new();
-    let names = |key: &str| ["system", "best", "among"].contains(&key);
+    let names = |key: &str| ["system", "best", "among", "baseline"].contains(&key);
     for entry in document.tables.iter().flat_map(|table| &table.entries).filter(|entry| names(&entry.key)) {
         for value in entry.values.iter().filter(|value| !value.text.is_empty()) {
             if !found.contains(&value.text) {

@@ -1,18 +1,23 @@
 //! Reading a study file: strict, and every error of the file at once.
 
 use super::axis::{axis_value, known_axis, no_axis, plain};
+use super::goal;
 use super::{Axis, OptionSetting, ReadOptions, Skip, Source, Study, StudyPart};
 use crate::claim::{Claim, Condition, Figure};
 use crate::diagnostic::{Diagnostic, Diagnostics, meant, suggestion};
 use crate::document::{Document, Entry, Scalar, Table};
+use crate::hosts::Hosts;
 use crate::setting::{KEYS, Key, Section, Settings, key};
 use crate::system::Systems;
+use crate::workload::Transport;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// Most values of one axis.
 const MAX_AXIS: usize = 1_000;
 
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 15] = [
+    "transports",
     "workload",
     "limits",
     "faults",
@@ -24,6 +29,8 @@ const TABLES: [&str; 12] = [
     "options",
     "claims",
     "reference",
+    "hosts",
+    "capacity",
     "quick",
 ];
 
@@ -54,6 +61,8 @@ impl Study {
         let study = Study {
             title: String::new(),
             question: String::new(),
+            baseline: None,
+            transports: BTreeMap::new(),
             settings: Settings::default(),
             axes: Vec::new(),
             parts: Vec::new(),
@@ -61,6 +70,8 @@ impl Study {
             options: Vec::new(),
             claims: Vec::new(),
             reference: None,
+            hosts: Hosts::default(),
+            capacity: None,
             quick: reading.quick,
             recorded: reading.recorded,
         };
@@ -109,6 +120,7 @@ impl Parser<'_> {
                 "faults" => self.settings(table, Section::Faults),
                 "settings" => self.settings(table, Section::Settings),
                 "run" => self.settings(table, Section::Run),
+                "transports" => self.transports(table),
                 "axes" => {
                     let axes = self.axes(table, "");
                     self.study.axes.extend(axes);
@@ -117,13 +129,15 @@ impl Parser<'_> {
                 "options" => self.options(table, None),
                 "claims" => self.claim(table),
                 "reference" => self.reference(table),
+                "capacity" => self.study.capacity = goal::read(table, &mut self.errors),
                 "quick" => self.quick(table),
-                "parts" => self.errors.extend(partless(table)),
+                "parts" | "hosts" => self.errors.extend(partless(table)),
                 name => {
                     let help = suggestion(name, TABLES);
                     self.unknown(Diagnostic::at(table.at, format!("unknown table [{name}]")).help(help));
                 }
             },
+            Some(("hosts", name)) => self.study.hosts.read(name, table, &mut self.errors),
             Some(("axes", "options")) => {
                 let axes = self.axes(table, "options.");
                 self.study.axes.extend(axes);
@@ -184,6 +198,13 @@ impl Parser<'_> {
                         *field = value.text.clone();
                     }
                 }
+                "baseline" => {
+                    let Some(value) = entry.one(&mut self.errors) else { continue };
+                    match axis_value("system", value, self.systems) {
+                        Ok(name) => self.study.baseline = name.as_str().map(str::to_owned),
+                        Err(error) => self.errors.push(error),
+                    }
+                }
                 name @ ("skip" | "claims") => self
                     .errors
                     .push(Diagnostic::at(entry.key_at, format!("`{name}` is a list of tables: write [[{name}]]"))),
@@ -194,7 +215,9 @@ impl Parser<'_> {
                     let section = key(name).map_or("workload", |key| key.section.name());
                     self.errors.push(Diagnostic::at(entry.key_at, format!("`{name}` belongs into [{section}]")));
                 }
-                _ => self.unknown(entry.unknown("a study file", ["title", "question"].into_iter().chain(TABLES))),
+                _ => self.unknown(
+                    entry.unknown("a study file", ["title", "question", "baseline"].into_iter().chain(TABLES)),
+                ),
             }
         }
     }
@@ -228,6 +251,21 @@ impl Parser<'_> {
             let Some((key, value)) = self.setting(entry, &place, |other| other == section) else { continue };
             if let Err(error) = key.set(&mut self.study.settings, &value.text) {
                 self.errors.push(Diagnostic::at_value(value.at, error));
+            }
+        }
+    }
+
+    /// What single systems are reached over, where the study sets nothing for all.
+    fn transports(&mut self, table: &Table) {
+        for entry in &table.entries {
+            let Some(value) = entry.one(&mut self.errors) else { continue };
+            let system = Scalar { text: entry.key.clone(), at: entry.key_at };
+            match (axis_value("system", &system, self.systems), Transport::parse(&value.text)) {
+                (Err(error), _) => self.errors.push(error),
+                (_, Err(error)) => self.errors.push(Diagnostic::at_value(value.at, error)),
+                (Ok(name), Ok(transport)) => {
+                    self.study.transports.extend(name.as_str().map(|name| (name.to_owned(), transport)));
+                }
             }
         }
     }
@@ -445,11 +483,12 @@ impl Parser<'_> {
     }
 }
 
-/// Keys that stand in no part.
+/// Keys that stand in no part, or in no host.
 fn partless(table: &Table) -> Vec<Diagnostic> {
+    let one = if table.name == "hosts" { "host" } else { "part" };
     let keys = table.entries.iter();
     keys.map(|entry| {
-        Diagnostic::at(entry.key_at, format!("`{}` belongs into a part: write [{}.NAME]", entry.key, table.name))
+        Diagnostic::at(entry.key_at, format!("`{}` belongs into a {one}: write [{}.NAME]", entry.key, table.name))
     })
     .collect()
 }

@@ -21,7 +21,7 @@ impl Parser<'_> {
         if reading.quick {
             self.cut();
         }
-        self.name_parts();
+        self.name_parts(reading.quick);
         self.check_options();
         for (name, text) in reading.set {
             if let Err(error) = self.set(name, text) {
@@ -102,14 +102,24 @@ impl Parser<'_> {
     }
 
     /// The names of the parts are an axis; those that `--only` leaves stay.
-    fn name_parts(&mut self) {
+    fn name_parts(&mut self, quick: bool) {
+        let of_quick = self.quick_axes.iter().position(|axis| axis.name == PART).map(|at| self.quick_axes.remove(at));
         if self.study.axis(PART).is_some() {
             self.errors.push(
                 Diagnostic::whole("`part` is an axis by itself where there are parts")
                     .help("write [parts.NAME] tables"),
             );
         } else if !self.study.parts.is_empty() {
-            let values = self.study.parts.iter().map(|part| part.name.as_str().into()).collect();
+            let all: Vec<Value> = self.study.parts.iter().map(|part| part.name.as_str().into()).collect();
+            let mut values = all.clone();
+            if let Some(few) = of_quick {
+                if let Some(missing) = few.values.iter().find(|name| !all.contains(name)) {
+                    self.errors
+                        .push(Diagnostic::whole(format!("[quick.axes] names the part {missing}: there is none")));
+                } else if quick {
+                    values = few.values;
+                }
+            }
             self.study.axes.push(Axis { name: PART.into(), values });
         }
         for part in &self.study.parts {
@@ -153,7 +163,10 @@ impl Parser<'_> {
             settings.count.take_if(|_| quick.duration.is_some());
             settings.duration.take_if(|_| quick.count.is_some());
             self.study.settings = settings.overridden_by(quick);
-            for axis in std::mem::take(&mut self.quick_axes) {
+            let axes = std::mem::take(&mut self.quick_axes).into_iter();
+            let (of_parts, axes): (Vec<Axis>, Vec<Axis>) = axes.partition(|axis| axis.name == PART);
+            self.quick_axes = of_parts;
+            for axis in axes {
                 match self.study.axes.iter_mut().find(|mine| mine.name == axis.name) {
                     Some(mine) => mine.values = axis.values,
                     None => self.study.axes.push(axis),
@@ -182,6 +195,10 @@ impl Parser<'_> {
         settings.repeats = Some(repeats);
         if !warmup {
             shorten(&mut settings.warmup, Time(250 * MILLISECOND));
+        }
+        if settings.warmup_max.is_some() {
+            let most = settings.warmup_max.map_or(2 * SECOND, |most| most.0.min(2 * SECOND));
+            settings.warmup_max = Some(Time(most));
         }
         if !extent && settings.count.is_none() {
             shorten(&mut settings.duration, Time(SECOND));

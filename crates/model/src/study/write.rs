@@ -62,6 +62,9 @@ impl Study {
     pub fn to_toml(&self) -> String {
         let mut out = String::from("# As resolved: defaults filled in, overrides applied.\n");
         let _ = writeln!(out, "title = {}\nquestion = {}", quoted(&self.title), quoted(&self.question));
+        if let Some(baseline) = &self.baseline {
+            let _ = writeln!(out, "baseline = {}", quoted(baseline));
+        }
         for section in [Section::Workload, Section::Limits, Section::Faults, Section::Settings, Section::Run] {
             let keys = KEYS.iter().filter(|key| key.section == section);
             let mut keys: Vec<_> = keys.filter_map(|key| Some((key.name, key.value(&self.settings)?))).collect();
@@ -72,6 +75,12 @@ impl Study {
             for (name, setting) in keys {
                 let _ = writeln!(out, "{name} = {}", value(&setting));
             }
+        }
+        if !self.transports.is_empty() {
+            out.push_str("\n[transports]\n");
+        }
+        for (system, transport) in &self.transports {
+            let _ = writeln!(out, "{} = {}", quoted(system), quoted(transport.word()));
         }
         out.push_str("\n[axes]\n");
         for axis in self.axes.iter().filter(|axis| !axis.name.starts_with("options.") && axis.name != PART) {
@@ -127,6 +136,17 @@ impl Study {
             for (name, wanted) in &claim.conditions {
                 out.push_str(&condition(name, wanted));
             }
+        }
+        out.push_str(&self.hosts.to_toml(quoted));
+        if let Some(goal) = &self.capacity {
+            let _ = writeln!(
+                out,
+                "\n[capacity]\nuntil = {}\nover = \"{}\"\nwithin = \"{}%\"\nstart = {}",
+                quoted(&goal.until.to_string()),
+                goal.over,
+                (goal.within * 1e8).round() / 1e6,
+                goal.start
+            );
         }
         // The last table: what is before it is the study, for `--resume`.
         if let Some(reference) = &self.reference {

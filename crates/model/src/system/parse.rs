@@ -97,7 +97,7 @@ impl System {
     }
 
     fn read_top(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
-        const KNOWN: [&str; 16] = [
+        const KNOWN: [&str; 17] = [
             "title",
             "about",
             "licence",
@@ -106,6 +106,7 @@ impl System {
             "agent",
             "agents",
             "start_timeout",
+            "floor",
             "replaces",
             "transports",
             "patterns",
@@ -139,6 +140,7 @@ impl System {
                 "licence" => &mut self.licence,
                 "homepage" => &mut self.homepage,
                 "driver" => &mut self.driver,
+                "floor" => &mut self.floor,
                 "agent" => {
                     self.agent.read(entry, errors);
                     continue;

@@ -5,7 +5,7 @@ use crate::header::MAX_SEQUENCE;
 use crate::pattern::Topics;
 use crate::setting::{SettingError, Settings, WINDOW};
 use crate::topology::copies;
-use crate::units::LONGEST;
+use crate::units::{LONGEST, format_time};
 use std::fmt;
 
 /// Publishers of a partition of the pattern `tree`, where the number of
@@ -33,12 +33,18 @@ pub enum WorkloadError {
          `subscribers`"
     )]
     Partitions(Pattern),
+    /// Who echoes would have several to echo to.
+    #[error("pattern `{0}` has one publisher: leave `publishers` at 1")]
+    OnePublisher(Pattern),
     /// The window is said to be of two lengths.
     #[error("`duration` and `count` both say how long the window is: leave one of them out")]
     TwoWindows,
     /// The window has no length.
     #[error("`duration` is 0: nothing would be measured")]
     NoWindow,
+    /// The warm-up would have to be longer than it may be.
+    #[error("`warmup_max` is shorter than `warmup`, which is {0}")]
+    WarmupMax(String),
     /// There are no due times.
     #[error("`arrival = \"{0}\"` has no meaning where `rate` is `max`")]
     ArrivalAtMax(Arrival),
@@ -113,6 +119,7 @@ impl Workload {
             reconnect: false,
             connect_rate: settings.connect_rate().0,
             warmup_ns: settings.warmup().0,
+            warmup_max_ns: settings.warmup_max.map(|most| most.0),
             extent,
             drain_ns: settings.drain().0,
             connect_timeout_ns: settings.connect_timeout().0,
@@ -126,6 +133,9 @@ impl Workload {
             late_after_ns: settings.late_after().0,
             seed: settings.seed().0,
         };
+        if workload.warmup_max_ns.is_some_and(|most_ns| most_ns < workload.warmup_ns) {
+            errors.push(WorkloadError::WarmupMax(format_time(workload.warmup_ns)));
+        }
         errors.extend(workload.out_of_range());
         if !errors.is_empty() {
             return Err(WorkloadErrors(errors));
@@ -137,11 +147,13 @@ impl Workload {
     /// More messages than can be numbered, and more time than a run may take.
     fn out_of_range(&self) -> impl Iterator<Item = WorkloadError> {
         let Some(profile) = self.rate.profile() else { return [None, None].into_iter().flatten() };
+        let warmup_ns = self.warmup_max_ns.unwrap_or(self.warmup_ns);
         let sent = match self.extent {
-            Extent::TimeNs(ns) => profile.due_before(self.warmup_ns + ns),
-            Extent::Count(count) => profile.due_before(self.warmup_ns).saturating_add(count),
+            Extent::TimeNs(ns) => profile.due_before(warmup_ns + ns),
+            Extent::Count(count) => profile.due_before(warmup_ns).saturating_add(count),
         };
-        let too_many = sent > u64::from(MAX_SEQUENCE);
+        let piloted = self.pilot_ns().map_or(0, |ns| profile.due_before(ns));
+        let too_many = sent.max(piloted) > u64::from(MAX_SEQUENCE);
         let too_long = self.window_ns().is_some_and(|window_ns| window_ns > LONGEST);
         [too_many.then_some(WorkloadError::TooMany), too_long.then_some(WorkloadError::TooLong)].into_iter().flatten()
     }
@@ -186,6 +198,9 @@ fn clients(settings: &Settings, errors: &mut Vec<WorkloadError>) -> (u32, u32) {
         errors.push(WorkloadError::NoPairs(pattern));
     }
     let publishers = publishers.unwrap_or(1);
+    if pattern.echoed() && publishers != 1 {
+        errors.push(WorkloadError::OnePublisher(pattern));
+    }
     if pattern.topics() != Topics::Tree {
         return (publishers, subscribers.unwrap_or(1));
     }

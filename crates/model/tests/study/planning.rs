@@ -6,7 +6,7 @@ use pubmark_model::cell::Cell;
 use pubmark_model::plan::{MAX_CELLS, Planned, cells, order};
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::units::SECOND;
-use pubmark_model::workload::{Extent, Rate};
+use pubmark_model::workload::{Extent, Rate, Transport};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ fn what_a_system_cannot_do_is_said_unless_it_is_skipped() {
     let skip = "[[skip]]\nsystem = \"beta\"\nwhy = \"it has none\"";
     assert_eq!(planned(&file("transport = \"tcp\"\npattern = \"request-reply\"", skip)).len(), 2);
     unplannable(&file("transport = \"ipc\"", ""), &[("beta has no transport `ipc`; it has: inproc, tcp", LEAVE_OUT)]);
-    let set = Some("set `transport` in [workload], or with --transport");
+    let set = Some("set `transport` in [workload], its own in [transports], or --transport");
     unplannable(
         &file("", ""),
         &[("alpha needs a transport: inproc, ipc, tcp, udp", set), ("beta needs a transport: inproc, tcp", set)],
@@ -490,6 +490,29 @@ fn what_a_part_cannot_be_is_said() {
     assert!(bad(&format!("{head}[parts.a]\nrate = 5\n")).contains("part `a` cannot set `rate`"));
     assert!(bad(&format!("{head}[parts]\npayload = 5\n")).contains("write [parts.NAME]"));
     assert!(bad(&format!("{head}[parts.a]\nqos = 0\n[quick.parts.b]\nqos = 0\n")).contains("there is no part `b`"));
+    assert!(
+        bad(&format!("{head}[parts.a]\nqos = 0\n[quick.axes]\npart = \"b\"\n"))
+            .contains("the part \"b\": there is none")
+    );
+}
+
+#[test]
+fn a_quick_look_may_leave_parts_out() {
+    let text = PARTS.replace("[quick.parts.fan]\nsubscribers = 4", "[quick.axes]\npart = \"latency\"");
+    let parts = |quick| -> Vec<String> {
+        let study = read(&text, &ReadOptions { quick, ..ReadOptions::default() });
+        study.unwrap_or_else(|errors| panic!("{errors}")).parts.into_iter().map(|part| part.name).collect()
+    };
+    assert_eq!((parts(false), parts(true)), (vec!["latency".to_owned(), "fan".into()], vec!["latency".to_owned()]));
+}
+
+#[test]
+fn a_baseline_is_a_system_that_is_known_and_is_written_again() {
+    let study = good(&format!("baseline = \"beta\"\n{PARTS}"));
+    assert_eq!(study.baseline.as_deref(), Some("beta"));
+    assert_eq!(good(&study.to_toml()).baseline, study.baseline);
+    let unknown = read(&format!("baseline = \"betta\"\n{PARTS}"), &ReadOptions::default()).unwrap_err().to_string();
+    assert!(unknown.contains("unknown system `betta`"), "{unknown}");
 }
 
 #[test]
@@ -536,4 +559,20 @@ fn links_are_for_servers_and_clients_over_failing_ones_come_back() {
         let error = cells_of(&file(system, workload, faults)).unwrap_err();
         assert!(error[0].message.contains(says), "{error:?}");
     }
+}
+
+#[test]
+fn systems_may_have_transports_of_their_own() {
+    let text =
+        "title = \"t\"\n[transports]\nalpha = \"tcp\"\nbeta = \"inproc\"\n[axes]\nsystem = [\"alpha\", \"beta\"]\n";
+    let transports: Vec<_> = planned(text).iter().map(|cell| cell.workload.transport).collect();
+    assert_eq!(transports, [Some(Transport::Tcp), Some(Transport::Inproc)]);
+    let study = good(text);
+    assert_eq!(good(&study.to_toml()), study);
+    let bad = |text: &str| read(text, &ReadOptions::default()).unwrap_err().to_string();
+    assert!(bad(&text.replace("beta =", "betta =")).contains("unknown system `betta`"));
+    assert!(bad(&text.replace("\"inproc\"", "\"ipx\"")).contains("ipx"));
+    // What the study says for all counts before.
+    let all = planned(&text.replace("[axes]", "[workload]\ntransport = \"tcp\"\n[axes]"));
+    assert!(all.iter().all(|cell| cell.workload.transport == Some(Transport::Tcp)));
 }

@@ -167,7 +167,7 @@ id = "c"
         &[
             "1:1 unknown key `titel` in a study file | did you mean `title`?",
             "2:1 `rate` belongs into [workload]",
-            "4:11 pattern: `fanout` is none of pairs, fan-out, fan-in, request-reply, pipeline, tree: did you mean `fan-out`?",
+            "4:11 pattern: `fanout` is none of pairs, fan-out, fan-in, request-reply, fan-out-echo, pipeline, tree: did you mean `fan-out`?",
             "5:11 payload: `1kb` is not a size: write a number and one of B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024)",
             "6:1 `cpus` belongs into [limits], not [workload]",
             "7:1 unknown key `warmpu` in [workload] | did you mean `warmup`?",

@@ -203,3 +203,21 @@ fn the_server_stands_still_from_the_origin_on() {
     assert_eq!(dispatcher.stalled_until(ORIGIN + SECOND), Some(ORIGIN + 2 * SECOND));
     assert_eq!(dispatcher.stalled_until(ORIGIN + 2 * SECOND), None);
 }
+
+#[test]
+fn a_server_serves_one_message_after_the_other() {
+    let text = "service = 1000";
+    let mut dispatched = Dispatched::new(text);
+    // A tenth more than it can serve, of five publishers.
+    dispatched.run(uniform(5, 220, 2 * SECOND), MS / 10);
+    let script = PeerScript::parse(text).unwrap();
+    let truth = truth(&script, uniform(5, 220, 2 * SECOND), 0, 2 * SECOND);
+    let due: std::collections::HashMap<(u32, u32), Ns> =
+        uniform(5, 220, 2 * SECOND).map(|due| ((due.publisher, due.sequence), due.at_ns)).collect();
+    let mut found: Vec<Ns> =
+        dispatched.out.iter().map(|(at, publisher, sequence, _)| at - due[&(*publisher, *sequence)]).collect();
+    found.sort_unstable();
+    assert_eq!(found, truth.latencies_ns);
+    let gaps = dispatched.out.windows(2).map(|pair| pair[1].0 - pair[0].0);
+    assert!(gaps.into_iter().all(|gap| gap >= MS), "one at a time");
+}

@@ -100,6 +100,8 @@ columns! {
     Duplicated = "duplicated" Counts, "duplicated", Count, LOWER, "arrivals beyond the first of a message";
     /// Arrivals behind a later message.
     Reordered = "reordered" Counts, "reordered", Count, LOWER, "arrivals behind a later message of the same publisher";
+    /// Messages whose echo did not come.
+    Unanswered = "unanswered" Counts, "unanswered", Count, LOWER, "messages of fan-out-echo whose echo did not come";
     /// Arrivals that were damaged.
     Corrupted = "corrupted" Counts, "corrupted", Count, LOWER, "arrivals with a wrong length, header or body";
     /// Least latency, ns.
@@ -180,6 +182,27 @@ columns! {
     Reconnected = "reconnected" Counts, "reconnected", Count, NEITHER, "connections that clients got again after losing them";
     /// 99th percentile of the times without a connection, ns.
     ReconnectP99 = "reconnect_p99_ns" LatencyP99, "reconnect p99", Ns, LOWER, "99th percentile of the times without a connection";
+    /// How long a message takes: half of a round trip, the median latency at a
+    /// rate, or the time from one delivery to the next where there is none, ns.
+    MessageTime = "message_time_ns" LatencyP50, "time of a message", Ns, LOWER, "half of a median round trip; the median latency at a given rate; unthrottled, the time from one delivery to the next";
+    /// The same of the language's floor: its loop over a queue, ns.
+    LanguageFloor = "language_floor_ns" LatencyP50, "floor of the language", Ns, LOWER, "the time of a message of the same agent over a queue of its own language";
+    /// What the binding costs beyond that in the same block, ns.
+    Binding = "binding_ns" LatencyP50, "binding", Ns, LOWER, "the time of a message less that of the floor of its language in the same block; withheld where the floor scatters by more";
+    /// The time of a message as a multiple of the baseline's in the same block.
+    OverBaseline = "over_baseline" LatencyP50, "over the baseline", Multiple, LOWER, "the time of a message as a multiple of the baseline's in the same block";
+    /// For how much of the window a runtime stopped its program, 0 to 1.
+    RuntimePaused = "runtime_paused_share" LatencyP99, "stopped by the runtime", Share, LOWER, "the part of the window for which the runtime of the language stopped an agent, by its own account";
+    /// The longest time for which a runtime stopped its program, ns.
+    RuntimePauseMax = "runtime_pause_max_ns" LatencyP99, "longest stop by the runtime", Ns, LOWER, "the longest time for which the runtime of the language stopped an agent, by its own account";
+    /// What the agents' programs allocated for a delivered message, bytes.
+    Allocated = "allocated_bytes_per_message" Cost, "allocated per message", Bytes, LOWER, "what the agents allocated for a delivered message, by their runtimes' account";
+    /// What network interfaces carried for a delivered message, bytes.
+    WireBytes = "wire_bytes_per_message" Cost, "on the wire per message", Bytes, LOWER, "what network interfaces sent for a delivered message: headers, acknowledgements, what was sent again and other programs' bytes included";
+    /// From the first client's opening until all had heard each other, ns.
+    Discovery = "discovery_ns" LatencyP50, "until all had heard each other", Ns, LOWER, "from the first client's opening until everybody had heard whom they should hear; a library's only";
+    /// From the start until the figures were steady in a pilot run, ns.
+    SteadyAfter = "steady_after_ns" LatencyP50, "until steady", Ns, LOWER, "from the start of a pilot run until its figures were steady: what the system and its agents take to get warm";
 }
 
 impl From<Figure> for Column {

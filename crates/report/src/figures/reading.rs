@@ -1,6 +1,7 @@
 //! What one run says of a figure.
 
 use super::column::Column;
+use pubmark_model::protocol::RuntimeFigures;
 use pubmark_model::record::{RunRecord, Usage};
 use pubmark_stats::Summary;
 
@@ -31,6 +32,18 @@ impl Observation {
         Some(Observation { value, step: step(column, run).max(value.abs() * RESOLUTION), repeat: run.repeat })
     }
 
+    /// The same in another unit.
+    pub(crate) fn scaled(&self, change: impl Fn(f64) -> f64) -> Observation {
+        let value = change(self.value);
+        let step = (change(self.value + self.step) - value).abs();
+        Observation { value, step, repeat: self.repeat }
+    }
+
+    /// This less another.
+    pub(crate) fn less(&self, floor: &Observation) -> Observation {
+        Observation { value: self.value - floor.value, step: self.step + floor.step, repeat: self.repeat }
+    }
+
     /// This as a multiple of another, where that is above 0.
     pub(crate) fn over(&self, floor: &Observation) -> Option<Observation> {
         let value = self.value / floor.value;
@@ -57,6 +70,7 @@ fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
         Column::Lost => counts.lost as f64,
         Column::Duplicated => counts.duplicated as f64,
         Column::Reordered => counts.reordered as f64,
+        Column::Unanswered if run.workload.pattern.echoed() => counts.unanswered as f64,
         // Records of before have a 0 here where nobody had looked.
         Column::Corrupted => counts.corrupted.filter(|_| run.workload.checks_bodies())? as f64,
         Column::LatencyMean => run.times.latency.as_ref()?.mean,
@@ -77,11 +91,30 @@ fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
         Column::Late if run.times.latency.is_some() => counts.late as f64,
         Column::Reconnected => run.connections.as_ref()?.reconnected as f64,
         Column::ReconnectP99 => run.connections.as_ref()?.reconnect_ns.as_ref()?.p99 as f64,
+        Column::RuntimePaused => {
+            let paused = runtimes(run).filter_map(|own| own.pauses).map(|pauses| pauses.total_ns);
+            paused.max()? as f64 / run.window_ns.max(1) as f64
+        }
+        Column::RuntimePauseMax => {
+            runtimes(run).filter_map(|own| own.pauses).map(|pauses| pauses.longest_ns).max()? as f64
+        }
+        Column::Allocated => {
+            let known: Vec<u64> = runtimes(run).filter_map(|own| own.allocated_bytes).collect();
+            each(known.iter().sum::<u64>() as f64).filter(|_| known.len() == run.agents.len())?
+        }
+        Column::WireBytes => each(run.wire.as_ref()?.sent_bytes as f64)?,
+        Column::Discovery => run.discovery_ns? as f64,
+        Column::SteadyAfter => run.pilot.filter(|pilot| pilot.repeat == run.repeat)?.steady_after_ns? as f64,
         Column::SwitchesPerMessage => {
             each(together(run, |usage| usage.voluntary_switches as f64 + usage.involuntary_switches as f64)?)?
         }
         _ => return None,
     })
+}
+
+/// What the runtimes of its agents say.
+fn runtimes(run: &RunRecord) -> impl Iterator<Item = RuntimeFigures> {
+    run.agents.iter().filter_map(|agent| agent.runtime)
 }
 
 /// A run's own percentile, ns.
@@ -128,10 +161,12 @@ fn step(column: Column, run: &RunRecord) -> f64 {
         Column::Lost
         | Column::Duplicated
         | Column::Reordered
+        | Column::Unanswered
         | Column::Corrupted
         | Column::AckedLost
         | Column::Late
         | Column::Reconnected => scalar(column, run).unwrap_or(0.0).max(0.0).sqrt(),
+        Column::SteadyAfter => run.pilot.map_or(1.0, |pilot| pilot.slice_ns as f64),
         _ => 1.0,
     }
 }

@@ -10,6 +10,7 @@ use crate::columns::repeats_more;
 use crate::csv;
 use crate::figures::{Column, FigureDescription, Sign, allows, counted, cpu_cores};
 use crate::findings::{Sentence, findings};
+use crate::made::{Made, made};
 use crate::notes;
 use crate::points::Point;
 use crate::ranking::{Placing, Ranked, Why};
@@ -56,6 +57,7 @@ struct Results<'a> {
     findings: Vec<Sentence>,
     notes: Vec<String>,
     systems: Vec<System>,
+    made: Vec<Made>,
     axes: Vec<Axis<'a>>,
     cells: Vec<Cell<'a>>,
     points: Vec<PointView<'a>>,
@@ -243,6 +245,7 @@ fn results(report: &Report) -> Results<'_> {
         findings: findings(report),
         notes: notes::closing(report),
         systems: systems(report),
+        made: made(report),
         axes: axes(report.cells()),
         cells: cells.map(|((cell, runs), point)| self::cell(report, cell, runs, *point)).collect(),
         points: report.points().iter().map(|point| point_view(point, report.cells())).collect(),

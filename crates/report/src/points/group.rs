@@ -2,7 +2,6 @@
 
 use super::Point;
 use crate::analysis::{CellResult, point_key};
-use crate::floor::is_reference;
 use crate::ranking::decide::ranked;
 use pubmark_model::claim::Figure;
 use pubmark_model::workload::Rate;
@@ -33,6 +32,6 @@ fn point(cells: &[CellResult], members: Vec<usize>) -> Point {
     let mut axes = first.axes.clone();
     axes.shift_remove("system");
     let results = members.iter().map(|index| &cells[*index]);
-    let rivals = results.filter(|result| result.cell.skipped.is_none() && !is_reference(&result.cell.system)).count();
+    let rivals = results.filter(|result| result.cell.skipped.is_none() && !result.is_reference).count();
     Point { axes, unthrottled: first.workload.rate == Rate::Max, members, rivals, ranks: Vec::new() }
 }

@@ -3,7 +3,6 @@
 use super::{Contender, Placing, Ranked, Why, alike};
 use crate::analysis::CellResult;
 use crate::figures::{Column, Sign};
-use crate::floor::is_reference;
 use crate::points::Point;
 use pubmark_model::claim::Figure;
 use pubmark_stats::{Better, Blocks, RankedPoint, RankingInput, rank_table};
@@ -52,7 +51,7 @@ fn contenders(cells: &[CellResult], point: &Point, figure: Figure, also: &[Strin
     let column = Column::from(figure);
     let members = point.members.iter().map(|index| &cells[*index]);
     let ranked: Vec<&CellResult> = members
-        .filter(|result| !is_reference(&result.cell.system) || also.contains(&result.cell.system))
+        .filter(|result| !result.is_reference || also.contains(&result.cell.system))
         .filter(|result| result.quotable(column).is_some())
         .collect();
     // Numbers of repeats come from files: they are told apart, not counted up to.

@@ -13,6 +13,7 @@ delivered_ratio,delivered_ratio_lo,delivered_ratio_hi,\
 lost,lost_lo,lost_hi,\
 duplicated,duplicated_lo,duplicated_hi,\
 reordered,reordered_lo,reordered_hi,\
+unanswered,unanswered_lo,unanswered_hi,\
 corrupted,corrupted_lo,corrupted_hi,\
 latency_min_ns,latency_min_ns_lo,latency_min_ns_hi,\
 latency_mean_ns,latency_mean_ns_lo,latency_mean_ns_hi,\
@@ -43,7 +44,17 @@ floor_delivered,floor_delivered_lo,floor_delivered_hi,\
     server_cpu_cores,server_cpu_cores_lo,server_cpu_cores_hi,server_rss_bytes_median,server_rss_bytes_median_lo,server_rss_bytes_median_hi,server_rss_bytes_max,server_rss_bytes_max_lo,server_rss_bytes_max_hi,server_uss_bytes_median,server_uss_bytes_median_lo,server_uss_bytes_median_hi,acked,acked_lo,acked_hi,acked_lost,acked_lost_lo,acked_lost_hi,connected,connected_lo,connected_hi,connect_p50_ns,connect_p50_ns_lo,connect_p50_ns_hi,connect_p99_ns,connect_p99_ns_lo,connect_p99_ns_hi,\
 late,late_lo,late_hi,\
 reconnected,reconnected_lo,reconnected_hi,\
-reconnect_p99_ns,reconnect_p99_ns_lo,reconnect_p99_ns_hi";
+reconnect_p99_ns,reconnect_p99_ns_lo,reconnect_p99_ns_hi,\
+message_time_ns,message_time_ns_lo,message_time_ns_hi,\
+language_floor_ns,language_floor_ns_lo,language_floor_ns_hi,\
+binding_ns,binding_ns_lo,binding_ns_hi,\
+over_baseline,over_baseline_lo,over_baseline_hi,\
+runtime_paused_share,runtime_paused_share_lo,runtime_paused_share_hi,\
+runtime_pause_max_ns,runtime_pause_max_ns_lo,runtime_pause_max_ns_hi,\
+allocated_bytes_per_message,allocated_bytes_per_message_lo,allocated_bytes_per_message_hi,\
+wire_bytes_per_message,wire_bytes_per_message_lo,wire_bytes_per_message_hi,\
+discovery_ns,discovery_ns_lo,discovery_ns_hi,\
+steady_after_ns,steady_after_ns_lo,steady_after_ns_hi";
 
 fn lab() -> Lab {
     let mut lab = Lab::new(

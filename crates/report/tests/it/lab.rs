@@ -22,7 +22,11 @@ static SYSTEMS: LazyLock<Vec<System>> = LazyLock::new(|| {
     let broker = file("delta").replace("\"mock\"", "\"mqtt\"") + server;
     let others =
         ["alpha", "beta", "gamma", "kernel", "mock"].map(|name| System::parse(name, name, &file(name)).unwrap());
-    others.into_iter().chain([System::parse("delta", "delta", &broker).unwrap()]).collect()
+    // A binding, and the floor of its language.
+    let bound = file("bound").replace("driver", "floor = \"floor\"\ndriver");
+    let floor = file("floor").replace("\"mock\"", "\"null\"");
+    let more = [("delta", broker), ("bound", bound), ("floor", floor)];
+    others.into_iter().chain(more.map(|(name, text)| System::parse(name, name, &text).unwrap())).collect()
 });
 
 /// The systems that the studies of these tests may name.
@@ -105,6 +109,9 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         server: None,
         deployment: None,
         connections: None,
+        discovery_ns: None,
+        pilot: None,
+        wire: None,
         generator: None,
         agents: Vec::new(),
         stalls: None,
@@ -116,6 +123,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         phases: None,
         machine: Default::default(),
         hosts: Vec::new(),
+        clocks: Vec::new(),
         remarks: Vec::new(),
         error: None,
         faults: Default::default(),

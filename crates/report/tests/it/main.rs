@@ -7,6 +7,7 @@ mod csv;
 mod delivery;
 mod html;
 mod lab;
+mod languages;
 mod page;
 mod ranking;
 mod records;

@@ -1,6 +1,7 @@
 //! The crate against vectors from other tools (`vectors/make_vectors.py`) and
 //! against properties that must hold for any input.
 
+mod capacity;
 mod change;
 mod codec;
 mod estimate;

@@ -5,7 +5,7 @@ use pubmark_model::cell::Cell;
 use pubmark_model::fault::Target;
 use pubmark_model::protocol::{BoundEndpoint, Client, PublisherTotal, Role};
 use pubmark_model::system::System;
-use pubmark_model::topology::{bind_at, heard_by};
+use pubmark_model::topology::{bind_answers_at, bind_at, heard_by};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Pin, Transport, Workload};
 use std::path::Path;
@@ -33,6 +33,17 @@ pub enum Layout {
     },
 }
 
+/// A host on which clients may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot<'a> {
+    /// Its number.
+    pub host: usize,
+    /// Its address on the network that is measured.
+    pub address: &'a str,
+    /// The folder for socket files there.
+    pub scratch: &'a Path,
+}
+
 /// The clients that go to one agent.
 pub struct AgentPlan {
     /// `all`, `publishers`, `subscribers`, or these with a number.
@@ -40,6 +51,8 @@ pub struct AgentPlan {
     /// Those of wave 0 are prepared first; those of wave 1 when the others are
     /// bound, or connected and subscribed.
     pub wave: u8,
+    /// The number of its host.
+    pub host: usize,
     /// The clients.
     pub clients: Vec<Client>,
 }
@@ -131,11 +144,21 @@ pub fn pinning(workload: &Workload, cpus: &[usize]) -> (Vec<usize>, Vec<usize>) 
     (publishers.to_vec(), subscribers.to_vec())
 }
 
-/// Deals the clients out.
-pub fn deal(workload: &Workload, scratch: &Path, layout: Layout) -> Vec<AgentPlan> {
-    let asking = workload.pattern.round_trip();
-    let client =
-        |role, id| Client { role, id, flow: 0, bind: None, connect: Vec::new(), hears_first: 0, hears_count: 0 };
+/// Deals the clients out: to the hosts of those that send, and of those that
+/// receive. Clients of one number are on hosts of one number, as far as both sides
+/// have as many.
+pub fn deal(workload: &Workload, [sending_at, hearing_at]: [Vec<Spot<'_>>; 2], layout: Layout) -> Vec<AgentPlan> {
+    let asking = workload.pattern.requests();
+    let client = |role, id| Client {
+        role,
+        id,
+        flow: 0,
+        bind: None,
+        connect: Vec::new(),
+        answers: None,
+        hears_first: 0,
+        hears_count: 0,
+    };
     let sending = if asking { Role::Requester } else { Role::Publisher };
     let hearing = if asking { Role::Replier } else { Role::Subscriber };
     let mut senders: Vec<Client> = (0..workload.publishers).map(|id| client(sending, id)).collect();
@@ -145,13 +168,24 @@ pub fn deal(workload: &Workload, scratch: &Path, layout: Layout) -> Vec<AgentPla
         (hearer.hears_first, hearer.hears_count) = (heard.start, heard.end - heard.start);
     }
     if let Layout::Server { connections, processes } = layout {
-        let mut parts = split("subscribers", 0, hearers, connections, processes);
-        parts.extend(split("publishers", 1, senders, connections, processes));
+        let mut parts = split("subscribers", 0, hearers, connections, processes, &hearing_at);
+        parts.extend(split("publishers", 1, senders, connections, processes, &sending_at));
         return parts;
     }
-    let endpoint = |id: u32| bind_at(workload.transport, scratch, id);
-    let binders = if asking { &mut hearers } else { &mut senders };
+    let (binders, spots) = if asking { (&mut hearers, &hearing_at) } else { (&mut senders, &sending_at) };
+    let count = binders.len();
+    let endpoint = |id: u32| {
+        let Spot { scratch, address, .. } = spots[id as usize * spots.len() / count.max(1)];
+        bind_at(workload.transport, scratch, address, id)
+    };
     binders.iter_mut().for_each(|client| client.bind = Some(endpoint(client.id)));
+    let Spot { scratch, address, .. } = sending_at[0];
+    if let Some(answers) = bind_answers_at(workload, scratch, address) {
+        senders.iter_mut().for_each(|client| client.answers = Some(answers.clone()));
+        if layout == Layout::One {
+            hearers.iter_mut().take(1).for_each(|client| client.answers = Some(answers.clone()));
+        }
+    }
     if layout == Layout::One {
         // Within a process the names are known beforehand.
         if asking {
@@ -162,26 +196,36 @@ pub fn deal(workload: &Workload, scratch: &Path, layout: Layout) -> Vec<AgentPla
                 .for_each(|client| client.connect = heard_by(workload, client.id).map(endpoint).collect());
         }
         senders.append(&mut hearers);
-        return vec![AgentPlan { name: "all".to_owned(), wave: 0, clients: senders }];
+        return vec![AgentPlan { name: "all".to_owned(), wave: 0, host: sending_at[0].host, clients: senders }];
     }
     let processes = if let Layout::Sides { processes } = layout { processes } else { 1 };
     let (senders_wave, hearers_wave) = if asking { (1, 0) } else { (0, 1) };
-    let mut parts = split("publishers", senders_wave, senders, usize::MAX, processes);
-    parts.extend(split("subscribers", hearers_wave, hearers, usize::MAX, processes));
+    let mut parts = split("publishers", senders_wave, senders, usize::MAX, processes, &sending_at);
+    parts.extend(split("subscribers", hearers_wave, hearers, usize::MAX, processes, &hearing_at));
     parts
 }
 
-/// As few agents as the connections allow, and as many as are wanted, each with
-/// its fair share; none without a client.
-fn split(name: &str, wave: u8, clients: Vec<Client>, most: usize, wanted: usize) -> Vec<AgentPlan> {
-    let agents = clients.len().div_ceil(most.max(1)).max(wanted.min(clients.len()));
-    let number = |index: usize| if agents == 1 { name.to_owned() } else { format!("{name}-{}", index + 1) };
-    let begins = |index: usize| index * clients.len() / agents;
-    (0..agents)
-        .map(|index| clients[begins(index)..begins(index + 1)].to_vec())
-        .enumerate()
-        .map(|(index, clients)| AgentPlan { name: number(index), wave, clients })
-        .collect()
+/// To each host its fair share of the clients, there to as few agents as the
+/// connections allow, and as many as are wanted; none without a client.
+fn split(name: &str, wave: u8, clients: Vec<Client>, most: usize, wanted: usize, spots: &[Spot<'_>]) -> Vec<AgentPlan> {
+    let mut parts: Vec<AgentPlan> = Vec::new();
+    for (spot, clients) in spots.iter().zip(shares(&clients, spots.len())) {
+        let agents = clients.len().div_ceil(most.max(1)).max(wanted.min(clients.len()));
+        let plan =
+            |clients: &[Client]| AgentPlan { name: name.to_owned(), wave, host: spot.host, clients: clients.to_vec() };
+        parts.extend(shares(clients, agents).map(plan));
+    }
+    parts.retain(|part| !part.clients.is_empty());
+    if parts.len() > 1 {
+        parts.iter_mut().enumerate().for_each(|(index, part)| part.name = format!("{name}-{}", index + 1));
+    }
+    parts
+}
+
+/// So many runs of clients, each as long as the others or one longer.
+fn shares(clients: &[Client], count: usize) -> impl Iterator<Item = &[Client]> {
+    let begins = move |index: usize| (index * clients.len()).div_ceil(count.max(1));
+    (0..count).map(move |index| &clients[begins(index)..begins(index + 1)])
 }
 
 /// Fills in where to connect to, now that the endpoints are bound.
@@ -199,13 +243,30 @@ pub fn connect(part: &mut AgentPlan, bound: &[BoundEndpoint]) -> Result<(), Refu
                 .map(|id| find(Role::Publisher, id))
                 .collect::<Result<_, _>>()?,
         };
+        if (client.role, client.id) == (Role::Subscriber, 0) {
+            client.answers = bound.iter().find_map(|endpoint| endpoint.answers.clone());
+        }
     }
     Ok(())
+}
+
+/// Both sides on one host, for tests.
+#[cfg(test)]
+pub fn here() -> [Vec<Spot<'static>>; 2] {
+    let spot = Spot { host: 0, address: pubmark_model::host::LOOPBACK, scratch: Path::new("/x") };
+    [vec![spot], vec![spot]]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Hosts of these numbers for those that send, and for those that receive.
+    fn at(sending: &[usize], hearing: &[usize]) -> [Vec<Spot<'static>>; 2] {
+        let addresses = ["10.0.0.0", "10.0.0.1", "10.0.0.2", "10.0.0.3"];
+        let spot = |host: &usize| Spot { host: *host, address: addresses[*host], scratch: Path::new("/x") };
+        [sending, hearing].map(|side| side.iter().map(spot).collect())
+    }
 
     fn workload(pairs: &str) -> Workload {
         Workload::of([("pairs", pairs)]).unwrap()
@@ -213,7 +274,7 @@ mod tests {
 
     #[test]
     fn connections_are_split_over_as_few_agents_as_can_hold_them() {
-        let parts = deal(&workload("50000"), Path::new("/x"), Layout::Server { connections: 19_700, processes: 1 });
+        let parts = deal(&workload("50000"), here(), Layout::Server { connections: 19_700, processes: 1 });
         let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
         assert_eq!(
             names,
@@ -228,10 +289,35 @@ mod tests {
         assert_eq!(parts[1].clients[0].hears_first, parts[1].clients[0].id, "numbers go on from agent to agent");
     }
 
+    /// Only the publisher and the subscriber that answers are told where answers go.
+    #[test]
+    fn answers_go_where_the_publisher_has_bound() {
+        let settings = [("pattern", "fan-out-echo"), ("subscribers", "3"), ("transport", "tcp")];
+        let workload = Workload::of(settings).unwrap();
+        let mut parts = deal(&workload, here(), Layout::Sides { processes: 1 });
+        let bound = |answers: Option<&str>| BoundEndpoint {
+            role: Role::Publisher,
+            id: 0,
+            endpoint: "tcp://127.0.0.1:5".into(),
+            answers: answers.map(str::to_owned),
+        };
+        let publisher = &parts[0].clients[0];
+        assert_eq!(publisher.bind, publisher.answers, "any free port");
+        connect(&mut parts[1], &[bound(Some("tcp://127.0.0.1:6"))]).unwrap();
+        let told: Vec<Option<&str>> = parts[1].clients.iter().map(|client| client.answers.as_deref()).collect();
+        assert_eq!(told, [Some("tcp://127.0.0.1:6"), None, None]);
+        assert!(parts[1].clients.iter().all(|client| client.connect == ["tcp://127.0.0.1:5"]));
+        let mut parts = deal(&workload, here(), Layout::Sides { processes: 1 });
+        connect(&mut parts[1], &[bound(None)]).unwrap();
+        assert!(parts[1].clients.iter().all(|client| client.answers.is_none()), "they go back as messages came");
+        let two = Workload::of(settings.into_iter().chain([("publishers", "2")]));
+        assert!(two.unwrap_err().to_string().contains("`fan-out-echo` has one publisher"));
+    }
+
     #[test]
     fn a_side_without_a_client_has_no_agent() {
         for layout in [Layout::Sides { processes: 4 }, Layout::Server { connections: 1_000, processes: 4 }] {
-            let parts = deal(&Workload { subscribers: 0, ..workload("3") }, Path::new("/x"), layout);
+            let parts = deal(&Workload { subscribers: 0, ..workload("3") }, here(), layout);
             assert_eq!(parts.len(), 3);
             assert!(parts.iter().all(|part| part.role().sends() && part.clients.len() == 1), "{layout:?}");
         }
@@ -241,7 +327,7 @@ mod tests {
     fn a_side_of_several_processes_has_its_clients_spread_over_them() {
         for layout in [Layout::Sides { processes: 4 }, Layout::Server { connections: 1_000, processes: 4 }] {
             for (pairs, agents) in [("1", 1), ("3", 3), ("6", 4), ("10", 4)] {
-                let parts = deal(&workload(pairs), Path::new("/x"), layout);
+                let parts = deal(&workload(pairs), here(), layout);
                 let sides = |senders: bool| parts.iter().filter(|part| part.role().sends() == senders).count();
                 assert_eq!((sides(true), sides(false)), (agents, agents), "{layout:?} {pairs}");
                 assert!(parts.iter().all(|part| !part.clients.is_empty()));
@@ -251,5 +337,43 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn both_ends_of_a_pair_are_on_one_host_where_the_sides_share_their_hosts() {
+        let layouts = [Layout::Sides { processes: 2 }, Layout::Server { connections: 1_000, processes: 2 }];
+        for (layout, pairs) in layouts.into_iter().flat_map(|layout| ["1", "3", "7", "8"].map(|pairs| (layout, pairs)))
+        {
+            let parts = deal(&workload(pairs), at(&[1, 2, 3], &[1, 2, 3]), layout);
+            let host_of = |role: Role, id: u32| {
+                let plays = |part: &&AgentPlan| part.clients.iter().any(|c| (c.role, c.id) == (role, id));
+                parts.iter().find(plays).unwrap().host
+            };
+            for id in 0..pairs.parse().unwrap() {
+                assert_eq!(host_of(Role::Publisher, id), host_of(Role::Subscriber, id), "{layout:?} {pairs}: {id}");
+            }
+            let mut names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), parts.len(), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn clients_bind_at_their_own_hosts_address() {
+        let apart = Workload { transport: Some(Transport::Tcp), ..workload("4") };
+        let parts = deal(&apart, at(&[1, 2], &[3]), Layout::Sides { processes: 1 });
+        let placed = |part: &AgentPlan| {
+            let binds = part.clients.iter().map(|client| client.bind.clone().unwrap_or_default()).collect::<Vec<_>>();
+            (part.name.clone(), part.host, binds.join(" "))
+        };
+        assert_eq!(
+            parts.iter().map(placed).collect::<Vec<_>>(),
+            [
+                ("publishers-1".to_owned(), 1, "tcp://10.0.0.1:0 tcp://10.0.0.1:0".to_owned()),
+                ("publishers-2".to_owned(), 2, "tcp://10.0.0.2:0 tcp://10.0.0.2:0".to_owned()),
+                ("subscribers".to_owned(), 3, "   ".to_owned()),
+            ]
+        );
     }
 }

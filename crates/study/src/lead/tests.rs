@@ -10,7 +10,6 @@ use pubmark_model::protocol::{Features, FlowResult, PackedHistogram, Role};
 use pubmark_model::record::{MachineLoad, RunRecord};
 use pubmark_model::study::{ReadOptions, Study};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// What an agent does with one of its words.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,6 +45,8 @@ struct Played {
     /// Whose clients all of its agents were told are killed.
     killed: Vec<Target>,
     took_ns: Ns,
+    /// Until all had heard each other, if they have.
+    discovery_ns: Option<Ns>,
 }
 
 /// What an agent hands in whose publishers sent this.
@@ -83,7 +84,7 @@ struct Stage<'a> {
 impl<'a> Stage<'a> {
     fn new(cell: &'a Cell, wrong: Option<(usize, usize, Way)>) -> Stage<'a> {
         let system = registry::find(&cell.system).unwrap();
-        let agents = deal::deal(&cell.workload, Path::new("/x"), deal::layout(cell, system, 1_000));
+        let agents = deal::deal(&cell.workload, deal::here(), deal::layout(cell, system, 1_000));
         let count = agents.len();
         let brief = Brief {
             cell,
@@ -188,7 +189,12 @@ impl<'a> Stage<'a> {
                 self.say(agent, at, Event::Hello(Box::new(hello)));
             }
             Command::Prepare(prepare) => {
-                let bound = |role: Role, id| BoundEndpoint { role, id, endpoint: format!("tcp://127.0.0.1:{id}") };
+                let bound = |role: Role, id| BoundEndpoint {
+                    role,
+                    id,
+                    endpoint: format!("tcp://127.0.0.1:{id}"),
+                    answers: None,
+                };
                 let binds = prepare.clients.iter().filter(|client| client.bind.is_some());
                 let endpoints = binds.map(|client| bound(client.role, client.id)).collect();
                 self.say(agent, at, Event::Bound { endpoints });
@@ -239,8 +245,9 @@ impl<'a> Stage<'a> {
                 }
             }
             if let Some(outcome) = self.leader.outcome() {
-                let Stage { looks, crashed, killed, .. } = self;
-                return Played { outcome, looks, crashed, killed, took_ns: self.now - began };
+                let Stage { looks, crashed, killed, leader, .. } = self;
+                let discovery_ns = leader.discovery_ns();
+                return Played { outcome, looks, crashed, killed, took_ns: self.now - began, discovery_ns };
             }
             let said = self.coming.first_key_value().map(|((at, _), _)| *at);
             let deadline = self.leader.deadline_ns();
@@ -280,6 +287,19 @@ fn a_run_is_led_from_hello_to_result_and_looked_at_when_its_window_begins_and_en
     assert_eq!(reports.iter().map(|report| report.result.publishers().count()).sum::<usize>(), 3);
     let [(Edge::Begin, begin, seen), (Edge::End, end, _)] = looks[..] else { panic!("{looks:?}") };
     assert_eq!((end - begin, seen), (2 * SECOND, begin));
+}
+
+#[test]
+fn discovery_ends_with_the_last_to_have_heard_all_and_begins_with_the_first_to_open() {
+    let cell = cell("pattern = \"fan-in\"\npublishers = 3");
+    let discovery = |wrong| Stage::new(&cell, wrong).play().discovery_ns;
+    // Those that bind answer, then those that connect, who are ready 1 ns after.
+    assert_eq!(discovery(None), Some(2 * PACE + 1));
+    let late = |agent, word| discovery(Some((agent, word, Way::Late(7 * SECOND))));
+    assert_eq!(late(1, 2), Some(2 * PACE + 1 + 7 * SECOND), "who hears late");
+    assert_eq!(late(0, 1), Some(2 * PACE + 1 + 7 * SECOND), "who binds late");
+    assert_eq!(late(0, 0), discovery(None), "who says hello late is started late, and nothing else");
+    assert_eq!(discovery(Some((1, 2, Way::Silence))), None, "who never hears");
 }
 
 /// The edges of the window, as they were looked at.
@@ -497,6 +517,7 @@ fn a_thousand_cells_are_planned_led_and_judged_in_virtual_time() {
         let system = registry::find(&cell.system).unwrap();
         let Played { outcome, looks, .. } = Stage::new(cell, None).play();
         let measured = Measured {
+            clocks: Vec::new(),
             results: outcome.unwrap(),
             from_ns: looks[0].1,
             machine: MachineLoad::default(),
@@ -505,6 +526,8 @@ fn a_thousand_cells_are_planned_led_and_judged_in_virtual_time() {
             link: None,
             fault_log: Vec::new(),
             used: None,
+            discovery_ns: None,
+            wire: None,
             drained_ns: None,
             calibration: None,
             remarks: Vec::new(),

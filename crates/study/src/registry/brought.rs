@@ -113,7 +113,7 @@ fn parse(name: &str, path: &Path, text: &str, built_in: BuiltIn<'_>) -> Result<S
         return Err(RefusedFile::Wrong(Box::new(Diagnostics { file, text: text.to_owned(), errors: vec![taken] })));
     }
     let here = path.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
-    Ok(System { here, ..system })
+    Ok(System { brought: true, here, ..system })
 }
 
 /// A file's text; what is no file, too large or no text is an error.

@@ -1,17 +1,19 @@
 //! The processes of a run, on its hosts, which carry out what the leader orders.
 
+use super::clocks::Clocks;
 use super::faults::{Faults, Reach, SeatedMember};
 use super::sources;
+use super::wire::NetworkAccount;
 use crate::calibrated;
 use crate::context::{RunContext, RunError, failed};
-use crate::lead::deal::AgentPlan;
+use crate::lead::deal::{AgentPlan, Spot};
 use crate::lead::{Edge, Leader, Order, Reached, Refusal, Said, Seat, Times};
 use crate::live::{News, Phase};
 use pubmark_host::agent::Incoming;
 use pubmark_host::clock;
 use pubmark_host::deployed::{DeployPlan, MemberPlan, SystemFile};
 use pubmark_host::install;
-use pubmark_host::lines::{Facts, Look, WatchSpan};
+use pubmark_host::lines::{Facts, Look, ServerUsed, WatchSpan};
 use pubmark_host::proxy::{Proxy, ProxyPlan};
 use pubmark_host::reach::{Host, Wanted};
 use pubmark_judge::assemble::{AgentReport, Measured, window_of_count};
@@ -20,8 +22,7 @@ use pubmark_model::cell::Cell;
 use pubmark_model::host::{HostSpec, LOCAL};
 use pubmark_model::options::OptionValues;
 use pubmark_model::plan::Place;
-use pubmark_model::protocol::Role;
-use pubmark_model::record::{HostShare, MachineLoad, UsageSeries};
+use pubmark_model::record::{ClockPair, HostShare, MachineLoad, UsageSeries};
 use pubmark_model::reported::ServerReport;
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
@@ -48,13 +49,17 @@ pub struct Processes<'a> {
     server: usize,
     /// The members of a server that was started.
     members: Vec<SeatedMember>,
-    /// The hosts of those that send, and of those that receive.
-    sides: [usize; 2],
+    /// The hosts of those that send, and of those that receive, by number.
+    sides: [Vec<usize>; 2],
     /// Where clients connect to, if there is a server.
     endpoint: Option<String>,
     /// By agent: its host, and its number there.
     seats: Vec<(usize, usize)>,
+    /// The clocks of those, where streams go from one host to another.
+    clocks: Option<Clocks>,
     inbox: Receiver<(usize, usize, Incoming)>,
+    /// The network interfaces that the run goes over.
+    wire: NetworkAccount,
     /// What hosts have seen of server and agents.
     used: Vec<UsageSeries>,
     /// When the drain was over.
@@ -78,17 +83,11 @@ impl<'h> Processes<'h> {
     pub fn open(cell: &Cell, context: &RunContext<'h>) -> Result<Processes<'h>, RunError> {
         let (outbox, inbox) = channel();
         let secrets = Secrets::of(&cell.options);
-        let placement = context.placement;
-        let mut specs: Vec<&HostSpec> = Vec::new();
-        let mut number = |spec| {
-            let known = specs.iter().position(|known| *known == spec);
-            known.unwrap_or_else(|| {
-                specs.push(spec);
-                specs.len() - 1
-            })
-        };
+        let placement = &cell.placement;
+        let specs = placement.hosts();
+        let number = |spec: &HostSpec| specs.iter().position(|known| *known == spec).unwrap_or(0);
         let server = number(&placement.server);
-        let sides = [number(&placement.publishers), number(&placement.subscribers)];
+        let sides = [&placement.publishers, &placement.subscribers].map(|side| side.iter().map(number).collect());
         let wanted = Wanted {
             built_in: context.agent,
             logs: context.logs,
@@ -99,6 +98,17 @@ impl<'h> Processes<'h> {
         let open = |(number, spec): (usize, &&HostSpec)| Host::open(spec, number, &wanted);
         let mut hosts = specs.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
         let facts = hosts.iter_mut().map(Host::facts).collect::<Result<Vec<_>, _>>()?;
+        if !placement.local() {
+            hosts.iter_mut().try_for_each(Host::check_address)?;
+        }
+        for (index, one) in facts.iter().enumerate() {
+            if let Some(twin) =
+                facts[..index].iter().position(|other| one_machine(one, other) && one.network == other.network)
+            {
+                let names = [twin, index].map(|host| hosts[host].spec.name.as_str());
+                return Err(failed(format!("hosts {} and {} are one machine", names[0], names[1])));
+            }
+        }
         Ok(Processes {
             link: None,
             hosts,
@@ -108,7 +118,9 @@ impl<'h> Processes<'h> {
             sides,
             endpoint: None,
             seats: Vec::new(),
+            clocks: None,
             inbox,
+            wire: NetworkAccount::default(),
             used: Vec::new(),
             drained_ns: None,
             before: Vec::new(),
@@ -120,28 +132,31 @@ impl<'h> Processes<'h> {
 
     /// Connections that one agent may hold, wherever it is.
     pub fn connections(&self) -> usize {
-        self.sides.iter().map(|side| self.facts[*side].connections).min().unwrap_or(1)
+        self.sides.iter().flatten().map(|host| self.facts[*host].connections).min().unwrap_or(1)
     }
 
-    fn side(&self, role: Role) -> usize {
-        self.sides[usize::from(!role.sends())]
+    /// Where those that send may be, and those that receive.
+    pub fn spots(&self) -> [Vec<Spot<'_>>; 2] {
+        let spot = |host: &usize| Spot {
+            host: *host,
+            address: &self.hosts[*host].spec.address,
+            scratch: Path::new(&self.facts[*host].scratch),
+        };
+        [0, 1].map(|side| self.sides[side].iter().map(spot).collect())
     }
 
-    /// The folder for socket files of those that bind.
-    pub fn binders_scratch(&self, cell: &Cell) -> &Path {
-        let binds = if cell.workload.pattern.round_trip() { Role::Replier } else { Role::Publisher };
-        Path::new(&self.facts[self.side(binds)].scratch)
+    /// Looks at the network before there is anything of the run on it.
+    pub fn look_at_network(&mut self, cell: &Cell, system: &System) -> Result<(), RunError> {
+        self.wire = NetworkAccount::begin(&mut self.hosts, cell, system)?;
+        Ok(())
     }
 
     /// Starts an agent for each plan; then the folders are made, which the
     /// agents would remove.
     pub fn start_agents(&mut self, system: &System, place: Place, plans: &[AgentPlan]) -> Result<(), RunError> {
-        if !system.broker() && self.sides[0] != self.sides[1] {
-            return Err(failed(format!("{}: the sides of a library cannot be on different hosts yet", system.name)));
-        }
         let mut started = vec![0; self.hosts.len()];
         for plan in plans {
-            let host = self.side(plan.role());
+            let host = plan.host;
             let log = format!("run-{}-{}.log", place.position, plan.name);
             let command = install::agent_command(system, plan.role().sends());
             let begun = self.hosts[host].start_agent(&plan.name, command, &log);
@@ -150,6 +165,15 @@ impl<'h> Processes<'h> {
             started[host] += 1;
         }
         self.hosts.iter_mut().try_for_each(Host::make_folder)?;
+        let mut played: Vec<usize> = self.sides.iter().flatten().copied().collect();
+        played.sort_unstable();
+        played.dedup();
+        if played.len() > 1 {
+            // This machine's clock is the coordinator's, and cannot be told otherwise.
+            let here = played.iter().find(|host| self.hosts[**host].spec.reach.is_empty());
+            let reference = here.copied().unwrap_or(self.sides[0][0]);
+            self.clocks = Some(Clocks::compare(&mut self.hosts, reference, &played)?);
+        }
         Ok(())
     }
 
@@ -159,6 +183,7 @@ impl<'h> Processes<'h> {
             host: recorded(&self.hosts[*host].spec),
             scratch: self.facts[*host].scratch.clone(),
             cpus: self.facts[*host].cpus.clone(),
+            ahead_ns: self.clocks.as_ref().map_or(0, |clocks| clocks.ahead_ns(*host)),
         };
         self.seats.iter().map(seat).collect()
     }
@@ -174,6 +199,7 @@ impl<'h> Processes<'h> {
     ) -> Result<Measured<'static>, RunError> {
         // Before a server is started for agents that cannot play.
         self.follow(leader, &Order::Deploy, &mut Means { context, faults: None })?;
+        self.wire.rested(&mut self.hosts)?;
         self.deploy(cell, system, place, context)?;
         self.link_up(cell, place, context)?;
         leader.deployed(self.reached(cell, leader.agents()), clock::now());
@@ -182,6 +208,9 @@ impl<'h> Processes<'h> {
         let timeless = system.driver == "mock";
         if context.awake && !timeless {
             self.hosts.iter_mut().try_for_each(Host::keep_awake)?;
+        }
+        if let Some(clocks) = &self.clocks {
+            clocks.align(&mut self.hosts, leader.takes_out_offsets())?;
         }
         let Times { start_ns, from_ns, to_ns } = leader.begin(clock::now());
         let window_begins = start_ns + cell.workload.warmup_ns;
@@ -195,6 +224,8 @@ impl<'h> Processes<'h> {
         }
         let results = self.play_out(leader, &mut Means { context, faults: Some(&mut faults) })?;
         let of_count = length_ns.is_none().then(|| window_of_count(&results, from_ns));
+        let window = of_count.unwrap_or((from_ns, to_ns.unwrap_or(from_ns)));
+        let wire = if timeless { None } else { self.wire.finish(&mut self.hosts, window.0, window.1)? };
         let shares = self.shares(&results, of_count, context.awake)?;
         let there = shares.iter().any(|share| share.name != LOCAL);
         Ok(Measured {
@@ -202,11 +233,14 @@ impl<'h> Processes<'h> {
             from_ns,
             machine: worst(&shares),
             hosts: if there { shares } else { Vec::new() },
+            clocks: self.clock_pairs(leader.takes_out_offsets()),
             server: None,
             link: self.link.as_mut().filter(|_| !timeless).map(Proxy::report),
             fault_log: if timeless { Vec::new() } else { faults.log() },
             used: joined(std::mem::take(&mut self.used)),
             drained_ns: self.drained_ns.filter(|_| !timeless),
+            discovery_ns: leader.discovery_ns(),
+            wire,
             calibration: calibrated::of_this_machine().filter(|_| !there),
             remarks: calibrated::remark().into_iter().collect(),
         })
@@ -279,6 +313,18 @@ impl<'h> Processes<'h> {
         Some(plans.iter().zip(sources).zip(&self.seats).map(reached).collect())
     }
 
+    /// The clocks of each two hosts that a stream may go between.
+    fn clock_pairs(&self, taken_out: bool) -> Vec<ClockPair> {
+        let Some(clocks) = &self.clocks else { return Vec::new() };
+        let pair = |(from, to): (usize, usize)| ClockPair {
+            from: recorded(&self.hosts[from].spec),
+            to: recorded(&self.hosts[to].spec),
+            ..clocks.pair(from, to, taken_out)
+        };
+        let pairs = self.sides[0].iter().flat_map(|from| self.sides[1].iter().map(move |to| (*from, *to)));
+        pairs.filter(|(from, to)| from != to).map(pair).collect()
+    }
+
     /// By host: what its machine did between the two looks that was not of the run.
     fn shares(
         &mut self,
@@ -286,21 +332,24 @@ impl<'h> Processes<'h> {
         of_count: Option<(Ns, Ns)>,
         awake: bool,
     ) -> Result<Vec<HostShare>, RunError> {
-        let mut shares = Vec::new();
-        let looks = std::mem::take(&mut self.before).into_iter().zip(std::mem::take(&mut self.after));
-        for (index, (before, after)) in looks.enumerate() {
-            let here = self.seats.iter().zip(results).filter(|((host, _), _)| *host == index);
-            let agents: Ns = here.map(|(_, agent)| agent.result.usage.within(before.at_ns, after.at_ns).cpu_ns).sum();
-            let server = self.hosts[index].server_used(of_count)?;
-            let link = self.link.as_mut().map_or(0, Proxy::cpu_ns);
-            let ours = agents + server.cpu_ns + link + after.own_cpu_ns - before.own_cpu_ns;
+        let used: Vec<ServerUsed> =
+            self.hosts.iter_mut().map(|host| host.server_used(of_count)).collect::<Result<_, _>>()?;
+        let link = self.link.as_mut().map_or(0, Proxy::cpu_ns);
+        let looks: Vec<(Look, Look)> =
+            std::mem::take(&mut self.before).into_iter().zip(std::mem::take(&mut self.after)).collect();
+        let share = |(index, (before, after)): (usize, &(Look, Look))| {
+            // What stands on another host of the same machine is of the run as well.
+            let here = |host: &usize| one_machine(&self.facts[*host], &self.facts[index]);
+            let agents = self.seats.iter().zip(results).filter(|((host, _), _)| here(host));
+            let agents: Ns = agents.map(|(_, agent)| agent.result.usage.within(before.at_ns, after.at_ns).cpu_ns).sum();
+            let beside = |host: usize| used[host].cpu_ns + looks[host].1.own_cpu_ns - looks[host].0.own_cpu_ns;
+            let ours = agents + link + (0..looks.len()).filter(here).map(beside).sum::<Ns>();
             let machine = after.ticks.load_since(before.ticks, after.at_ns - before.at_ns, ours);
-            let late_ns = self.late_ns.max(server.late_ns);
+            let machine = MachineLoad { late_ns: self.late_ns.max(used[index].late_ns), awake, ..machine };
             let host = &self.hosts[index];
-            let machine = MachineLoad { late_ns, awake, ..machine };
-            shares.push(HostShare { name: host.spec.name.clone(), clock: host.clock(), machine });
-        }
-        Ok(shares)
+            HostShare { name: host.spec.name.clone(), clock: host.clock(), machine }
+        };
+        Ok(looks.iter().enumerate().map(share).collect())
     }
 
     /// Carries out orders until this one comes.
@@ -361,6 +410,9 @@ impl<'h> Processes<'h> {
             }
             Order::Drained => {
                 self.drained_ns = Some(clock::now());
+                if let Some(clocks) = &mut self.clocks {
+                    clocks.compare_again(&mut self.hosts)?;
+                }
                 for host in &mut self.hosts {
                     self.used.extend(host.end_watch()?);
                 }
@@ -440,6 +492,11 @@ impl<'h> Processes<'h> {
         self.hosts.iter_mut().for_each(|host| host.end_agents(true));
         self.link = None;
     }
+}
+
+/// Whether two hosts are on one machine: namespaces of it, or containers.
+fn one_machine(one: &Facts, other: &Facts) -> bool {
+    !one.machine.is_empty() && one.machine == other.machine
 }
 
 /// A host's name as records have it.

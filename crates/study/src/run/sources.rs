@@ -47,11 +47,10 @@ pub fn run_name() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lead::deal::{Layout, deal};
+    use crate::lead::deal::{Layout, deal, here};
     use crate::registry;
     use pubmark_model::study::{ReadOptions, Study};
     use std::collections::BTreeSet;
-    use std::path::Path;
 
     /// The addresses of a run's agents, and how many clients each has.
     fn sources(pairs: u32, endpoint: &str, connections: usize, options: &str) -> (Vec<Vec<String>>, Vec<usize>) {
@@ -59,7 +58,7 @@ mod tests {
         let text = format!("title = \"t\"\n[workload]\npairs = {pairs}\n[axes]\nsystem = \"mosquitto\"\n{options}");
         let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
         let cell = pubmark_model::plan::cells(&study, &registry::find).unwrap().remove(0);
-        let agents = deal(&cell.workload, Path::new("/x"), Layout::Server { connections, processes: 1 });
+        let agents = deal(&cell.workload, here(), Layout::Server { connections, processes: 1 });
         let clients = agents.iter().map(|agent| agent.clients.len()).collect();
         (of_agents(&cell, Some(endpoint), &agents), clients)
     }

@@ -36,6 +36,9 @@ pub struct Exception {
     pub why: &'static str,
 }
 
+/// Why agents of other languages are not played by what pages say of them.
+const LANGUAGES: &str = "its language may not be here; tests of their own play some";
+
 /// All of them. One that no page needs any more fails the test.
 pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["run", "brokerless"], instead: Instead::Plan, why: "hours, or a quarter of one" },
@@ -44,13 +47,46 @@ pub const EXCEPTIONS: &[Exception] = &[
     Exception { words: &["run", "faults"], instead: Instead::Plan, why: "hours; needs the proxy that Go builds" },
     Exception { words: &["run", "durability"], instead: Instead::Plan, why: "hours; needs the proxy that Go builds" },
     Exception {
+        words: &["run", "bindings"],
+        instead: Instead::Plan,
+        why: "minutes to hours; languages that may not be here",
+    },
+    Exception {
+        words: &["run", "dds"],
+        instead: Instead::Plan,
+        why: "minutes to hours; libraries that may not be here",
+    },
+    Exception {
         words: &["run", "quickstart"],
         instead: Instead::Part(&["--only", "system=kernel,zeromq", "--only", "transport=tcp", "--only", "rate=1000"]),
         why: "72 runs; other tests make them",
     },
     Exception { words: &["systems", "--install"], instead: Instead::Show, why: "changes the machine; downloads" },
+    Exception { words: &["zeromq-python"], instead: Instead::Read, why: LANGUAGES },
+    Exception { words: &["zeromq-node"], instead: Instead::Read, why: LANGUAGES },
+    Exception { words: &["zeromq-cpp"], instead: Instead::Read, why: LANGUAGES },
+    Exception { words: &["null-cpp"], instead: Instead::Read, why: LANGUAGES },
+    Exception { words: &["zeromq-dotnet"], instead: Instead::Read, why: LANGUAGES },
+    Exception { words: &["zeromq-go"], instead: Instead::Read, why: LANGUAGES },
+    Exception { words: &["zeromq-java"], instead: Instead::Read, why: LANGUAGES },
+    Exception { words: &["zeromq-rust"], instead: Instead::Read, why: LANGUAGES },
+    Exception { words: &["zeromq-rust-pure"], instead: Instead::Read, why: LANGUAGES },
+    Exception { words: &["null-rust"], instead: Instead::Read, why: LANGUAGES },
+    Exception { words: &["zerorpc-python"], instead: Instead::Read, why: LANGUAGES },
+    Exception { words: &["fastdds"], instead: Instead::Read, why: LANGUAGES },
+    Exception { words: &["cyclonedds"], instead: Instead::Read, why: LANGUAGES },
     Exception { words: &["bench", "./amqtt.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
     Exception { words: &["bench", "./aedes.toml"], instead: Instead::Read, why: "downloads; a test of its own does" },
+    Exception {
+        words: &["capacity", "mosquitto"],
+        instead: Instead::Read,
+        why: "minutes; tests of their own search where the answer is known",
+    },
+    Exception {
+        words: &["capacity", "mqtt://broker.example:1883"],
+        instead: Instead::Read,
+        why: "minutes, and the reader's own broker",
+    },
     Exception { words: &["calibrate"], instead: Instead::Read, why: "a minute; tests of its own run it" },
     Exception { words: &["agent-check", "node"], instead: Instead::Read, why: "the reader's own agent" },
     Exception { words: &["agent-check", "./my-agent"], instead: Instead::Read, why: "the reader's own agent" },

@@ -8,7 +8,11 @@ const COUNTS = ["expected", "delivered", "duplicated", "reordered", "corrupted",
 const TIMES = ["latency", "intended_latency", "service_latency", "send_lag", "own_lag"];
 const now = () => Number(process.hrtime.bigint()); // CLOCK_MONOTONIC
 
-const say = (type, fields = {}) => fs.writeSync(1, JSON.stringify({ type, ...fields }) + "\n");
+// A pipe takes 64 KiB at a time.
+function say(type, fields = {}) {
+  let line = Buffer.from(`${JSON.stringify({ type, ...fields })}\n`);
+  while (line.length > 0) line = line.subarray(fs.writeSync(1, line));
+}
 
 function fatal(message) {
   say("error", { message, fatal: true });

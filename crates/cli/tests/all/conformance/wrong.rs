@@ -365,4 +365,16 @@ pub const WRONG: &[Wrong] = &[
         "            self.counts[\"corrupted\"] += 1\n            return\n        if twice",
         "            self.counts[\"corrupted\"] += 1\n        if twice",
     ),
+    wrong(
+        "it says that it takes differing clocks out, and writes its own",
+        "send-clock-offset",
+        "\"transports\": [\"tcp\"]}",
+        "\"transports\": [\"tcp\"], \"clock_offset\": True}",
+    ),
+    wrong(
+        "it says that it takes differing clocks out, and reads its own",
+        "receive-clock-offset",
+        "\"transports\": [\"tcp\"]}",
+        "\"transports\": [\"tcp\"], \"clock_offset\": True}",
+    ),
 ];

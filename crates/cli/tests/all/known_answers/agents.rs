@@ -135,6 +135,7 @@ impl Play<'_> {
             flow: 0,
             bind: None,
             connect: if self.to_server() { Vec::new() } else { vec![self.endpoint.to_owned()] },
+            answers: None,
             hears_first: hears.0,
             hears_count: hears.1,
         };
@@ -166,6 +167,7 @@ impl Play<'_> {
                 clients,
                 server: server.clone(),
                 spin_cores: SPIN_CORES,
+                clock_offset_ns: 0,
                 scratch: place.tmp().display().to_string(),
                 publisher_cpus: Vec::new(),
                 subscriber_cpus: processors().0,

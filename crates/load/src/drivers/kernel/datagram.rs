@@ -6,7 +6,7 @@ use crate::drivers::socket::{Sent, SocketSpec, WAIT_MS};
 use nix::sys::socket::{setsockopt, sockopt};
 use pubmark_model::options::OptionValues;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,9 +30,10 @@ fn set_up(socket: &UdpSocket, spec: &SocketSpec<'_>) -> io::Result<()> {
 /// `closed`. Requests of a known peer go to that peer's wire.
 pub(super) fn bind(
     spec: &SocketSpec<'_>,
+    at: &str,
     closed: Arc<AtomicBool>,
 ) -> io::Result<(String, impl FnMut() -> io::Result<Bound> + Send + 'static)> {
-    let socket = first_free(|port| UdpSocket::bind(("127.0.0.1", port)))?;
+    let socket = first_free(at, UdpSocket::bind)?;
     set_up(&socket, spec)?;
     let endpoint = format!("udp://{}", socket.local_addr()?);
     let mut known: Vec<(SocketAddr, Sender<Vec<u8>>)> = Vec::new();
@@ -63,11 +64,25 @@ pub(super) fn bind(
 pub(super) fn connect(spec: &SocketSpec<'_>, to: &str) -> io::Result<Box<dyn Wire>> {
     let peer: SocketAddr =
         to.strip_prefix("udp://").and_then(|address| address.parse().ok()).ok_or_else(|| unsupported(to))?;
-    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    // The kernel knows by which of its addresses the peer is reached.
+    let own: IpAddr = match peer.ip() {
+        address if address.is_loopback() => address,
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((own, 0))?;
     set_up(&socket, spec)?;
     socket.connect(peer)?;
     socket.send(&[])?;
     Ok(Box::new(Connected { socket, buffer: vec![0; LARGEST], length: 0, silent: true, blocking: true }))
+}
+
+/// Binds a socket that hears whoever sends to it.
+pub(super) fn hear(spec: &SocketSpec<'_>, at: &str) -> io::Result<(String, Box<dyn Wire>)> {
+    let socket = first_free(at, UdpSocket::bind)?;
+    set_up(&socket, spec)?;
+    let endpoint = format!("udp://{}", socket.local_addr()?);
+    Ok((endpoint, Box::new(Connected { socket, buffer: vec![0; LARGEST], length: 0, silent: false, blocking: true })))
 }
 
 fn is_pause(error: &io::Error) -> bool {
@@ -148,7 +163,8 @@ impl Wire for Connected {
         match self.socket.recv(&mut self.buffer) {
             Ok(length) => {
                 (self.length, self.silent) = (length, false);
-                Ok(true)
+                // An empty one makes its sender known, and is no message.
+                Ok(length > 0)
             }
             Err(error) if is_pause(&error) => {
                 if self.silent {

@@ -3,6 +3,7 @@
 use crate::drivers::port;
 use crate::drivers::socket::Sent;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 /// One connection to one peer.
@@ -34,11 +35,15 @@ pub fn unsupported(endpoint: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("`{endpoint}` is no endpoint of this transport"))
 }
 
-/// Binds the first candidate port that is really free.
-pub fn first_free<T>(bind: impl Fn(u16) -> io::Result<T>) -> io::Result<T> {
-    let mut last = io::Error::new(io::ErrorKind::AddrInUse, "no port from 10000 to 31999 of 127.0.0.1 is free");
-    for port in port::candidates() {
-        match bind(port) {
+/// Binds the first candidate port that is really free, at the address of
+/// `tcp://ADDRESS:0` or `udp://ADDRESS:0`.
+pub fn first_free<T>(at: &str, bind: impl Fn(SocketAddr) -> io::Result<T>) -> io::Result<T> {
+    let address = at.split_once("://").and_then(|(_, address)| address.parse::<SocketAddr>().ok());
+    let address = address.ok_or_else(|| unsupported(at))?.ip();
+    let mut last =
+        io::Error::new(io::ErrorKind::AddrInUse, format!("no port from 10000 to 31999 of {address} is free"));
+    for port in port::candidates(address) {
+        match bind(SocketAddr::new(address, port)) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => last = error,
             other => return other,
         }

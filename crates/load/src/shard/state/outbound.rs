@@ -100,7 +100,7 @@ impl Outbound {
 
     /// All publishers are killed at this instant.
     pub fn crash(&mut self, window: &Window, at_ns: Ns) {
-        self.clients.iter_mut().for_each(|client| client.crash(window, at_ns));
+        self.clients.iter_mut().for_each(|client| client.finish_at(window, at_ns));
         (self.sending, self.next_due_ns) = (0, None);
         self.due.clear();
         self.able.clear();

@@ -1,0 +1,102 @@
+//! Searches in virtual time, where the capacity is a setting: a publisher of the
+//! mock system whose sends take 1 ms sends 1,000 messages a second.
+
+use crate::support::{Place, stderr, stdout};
+use serde_json::Value;
+use std::process::Output;
+
+const SLOW: [&str; 2] = ["--set", "options.send_cost=1ms"];
+
+fn search(place: &Place, arguments: &[&str]) -> Output {
+    place.run(&[&["capacity", "mock", "--out", "r"], arguments].concat())
+}
+
+fn found(place: &Place, arguments: &[&str]) -> (Option<i32>, Value) {
+    let output = search(place, &[arguments, &["--json", "-q"]].concat());
+    assert!(output.stderr.is_empty(), "{}", stderr(&output));
+    (output.status.code(), serde_json::from_str(&stdout(&output)).unwrap())
+}
+
+fn number(found: &Value, name: &str) -> f64 {
+    found[name].as_f64().unwrap_or_else(|| panic!("{name}: {found:#}"))
+}
+
+#[test]
+fn the_capacity_of_a_slow_sender_is_found_and_a_report_says_the_same() {
+    let place = Place::new();
+    let (code, answer) = found(&place, &SLOW);
+    assert_eq!(code, Some(0));
+    let [lo, estimate, hi] = ["lo", "estimate", "hi"].map(|name| number(&answer, name));
+    assert!((950.0..1_050.0).contains(&estimate) && lo <= estimate && estimate <= hi, "{lo} {estimate} {hi}");
+    assert!(hi <= lo * 1.05_f64.powi(2), "{lo} to {hi}: no wider than asked");
+    assert_eq!((&answer["limited_by"], &answer["confirmed"]), (&"latency".into(), &true.into()));
+    assert_eq!((&answer["settled"], &answer["lower_bound"]), (&true.into(), &false.into()));
+    let steps = answer["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), place.records("r").len(), "each step is a record");
+    assert_eq!(steps.iter().filter(|step| step["confirms"] == true).count(), 1);
+    for step in steps {
+        let load = number(step, "load");
+        assert_eq!(step["outcome"], if load < 1_000.0 { "held" } else { "failed" }, "{step}");
+        assert!((number(step, "offered_per_s") / load - 1.0).abs() < 0.01, "{step}");
+    }
+    // From the folder alone, and in the same words.
+    let report = place.run(&["report", "r"]);
+    assert_eq!(report.status.code(), Some(0), "{}", stderr(&report));
+    let other = Place::new();
+    let said = search(&other, &[&SLOW[..], &["-q"]].concat());
+    assert_eq!(stdout(&said), stdout(&report), "the same search finds the same, and says it as a report does");
+    assert!(stdout(&report).contains("holds up to"), "{}", stdout(&report));
+    let page = std::fs::read_to_string(place.path("r/report.html")).unwrap();
+    assert!(page.contains("holds up to"));
+}
+
+#[test]
+fn any_figure_can_be_the_objective() {
+    let every_seventh = [&SLOW[..], &["--set", "options.lose_every=7", "--until", "delivered >= 85% and p99 < 10ms"]];
+    let (code, answer) = found(&Place::new(), &every_seventh.concat());
+    assert_eq!(code, Some(0), "6 of 7 arrive: {answer:#}");
+    assert!((950.0..1_050.0).contains(&number(&answer, "estimate")));
+    // What never holds is told as such, with what stands against it.
+    let (code, answer) = found(&Place::new(), &["--set", "options.lose_every=7"]);
+    assert_eq!((code, &answer["estimate"], &answer["lo"]), (Some(3), &Value::Null, &Value::Null));
+    assert_eq!(answer["limited_by"], "losses");
+    // Nothing ever fails, as far as there is time.
+    let (code, answer) = found(&Place::new(), &["--budget", "40s", "--set", "options.send_cost=0s"]);
+    assert_eq!((code, &answer["estimate"], &answer["hi"]), (Some(3), &Value::Null, &Value::Null), "{answer:#}");
+    assert!(number(&answer, "lo") >= 1_600.0);
+}
+
+#[test]
+fn other_things_than_rates_are_turned_up() {
+    // Of a burst of 10, the last is sent 9 ms late and takes 0.1 ms; of 11 it is late.
+    let (code, answer) = found(&Place::new(), &[&SLOW[..], &["--over", "burst", "--rate", "50"]].concat());
+    assert_eq!(code, Some(0), "{answer:#}");
+    let estimate = number(&answer, "estimate");
+    assert!((10.0..=11.0).contains(&estimate), "{estimate}");
+    for step in answer["steps"].as_array().unwrap() {
+        assert_eq!(step["outcome"], if number(step, "load") <= 10.0 { "held" } else { "failed" }, "{step}");
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_is_said_at_once() {
+    for (arguments, words) in [
+        (["--until", "p98 < 10ms"], "there is no figure `p98`"),
+        (["--until", "p99 < 10"], "write a time, such as 10ms"),
+        (["--until", "p99"], "is no objective"),
+        (["--until", "nobody p99 < 10ms"], "the times of messages are"),
+        (["--until", "delivered >= 999"], "a share, such as 99.9%"),
+        (["--within", "80%"], "1% to 50%"),
+        (["--over", "weather"], "none of rate, pairs"),
+        (["--rate", "max"], "begins at a number"),
+        (["--budget", "5s"], "--budget no shorter"),
+        (["--budget", "soon"], "--budget"),
+        (["--set", "count=100"], "windows of time"),
+    ] {
+        let place = Place::new();
+        let output = search(&place, &arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
+        assert!(!place.path("r").exists(), "{arguments:?}");
+    }
+}

@@ -1,0 +1,72 @@
+//! The capacity of a peer that serves so many messages a second.
+
+use super::{Peer, alone};
+use crate::support::{Place, stderr, stdout, wait_for};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::process::Stdio;
+
+/// Messages a second that the peer serves.
+const SERVED_PER_S: f64 = 2_000.0;
+const SCRIPT: &str = "service = 2000";
+
+/// A bound above what a busy machine does by itself; 3 % too much for 3 s are beyond it.
+const ARGUMENTS: [&str; 14] = [
+    "--pairs",
+    "2",
+    "--payload",
+    "64B",
+    "--rate",
+    "500",
+    "--until",
+    "p99 < 100ms and lost = 0",
+    "--within",
+    "10%",
+    "--duration",
+    "2s",
+    "--budget",
+    "3m",
+];
+
+fn search(protocol: &str) {
+    let _alone = alone();
+    let place = Place::new();
+    let peer = Peer::start(&place, protocol, SCRIPT);
+    let output = place.run(&[&["capacity", peer.endpoint.as_str(), "--json", "--out", "r"], &ARGUMENTS[..]].concat());
+    // On a machine that others use, the time may not suffice for an interval so narrow.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
+    let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let estimate = found["estimate"].as_f64().unwrap_or_else(|| panic!("{}", stderr(&output)));
+    assert!((estimate / SERVED_PER_S - 1.0).abs() < 0.1, "{estimate}: {}", stderr(&output));
+    peer.end();
+}
+
+#[test]
+fn a_capacity_is_found_over_mqtt() {
+    search("mqtt");
+}
+
+#[test]
+fn a_capacity_is_found_over_nats() {
+    search("nats");
+}
+
+#[test]
+fn a_search_that_is_interrupted_leaves_a_valid_folder() {
+    let _alone = alone();
+    let place = Place::new();
+    let peer = Peer::start(&place, "mqtt", SCRIPT);
+    let mut command = place.command(&[&["capacity", peer.endpoint.as_str(), "--out", "r"], &ARGUMENTS[..]].concat());
+    let searching = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let steps = || std::fs::read_to_string(place.path("r/runs.jsonl")).map_or(0, |text| text.lines().count());
+    wait_for("two steps", || (steps() >= 2).then_some(()));
+    kill(Pid::from_raw(searching.id() as i32), Signal::SIGINT).unwrap();
+    let output = searching.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("interrupted"), "{}", stderr(&output));
+    let report = place.run(&["report", "r"]);
+    assert_eq!(report.status.code(), Some(0), "{}", stderr(&report));
+    assert!(stdout(&report).contains("0 missing"), "no cell without a run: {}", stdout(&report));
+    place.assert_swept();
+}

@@ -1,0 +1,292 @@
+//! A capacity: the highest load at which an objective holds, as the records of a
+//! results folder say it. What a running search knows is computed from the same
+//! records by the same code.
+
+mod limit;
+mod step;
+
+use crate::objective::Objective;
+use crate::record::RunRecord;
+use crate::units::{Ns, SECOND};
+use crate::words::words;
+use crate::workload::{Arrival, Rate, Workload};
+pub use limit::CapacityLimit;
+use pubmark_stats::{CAPACITY_LEVEL, CapacitySearch};
+use serde::Serialize;
+pub use step::{CONFIRMING, CapacityStep, StepOutcome};
+
+words! {
+    /// What is turned up until the objective no longer holds.
+    LoadAxis {
+        /// Messages a second, of all publishers together.
+        Rate = "rate",
+        /// Pairs of one publisher and one subscriber.
+        Pairs = "pairs",
+        /// Publishers.
+        Publishers = "publishers",
+        /// Subscribers.
+        Subscribers = "subscribers",
+        /// Bytes of a message.
+        Payload = "payload",
+        /// Messages that are due at once.
+        Burst = "burst",
+    }
+}
+
+impl LoadAxis {
+    /// The key of a study that is turned up.
+    pub fn key(self) -> &'static str {
+        match self {
+            LoadAxis::Burst => "arrival",
+            other => other.word(),
+        }
+    }
+
+    /// What a load is counted in.
+    pub fn unit(self) -> &'static str {
+        match self {
+            LoadAxis::Rate => "messages/s offered, all publishers together",
+            LoadAxis::Pairs => "pairs",
+            LoadAxis::Publishers => "publishers",
+            LoadAxis::Subscribers => "subscribers",
+            LoadAxis::Payload => "bytes",
+            LoadAxis::Burst => "messages at once",
+        }
+    }
+
+    /// The load of a workload; none where it has none of this kind, as at `max`.
+    pub fn load(self, workload: &Workload) -> Option<f64> {
+        match (self, workload.rate, workload.arrival) {
+            (LoadAxis::Rate, Rate::Due(profile), _) => Some(profile.fastest_per_s() * f64::from(workload.publishers)),
+            (LoadAxis::Rate, Rate::Max, _) => None,
+            (LoadAxis::Pairs | LoadAxis::Publishers, ..) => Some(f64::from(workload.publishers)),
+            (LoadAxis::Subscribers, ..) => Some(f64::from(workload.subscribers)),
+            (LoadAxis::Payload, ..) => Some(workload.payload_bytes as f64),
+            (LoadAxis::Burst, _, Arrival::Burst(burst)) => Some(f64::from(burst)),
+            (LoadAxis::Burst, ..) => Some(1.0),
+        }
+    }
+
+    /// The value of the key at a load, as it is typed: four digits, of a whole
+    /// number if it is one. `publishers` share a rate.
+    pub fn value(self, load: f64, publishers: u32) -> String {
+        match self {
+            LoadAxis::Rate => {
+                let each = load / f64::from(publishers.max(1));
+                let unit = 10_f64.powf(each.log10().floor() - 3.0).max(0.001);
+                let thousandths = ((each / unit).round() * unit * 1e3).round().clamp(1.0, 1e12) as u64;
+                let (whole, rest) = (thousandths / 1_000, thousandths % 1_000);
+                match rest {
+                    0 => whole.to_string(),
+                    rest => format!("{whole}.{rest:03}").trim_end_matches('0').to_owned(),
+                }
+            }
+            LoadAxis::Burst => format!("burst:{}", whole(load, 1.0, 1e6)),
+            LoadAxis::Payload => whole(load, 16.0, (1u64 << 30) as f64),
+            LoadAxis::Pairs | LoadAxis::Publishers | LoadAxis::Subscribers => whole(load, 1.0, 1e6),
+        }
+    }
+
+    /// Whether loads are whole numbers.
+    fn counts(self) -> bool {
+        self != LoadAxis::Rate
+    }
+}
+
+fn whole(load: f64, least: f64, most: f64) -> String {
+    format!("{:.0}", load.round().clamp(least, most))
+}
+
+/// What is to be found: `[capacity]` of a study.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CapacityGoal {
+    /// What has to hold.
+    pub until: Objective,
+    /// What is turned up.
+    pub over: LoadAxis,
+    /// How near to each other the ends of the answer are to be, as a fraction.
+    pub within: f64,
+    /// The load at which the search begins.
+    pub start: f64,
+}
+
+/// The widest and the narrowest interval that can be asked for.
+pub const WITHIN: std::ops::RangeInclusive<f64> = 0.01..=0.5;
+
+/// How often a step is made again that says nothing of the system: at one load,
+/// and in a whole search.
+const AGAIN_MAX: u32 = 1;
+const AGAIN_IN_ALL_MAX: u32 = 10;
+
+/// A capacity as far as it is known.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CapacityAnswer {
+    /// Where the objective ceases to hold; where only a lower bound is known, that.
+    /// None where nothing failed, or nothing held.
+    pub estimate: Option<f64>,
+    /// The lower end of the interval. Where nothing failed, the highest load that held.
+    pub lo: Option<f64>,
+    /// The upper end; none of a lower bound. Where nothing held, the lowest load that failed.
+    pub hi: Option<f64>,
+    /// How sure the interval is.
+    pub level: f64,
+    /// Whether the system may carry more: the generator was at its limit before it.
+    pub lower_bound: bool,
+    /// What gave out first.
+    pub limited_by: Option<CapacityLimit>,
+    /// What was seen of it.
+    pub evidence: Option<String>,
+    /// Whether the interval is as narrow as was asked for.
+    pub settled: bool,
+    /// Whether a run of full length held at the lower end.
+    pub confirmed: bool,
+    /// Steps that failed while others used the machine, and had to be counted.
+    pub disturbed: usize,
+}
+
+/// A search, or one that is played again from its records.
+#[derive(Clone, Debug)]
+pub struct CapacityClimb {
+    goal: CapacityGoal,
+    search: CapacitySearch,
+    steps: Vec<CapacityStep>,
+    again: u32,
+}
+
+impl CapacityClimb {
+    /// A search in which nothing has been asked.
+    pub fn new(goal: CapacityGoal) -> CapacityClimb {
+        let search = CapacitySearch::new(goal.start, goal.within);
+        CapacityClimb { goal, search, steps: Vec::new(), again: 0 }
+    }
+
+    /// A search of which these are the records, in the order in which they were made.
+    pub fn of<'a>(goal: &CapacityGoal, records: impl IntoIterator<Item = &'a RunRecord>) -> CapacityClimb {
+        let mut climb = CapacityClimb::new(goal.clone());
+        for record in records {
+            climb.note(record);
+        }
+        climb
+    }
+
+    /// A run has been made. What it says; none where it has no load of this kind.
+    pub fn note(&mut self, record: &RunRecord) -> Option<&CapacityStep> {
+        let load = self.goal.over.load(&record.workload)?;
+        let mut step = CapacityStep::of(record, &self.goal.until, load);
+        let before = self.steps.iter().filter(|other| other.load == load && !other.counts).count() as u32;
+        let most = match step.outcome {
+            StepOutcome::Held | StepOutcome::Failed => 0,
+            StepOutcome::Generator | StepOutcome::Disturbed | StepOutcome::NotMade => AGAIN_MAX,
+        };
+        step.counts = before >= most || self.again >= AGAIN_IN_ALL_MAX;
+        match (step.counts, step.outcome) {
+            (true, StepOutcome::Disturbed) => self.search.note_doubtful(load),
+            (true, outcome) => self.search.note(load, outcome == StepOutcome::Held),
+            (false, _) => self.again += 1,
+        }
+        self.steps.push(step);
+        self.steps.last()
+    }
+
+    /// The steps so far.
+    pub fn steps(&self) -> &[CapacityStep] {
+        &self.steps
+    }
+
+    /// What is to be found.
+    pub fn goal(&self) -> &CapacityGoal {
+        &self.goal
+    }
+
+    /// The load of the next step: the last one again, where it said nothing.
+    pub fn next(&self) -> f64 {
+        let again = self.steps.last().filter(|step| !step.counts);
+        again.map_or_else(|| self.search.next(), |step| step.load)
+    }
+
+    /// Whether enough is known.
+    pub fn settled(&self) -> bool {
+        let whole = |search: &CapacitySearch| {
+            self.goal.over.counts() && search.interval().is_some_and(|found| found.hi - found.lo < 1.0)
+        };
+        self.steps.last().is_none_or(|step| step.counts) && (self.search.settled() || whole(&self.search))
+    }
+
+    /// Why it is of no use to go on, if it is: no run can be made, or nothing
+    /// holds, however small the load.
+    pub fn hopeless(&self) -> Option<String> {
+        let first = self.steps.iter().take(1 + AGAIN_MAX as usize);
+        let unmade = first.clone().filter(|step| step.outcome == StepOutcome::NotMade).count();
+        if unmade > AGAIN_MAX as usize {
+            return self.steps.last().and_then(|step| step.unmet.first().cloned());
+        }
+        let held = self.steps.iter().any(|step| step.outcome == StepOutcome::Held);
+        let lowest = self.steps.iter().map(|step| step.load).fold(f64::INFINITY, f64::min);
+        let least = if self.goal.over.counts() { 1.0 } else { self.goal.start / 256.0 };
+        (!held && lowest <= least && self.steps.last().is_some_and(|step| step.counts))
+            .then(|| format!("the objective does not hold at {lowest} {} either", self.goal.over.unit()))
+    }
+
+    /// How long a step lasts at a load: `usual_ns`, and longer where that would be
+    /// too few messages for a percentile.
+    pub fn window_ns(&self, load: f64, usual_ns: Ns) -> Ns {
+        if self.goal.over != LoadAxis::Rate {
+            return usual_ns;
+        }
+        let seconds = (MESSAGES_MIN / load).ceil().min(LONGEST_S);
+        usual_ns.max(seconds as Ns * SECOND)
+    }
+
+    /// What the steps so far say together.
+    pub fn answer(&self) -> CapacityAnswer {
+        let counted = || self.steps.iter().filter(|step| step.counts);
+        let held = || counted().filter(|step| step.outcome == StepOutcome::Held).map(|step| step.load);
+        let failed = || counted().filter(|step| step.outcome != StepOutcome::Held);
+        let (highest, lowest) = (held().reduce(f64::max), failed().map(|step| step.load).reduce(f64::min));
+        let found = self.search.interval();
+        let edge = found.map_or(f64::INFINITY, |found| found.hi) * BESIDE;
+        let mut near: Vec<&CapacityStep> = failed().filter(|step| step.load <= edge).collect();
+        if near.is_empty() {
+            near.extend(failed().min_by(|one, other| one.load.total_cmp(&other.load)));
+        }
+        let limit = first(&near);
+        let lower_bound = found.is_some() && limit.as_ref().is_some_and(|(by, _)| *by == CapacityLimit::Generator);
+        let (estimate, lo, hi) = match found {
+            Some(found) if lower_bound => (Some(found.lo), Some(found.lo), None),
+            Some(found) => (Some(found.estimate), Some(found.lo), Some(found.hi)),
+            None => (None, highest, lowest),
+        };
+        let full = self.steps.iter().rfind(|step| step.confirms && step.counts);
+        CapacityAnswer {
+            estimate,
+            lo,
+            hi,
+            level: CAPACITY_LEVEL,
+            lower_bound,
+            settled: self.settled(),
+            confirmed: full.is_some_and(|step| step.outcome == StepOutcome::Held),
+            disturbed: counted().filter(|step| step.outcome == StepOutcome::Disturbed).count(),
+            limited_by: limit.as_ref().map(|(by, _)| *by),
+            evidence: limit.map(|(_, evidence)| evidence),
+        }
+    }
+}
+
+/// What most steps say, and of two that are as many the cause before what it leads
+/// to. The generator, where half of them say so: then it is not known what the
+/// system would have done.
+fn first(steps: &[&CapacityStep]) -> Option<(CapacityLimit, String)> {
+    let says = |limit: CapacityLimit| steps.iter().filter(|step| step.limit == Some(limit)).count();
+    let most = CapacityLimit::ALL.iter().copied().rev().max_by_key(|limit| says(*limit))?;
+    let limit = if says(CapacityLimit::Generator) * 2 >= steps.len() { CapacityLimit::Generator } else { most };
+    let step = steps.iter().find(|step| step.limit == Some(limit))?;
+    Some((limit, step.evidence.clone().unwrap_or_default()))
+}
+
+/// A 99th percentile is judged by so many messages or more, where there is time:
+/// a step is not longer than [`LONGEST_S`].
+const MESSAGES_MIN: f64 = 1_100.0;
+const LONGEST_S: f64 = 20.0;
+
+/// Steps that fail up to so far above the interval say what gave out.
+const BESIDE: f64 = 1.1;

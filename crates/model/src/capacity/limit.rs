@@ -1,0 +1,104 @@
+//! What gave out first.
+
+use crate::objective::{Objective, backlog};
+use crate::record::{Reason, RunRecord, Usage};
+use crate::words::words;
+
+words! {
+    /// The part that was at its limit when the objective ceased to hold. Causes
+    /// stand before what they lead to.
+    CapacityLimit {
+        /// The load generator: the system may carry more.
+        Generator = "generator",
+        /// The server ended, or ended connections.
+        Server = "server",
+        /// Clients that got no connection.
+        Connections = "connections",
+        /// The server's memory.
+        Memory = "memory",
+        /// The processors that the server may use, or those of the machine.
+        Processors = "processors",
+        /// One processor, while others were idle: one of the server's threads.
+        Thread = "thread",
+        /// Messages are lost.
+        Losses = "losses",
+        /// A backlog grows, or messages are not taken, and no processor is known to be busy.
+        Queue = "queue",
+        /// Latency, or another figure, and no processor is known to be busy.
+        Latency = "latency",
+    }
+}
+
+/// More of a window than this in which a limit held the server's threads back.
+const THROTTLED: f64 = 0.05;
+/// So much of the processors is all of them.
+const BUSY: f64 = 0.9;
+/// What a server with one busy thread uses, processors.
+const ONE_THREAD: std::ops::RangeInclusive<f64> = 0.9..=1.05;
+/// A backlog of more than this share of what was sent grows.
+pub(super) const GREW: f64 = 0.05;
+
+/// What was at its limit in a run that did not keep to the objective, with what
+/// was seen of it.
+pub(super) fn of(record: &RunRecord, objective: &Objective) -> (CapacityLimit, String) {
+    let gave = |reason: Reason| record.verdict.reasons.iter().find(|finding| finding.reason == reason);
+    let by_reason = [
+        (Reason::ResourceLimitHit, CapacityLimit::Memory),
+        (Reason::ConnectionsMissed, CapacityLimit::Connections),
+        (Reason::ServerDied, CapacityLimit::Server),
+    ];
+    for (reason, limit) in by_reason {
+        if let Some(finding) = gave(reason) {
+            return (limit, finding.evidence.clone());
+        }
+    }
+    if let Some(found) = record.server.as_ref().and_then(|server| busy(record, server)) {
+        return found;
+    }
+    let unmet = objective.unmet(record);
+    let lost = unmet.iter().any(|(term, _)| term.about_losses());
+    if lost && record.counts.lost > 0 {
+        let counts = &record.counts;
+        return (CapacityLimit::Losses, format!("{} of {} messages were lost", counts.lost, counts.expected));
+    }
+    let idle = record.server.as_ref().map_or(String::new(), |server| {
+        format!("; the server used {:.2} of {} processors", server.cpu_cores, record.machine.cores)
+    });
+    let grew = backlog(record);
+    if grew > GREW {
+        return (CapacityLimit::Queue, format!("a backlog grew by {:.0} % of what was sent{idle}", grew * 100.0));
+    }
+    if let Some(finding) = gave(Reason::OfferedRateMissed) {
+        return (CapacityLimit::Queue, format!("{}{idle}", finding.evidence));
+    }
+    let what = unmet.first().map_or(String::new(), |(term, value)| format!("{}: it was {value}{idle}", term.text()));
+    (CapacityLimit::Latency, what)
+}
+
+/// Processors that had no more to give.
+fn busy(record: &RunRecord, server: &Usage) -> Option<(CapacityLimit, String)> {
+    let machine = record.machine;
+    let cores = f64::from(machine.cores.max(1));
+    let applied = record.deployment.as_ref().and_then(|deployment| deployment.applied.cpus);
+    let throttled_s = record.deployment.as_ref().map_or(0.0, |deployment| deployment.throttled_s);
+    let (used, may) = (server.cpu_cores, applied.unwrap_or(cores));
+    if used >= BUSY * may || throttled_s > THROTTLED * record.window_ns as f64 / 1e9 {
+        return Some((CapacityLimit::Processors, format!("the server used {used:.2} of its {may} processors")));
+    }
+    let generator = record.generator.as_ref().map_or(0.0, |generator| generator.cpu_cores);
+    let all = used + generator + machine.foreign_cores + machine.steal * cores;
+    if all >= BUSY * cores {
+        let evidence = format!(
+            "the machine's {cores} processors were busy: the server had {used:.2} of them, the generator {generator:.2}, \
+             others {:.2}",
+            machine.foreign_cores + machine.steal * cores
+        );
+        return Some((CapacityLimit::Processors, evidence));
+    }
+    ONE_THREAD.contains(&used).then(|| {
+        (
+            CapacityLimit::Thread,
+            format!("the server used {used:.2} processors while others were idle, as one busy thread does"),
+        )
+    })
+}

@@ -1,0 +1,152 @@
+//! What one run says of the load at which it was made.
+
+use super::limit::{self, CapacityLimit, GREW};
+use crate::objective::{Objective, backlog};
+use crate::record::{FigureGroup, Finding, Reason, RunRecord};
+use crate::words::words;
+use serde::Serialize;
+
+/// The part of a study that confirms what the others have found.
+pub const CONFIRMING: &str = "confirm";
+
+words! {
+    /// What a step says.
+    StepOutcome {
+        /// The objective held.
+        Held = "held",
+        /// It did not.
+        Failed = "failed",
+        /// It did not, and others used the machine.
+        Disturbed = "disturbed",
+        /// The generator could not make the load.
+        Generator = "generator",
+        /// The run could not be made.
+        NotMade = "not-made",
+    }
+}
+
+/// A step, with the figures of its run that the curve shows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CapacityStep {
+    /// The load.
+    pub load: f64,
+    /// What it says.
+    pub outcome: StepOutcome,
+    /// Whether it counts: one that says nothing of the system is made again.
+    pub counts: bool,
+    /// Whether it was a run of full length, which confirms the others.
+    pub confirms: bool,
+    /// What was not kept to, in words.
+    pub unmet: Vec<String>,
+    /// What was at its limit; none where the objective held.
+    pub limit: Option<CapacityLimit>,
+    /// What was seen of that.
+    pub evidence: Option<String>,
+    /// The window's length, s.
+    pub window_s: f64,
+    /// Due, messages a second.
+    pub offered_per_s: f64,
+    /// Arrived in the window's time.
+    pub delivered_per_s: f64,
+    /// Median latency, ns.
+    pub p50_ns: Option<u64>,
+    /// Its 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// Processors that the server used.
+    pub server_cpu_cores: Option<f64>,
+    /// The most memory that it used, bytes.
+    pub server_rss_bytes: Option<u64>,
+}
+
+impl CapacityStep {
+    /// What a run says of the load at which it was made.
+    pub(super) fn of(record: &RunRecord, objective: &Objective, load: f64) -> CapacityStep {
+        let (outcome, unmet) = judged(record, objective);
+        let (limit, evidence) = match outcome {
+            StepOutcome::Held => (None, None),
+            StepOutcome::Generator => {
+                (Some(CapacityLimit::Generator), late(record, objective).map(|finding| finding.evidence.clone()))
+            }
+            StepOutcome::NotMade => (Some(CapacityLimit::Server), record.error.clone()),
+            // Where others used the machine, it is they that the generator was late for.
+            StepOutcome::Failed | StepOutcome::Disturbed => {
+                let (limit, evidence) = limit::of(record, objective);
+                (Some(limit), Some(evidence))
+            }
+        };
+        let latency = record.times.latency.as_ref();
+        CapacityStep {
+            load,
+            outcome,
+            counts: true,
+            confirms: record.cell.get("part").is_some_and(|part| part == CONFIRMING),
+            unmet,
+            limit,
+            evidence,
+            window_s: record.window_ns as f64 / 1e9,
+            offered_per_s: record.rates.offered_per_s,
+            delivered_per_s: record.rates.delivered_per_s,
+            p50_ns: latency.map(|all| all.p50),
+            p99_ns: latency.map(|all| all.p99),
+            server_cpu_cores: record.server.as_ref().map(|server| server.cpu_cores),
+            server_rss_bytes: record.server.as_ref().map(|server| server.rss_bytes_max),
+        }
+    }
+}
+
+fn reasons(record: &RunRecord, reason: Reason) -> impl Iterator<Item = &Finding> {
+    record.verdict.reasons.iter().filter(move |finding| finding.reason == reason)
+}
+
+/// Others on the machine, and a machine that is short of its own time, only make
+/// figures worse: an objective that holds nevertheless holds. One that does not
+/// says nothing of the system then.
+fn judged(record: &RunRecord, objective: &Objective) -> (StepOutcome, Vec<String>) {
+    if let Some(error) = &record.error {
+        return (StepOutcome::NotMade, vec![error.clone()]);
+    }
+    let unmet = unmet(record, objective);
+    let noisy = reasons(record, Reason::NoisyMachine).any(|finding| touches(finding, objective));
+    // What is asked of processors and memory is not known where others used them.
+    let worse_only = !objective.groups().contains(&FigureGroup::Cost);
+    let outcome = match (unmet.is_empty(), noisy, late(record, objective).is_some()) {
+        (true, true, _) if worse_only => StepOutcome::Held,
+        (true, false, false) => StepOutcome::Held,
+        (_, true, _) => StepOutcome::Disturbed,
+        (_, false, true) => StepOutcome::Generator,
+        (false, false, false) => StepOutcome::Failed,
+    };
+    (outcome, unmet)
+}
+
+fn touches(finding: &Finding, objective: &Objective) -> bool {
+    finding.figures.iter().any(|group| objective.groups().contains(group))
+}
+
+/// Why the generator did not make the load that was asked of it: it was late by
+/// its own doing where that touches the objective, or sent less for it.
+fn late<'a>(record: &'a RunRecord, objective: &Objective) -> Option<&'a Finding> {
+    let missed = reasons(record, Reason::OfferedRateMissed).next().is_some();
+    reasons(record, Reason::GeneratorSaturated).find(|finding| missed || touches(finding, objective))
+}
+
+/// What was not kept to. A state that does not last is none at which an objective
+/// holds, and a load that was not taken is not carried, whatever was asked.
+fn unmet(record: &RunRecord, objective: &Objective) -> Vec<String> {
+    let terms = objective.unmet(record).into_iter().map(|(term, value)| format!("{}: it was {value}", term.text()));
+    let mut unmet: Vec<String> = terms.collect();
+    let broken = [Reason::ServerDied, Reason::ConnectionsMissed, Reason::ResourceLimitHit, Reason::OfferedRateMissed];
+    unmet.extend(
+        record
+            .verdict
+            .reasons
+            .iter()
+            .filter(|found| broken.contains(&found.reason))
+            .map(|found| found.evidence.clone()),
+    );
+    let grew = backlog(record);
+    if grew > GREW {
+        unmet.push(format!("a backlog grew by {:.0} % of what was sent", grew * 100.0));
+    }
+    unmet
+}

@@ -1,0 +1,295 @@
+//! The machines that a study may use, and which of them plays which part of a run.
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::document::{Document, Table};
+use crate::host::{HostSpec, LOCAL, Placement};
+use crate::words::words;
+use crate::workload::Workload;
+use std::fmt::Write;
+use std::net::IpAddr;
+
+words! {
+    /// Where the two ends of a stream are.
+    Ends {
+        /// On one host: one clock measures them.
+        Together = "together",
+        /// On different hosts.
+        Apart = "apart",
+    }
+}
+
+words! {
+    /// What a host may do.
+    Duty {
+        /// Have the server.
+        Server = "server",
+        /// Play publishers and requesters.
+        Publishers = "publishers",
+        /// Play subscribers and repliers.
+        Subscribers = "subscribers",
+    }
+}
+
+/// A host of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedHost {
+    /// The host.
+    pub spec: HostSpec,
+    /// What it may do; all, where nothing is said.
+    pub roles: Vec<Duty>,
+}
+
+impl ListedHost {
+    fn may(&self, duty: Duty) -> bool {
+        self.roles.is_empty() || self.roles.contains(&duty)
+    }
+}
+
+/// The hosts that a study may use, in their file's order. Default: this machine alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hosts(pub Vec<ListedHost>);
+
+const KEYS: [&str; 3] = ["reach", "address", "roles"];
+
+impl Hosts {
+    /// Reads a file of hosts: a table `[hosts.NAME]` each.
+    pub fn parse(file: &str, text: &str) -> Result<Hosts, Diagnostics> {
+        let mut errors = Vec::new();
+        let document = Document::parse(text, &mut errors);
+        let mut hosts = Hosts::default();
+        for table in &document.tables {
+            match table.name.strip_prefix("hosts.") {
+                Some(name) => hosts.read(name, table, &mut errors),
+                None if table.entries.is_empty() && ["", "hosts"].contains(&table.name.as_str()) => {}
+                None => errors.push(Diagnostic::at(table.at, "a host is a table: [hosts.NAME]")),
+            }
+        }
+        if errors.is_empty() && hosts.0.is_empty() {
+            errors.push(Diagnostic::whole("there is no host in it: write a table [hosts.NAME] for each"));
+        }
+        if errors.is_empty() {
+            return Ok(hosts);
+        }
+        Err(Diagnostics { file: file.into(), text: text.into(), errors })
+    }
+
+    /// Reads the table of a host.
+    pub(crate) fn read(&mut self, name: &str, table: &Table, errors: &mut Vec<Diagnostic>) {
+        let sound = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || !name.chars().all(sound) {
+            errors.push(Diagnostic::at(table.at, format!("`{name}` is no name of a host: letters, digits, - and _")));
+        }
+        let unknown = table.entries.iter().filter(|entry| !KEYS.contains(&entry.key.as_str()));
+        errors.extend(unknown.map(|entry| entry.unknown("a host", KEYS)));
+        let address = table.entries.iter().find(|entry| entry.key == "address").and_then(|entry| entry.one(errors));
+        let reach = table.texts("reach");
+        match address {
+            None if reach.is_empty() => {}
+            None => errors.push(
+                Diagnostic::at(table.at, format!("host {name} has no address"))
+                    .help("address = \"10.0.0.2\": its own, on the network that is measured"),
+            ),
+            Some(address) if address.text.parse::<IpAddr>().is_err() => {
+                errors.push(Diagnostic::at(address.at, format!("`{}` is no IP address", address.text)));
+            }
+            Some(_) => {}
+        }
+        if (name == LOCAL) != reach.is_empty() {
+            let help = "reach = [\"ssh\", \"NAME\"]: any command whose standard streams are the other machine's";
+            let what = match name {
+                LOCAL => format!("`{LOCAL}` is this machine: it is reached without a command"),
+                _ => format!("host {name} has no `reach`; this machine is called `{LOCAL}`"),
+            };
+            errors.push(Diagnostic::at(table.at, what).help(help));
+        }
+        let here = HostSpec::default();
+        let address = address.map_or(here.address, |address| address.text.clone());
+        let twin = self.0.iter().find(|host| host.spec.address == address);
+        if let Some(twin) = twin {
+            errors.push(Diagnostic::at(table.at, format!("{name} and {} have one address", twin.spec.name)));
+        }
+        let roles = table.words("roles", Duty::parse, errors);
+        self.0.push(ListedHost { spec: HostSpec { name: name.to_owned(), reach, address }, roles });
+    }
+
+    /// The list as its file has it.
+    pub(crate) fn to_toml(&self, quoted: impl Fn(&str) -> String) -> String {
+        let list = |texts: Vec<&str>| texts.into_iter().map(&quoted).collect::<Vec<_>>().join(", ");
+        let mut out = String::new();
+        for ListedHost { spec, roles } in &self.0 {
+            let _ = writeln!(out, "\n[hosts.{}]\naddress = {}", spec.name, quoted(&spec.address));
+            if !spec.reach.is_empty() {
+                let _ = writeln!(out, "reach = [{}]", list(spec.reach.iter().map(String::as_str).collect()));
+            }
+            if !roles.is_empty() {
+                let _ = writeln!(out, "roles = [{}]", list(roles.iter().map(|duty| duty.word()).collect()));
+            }
+        }
+        out
+    }
+
+    fn that_may(&self, duty: Duty) -> Vec<&HostSpec> {
+        self.0.iter().filter(|host| host.may(duty)).map(|host| &host.spec).collect()
+    }
+
+    /// Who plays what. Without a server, where the system has none. Both ends of a
+    /// stream are on one host where every host of clients may play both; there,
+    /// what all hear stays on one.
+    pub fn place(&self, server: bool, workload: &Workload, asked: Option<Ends>) -> Result<Placement, Diagnostic> {
+        if self.0.is_empty() {
+            return match asked {
+                Some(Ends::Apart) => Err(Diagnostic::whole("placement: `apart` needs two hosts, and none is named")
+                    .help("name them in a file: --hosts FILE")),
+                _ => Ok(Placement::default()),
+            };
+        }
+        let none = |duty: Duty| {
+            Diagnostic::whole(format!("no host has the role `{duty}`")).help(format!("roles = [\"{duty}\"]"))
+        };
+        // One that is said to have the server before one that may do anything.
+        let named = self.0.iter().find(|host| host.roles.contains(&Duty::Server)).map(|host| &host.spec);
+        let seat = match named.or(self.that_may(Duty::Server).first().copied()) {
+            Some(seat) => seat.clone(),
+            None if server => return Err(none(Duty::Server)),
+            None => self.0[0].spec.clone(),
+        };
+        // Clients take nothing from a server, where there is another host for them.
+        let clients = |duty: Duty| {
+            let all = self.that_may(duty);
+            let others: Vec<&HostSpec> = all.iter().copied().filter(|host| !server || **host != seat).collect();
+            let own = self.0.iter().any(|host| host.spec == seat && host.roles.contains(&duty));
+            if others.is_empty() || own { all } else { others }
+        };
+        let (mut publishers, mut subscribers) = (clients(Duty::Publishers), clients(Duty::Subscribers));
+        if publishers.is_empty() {
+            return Err(none(Duty::Publishers));
+        }
+        if subscribers.is_empty() {
+            return Err(none(Duty::Subscribers));
+        }
+        match asked.unwrap_or(if publishers == subscribers { Ends::Together } else { Ends::Apart }) {
+            Ends::Together => {
+                publishers.retain(|host| subscribers.contains(host));
+                if !workload.pattern.paired() {
+                    publishers.truncate(1);
+                }
+                if publishers.is_empty() {
+                    return Err(Diagnostic::whole("placement: `together` needs a host that may play both sides")
+                        .help("roles = [\"publishers\", \"subscribers\"]"));
+                }
+                subscribers = publishers.clone();
+            }
+            Ends::Apart => {
+                // A host of both sides goes to the one that has fewer of its own.
+                let both: Vec<&HostSpec> =
+                    publishers.iter().copied().filter(|host| subscribers.contains(host)).collect();
+                publishers.retain(|host| !both.contains(host));
+                subscribers.retain(|host| !both.contains(host));
+                for host in both {
+                    let fewer = if publishers.len() <= subscribers.len() { &mut publishers } else { &mut subscribers };
+                    fewer.push(host);
+                }
+                if publishers.is_empty() || subscribers.is_empty() {
+                    return Err(Diagnostic::whole("placement: `apart` needs a host for each side"));
+                }
+            }
+        }
+        let all = |hosts: Vec<&HostSpec>| hosts.into_iter().cloned().collect();
+        Ok(Placement { server: seat, publishers: all(publishers), subscribers: all(subscribers) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREE: &str = "\
+[hosts.b]\nreach = [\"ssh\", \"b\"]\naddress = \"10.0.0.1\"\nroles = [\"server\"]\n\
+[hosts.c]\nreach = [\"ssh\", \"c\"]\naddress = \"10.0.0.2\"\n\
+[hosts.d]\nreach = [\"ssh\", \"d\"]\naddress = \"10.0.0.3\"\n";
+
+    fn hosts(text: &str) -> Hosts {
+        Hosts::parse("hosts.toml", text).unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    /// `server | publishers | subscribers` by name.
+    fn placed(hosts: &Hosts, server: bool, workload: &[(&str, &str)], asked: Option<Ends>) -> String {
+        let workload = Workload::of(workload.iter().copied()).unwrap();
+        let names = |all: &[HostSpec]| all.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(" ");
+        match hosts.place(server, &workload, asked) {
+            Ok(place) => {
+                format!("{} | {} | {}", place.server.name, names(&place.publishers), names(&place.subscribers))
+            }
+            Err(error) => error.message,
+        }
+    }
+
+    #[test]
+    fn both_ends_are_on_one_host_where_hosts_allow_and_nobody_asks_otherwise() {
+        let three = hosts(THREE);
+        let pairs = [("pairs", "4")];
+        assert_eq!(placed(&three, true, &pairs, None), "b | c d | c d");
+        assert_eq!(placed(&three, true, &pairs, Some(Ends::Apart)), "b | c | d");
+        let shared = [("pattern", "fan-out"), ("subscribers", "3")];
+        assert_eq!(placed(&three, true, &shared, None), "b | c | c", "what all hear stays on one host");
+        assert_eq!(placed(&three, false, &pairs, None), "b | c d | c d", "a role is a role, with a server or without");
+        assert_eq!(placed(&Hosts::default(), true, &pairs, None), "local | local | local");
+    }
+
+    #[test]
+    fn hosts_without_roles_may_do_anything_and_the_first_has_the_server() {
+        let any = hosts(&THREE.replace("roles = [\"server\"]\n", ""));
+        let pairs = [("pairs", "4")];
+        assert_eq!(placed(&any, true, &pairs, None), "b | c d | c d");
+        assert_eq!(placed(&any, false, &pairs, None), "b | b c d | b c d");
+        assert_eq!(placed(&any, false, &pairs, Some(Ends::Apart)), "b | b d | c");
+    }
+
+    #[test]
+    fn roles_of_one_side_put_the_ends_apart() {
+        let sides = hosts(
+            &THREE
+                .replace("\"10.0.0.2\"\n", "\"10.0.0.2\"\nroles = [\"publishers\"]\n")
+                .replace("\"10.0.0.3\"\n", "\"10.0.0.3\"\nroles = [\"subscribers\"]\n"),
+        );
+        assert_eq!(placed(&sides, true, &[], None), "b | c | d");
+        let said = placed(&sides, true, &[], Some(Ends::Together));
+        assert!(said.contains("needs a host that may play both sides"), "{said}");
+    }
+
+    #[test]
+    fn what_cannot_be_placed_says_what_is_missing() {
+        let one = hosts("[hosts.local]\naddress = \"127.0.0.1\"\n");
+        assert_eq!(placed(&one, true, &[], Some(Ends::Apart)), "placement: `apart` needs a host for each side");
+        let clients = hosts("[hosts.local]\nroles = [\"publishers\", \"subscribers\"]\n");
+        assert_eq!(placed(&clients, true, &[], None), "no host has the role `server`");
+        assert_eq!(placed(&clients, false, &[], None), "local | local | local");
+        let server = hosts("[hosts.local]\nroles = [\"server\"]\n");
+        assert_eq!(placed(&server, true, &[], None), "no host has the role `publishers`");
+        let said = placed(&Hosts::default(), true, &[], Some(Ends::Apart));
+        assert!(said.contains("needs two hosts"), "{said}");
+    }
+
+    #[test]
+    fn a_file_of_hosts_is_read_strictly_and_written_as_it_was() {
+        let three = hosts(THREE);
+        let again = three.to_toml(|text| format!("\"{text}\""));
+        assert_eq!(hosts(&again), three, "{again}");
+        for (text, said) in [
+            ("[hosts.b]\nreach = [\"ssh\", \"b\"]\n", "host b has no address"),
+            ("[hosts.b]\naddress = \"10.0.0.1\"\n", "host b has no `reach`"),
+            ("[hosts.local]\nreach = [\"ssh\", \"b\"]\naddress = \"10.0.0.1\"\n", "is this machine"),
+            ("[hosts.b]\nreach = [\"ssh\"]\naddress = \"b1\"\n", "`b1` is no IP address"),
+            ("[hosts.b]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\nrole = \"x\"\n", "unknown key `role`"),
+            ("[hosts.b]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\nroles = [\"broker\"]\n", "broker"),
+            ("[hosts.\"a b\"]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\n", "no name of a host"),
+            ("[b]\naddress = \"10.0.0.1\"\n", "a host is a table"),
+            ("", "there is no host"),
+        ] {
+            let errors = Hosts::parse("hosts.toml", text).expect_err(text).to_string();
+            assert!(errors.contains(said), "{text}: {errors}");
+        }
+        let twins = THREE.replace("10.0.0.3", "10.0.0.2");
+        assert!(Hosts::parse("h", &twins).unwrap_err().to_string().contains("d and c have one address"));
+    }
+}

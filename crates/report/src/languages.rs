@@ -1,0 +1,73 @@
+//! What a binding costs beyond the floor of its language, and beside a baseline.
+
+use crate::analysis::{CellResult, in_blocks, point_key, within_blocks};
+use crate::figures::{Column, Observation, typical};
+use pubmark_model::cell::Cell;
+use pubmark_model::workload::Rate;
+use std::collections::HashMap;
+
+/// Adds the time of a message to each cell and, of the same block, what of it is
+/// the floor of the language, what the binding, and how it compares with the
+/// baseline. A study that has neither floors nor a baseline is left as it is.
+pub(crate) fn relate(cells: &mut [CellResult], baseline: Option<&str>) {
+    if baseline.is_none() && cells.iter().all(|result| result.floor.is_none()) {
+        return;
+    }
+    for result in cells.iter_mut() {
+        let (readings, is_quotable) = message_time(result);
+        result.figures.derive(Column::MessageTime, readings, is_quotable);
+    }
+    let times = |result: &CellResult| result.figures.each(Column::MessageTime).to_vec();
+    let quotable = || cells.iter().filter(|result| result.quotable(Column::MessageTime).is_some());
+    let floors: HashMap<(String, String), Vec<Observation>> =
+        quotable().map(|result| ((result.cell.system.clone(), work(&result.cell)), times(result))).collect();
+    let baselines: HashMap<String, Vec<Observation>> = quotable()
+        .filter(|result| baseline == Some(result.cell.system.as_str()))
+        .map(|result| (point_key(&result.cell), times(result)))
+        .collect();
+    for result in cells.iter_mut() {
+        let is_quotable = result.figures.may_be_quoted(Column::MessageTime);
+        let own = result.figures.shown(Column::MessageTime).to_vec();
+        let floor = result.floor.as_ref().and_then(|floor| floors.get(&(floor.clone(), work(&result.cell))));
+        if let Some(floor) = floor {
+            result.figures.derive(Column::Binding, beyond(&own, floor), is_quotable);
+            result.figures.derive(Column::LanguageFloor, floor.clone(), true);
+        }
+        if let Some(baseline) = baselines.get(&point_key(&result.cell)) {
+            result.figures.derive(Column::OverBaseline, within_blocks(&own, baseline), is_quotable);
+        }
+    }
+}
+
+/// What is above the floor in each block; nothing where the floor scatters by
+/// more, or lies above.
+fn beyond(own: &[Observation], floor: &[Observation]) -> Vec<Observation> {
+    let beyond: Vec<Observation> = in_blocks(own, floor).map(|(own, floor)| own.less(floor)).collect();
+    let scatter = typical(Column::LanguageFloor, floor).and_then(|floor| floor.interval);
+    let scatter = scatter.map_or(0.0, |interval| (interval.hi - interval.lo) / 2.0);
+    let shown = typical(Column::Binding, &beyond).is_some_and(|beyond| beyond.value > scatter);
+    if shown { beyond } else { Vec::new() }
+}
+
+/// How long a message takes, by run, ns; and whether it may be quoted.
+fn message_time(result: &CellResult) -> (Vec<Observation>, bool) {
+    let workload = &result.cell.workload;
+    let read = |column, change: &dyn Fn(f64) -> f64| {
+        let readings = result.figures.shown(column).iter().filter(|reading| reading.value > 0.0);
+        (readings.map(|reading| reading.scaled(change)).collect(), result.figures.may_be_quoted(column))
+    };
+    match (workload.pattern.round_trip(), workload.rate == Rate::Max) {
+        (true, _) => read(Column::LatencyP50, &|ns| ns / 2.0),
+        (false, false) => read(Column::LatencyP50, &|ns| ns),
+        (false, true) => read(Column::Delivered, &|per_s| 1e9 / per_s),
+    }
+}
+
+/// What has to be the same in a cell of a floor: all but how messages travel.
+fn work(cell: &Cell) -> String {
+    let work = &cell.workload;
+    format!(
+        "{} {} {} {:?} {:?} {} {:?}",
+        work.pattern, work.publishers, work.subscribers, work.rate, work.arrival, work.payload_bytes, work.extent
+    )
+}

@@ -1,0 +1,226 @@
+//! Searches in virtual time over queues whose capacity is known.
+
+use pubmark_stats::{CapacitySearch, Random};
+
+/// The 99th percentile of the sojourn times may be so long, s.
+const P99_S: f64 = 0.010;
+/// Length of a step, and what goes before it, s.
+const WINDOW_S: f64 = 4.0;
+const WARMUP_S: f64 = 1.0;
+const WITHIN: f64 = 0.05;
+const STEPS_MAX: usize = 60;
+
+/// A queue with Poisson arrivals and one server.
+#[derive(Clone, Copy, Debug)]
+enum Queue {
+    /// Every message takes as long.
+    Fixed,
+    /// As long as is drawn exponentially.
+    Exponential,
+    /// Two steps one after the other, each exponential; the second is the slower one.
+    TwoSteps,
+    /// Beyond a load it takes twice as long.
+    Degrading,
+    /// It is twice as fast in some moments as in others, which last 50 ms on average.
+    Flipping,
+}
+
+/// Messages a second that the servers of all these queues can serve at most.
+const SERVED_PER_S: f64 = 2_000.0;
+
+/// The load beyond which [`Queue::Degrading`] does.
+const DEGRADES_PER_S: f64 = 1_200.0;
+
+fn exponential(random: &mut Random) -> f64 {
+    -(1.0 - random.unit()).ln()
+}
+
+impl Queue {
+    /// Sojourn times of the messages that arrive between two instants, s.
+    fn sojourns(self, per_s: f64, from_s: f64, to_s: f64, random: &mut Random) -> Vec<f64> {
+        let mean_s = 1.0 / SERVED_PER_S;
+        let (mut now, mut free, mut second_free) = (0.0_f64, 0.0_f64, 0.0_f64);
+        let (mut fast, mut flips_at) = (random.unit() < 0.5, 0.0_f64);
+        let mut found = Vec::new();
+        loop {
+            now += exponential(random) / per_s;
+            if now >= to_s {
+                return found;
+            }
+            let begin = free.max(now);
+            let mut left = match self {
+                Queue::Fixed => begin + mean_s,
+                Queue::Exponential => begin + mean_s * exponential(random),
+                Queue::TwoSteps => begin + 0.7 * mean_s * exponential(random),
+                Queue::Degrading => begin + mean_s * if per_s > DEGRADES_PER_S { 2.0 } else { 1.0 },
+                Queue::Flipping => {
+                    while flips_at <= begin {
+                        (fast, flips_at) = (!fast, flips_at + 0.05 * exponential(random));
+                    }
+                    begin + mean_s * if fast { 0.5 } else { 1.0 }
+                }
+            };
+            free = left;
+            if matches!(self, Queue::TwoSteps) {
+                left = second_free.max(left) + mean_s * exponential(random);
+                second_free = left;
+            }
+            if now >= from_s {
+                found.push(left - now);
+            }
+        }
+    }
+
+    fn p99_s(self, per_s: f64, from_s: f64, to_s: f64, random: &mut Random) -> f64 {
+        let mut all = self.sojourns(per_s, from_s, to_s, random);
+        let at = ((all.len() as f64 * 0.99) as usize).min(all.len().saturating_sub(1));
+        all.select_nth_unstable_by(at, f64::total_cmp);
+        all[at]
+    }
+
+    /// The capacity: by formula, or by bisection with runs of 1,000 s.
+    fn truth(self) -> f64 {
+        if let Queue::Exponential = self {
+            // Sojourn times of M/M/1 are exponential with the rate that is left.
+            return SERVED_PER_S - 100.0_f64.ln() / P99_S;
+        }
+        let (mut low, mut high) = (SERVED_PER_S / 4.0, SERVED_PER_S * 2.0);
+        while high / low > 1.002 {
+            let middle = (low * high).sqrt();
+            match self.p99_s(middle, 1.0, 1_000.0, &mut Random(99)) < P99_S {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        (low * high).sqrt()
+    }
+
+    fn search(self, seed: u64, wrong: f64) -> (CapacitySearch, usize) {
+        let mut random = Random(seed);
+        let mut search = CapacitySearch::new(50.0, WITHIN);
+        for step in 0..STEPS_MAX {
+            if search.settled() {
+                return (search, step);
+            }
+            let load = search.next();
+            let held = self.p99_s(load, WARMUP_S, WARMUP_S + WINDOW_S, &mut random) < P99_S;
+            // A disturbance makes a step fail that would have held.
+            search.note(load, held && random.unit() >= wrong);
+        }
+        (search, STEPS_MAX)
+    }
+}
+
+/// Of 100 searches, how many found the capacity within 5 %, how many intervals
+/// hold it, and how many steps they took together.
+fn found(queue: Queue, wrong: f64) -> (usize, usize, usize) {
+    let truth = queue.truth();
+    let (mut near, mut covered, mut taken) = (0, 0, 0);
+    for seed in 0..100 {
+        let (search, steps) = queue.search(seed * 7_919 + 1, wrong);
+        let interval = search.interval().unwrap();
+        near += usize::from((interval.estimate / truth - 1.0).abs() <= 0.05);
+        covered += usize::from((interval.lo..=interval.hi).contains(&truth));
+        taken += steps;
+    }
+    (near, covered, taken)
+}
+
+#[test]
+fn the_capacity_of_known_queues_is_found() {
+    for queue in [Queue::Fixed, Queue::Exponential, Queue::TwoSteps, Queue::Degrading, Queue::Flipping] {
+        let (near, covered, taken) = found(queue, 0.0);
+        assert!(near >= 95 && covered >= 85 && taken <= 2_500, "{queue:?}: {near}, {covered} in {taken} steps");
+    }
+}
+
+#[test]
+fn wrong_answers_are_overruled() {
+    let (near, covered, taken) = found(Queue::Fixed, 0.05);
+    assert!(near >= 95 && covered >= 85 && taken <= 3_000, "{near}, {covered} in {taken} steps");
+}
+
+/// Others use the machine half of the time, and then half of the steps fail.
+#[test]
+fn what_is_doubtful_decides_little() {
+    let truth = Queue::Fixed.truth();
+    let mut near = 0;
+    for seed in 0..100 {
+        let mut random = Random(seed * 7_919 + 1);
+        let mut search = CapacitySearch::new(50.0, WITHIN);
+        for _ in 0..STEPS_MAX {
+            if search.settled() {
+                break;
+            }
+            let load = search.next();
+            let held = Queue::Fixed.p99_s(load, WARMUP_S, WARMUP_S + WINDOW_S, &mut random) < P99_S;
+            let disturbed = random.unit() < 0.5;
+            match held && !(disturbed && random.unit() < 0.5) {
+                true => search.note(load, true),
+                false if disturbed => search.note_doubtful(load),
+                false => search.note(load, false),
+            }
+        }
+        near += usize::from(search.interval().is_some_and(|found| (found.estimate / truth - 1.0).abs() <= 0.05));
+    }
+    assert!(near >= 95, "{near} of 100");
+}
+
+/// A threshold without any chance: what matters is in the order of the steps.
+fn sharp(edge: f64, mut answer: impl FnMut(usize, f64) -> Option<bool>) -> (CapacitySearch, Vec<f64>) {
+    let mut search = CapacitySearch::new(100.0, WITHIN);
+    let mut asked = Vec::new();
+    while !search.settled() && asked.len() < STEPS_MAX {
+        let load = search.next();
+        search.note(load, answer(asked.len(), load).unwrap_or(load < edge));
+        asked.push(load);
+    }
+    (search, asked)
+}
+
+#[test]
+fn no_step_is_more_than_twice_what_has_held() {
+    for edge in [3.0, 101.0, 5_000.0, 333_333.0] {
+        let (search, asked) = sharp(edge, |_, _| None);
+        let estimate = search.interval().unwrap().estimate;
+        assert!((estimate / edge - 1.0).abs() < 0.03, "{edge}: {estimate} by {asked:?}");
+        let mut held: f64 = 50.0;
+        for load in asked {
+            assert!(load <= 2.02 * held, "{edge}: {load} after {held}");
+            held = if load < edge { held.max(load) } else { held };
+        }
+    }
+}
+
+#[test]
+fn a_wrong_answer_while_climbing_costs_steps_and_not_the_answer() {
+    for wrong in 0..8 {
+        let (search, asked) = sharp(10_000.0, |step, _| (step == wrong).then_some(false));
+        let found = search.interval().unwrap();
+        assert!((found.estimate / 10_000.0 - 1.0).abs() < 0.03, "{wrong}: {found:?} by {asked:?}");
+    }
+}
+
+#[test]
+fn without_both_answers_there_is_no_interval() {
+    let mut search = CapacitySearch::new(100.0, WITHIN);
+    assert_eq!((search.next(), search.interval()), (100.0, None));
+    search.note(100.0, true);
+    assert_eq!((search.next(), search.interval(), search.settled()), (200.0, None, false));
+    let mut search = CapacitySearch::new(100.0, WITHIN);
+    search.note(100.0, false);
+    assert_eq!((search.next(), search.interval()), (50.0, None));
+}
+
+/// The report replays the records, and must find what the search found.
+#[test]
+fn what_is_known_does_not_depend_on_the_order() {
+    let steps = [(100.0, true), (200.0, true), (400.0, false), (300.0, true), (350.0, false), (320.0, true)];
+    let of = |steps: Vec<(f64, bool)>| {
+        let mut search = CapacitySearch::new(100.0, WITHIN);
+        steps.into_iter().for_each(|(load, held)| search.note(load, held));
+        search.interval().unwrap()
+    };
+    let (one, other) = (of(steps.to_vec()), of(steps.into_iter().rev().collect()));
+    assert!((one.estimate / other.estimate - 1.0).abs() < 1e-9 && one.lo < one.estimate && one.estimate < one.hi);
+}

@@ -1,0 +1,95 @@
+//! Pilot runs: how long the warm-up of a cell has to be, found by a run of it
+//! that is not measured. Each run starts its programs anew, so what one of them
+//! takes to get warm the next one takes as well.
+
+use crate::context::{RunContext, RunError, failed};
+use crate::run::{Made, make};
+use pubmark_judge::verdict::steady_after_ns;
+use pubmark_model::cell::Cell;
+use pubmark_model::fault::Script;
+use pubmark_model::plan::Place;
+use pubmark_model::record::{Component, Note, PilotFigures, RunRecord};
+use pubmark_model::system::System;
+use pubmark_model::units::{Ns, format_time};
+use pubmark_model::workload::Extent;
+use serde_json::{Map, Value};
+
+/// What pilot runs have found, by cell.
+pub struct Pilots(Vec<(Map<String, Value>, PilotFigures)>);
+
+impl Pilots {
+    /// What is known from the records that are there.
+    pub fn of(records: &[RunRecord]) -> Pilots {
+        Pilots(records.iter().filter_map(|record| Some((record.cell.clone(), record.pilot?))).collect())
+    }
+
+    /// Makes one run; before the first of a cell whose warm-up is open, its pilot.
+    pub fn make<'a>(
+        &mut self,
+        cell: &Cell,
+        system: &System,
+        place: Place,
+        context: &mut RunContext<'a>,
+    ) -> Result<Made<'a>, RunError> {
+        let Some(bound_ns) = cell.workload.warmup_max_ns else { return make(cell, system, place, context) };
+        let known = self.0.iter().find(|(axes, _)| *axes == cell.axes);
+        let pilot = match known {
+            Some((_, pilot)) => *pilot,
+            None => {
+                let made = make(&of_pilot(cell), system, place, context)?;
+                let found = read(&made.record, bound_ns)?;
+                self.0.push((cell.axes.clone(), found));
+                found
+            }
+        };
+        let mut made = make(&warmed(cell, &pilot), system, place, context)?;
+        made.record.pilot = Some(pilot);
+        if pilot.steady_after_ns.is_none() {
+            let part = if system.broker() { Component::Server } else { Component::Library };
+            let bound = format_time(bound_ns);
+            let evidence = format!(
+                "the figures of a pilot run were not steady within {bound} (`warmup_max`): the window began then"
+            );
+            made.record.verdict.notes.push(Note { part, evidence });
+        }
+        Ok(made)
+    }
+}
+
+/// A run of the cell that is looked at from its start, without its faults.
+fn of_pilot(cell: &Cell) -> Cell {
+    let mut pilot = cell.clone();
+    let workload = &mut pilot.workload;
+    workload.extent = Extent::TimeNs(workload.pilot_ns().unwrap_or_default());
+    (workload.warmup_ns, workload.warmup_max_ns) = (0, None);
+    pilot.faults = Script::default();
+    if let Some(link) = &mut pilot.link {
+        (link.mttf_ns, link.mttr_ns) = (None, None);
+    }
+    pilot
+}
+
+/// The cell with the warm-up that its pilot found, within what the study allows.
+fn warmed(cell: &Cell, pilot: &PilotFigures) -> Cell {
+    let mut warmed = cell.clone();
+    let workload = &mut warmed.workload;
+    workload.warmup_ns = pilot.steady_after_ns.unwrap_or(pilot.bound_ns).max(workload.warmup_ns);
+    workload.warmup_max_ns = None;
+    warmed
+}
+
+/// What a pilot run says.
+fn read(record: &RunRecord, bound_ns: Ns) -> Result<PilotFigures, RunError> {
+    let series = &record.series;
+    if record.counts.delivered == 0 {
+        return Err(failed("nothing arrived in the pilot run that `warmup_max` asks for"));
+    }
+    if series.slice_ns == 0 || series.delivered.is_empty() {
+        return Err(failed(
+            "the agent gives no figures by time slice, so that nobody can see when they are steady: write `warmup` in \
+             place of `warmup_max`",
+        ));
+    }
+    let steady_after_ns = steady_after_ns(record, bound_ns);
+    Ok(PilotFigures { repeat: record.repeat, steady_after_ns, bound_ns, slice_ns: series.slice_ns })
+}

@@ -1,0 +1,93 @@
+//! What the network interfaces between the parts of a run carried.
+
+use crate::context::RunError;
+use pubmark_host::network::NetworkLook;
+use pubmark_host::reach::Host;
+use pubmark_model::cell::Cell;
+use pubmark_model::host::LOCAL;
+use pubmark_model::record::{InterfaceShare, WireFigures};
+use pubmark_model::system::System;
+use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::workload::Transport;
+use std::collections::BTreeSet;
+
+/// What goes between clients on one machine goes over this interface, whichever
+/// of its addresses they use.
+const LOOPBACK: &str = "127.0.0.1";
+
+/// The interfaces of a run, by host; none where nothing of it can be told from
+/// what an interface carries.
+#[derive(Default)]
+pub struct NetworkAccount(Vec<InterfaceAtRest>);
+
+/// An interface before the clients of a run are opened.
+struct InterfaceAtRest {
+    first: NetworkLook,
+    last: NetworkLook,
+}
+
+/// Whether all that clients say to each other crosses an interface, once.
+fn crosses(cell: &Cell, system: &System) -> bool {
+    let by_network = match cell.workload.transport {
+        Some(transport) => matches!(transport, Transport::Tcp | Transport::Udp),
+        None => system.broker(),
+    };
+    // A link's proxy has each byte cross twice.
+    by_network && system.driver != "mock" && cell.link.is_none()
+}
+
+impl NetworkAccount {
+    /// Looks at the interfaces before anything of the run is said.
+    pub fn begin(hosts: &mut [Host<'_>], cell: &Cell, system: &System) -> Result<NetworkAccount, RunError> {
+        if !crosses(cell, system) {
+            return Ok(NetworkAccount(Vec::new()));
+        }
+        let looks = looks(hosts)?;
+        let apart: BTreeSet<&str> = looks.iter().flatten().map(|look| look.namespace.as_str()).collect();
+        let all = looks.iter().all(Option::is_some) && apart.len() == hosts.len();
+        let rest = |first: NetworkLook| InterfaceAtRest { last: first.clone(), first };
+        Ok(NetworkAccount(if all { looks.into_iter().flatten().map(rest).collect() } else { Vec::new() }))
+    }
+
+    /// Looks again when agents have been started, and have nothing open yet.
+    pub fn rested(&mut self, hosts: &mut [Host<'_>]) -> Result<(), RunError> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        for (interface, look) in self.0.iter_mut().zip(looks(hosts)?) {
+            interface.last = look.unwrap_or_else(|| interface.last.clone());
+        }
+        Ok(())
+    }
+
+    /// What was sent between two instants; none where it is not known of each.
+    pub fn finish(&self, hosts: &mut [Host<'_>], from_ns: Ns, to_ns: Ns) -> Result<Option<WireFigures>, RunError> {
+        let mut interfaces = Vec::new();
+        for (interface, host) in self.0.iter().zip(hosts) {
+            let Some(sent_bytes) = host.network_sent(from_ns, to_ns)? else { return Ok(None) };
+            let InterfaceAtRest { first, last } = interface;
+            let at_rest_ns = last.at_ns.saturating_sub(first.at_ns);
+            let at_rest_bytes = last.sent_bytes.saturating_sub(first.sent_bytes);
+            let at_rest_s = at_rest_ns as f64 / SECOND as f64;
+            interfaces.push(InterfaceShare {
+                host: if host.spec.name == LOCAL { String::new() } else { host.spec.name.clone() },
+                name: last.interface.clone(),
+                sent_bytes,
+                at_rest_ns,
+                at_rest_bytes_per_s: if at_rest_ns == 0 { 0.0 } else { at_rest_bytes as f64 / at_rest_s },
+            });
+        }
+        let sent_bytes = interfaces.iter().map(|interface| interface.sent_bytes).sum();
+        Ok((!interfaces.is_empty()).then_some(WireFigures { sent_bytes, interfaces }))
+    }
+}
+
+/// The interface of each host by which the others reach it.
+fn looks(hosts: &mut [Host<'_>]) -> Result<Vec<Option<NetworkLook>>, RunError> {
+    let alone = hosts.len() == 1;
+    let look = |host: &mut Host<'_>| {
+        let address = if alone { LOOPBACK.to_owned() } else { host.spec.address.clone() };
+        host.network(&address)
+    };
+    Ok(hosts.iter_mut().map(look).collect::<Result<_, _>>()?)
+}
