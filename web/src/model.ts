@@ -59,6 +59,8 @@ export interface Result {
   /** Remarks on the whole. */
   notes: string[];
   systems: System[];
+  /** How what was measured is made, by the agents' own words: what, and how. */
+  made: { system: string; texts: [string, string][] }[];
   /** In the study's order; `system` among them. */
   axes: Axis[];
   cells: Cell[];

@@ -40,10 +40,61 @@ export const cost: Section = {
         }), context),
       ),
       cells.some((cell) => perCpuSecond(cell) !== null) && chart(thrift(context, now), context),
+      cells.some((cell) => cell.figures[WIRE]) && chart(single(context, now, {
+        id: "wire", title: "Bytes on the wire for a message", key: WIRE,
+        about: "What network interfaces sent during the window for a delivered message: headers, acknowledgements, what was sent again, and what other programs sent over the loopback are in it. Over inproc, ipc and shared memory nothing goes over an interface.",
+      }), context),
+      cells.some((cell) => cell.figures[DISCOVERY]) && chart(single(context, now, {
+        id: "discovery", title: "Until all had heard each other", key: DISCOVERY,
+        about: "From the first client's opening until everybody had heard whom they should hear. It is known no better than publishers send probes: every millisecond, or 5 ms.",
+      }), context),
       overLoad(context, cells, use),
     );
   },
 };
+
+const WIRE = "wire_bytes_per_message";
+const DISCOVERY = "discovery_ns";
+
+interface Single {
+  id: string;
+  title: string;
+  key: string;
+  about: string;
+}
+
+/** A bar a system: one figure. */
+function single(context: Context, now: () => Cut, { id, title, key, about }: Single): ChartSpec {
+  return {
+    id,
+    title,
+    draw(frame) {
+      const { slices, cells } = now();
+      const { unit, label } = context.figure(key);
+      const has = cells.filter((cell) => cell.figures[key]);
+      if (has.length === 0) return nothing(cells, false);
+      const rows = has.filter(({ system }) => !frame.hidden.has(system)).map((cell): Bar => {
+        const [amount, lo, hi] = cell.figures[key]!;
+        const index = context.result.cells.indexOf(cell);
+        const valid = quotable(cell, key);
+        return {
+          system: cell.system, cell: index, valid, parts: [amount], lo, hi,
+          text: `${quantity(amount, unit)}${valid ? "" : " invalid"}`,
+          tip: cellTip(context, index, [[label, cell.figures[key], unit]]),
+        };
+      });
+      const values = rows.flatMap(({ parts, hi }) => [...parts, hi ?? NaN]);
+      return {
+        ...bars(frame.theme, frame.width, rows, scale(values, isLog(context, id, spansDecades(values))), label, (amount) => tick(amount, unit)),
+        systems: systemsOf(context, has),
+        named: true,
+        table: tableOver(cells, null, [{ name: label, unit, of: (cell) => cell.figures[key] ?? null }]),
+        absent: absentList(cells, null, (cell) => cell.figures[key] !== undefined),
+        caption: [`${at(cutWords(slices))}${about} Lines: 95 % interval.${hollowWords(has, key)}`],
+      };
+    },
+  };
+}
 
 interface Stack {
   id: string;

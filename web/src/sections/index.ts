@@ -1,4 +1,5 @@
 import type { Section } from "../context";
+import { bindings } from "./bindings";
 import { cells } from "./cells";
 import { claims } from "./claims";
 import { comparison } from "./comparison";
@@ -13,4 +14,4 @@ import { throughput } from "./throughput";
 
 /** The page from top to bottom. A comparison, where there is one, is what the
  *  page was made for: it follows the answer. */
-export const SECTIONS: Section[] = [opening, comparison, latency, throughput, map, cost, published, cells, claims, runs, downloads];
+export const SECTIONS: Section[] = [opening, comparison, bindings, latency, throughput, map, cost, published, cells, claims, runs, downloads];

@@ -19,7 +19,7 @@ const SECTIONS = {
   old: ["Answer", "Latency", "Throughput", "Cost", "All cells", "All runs", "Downloads"],
   empty: ["Answer", "All cells", "Downloads"],
   two: ["Answer", "Comparison", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "All runs", "Downloads"],
-  hostile: ["Answer", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "Claims", "All runs", "Downloads"],
+  hostile: ["Answer", "Bindings", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "Claims", "All runs", "Downloads"],
   real: ["Answer", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "All runs", "Downloads"],
   server: ["Answer", "Latency", "Throughput", "Cost", "All cells", "All runs", "Downloads"],
 };

@@ -33,6 +33,28 @@ test("a study without a record says so", async () => {
   });
 });
 
+test("a binding stands on the floor of its language, and says how it is made", async () => {
+  await at("bindings", {}, async (tab) => {
+    const bindings = await section(tab, "Bindings");
+    await drawAll(tab);
+    const { results: [{ cells }] } = await pageData(tab);
+    const of = (system) => cells.find((cell) => cell.system === system).figures;
+    for (const system of ["zeromq", "nanomsg"]) {
+      const { message_time_ns: [whole], language_floor_ns: [floor], binding_ns: [own] } = of(system);
+      assert.ok(floor > 0 && Math.abs(whole - floor - own) < whole / 100, `${system}: ${floor} and ${own} of ${whole}`);
+    }
+    assert.equal(of("nng").language_floor_ns, undefined);
+    assert.equal(of("nanomsg").over_baseline[0], 1);
+    assert.equal(of("nng").runtime_paused_share[0], 0.005);
+    const figure = bindings.locator('figure[data-chart="bindings"]');
+    assert.ok((await figure.locator("svg path").count()) > 4);
+    await figure.getByText("the floor of the language", { exact: false }).first().waitFor();
+    const table = bindings.getByRole("table", { name: "How the bindings are made" });
+    assert.match(await table.getByRole("row").filter({ hasText: "nng" }).textContent(), /^nng.*Tongue 4\.2.*async.*-O3$/);
+    assert.equal(await table.getByRole("row").count(), 4);
+  });
+});
+
 test("two folders: what else was different, then the changes, the largest first", async () => {
   await at("two", {}, async (tab) => {
     const comparison = await section(tab, "Comparison");
