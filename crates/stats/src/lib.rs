@@ -23,6 +23,7 @@ mod histogram;
 mod normal;
 mod random;
 mod ranking;
+mod sequential;
 mod student;
 mod summary;
 mod trend;
@@ -40,6 +41,7 @@ pub use ranking::{
     BLOCKS_MIN, Blocks, Difference, PointInput, PointOutcome, REPEATS_MORE_MAX, RankedPoint, RankedTable, RankingInput,
     SAME_WITHIN, SystemOutcome, UndecidedReason, rank_table,
 };
+pub use sequential::AlphaSpending;
 pub use student::{student_two_sided_p, student_two_sided_t};
 pub use summary::Summary;
 pub use trend::{TREND_VALUES_MAX, TREND_VALUES_MIN, Trend, trend};

@@ -33,7 +33,7 @@ pub fn greeting_that_knows(protocol: u32, drivers: &[&str], options: Value) -> S
     let open = hello.strip_suffix('}').unwrap();
     format!(
         "read line\nread up idle </proc/uptime\nprintf '%s,\"clock_ns\":%s0000000}}\\n' '{open}' \"$(echo $up | tr -d .)\"\n\
-         cat >\"$(dirname \"$0\")/told\""
+         cat >>\"$(dirname \"$0\")/told\""
     )
 }
 

@@ -1,0 +1,58 @@
+//! How much of an error rate a look may spend, where figures are looked at again
+//! and again until they tell.
+//!
+//! A test at level 0.05 after each block errs far more often than five times in a
+//! hundred. So the 0.05 are shared out over the looks: by the time that a share
+//! `t` of all that will be measured is there, `alpha · t` may be spent (the
+//! linear member of the power family: Kim & DeMets 1987, *Design and analysis of
+//! group sequential tests based on the type I error spending rate function*,
+//! Biometrika 74(1); Lan & DeMets 1983, *Discrete sequential boundaries for
+//! clinical trials*, Biometrika 70(3)). A look is tested at the level that has
+//! come since the look before it. The levels add up to no more than `alpha`, so
+//! the rate holds whatever the test is, however looks hang together and wherever
+//! one stops; what that costs beside bounds made for one test alone is power at
+//! many looks, which is why looks should become rarer as blocks become more.
+
+/// What has been spent of an error rate, and what the next look may spend.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlphaSpending {
+    alpha: f64,
+    spent: f64,
+}
+
+impl AlphaSpending {
+    /// Nothing is spent yet of `alpha`, a probability.
+    pub fn new(alpha: f64) -> AlphaSpending {
+        AlphaSpending { alpha, spent: 0.0 }
+    }
+
+    /// The level of a look that is taken when `share` (0 to 1) of all that will
+    /// be measured is there: by time, where a budget ends it, or by blocks. It is
+    /// zero where an earlier look was taken at this share or a larger one.
+    pub fn level_at(&mut self, share: f64) -> f64 {
+        let due = self.alpha * share.clamp(0.0, 1.0);
+        let level = (due - self.spent).max(0.0);
+        self.spent = self.spent.max(due);
+        level
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AlphaSpending;
+
+    #[test]
+    fn looks_share_one_rate_however_they_are_placed() {
+        for shares in
+            [vec![1.0], vec![0.5, 1.0], (1..=50).map(|look| f64::from(look) / 50.0).collect(), vec![0.7, 0.2, 9.0]]
+        {
+            let mut spending = AlphaSpending::new(0.05);
+            let levels: Vec<f64> = shares.iter().map(|share| spending.level_at(*share)).collect();
+            assert!(levels.iter().all(|level| *level >= 0.0), "{levels:?}");
+            assert!((levels.iter().sum::<f64>() - 0.05).abs() < 1e-12, "{shares:?}: {levels:?}");
+        }
+        let mut spending = AlphaSpending::new(0.05);
+        assert_eq!(spending.level_at(0.5), 0.025);
+        assert_eq!(spending.level_at(0.4), 0.0, "time does not run back");
+    }
+}
