@@ -2,6 +2,7 @@
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use pubmark_model::line::JsonLine;
 use pubmark_model::printable::{printable, unprintable};
 use pubmark_model::protocol::{Command, Event, MAX_LINE, SCRATCH};
 use pubmark_model::secret::Secrets;
@@ -61,11 +62,11 @@ const SHOWN_BYTES: usize = 4 * SHOWN_CHARS;
 fn read(line: &[u8]) -> serde_json::Result<Box<Event>> {
     let beyond_ascii = || line.iter().any(|byte| matches!(byte, 0x7f | 0xc2 | 0xe2));
     if !line.windows(2).any(|pair| pair == b"\\u") && !beyond_ascii() {
-        return serde_json::from_slice(line).map(Box::new);
+        return Event::from_json(line).map(Box::new);
     }
     let mut value: Value = serde_json::from_slice(line)?;
     show_all(&mut value);
-    serde_json::from_value(value).map(Box::new)
+    Event::from_json(&serde_json::to_vec(&value)?).map(Box::new)
 }
 
 fn show_all(value: &mut Value) {
@@ -189,7 +190,7 @@ impl Agent {
     /// has gone shows by its closed output, one that does not listen by its
     /// silence.
     pub fn tell(&mut self, command: &Command) {
-        if let Ok(line) = serde_json::to_vec(command) {
+        if let Ok(line) = command.to_json() {
             self.tell_line(line);
         }
     }

@@ -11,6 +11,7 @@ use crate::remote::Remote;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
 use crate::server::watch::ServerWatch;
 use pubmark_model::host::{ClockOffset, HostSpec};
+use pubmark_model::line::JsonLine;
 use pubmark_model::protocol::Command;
 use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::ServerReport;
@@ -161,10 +162,11 @@ impl<'a> Host<'a> {
     /// Tells an agent something.
     pub fn tell(&mut self, agent: usize, command: &Command) -> Result<(), HostError> {
         let line = match &self.way {
-            Way::Here(_) => serde_json::to_string(command),
-            Way::There(remote) => serde_json::to_string(&remote.clock.outward(command)),
+            Way::Here(_) => command.to_json(),
+            Way::There(remote) => remote.clock.outward(command).to_json(),
         };
         let line = line.map_err(|error| HostError::Failed(error.to_string()))?;
+        let line = String::from_utf8_lossy(&line).into_owned();
         self.ask(HostRequest::Tell { agent, line }).map(drop)
     }
 

@@ -5,6 +5,7 @@ use crate::agent::{Agent, AgentCommand, Incoming, into_inbox};
 use crate::clock;
 use crate::scratch::Scratch;
 use nix::sys::signal::Signal;
+use pubmark_model::line::JsonLine;
 use pubmark_model::protocol::{AgentHello, AgentResult, Command, Event, Prepare, Progress, PublisherTotal, VERSION};
 use pubmark_model::secret::Secrets;
 use pubmark_model::units::Ns;
@@ -137,8 +138,11 @@ impl Talk {
                 Ok(found) => return Ok(found),
                 Err(Event::Error { message, .. }) => return Err(TalkError::Refused { due: due.into(), message }),
                 Err(other) => {
-                    let said = serde_json::to_string(&other).unwrap_or_default();
-                    format!("it said out of turn: {}", said.chars().take(120).collect::<String>())
+                    let said = other.to_json().unwrap_or_default();
+                    format!(
+                        "it said out of turn: {}",
+                        String::from_utf8_lossy(&said).chars().take(120).collect::<String>()
+                    )
                 }
             },
         };

@@ -13,6 +13,7 @@ use crate::simulation;
 use crate::usage::{UsageSampler, give_back_memory};
 pub use identity::{AgentInfo, BUILT_IN};
 use identity::{MOCK, features};
+use pubmark_model::line::JsonLine;
 use pubmark_model::protocol::{
     AgentHello, Command, Event, Flow, LOCK, MAX_LINE, Prepare, Progress, PublisherTotal, Role, SCRATCH, Stalls, VERSION,
 };
@@ -110,7 +111,7 @@ fn read_commands(mut input: impl BufRead, sender: &Sender<Input>) {
         let read = (&mut input).take(MAX_LINE as u64).read_until(b'\n', &mut line);
         let message = match read {
             Ok(0) | Err(_) => break,
-            Ok(_) => match serde_json::from_slice::<Command>(&line) {
+            Ok(_) => match Command::from_json(&line) {
                 Ok(command) => Input::Command(Box::new(command)),
                 Err(_) if line.iter().all(u8::is_ascii_whitespace) => continue,
                 Err(error) => Input::Bad(error.to_string()),
@@ -183,7 +184,7 @@ struct Agent<W> {
 
 impl<W: Write> Agent<W> {
     fn say(&mut self, event: &Event) -> std::io::Result<()> {
-        let mut line = serde_json::to_vec(event)?;
+        let mut line = event.to_json()?;
         line.push(b'\n');
         self.output.write_all(&line)?;
         self.output.flush()

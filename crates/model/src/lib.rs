@@ -13,6 +13,7 @@ pub mod fault;
 pub mod header;
 pub mod host;
 pub mod hosts;
+pub mod line;
 pub mod link;
 pub mod objective;
 pub mod options;

@@ -1,5 +1,6 @@
 //! Reading `runs.jsonl`: a run record a line.
 
+use pubmark_model::line::JsonLine;
 use pubmark_model::record::{OLDEST_SCHEMA, RunRecord, SCHEMA};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -140,7 +141,7 @@ fn record(line: &[u8], path: &Path, number: usize) -> Result<RunRecord, ReadErro
     {
         return Err(ReadError::Schema { path: path.to_owned(), line: number, found: schema });
     }
-    let read = serde_json::from_slice(line);
+    let read = RunRecord::from_json(line);
     read.map(understood).map_err(|source| ReadError::Line { path: path.to_owned(), line: number, source })
 }
 

@@ -14,6 +14,7 @@ use hello::{can_crash, fits, identity};
 use pubmark_judge::assemble::AgentReport;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::Target;
+use pubmark_model::line::JsonLine;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::{
     AgentHello, AgentResult, BoundEndpoint, Command, Event, Flow, Prepare, PublisherTotal, ServerAddress, VERSION,
@@ -566,7 +567,7 @@ impl<'a> Leader<'a> {
     }
 
     fn out_of_turn(&self, from: usize, event: &Event) -> Refusal {
-        let said = self.brief.secrets.hide(&serde_json::to_string(event).unwrap_or_default());
+        let said = self.brief.secrets.hide(&String::from_utf8_lossy(&event.to_json().unwrap_or_default()));
         Refusal::OutOfTurn { agent: self.agents[from].name.clone(), said: said.chars().take(200).collect() }
     }
 

@@ -1,6 +1,7 @@
 //! The results folder: records are appended and synced as soon as a run ends.
 
 use pubmark_host::lock::{LOCK, Lock, LockError};
+use pubmark_model::line::JsonLine;
 use pubmark_model::record::RunRecord;
 use pubmark_model::reference;
 use pubmark_model::study::Study;
@@ -214,7 +215,7 @@ impl Results {
         let mut records = Vec::new();
         for (index, line) in text[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
         {
-            let record = serde_json::from_slice(line).map_err(|error| ResultsError::Line {
+            let record = RunRecord::from_json(line).map_err(|error| ResultsError::Line {
                 path: runs_path.clone(),
                 line: index + 1,
                 reason: error.to_string(),
@@ -261,7 +262,7 @@ impl Results {
 
     /// Appends a record and waits until it is on the disk.
     pub fn append(&mut self, record: &RunRecord) -> Result<(), ResultsError> {
-        let mut line = serde_json::to_vec(record).map_err(|error| io(&self.runs_path)(error.into()))?;
+        let mut line = record.to_json().map_err(|error| io(&self.runs_path)(error.into()))?;
         line.push(b'\n');
         let before = self.runs.metadata().map_err(io(&self.runs_path))?.len();
         let written = self.runs.write_all(&line).and_then(|()| self.runs.sync_data());

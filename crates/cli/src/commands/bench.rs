@@ -6,6 +6,7 @@ use crate::args::{BenchArgs, WorkloadArgs};
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
 use pubmark_model::endpoint::Endpoint;
+use pubmark_model::line::JsonLine;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::ask::check_options;
 use pubmark_study::conduct::ConductError;
@@ -36,7 +37,8 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     let report = finish(&folder)?;
     drop(lock);
     if args.json {
-        let runs: Vec<Value> = report.runs().iter().filter_map(|record| serde_json::to_value(record).ok()).collect();
+        let runs: Vec<Value> =
+            report.runs().iter().filter_map(|record| serde_json::from_slice(&record.to_json().ok()?).ok()).collect();
         let cell = report.runs().first().map(|record| record.cell.clone()).unwrap_or_default();
         let summary = report.summary_json().as_array().and_then(|rows| rows.first().cloned()).unwrap_or_default();
         print(

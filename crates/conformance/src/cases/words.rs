@@ -7,6 +7,7 @@ use crate::order::{clients, places, prepare, workload};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
 use pubmark_host::talk::{ANSWER, Talk};
+use pubmark_model::line::JsonLine;
 use pubmark_model::protocol::{Command, Prepare, Role, VERSION};
 use pubmark_model::units::{MILLISECOND, SECOND};
 use serde_json::{Value, json};
@@ -151,7 +152,8 @@ fn prepared(bench: &Bench<'_>) -> Result<Talk, Wrong> {
 fn changed(bench: &Bench<'_>, change: impl Fn(&mut Value)) -> Result<Talk, Wrong> {
     let mut talk = Talk::greeted(bench.sending)?;
     let order = Command::Prepare(Box::new(talk.fitted(order(bench, &talk)?)));
-    let mut order = serde_json::to_value(order).map_err(|error| Wrong::NotTried(error.to_string()))?;
+    let order = order.to_json().and_then(|order| serde_json::from_slice(&order));
+    let mut order = order.map_err(|error| Wrong::NotTried(error.to_string()))?;
     change(&mut order);
     talk.tell_json(&order);
     Ok(talk)

@@ -5,6 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use pubmark_model::line::JsonLine;
 use pubmark_model::record::RunRecord;
 use pubmark_model::times::TimeFigures;
 use std::io::Write;
@@ -16,7 +17,7 @@ pub fn packed(report: &Report) -> Vec<String> {
 
 fn pack(run: &RunRecord) -> String {
     let bare = RunRecord { histograms: TimeFigures::none(), ..run.clone() };
-    let json = serde_json::to_vec(&bare).unwrap_or_default();
+    let json = bare.to_json().unwrap_or_default();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     // Writing to memory does not fail.
     let bytes = encoder.write_all(&json).and_then(|()| encoder.finish()).unwrap_or_default();
