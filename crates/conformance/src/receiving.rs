@@ -7,7 +7,7 @@ use crate::tap::{Line, SentLine, Tap, Taps};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
 use pubmark_host::talk::Talk;
-use pubmark_model::protocol::{FlowResult, Prepare, PublisherTotal, Role};
+use pubmark_model::protocol::{Command, FlowResult, Prepare, PublisherTotal, Role};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Workload;
 use std::ops::Range;
@@ -33,6 +33,8 @@ pub struct Playback {
     pub sent: u64,
     /// How long it is stopped (SIGSTOP), from a third of the window on.
     pub stopped: Duration,
+    /// Whether its clients are killed at a third of the window.
+    pub killed: bool,
     /// Whether end markers follow.
     pub ends: bool,
     /// How far the clock of instants in messages is ahead, ns.
@@ -86,6 +88,9 @@ impl Playback {
     /// Lets it hear.
     pub fn play(&self, bench: &Subject<'_>) -> Result<Received, Wrong> {
         let workload = workload(bench, self.settings)?;
+        if let Some(lack) = bench.features.lack_of_crash().filter(|_| self.killed) {
+            return Err(Wrong::NotTried(format!("by its `hello` it {lack}")));
+        }
         bench.can_shift(self.ahead_ns)?;
         let ahead = |line: Line| Line { ahead: self.ahead_ns, ..line };
         let lines = |id| (self.lines)(id).into_iter().map(ahead).collect();
@@ -124,8 +129,13 @@ impl Playback {
         talk.begin(start_ns);
         taps.all().iter().for_each(|tap| tap.hush(!self.ends));
         taps.all().iter().for_each(|tap| tap.start(start_ns));
-        pause(&talk, start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3, self.stopped);
-        played(&taps, start_ns)?;
+        let third = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0) / 3;
+        pause(&talk, third, self.stopped);
+        if self.killed {
+            talk.silent(until(third))?;
+            talk.tell(&Command::Crash {});
+        }
+        played(&taps, start_ns, self.killed)?;
         // The window has to be over before anybody drains.
         let over = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0);
         talk.silent(until(over))?;
@@ -147,16 +157,21 @@ impl Playback {
     }
 }
 
-/// Waits until the other side has played all its lines.
-fn played(taps: &Taps, start_ns: Ns) -> Result<(), Wrong> {
+/// Waits until the other side has played all its lines, or has met that nobody
+/// is there any more.
+fn played(taps: &Taps, start_ns: Ns, killed: bool) -> Result<(), Wrong> {
     let deadline = start_ns + 10 * SECOND;
     for tap in taps.all() {
         while !tap.ended() {
-            tap.broken()?;
+            if !killed {
+                tap.broken()?;
+            }
             due(clock::now() < deadline, || "the other side could not send all within 10 s: nobody took it".into())?;
             thread::park_timeout(Duration::from_millis(5));
         }
-        tap.broken()?;
+        if !killed {
+            tap.broken()?;
+        }
     }
     Ok(())
 }

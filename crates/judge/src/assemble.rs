@@ -73,7 +73,7 @@ pub struct Measured<'a> {
 pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, measured: Measured<'_>) -> RunRecord {
     let mut record = blank(cell, Some(system), place, started);
     let results: Vec<&AgentResult> = measured.results.iter().map(|agent| &agent.result).collect();
-    let mut remarks: Vec<String> = results.iter().flat_map(|result| result.remarks.iter().cloned()).collect();
+    let mut remarks = remarks_of(&measured.results);
     let (first_sent, last_arrival) = window_of_count(&measured.results, measured.from_ns);
     let length = cell.workload.window_ns();
     record.window_ns = length.unwrap_or(last_arrival.saturating_sub(first_sent)).max(1);
@@ -192,6 +192,20 @@ fn untold(agent: &AgentReport, workload: &Workload) -> Vec<Untold> {
         (Untold::Stalls, hears && flows().any(|flow| flow.stalls.is_none())),
     ];
     cannot.into_iter().filter(|(_, cannot)| *cannot).map(|(what, _)| what).collect()
+}
+
+/// What agents have to remark, each remark once, behind the names of those who make it.
+fn remarks_of(agents: &[AgentReport]) -> Vec<String> {
+    let mut by: Vec<(&str, Vec<&str>)> = Vec::new();
+    for agent in agents {
+        for remark in &agent.result.remarks {
+            match by.iter_mut().find(|(same, _)| same == remark) {
+                Some((_, names)) => names.push(&agent.name),
+                None => by.push((remark, vec![&agent.name])),
+            }
+        }
+    }
+    by.into_iter().map(|(remark, names)| format!("{}: {remark}", names.join(", "))).collect()
 }
 
 /// How all clients of all agents got their connections.

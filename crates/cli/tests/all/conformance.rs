@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use wrong::{WRONG, Wrong};
+use wrong::{WRONG, WRONG_IN_NODE, Wrong};
 
 const BUILT_IN: &str = env!("CARGO_BIN_EXE_pubmark");
 
@@ -57,24 +57,26 @@ fn the_built_in_agent_passes_over_every_protocol_of_a_broker() {
     }
 }
 
+const IN_NODE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/conformance/agent.mjs");
+
 #[test]
 fn an_agent_in_node_passes() {
-    let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/conformance/agent.mjs");
-    let tried = passes(&["--transport", "tcp"], &["node", agent]);
+    let tried = passes(&["--transport", "tcp"], &["node", IN_NODE]);
     assert!(tried >= 60, "{tried} cases were tried");
 }
 
 /// One agent with one fault: what the suite says of the case that names it.
-fn refused(place: &Place, page: &str, number: usize, fault: &Wrong) -> Option<String> {
+fn refused(place: &Place, (program, text): (&str, &str), number: usize, fault: &Wrong) -> Option<String> {
     let Wrong { what, case, right, wrong } = fault;
-    let times = page.matches(right).count();
+    let times = text.matches(right).count();
     if times != 1 {
-        return Some(format!("{what}: the page has {right:?} {times} times"));
+        return Some(format!("{what}: the agent has {right:?} {times} times"));
     }
-    let path = place.path(&format!("wrong-{number}.py"));
-    std::fs::write(&path, page.replace(right, wrong)).unwrap();
+    // Node takes only what is called so for a module.
+    let path = place.path(&format!("wrong-{number}.mjs"));
+    std::fs::write(&path, text.replace(right, wrong)).unwrap();
     let mut command = pubmark();
-    command.args(["agent-check", "--transport", "tcp", "--json", "--only", case, "--", "python3"]).arg(&path);
+    command.args(["agent-check", "--transport", "tcp", "--json", "--only", case, "--", program]).arg(&path);
     let output = command.env("TMPDIR", place.tmp()).output().unwrap();
     let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let found = said["cases"]
@@ -87,18 +89,22 @@ fn refused(place: &Place, page: &str, number: usize, fault: &Wrong) -> Option<St
 #[test]
 fn every_wrong_agent_is_refused_by_the_case_that_names_its_fault() {
     assert!(WRONG.len() >= 40);
-    let (place, page) = (Place::new(), of_the_page());
+    let (page, in_node) = (of_the_page(), std::fs::read_to_string(IN_NODE).unwrap());
+    let of_the_page = WRONG.iter().map(|fault| (("python3", page.as_str()), fault));
+    let all: Vec<_> =
+        of_the_page.chain(WRONG_IN_NODE.iter().map(|fault| (("node", in_node.as_str()), fault))).collect();
+    let place = Place::new();
     let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(fault) = WRONG.get(number) else { return };
-            missed.lock().unwrap().extend(refused(&place, &page, number, fault));
+            let Some((agent, fault)) = all.get(number) else { return };
+            missed.lock().unwrap().extend(refused(&place, *agent, number, fault));
         }
     };
     thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(work))));
     let missed = missed.into_inner().unwrap();
-    assert!(missed.is_empty(), "{} of {} were missed:\n{}", missed.len(), WRONG.len(), missed.join("\n"));
+    assert!(missed.is_empty(), "{} of {} were missed:\n{}", missed.len(), all.len(), missed.join("\n"));
     place.assert_swept();
 }
 

@@ -104,6 +104,7 @@ const fn script(
         window: WARMUP as u64..ALL as u64,
         sent: ALL as u64,
         stopped: Duration::ZERO,
+        killed: false,
         ends: true,
         ahead_ns: 0,
     }
@@ -128,6 +129,9 @@ static STOPPED: Playback = Playback {
     stopped: Duration::from_millis(400),
     ..script("stopped", &[("pattern", "fan-out"), ("duration", "1200ms")], silence)
 };
+/// Killed in the silence: a hundred messages of the window have come, a hundred follow.
+static KILLED: Playback =
+    Playback { killed: true, ..script("killed", &[("pattern", "fan-out"), ("duration", "1200ms")], silence) };
 
 const DELAYED: &str = "messages that are 200 or 210 ms late, 80 ms of it their sender's own";
 const FLAWS: &str = "messages of which some are lost, come twice, in another order, too short or foreign";
@@ -235,6 +239,7 @@ pub const CASES: &[Case] = &[
         "what came meanwhile is late, and it was the agent",
         stopped,
     ),
+    case("receive-crash", "crash in a silence", "nothing is heard any more, and the books are what came", killed),
     case("drain-complete", "all messages, and no end marker", "drained at once: nothing is missing", |bench| {
         drained(bench, &UNMARKED, |after| after < Duration::from_millis(1_500), "nothing was missing")
     }),
@@ -373,6 +378,25 @@ fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
     let ledger = received.result.ledger;
     due((ledger.expected, ledger.delivered) == (200, 200), || {
         format!("200 messages were sent, and none was lost; it says {} of {}", ledger.delivered, ledger.expected)
+    })
+}
+
+fn killed(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let received = bench.receives(&KILLED)?;
+    let ledger = received.result.ledger;
+    due((ledger.expected, ledger.delivered) == (200, 100), || {
+        format!(
+            "100 of 200 messages had come when its clients were killed; it says {} of {}",
+            ledger.delivered, ledger.expected
+        )
+    })?;
+    let after = received.drained_after;
+    due(after < Duration::from_millis(1_500), || {
+        format!("nothing could come any more, and it was drained after {} ms", after.as_millis())
+    })?;
+    let longest = received.result.stalls.map_or(0, |stalls| stalls.longest_ns);
+    due(longest < 103 * MILLISECOND + SLACK, || {
+        format!("it was killed 103 ms after the last message; `stalls` says that nothing came for {longest} ns")
     })
 }
 

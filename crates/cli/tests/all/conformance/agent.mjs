@@ -55,8 +55,8 @@ function histogram(counter, digits = 3) {
   return rounded.size ? [...rounded].sort((a, b) => a[0] - b[0]) : null;
 }
 
-let work, window, deadline, progress, totals;
-const publishers = [], subscribers = [], said = new Set(), used = [];
+let work, window, deadline, progress, totals, crashed = false;
+const publishers = [], subscribers = [], streams = [], said = new Set(), used = [];
 
 /** What all clients of this process measure together. */
 const books = {
@@ -69,6 +69,7 @@ const books = {
 /** Messages of a stream, each behind its length, 4 bytes. */
 function messages(stream, take) {
   let buffer = Buffer.alloc(0);
+  streams.push(stream);
   stream.setNoDelay(true);
   stream.on("error", () => stream.destroy());
   stream.on("data", (data) => {
@@ -136,6 +137,12 @@ class Publisher {
     this.done = this.over();
     return this.done ? now() : this.due();
   }
+  kill() {
+    this.step();
+    this.done = true;
+    this.peers = [];
+    this.listener.close();
+  }
   total() {
     const { id: publisher, sent, offered } = this;
     return { publisher, sent, window_first: sent - offered, window_end: sent, offered };
@@ -201,7 +208,7 @@ class Subscriber {
     }
   }
   complete() {
-    return this.hears.every((id) => this.ended.has(id) || this.seen.get(id).size >= totals.get(id).sent);
+    return crashed || this.hears.every((id) => this.ended.has(id) || this.seen.get(id).size >= totals.get(id).sent);
   }
   close() {
     for (const id of this.hears) {
@@ -242,7 +249,7 @@ async function prepare(order) {
 
 function hear(command) {
   if (command.type === "hello" && command.protocol === 2) {
-    const features = { patterns: ["pairs", "fan-out", "fan-in"], transports: ["tcp"] };
+    const features = { patterns: ["pairs", "fan-out", "fan-in"], transports: ["tcp"], crash: true };
     const who = { name: "sockets-node", version: "1.0", pid: process.pid, drivers: ["kernel"], options: { kernel: [] } };
     say("hello", { protocol: 2, ...who, clock_ns: now(), versions: { node: process.version }, features });
   } else if (command.type === "prepare" && command.driver === "kernel" && !Object.keys(command.options).length) {
@@ -252,6 +259,10 @@ function hear(command) {
     progress = command.at_ns + SECOND;
     [books.sent, books.delivered] = [0, 1].map(() => new Array(window.slices).fill(0));
     books.latency = books.sent.map(() => new Map());
+  } else if (command.type === "crash") {
+    crashed = true;
+    for (const publisher of publishers) publisher.kill();
+    for (const stream of streams) stream.destroy();
   } else if (command.type === "drain") {
     totals = new Map(command.publishers.map((total) => [total.publisher, total]));
     deadline = command.deadline_ns;

@@ -1,5 +1,5 @@
-//! Agents that measure wrongly: each is the agent of docs/add-a-language.md with
-//! one line changed.
+//! Agents that measure wrongly: each is the agent of docs/add-a-language.md, or the
+//! one in Node beside this file, with one line changed.
 
 /// A fault, the case that names it, and the change that makes it.
 pub struct Wrong {
@@ -377,4 +377,12 @@ pub const WRONG: &[Wrong] = &[
         "\"transports\": [\"tcp\"]}",
         "\"transports\": [\"tcp\"], \"clock_offset\": True}",
     ),
+];
+
+/// Of the agent in Node, whose clients can be killed.
+pub const WRONG_IN_NODE: &[Wrong] = &[
+    wrong("a killed publisher's listener stays", "crash", "    this.listener.close();\n", ""),
+    wrong("a killed publisher counts on", "crash", "    this.step();\n    this.done = true;\n", ""),
+    wrong("killed subscribers hear on", "receive-crash", "    for (const stream of streams) stream.destroy();\n", ""),
+    wrong("killed subscribers are waited for", "receive-crash", "return crashed || ", "return "),
 ];
