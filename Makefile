@@ -36,7 +36,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help quickstart demo-hosts build test left-out test-all lint deps deps-test deps-web deps-fuzz deps-dev web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents chaos verdicts book clean
+.PHONY: help quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test deps-web deps-fuzz deps-dev deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -48,6 +48,7 @@ help:
 	@echo "make web          the report's page, built again: web/report.html (needs Node 20.19 or newer)"
 	@echo "make web-check    the page in a real browser, and whether it is what its sources build"
 	@echo "make web-screenshots REPORT=DIR OUT=DIR   pictures of a report, for people to look at"
+	@echo "make lint         clippy and rustfmt, and the formatters of the agents' languages that are here (make deps-lint)"
 	@echo "make test-agents  the conformance suite on every agent in agents/ (installs their languages)"
 	@echo "make bench        the message path beside plain C loops; the rates that are offered"
 	@echo "make verdicts     runs that are disturbed by a known amount: what moves, and whether the verdict says so"
@@ -107,7 +108,7 @@ heavy: deps-test zenoh
 	PUBMARK_TEST_HEAVY=1 cargo test --locked -p pubmark --test all heavy
 
 # The whole conformance suite on every agent that can be built here.
-test-agents:
+test-agents: deps-lint lint-agents
 	$(call install,$(LIBRARIES))
 	cargo build --locked -p pubmark
 	for system in $(ALL_AGENTS); do \
@@ -120,9 +121,36 @@ test-agents:
 chaos: deps-test
 	PUBMARK_CHAOS_SECONDS=$(CHAOS_SECONDS) cargo test --locked -p pubmark --test all chaos:: -- --nocapture
 
-lint:
+lint: lint-agents
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# What its formatter would change: of each language, where its formatter is here.
+# (There is none for C# without the whole SDK of .NET.)
+FORMATTERS := $(CACHE)/formatters
+JAVA_FORMAT := $(FORMATTERS)/google-java-format-1.25.2-all-deps.jar
+JAVAC_PARTS := $(foreach part,api code file parser tree util,--add-exports jdk.compiler/com.sun.tools.javac.$(part)=ALL-UNNAMED)
+define formatted
+	@if command -v $(2) >/dev/null; then $(3) || { echo "$(2) would change the agents in $(1)"; exit 1; }; \
+	else echo "agents in $(1) are not looked at: \`make deps-lint\` installs $(notdir $(2))"; fi
+endef
+lint-agents:
+	cargo fmt --check --manifest-path agents/zeromq-rust/Cargo.toml
+	cargo fmt --check --manifest-path agents/zenoh/Cargo.toml
+	$(call formatted,C++,clang-format-14,clang-format-14 --dry-run -Werror agents/*/*.h agents/*/*.cpp)
+	$(call formatted,Go,gofmt,test -z "$$(gofmt -l agents/zeromq-go)")
+	$(call formatted,Python,$(FORMATTERS)/bin/ruff,$(FORMATTERS)/bin/ruff format -q --line-length 120 --check agents)
+	$(call formatted,Node,$(FORMATTERS)/node_modules/.bin/prettier,$(FORMATTERS)/node_modules/.bin/prettier --log-level warn --print-width 120 --check "agents/*/*.mjs")
+	$(call formatted,Java,$(JAVA_FORMAT),java $(JAVAC_PARTS) -jar $(JAVA_FORMAT) --aosp --dry-run --set-exit-if-changed agents/*/*.java)
+
+deps-lint:
+	$(call install,clang-format-14)
+	python3 -m venv $(FORMATTERS)
+	$(FORMATTERS)/bin/pip install -q ruff==0.17.6
+	npm install --prefix $(FORMATTERS) --silent --no-audit --no-fund prettier@3.10.1
+	mvn -B -q org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -DoutputDirectory=$(FORMATTERS) \
+	  -Dartifact=com.google.googlejavaformat:google-java-format:1.25.2:jar:all-deps
+	chmod +x $(JAVA_FORMAT)
 
 # Installs the packages that are not there yet; quick when they are.
 define install

@@ -67,7 +67,7 @@ class Socket {
  public:
   virtual ~Socket() = default;
   virtual std::string endpoint() const { return {}; }
-  virtual std::string answers() const { return {}; }  // where answers go to, if that is elsewhere
+  virtual std::string answers() const { return {}; }        // where answers go to, if that is elsewhere
   virtual bool send(const uint8_t* data, size_t size) = 0;  // false: it is full, offer it again
   virtual View recv() = 0;                                  // nothing came within kWaitMs: an empty view
   virtual Json applied() const = 0;

@@ -59,11 +59,11 @@ class Room {
     std::string own = binds ? at_address : own_address_towards(at_address);
     std::string interface = is_loopback(own) ? "name='lo'" : "address='" + own + "'";
     std::string config =
-        "<General><Interfaces><NetworkInterface " + interface + " multicast='" + lo + "'/></Interfaces><AllowMulticast>" +
-        (multicast ? "asm" : "false") + "</AllowMulticast></General><Discovery><Tag>" + name_ +
-        "</Tag><DefaultMulticastAddress>" + group + "</DefaultMulticastAddress><ParticipantIndex>" +
-        (binds ? "0" : "none") + "</ParticipantIndex><Ports><Base>" + text(port) +
-        "</Base><DomainGain>0</DomainGain><UnicastMetaOffset>0</UnicastMetaOffset><UnicastDataOffset>1" +
+        "<General><Interfaces><NetworkInterface " + interface + " multicast='" + lo +
+        "'/></Interfaces><AllowMulticast>" + (multicast ? "asm" : "false") +
+        "</AllowMulticast></General><Discovery><Tag>" + name_ + "</Tag><DefaultMulticastAddress>" + group +
+        "</DefaultMulticastAddress><ParticipantIndex>" + (binds ? "0" : "none") + "</ParticipantIndex><Ports><Base>" +
+        text(port) + "</Base><DomainGain>0</DomainGain><UnicastMetaOffset>0</UnicastMetaOffset><UnicastDataOffset>1" +
         "</UnicastDataOffset><MulticastMetaOffset>2</MulticastMetaOffset><MulticastDataOffset>3" +
         "</MulticastDataOffset></Ports>" +
         (binds ? "" : "<Peers><Peer Address='" + at_address + ":" + text(port) + "'/></Peers>") +

@@ -247,10 +247,9 @@ class Room {
 class FastDdsSocket : public Socket {
  public:
   FastDdsSocket(const Spec& spec, const std::vector<Room*>& rooms)
-      : wait_(duration(spec.receive_ms() * 1'000'000)),
-        applied_(settings(spec)), serialization_(spec),
-        message_{nullptr, 0, std::vector<uint8_t>(spec.payload_bytes + 1),
-                 serialization_.on() ? &serialization_ : nullptr} {
+      : wait_(duration(spec.receive_ms() * 1'000'000)), applied_(settings(spec)),
+        serialization_(spec), message_{nullptr, 0, std::vector<uint8_t>(spec.payload_bytes + 1),
+                                       serialization_.on() ? &serialization_ : nullptr} {
     applied_.update(serialization_.applied());
     if (spec.role == Role::kPublisher) {
       endpoint_ = spec.transport == "udp" ? "udp://" + address_in(spec.bind) : spec.bind;

@@ -297,6 +297,23 @@ mod tests {
     }
 
     #[test]
+    fn a_remark_names_the_agents_that_make_it_and_stands_once() {
+        let report = |name: &str, remarks: &[&str]| {
+            let remarks = remarks.iter().map(|&remark| remark.to_owned()).collect();
+            let result = AgentResult { remarks, ..AgentResult::default() };
+            AgentReport {
+                name: name.into(),
+                host: String::new(),
+                identity: AgentIdentity::default(),
+                roles: Vec::new(),
+                result,
+            }
+        };
+        let said = remarks_of(&[report("publishers", &["slow disk", "old"]), report("subscribers", &["slow disk"])]);
+        assert_eq!(said, ["publishers, subscribers: slow disk", "publishers: old"]);
+    }
+
+    #[test]
     fn what_others_sent_before_the_run_is_said_from_a_hundredth_on() {
         let wire = |at_rest_bytes_per_s| WireFigures {
             sent_bytes: 200_000,
