@@ -11,7 +11,7 @@ mod write;
 use crate::capacity::CapacityGoal;
 use crate::claim::{Claim, Condition};
 use crate::hosts::Hosts;
-use crate::setting::{RunSequence, Settings, key};
+use crate::setting::{RunSequence, Settings, as_typed, key};
 use crate::workload::Transport;
 pub use named::named_systems;
 use serde_json::{Map, Value};
@@ -155,6 +155,34 @@ impl Study {
                 self.axes.push(Axis { name: (*name).to_owned(), values: vec![value] });
             }
         }
+    }
+
+    /// Makes what its only part sets the study's own, so that it has no parts;
+    /// what is claimed of the parts goes. A study without parts stays as it is.
+    ///
+    /// # Errors
+    /// The names of its parts, where there are several.
+    pub fn without_parts(&mut self) -> Result<(), Vec<String>> {
+        let Some(chosen) = self.axis("part").map(|axis| axis.values.clone()) else { return Ok(()) };
+        let [name] = chosen.as_slice() else { return Err(chosen.iter().map(as_typed).collect()) };
+        self.axes.retain(|axis| axis.name != "part");
+        let parts = std::mem::take(&mut self.parts);
+        for own in parts.into_iter().filter(|part| *name == part.name.as_str()).flat_map(|part| part.axes) {
+            if let Some(key) = key(&own.name) {
+                key.take(&mut self.settings);
+            }
+            match self.axes.iter_mut().find(|axis| axis.name == own.name) {
+                Some(axis) => *axis = own,
+                None => self.axes.push(own),
+            }
+        }
+        self.skips.retain_mut(|skip| {
+            let here = skip.conditions.iter().all(|(axis, condition)| axis != "part" || condition.holds(name));
+            skip.conditions.retain(|(axis, _)| axis != "part");
+            here
+        });
+        self.claims.clear();
+        Ok(())
     }
 
     /// Runs of each cell.

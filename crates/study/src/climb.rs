@@ -24,40 +24,50 @@ const CONFIRMING_MAX: usize = 3;
 
 /// What a search is to do.
 pub struct CapacityRequest<'a> {
-    /// The study of what is measured: one cell, whose goal is set, without the key
-    /// that is turned up and without `duration`.
+    /// The study of what is measured, whose goal is set, without the key that is
+    /// turned up and without `duration`. Each of its cells is searched by itself,
+    /// a step of each in turn.
     pub study: &'a Study,
     /// The window of a step.
     pub step_ns: Ns,
     /// The window of a run of full length.
     pub full_ns: Ns,
-    /// How long the search may take.
+    /// How long the search of a cell may take.
     pub budget_ns: Ns,
 }
 
 /// Watches a search go by, on the coordinator's thread: nothing here may wait.
 pub trait ClimbObserver: Observer {
-    /// A step has ended and its record is on the disk.
-    fn step(&mut self, step: &CapacityStep);
+    /// A step of this cell's search has ended and its record is on the disk.
+    fn step(&mut self, cell: &Cell, step: &CapacityStep);
 }
 
 /// A search that is over.
 pub struct ClimbEnding {
     /// How its runs went.
     pub ending: Ending,
-    /// What is known.
-    pub climb: CapacityClimb,
-    /// Why it was given up, if it was.
-    pub given_up: Option<String>,
+    /// Which cells were given up, and why.
+    pub given_up: Vec<(Cell, String)>,
     /// Keeps the results folder for this process.
     pub lock: Lock,
 }
 
-/// Cells that a search has come to, as parts of a study.
+/// Loads that searches have come to, as parts of a study.
 struct Course<'a> {
     study: &'a Study,
     goal: &'a CapacityGoal,
-    publishers: u32,
+}
+
+/// The search of one cell.
+struct Search {
+    /// The cell as it was asked for, without a load.
+    cell: Cell,
+    climb: CapacityClimb,
+    spent_ns: Ns,
+    overhead_ns: Ns,
+    /// Runs of full length so far.
+    confirming: usize,
+    over: bool,
 }
 
 /// A step to be made.
@@ -68,8 +78,8 @@ struct Ask {
 }
 
 impl Course<'_> {
-    fn ask(&self, climb: &CapacityClimb, load: f64, usual_ns: Ns, confirms: bool) -> Result<Ask, Diagnostic> {
-        let window_ns = climb.window_ns(load, usual_ns);
+    fn ask(&self, search: &Search, load: f64, usual_ns: Ns, confirms: bool) -> Result<Ask, Diagnostic> {
+        let window_ns = search.climb.window_ns(load, usual_ns);
         let part = match (confirms, window_ns == usual_ns) {
             (true, _) => CONFIRMING.to_owned(),
             (false, true) => SEARCHING.to_owned(),
@@ -77,7 +87,7 @@ impl Course<'_> {
             (false, false) => format!("{SEARCHING}-{}", format_time(window_ns)),
         };
         let key = self.goal.over.key();
-        let text = self.goal.over.value(load, self.publishers);
+        let text = self.goal.over.value(load, search.cell.workload.publishers);
         let read = pubmark_model::setting::key(key).map(|key| key.read(&text));
         let value = match read {
             Some(Ok(value)) => value,
@@ -86,8 +96,13 @@ impl Course<'_> {
         Ok(Ask { part, value, window_ns })
     }
 
-    /// The study with one cell more, and the cell.
-    fn with(&self, parts: &[StudyPart], ask: &Ask) -> Result<(StudyPlan, Vec<StudyPart>, Cell), Vec<Diagnostic>> {
+    /// The study with one load more, and the cell of it that is to be run.
+    fn with(
+        &self,
+        parts: &[StudyPart],
+        of: &Cell,
+        ask: &Ask,
+    ) -> Result<(StudyPlan, Vec<StudyPart>, Cell), Vec<Diagnostic>> {
         let mut parts = parts.to_vec();
         let key = self.goal.over.key();
         let axis = |name: &str, value: Value| Axis { name: name.to_owned(), values: vec![value] };
@@ -110,7 +125,10 @@ impl Course<'_> {
             .push(Axis { name: "part".into(), values: parts.iter().map(|part| part.name.as_str().into()).collect() });
         study.parts.clone_from(&parts);
         let plan = StudyPlan::new(study)?;
-        let here = |cell: &&Cell| cell.axes["part"] == ask.part.as_str() && cell.axes.get(key) == Some(&ask.value);
+        let same = |cell: &Cell| of.axes.iter().all(|(name, value)| cell.axes.get(name) == Some(value));
+        let here = |cell: &&Cell| {
+            same(cell) && cell.axes["part"] == ask.part.as_str() && cell.axes.get(key) == Some(&ask.value)
+        };
         let cell = plan.cells().iter().find(here).cloned();
         let cell = cell.ok_or_else(|| vec![Diagnostic::whole("a step has no cell")])?;
         Ok((plan, parts, cell))
@@ -122,60 +140,14 @@ fn number(value: &Value) -> f64 {
     as_typed(value).trim_start_matches("burst:").parse().unwrap_or_default()
 }
 
-/// The plan of a search's first step: what can be said of it before it begins.
-///
-/// # Errors
-/// Where its cell cannot be.
-pub fn first(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<StudyPlan, Vec<Diagnostic>> {
-    let course = course(request, goal)?;
-    let climb = CapacityClimb::new(goal.clone());
-    let ask = course.ask(&climb, goal.start, request.step_ns, false).map_err(|error| vec![error])?;
-    course.with(&[], &ask).map(|(plan, ..)| plan)
-}
-
-fn course<'a>(request: &CapacityRequest<'a>, goal: &'a CapacityGoal) -> Result<Course<'a>, Vec<Diagnostic>> {
-    let cells = StudyPlan::new(request.study.clone())?;
-    let publishers = cells.cells().first().map_or(1, |cell| cell.workload.publishers);
-    Ok(Course { study: request.study, goal, publishers })
-}
-
-/// Makes steps until the capacity is known, or the time is over; then a run of full
-/// length at the low end.
-///
-/// # Errors
-/// Where the study cannot be planned, or the results folder cannot be used.
-pub fn climb(
-    request: &CapacityRequest<'_>,
-    goal: &CapacityGoal,
-    how: &Conduct<'_>,
-    observer: &mut dyn ClimbObserver,
-) -> Result<ClimbEnding, ConductError> {
-    let course = course(request, goal).map_err(ConductError::Plan)?;
-    let mut climb = CapacityClimb::new(goal.clone());
-    let plan = first(request, goal).map_err(ConductError::Plan)?;
-    let begun = clock::now();
-    let (mut conductor, records) = Conductor::open(&plan, how)?;
-    observer.begin(&StudyStart {
-        title: &plan.study().title,
-        cells: &[],
-        order: &[],
-        done: &HashSet::new(),
-        records: &records,
-    });
-    let mut given_up = None;
-    let mut parts: Vec<StudyPart> = Vec::new();
-    let mut made: Vec<Cell> = Vec::new();
-    let (mut overhead_ns, mut confirming) = (OVERHEAD_GUESS, 0);
-    loop {
-        let spent_ns = clock::now().saturating_sub(begun);
+impl Search {
+    /// What is to be asked next; nothing where enough is known, or the time is over.
+    fn next(&mut self, course: &Course<'_>, request: &CapacityRequest<'_>) -> Result<Option<Ask>, Diagnostic> {
         let fits = |windows: &[Ns]| {
-            let all: Ns = windows.iter().map(|window_ns| window_ns + overhead_ns).sum();
-            spent_ns + all <= request.budget_ns
+            let all: Ns = windows.iter().map(|window_ns| window_ns + self.overhead_ns).sum();
+            self.spent_ns + all <= request.budget_ns
         };
-        if let Some(why) = climb.hopeless() {
-            given_up = Some(why);
-            break;
-        }
+        let climb = &self.climb;
         let answer = climb.answer();
         let step_ns = climb.window_ns(climb.next(), request.step_ns);
         // A run of full length has to be left time for, once there is something to confirm.
@@ -187,30 +159,102 @@ pub fn climb(
         let confirms = !searches
             && answer.estimate.is_some()
             && !answer.confirmed
-            && confirming < CONFIRMING_MAX
+            && self.confirming < CONFIRMING_MAX
             && fits(&[request.full_ns]);
-        let ask = match (searches, confirms) {
-            (true, _) => course.ask(&climb, climb.next(), request.step_ns, false),
-            (false, true) => course.ask(&climb, answer.lo.unwrap_or_default(), request.full_ns, true),
-            (false, false) => break,
-        };
-        let ask = ask.map_err(|error| ConductError::Plan(vec![error]))?;
-        let (plan, with, cell) = course.with(&parts, &ask).map_err(ConductError::Plan)?;
-        let repeat = made.iter().filter(|other| other.axes == cell.axes).count() as u32 + 1;
-        let place = Place { repeat, position: made.len() as u64 };
-        let from_ns = clock::now();
-        let Some(record) = conductor.run(&cell, place, Some(plan.study()), observer)? else { break };
-        let took_ns = clock::now().saturating_sub(from_ns);
-        overhead_ns = overhead(overhead_ns, took_ns.saturating_sub(ask.window_ns), made.is_empty());
-        parts = with;
-        made.push(cell);
-        confirming += usize::from(confirms);
-        if let Some(step) = climb.note(&record) {
-            observer.step(step);
+        self.confirming += usize::from(confirms);
+        match (searches, confirms) {
+            (true, _) => course.ask(self, climb.next(), request.step_ns, false).map(Some),
+            (false, true) => course.ask(self, answer.lo.unwrap_or_default(), request.full_ns, true).map(Some),
+            (false, false) => Ok(None),
+        }
+    }
+}
+
+/// The plan of the first step of each search: what can be said before any begins.
+///
+/// # Errors
+/// Where a cell cannot be.
+pub fn first(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<StudyPlan, Vec<Diagnostic>> {
+    let course = Course { study: request.study, goal };
+    let mut parts = Vec::new();
+    let mut plan = None;
+    for search in &searches(request, goal)? {
+        let ask = course.ask(search, goal.start, request.step_ns, false).map_err(|error| vec![error])?;
+        let (with, grown, _) = course.with(&parts, &search.cell, &ask)?;
+        (plan, parts) = (Some(with), grown);
+    }
+    plan.ok_or_else(|| vec![Diagnostic::whole("there is no cell to search the capacity of")])
+}
+
+fn searches(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<Vec<Search>, Vec<Diagnostic>> {
+    let plan = StudyPlan::new(request.study.clone())?;
+    let played = plan.cells().iter().filter(|cell| cell.skipped.is_none());
+    let search = |cell: &Cell| Search {
+        cell: cell.clone(),
+        climb: CapacityClimb::new(goal.clone()),
+        spent_ns: 0,
+        overhead_ns: OVERHEAD_GUESS,
+        confirming: 0,
+        over: false,
+    };
+    Ok(played.map(search).collect())
+}
+
+/// Makes steps until each capacity is known, or its time is over; then a run of full
+/// length at the low end. Cells take turns, so that what drifts meets all of them.
+///
+/// # Errors
+/// Where the study cannot be planned, or the results folder cannot be used.
+pub fn climb(
+    request: &CapacityRequest<'_>,
+    goal: &CapacityGoal,
+    how: &Conduct<'_>,
+    observer: &mut dyn ClimbObserver,
+) -> Result<ClimbEnding, ConductError> {
+    let course = Course { study: request.study, goal };
+    let mut searches = searches(request, goal).map_err(ConductError::Plan)?;
+    let plan = first(request, goal).map_err(ConductError::Plan)?;
+    let (mut conductor, records) = Conductor::open(&plan, how)?;
+    observer.begin(&StudyStart {
+        title: &plan.study().title,
+        cells: &[],
+        order: &[],
+        done: &HashSet::new(),
+        records: &records,
+    });
+    let mut given_up = Vec::new();
+    let mut parts: Vec<StudyPart> = Vec::new();
+    let mut made: Vec<Cell> = Vec::new();
+    'rounds: while searches.iter().any(|search| !search.over) {
+        for search in searches.iter_mut().filter(|search| !search.over) {
+            if let Some(why) = search.climb.hopeless() {
+                given_up.push((search.cell.clone(), why));
+                search.over = true;
+                continue;
+            }
+            let ask = search.next(&course, request).map_err(|error| ConductError::Plan(vec![error]))?;
+            let Some(ask) = ask else {
+                search.over = true;
+                continue;
+            };
+            let (plan, grown, cell) = course.with(&parts, &search.cell, &ask).map_err(ConductError::Plan)?;
+            let repeat = made.iter().filter(|other| other.axes == cell.axes).count() as u32 + 1;
+            let place = Place { repeat, position: made.len() as u64 };
+            let from_ns = clock::now();
+            let Some(record) = conductor.run(&cell, place, Some(plan.study()), observer)? else { break 'rounds };
+            let took_ns = clock::now().saturating_sub(from_ns);
+            search.spent_ns += took_ns;
+            let beside_ns = took_ns.saturating_sub(ask.window_ns);
+            search.overhead_ns = overhead(search.overhead_ns, beside_ns, search.climb.steps().is_empty());
+            parts = grown;
+            made.push(cell);
+            if let Some(step) = search.climb.note(&record) {
+                observer.step(&search.cell, step);
+            }
         }
     }
     let (ending, lock) = conductor.close()?;
-    Ok(ClimbEnding { ending, climb, given_up, lock })
+    Ok(ClimbEnding { ending, given_up, lock })
 }
 
 /// What a run takes beside its window: the last ones count most, and none is

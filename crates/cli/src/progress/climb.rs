@@ -16,13 +16,15 @@ const WHY_CHARS: usize = 200;
 pub struct ClimbDisplay {
     voice: Voice,
     over: LoadAxis,
+    /// Whether several cells are searched, so that each step says which.
+    several: bool,
     steps: usize,
 }
 
 impl ClimbDisplay {
-    /// A display of a search over this.
-    pub fn new(voice: Voice, over: LoadAxis) -> ClimbDisplay {
-        ClimbDisplay { voice, over, steps: 0 }
+    /// A display of a search over this, or of several.
+    pub fn new(voice: Voice, over: LoadAxis, several: bool) -> ClimbDisplay {
+        ClimbDisplay { voice, over, several, steps: 0 }
     }
 }
 
@@ -41,7 +43,7 @@ impl Observer for ClimbDisplay {
 }
 
 impl ClimbObserver for ClimbDisplay {
-    fn step(&mut self, step: &CapacityStep) {
+    fn step(&mut self, cell: &Cell, step: &CapacityStep) {
         self.steps += 1;
         if self.voice.quiet {
             return;
@@ -61,6 +63,7 @@ impl ClimbObserver for ClimbDisplay {
                 format!("{outcome}{again}: {}", clean(why, WHY_CHARS))
             }
         };
-        note(&format!("[{}] {load}{full}: {}/s delivered{p99}: {said}", self.steps, count(step.delivered_per_s)));
+        let of = if self.several { format!("{}: ", clean(&cell.label(), WHY_CHARS)) } else { String::new() };
+        note(&format!("[{}] {of}{load}{full}: {}/s delivered{p99}: {said}", self.steps, count(step.delivered_per_s)));
     }
 }
