@@ -139,7 +139,7 @@ lint-agents:
 	cargo fmt --check --manifest-path agents/zenoh/Cargo.toml
 	$(call formatted,C++,clang-format-14,clang-format-14 --dry-run -Werror agents/*/*.h agents/*/*.cpp)
 	$(call formatted,Go,gofmt,test -z "$$(gofmt -l agents/zeromq-go)")
-	$(call formatted,Python,$(FORMATTERS)/bin/ruff,$(FORMATTERS)/bin/ruff format -q --line-length 120 --check agents)
+	$(call formatted,Python,$(FORMATTERS)/bin/ruff,$(FORMATTERS)/bin/ruff format -q --no-cache --line-length 120 --check agents)
 	$(call formatted,Node,$(FORMATTERS)/node_modules/.bin/prettier,$(FORMATTERS)/node_modules/.bin/prettier --log-level warn --print-width 120 --check "agents/*/*.mjs")
 	$(call formatted,Java,$(JAVA_FORMAT),java $(JAVAC_PARTS) -jar $(JAVA_FORMAT) --aosp --dry-run --set-exit-if-changed agents/*/*.java)
 

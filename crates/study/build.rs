@@ -23,7 +23,8 @@ fn main() {
         system(path, "");
     }
     let (mut carried, mut watched) = (Vec::new(), Vec::new());
-    for folder in entries(&agents).iter().filter(|path| path.is_dir()) {
+    // What tools have left there begins with a dot.
+    for folder in entries(&agents).iter().filter(|path| path.is_dir() && !name(path).starts_with('.')) {
         let is_project = folder.join("Cargo.toml").exists();
         for path in entries(folder).iter().filter(|path| is_system(path)) {
             system(path, &if is_project { String::new() } else { name(folder) });

@@ -1,5 +1,6 @@
-//! The driver: each client is a Zenoh session of its own, in mode client, over
-//! TCP to one router.
+//! The drivers: each client is a Zenoh session of its own, over TCP. Those of
+//! `zenoh` are in mode client, and connect to one router; those of `zenoh-peer`
+//! are in mode peer, and connect to each other.
 //!
 //! What the library does with what it is asked:
 //! - With congestion control `block`, a publisher waits where its link takes no
@@ -18,11 +19,12 @@
 use crate::ZENOH_VERSION;
 use crate::settings::{Settings, config, reason};
 use pubmark_load::clock;
+use pubmark_load::drivers::bind_free;
 use pubmark_load::drivers::socket::{Driver, DriverError, Sent, Socket, SocketSpec, WAIT_MS};
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
 use pubmark_model::units::{MILLISECOND, Ns};
-use pubmark_model::workload::Pattern;
+use pubmark_model::workload::{Pattern, Transport};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use zenoh::handlers::{FifoChannel, FifoChannelHandler};
@@ -30,16 +32,69 @@ use zenoh::pubsub::{Publisher, Subscriber};
 use zenoh::sample::Sample;
 use zenoh::{Session, Wait};
 
-/// How long a lost router may go unnoticed, ns.
+/// How long a lost router or peer may go unnoticed, ns.
 const LOOK_EVERY: Ns = 100 * MILLISECOND;
 
-/// Makes the driver.
+/// Makes the driver whose clients meet at a router.
 pub fn load(_: &Options) -> Result<Box<dyn Driver>, DriverError> {
-    Ok(Box::new(Zenoh))
+    Ok(Box::new(Zenoh { mode: Mode::Client }))
 }
 
-/// The driver.
-struct Zenoh;
+/// Makes the driver whose clients meet each other.
+pub fn load_peers(_: &Options) -> Result<Box<dyn Driver>, DriverError> {
+    Ok(Box::new(Zenoh { mode: Mode::Peer }))
+}
+
+/// A driver.
+struct Zenoh {
+    mode: Mode,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Client,
+    Peer,
+}
+
+/// The session of a client at a router, and the router.
+fn at_router(spec: &SocketSpec<'_>, settings: &Settings) -> Result<(Session, String), DriverError> {
+    let endpoint = router_of(spec)?;
+    let locator = settings.locator(endpoint).map_err(DriverError::new)?;
+    let config =
+        config(&[("mode", "client".into()), ("connect/endpoints", vec![locator].into())]).map_err(DriverError::new)?;
+    let session = zenoh::open(config)
+        .wait()
+        .map_err(|error| DriverError::new(format!("zenoh: cannot connect to {endpoint}: {}", reason(error))))?;
+    Ok((session, endpoint.to_owned()))
+}
+
+/// The session of a peer, and the endpoint that it is bound to, if it is: it
+/// listens there alone, and connects to those that are named, again and again
+/// until they are there.
+fn among_peers(spec: &SocketSpec<'_>, settings: &Settings) -> Result<(Session, Option<String>), DriverError> {
+    if spec.transport != Transport::Tcp {
+        return Err(DriverError::new(format!("zenoh-peer: there is no transport {}: use tcp", spec.transport)));
+    }
+    let open = |listen: Vec<String>, connect: Vec<String>| {
+        let own = [("mode", "peer".into()), ("listen/endpoints", listen.into()), ("connect/endpoints", connect.into())];
+        let config = config(&own).map_err(DriverError::new)?;
+        Ok::<_, DriverError>(zenoh::open(config).wait().map_err(reason))
+    };
+    let failed = |error: String| DriverError::new(format!("zenoh-peer: cannot open a session: {error}"));
+    let connect: Vec<String> = spec.connect.iter().map(|endpoint| settings.peer(endpoint)).collect();
+    let Some(bind) = spec.bind else { return Ok((open(Vec::new(), connect)?.map_err(failed)?, None)) };
+    let mut session = None;
+    let bound = bind_free(bind, |candidate| match open(vec![settings.peer(candidate)], connect.clone())? {
+        Ok(opened) => {
+            session = Some(opened);
+            Ok(true)
+        }
+        Err(error) if error.contains("in use") => Ok(false),
+        Err(error) => Err(failed(error)),
+    })?;
+    let session = session.ok_or_else(|| DriverError::new("zenoh-peer: there is no session"))?;
+    Ok((session, Some(bound)))
+}
 
 /// The router that a client connects to.
 fn router_of<'a>(spec: &SocketSpec<'a>) -> Result<&'a str, DriverError> {
@@ -67,13 +122,10 @@ impl Driver for Zenoh {
     fn open(&mut self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> {
         let settings = Settings::read(spec.options, spec.payload_bytes).map_err(DriverError::new)?;
         let key = key(spec.pattern, spec.run, spec.id).map_err(DriverError::new)?;
-        let endpoint = router_of(spec)?;
-        let locator = settings.locator(endpoint).map_err(DriverError::new)?;
-        let config = config(&[("mode", "client".into()), ("connect/endpoints", vec![locator].into())])
-            .map_err(DriverError::new)?;
-        let session = zenoh::open(config)
-            .wait()
-            .map_err(|error| DriverError::new(format!("zenoh: cannot connect to {endpoint}: {}", reason(error))))?;
+        let (session, router, bound) = match self.mode {
+            Mode::Client => at_router(spec, &settings).map(|(session, router)| (session, Some(router), None))?,
+            Mode::Peer => among_peers(spec, &settings).map(|(session, bound)| (session, None, bound))?,
+        };
         let failed = |what: &str, error| DriverError::new(format!("zenoh: {what} {key} failed: {}", reason(error)));
         let end = match spec.role {
             Role::Publisher => session
@@ -94,7 +146,9 @@ impl Driver for Zenoh {
         Ok(Box::new(ZenohSocket {
             session,
             end,
-            endpoint: endpoint.to_owned(),
+            router,
+            bound,
+            met: false,
             look_at_ns: 0,
             sample: None,
             joined: Vec::new(),
@@ -122,9 +176,13 @@ enum End {
 struct ZenohSocket {
     session: Session,
     end: End,
-    /// The router.
-    endpoint: String,
-    /// When to look for the router again.
+    /// The router, if it is connected to one.
+    router: Option<String>,
+    /// Where it listens, if it does.
+    bound: Option<String>,
+    /// Whether a subscriber has met a peer.
+    met: bool,
+    /// When to look for the router or a peer again.
     look_at_ns: Ns,
     /// The last message received, on loan to the caller.
     sample: Option<Sample>,
@@ -135,18 +193,28 @@ struct ZenohSocket {
 
 impl ZenohSocket {
     /// Looks for the router, if that is due: without one, what is sent is lost
-    /// and what should arrive does not.
+    /// and what should arrive does not. A peer that subscribes looks for the last
+    /// of those that it has met.
     fn look(&mut self) -> Result<(), DriverError> {
         let now = clock::now();
         if now < self.look_at_ns {
             return Ok(());
         }
         self.look_at_ns = now + LOOK_EVERY;
+        let Some(router) = &self.router else {
+            let alone = self.session.info().peers_zid().wait().next().is_none();
+            let lost = alone && self.met && matches!(self.end, End::Subscriber(_));
+            self.met |= !alone;
+            return match lost {
+                true => Err(DriverError::new("zenoh-peer: the connections to all peers are lost")),
+                false => Ok(()),
+            };
+        };
         match self.session.info().routers_zid().wait().next() {
             Some(_) => Ok(()),
             None => Err(DriverError::new(format!(
-                "zenoh: the connection to the router at {} is lost: it ended, or closed a link that was full for 5 s",
-                self.endpoint
+                "zenoh: the connection to the router at {router} is lost: it ended, or closed a link that was full \
+                 for 5 s"
             ))),
         }
     }
@@ -154,7 +222,7 @@ impl ZenohSocket {
 
 impl Socket for ZenohSocket {
     fn endpoint(&self) -> Option<&str> {
-        None
+        self.bound.as_deref()
     }
 
     fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError> {

@@ -75,7 +75,10 @@ fn agent() -> ExitCode {
     let identity = AgentInfo {
         name: "pubmark-zenoh",
         version: env!("CARGO_PKG_VERSION"),
-        drivers: &[("zenoh", DriverKind::Sockets(driver::load))],
+        drivers: &[
+            ("zenoh", DriverKind::Sockets(driver::load)),
+            ("zenoh-peer", DriverKind::Sockets(driver::load_peers)),
+        ],
         versions: &[("zenoh", ZENOH_VERSION)],
         options: |_| OPTIONS.iter().map(|name| (*name).to_owned()).collect(),
         // A session tells its peers that it closes.

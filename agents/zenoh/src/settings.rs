@@ -126,10 +126,19 @@ impl Settings {
                 endpoint.address()
             ));
         }
-        Ok(match self.socket_buffer_bytes {
-            0 => format!("tcp/{}", endpoint.address()),
-            bytes => format!("tcp/{}#so_sndbuf={bytes};so_rcvbuf={bytes}", endpoint.address()),
-        })
+        Ok(self.at(&endpoint.address()))
+    }
+
+    /// The same of a peer: `tcp://HOST:PORT`.
+    pub fn peer(&self, endpoint: &str) -> String {
+        self.at(endpoint.strip_prefix("tcp://").unwrap_or(endpoint))
+    }
+
+    fn at(&self, address: &str) -> String {
+        match self.socket_buffer_bytes {
+            0 => format!("tcp/{address}"),
+            bytes => format!("tcp/{address}#so_sndbuf={bytes};so_rcvbuf={bytes}"),
+        }
     }
 }
 
@@ -184,6 +193,7 @@ mod tests {
         assert!(error.contains("no login") && !error.contains("secret"), "{error}");
         settings.socket_buffer_bytes = 4096;
         assert_eq!(settings.locator("zenoh://a:1").unwrap(), "tcp/a:1#so_sndbuf=4096;so_rcvbuf=4096");
+        assert_eq!(settings.peer("tcp://a:1"), "tcp/a:1#so_sndbuf=4096;so_rcvbuf=4096");
     }
 
     #[test]

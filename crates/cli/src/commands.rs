@@ -19,6 +19,7 @@ mod shared;
 mod sink;
 mod studies;
 mod systems;
+mod target;
 
 use crate::args::{Arguments, PubmarkCommand};
 use crate::failure::{Code, Failure};

@@ -14,37 +14,43 @@ Examples:
   pubmark capacity mosquitto --pairs 10 --payload 1KB --until 'p99 < 5ms'
   pubmark capacity nats --pairs 10 --until 'p99 < 10ms and delivered >= 99.9%' --budget 10m
   pubmark capacity mosquitto --over pairs --rate 10 --until 'p99 < 50ms and lost = 0'
-  pubmark capacity mqtt://broker.example:1883 --pairs 10 --qos 1 --json")]
+  pubmark capacity mqtt://broker.example:1883 --pairs 10 --qos 1 --json
+  pubmark capacity dds --only part=demand --until 'lost = 0' --budget 2m")]
 pub struct CapacityArgs {
-    /// A system's name, a system file of one's own, or the endpoint of a broker that is there already, as of `bench`.
+    /// A system's name, a system file of one's own, or the endpoint of a broker that is there already, as of `bench`;
+    /// or a study: its name or file. Then each of its cells is searched, a step of each in turn.
     pub target: String,
     /// What has to hold: FIGURE < BOUND, several with `and`. Figures are p50, p90, p95, p99, p999, max, mean (also of
     /// another time, as `service p99`), lost, not_sent, duplicated, reordered, corrupted, acked_lost, late (messages,
     /// or a share with %), delivered (a share), delivered_per_s, jitter, cpu (processors of the server), memory. A
-    /// load at which a backlog grows never holds [default: p99 < 10ms and lost = 0].
+    /// load at which a backlog grows never holds [default: what the study says, or p99 < 10ms and lost = 0].
     #[arg(long, value_name = "OBJECTIVE")]
     pub until: Option<String>,
     /// What is turned up: rate (messages a second of all publishers together), pairs, publishers, subscribers,
-    /// payload, burst. It begins with the value of its own flag, where that is given.
-    #[arg(long, value_name = "KEY", default_value = "rate")]
-    pub over: String,
-    /// How near to each other the ends of the answer are to be, 1% to 50%.
-    #[arg(long, value_name = "PERCENT", default_value = "5%")]
-    pub within: String,
-    /// How long the search may take.
+    /// payload, burst. It begins with the value of its own flag, where that is given [default: what the study says,
+    /// or rate].
+    #[arg(long, value_name = "KEY")]
+    pub over: Option<String>,
+    /// How near to each other the ends of the answer are to be, 1% to 50% [default: what the study says, or 5%].
+    #[arg(long, value_name = "PERCENT")]
+    pub within: Option<String>,
+    /// Of a study: only these points of an axis.
+    #[arg(long, value_name = "AXIS=VALUE[,VALUE]")]
+    pub only: Vec<String>,
+    /// How long the search may take, of a study the search of each cell.
     #[arg(long, value_name = "T", default_value = "5m")]
     pub budget: String,
     /// Length of the run that confirms the answer. Steps are of 4s, or as long as that run if it is shorter; longer
     /// where 1,100 messages take longer.
     #[arg(long, value_name = "T", default_value = "10s")]
     pub duration: String,
-    /// Who sends what to whom.
+    /// Who sends what to whom; of a study what is given here holds for all of its cells.
     #[command(flatten)]
     pub workload: WorkloadArgs,
     /// The results folder [default: results/capacity-TARGET-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Print one JSON object: estimate, lo, hi, limited_by, steps.
+    /// Print one JSON object: estimate, lo, hi, limited_by, steps; of a study a list of them.
     #[arg(long)]
     pub json: bool,
 }

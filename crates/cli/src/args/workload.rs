@@ -66,3 +66,31 @@ pub struct WorkloadArgs {
     #[arg(long, value_name = "FILE")]
     pub hosts: Option<PathBuf>,
 }
+
+impl WorkloadArgs {
+    /// The keys of a study that have flags of their own here, as far as they were
+    /// given.
+    pub fn typed(&self) -> Vec<(String, String)> {
+        let fault = (!self.fault.is_empty()).then(|| self.fault.join(", "));
+        let given = [
+            ("transport", &self.transport),
+            ("pattern", &self.pattern),
+            ("pairs", &self.pairs),
+            ("publishers", &self.publishers),
+            ("subscribers", &self.subscribers),
+            ("rate", &self.rate),
+            ("arrival", &self.arrival),
+            ("payload", &self.payload),
+            ("qos", &self.qos),
+            ("durable", &self.durable),
+            ("connect_rate", &self.connect_rate),
+            ("agents", &self.agents),
+            ("warmup", &self.warmup),
+            ("cpus", &self.cpus),
+            ("memory", &self.memory),
+            ("fault", &fault),
+            ("use", &self.settings),
+        ];
+        given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect()
+    }
+}

@@ -84,30 +84,11 @@ pub fn study_of(workload: AskedWorkload<'_>) -> Result<Study, Failure> {
     };
     let name = endpoint.as_ref().map_or(target, |endpoint| endpoint.protocol.word());
     let system = system(name)?;
-    let transport =
-        args.transport.clone().or_else(|| system.transports.first().map(|transport| transport.word().to_owned()));
-    let fault = (!args.fault.is_empty()).then(|| args.fault.join(", "));
-    let given = [
-        ("transport", &transport),
-        ("pattern", &args.pattern),
-        ("pairs", &args.pairs),
-        ("publishers", &args.publishers),
-        ("subscribers", &args.subscribers),
-        ("rate", &args.rate),
-        ("arrival", &args.arrival),
-        ("payload", &args.payload),
-        ("qos", &args.qos),
-        ("durable", &args.durable),
-        ("connect_rate", &args.connect_rate),
-        ("agents", &args.agents),
-        ("warmup", &args.warmup),
-        ("cpus", &args.cpus),
-        ("memory", &args.memory),
-        ("fault", &fault),
-        ("use", &args.settings),
-    ];
-    let mut set: Vec<(String, String)> =
-        given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect();
+    let mut set = Vec::new();
+    if let (None, Some(first)) = (&args.transport, system.transports.first()) {
+        set.push(("transport".to_owned(), first.word().to_owned()));
+    }
+    set.extend(args.typed());
     set.extend(own);
     if endpoint.is_some() {
         set.push(("options.endpoint".into(), target.to_owned()));

@@ -3,11 +3,13 @@
 use super::bench::{AskedWorkload, study_of};
 use super::run::{PAGE, finish, fresh, leave_no_empty, missing, note_replaced};
 use super::shared::{agent_command, interrupt_flag, raise_open_files};
+use super::target::{is_system, study_at};
 use crate::args::CapacityArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
 use crate::progress::climb::ClimbDisplay;
 use pubmark_model::capacity::{CapacityGoal, LoadAxis, WITHIN};
+use pubmark_model::cell::Cell;
 use pubmark_model::objective::Objective;
 use pubmark_model::setting::as_typed;
 use pubmark_model::study::Study;
@@ -26,7 +28,10 @@ const STEP: Ns = 4 * SECOND;
 /// Messages a second, of all publishers together, that a search over rates begins with.
 const START_PER_S: f64 = 400.0;
 
-/// Searches for the capacity of a system.
+/// How near to each other the ends of an answer are, where nobody says.
+const WITHIN_USUAL: f64 = 0.05;
+
+/// Searches for the capacity of a system, or of each cell of a study.
 pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
     raise_open_files();
@@ -35,77 +40,133 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
     if full_ns < SECOND || budget_ns < full_ns {
         return Err(Failure::usage("--duration is 1s or more, and --budget no shorter than it"));
     }
-    let (study, goal) = asked(args)?;
-    let request = CapacityRequest { study: &study, step_ns: STEP.min(full_ns), full_ns, budget_ns };
+    let Asked { name, mut study, goal } = asked(args)?;
     let planned = |errors| Failure::from(ConductError::Plan(errors));
+    let of_study = !is_system(&args.target);
+    if of_study {
+        // What cannot be played here is left out before its search begins.
+        let mut cells = StudyPlan::new(study).map_err(planned)?;
+        let (left_out, left) = leave_out(&mut cells, &missing);
+        left_out.iter().for_each(|why| voice.note(&format!("left out: {why}")));
+        left.map_err(|error| planned(vec![error]))?;
+        study = cells.study().clone();
+    }
+    let request = CapacityRequest { study: &study, step_ns: STEP.min(full_ns), full_ns, budget_ns };
     let mut plan = first(&request, &goal).map_err(planned)?;
     if let Some(why) = leave_out(&mut plan, &missing).0.first() {
         return Err(Failure::usage(why));
     }
     check_options(&plan).map_err(planned)?;
     note_replaced(&plan, voice);
-    let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
-    let folder = args.out.clone().map_or_else(|| fresh(&format!("capacity-{system}")), Ok)?;
+    let folder = args.out.clone().map_or_else(|| fresh(&format!("capacity-{name}")), Ok)?;
     let (interrupt, agent) = (interrupt_flag()?, agent_command()?);
     let how = Conduct { folder: &folder, resume: false, reference: None, agent: &agent, interrupt: &interrupt };
-    let mut display = ClimbDisplay::new(voice, goal.over);
+    let mut display = ClimbDisplay::new(voice, goal.over, of_study);
     let over = climb(&request, &goal, &how, &mut display)
         .map_err(Failure::from)
         .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
     let report = finish(&folder)?;
     drop(over.lock);
     // What is said is what the records say: the same as of a report of the folder.
-    let found = report.capacities().into_iter().next();
-    show(args, &report, found.as_ref());
+    let found = report.capacities();
+    show(args, of_study, &report, &found);
     voice.note(&format!("report: {}", folder.join(PAGE).display()));
-    Ok(conclude(over.ending.interrupted, over.given_up, found.as_ref(), voice))
+    Ok(conclude(over.ending.interrupted, &over.given_up, &found, voice))
 }
 
-fn show(args: &CapacityArgs, report: &Report, found: Option<&CapacityResult>) {
-    match found {
-        _ if !args.json => print(&report.terminal(width(), colour())),
-        Some(found) => print(&serde_json::to_string_pretty(&found.json()).unwrap_or_default()),
-        None => print(&json!({"estimate": null, "lo": null, "hi": null, "limited_by": null, "steps": []}).to_string()),
+fn show(args: &CapacityArgs, of_study: bool, report: &Report, found: &[CapacityResult]) {
+    if !args.json {
+        return print(&report.terminal(width(), colour()));
     }
+    let none = json!({"estimate": null, "lo": null, "hi": null, "limited_by": null, "steps": []});
+    let mut all = found.iter().map(CapacityResult::json);
+    let told = if of_study { all.collect() } else { all.next().unwrap_or(none) };
+    print(&serde_json::to_string_pretty(&told).unwrap_or_default());
 }
 
 /// Says what is still open, by exit code.
-fn conclude(interrupted: bool, given_up: Option<String>, found: Option<&CapacityResult>, voice: Voice) -> Code {
-    let why = match (interrupted, given_up, found.map(CapacityResult::answer)) {
-        (true, ..) => "interrupted: finished steps are kept".to_owned(),
-        (_, Some(why), _) => format!("no answer: {why}"),
-        (_, _, Some(answer)) if answer.estimate.is_some() && answer.settled => {
-            if !answer.confirmed {
-                voice.note("not confirmed: no run of full length held at the low end within the budget");
+fn conclude(interrupted: bool, given_up: &[(Cell, String)], found: &[CapacityResult], voice: Voice) -> Code {
+    let several = found.len() + given_up.len() > 1;
+    let of = |label: &str| if several { format!("{label}: ") } else { String::new() };
+    let mut open: Vec<String> =
+        given_up.iter().map(|(cell, why)| format!("{}no answer: {why}", of(&cell.label()))).collect();
+    let gave_up = |label: &str| given_up.iter().any(|(cell, _)| cell.label() == label);
+    for one in found.iter().filter(|one| !gave_up(&one.label)) {
+        let answer = one.answer();
+        let why = match answer.estimate {
+            Some(_) if answer.settled => {
+                if !answer.confirmed {
+                    voice.note(&format!(
+                        "{}not confirmed: no run of full length held at the low end within the budget",
+                        of(&one.label)
+                    ));
+                }
+                continue;
             }
-            return Code::Done;
-        }
-        (_, _, Some(answer)) if answer.estimate.is_some() => {
-            "the interval is wider than was asked for: a longer --budget, or a wider --within".to_owned()
-        }
-        _ => "no answer within the budget: a longer --budget".to_owned(),
-    };
-    voice.note(&why);
-    Code::Run
+            Some(_) => "the interval is wider than was asked for: a longer --budget, or a wider --within",
+            None => "no answer within the budget: a longer --budget",
+        };
+        open.push(format!("{}{why}", of(&one.label)));
+    }
+    if interrupted {
+        open = vec!["interrupted: finished steps are kept".to_owned()];
+    }
+    open.iter().for_each(|why| voice.note(why));
+    if open.is_empty() && !found.is_empty() { Code::Done } else { Code::Run }
 }
 
-/// The study of what is measured, and what is to be found.
-fn asked(args: &CapacityArgs) -> Result<(Study, CapacityGoal), Failure> {
-    let until = match &args.until {
-        Some(text) => Objective::parse(text).map_err(|error| Failure::usage(format!("--until: {error}")))?,
-        None => Objective::usual(),
-    };
-    let over = LoadAxis::parse(&args.over).map_err(|error| Failure::usage(format!("--over: {error}")))?;
-    let percent = args.within.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    let within = percent.map(|percent| percent / 100.0).filter(|within| WITHIN.contains(within));
-    let within = within.ok_or_else(|| Failure::usage(format!("--within: `{}` is none of 1% to 50%", args.within)))?;
+/// What is asked.
+struct Asked {
+    /// The target's name, for the results folder.
+    name: String,
+    study: Study,
+    goal: CapacityGoal,
+}
+
+/// The study of what is measured, as it was asked for.
+fn target(args: &CapacityArgs) -> Result<(String, Study), Failure> {
+    let repeats = ("repeats".to_owned(), "1".to_owned());
+    if is_system(&args.target) {
+        if !args.only.is_empty() {
+            return Err(Failure::usage("--only narrows a study, and this is one system with one workload"));
+        }
+        let mut workload = AskedWorkload::of(&args.target, &args.workload);
+        workload.set.push(repeats);
+        let study = study_of(workload)?;
+        let name = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default().to_owned();
+        return Ok((name, study));
+    }
+    let (name, mut study) = study_at(&args.target, vec![repeats], &args.only, &args.workload)?;
+    study.without_parts().map_err(|parts| {
+        Failure::usage(format!(
+            "a search is of one part of {name}: choose it with --only part=…, one of {}",
+            parts.join(", ")
+        ))
+    })?;
+    study.claims.clear();
+    Ok((name, study))
+}
+
+/// What is measured, and what is to be found.
+fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
     let given = &args.workload;
+    let (name, mut study) = target(args)?;
+    let until = match (&args.until, &study.capacity) {
+        (Some(text), _) => Objective::parse(text).map_err(|error| Failure::usage(format!("--until: {error}")))?,
+        (None, Some(goal)) => goal.until.clone(),
+        (None, None) => Objective::usual(),
+    };
+    let over = match (&args.over, &study.capacity) {
+        (Some(text), _) => LoadAxis::parse(text).map_err(|error| Failure::usage(format!("--over: {error}")))?,
+        (None, goal) => goal.as_ref().map_or(LoadAxis::Rate, |goal| goal.over),
+    };
+    let within = match (&args.within, &study.capacity) {
+        (Some(text), _) => fraction(text)?,
+        (None, goal) => goal.as_ref().map_or(WITHIN_USUAL, |goal| goal.within),
+    };
     if over == LoadAxis::Rate && given.rate.as_deref() == Some("max") {
         return Err(Failure::usage("--rate: a search over rates begins at a number, and not at max"));
     }
-    let mut workload = AskedWorkload::of(&args.target, given);
-    workload.set.push(("repeats".into(), "1".into()));
-    let mut study = study_of(workload)?;
     // Both are the search's own to set.
     study.lift(&["duration", "count", over.key()]);
     if study.axis("count").is_some() {
@@ -125,6 +186,9 @@ fn asked(args: &CapacityArgs) -> Result<(Study, CapacityGoal), Failure> {
     let publishers = cells.cells().first().map_or(1.0, |cell| f64::from(cell.workload.publishers));
     let number = from.filter(|_| is_given).and_then(|text| text.trim_start_matches("burst:").parse::<f64>().ok());
     let start = match (over, number) {
+        (_, None) if study.capacity.as_ref().is_some_and(|goal| goal.over == over) => {
+            study.capacity.as_ref().map_or(1.0, |goal| goal.start)
+        }
         (LoadAxis::Rate, Some(each)) => each * publishers,
         (LoadAxis::Rate, None) => START_PER_S,
         (LoadAxis::Payload, None) => 64.0,
@@ -134,5 +198,12 @@ fn asked(args: &CapacityArgs) -> Result<(Study, CapacityGoal), Failure> {
     study.title = format!("Capacity of {}", study.title);
     study.question = format!("How far does `{}` hold?", goal.until);
     study.capacity = Some(goal.clone());
-    Ok((study, goal))
+    Ok(Asked { name, study, goal })
+}
+
+/// `5%`, as a fraction.
+fn fraction(text: &str) -> Result<f64, Failure> {
+    let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    let within = percent.map(|percent| percent / 100.0).filter(|within| WITHIN.contains(within));
+    within.ok_or_else(|| Failure::usage(format!("--within: `{text}` is none of 1% to 50%")))
 }

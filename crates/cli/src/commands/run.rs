@@ -42,7 +42,7 @@ pub const PAGE: &str = "report.html";
 /// Runs a study.
 pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
-    let Found { name, file, text, reference } = find(&args.study)?;
+    let NamedStudy { name, file, text, reference } = find(&args.study)?;
     let mut set = pairs(&args.set, "--set")?;
     set.extend(args.settings.iter().map(|asked| ("use".to_owned(), asked.clone())));
     set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
@@ -169,11 +169,13 @@ fn install_missing(plan: &StudyPlan, voice: Voice) -> Result<(), Failure> {
 }
 
 /// A study that was asked for.
-struct Found {
-    name: String,
+pub struct NamedStudy {
+    /// Its name.
+    pub name: String,
     /// What errors name.
-    file: String,
-    text: String,
+    pub file: String,
+    /// The text of its file.
+    pub text: String,
     /// Its published figures: their text, or where they would be.
     reference: Beside,
 }
@@ -207,9 +209,9 @@ fn published(file: &str, text: &str, beside: Beside, voice: Voice) -> Result<Opt
 }
 
 /// Finds a study: one that comes with pubmark, or a file.
-fn find(study: &str) -> Result<Found, Failure> {
+pub fn find(study: &str) -> Result<NamedStudy, Failure> {
     if let Some(included) = registry::STUDIES.iter().find(|included| included.name == study) {
-        return Ok(Found {
+        return Ok(NamedStudy {
             name: included.name.to_owned(),
             file: format!("studies/{study}/study.toml"),
             text: included.text.to_owned(),
@@ -230,7 +232,7 @@ fn find(study: &str) -> Result<Found, Failure> {
     };
     let name = stem.and_then(|stem| stem.to_str()).filter(|stem| !stem.is_empty()).unwrap_or("study");
     let reference = Beside::At(path.with_file_name(reference::FILE));
-    Ok(Found { name: name.to_owned(), file: path.display().to_string(), text, reference })
+    Ok(NamedStudy { name: name.to_owned(), file: path.display().to_string(), text, reference })
 }
 
 /// The results folder: as given, the newest of the study, or a new one.

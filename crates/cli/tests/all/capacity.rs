@@ -100,3 +100,60 @@ fn what_cannot_be_asked_is_said_at_once() {
         assert!(!place.path("r").exists(), "{arguments:?}");
     }
 }
+
+/// Two systems' worth of cells in parts, of which a search takes one.
+const STUDY: &str = r#"
+title = "Senders"
+[workload]
+pattern = "pairs"
+duration = "1s"
+rate = 50
+[axes]
+system = ["mock"]
+options.send_cost = ["1ms", "2ms"]
+[parts.small]
+payload = "64B"
+[parts.large]
+payload = "4KiB"
+rate = [10, 20]
+[[skip]]
+part = "large"
+options.send_cost = "2ms"
+why = "to be left out"
+[[claims]]
+id = "1"
+says = "nothing"
+figure = "latency_p50_ns"
+best = ["mock"]
+[claims.where]
+part = "small"
+"#;
+
+#[test]
+fn each_cell_of_a_study_is_searched_by_itself() {
+    let place = Place::new();
+    std::fs::write(place.path("senders.toml"), STUDY).unwrap();
+    let refused = place.run(&["capacity", "senders.toml"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("choose it with --only part=…, one of small, large"), "{}", stderr(&refused));
+    let answers = |out: &str, more: &[&str]| -> Vec<Value> {
+        let output = place.run(&[&["capacity", "senders.toml", "--json", "-q", "--out", out], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let small = answers("small", &["--only", "part=small"]);
+    assert_eq!(small.len(), 2);
+    for (answer, due) in small.iter().zip([1_000.0, 500.0]) {
+        assert!((number(answer, "estimate") / due - 1.0).abs() < 0.05, "{due}: {answer:#}");
+    }
+    let steps: usize = small.iter().map(|answer| answer["steps"].as_array().unwrap().len()).sum();
+    let records = place.records("small");
+    assert_eq!(steps, records.len(), "each step is a record, and of one search");
+    let costs: Vec<&Value> = records.iter().map(|record| &record["cell"]["options.send_cost"]).collect();
+    assert_ne!(costs[0], costs[1], "they take turns");
+    let large = answers("large", &["--only", "part=large", "--payload", "1KiB", "--within", "10%"]);
+    assert_eq!(large.len(), 1, "the other is left out by the study");
+    assert_eq!(place.records("large")[0]["workload"]["payload_bytes"], 1_024);
+    let said = place.run(&["report", "small"]);
+    assert_eq!(stdout(&said).matches("holds up to").count(), 2, "{}", stdout(&said));
+}

@@ -1,0 +1,44 @@
+//! What a command is pointed at: one system, or a study.
+
+use super::run::{NamedStudy, find};
+use super::shared::{hosts, pairs};
+use crate::args::WorkloadArgs;
+use crate::failure::Failure;
+use pubmark_model::study::{ReadOptions, Study, named_systems};
+use pubmark_study::registry;
+use std::path::Path;
+
+/// Whether a target is one system: its name, its file, or an endpoint.
+pub fn is_system(target: &str) -> bool {
+    target.contains("://") || registry::find(target).is_some() || is_system_file(target)
+}
+
+/// Whether a file describes a system, and no study.
+fn is_system_file(target: &str) -> bool {
+    let text = std::fs::read_to_string(target).unwrap_or_default();
+    text.lines().any(|line| line.trim_start().starts_with("driver")) && !text.contains("[axes]")
+}
+
+/// A study by its name or file, with `set` and what the arguments set; its name.
+pub fn study_at(
+    target: &str,
+    mut set: Vec<(String, String)>,
+    only: &[String],
+    workload: &WorkloadArgs,
+) -> Result<(String, Study), Failure> {
+    let NamedStudy { name, file, text, .. } = find(target)?;
+    set.extend(workload.typed());
+    set.extend(pairs(&workload.set, "--set")?);
+    let only = pairs(only, "--only")?;
+    let folder = Path::new(&file).parent().filter(|_| Path::new(target).exists()).unwrap_or(Path::new(""));
+    for named in named_systems(&text) {
+        registry::require(&named, folder).map_err(Failure::usage)?;
+    }
+    let names: Vec<&str> = registry::systems().into_iter().map(|system| system.name.as_str()).collect();
+    let reading = ReadOptions { quick: false, set: &set, only: &only, names: &names, recorded: false };
+    let mut study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
+    if let Some(named) = &workload.hosts {
+        study.hosts = hosts(named)?;
+    }
+    Ok((name, study))
+}
