@@ -1,12 +1,16 @@
 //! Arguments as typed. What they mean is resolved elsewhere, against the files.
 
+mod ab;
 mod capacity;
+mod gates;
 mod workload;
 
+pub use ab::AbArgs;
 pub use capacity::CapacityArgs;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+pub use gates::GateArgs;
 pub use workload::WorkloadArgs;
 
 /// Measures messaging systems, brokers and brokerless libraries, by the same
@@ -49,6 +53,8 @@ pub enum PubmarkCommand {
     Run(RunArgs),
     /// Measure one system by one workload, without a file.
     Bench(Box<BenchArgs>),
+    /// Measure two settings in turns until it is decided whether a change goes too far.
+    Ab(Box<AbArgs>),
     /// Find the highest load at which an objective holds, and what gives out first.
     Capacity(Box<CapacityArgs>),
     /// List the systems: what is here, which version, how to get the rest.
@@ -146,6 +152,9 @@ pub struct RunArgs {
     /// stays after the last run, until Ctrl-C.
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     pub watch: Option<u16>,
+    /// What makes it fail.
+    #[command(flatten)]
+    pub gates: GateArgs,
     /// Who may look on.
     #[command(flatten)]
     pub serving: ServingArgs,
@@ -206,6 +215,9 @@ pub struct BenchArgs {
     /// Print the table as Markdown.
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
+    /// What makes it fail.
+    #[command(flatten)]
+    pub gates: GateArgs,
     /// Who may look on.
     #[command(flatten)]
     pub serving: ServingArgs,
@@ -297,11 +309,9 @@ pub struct CompareArgs {
     pub a: PathBuf,
     /// The results that are to be judged by it.
     pub b: PathBuf,
-    /// What makes the comparison fail, where it is beyond the noise: FIGURE > +PERCENT% or
-    /// FIGURE < -PERCENT%, without the % an amount. Figures are the columns of summary.csv, or
-    /// p50, p90, p99, p999, delivered, cpu. Several with commas.
-    #[arg(long, value_name = "FIGURE>CHANGE")]
-    pub fail_on: Vec<String>,
+    /// What makes the comparison fail: a change where it is beyond the noise.
+    #[command(flatten)]
+    pub gates: GateArgs,
     /// Let a gate pass that is too noisy to see its own threshold [otherwise: exit code 3].
     #[arg(long)]
     pub allow_noisy: bool,

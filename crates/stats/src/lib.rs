@@ -21,6 +21,7 @@ mod estimate;
 mod gamma;
 mod histogram;
 mod normal;
+mod paired;
 mod random;
 mod ranking;
 mod sequential;
@@ -36,6 +37,9 @@ pub use change::{Change, FALSE_ALARM, RunOrder, Runs, Scale, change, change_p, h
 pub use estimate::{Estimate, Interval, median, median_whole};
 pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
 pub use normal::{erfc, normal_cdf, normal_two_sided_p};
+pub use paired::{
+    LOOKS, PairedBound, PairedDecision, PairedOutcome, PairedReading, PairedTest, a_goes_first, next_look,
+};
 pub use random::Random;
 pub use ranking::{
     BLOCKS_MIN, Blocks, Difference, PointInput, PointOutcome, REPEATS_MORE_MAX, RankedPoint, RankedTable, RankingInput,

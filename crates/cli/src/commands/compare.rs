@@ -1,11 +1,12 @@
 //! `pubmark compare`
 
+use super::gates;
 use super::shared::{has_results, pairs};
 use crate::args::CompareArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, print, width};
 use pubmark_report::Report;
-use pubmark_report::compare::{Comparison, Gate, GateError, GateOutcome, Only, Selection, compare_with};
+use pubmark_report::compare::{Comparison, GateOutcome, Gates, Only, Selection, compare_with};
 use pubmark_study::registry;
 use serde::Serialize;
 use std::path::Path;
@@ -42,6 +43,7 @@ pub fn compare(args: &CompareArgs) -> Result<Code, Failure> {
     } else {
         print(&comparison.terminal([name_a, name_b], width(), colour()));
     }
+    gates::write_junit(args.gates.junit.as_deref(), "pubmark compare", &comparison.gates)?;
     Ok(match comparison.gates_say() {
         GateOutcome::Passed => Code::Done,
         GateOutcome::Failed => Code::Gate,
@@ -51,12 +53,9 @@ pub fn compare(args: &CompareArgs) -> Result<Code, Failure> {
 }
 
 fn selection(args: &CompareArgs) -> Result<Selection, Failure> {
-    let bad = |error: GateError| Failure::usage(format!("--fail-on {error}"));
-    let gates: Result<Vec<Vec<Gate>>, Failure> =
-        args.fail_on.iter().map(|text| Gate::parse_all(text).map_err(bad)).collect();
     let only = pairs(&args.only, "--only")?;
     Ok(Selection {
-        gates: gates?.into_iter().flatten().collect(),
+        gates: Gates::parse(&args.gates.fail_on, &args.gates.require, true).map_err(Failure::usage)?,
         only: only.iter().map(|(axis, values)| Only::new(axis, values)).collect(),
     })
 }

@@ -1,7 +1,7 @@
 //! `pubmark run`
 
 use super::shared::{agent_command, hosts, interrupt_flag, pairs, raise_open_files};
-use super::{answers, studies};
+use super::{answers, gates, studies};
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
@@ -43,6 +43,7 @@ pub const PAGE: &str = "report.html";
 pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
     let Found { name, file, text, reference } = find(&args.study)?;
+    let gates = gates::own(&args.gates)?;
     let mut set = pairs(&args.set, "--set")?;
     set.extend(args.settings.iter().map(|asked| ("use".to_owned(), asked.clone())));
     set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
@@ -87,6 +88,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     };
     print(&shown);
     let code = conclude(&ending, &report, &folder, voice, WayOn::Resume);
+    let code = gates::decide(&report, &gates, &args.gates, "pubmark run", voice)?.map_or(code, |gate| gate.worst(code));
     if let Some((live, server)) = watched.filter(|_| !ending.interrupted && std::io::stderr().is_terminal()) {
         live.refresh_for_good();
         linger(&server, &interrupt);
@@ -169,11 +171,13 @@ fn install_missing(plan: &StudyPlan, voice: Voice) -> Result<(), Failure> {
 }
 
 /// A study that was asked for.
-struct Found {
-    name: String,
+pub struct Found {
+    /// Its name.
+    pub name: String,
     /// What errors name.
-    file: String,
-    text: String,
+    pub file: String,
+    /// The text of its file.
+    pub text: String,
     /// Its published figures: their text, or where they would be.
     reference: Beside,
 }
@@ -207,7 +211,7 @@ fn published(file: &str, text: &str, beside: Beside, voice: Voice) -> Result<Opt
 }
 
 /// Finds a study: one that comes with pubmark, or a file.
-fn find(study: &str) -> Result<Found, Failure> {
+pub fn find(study: &str) -> Result<Found, Failure> {
     if let Some(included) = registry::STUDIES.iter().find(|included| included.name == study) {
         return Ok(Found {
             name: included.name.to_owned(),

@@ -62,7 +62,7 @@ fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
     }
     let only_b = in_b.iter().map(|index| &b.cells()[*index]);
     let only_b = only_b.filter(|cell| cell.status != Status::Skipped && places.contains_key(&place(&cell.cell.axes)));
-    let gated: Vec<Column> = selection.gates.iter().map(|gate| gate.column).collect();
+    let gated: Vec<Column> = selection.gates.changes.iter().map(|gate| gate.column).collect();
     let how = How { order: order(a, b), same_latency: a.means_the_same_by_latency(b) };
     let mut comparison = Comparison {
         tally: ChangeCounts::default(),
@@ -81,7 +81,10 @@ fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
         settle(members.filter(|(change, _)| change.gated == family).collect());
     }
     comparison.tally = tally(&comparison);
-    comparison.gates = selection.gates.iter().map(|gate| gate.result(&comparison)).collect();
+    comparison.gates = selection.gates.changes.iter().map(|gate| gate.result(&comparison)).collect();
+    // Bounds are for B to keep.
+    let bounds = selection.gates.bounds.iter().map(|bound| bound.over(b, |index| in_b.contains(&index)));
+    comparison.gates.extend(bounds);
     comparison
 }
 

@@ -1,6 +1,6 @@
 //! What is compared: some cells, some figures beside those of every cell.
 
-use super::gate::Gate;
+use super::gates::Gates;
 use crate::analysis::CellResult;
 use crate::axes::axis_value;
 use crate::report::Report;
@@ -15,7 +15,7 @@ pub struct Selection {
     /// All of these hold for a cell.
     pub only: Vec<Only>,
     /// What makes the comparison fail.
-    pub gates: Vec<Gate>,
+    pub gates: Gates,
 }
 
 /// A narrowed axis: a cell has one of these values on it.

@@ -8,6 +8,7 @@ mod estimate;
 mod histogram;
 mod noise;
 mod normal;
+mod paired;
 mod ranking;
 mod ranking_rates;
 mod student;
