@@ -8,9 +8,9 @@ mod workload;
 pub use ab::AbArgs;
 pub use capacity::CapacityArgs;
 use clap::{Args, Parser, Subcommand};
+pub use gates::GateArgs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-pub use gates::GateArgs;
 pub use workload::WorkloadArgs;
 
 /// Measures messaging systems, brokers and brokerless libraries, by the same
@@ -303,12 +303,22 @@ under a gate nothing can be said (a single run, no valid run).
 Examples:
   pubmark compare results/before results/after
   pubmark compare results/main results/branch --fail-on 'p99 > +5%, delivered < -2%' --markdown
-  pubmark compare results/before results/after --only payload=1KiB --fail-on 'lost > 0'")]
+  pubmark compare results/before results/after --only payload=1KiB --fail-on 'lost > 0'
+  pubmark compare results/before results/after --require 'p99 < 5ms and lost = 0' --junit gates.xml
+  pubmark compare results/brokers --across system=mosquitto,nats
+  pubmark compare --history results/nightly-* --fail-on 'p99 > +10%'")]
 pub struct CompareArgs {
-    /// The baseline: a results folder.
-    pub a: PathBuf,
-    /// The results that are to be judged by it.
-    pub b: PathBuf,
+    /// The baseline, a results folder, and the results that are to be judged by it; with --across one folder may be
+    /// both; with --history six or more, in any order.
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// Hold the cells of A that have the first value of an axis against those of B that have the second, and are
+    /// alike otherwise: system=mosquitto,nats.
+    #[arg(long, value_name = "AXIS=A,B", conflicts_with = "history")]
+    pub across: Option<String>,
+    /// Look for a change within many folders, by the time of their runs, and say since when it is there.
+    #[arg(long)]
+    pub history: bool,
     /// What makes the comparison fail: a change where it is beyond the noise.
     #[command(flatten)]
     pub gates: GateArgs,

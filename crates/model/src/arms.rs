@@ -93,9 +93,8 @@ impl Arms {
                 return Ok((name.clone(), plain(text)));
             }
             if name == "system" {
-                let system = systems(text).ok_or_else(|| {
-                    bad(format!("unknown system `{text}`")).help("`pubmark systems` lists them")
-                })?;
+                let system = systems(text)
+                    .ok_or_else(|| bad(format!("unknown system `{text}`")).help("`pubmark systems` lists them"))?;
                 let known = if system.name.is_empty() { text } else { &system.name };
                 return Ok((name.clone(), known.as_str().into()));
             }
@@ -148,7 +147,8 @@ fn put(study: &mut Study, arms: &[Vec<(String, Value)>; 2]) {
             study.parts.push(StudyPart { name, axes });
         }
     }
-    let system = |arm: &[(String, Value)]| arm.iter().find(|(name, _)| name == "system").map(|(_, value)| value.clone());
+    let system =
+        |arm: &[(String, Value)]| arm.iter().find(|(name, _)| name == "system").map(|(_, value)| value.clone());
     if let (Some(a), Some(b)) = (system(&arms[0]), system(&arms[1])) {
         // Systems are crossed for all parts: each arm leaves out the other's.
         let values = if a == b { vec![a.clone()] } else { vec![a.clone(), b.clone()] };

@@ -18,6 +18,7 @@ mod figure;
 mod gate;
 mod gated;
 mod gates;
+mod history;
 mod junit;
 mod markdown;
 mod page;
@@ -31,8 +32,9 @@ pub use difference::EnvironmentDifference;
 pub use figure::{UnknownColumn, comparable, named, short_name};
 pub use gate::{Gate, GateError, GateOutcome, GateResult, Threshold};
 pub use gates::{Gates, GatesError};
+pub use history::{History, HistoryFolder, HistoryReader, HistorySeries};
 pub use junit::junit;
-pub use select::{Only, Selection, SelectionError};
+pub use select::{Across, Only, Selection, SelectionError};
 
 use crate::terminal;
 

@@ -16,6 +16,7 @@ mod artefact;
 mod better;
 mod capacity;
 mod change;
+mod change_point;
 mod codec;
 mod estimate;
 mod gamma;
@@ -34,6 +35,7 @@ pub use artefact::{ARTEFACT_SAMPLES_MIN, Artefact, ArtefactStep, TIMERS_NS, arte
 pub use better::Better;
 pub use capacity::{CAPACITY_LEVEL, CapacityInterval, CapacitySearch};
 pub use change::{Change, FALSE_ALARM, RunOrder, Runs, Scale, change, change_p, holm};
+pub use change_point::{ChangePoint, HISTORY_MIN, change_point};
 pub use estimate::{Estimate, Interval, median, median_whole};
 pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
 pub use normal::{erfc, normal_cdf, normal_two_sided_p};

@@ -21,9 +21,8 @@ use serde::Serialize;
 
 /// The numbers of blocks after which the arms are looked at. They become rarer,
 /// as each look costs some of the level of all others.
-pub const LOOKS: [usize; 24] = [
-    2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128, 160, 200, 256, 320, 400, 512,
-];
+pub const LOOKS: [usize; 24] =
+    [2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128, 160, 200, 256, 320, 400, 512];
 
 /// A figure of both arms in one block.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -161,7 +160,8 @@ impl PairedTest {
             let (below, above) = if bound.rise { (look.beyond, look.within) } else { (look.within, look.beyond) };
             Interval { lo: back(moved.mean - below * moved.error), hi: back(moved.mean + above * moved.error) }
         });
-        let more = (outcome == PairedOutcome::Open && blocks.len() > 1).then(|| self.more(&excess(blocks.len()), blocks.len()));
+        let more = (outcome == PairedOutcome::Open && blocks.len() > 1)
+            .then(|| self.more(&excess(blocks.len()), blocks.len()));
         let found = PairedDecision {
             outcome,
             looked_at: look.map_or(0, |look| look.blocks),

@@ -35,8 +35,7 @@ pub fn ab(args: &AbArgs, voice: Voice) -> Result<Code, Failure> {
     }
     let (name, study) = asked(args)?;
     let arms = Arms { a: arm(&args.a, "--a")?, b: arm(&args.b, "--b")? };
-    let goal =
-        ArmsGoal { keys: Vec::new(), fail_on: args.gates.fail_on.clone(), require: args.gates.require.clone() };
+    let goal = ArmsGoal { keys: Vec::new(), fail_on: args.gates.fail_on.clone(), require: args.gates.require.clone() };
     let planned = |errors| Failure::from(ConductError::Plan(errors));
     let study = arms.split(&study, goal, &registry::find).map_err(|error| planned(vec![error]))?;
     let mut plan = StudyPlan::new(study).map_err(planned)?;
@@ -96,7 +95,9 @@ fn conclude(found: &ArmsResult, end: TurnsEnd, round_ns: Ns, folder: &Path, voic
     let more = match found.more() {
         Some(blocks) => {
             let seconds = (blocks as u64 * round_ns).div_ceil(SECOND).max(1);
-            format!("about {blocks} blocks more would tell, as far as can be seen: the same command with --budget {seconds}s")
+            format!(
+                "about {blocks} blocks more would tell, as far as can be seen: the same command with --budget {seconds}s"
+            )
         }
         None => "how much more would tell cannot be said yet: the same command with a longer --budget".to_owned(),
     };

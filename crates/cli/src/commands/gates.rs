@@ -17,14 +17,22 @@ pub fn write_junit(file: Option<&Path>, suite: &str, gates: &[GateResult]) -> Re
 pub fn own(args: &GateArgs) -> Result<Gates, Failure> {
     let gates = Gates::parse(&args.fail_on, &args.require, false).map_err(Failure::usage)?;
     if args.junit.is_some() && gates.is_empty() {
-        return Err(Failure::usage("--junit tells what became of gates, and there is none: give --require 'p99 < 5ms'"));
+        return Err(Failure::usage(
+            "--junit tells what became of gates, and there is none: give --require 'p99 < 5ms'",
+        ));
     }
     Ok(gates)
 }
 
 /// Decides the gates of a report; says what became of each, and the exit code where
 /// one is not kept.
-pub fn decide(report: &Report, gates: &Gates, args: &GateArgs, suite: &str, voice: Voice) -> Result<Option<Code>, Failure> {
+pub fn decide(
+    report: &Report,
+    gates: &Gates,
+    args: &GateArgs,
+    suite: &str,
+    voice: Voice,
+) -> Result<Option<Code>, Failure> {
     let found = bounds(report, &gates.bounds);
     write_junit(args.junit.as_deref(), suite, &found)?;
     for gate in &found {

@@ -4,6 +4,7 @@ use crate::output::{Voice, note};
 use pubmark_model::cell::Cell;
 use pubmark_model::record::RunRecord;
 use pubmark_report::compare::ArmsResult;
+use pubmark_stats::LOOKS;
 use pubmark_study::conduct::{Observer, StudyStart};
 use pubmark_study::live::News;
 use pubmark_study::plan::StudyPlan;
@@ -48,7 +49,8 @@ impl TurnsObserver for TurnsDisplay<'_> {
         let runs: Vec<&RunRecord> = records.iter().collect();
         // The gates were understood before anything was measured.
         let Ok(Some(found)) = ArmsResult::of(self.plan.study(), self.plan.cells(), &runs) else { return Vec::new() };
-        if found.blocks > self.told && !self.voice.quiet {
+        let is_look = LOOKS.contains(&(found.blocks as usize));
+        if found.blocks > self.told && is_look && !self.voice.quiet {
             for gate in &found.gates {
                 note(&format!("[{}] {}", found.blocks, gate.sentence()));
             }

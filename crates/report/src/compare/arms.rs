@@ -55,6 +55,8 @@ pub struct ArmsComparison {
     pub blocks: usize,
     /// Blocks of which one does not.
     pub left_out: usize,
+    /// Why, in words: each reason with how many runs it speaks against.
+    pub left_out_for: String,
     /// What the blocks say; none where there are none.
     #[serde(flatten)]
     pub found: Option<PairedDecision>,
@@ -252,6 +254,7 @@ impl Bench<'_> {
             column: gate.column,
             blocks: readings.len(),
             left_out,
+            left_out_for: against(gate.column, &[runs_a.as_slice(), &runs_b].concat()),
             why: if found.is_some() { String::new() } else { why(gate.column, &[runs_a, runs_b].concat()) },
             found,
             point,
@@ -292,6 +295,27 @@ fn became(gate: &Gate, all: &[ArmsComparison]) -> GateResult {
         }
     }
     result.settled()
+}
+
+/// What speaks against the runs that do not count for a figure, most frequent first.
+fn against(column: Column, runs: &[&RunRecord]) -> String {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    let mut count = |reason: String| match counts.iter_mut().find(|(known, _)| *known == reason) {
+        Some((_, runs)) => *runs += 1,
+        None => counts.push((reason, 1)),
+    };
+    for run in runs.iter().filter(|run| quoted(column, run).is_none()) {
+        let findings = run.verdict.reasons.iter().filter(|finding| finding.figures.contains(&column.group()));
+        let mut reasons: Vec<String> = findings.map(|finding| finding.reason.to_string()).collect();
+        reasons.dedup();
+        match (run.error.is_some(), reasons.is_empty()) {
+            (true, _) => count("could not be made".into()),
+            (false, true) => count("the figure is missing".into()),
+            (false, false) => reasons.into_iter().for_each(&mut count),
+        }
+    }
+    counts.sort_by_key(|(_, runs)| std::cmp::Reverse(*runs));
+    counts.into_iter().map(|(reason, runs)| format!("{reason} {runs}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Why no block has both figures.

@@ -75,12 +75,22 @@ impl ArmsResult {
              hold with at most 5 %.",
             self.blocks
         )];
+        if let Some(most) = self.comparisons.iter().max_by_key(|one| one.left_out).filter(|one| one.left_out > 0) {
+            lines.push(format!(
+                "{} blocks were left out for {}, as one of their runs does not count (runs by reason: {}).",
+                most.left_out,
+                short_name(most.column),
+                most.left_out_for
+            ));
+        }
         if matches!(self.gates_say(), GateOutcome::TooNoisy | GateOutcome::Undecided) {
             lines.push(match self.more() {
                 Some(more) => format!("If it stays as it is, about {more} blocks more would tell."),
-                None => "How many blocks more would tell cannot be said: the change lies too near to its bound, or too \
+                None => {
+                    "How many blocks more would tell cannot be said: the change lies too near to its bound, or too \
                          few blocks count."
-                    .into(),
+                        .into()
+                }
             });
         }
         lines

@@ -71,7 +71,10 @@ impl BoundGate {
             return BoundVerdict::Unknown("its values are no numbers".into());
         };
         let Some(interval) = typical.interval else {
-            return BoundVerdict::Unknown(format!("one run that counts ({}): no noise is known", self.term.words(typical.value)));
+            return BoundVerdict::Unknown(format!(
+                "one run that counts ({}): no noise is known",
+                self.term.words(typical.value)
+            ));
         };
         let told = format!(
             "{} ({} … {})",
@@ -111,7 +114,8 @@ impl BoundGate {
         }
         // The bound itself is the other arm.
         let bound = self.term.bound();
-        let reading = |value: &f64| PairedReading { a: bound, b: *value, step_a: 0.0, step_b: value.abs() * RESOLUTION };
+        let reading =
+            |value: &f64| PairedReading { a: bound, b: *value, step_a: 0.0, step_b: value.abs() * RESOLUTION };
         let readings: Vec<PairedReading> = values.iter().map(reading).collect();
         let rise = matches!(self.term.relation(), Relation::Below | Relation::AtMost);
         let Some(found) = test.decide(&readings, PairedBound { rise, by: 0.0, relative: bound > 0.0 }) else {

@@ -3,7 +3,7 @@
 use super::comparison::{CellChange, ChangeCounts, ChangeOutcome, Comparison, FigureChange};
 use super::difference::differences;
 use super::figure::{HEADLINES, better};
-use super::select::{Selection, SelectionError};
+use super::select::{Only, Selection, SelectionError};
 use crate::analysis::{CellResult, Status};
 use crate::figures::{Column, Observation};
 use crate::records::place;
@@ -11,6 +11,7 @@ use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::workload::Rate;
 use pubmark_stats::{Better, FALSE_ALARM, RunOrder, Runs, Scale, holm};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 
 /// Longest name of a cell, characters.
@@ -40,20 +41,33 @@ pub fn compare(a: &Report, b: &Report) -> Comparison {
 /// Where the selection names an axis or value that neither has.
 pub fn compare_with(a: &Report, b: &Report, selection: &Selection) -> Result<Comparison, SelectionError> {
     selection.only.iter().try_for_each(|only| only.check(a, b))?;
+    if let Some(across) = &selection.across {
+        across.a.check(a, a)?;
+        across.b.check(b, b)?;
+    }
     Ok(compared(a, b, selection))
 }
 
 fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
-    let chosen = |report: &'_ Report| -> Vec<usize> {
+    let chosen = |report: &'_ Report, side: Option<&Only>| -> Vec<usize> {
+        let holds = |cell: &CellResult| selection.only.iter().chain(side).all(|only| only.holds(cell));
         let cells = report.cells().iter().enumerate();
-        cells.filter(|(_, cell)| selection.only.iter().all(|only| only.holds(cell))).map(|(index, _)| index).collect()
+        cells.filter(|(_, cell)| holds(cell)).map(|(index, _)| index).collect()
     };
-    let (in_a, in_b) = (chosen(a), chosen(b));
+    let across = selection.across.as_ref();
+    let (in_a, in_b) = (chosen(a, across.map(|across| &across.a)), chosen(b, across.map(|across| &across.b)));
+    let axes = |cell: &CellResult| -> Map<String, Value> {
+        let mut axes = cell.cell.axes.clone();
+        axes.retain(|name, _| across.is_none_or(|across| across.axis() != name));
+        axes
+    };
+    let key = |cell: &CellResult| place(&axes(cell));
+    let label = |cell: &CellResult| clean(&pubmark_model::cell::label(&axes(cell)), LABEL_CHARS);
     let mut places: HashMap<String, &CellResult> =
-        in_b.iter().map(|index| &b.cells()[*index]).map(|cell| (place(&cell.cell.axes), cell)).collect();
+        in_b.iter().map(|index| &b.cells()[*index]).map(|cell| (key(cell), cell)).collect();
     let (mut pairs, mut only_a) = (Vec::new(), Vec::new());
     for cell in in_a.iter().map(|index| &a.cells()[*index]) {
-        match places.remove(&place(&cell.cell.axes)) {
+        match places.remove(&key(cell)) {
             Some(other) if cell.status == Status::Skipped && other.status == Status::Skipped => {}
             Some(other) => pairs.push((cell, other)),
             None if cell.status == Status::Skipped => {}
@@ -61,12 +75,12 @@ fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
         }
     }
     let only_b = in_b.iter().map(|index| &b.cells()[*index]);
-    let only_b = only_b.filter(|cell| cell.status != Status::Skipped && places.contains_key(&place(&cell.cell.axes)));
+    let only_b = only_b.filter(|cell| cell.status != Status::Skipped && places.contains_key(&key(cell)));
     let gated: Vec<Column> = selection.gates.changes.iter().map(|gate| gate.column).collect();
     let how = How { order: order(a, b), same_latency: a.means_the_same_by_latency(b) };
     let mut comparison = Comparison {
         tally: ChangeCounts::default(),
-        same: pairs.iter().map(|(a, b)| cell_change(a, b, &gated, how)).collect(),
+        same: pairs.iter().map(|(a, b)| cell_change(a, b, &gated, how, label(a))).collect(),
         only_a,
         only_b: only_b.map(label).collect(),
         environment: differences(a, b, &pairs),
@@ -108,10 +122,6 @@ fn order(a: &Report, b: &Report) -> RunOrder {
     }
 }
 
-fn label(cell: &CellResult) -> String {
-    clean(&cell.cell.label(), LABEL_CHARS)
-}
-
 fn tally(comparison: &Comparison) -> ChangeCounts {
     let mut tally = ChangeCounts::default();
     for change in comparison.same.iter().flat_map(|cell| &cell.changes) {
@@ -147,7 +157,7 @@ fn settle(mut family: Vec<(&mut FigureChange, bool)>) {
     }
 }
 
-fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column], how: How) -> CellChange {
+fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column], how: How, label: String) -> CellChange {
     let mut columns: Vec<Column> = HEADLINES.into();
     if !how.same_latency {
         columns.extend([Column::IntendedP50, Column::IntendedP99]);
@@ -166,7 +176,7 @@ fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column], how: How) -> Ce
         change.gated = is_gated;
         Some(change)
     });
-    CellChange { label: label(a), unthrottled, changes: changes.collect(), axes: a.cell.axes.clone() }
+    CellChange { label, unthrottled, changes: changes.collect(), axes: a.cell.axes.clone() }
 }
 
 /// What became of one figure; p is not adjusted yet, nor the outcome settled.

@@ -6,7 +6,7 @@ use super::gate::{Gate, GateResult, Threshold};
 use pubmark_stats::Scale;
 
 impl Gate {
-    fn is_beyond(&self, moved: f64) -> bool {
+    pub(super) fn is_beyond(&self, moved: f64) -> bool {
         let (Threshold::Percent(bound) | Threshold::Amount(bound)) = self.threshold;
         if self.rise { moved > bound } else { moved < bound }
     }

@@ -93,8 +93,10 @@ fn is_change(text: &str) -> bool {
 fn is_bound(text: &str) -> bool {
     let threshold = threshold(text);
     let has_unit = threshold.chars().any(char::is_alphabetic) && threshold.starts_with(|c: char| c.is_ascii_digit());
-    let is_equal = text.find(['<', '>', '=']).is_some_and(|at| text[at..].starts_with('=') || text[at + 1..].starts_with('='));
-    let is_share = text.contains('<') && threshold.ends_with('%') && threshold.starts_with(|c: char| c.is_ascii_digit());
+    let is_equal =
+        text.find(['<', '>', '=']).is_some_and(|at| text[at..].starts_with('=') || text[at + 1..].starts_with('='));
+    let is_share =
+        text.contains('<') && threshold.ends_with('%') && threshold.starts_with(|c: char| c.is_ascii_digit());
     has_unit || is_equal || is_share
 }
 
@@ -121,10 +123,12 @@ mod tests {
 
     #[test]
     fn a_gate_is_a_change_or_a_bound_by_how_it_is_written() {
-        let gates = parse("p99 > +10%, p50 > 5%, lost > 0, p99 > 5ms, delivered < 99.9%, memory > 500MB", "", true).unwrap();
+        let gates =
+            parse("p99 > +10%, p50 > 5%, lost > 0, p99 > 5ms, delivered < 99.9%, memory > 500MB", "", true).unwrap();
         let changes: Vec<&str> = gates.changes.iter().map(|gate| gate.text.as_str()).collect();
         assert_eq!(changes, ["p99 > +10%", "p50 > 5%", "lost > 0"]);
-        let bounds: Vec<(&str, &str)> = gates.bounds.iter().map(|bound| (bound.text.as_str(), bound.term.text())).collect();
+        let bounds: Vec<(&str, &str)> =
+            gates.bounds.iter().map(|bound| (bound.text.as_str(), bound.term.text())).collect();
         let wanted = [
             ("p99 > 5ms", "p99 <= 5ms"),
             ("delivered < 99.9%", "delivered >= 99.9%"),

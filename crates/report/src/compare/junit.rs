@@ -63,9 +63,9 @@ mod tests {
 
     #[test]
     fn broken_gates_are_failures_and_open_ones_errors() {
-        let mut gates = ["p99 > +10%", "p50 > +10%", "lost = 0", "x"].map(GateResult::new).map(|gate| {
-            GateResult { comparisons: 1, ..gate }
-        });
+        let mut gates = ["p99 > +10%", "p50 > +10%", "lost = 0", "x"]
+            .map(GateResult::new)
+            .map(|gate| GateResult { comparisons: 1, ..gate });
         gates[0].failed.push("a <b> & \"c\"\u{1b}[31m: +20 %".into());
         gates[1].too_noisy.push("a: −3 … +40 %".into());
         gates[2].undecided.push("a (no run)".into());

@@ -210,7 +210,13 @@ fn plain_row<const N: usize>(entries: [Entry; N]) -> Row {
     Row { entries: entries.into(), mark: Mark::Plain, bar: None }
 }
 
-pub(super) fn table(title: &str, heads: Vec<Head>, groups: Vec<Vec<Row>>, notes: Vec<String>, ends_in_prose: bool) -> Table {
+pub(super) fn table(
+    title: &str,
+    heads: Vec<Head>,
+    groups: Vec<Vec<Row>>,
+    notes: Vec<String>,
+    ends_in_prose: bool,
+) -> Table {
     let notes = notes.into_iter().map(|text| Note { text, about: About::Rows }).collect();
     Table { title: title.into(), heads, groups, notes, ends_in_prose, whole: "--json", bars: None }
 }

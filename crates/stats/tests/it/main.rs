@@ -3,6 +3,7 @@
 
 mod capacity;
 mod change;
+mod change_point;
 mod codec;
 mod estimate;
 mod histogram;

@@ -217,7 +217,8 @@ fn how_many_blocks_decide() {
     const TRIALS: usize = 1_000;
     let (mut noise, test) = (Noise(8), PairedTest::new(1));
     let machine = MACHINES[0].1;
-    let mut table = String::from("| change | within 5 blocks | within 10 | within 20 | within 50 | half of them by |\n");
+    let mut table =
+        String::from("| change | within 5 blocks | within 10 | within 20 | within 50 | half of them by |\n");
     table.push_str("|---:|---:|---:|---:|---:|---:|\n");
     for change in [0.0, 0.05, 0.1, 0.15, 0.2, 0.5, 1.0] {
         let wanted = if change < 0.1 { PairedOutcome::Within } else { PairedOutcome::Beyond };
