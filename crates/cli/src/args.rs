@@ -283,6 +283,9 @@ pub struct ReportArgs {
     /// The page [default: report.html in the folder; of several, comparison.html in the first].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Print all rows of all tables; otherwise the beginning of those that are longer than 200 lines.
+    #[arg(long)]
+    pub all: bool,
     /// Print Markdown.
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub markdown: bool,

@@ -1,5 +1,6 @@
 //! Whether a figure has changed for good within a history, and since when.
 
+use crate::estimate::median;
 use crate::random::Random;
 
 /// Fewest values in which a change can be seen at all.
@@ -19,9 +20,9 @@ pub struct ChangePoint {
     pub p: f64,
 }
 
-/// Finds the place at which the values before and those after differ most, by
-/// their ranks, and how often an order of the same values that means nothing has a
-/// split as uneven as that.
+/// Finds the place at which the values before and those after differ most, and how
+/// often an order of the same values that means nothing has a split as uneven, by
+/// ranks.
 ///
 /// The probability is that of a permutation test (with the stopping rule of Besag
 /// and Clifford, *Sequential Monte Carlo p-values*, Biometrika 78, 1991): it holds
@@ -40,21 +41,21 @@ pub fn change_point(values: &[f64]) -> Option<ChangePoint> {
         return None;
     }
     let mut ranks = ranks(values);
-    let (at, most) = most_uneven(&ranks);
+    let most = most_uneven(&ranks);
     let mut random = Random(0x0c4a_9be5);
     let (mut tried, mut as_uneven) = (0, 0);
     while tried < ORDERS_MAX && as_uneven < ENOUGH {
         random.shuffle(&mut ranks);
         tried += 1;
         // Sums of the same ranks in another order may differ in the last digit.
-        as_uneven += u32::from(most_uneven(&ranks).1 >= most * (1.0 - 1e-9));
+        as_uneven += u32::from(most_uneven(&ranks) >= most * (1.0 - 1e-9));
     }
     let p = if as_uneven == ENOUGH {
         f64::from(as_uneven) / f64::from(tried)
     } else {
         f64::from(as_uneven + 1) / f64::from(tried + 1)
     };
-    Some(ChangePoint { at, p })
+    Some(ChangePoint { at: split(values), p })
 }
 
 /// Ranks less their mean; equal values share the middle of theirs.
@@ -68,17 +69,25 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     values.iter().map(rank).collect()
 }
 
-/// The best split, and how uneven it is.
-fn most_uneven(ranks: &[f64]) -> (usize, f64) {
+/// How uneven the best split is.
+fn most_uneven(ranks: &[f64]) -> f64 {
     let n = ranks.len() as f64;
-    let (mut sum, mut best) = (0.0, (1, 0.0));
+    let (mut sum, mut most) = (0.0, 0.0);
     for (index, rank) in ranks[..ranks.len() - 1].iter().enumerate() {
         sum += rank;
         let before = index as f64 + 1.0;
-        let uneven = f64::abs(sum) / (before * (n - before)).sqrt();
-        if uneven > best.1 {
-            best = (index + 1, uneven);
-        }
+        most = f64::max(most, f64::abs(sum) / (before * (n - before)).sqrt());
     }
-    best
+    most
+}
+
+/// The split of which both sides lie nearest to their medians. Ranks would tell it
+/// less well: they do not know how far apart two values are.
+fn split(values: &[f64]) -> usize {
+    let off = |side: &[f64]| {
+        let middle = median(side).unwrap_or_default();
+        side.iter().map(|value| (value - middle).abs()).sum::<f64>()
+    };
+    let cost = |at: usize| off(&values[..at]) + off(&values[at..]);
+    (1..values.len()).min_by(|one, other| cost(*one).total_cmp(&cost(*other))).unwrap_or(1)
 }

@@ -171,7 +171,7 @@ fn install_missing(plan: &StudyPlan, voice: Voice) -> Result<(), Failure> {
 }
 
 /// A study that was asked for.
-pub struct Found {
+pub(super) struct Found {
     /// Its name.
     pub name: String,
     /// What errors name.
@@ -211,7 +211,7 @@ fn published(file: &str, text: &str, beside: Beside, voice: Voice) -> Result<Opt
 }
 
 /// Finds a study: one that comes with pubmark, or a file.
-pub fn find(study: &str) -> Result<Found, Failure> {
+pub(super) fn find(study: &str) -> Result<Found, Failure> {
     if let Some(included) = registry::STUDIES.iter().find(|included| included.name == study) {
         return Ok(Found {
             name: included.name.to_owned(),

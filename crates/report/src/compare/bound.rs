@@ -4,7 +4,7 @@ use super::gate::GateResult;
 use crate::figures::allows;
 use crate::text::clean;
 use pubmark_model::objective::{ObjectiveTerm, Relation};
-use pubmark_model::record::RunRecord;
+use pubmark_model::record::{Reason, RunRecord};
 use pubmark_stats::{PairedBound, PairedDecision, PairedOutcome, PairedReading, PairedTest, Runs, typical_run};
 
 /// Longest name of a cell in a result, characters.
@@ -41,8 +41,18 @@ impl BoundGate {
     }
 
     fn values(&self, runs: &[&RunRecord]) -> Vec<f64> {
+        runs.iter().filter(|run| self.counts(run)).filter_map(|run| self.term.value(run)).collect()
+    }
+
+    /// Whether a run says anything of it. That messages were lost, doubled or damaged
+    /// speaks against the figures of a run, and is the very thing that a bound of them is about.
+    fn counts(&self, run: &RunRecord) -> bool {
         let group = self.term.group();
-        runs.iter().filter(|run| allows(run, group)).filter_map(|run| self.term.value(run)).collect()
+        let of_delivery =
+            |reason| matches!(reason, Reason::MessagesLost | Reason::Duplicates | Reason::Reordered | Reason::Corrupted);
+        let mut against = run.verdict.reasons.iter().filter(|finding| finding.figures.contains(&group));
+        let only_delivery = self.term.counts() && against.all(|finding| of_delivery(finding.reason));
+        allows(run, group) || run.error.is_none() && !run.verdict.reasons.is_empty() && only_delivery
     }
 
     /// Whether each run has to keep it: what is counted is a fact of each.
@@ -90,11 +100,10 @@ impl BoundGate {
     }
 
     fn unknown(&self, runs: &[&RunRecord], values: &[f64]) -> Option<BoundVerdict> {
-        let group = self.term.group();
         let why = match values {
             [_, ..] => return None,
             [] if runs.is_empty() => "no run yet",
-            [] if runs.iter().any(|run| allows(run, group)) => "not measured",
+            [] if runs.iter().any(|run| self.counts(run)) => "not measured",
             [] => "no run counts for it",
         };
         Some(BoundVerdict::Unknown(why.into()))

@@ -9,6 +9,7 @@ use crate::figures::{Column, Observation};
 use crate::records::place;
 use crate::report::Report;
 use crate::text::clean;
+use pubmark_model::ab::ArmsGoal;
 use pubmark_model::workload::Rate;
 use pubmark_stats::{Better, FALSE_ALARM, RunOrder, Runs, Scale, holm};
 use serde_json::{Map, Value};
@@ -57,7 +58,9 @@ fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
     let across = selection.across.as_ref();
     let (in_a, in_b) = (chosen(a, across.map(|across| &across.a)), chosen(b, across.map(|across| &across.b)));
     let axes = |cell: &CellResult| -> Map<String, Value> {
-        let mut axes = cell.cell.axes.clone();
+        // Two arms differ in what they set as well.
+        let arms = report_arms(a, b).filter(|_| across.is_some_and(|across| across.axis() == "part"));
+        let mut axes = arms.map_or_else(|| cell.cell.axes.clone(), |arms| arms.place(&cell.cell.axes));
         axes.retain(|name, _| across.is_none_or(|across| across.axis() != name));
         axes
     };
@@ -100,6 +103,11 @@ fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
     let bounds = selection.gates.bounds.iter().map(|bound| bound.over(b, |index| in_b.contains(&index)));
     comparison.gates.extend(bounds);
     comparison
+}
+
+/// What two reports have of arms, where both have them.
+fn report_arms<'a>(a: &'a Report, b: &Report) -> Option<&'a ArmsGoal> {
+    a.study().ab.as_ref().filter(|_| b.study().ab.is_some())
 }
 
 /// What holds for all comparisons of two reports.
