@@ -78,6 +78,8 @@ fn cut(table: &mut Table, most: usize, rows_max: usize) {
         table.notes.push(Note::on_rows(format!("… and {more} more notes: --all shows them")));
     }
     if all > most {
-        table.notes.push(Note::on_rows(format!("… and {} more rows: --all shows them, summary.csv has them", all - most)));
+        table
+            .notes
+            .push(Note::on_rows(format!("… and {} more rows: --all shows them, summary.csv has them", all - most)));
     }
 }

@@ -113,7 +113,7 @@ pub fn a_goes_first(seed: u64, point: usize, block: u32) -> bool {
     let index = block.saturating_sub(1);
     let place = ((point as u64) << 32) | u64::from(index / 2);
     let drawn = Random(seed.wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15))).bits();
-    (drawn & 1 == 0) == (index % 2 == 0)
+    (drawn & 1 == 0) == index.is_multiple_of(2)
 }
 
 /// The next look after so many blocks.

@@ -48,8 +48,9 @@ impl BoundGate {
     /// speaks against the figures of a run, and is the very thing that a bound of them is about.
     fn counts(&self, run: &RunRecord) -> bool {
         let group = self.term.group();
-        let of_delivery =
-            |reason| matches!(reason, Reason::MessagesLost | Reason::Duplicates | Reason::Reordered | Reason::Corrupted);
+        let of_delivery = |reason| {
+            matches!(reason, Reason::MessagesLost | Reason::Duplicates | Reason::Reordered | Reason::Corrupted)
+        };
         let mut against = run.verdict.reasons.iter().filter(|finding| finding.figures.contains(&group));
         let only_delivery = self.term.counts() && against.all(|finding| of_delivery(finding.reason));
         allows(run, group) || run.error.is_none() && !run.verdict.reasons.is_empty() && only_delivery
