@@ -1,10 +1,14 @@
 //! Arguments as typed. What they mean is resolved elsewhere, against the files.
 
+mod ab;
 mod capacity;
+mod gates;
 mod workload;
 
+pub use ab::AbArgs;
 pub use capacity::CapacityArgs;
 use clap::{Args, Parser, Subcommand};
+pub use gates::GateArgs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 pub use workload::WorkloadArgs;
@@ -49,6 +53,8 @@ pub enum PubmarkCommand {
     Run(RunArgs),
     /// Measure one system by one workload, without a file.
     Bench(Box<BenchArgs>),
+    /// Measure two settings in turns until it is decided whether a change goes too far.
+    Ab(Box<AbArgs>),
     /// Find the highest load at which an objective holds, and what gives out first.
     Capacity(Box<CapacityArgs>),
     /// List the systems: what is here, which version, how to get the rest.
@@ -146,6 +152,9 @@ pub struct RunArgs {
     /// stays after the last run, until Ctrl-C.
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     pub watch: Option<u16>,
+    /// What makes it fail.
+    #[command(flatten)]
+    pub gates: GateArgs,
     /// Who may look on.
     #[command(flatten)]
     pub serving: ServingArgs,
@@ -206,6 +215,9 @@ pub struct BenchArgs {
     /// Print the table as Markdown.
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
+    /// What makes it fail.
+    #[command(flatten)]
+    pub gates: GateArgs,
     /// Who may look on.
     #[command(flatten)]
     pub serving: ServingArgs,
@@ -271,6 +283,9 @@ pub struct ReportArgs {
     /// The page [default: report.html in the folder; of several, comparison.html in the first].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Print all rows of all tables; otherwise the beginning of those that are longer than 200 lines.
+    #[arg(long)]
+    pub all: bool,
     /// Print Markdown.
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub markdown: bool,
@@ -291,17 +306,25 @@ under a gate nothing can be said (a single run, no valid run).
 Examples:
   pubmark compare results/before results/after
   pubmark compare results/main results/branch --fail-on 'p99 > +5%, delivered < -2%' --markdown
-  pubmark compare results/before results/after --only payload=1KiB --fail-on 'lost > 0'")]
+  pubmark compare results/before results/after --only payload=1KiB --fail-on 'lost > 0'
+  pubmark compare results/before results/after --require 'p99 < 5ms and lost = 0' --junit gates.xml
+  pubmark compare results/brokers --across system=mosquitto,nats
+  pubmark compare --history results/nightly-* --fail-on 'p99 > +10%'")]
 pub struct CompareArgs {
-    /// The baseline: a results folder.
-    pub a: PathBuf,
-    /// The results that are to be judged by it.
-    pub b: PathBuf,
-    /// What makes the comparison fail, where it is beyond the noise: FIGURE > +PERCENT% or
-    /// FIGURE < -PERCENT%, without the % an amount. Figures are the columns of summary.csv, or
-    /// p50, p90, p99, p999, delivered, cpu. Several with commas.
-    #[arg(long, value_name = "FIGURE>CHANGE")]
-    pub fail_on: Vec<String>,
+    /// The baseline, a results folder, and the results that are to be judged by it; with --across one folder may be
+    /// both; with --history six or more, in any order.
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// Hold the cells of A that have the first value of an axis against those of B that have the second, and are
+    /// alike otherwise: system=mosquitto,nats.
+    #[arg(long, value_name = "AXIS=A,B", conflicts_with = "history")]
+    pub across: Option<String>,
+    /// Look for a change within many folders, by the time of their runs, and say since when it is there.
+    #[arg(long)]
+    pub history: bool,
+    /// What makes the comparison fail: a change where it is beyond the noise.
+    #[command(flatten)]
+    pub gates: GateArgs,
     /// Let a gate pass that is too noisy to see its own threshold [otherwise: exit code 3].
     #[arg(long)]
     pub allow_noisy: bool,

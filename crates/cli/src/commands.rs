@@ -1,5 +1,6 @@
 //! One file a subcommand.
 
+mod ab;
 mod agent;
 mod agent_check;
 mod answers;
@@ -10,6 +11,7 @@ mod capacity;
 mod compare;
 mod completions;
 mod doctor;
+mod gates;
 mod keep;
 mod new_system;
 mod peer;
@@ -32,6 +34,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
     match arguments.command {
         PubmarkCommand::Run(args) => run::run(&args, voice),
         PubmarkCommand::Bench(args) => bench::bench(&args, voice),
+        PubmarkCommand::Ab(args) => ab::ab(&args, voice),
         PubmarkCommand::Capacity(args) => capacity::capacity(&args, voice),
         PubmarkCommand::Systems(args) => systems::systems(&args),
         PubmarkCommand::Studies(args) => studies::studies(&args),

@@ -17,6 +17,20 @@ pub enum Code {
     Run = 3,
 }
 
+impl Code {
+    /// The one of two that is to be told: a gate that is broken before all, as more
+    /// runs would not mend it; then what has no answer.
+    pub fn worst(self, other: Code) -> Code {
+        let rank = |code: Code| match code {
+            Code::Done => 0,
+            Code::Run => 1,
+            Code::Usage => 2,
+            Code::Gate => 3,
+        };
+        if rank(other) > rank(self) { other } else { self }
+    }
+}
+
 impl From<Code> for ExitCode {
     fn from(code: Code) -> ExitCode {
         ExitCode::from(code as u8)

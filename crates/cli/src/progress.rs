@@ -7,6 +7,7 @@ pub mod climb;
 pub mod estimate;
 mod screen;
 pub mod table;
+pub mod turns;
 
 use crate::output::{Voice, note};
 use board::SharedBoard;

@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod ab;
+pub mod arms;
 pub mod capacity;
 pub mod cell;
 pub mod claim;

@@ -39,12 +39,18 @@ impl PartialEq for ObjectiveTerm {
     }
 }
 
+/// How a figure has to lie to its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Relation {
+pub enum Relation {
+    /// `<`
     Below,
+    /// `<=`
     AtMost,
+    /// `>`
     Above,
+    /// `>=`
     AtLeast,
+    /// `=`
     Equal,
 }
 
@@ -258,6 +264,27 @@ impl fmt::Display for Objective {
 }
 
 impl Relation {
+    /// What holds where this does not; none of `=`, of which there are two.
+    pub fn otherwise(self) -> Option<Relation> {
+        Some(match self {
+            Relation::Below => Relation::AtLeast,
+            Relation::AtMost => Relation::Above,
+            Relation::Above => Relation::AtMost,
+            Relation::AtLeast => Relation::Below,
+            Relation::Equal => return None,
+        })
+    }
+
+    fn sign(self) -> &'static str {
+        match self {
+            Relation::Below => "<",
+            Relation::AtMost => "<=",
+            Relation::Above => ">",
+            Relation::AtLeast => ">=",
+            Relation::Equal => "=",
+        }
+    }
+
     fn holds(self, value: f64, bound: f64) -> bool {
         match self {
             Relation::Below => value < bound,
@@ -329,8 +356,58 @@ impl ObjectiveTerm {
         matches!(self.figure, Figured::Quantity(of) | Figured::Share(of) if names.contains(&of.name))
     }
 
+    /// How its figure has to lie to its bound.
+    pub fn relation(&self) -> Relation {
+        self.relation
+    }
+
+    /// Its bound, in the figure's unit.
+    pub fn bound(&self) -> f64 {
+        self.bound
+    }
+
+    /// Whether a value keeps to it.
+    pub fn holds(&self, value: f64) -> bool {
+        self.relation.holds(value, self.bound)
+    }
+
+    /// The term that holds where this one does not.
+    pub fn otherwise(&self) -> Option<ObjectiveTerm> {
+        let relation = self.relation.otherwise()?;
+        let at = self.text.find(['<', '>', '='])?;
+        let (name, rest) = (self.text[..at].trim(), self.text[at..].trim_start_matches(['<', '>', '=']).trim());
+        Some(ObjectiveTerm { text: format!("{name} {} {rest}", relation.sign()), relation, ..self.clone() })
+    }
+
+    /// Whether it is a count of what happened, or a share of it: a fact of each run,
+    /// and no measurement with noise.
+    pub fn counts(&self) -> bool {
+        match self.figure {
+            Figured::Time(..) => false,
+            Figured::Quantity(quantity) => {
+                quantity.unit == Unit::Messages || quantity.group == FigureGroup::Counts && quantity.unit == Unit::Share
+            }
+            Figured::Share(_) => true,
+        }
+    }
+
+    /// Whether more of its figure is better.
+    pub fn higher_is_better(&self) -> bool {
+        let names = ["delivered", "delivered_per_s", "sent_per_s"];
+        matches!(self.figure, Figured::Quantity(of) if names.contains(&of.name))
+    }
+
+    /// The terms that are written with commas or `and` between them.
+    ///
+    /// # Errors
+    /// As of [`Objective::parse`].
+    pub fn parse_all(text: &str) -> Result<Vec<ObjectiveTerm>, ObjectiveError> {
+        let all = text.split(',').map(|part| Objective::parse(part).map(|objective| objective.terms));
+        Ok(all.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+
     /// The figure of a run; none where it was not measured.
-    fn value(&self, record: &RunRecord) -> Option<f64> {
+    pub fn value(&self, record: &RunRecord) -> Option<f64> {
         match self.figure {
             Figured::Time(time, percentile) => {
                 record.times.as_ref().into_array()[time].as_ref().map(|all| (percentile.of)(all))
@@ -344,7 +421,7 @@ impl ObjectiveTerm {
     }
 
     /// A value of its figure in words.
-    fn words(&self, value: f64) -> String {
+    pub fn words(&self, value: f64) -> String {
         let unit = match self.figure {
             Figured::Time(..) => Unit::Time,
             Figured::Quantity(quantity) => quantity.unit,

@@ -8,6 +8,7 @@ mod parse;
 mod resolve;
 mod write;
 
+use crate::ab::ArmsGoal;
 use crate::capacity::CapacityGoal;
 use crate::claim::{Claim, Condition};
 use crate::hosts::Hosts;
@@ -103,6 +104,8 @@ pub struct Study {
     pub hosts: Hosts,
     /// The objective whose capacity its records say.
     pub capacity: Option<CapacityGoal>,
+    /// What is asked of its two arms, if it has arms.
+    pub ab: Option<ArmsGoal>,
     /// Whether it was cut down to a coffee break.
     pub quick: bool,
     /// Whether it is only told of, and not to be carried out: see [`ReadOptions::recorded`].

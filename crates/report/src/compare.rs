@@ -8,22 +8,33 @@
 //! one family, all others another, so that a gate is not made blind by what is
 //! looked at beside it.
 
+mod arms;
+mod arms_page;
+mod bound;
 mod comparison;
 mod decide;
 mod difference;
 mod figure;
 mod gate;
 mod gated;
+mod gates;
+mod history;
+mod junit;
 mod markdown;
 mod page;
 mod select;
 
+pub use arms::{ArmsComparison, ArmsResult};
+pub use bound::{BoundGate, bounds};
 pub use comparison::{CellChange, ChangeCounts, ChangeOutcome, Comparison, FigureChange};
 pub use decide::{compare, compare_with};
 pub use difference::EnvironmentDifference;
 pub use figure::{UnknownColumn, comparable, named, short_name};
 pub use gate::{Gate, GateError, GateOutcome, GateResult, Threshold};
-pub use select::{Only, Selection, SelectionError};
+pub use gates::{Gates, GatesError};
+pub use history::{History, HistoryFolder, HistoryReader, HistorySeries};
+pub use junit::junit;
+pub use select::{Across, Only, Selection, SelectionError};
 
 use crate::terminal;
 

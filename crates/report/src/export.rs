@@ -2,7 +2,7 @@
 
 use crate::layout::document;
 use crate::report::{Report, ReportError};
-use crate::{csv, json, markdown, page, terminal};
+use crate::{bounded, csv, json, markdown, page, terminal};
 use serde_json::Value;
 use std::io;
 use std::path::Path;
@@ -10,8 +10,14 @@ use std::path::Path;
 impl Report {
     /// Tables for a terminal of so many columns. Less important columns are
     /// left out where there is no room, and the text says so. Lines are longer
-    /// than `width` only where the axes alone leave no room.
+    /// than `width` only where the axes alone leave no room. Of a report with more
+    /// than 200 lines it is the beginning of each table, and the way to the rest.
     pub fn terminal(&self, width: usize, colour: bool) -> String {
+        bounded::render(|| document(self), width, colour)
+    }
+
+    /// The same with all rows, however many.
+    pub fn terminal_whole(&self, width: usize, colour: bool) -> String {
         terminal::render(&document(self), width, colour)
     }
 

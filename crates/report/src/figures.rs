@@ -146,6 +146,11 @@ pub(crate) fn allows(run: &RunRecord, group: FigureGroup) -> bool {
     run.error.is_none() && (verdict.valid || (!verdict.reasons.is_empty() && verdict.allows(group)))
 }
 
+/// What a run says of a figure, where its verdict allows it.
+pub(crate) fn quoted(column: Column, run: &RunRecord) -> Option<Observation> {
+    Observation::of(column, run).filter(|_| allows(run, column.group()))
+}
+
 /// The runs that figures of this group are of, and whether they may be quoted.
 pub(crate) fn counted<'a>(made: &[&'a RunRecord], group: FigureGroup) -> (Vec<&'a RunRecord>, bool) {
     let allowed: Vec<&RunRecord> = made.iter().copied().filter(|run| allows(run, group)).collect();

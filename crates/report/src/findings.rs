@@ -56,7 +56,9 @@ pub(crate) fn findings(report: &Report) -> Vec<Sentence> {
     let capacities = report.capacities();
     let capacities =
         capacities.iter().map(|found| Sentence { about: "capacity", outcome: "note", text: found.sentence() });
-    let first = capacities.chain(delivery::finding(report));
+    let arms = report.arms().map(|arms| arms.sentences()).unwrap_or_default().into_iter();
+    let arms = arms.map(|text| Sentence { about: "arms", outcome: "note", text });
+    let first = arms.chain(capacities).chain(delivery::finding(report));
     first.chain(answers).chain(validity(report)).collect()
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn document(report: &Report) -> Document {
     let tables: Vec<Table> = match report.study().capacity {
         // A search has as many cells as steps, and a curve says more of them.
         Some(_) => report.capacities().iter().map(CapacityResult::table).collect(),
-        None => tables.collect(),
+        None => report.arms().and_then(|arms| arms.table()).into_iter().chain(tables).collect(),
     };
     Document {
         title: clean(&report.study().title, PROSE_CHARS),
@@ -57,7 +57,7 @@ pub(crate) fn document(report: &Report) -> Document {
 /// What was lost of what was acknowledged, and who is best by the figures that
 /// rank.
 fn answers(report: &Report) -> Vec<String> {
-    let shown = |about: &str| ["capacity", "delivery", "latency", "throughput"].contains(&about);
+    let shown = |about: &str| ["arms", "capacity", "delivery", "latency", "throughput"].contains(&about);
     findings(report).into_iter().filter(|finding| shown(finding.about)).map(|finding| finding.text).collect()
 }
 

@@ -15,6 +15,7 @@
 mod analysis;
 mod axes;
 mod bars;
+mod bounded;
 mod capacity;
 mod claims;
 mod columns;

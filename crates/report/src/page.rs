@@ -11,9 +11,9 @@ mod data;
 pub(crate) mod explain;
 mod records;
 
+use crate::bounded;
 use crate::layout::document;
 use crate::report::Report;
-use crate::terminal;
 use data::Page;
 use flate2::read::DeflateDecoder;
 use serde::Serialize;
@@ -51,7 +51,7 @@ impl Content {
         Content {
             page: json(&Page::of(reports, live)),
             records: json(&records),
-            plain: reports.iter().map(|report| terminal::render(&document(report), PLAIN_WIDTH, false)).collect(),
+            plain: reports.iter().map(|report| bounded::render(|| document(report), PLAIN_WIDTH, false)).collect(),
         }
     }
 

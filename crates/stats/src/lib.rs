@@ -16,11 +16,13 @@ mod artefact;
 mod better;
 mod capacity;
 mod change;
+mod change_point;
 mod codec;
 mod estimate;
 mod gamma;
 mod histogram;
 mod normal;
+mod paired;
 mod random;
 mod ranking;
 mod sequential;
@@ -33,9 +35,13 @@ pub use artefact::{ARTEFACT_SAMPLES_MIN, Artefact, ArtefactStep, TIMERS_NS, arte
 pub use better::Better;
 pub use capacity::{CAPACITY_LEVEL, CapacityInterval, CapacitySearch};
 pub use change::{Change, FALSE_ALARM, RunOrder, Runs, Scale, change, change_p, holm};
+pub use change_point::{ChangePoint, HISTORY_MIN, change_point};
 pub use estimate::{Estimate, Interval, median, median_whole};
 pub use histogram::{COUNT_MAX, Histogram, HistogramError, LATENCY_MAX_NS};
 pub use normal::{erfc, normal_cdf, normal_two_sided_p};
+pub use paired::{
+    LOOKS, PairedBound, PairedDecision, PairedOutcome, PairedReading, PairedTest, a_goes_first, next_look,
+};
 pub use random::Random;
 pub use ranking::{
     BLOCKS_MIN, Blocks, Difference, PointInput, PointOutcome, REPEATS_MORE_MAX, RankedPoint, RankedTable, RankingInput,

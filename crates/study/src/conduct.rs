@@ -241,6 +241,11 @@ impl<'a> Conductor<'a> {
         Ok(Some(record))
     }
 
+    /// Whether the user has stopped it.
+    pub fn interrupted(&self) -> bool {
+        self.ending.interrupted
+    }
+
     /// No more runs.
     pub fn close(self) -> Result<(Ending, Lock), ConductError> {
         self.results.note_versions(&self.met)?;

@@ -18,3 +18,4 @@ mod redact;
 pub mod registry;
 pub mod results;
 pub mod run;
+pub mod turns;

@@ -1,5 +1,6 @@
 //! `pubmark bench`: one cell without a file.
 
+use super::gates;
 use super::run::{Carried, Outlets, WayOn, carry_out, conclude, finish, fresh, leave_no_empty, missing, note_replaced};
 use super::shared::{hosts, pairs, raise_open_files, system};
 use crate::args::{BenchArgs, WorkloadArgs};
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
     raise_open_files();
+    let gates = gates::own(&args.gates)?;
     let study = study(args)?;
     let mut plan = StudyPlan::new(study).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
     if let Some(why) = leave_out(&mut plan, &missing).0.first() {
@@ -49,7 +51,9 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     } else {
         print(&report.terminal(width(), colour()));
     }
-    Ok(conclude(&ending, &report, &folder, voice, WayOn::Again))
+    let code = conclude(&ending, &report, &folder, voice, WayOn::Again);
+    let gate = gates::decide(&report, &gates, &args.gates, "pubmark bench", voice)?;
+    Ok(gate.map_or(code, |gate| gate.worst(code)))
 }
 
 /// A study of one cell, whose axes are what was asked for.

@@ -1,14 +1,17 @@
 //! `pubmark compare`
 
+use super::gates;
 use super::shared::{has_results, pairs};
 use crate::args::CompareArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, print, width};
 use pubmark_report::Report;
-use pubmark_report::compare::{Comparison, Gate, GateError, GateOutcome, Only, Selection, compare_with};
+use pubmark_report::compare::{
+    Across, Comparison, GateOutcome, Gates, History, HistoryReader, Only, Selection, compare_with,
+};
 use pubmark_study::registry;
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -19,13 +22,52 @@ struct Compared<'a> {
     comparison: &'a Comparison,
 }
 
-/// Compares two results folders, and decides the gates.
+/// Compares results folders, and decides the gates.
 pub fn compare(args: &CompareArgs) -> Result<Code, Failure> {
     let selection = selection(args)?;
-    let (a, b) = (load(&args.a)?, load(&args.b)?);
-    let comparison = compare_with(&a, &b, &selection).map_err(|error| Failure::usage(format!("--only: {error}")))?;
-    let names = [args.a.display().to_string(), args.b.display().to_string()];
-    let [name_a, name_b] = [names[0].as_str(), names[1].as_str()];
+    let gates = if args.history { history(args, &selection)? } else { two(args, &selection)? };
+    Ok(match gates {
+        GateOutcome::Passed => Code::Done,
+        GateOutcome::Failed => Code::Gate,
+        GateOutcome::TooNoisy if args.allow_noisy => Code::Done,
+        GateOutcome::TooNoisy | GateOutcome::Undecided => Code::Run,
+    })
+}
+
+/// The two folders, and what each is called.
+fn sides(args: &CompareArgs, selection: &Selection) -> Result<[(PathBuf, String); 2], Failure> {
+    let (a, b) = match (args.folders.as_slice(), &selection.across) {
+        ([a, b], _) => (a, b),
+        ([one], Some(_)) => (one, one),
+        ([_], None) => {
+            return Err(Failure::usage(
+                "two results folders are required: A, and B that is judged by it (or --across AXIS=A,B)",
+            ));
+        }
+        _ => {
+            return Err(Failure::usage(
+                "two results folders can be compared; of more, --history finds what has changed",
+            ));
+        }
+    };
+    let called = |folder: &Path, only: Option<&Only>| match only {
+        Some(only) => format!("{}, {}={}", folder.display(), only.axis, only.values.join(",")),
+        None => folder.display().to_string(),
+    };
+    let across = selection.across.as_ref();
+    Ok([(a.clone(), called(a, across.map(|across| &across.a))), (b.clone(), called(b, across.map(|across| &across.b)))])
+}
+
+fn two(args: &CompareArgs, selection: &Selection) -> Result<GateOutcome, Failure> {
+    let [(folder_a, name_a), (folder_b, name_b)] = sides(args, selection)?;
+    let a = load(&folder_a)?;
+    let other = if folder_a == folder_b { None } else { Some(load(&folder_b)?) };
+    let b = other.as_ref().unwrap_or(&a);
+    let comparison = compare_with(&a, b, selection).map_err(|error| {
+        let flag = if selection.only.is_empty() { "--across" } else { "--only" };
+        Failure::usage(format!("{flag}: {error}"))
+    })?;
+    let [name_a, name_b] = [name_a.as_str(), name_b.as_str()];
     if comparison.same.is_empty() {
         return Err(Failure::usage(format!(
             "{name_a} and {name_b} have no cell in common ({} only in the first, {} only in the second): \
@@ -42,22 +84,50 @@ pub fn compare(args: &CompareArgs) -> Result<Code, Failure> {
     } else {
         print(&comparison.terminal([name_a, name_b], width(), colour()));
     }
-    Ok(match comparison.gates_say() {
-        GateOutcome::Passed => Code::Done,
-        GateOutcome::Failed => Code::Gate,
-        GateOutcome::TooNoisy if args.allow_noisy => Code::Done,
-        GateOutcome::TooNoisy | GateOutcome::Undecided => Code::Run,
-    })
+    gates::write_junit(args.gates.junit.as_deref(), "pubmark compare", &comparison.gates)?;
+    Ok(comparison.gates_say())
+}
+
+fn history(args: &CompareArgs, selection: &Selection) -> Result<GateOutcome, Failure> {
+    if !selection.gates.bounds.is_empty() {
+        return Err(Failure::usage(
+            "a history is held against itself: give changes with --fail-on, such as 'p99 > +10%'",
+        ));
+    }
+    let mut reader = HistoryReader::default();
+    for folder in &args.folders {
+        reader.add(&load(folder)?, &selection.only, &selection.gates.changes);
+    }
+    let history: History = reader.history(&selection.gates.changes);
+    if history.series.is_empty() {
+        return Err(Failure::usage("no folder has a figure of such a cell that may be quoted"));
+    }
+    if args.json {
+        print(&serde_json::to_string_pretty(&history).unwrap_or_default());
+    } else if args.markdown {
+        print(&history.markdown());
+    } else {
+        print(&history.terminal(width(), colour()));
+    }
+    gates::write_junit(args.gates.junit.as_deref(), "pubmark compare --history", &history.gates)?;
+    Ok(history.gates_say())
 }
 
 fn selection(args: &CompareArgs) -> Result<Selection, Failure> {
-    let bad = |error: GateError| Failure::usage(format!("--fail-on {error}"));
-    let gates: Result<Vec<Vec<Gate>>, Failure> =
-        args.fail_on.iter().map(|text| Gate::parse_all(text).map_err(bad)).collect();
     let only = pairs(&args.only, "--only")?;
+    let across = args.across.iter().cloned().collect::<Vec<_>>();
+    let across = match pairs(&across, "--across")?.first() {
+        Some((axis, values)) => Some(Across::new(axis, values).ok_or_else(|| {
+            Failure::usage(format!(
+                "--across {axis}: two different values of an axis, as in --across system=mosquitto,nats"
+            ))
+        })?),
+        None => None,
+    };
     Ok(Selection {
-        gates: gates?.into_iter().flatten().collect(),
+        gates: Gates::parse(&args.gates.fail_on, &args.gates.require, true).map_err(Failure::usage)?,
         only: only.iter().map(|(axis, values)| Only::new(axis, values)).collect(),
+        across,
     })
 }
 

@@ -32,6 +32,8 @@ fn shown(report: &Report, args: &ReportArgs) -> Result<String, Failure> {
         report.csv().map_err(Failure::run)?
     } else if args.markdown {
         report.markdown()
+    } else if args.all {
+        report.terminal_whole(width(), colour())
     } else {
         report.terminal(width(), colour())
     })

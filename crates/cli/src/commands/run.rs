@@ -1,7 +1,7 @@
 //! `pubmark run`
 
 use super::shared::{agent_command, hosts, interrupt_flag, pairs, raise_open_files};
-use super::{answers, studies};
+use super::{answers, gates, studies};
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
@@ -43,6 +43,7 @@ pub const PAGE: &str = "report.html";
 pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
     let NamedStudy { name, file, text, reference } = find(&args.study)?;
+    let gates = gates::own(&args.gates)?;
     let mut set = pairs(&args.set, "--set")?;
     set.extend(args.settings.iter().map(|asked| ("use".to_owned(), asked.clone())));
     set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
@@ -87,6 +88,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     };
     print(&shown);
     let code = conclude(&ending, &report, &folder, voice, WayOn::Resume);
+    let code = gates::decide(&report, &gates, &args.gates, "pubmark run", voice)?.map_or(code, |gate| gate.worst(code));
     if let Some((live, server)) = watched.filter(|_| !ending.interrupted && std::io::stderr().is_terminal()) {
         live.refresh_for_good();
         linger(&server, &interrupt);
@@ -169,7 +171,7 @@ fn install_missing(plan: &StudyPlan, voice: Voice) -> Result<(), Failure> {
 }
 
 /// A study that was asked for.
-pub struct NamedStudy {
+pub(super) struct NamedStudy {
     /// Its name.
     pub name: String,
     /// What errors name.
@@ -209,7 +211,7 @@ fn published(file: &str, text: &str, beside: Beside, voice: Voice) -> Result<Opt
 }
 
 /// Finds a study: one that comes with pubmark, or a file.
-pub fn find(study: &str) -> Result<NamedStudy, Failure> {
+pub(super) fn find(study: &str) -> Result<NamedStudy, Failure> {
     if let Some(included) = registry::STUDIES.iter().find(|included| included.name == study) {
         return Ok(NamedStudy {
             name: included.name.to_owned(),

@@ -1,6 +1,7 @@
 //! Whole-program tests: the real binary, real libraries, real sockets.
 #![allow(clippy::unwrap_used)]
 
+mod ab;
 mod agents;
 mod bindings;
 mod book;

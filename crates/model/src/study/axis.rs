@@ -31,7 +31,7 @@ pub(crate) fn axis_value(axis: &str, scalar: &Scalar, systems: Systems<'_>) -> R
 const EXACT: u64 = 1 << 53;
 
 /// A value that no table of keys describes: true, false, a number, or a text.
-pub(super) fn plain(text: &str) -> Value {
+pub(crate) fn plain(text: &str) -> Value {
     serde_json::from_str::<Value>(text)
         .ok()
         .filter(|value| value.is_boolean() || value.as_u64().is_some_and(|number| number <= EXACT))

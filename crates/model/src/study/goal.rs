@@ -1,5 +1,6 @@
-//! `[capacity]`: the objective whose capacity the records say.
+//! `[capacity]` and `[ab]`: what the records are to say.
 
+use crate::ab::ArmsGoal;
 use crate::capacity::{CapacityGoal, LoadAxis, WITHIN};
 use crate::diagnostic::Diagnostic;
 use crate::document::Table;
@@ -38,6 +39,21 @@ pub(super) fn read(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<Capaci
         errors.extend(wrong.map(|message| Diagnostic::at_value(value.at, message)));
     }
     Some(goal)
+}
+
+/// Reads `[ab]`. Its gates are for a report to understand.
+pub(super) fn read_ab(table: &Table, errors: &mut Vec<Diagnostic>) -> ArmsGoal {
+    let mut goal = ArmsGoal::default();
+    for entry in &table.entries {
+        let texts = entry.values.iter().map(|value| value.text.clone()).collect();
+        match entry.key.as_str() {
+            "keys" => goal.keys = texts,
+            "fail_on" => goal.fail_on = texts,
+            "require" => goal.require = texts,
+            _ => errors.push(entry.unknown("[ab]", ["keys", "fail_on", "require"])),
+        }
+    }
+    goal
 }
 
 /// `5%`, as a fraction within the bounds.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// Most values of one axis.
 const MAX_AXIS: usize = 1_000;
 
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "transports",
     "workload",
     "limits",
@@ -31,6 +31,7 @@ const TABLES: [&str; 15] = [
     "reference",
     "hosts",
     "capacity",
+    "ab",
     "quick",
 ];
 
@@ -72,6 +73,7 @@ impl Study {
             reference: None,
             hosts: Hosts::default(),
             capacity: None,
+            ab: None,
             quick: reading.quick,
             recorded: reading.recorded,
         };
@@ -130,6 +132,7 @@ impl Parser<'_> {
                 "claims" => self.claim(table),
                 "reference" => self.reference(table),
                 "capacity" => self.study.capacity = goal::read(table, &mut self.errors),
+                "ab" => self.study.ab = Some(goal::read_ab(table, &mut self.errors)),
                 "quick" => self.quick(table),
                 "parts" | "hosts" => self.errors.extend(partless(table)),
                 name => {

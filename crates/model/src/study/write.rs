@@ -148,6 +148,11 @@ impl Study {
                 goal.start
             );
         }
+        if let Some(ab) = &self.ab {
+            let texts = |all: &[String]| list(&all.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>());
+            let [keys, fail_on, require] = [&ab.keys, &ab.fail_on, &ab.require].map(|all| texts(all));
+            let _ = writeln!(out, "\n[ab]\nkeys = {keys}\nfail_on = {fail_on}\nrequire = {require}");
+        }
         // The last table: what is before it is the study, for `--resume`.
         if let Some(reference) = &self.reference {
             out.push_str(REFERENCE);

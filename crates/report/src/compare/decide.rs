@@ -3,14 +3,16 @@
 use super::comparison::{CellChange, ChangeCounts, ChangeOutcome, Comparison, FigureChange};
 use super::difference::differences;
 use super::figure::{HEADLINES, better};
-use super::select::{Selection, SelectionError};
+use super::select::{Only, Selection, SelectionError};
 use crate::analysis::{CellResult, Status};
 use crate::figures::{Column, Observation};
 use crate::records::place;
 use crate::report::Report;
 use crate::text::clean;
+use pubmark_model::ab::ArmsGoal;
 use pubmark_model::workload::Rate;
 use pubmark_stats::{Better, FALSE_ALARM, RunOrder, Runs, Scale, holm};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 
 /// Longest name of a cell, characters.
@@ -40,20 +42,35 @@ pub fn compare(a: &Report, b: &Report) -> Comparison {
 /// Where the selection names an axis or value that neither has.
 pub fn compare_with(a: &Report, b: &Report, selection: &Selection) -> Result<Comparison, SelectionError> {
     selection.only.iter().try_for_each(|only| only.check(a, b))?;
+    if let Some(across) = &selection.across {
+        across.a.check(a, a)?;
+        across.b.check(b, b)?;
+    }
     Ok(compared(a, b, selection))
 }
 
 fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
-    let chosen = |report: &'_ Report| -> Vec<usize> {
+    let chosen = |report: &'_ Report, side: Option<&Only>| -> Vec<usize> {
+        let holds = |cell: &CellResult| selection.only.iter().chain(side).all(|only| only.holds(cell));
         let cells = report.cells().iter().enumerate();
-        cells.filter(|(_, cell)| selection.only.iter().all(|only| only.holds(cell))).map(|(index, _)| index).collect()
+        cells.filter(|(_, cell)| holds(cell)).map(|(index, _)| index).collect()
     };
-    let (in_a, in_b) = (chosen(a), chosen(b));
+    let across = selection.across.as_ref();
+    let (in_a, in_b) = (chosen(a, across.map(|across| &across.a)), chosen(b, across.map(|across| &across.b)));
+    let axes = |cell: &CellResult| -> Map<String, Value> {
+        // Two arms differ in what they set as well.
+        let arms = report_arms(a, b).filter(|_| across.is_some_and(|across| across.axis() == "part"));
+        let mut axes = arms.map_or_else(|| cell.cell.axes.clone(), |arms| arms.place(&cell.cell.axes));
+        axes.retain(|name, _| across.is_none_or(|across| across.axis() != name));
+        axes
+    };
+    let key = |cell: &CellResult| place(&axes(cell));
+    let label = |cell: &CellResult| clean(&pubmark_model::cell::label(&axes(cell)), LABEL_CHARS);
     let mut places: HashMap<String, &CellResult> =
-        in_b.iter().map(|index| &b.cells()[*index]).map(|cell| (place(&cell.cell.axes), cell)).collect();
+        in_b.iter().map(|index| &b.cells()[*index]).map(|cell| (key(cell), cell)).collect();
     let (mut pairs, mut only_a) = (Vec::new(), Vec::new());
     for cell in in_a.iter().map(|index| &a.cells()[*index]) {
-        match places.remove(&place(&cell.cell.axes)) {
+        match places.remove(&key(cell)) {
             Some(other) if cell.status == Status::Skipped && other.status == Status::Skipped => {}
             Some(other) => pairs.push((cell, other)),
             None if cell.status == Status::Skipped => {}
@@ -61,12 +78,12 @@ fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
         }
     }
     let only_b = in_b.iter().map(|index| &b.cells()[*index]);
-    let only_b = only_b.filter(|cell| cell.status != Status::Skipped && places.contains_key(&place(&cell.cell.axes)));
-    let gated: Vec<Column> = selection.gates.iter().map(|gate| gate.column).collect();
+    let only_b = only_b.filter(|cell| cell.status != Status::Skipped && places.contains_key(&key(cell)));
+    let gated: Vec<Column> = selection.gates.changes.iter().map(|gate| gate.column).collect();
     let how = How { order: order(a, b), same_latency: a.means_the_same_by_latency(b) };
     let mut comparison = Comparison {
         tally: ChangeCounts::default(),
-        same: pairs.iter().map(|(a, b)| cell_change(a, b, &gated, how)).collect(),
+        same: pairs.iter().map(|(a, b)| cell_change(a, b, &gated, how, label(a))).collect(),
         only_a,
         only_b: only_b.map(label).collect(),
         environment: differences(a, b, &pairs),
@@ -81,8 +98,16 @@ fn compared(a: &Report, b: &Report, selection: &Selection) -> Comparison {
         settle(members.filter(|(change, _)| change.gated == family).collect());
     }
     comparison.tally = tally(&comparison);
-    comparison.gates = selection.gates.iter().map(|gate| gate.result(&comparison)).collect();
+    comparison.gates = selection.gates.changes.iter().map(|gate| gate.result(&comparison)).collect();
+    // Bounds are for B to keep.
+    let bounds = selection.gates.bounds.iter().map(|bound| bound.over(b, |index| in_b.contains(&index)));
+    comparison.gates.extend(bounds);
     comparison
+}
+
+/// What two reports have of arms, where both have them.
+fn report_arms<'a>(a: &'a Report, b: &Report) -> Option<&'a ArmsGoal> {
+    a.study().ab.as_ref().filter(|_| b.study().ab.is_some())
 }
 
 /// What holds for all comparisons of two reports.
@@ -103,10 +128,6 @@ fn order(a: &Report, b: &Report) -> RunOrder {
         (Some(a), Some(b)) if a.1 < b.0 || b.1 < a.0 => RunOrder::Apart,
         _ => RunOrder::InTurns,
     }
-}
-
-fn label(cell: &CellResult) -> String {
-    clean(&cell.cell.label(), LABEL_CHARS)
 }
 
 fn tally(comparison: &Comparison) -> ChangeCounts {
@@ -144,7 +165,7 @@ fn settle(mut family: Vec<(&mut FigureChange, bool)>) {
     }
 }
 
-fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column], how: How) -> CellChange {
+fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column], how: How, label: String) -> CellChange {
     let mut columns: Vec<Column> = HEADLINES.into();
     if !how.same_latency {
         columns.extend([Column::IntendedP50, Column::IntendedP99]);
@@ -163,7 +184,7 @@ fn cell_change(a: &CellResult, b: &CellResult, gated: &[Column], how: How) -> Ce
         change.gated = is_gated;
         Some(change)
     });
-    CellChange { label: label(a), unthrottled, changes: changes.collect(), axes: a.cell.axes.clone() }
+    CellChange { label, unthrottled, changes: changes.collect(), axes: a.cell.axes.clone() }
 }
 
 /// What became of one figure; p is not adjusted yet, nor the outcome settled.

@@ -63,6 +63,46 @@ pub struct GateResult {
     pub undecided: Vec<String>,
 }
 
+impl GateResult {
+    pub(super) fn new(gate: &str) -> GateResult {
+        GateResult {
+            gate: gate.to_owned(),
+            outcome: GateOutcome::Passed,
+            comparisons: 0,
+            failed: Vec::new(),
+            too_noisy: Vec::new(),
+            undecided: Vec::new(),
+        }
+    }
+
+    /// What became of it, in a line.
+    pub fn sentence(&self) -> String {
+        let (word, what) = match self.outcome {
+            GateOutcome::Passed => ("held", &self.failed),
+            GateOutcome::Failed => ("broken", &self.failed),
+            GateOutcome::TooNoisy => ("open", &self.too_noisy),
+            GateOutcome::Undecided => ("undecided", &self.undecided),
+        };
+        let more = if what.len() > 1 { format!("; … and {} more", what.len() - 1) } else { String::new() };
+        let first = what.first().map(|what| format!(": {what}{more}")).unwrap_or_default();
+        format!("`{}` {word}{first}", self.gate)
+    }
+
+    /// The same with the outcome that follows from what it found.
+    pub(super) fn settled(mut self) -> GateResult {
+        self.outcome = if !self.failed.is_empty() {
+            GateOutcome::Failed
+        } else if !self.undecided.is_empty() {
+            GateOutcome::Undecided
+        } else if !self.too_noisy.is_empty() {
+            GateOutcome::TooNoisy
+        } else {
+            GateOutcome::Passed
+        };
+        self
+    }
+}
+
 /// Why a text is no gate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateError {

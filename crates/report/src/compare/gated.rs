@@ -2,11 +2,11 @@
 
 use super::comparison::{ChangeOutcome, Comparison, FigureChange, range};
 use super::figure::{short_name, shown, signed_percent};
-use super::gate::{Gate, GateOutcome, GateResult, Threshold};
+use super::gate::{Gate, GateResult, Threshold};
 use pubmark_stats::Scale;
 
 impl Gate {
-    fn is_beyond(&self, moved: f64) -> bool {
+    pub(super) fn is_beyond(&self, moved: f64) -> bool {
         let (Threshold::Percent(bound) | Threshold::Amount(bound)) = self.threshold;
         if self.rise { moved > bound } else { moved < bound }
     }
@@ -44,14 +44,7 @@ impl Gate {
 
     /// What became of it.
     pub(super) fn result(&self, comparison: &Comparison) -> GateResult {
-        let mut result = GateResult {
-            gate: self.text.clone(),
-            outcome: GateOutcome::Passed,
-            comparisons: 0,
-            failed: Vec::new(),
-            too_noisy: Vec::new(),
-            undecided: Vec::new(),
-        };
+        let mut result = GateResult::new(&self.text);
         for cell in &comparison.same {
             for change in cell.changes.iter().filter(|change| change.column == self.column) {
                 result.comparisons += 1;
@@ -73,14 +66,7 @@ impl Gate {
         if result.comparisons == 0 {
             result.undecided.push(format!("no cell of both has {}", short_name(self.column)));
         }
-        if !result.failed.is_empty() {
-            result.outcome = GateOutcome::Failed;
-        } else if !result.undecided.is_empty() {
-            result.outcome = GateOutcome::Undecided;
-        } else if !result.too_noisy.is_empty() {
-            result.outcome = GateOutcome::TooNoisy;
-        }
-        result
+        result.settled()
     }
 }
 

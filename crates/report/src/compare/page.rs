@@ -2,7 +2,7 @@
 
 use super::comparison::{CellChange, ChangeOutcome, Comparison, FigureChange, range};
 use super::figure::{short_name, shown, signed_percent};
-use super::gate::GateOutcome;
+use super::gate::{GateOutcome, GateResult};
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
 use crate::text::clean;
 use pubmark_stats::RunOrder;
@@ -129,23 +129,26 @@ pub(super) fn undecided(comparison: &Comparison) -> Option<Table> {
 
 /// What became of the gates.
 pub(super) fn gates(comparison: &Comparison) -> Option<Table> {
-    let rows: Vec<Row> = comparison
-        .gates
-        .iter()
-        .map(|gate| {
-            let (mark, word, told) = match gate.outcome {
-                GateOutcome::Passed => (Mark::Good, "passed", &gate.failed),
-                GateOutcome::TooNoisy => (Mark::Plain, "too noisy to see it", &gate.too_noisy),
-                GateOutcome::Undecided => (Mark::Plain, "undecided", &gate.undecided),
-                GateOutcome::Failed => (Mark::Bad, "failed", &gate.failed),
-            };
-            let told = match told.as_slice() {
-                [] => format!("{} looked at", comparisons(gate.comparisons)),
-                all => few(all, REASONS_MAX),
-            };
-            Row { entries: [gate.gate.clone(), word.into(), told].map(Entry::plain).into(), mark, bar: None }
-        })
-        .collect();
+    gate_table(&comparison.gates, ["passed", "too noisy to see it", "undecided", "failed"])
+}
+
+/// What became of gates, in these words: passed, too noisy, undecided, failed.
+pub(super) fn gate_table(gates: &[GateResult], words: [&str; 4]) -> Option<Table> {
+    let row = |gate: &GateResult| {
+        let (mark, told) = match gate.outcome {
+            GateOutcome::Passed => (Mark::Good, &gate.failed),
+            GateOutcome::TooNoisy => (Mark::Plain, &gate.too_noisy),
+            GateOutcome::Undecided => (Mark::Plain, &gate.undecided),
+            GateOutcome::Failed => (Mark::Bad, &gate.failed),
+        };
+        let told = match told.as_slice() {
+            [] => format!("{} looked at", comparisons(gate.comparisons)),
+            all => few(all, REASONS_MAX),
+        };
+        let word = words[gate.outcome as usize].to_owned();
+        Row { entries: [gate.gate.clone(), word, told].map(Entry::plain).into(), mark, bar: None }
+    };
+    let rows: Vec<Row> = gates.iter().map(row).collect();
     let heads = vec![text_head("gate"), text_head("outcome"), text_head("where")];
     (!rows.is_empty()).then(|| table("Gates", heads, vec![rows], Vec::new(), true))
 }
@@ -190,16 +193,16 @@ fn comparisons(count: usize) -> String {
 }
 
 /// The first few, and how many more there are.
-fn few(all: &[String], most: usize) -> String {
+pub(super) fn few(all: &[String], most: usize) -> String {
     let shown = all.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
     if all.len() > most { format!("{shown}; … and {} more", all.len() - most) } else { shown }
 }
 
-fn text_head(name: &str) -> Head {
+pub(super) fn text_head(name: &str) -> Head {
     Head { name: name.into(), is_figure: false, is_axis: false, expendable: 0 }
 }
 
-fn figure_head(name: &str, expendable: u8) -> Head {
+pub(super) fn figure_head(name: &str, expendable: u8) -> Head {
     Head { name: name.into(), is_figure: true, is_axis: false, expendable }
 }
 
@@ -207,7 +210,13 @@ fn plain_row<const N: usize>(entries: [Entry; N]) -> Row {
     Row { entries: entries.into(), mark: Mark::Plain, bar: None }
 }
 
-fn table(title: &str, heads: Vec<Head>, groups: Vec<Vec<Row>>, notes: Vec<String>, ends_in_prose: bool) -> Table {
+pub(super) fn table(
+    title: &str,
+    heads: Vec<Head>,
+    groups: Vec<Vec<Row>>,
+    notes: Vec<String>,
+    ends_in_prose: bool,
+) -> Table {
     let notes = notes.into_iter().map(|text| Note { text, about: About::Rows }).collect();
     Table { title: title.into(), heads, groups, notes, ends_in_prose, whole: "--json", bars: None }
 }

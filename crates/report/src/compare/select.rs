@@ -1,6 +1,6 @@
 //! What is compared: some cells, some figures beside those of every cell.
 
-use super::gate::Gate;
+use super::gates::Gates;
 use crate::analysis::CellResult;
 use crate::axes::axis_value;
 use crate::report::Report;
@@ -14,8 +14,10 @@ use serde_json::Value;
 pub struct Selection {
     /// All of these hold for a cell.
     pub only: Vec<Only>,
+    /// A's cells have the first value on an axis, B's the second, and all else alike.
+    pub across: Option<Across>,
     /// What makes the comparison fail.
-    pub gates: Vec<Gate>,
+    pub gates: Gates,
 }
 
 /// A narrowed axis: a cell has one of these values on it.
@@ -25,6 +27,15 @@ pub struct Only {
     pub axis: String,
     /// Its values as typed.
     pub values: Vec<String>,
+}
+
+/// Two values of an axis, to be held against each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Across {
+    /// Where A lies.
+    pub a: Only,
+    /// Where B does.
+    pub b: Only,
 }
 
 /// Why nothing could be chosen: a selection names what neither result has.
@@ -48,6 +59,19 @@ pub enum SelectionError {
         /// What may have been meant.
         help: String,
     },
+}
+
+impl Across {
+    /// The values of an axis that a comma separates; `None` where they are not two.
+    pub fn new(axis: &str, values: &str) -> Option<Across> {
+        let (a, b) = values.split_once(',').filter(|(_, b)| !b.contains(','))?;
+        (a.trim() != b.trim()).then(|| Across { a: Only::new(axis, a), b: Only::new(axis, b) })
+    }
+
+    /// The axis.
+    pub fn axis(&self) -> &str {
+        &self.a.axis
+    }
 }
 
 impl Only {

@@ -4,6 +4,7 @@
 use super::beside::{ComparisonView, ReferenceView, Triple, comparison, reference, triple};
 use super::curves::{self, Curves, Distribution, curves};
 use super::explain::{self, Explanation};
+use super::records;
 use crate::analysis::{CellResult, Status};
 use crate::axes::{axis_name, axis_value};
 use crate::columns::repeats_more;
@@ -243,7 +244,7 @@ fn results(report: &Report) -> Results<'_> {
             missing: counts.missing,
         },
         findings: findings(report),
-        notes: notes::closing(report),
+        notes: notes::closing(report).into_iter().chain(records::left_out(report)).collect(),
         systems: systems(report),
         made: made(report),
         axes: axes(report.cells()),
@@ -256,7 +257,10 @@ fn results(report: &Report) -> Results<'_> {
             Value::Null => const { &Value::Array(Vec::new()) },
             doctor => doctor,
         },
-        records: report.runs().iter().zip(report.cells_of_runs()).map(|(run, cell)| self::run(run, *cell)).collect(),
+        records: records::chosen(report)
+            .into_iter()
+            .map(|index| self::run(&report.runs()[index], report.cells_of_runs()[index]))
+            .collect(),
         summary_csv: csv::render(report).unwrap_or_default(),
     }
 }

@@ -5,7 +5,7 @@ use pubmark_model::record::Reason;
 use pubmark_report::Column;
 use pubmark_report::Report;
 use pubmark_report::compare::{
-    ChangeOutcome, Comparison, FigureChange, Gate, GateOutcome, Only, Selection, compare, compare_with, named,
+    ChangeOutcome, Comparison, FigureChange, Gate, GateOutcome, Gates, Only, Selection, compare, compare_with, named,
 };
 use serde_json::Value;
 
@@ -24,9 +24,13 @@ fn change(comparison: &Comparison, label: &str, column: Column) -> FigureChange 
     found.unwrap_or_else(|| panic!("{label} has no {column:?}")).clone()
 }
 
+fn changes(changes: Vec<Gate>) -> Gates {
+    Gates { changes, bounds: Vec::new() }
+}
+
 fn gated(a: &Report, b: &Report, gates: &str) -> Comparison {
     let gates = Gate::parse_all(gates).unwrap();
-    compare_with(a, b, &Selection { gates, only: Vec::new() }).unwrap()
+    compare_with(a, b, &Selection { gates: changes(gates), ..Selection::default() }).unwrap()
 }
 
 /// By hand: logarithms with means ln 100 µs and ln 200 µs, and a standard
@@ -147,13 +151,13 @@ fn cells_meet_by_their_place_and_the_others_are_named() {
 
     for typed in ["64", "64B", "0.0625KiB"] {
         let only = vec![Only::new("payload", typed), Only::new("system", "beta,gamma")];
-        let found = compare_with(&a, &b, &Selection { only, gates: Vec::new() });
+        let found = compare_with(&a, &b, &Selection { only, ..Selection::default() });
         let found = found.unwrap_or_else(|error| panic!("{typed}: {error}"));
         assert_eq!((found.same.len(), found.only_a.len(), found.only_b.len()), (1, 0, 1), "{typed}");
     }
     for (axis, value, said) in [("paylod", "64B", "`payload`"), ("system", "betta", "`beta`")] {
         let only = vec![Only::new(axis, value)];
-        let error = compare_with(&a, &b, &Selection { only, gates: Vec::new() }).unwrap_err().to_string();
+        let error = compare_with(&a, &b, &Selection { only, ..Selection::default() }).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
 }
@@ -174,7 +178,7 @@ fn the_more_is_looked_at_the_clearer_a_change_must_be() {
     };
     let (a, b) = (lab([95_238, 100_000, 105_000]), lab([119_000, 125_000, 131_250]));
     assert_eq!(change(&compare(&a, &b), "alpha 64B", Column::LatencyP50).outcome, ChangeOutcome::NoDifference);
-    let selection = |gates| Selection { gates, only: vec![Only::new("payload", "64B")] };
+    let selection = |gates| Selection { gates: changes(gates), only: vec![Only::new("payload", "64B")], across: None };
     let alone = compare_with(&a, &b, &selection(Gate::parse_all("p50 > +5%").unwrap())).unwrap();
     let found = change(&alone, "alpha 64B", Column::LatencyP50);
     assert_eq!((found.outcome, found.gated), (ChangeOutcome::Worse, true));

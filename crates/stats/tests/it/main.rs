@@ -3,11 +3,13 @@
 
 mod capacity;
 mod change;
+mod change_point;
 mod codec;
 mod estimate;
 mod histogram;
 mod noise;
 mod normal;
+mod paired;
 mod ranking;
 mod ranking_rates;
 mod student;

@@ -87,6 +87,13 @@ pub const EXCEPTIONS: &[Exception] = &[
         instead: Instead::Read,
         why: "minutes, and the reader's own broker",
     },
+    Exception {
+        words: &["ab", "mosquitto"],
+        instead: Instead::Read,
+        why: "minutes; tests of their own have two arms in virtual time",
+    },
+    Exception { words: &["ab", "zeromq"], instead: Instead::Read, why: "two builds that are the reader's own" },
+    Exception { words: &["ab", "my/study.toml"], instead: Instead::Read, why: "the reader's own study and builds" },
     Exception { words: &["calibrate"], instead: Instead::Read, why: "a minute; tests of its own run it" },
     Exception { words: &["agent-check", "node"], instead: Instead::Read, why: "the reader's own agent" },
     Exception { words: &["agent-check", "./my-agent"], instead: Instead::Read, why: "the reader's own agent" },
