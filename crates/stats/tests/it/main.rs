@@ -4,6 +4,7 @@
 mod capacity;
 mod change;
 mod codec;
+mod deciding;
 mod estimate;
 mod histogram;
 mod noise;
