@@ -11,7 +11,7 @@ mod write;
 use crate::capacity::CapacityGoal;
 use crate::claim::{Claim, Condition};
 use crate::hosts::Hosts;
-use crate::setting::{RunSequence, Settings, key};
+use crate::setting::{BlocksUntil, RunSequence, Settings, key};
 use crate::workload::Transport;
 pub use named::named_systems;
 use serde_json::{Map, Value};
@@ -160,6 +160,12 @@ impl Study {
     /// Runs of each cell.
     pub fn repeats(&self) -> u32 {
         self.settings.repeats().0
+    }
+
+    /// Whether blocks are made until its questions are decided: then nothing says
+    /// before how many runs a cell will have.
+    pub fn until_decided(&self) -> bool {
+        self.settings.until == Some(BlocksUntil::Decided)
     }
 
     /// The seed of everything random.
