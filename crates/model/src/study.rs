@@ -13,7 +13,7 @@ use crate::claim::{Claim, Condition};
 use crate::hosts::Hosts;
 use crate::setting::{BlocksUntil, RunSequence, Settings, key};
 use crate::workload::Transport;
-pub use named::named_systems;
+pub use named::{has_quick_table, named_systems};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

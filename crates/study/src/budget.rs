@@ -97,8 +97,6 @@ pub struct BudgetEnding {
     /// What a run of each cell takes, ns, by what was seen or, where none was made, by
     /// the plan.
     pub run_ns: Vec<Ns>,
-    /// Keeps the results folder for this process.
-    pub lock: Lock,
 }
 
 /// How far a study has come.
@@ -226,7 +224,8 @@ fn counts(record: &RunRecord, groups: &BTreeSet<FigureGroup>) -> bool {
     record.error.is_none() && groups.iter().all(|group| record.verdict.allows(*group))
 }
 
-/// Makes blocks until each question is decided or the time is over.
+/// Makes blocks until each question is decided or the time is over. Nobody else can
+/// write into the results folder as long as the lock is held.
 ///
 /// # Errors
 /// Where the results folder cannot be used, or the records cannot be looked at.
@@ -236,7 +235,7 @@ pub fn run_until_decided(
     request: &BudgetRequest<'_>,
     questions: &mut dyn Questions,
     observer: &mut dyn BudgetObserver,
-) -> Result<BudgetEnding, ConductError> {
+) -> Result<(BudgetEnding, Lock), ConductError> {
     let ends_ns = clock::now().saturating_add(request.budget_ns);
     let (mut conductor, records) = Conductor::open(plan, how)?;
     observer.begin(&StudyStart {
@@ -285,7 +284,7 @@ pub fn run_until_decided(
     let given_up = (0..plan.cells().len()).filter(|cell| course.uncounted[*cell] >= UNCOUNTED_MAX).collect();
     let run_ns = (0..plan.cells().len()).map(|cell| course.run_ns(cell)).collect();
     let (ending, lock) = conductor.close()?;
-    Ok(BudgetEnding { ending, end, made_again: course.made_again, given_up, run_ns, lock })
+    Ok((BudgetEnding { ending, end, made_again: course.made_again, given_up, run_ns }, lock))
 }
 
 impl Course<'_> {
