@@ -60,14 +60,16 @@ impl Report {
     }
 
     /// Why runs of a cell do not count for these figures, most frequent reason first;
-    /// whether all of it is the machine's doing.
+    /// whether the machine has its part in all of them.
     pub fn why_not_counted(&self, cell: usize, groups: &[FigureGroup]) -> Option<(String, bool)> {
         let result = self.cells().get(cell)?;
         let all = result.all_reasons();
         let touching = all.iter().filter(|count| count.figures.iter().any(|figures| groups.contains(figures)));
-        let reasons: Vec<Reason> = touching.map(|count| count.reason).collect();
-        let words: Vec<String> = reasons.iter().map(Reason::to_string).collect();
-        let is_machine = !reasons.is_empty() && reasons.iter().all(|reason| *reason == Reason::NoisyMachine);
+        let touching: Vec<_> = touching.collect();
+        let words: Vec<String> = touching.iter().map(|count| count.reason.to_string()).collect();
+        // What a noisy machine does to the generator is the machine's doing as well.
+        let most = touching.iter().map(|count| count.runs).max().unwrap_or(0);
+        let is_machine = touching.iter().any(|count| count.reason == Reason::NoisyMachine && count.runs == most);
         let words = if words.is_empty() { vec!["failed".to_owned()] } else { words };
         Some((words.join(", "), is_machine))
     }

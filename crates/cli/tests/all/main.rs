@@ -5,6 +5,7 @@ mod agents;
 mod bindings;
 mod book;
 mod brokers;
+mod budget;
 mod calibrate;
 mod capacity;
 mod chaos;
