@@ -163,7 +163,7 @@ impl BudgetObserver for ProgressDisplay {
         if self.said != said && self.screen.is_none() {
             let left = table::duration(ends_ns.saturating_sub(clock::now()));
             let closed = if closed > 0 { format!(", {closed} that no run decides") } else { String::new() };
-            self.say(&format!("{decided} questions decided, {open} open{closed}; {left} left"));
+            self.say(&format!("questions: {decided} decided, {open} open{closed}; {left} left"));
         }
         self.said = said;
     }
