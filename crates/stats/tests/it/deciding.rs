@@ -72,8 +72,7 @@ impl<'a> Study<'a> {
         let systems: Vec<usize> = self.typical.iter().map(Vec::len).collect();
         let mut asked: Vec<Vec<bool>> = systems.iter().map(|systems| vec![true; *systems]).collect();
         for block in 1.. {
-            for point in 0..systems.len() {
-                let wanted = asked[point].clone();
+            for (point, wanted) in asked.clone().into_iter().enumerate() {
                 if wanted.contains(&true) && self.runs + wanted.iter().filter(|is| **is).count() <= budget {
                     self.block(point, |system| wanted[system]);
                 }
@@ -102,7 +101,7 @@ impl<'a> Study<'a> {
 
 /// Whether something can have changed: pairs are looked at after these blocks alone.
 fn is_look(block: usize) -> bool {
-    block == 1 || block.is_power_of_two() || (block % 3 == 0 && (block / 3).is_power_of_two())
+    block == 1 || block.is_power_of_two() || (block.is_multiple_of(3) && (block / 3).is_power_of_two())
 }
 
 fn winners(ranked: &RankedTable) -> usize {
