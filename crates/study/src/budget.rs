@@ -12,7 +12,7 @@ use pubmark_host::clock;
 use pubmark_host::lock::Lock;
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
-use pubmark_model::record::{FigureGroup, RunRecord};
+use pubmark_model::record::{FigureGroup, Reason, RunRecord};
 use pubmark_model::units::Ns;
 use pubmark_stats::{REPEATS_MORE_MAX, Random, look_after};
 use round::{Candidate, round};
@@ -25,6 +25,10 @@ const AGAIN_MAX: u32 = 2;
 
 /// A cell of which so many runs in a row did not count is not measured any more.
 const UNCOUNTED_MAX: u32 = 8;
+
+/// How often a cell that was given up for the machine's noise is tried once more, when
+/// nothing else is left to measure: the machine may be quiet by then.
+const REVIVALS_MAX: usize = 3;
 
 /// A question that further runs may decide.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,8 +95,8 @@ pub struct BudgetEnding {
     pub end: BudgetEnd,
     /// How many runs were made in place of one that did not count.
     pub made_again: usize,
-    /// Cells, by their index, that are not measured any more, as too many of their runs
-    /// in a row did not count.
+    /// Cells, by their index, of which too many runs in a row did not count, and none
+    /// since.
     pub given_up: Vec<usize>,
     /// What a run of each cell takes, ns, by what was seen or, where none was made, by
     /// the plan.
@@ -111,6 +115,11 @@ struct Course<'a> {
     lags: Vec<bool>,
     /// By cell: runs in a row that did not count.
     uncounted: Vec<u32>,
+    /// By cell: whether it was given up, and no run of it has counted since.
+    given_up: Vec<bool>,
+    /// By cell: whether the machine was noisy in the last run that did not count.
+    noisy: Vec<bool>,
+    revivals: usize,
     /// By cell: what its last run took.
     took_ns: Vec<Option<Ns>>,
     cost_ns: Vec<Ns>,
@@ -133,6 +142,9 @@ impl<'a> Course<'a> {
             blocks: vec![0; points.len()],
             lags: vec![false; points.len()],
             uncounted: vec![0; cells.len()],
+            given_up: vec![false; cells.len()],
+            noisy: vec![false; cells.len()],
+            revivals: 0,
             took_ns: vec![None; cells.len()],
             cost_ns: cells.iter().map(cost).collect(),
             records: Vec::new(),
@@ -159,6 +171,26 @@ impl<'a> Course<'a> {
         record.series = Default::default();
         self.records.retain(|other| other.repeat != record.repeat || other.cell != record.cell);
         self.records.push(record);
+    }
+
+    /// Tries the cells once more that were given up for the machine's noise. Whether
+    /// there are any.
+    fn revive(&mut self) -> bool {
+        let noisy: Vec<usize> =
+            (0..self.cells.len()).filter(|cell| self.uncounted[*cell] >= UNCOUNTED_MAX && self.noisy[*cell]).collect();
+        if noisy.is_empty() || self.revivals == REVIVALS_MAX {
+            return false;
+        }
+        self.revivals += 1;
+        noisy.into_iter().for_each(|cell| self.uncounted[cell] = 0);
+        true
+    }
+
+    /// A run of a cell has ended of which something is asked.
+    fn note(&mut self, cell: usize, record: &RunRecord, does_count: bool) {
+        self.uncounted[cell] = if does_count { 0 } else { self.uncounted[cell] + 1 };
+        self.given_up[cell] = !does_count && (self.given_up[cell] || self.uncounted[cell] >= UNCOUNTED_MAX);
+        self.noisy[cell] = record.verdict.reasons.iter().any(|finding| finding.reason == Reason::NoisyMachine);
     }
 
     /// What a run takes, ns.
@@ -256,7 +288,10 @@ pub fn run_until_decided(
         let wanted = course.wanted(&seen);
         observer.looked(&seen, &wanted.values().flatten().copied().collect(), ends_ns);
         if wanted.is_empty() {
-            break BudgetEnd::Decided;
+            match course.revive() {
+                true => continue,
+                false => break BudgetEnd::Decided,
+            }
         }
         let left_ns = ends_ns.saturating_sub(clock::now());
         let mut made = 0;
@@ -281,7 +316,7 @@ pub fn run_until_decided(
             break BudgetEnd::Time;
         }
     };
-    let given_up = (0..plan.cells().len()).filter(|cell| course.uncounted[*cell] >= UNCOUNTED_MAX).collect();
+    let given_up = (0..plan.cells().len()).filter(|cell| course.given_up[*cell]).collect();
     let run_ns = (0..plan.cells().len()).map(|cell| course.run_ns(cell)).collect();
     let (ending, lock) = conductor.close()?;
     Ok((BudgetEnding { ending, end, made_again: course.made_again, given_up, run_ns }, lock))
@@ -318,12 +353,12 @@ impl Course<'_> {
                 self.took_ns[cell] = Some(clock::now().saturating_sub(from_ns));
                 (self.position, self.blocks[point], made) = (self.position + 1, repeat, made + 1);
                 self.made_again += usize::from(attempt > 0);
-                match counts(&record, &groups) {
-                    true => self.uncounted[cell] = 0,
-                    // What nothing is asked of is measured once, whatever comes of it.
-                    false if groups.is_empty() => {}
-                    false => {
-                        (self.uncounted[cell], self.lags[point]) = (self.uncounted[cell] + 1, true);
+                // What nothing is asked of is measured once, whatever comes of it.
+                if !groups.is_empty() {
+                    let does_count = counts(&record, &groups);
+                    self.note(cell, &record, does_count);
+                    if !does_count {
+                        self.lags[point] = true;
                         left.push(cell);
                     }
                 }
