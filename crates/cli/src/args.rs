@@ -104,6 +104,7 @@ pub enum PubmarkCommand {
 Examples:
   pubmark run quickstart
   pubmark run brokerless --quick
+  pubmark run brokerless --budget 30m
   pubmark run my/study.toml --only system=zeromq,nng --set payload=64B --repeats 5
   pubmark run brokerless --out results/overnight --resume
   pubmark run brokerless --watch --metrics 9464")]
@@ -122,6 +123,10 @@ pub struct RunArgs {
     /// Runs of each cell.
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
+    /// Make blocks until each question of the study is decided (its claims, and who is best at each
+    /// point), or this time is over. Error rates hold over all looks.
+    #[arg(long, value_name = "T", conflicts_with = "repeats")]
+    pub budget: Option<String>,
     /// The machines that may be used, in place of the study's own: a file with a table [hosts.NAME]
     /// each (reach, address, roles).
     #[arg(long, value_name = "FILE")]

@@ -6,6 +6,7 @@ mod agent_check;
 mod answers;
 mod bare;
 mod bench;
+mod budget;
 mod calibrate;
 mod capacity;
 mod compare;

@@ -83,6 +83,7 @@ impl From<ConductError> for Failure {
                 Failure::Full(error.to_string())
             }
             ConductError::Results(ResultsError::Occupied(_)) => Failure::Occupied(error.to_string()),
+            ConductError::Questions(_) => Failure::run(error),
             ConductError::Plan(_) | ConductError::Results(_) => Failure::usage(error),
         }
     }

@@ -10,14 +10,17 @@ pub mod table;
 pub mod turns;
 
 use crate::output::{Voice, note};
-use board::SharedBoard;
+use board::{QuestionCounts, SharedBoard};
 use pubmark_host::clock;
 use pubmark_model::cell::Cell;
 use pubmark_model::record::RunRecord;
+use pubmark_model::units::Ns;
 use pubmark_report::text::{clean, count, time};
+use pubmark_study::budget::{BudgetObserver, QuestionsSeen};
 use pubmark_study::conduct::{Observer, StudyStart};
 use pubmark_study::live::News;
 use screen::Screen;
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,6 +34,8 @@ pub struct ProgressDisplay {
     screen: Option<Screen>,
     runs: usize,
     label: String,
+    /// What was last said of questions: decided, open, closed.
+    said: Option<(usize, usize, usize)>,
     between: Box<dyn FnMut()>,
 }
 
@@ -46,6 +51,7 @@ impl ProgressDisplay {
             screen: None,
             runs: 0,
             label: String::new(),
+            said: None,
             between: Box::new(|| {}),
         }
     }
@@ -119,7 +125,11 @@ impl Observer for ProgressDisplay {
 
     fn run_begins(&mut self, cell: &Cell, repeat: u32, number: usize) {
         self.label = format!("{} #{repeat}", cell.label());
-        self.shared.lock().run_begins(number, repeat, clock::now());
+        let mut board = self.shared.lock();
+        if board.questions.is_some() {
+            board.is_next(number, cell);
+        }
+        board.run_begins(number, repeat, clock::now());
     }
 
     fn news(&mut self, news: News) {
@@ -132,7 +142,10 @@ impl Observer for ProgressDisplay {
         let number = record.position + 1;
         if self.screen.is_none() || self.voice.verbose || record.error.is_some() {
             let width = self.runs.to_string().len();
-            self.say(&format!("[{number:>width$}/{}] {}: {said}", self.runs, self.label));
+            match self.said {
+                Some(_) => self.say(&format!("[{number}] {}: {said}", self.label)),
+                None => self.say(&format!("[{number:>width$}/{}] {}: {said}", self.runs, self.label)),
+            }
         }
         if self.voice.verbose {
             for finding in &record.verdict.reasons {
@@ -140,5 +153,19 @@ impl Observer for ProgressDisplay {
             }
         }
         (self.between)();
+    }
+}
+
+impl BudgetObserver for ProgressDisplay {
+    fn looked(&mut self, seen: &QuestionsSeen, wanted: &BTreeSet<usize>, ends_ns: Ns) {
+        let (decided, open, closed) = (seen.decided, seen.open.len(), seen.closed);
+        self.shared.lock().looked(QuestionCounts { decided, open, closed, ends_ns }, wanted);
+        let said = Some((decided, open, closed));
+        if self.said != said && self.screen.is_none() {
+            let left = table::duration(ends_ns.saturating_sub(clock::now()));
+            let closed = if closed > 0 { format!(", {closed} that no run decides") } else { String::new() };
+            self.say(&format!("questions: {decided} decided, {open} open{closed}; {left} left"));
+        }
+        self.said = said;
     }
 }

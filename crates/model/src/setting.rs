@@ -11,6 +11,7 @@ use crate::tuning::Use;
 use crate::units::{MICROSECOND, MILLISECOND, SECOND};
 use crate::value::ValueError;
 use crate::workload::{self, Arrival, Pacing, Pattern, Pin, Rate, Receive, Transport, Verify};
+pub use kinds::BlocksUntil;
 pub use kinds::RunSequence;
 pub(crate) use kinds::Time;
 pub use kinds::as_typed;
@@ -228,6 +229,8 @@ keys! {
     [Run]
     /// runs of each cell, 1 to 1,000
     repeats: Count<u32, 1, 1_000> = Count(3);
+    /// repeats (the number is fixed) or decided (blocks are made until questions are decided or `--budget` is spent, and rankings are corrected for every look at them; `--budget` sets it) (repeats)
+    until: BlocksUntil;
     /// interleaved (systems alternate, seeded) or sequential
     order: RunSequence = RunSequence::Interleaved;
     /// systems tie where they are shown to differ by less than this, 0.1% to 50%

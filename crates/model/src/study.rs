@@ -12,9 +12,9 @@ use crate::ab::ArmsGoal;
 use crate::capacity::CapacityGoal;
 use crate::claim::{Claim, Condition};
 use crate::hosts::Hosts;
-use crate::setting::{RunSequence, Settings, as_typed, key};
+use crate::setting::{BlocksUntil, RunSequence, Settings, as_typed, key};
 use crate::workload::Transport;
-pub use named::named_systems;
+pub use named::{has_quick_table, named_systems};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -191,6 +191,12 @@ impl Study {
     /// Runs of each cell.
     pub fn repeats(&self) -> u32 {
         self.settings.repeats().0
+    }
+
+    /// Whether blocks are made until its questions are decided: then nothing says
+    /// before how many runs a cell will have.
+    pub fn until_decided(&self) -> bool {
+        self.settings.until == Some(BlocksUntil::Decided)
     }
 
     /// The seed of everything random.

@@ -148,11 +148,16 @@ pub(crate) fn analyse(
         let label = cell.label();
         let system = systems(&cell.system);
         let result =
-            result(cell, system, study.repeats(), runs).map_err(|source| BadHistogram { cell: label, source })?;
+            result(cell, system, planned(study), runs).map_err(|source| BadHistogram { cell: label, source })?;
         results.push(result);
     }
     relate_to_floor(&mut results);
     Ok(Analysis { cells: results, cells_of_runs })
+}
+
+/// The runs that a cell is to have at least.
+fn planned(study: &Study) -> u32 {
+    if study.until_decided() { 1 } else { study.repeats() }
 }
 
 fn result(

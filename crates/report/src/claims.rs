@@ -2,8 +2,8 @@
 
 use crate::analysis::{CellResult, Status};
 use crate::points::Point;
-use crate::ranking::Ranked;
 use crate::ranking::decide::ranked;
+use crate::ranking::{Ranked, RankingRules};
 use pubmark_model::claim::Claim;
 use std::fmt;
 
@@ -99,10 +99,15 @@ impl PartResult {
 
 /// Decides the claims; parts of one id are one claim, in the order in which
 /// the ids first come.
-pub(crate) fn decide(claims: &[Claim], points: &[Point], cells: &[CellResult], tie: f64) -> Vec<ClaimResult> {
+pub(crate) fn decide(
+    claims: &[Claim],
+    points: &[Point],
+    cells: &[CellResult],
+    rules: RankingRules,
+) -> Vec<ClaimResult> {
     let mut results: Vec<ClaimResult> = Vec::new();
     for claim in claims {
-        let part = part(claim, points, cells, tie);
+        let part = part(claim, points, cells, rules);
         match results.iter_mut().find(|result| result.id == claim.id) {
             Some(result) => result.parts.push(part),
             None => results.push(ClaimResult {
@@ -127,17 +132,11 @@ pub(crate) fn decide(claims: &[Claim], points: &[Point], cells: &[CellResult], t
     results
 }
 
-fn part(claim: &Claim, points: &[Point], cells: &[CellResult], tie: f64) -> PartResult {
+fn part(claim: &Claim, points: &[Point], cells: &[CellResult], rules: RankingRules) -> PartResult {
     let (mut won, mut lost, mut open) = (0, 0, 0);
-    // References are ranked where a claim names them, and only for it.
-    let is_reference = |name: &str| cells.iter().any(|result| result.is_reference && result.cell.system == name);
-    let named: Vec<String> = claim.best.iter().chain(&claim.among).filter(|name| is_reference(name)).cloned().collect();
-    let of_its_own = (!named.is_empty()).then(|| ranked(cells, points, claim.figure, &named, tie));
+    let of_its_own = of_its_own(claim, points, cells, rules);
     for (number, point) in points.iter().enumerate() {
-        let ranks = match &of_its_own {
-            Some(ranks) => ranks.get(number),
-            None => point.by(claim.figure),
-        };
+        let ranks = of_its_own.as_ref().map_or_else(|| point.by(claim.figure), |ranks| ranks.get(number));
         match ranks.and_then(|ranks| at_point(claim, point, cells, ranks)) {
             None => {}
             Some(ClaimOutcome::Holds) => won += 1,
@@ -161,8 +160,21 @@ fn part(claim: &Claim, points: &[Point], cells: &[CellResult], tie: f64) -> Part
     PartResult { outcome, won, lost, open, share: claim.share }
 }
 
+/// The ranking of a claim that names references: they are ranked for it, and for
+/// nothing else.
+fn of_its_own(claim: &Claim, points: &[Point], cells: &[CellResult], rules: RankingRules) -> Option<Vec<Ranked>> {
+    let is_reference = |name: &str| cells.iter().any(|result| result.is_reference && result.cell.system == name);
+    let named: Vec<String> = claim.best.iter().chain(&claim.among).filter(|name| is_reference(name)).cloned().collect();
+    (!named.is_empty()).then(|| ranked(cells, points, claim.figure, &named, rules))
+}
+
 /// What a point says; none where the claim is not about it.
 fn at_point(claim: &Claim, point: &Point, cells: &[CellResult], ranks: &Ranked) -> Option<ClaimOutcome> {
+    Some(compare(claim, &in_question(claim, point, cells)?, ranks))
+}
+
+/// The systems that a claim compares at a point; none where it is not about it.
+fn in_question<'a>(claim: &'a Claim, point: &Point, cells: &'a [CellResult]) -> Option<Vec<&'a str>> {
     let members: Vec<&CellResult> = point.members.iter().map(|index| &cells[*index]).collect();
     let met: Vec<&&CellResult> = members
         .iter()
@@ -186,7 +198,7 @@ fn at_point(claim: &Claim, point: &Point, cells: &[CellResult], ranks: &Ranked) 
             systems.push(name);
         }
     }
-    Some(compare(claim, &systems, ranks))
+    Some(systems)
 }
 
 fn is_ranked(claim: &Claim, result: &CellResult) -> bool {
@@ -217,4 +229,41 @@ fn compare(claim: &Claim, systems: &[&str], ranks: &Ranked) -> ClaimOutcome {
     } else {
         ClaimOutcome::Undecided
     }
+}
+
+/// Why a claim is open at a point, and what more runs of it could tell.
+pub(crate) struct OpenClaim {
+    /// The cells that have to be measured; none where more runs tell nothing, such as
+    /// at a tie.
+    pub cells: Vec<usize>,
+    /// About how many more blocks would tell who is best there.
+    pub blocks_more: Option<u32>,
+}
+
+/// Where a part of a claim is open.
+pub(crate) fn open_points(
+    claim: &Claim,
+    points: &[Point],
+    cells: &[CellResult],
+    rules: RankingRules,
+) -> Vec<OpenClaim> {
+    let of_its_own = of_its_own(claim, points, cells, rules);
+    let open = points.iter().enumerate().filter_map(|(number, point)| {
+        let ranks = of_its_own.as_ref().map_or_else(|| point.by(claim.figure), |ranks| ranks.get(number))?;
+        let systems = in_question(claim, point, cells)?;
+        if compare(claim, &systems, ranks) != ClaimOutcome::Undecided {
+            return None;
+        }
+        let behind = |one: &str| systems.iter().any(|other| ranks.beats(other, one));
+        let (claimed, rivals): (Vec<&str>, Vec<&str>) =
+            systems.iter().filter(|name| !behind(name)).partition(|name| claim.best.iter().any(|best| best == **name));
+        let is_wanted = |name: &str| {
+            let others = if claimed.contains(&name) { &rivals } else { &claimed };
+            others.iter().any(|other| ranks.is_open(name, other))
+        };
+        let wanted = claimed.iter().chain(&rivals).filter(|name| is_wanted(name));
+        let cell = |name: &&str| point.members.iter().copied().find(|index| cells[*index].cell.system == *name);
+        Some(OpenClaim { cells: wanted.filter_map(cell).collect(), blocks_more: ranks.repeats_more() })
+    });
+    open.collect()
 }

@@ -66,7 +66,10 @@ pub(crate) fn constants(report: &Report) -> String {
         })
         .collect();
     parts.extend(settings::constant(report));
-    parts.push(format!("{} a cell", runs(study.repeats() as usize)));
+    parts.push(match study.until_decided() {
+        true => "runs until its questions are decided".to_owned(),
+        false => format!("{} a cell", runs(study.repeats() as usize)),
+    });
     parts.join(" · ")
 }
 

@@ -9,10 +9,28 @@
 pub(crate) mod decide;
 
 use crate::text::clean;
+use pubmark_model::study::Study;
 use pubmark_stats::{RankedPoint, SAME_WITHIN};
 
 /// Longest list of systems in a sentence, characters.
 const NAMES_CHARS: usize = 80;
+
+/// By what systems are ranked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RankingRules {
+    /// Systems tie that are shown to differ by less than this fraction.
+    pub tie: f64,
+    /// Whether blocks were made until questions were decided, and so records were
+    /// looked at while they came.
+    pub until_decided: bool,
+}
+
+impl RankingRules {
+    /// Those of a study.
+    pub(crate) fn of(study: &Study) -> RankingRules {
+        RankingRules { tie: study.tie(), until_decided: study.until_decided() }
+    }
+}
 
 /// What is said of the systems of a point by a figure.
 #[derive(Clone, Debug)]
@@ -111,6 +129,14 @@ impl Ranked {
     /// Whether one is shown to be better than another.
     pub fn beats(&self, one: &str, other: &str) -> bool {
         self.place(one).zip(self.place(other)).is_some_and(|(one, other)| self.at_beats(one, other))
+    }
+
+    /// Whether more runs can tell of these two which is better: neither is shown to
+    /// be, nor that they are the same, and no bound stands in the way.
+    pub(crate) fn is_open(&self, one: &str, other: &str) -> bool {
+        let Some((one, other)) = self.place(one).zip(self.place(other)) else { return true };
+        let tested = &self.tested;
+        !(tested.same(one, other) || tested.beats(one, other) || tested.beats(other, one))
     }
 
     /// Whether a system has a figure that may be quoted.

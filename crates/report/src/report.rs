@@ -6,6 +6,7 @@ use crate::command::command;
 use crate::languages;
 use crate::points::Point;
 use crate::points::group::points;
+use crate::ranking::RankingRules;
 use crate::records::{ReadError, Records, read_records};
 use crate::reference::Reference;
 use pubmark_model::cell::Cell;
@@ -159,7 +160,8 @@ impl Report {
         let mut analysis = analyse(cells, &study, &records.runs, systems)
             .map_err(|bad| ReportError::Histogram { cell: bad.cell, source: bad.source })?;
         languages::relate(&mut analysis.cells, study.baseline.as_deref());
-        let points = points(&analysis.cells, study.tie());
+        let rules = RankingRules::of(&study);
+        let points = points(&analysis.cells, rules);
         let mut brokers: Vec<String> = analysis.cells.iter().map(|result| result.cell.system.clone()).collect();
         brokers.dedup();
         let deployed = |name: &str| records.runs.iter().any(|run| run.system == name && run.deployment.is_some());
@@ -167,7 +169,7 @@ impl Report {
         let known = records.runs.into_iter().zip(&analysis.cells_of_runs);
         let (runs, cells_of_runs) = known.filter_map(|(run, cell)| Some((run, (*cell)?))).unzip();
         Ok(Report {
-            claims: decide(&study.claims, &points, &analysis.cells, study.tie()),
+            claims: decide(&study.claims, &points, &analysis.cells, rules),
             points,
             strays: analysis.cells_of_runs.iter().filter(|cell| cell.is_none()).count(),
             cells: analysis.cells,

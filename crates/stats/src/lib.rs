@@ -44,10 +44,10 @@ pub use paired::{
 };
 pub use random::Random;
 pub use ranking::{
-    BLOCKS_MIN, Blocks, Difference, PointInput, PointOutcome, REPEATS_MORE_MAX, RankedPoint, RankedTable, RankingInput,
-    SAME_WITHIN, SystemOutcome, UndecidedReason, rank_table,
+    BLOCKS_MIN, Blocks, Difference, Looks, PointInput, PointOutcome, REPEATS_MORE_MAX, RankedPoint, RankedTable,
+    RankingInput, SAME_WITHIN, SystemOutcome, UndecidedReason, rank_table,
 };
-pub use sequential::AlphaSpending;
+pub use sequential::{AlphaSpending, look_after};
 pub use student::{student_two_sided_p, student_two_sided_t};
 pub use summary::Summary;
 pub use trend::{TREND_VALUES_MAX, TREND_VALUES_MIN, Trend, trend};

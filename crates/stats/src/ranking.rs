@@ -13,6 +13,7 @@
 //!   together say much. How far each pair may differ from the rest is estimated
 //!   with the error of that estimate on the safe side.
 //! - **Corrected for all comparisons that a table makes** (`family`).
+//! - **And for every look** (`looks`), where a table is looked at while it grows.
 //!
 //! `alpha` is shared out: four fifths of it for calling systems different, one
 //! fifth for calling them the same. So of 100 tables at most `100 × alpha`
@@ -28,6 +29,7 @@
 //! Pharmacokinetics and Biopharmaceutics 15, 1987 (ties).
 
 mod family;
+mod looks;
 mod more;
 mod noise;
 mod pairs;
@@ -37,7 +39,7 @@ mod verdict;
 
 use noise::Noise;
 pub use ranked::{Difference, PointOutcome, RankedPoint, RankedTable, SystemOutcome, UndecidedReason};
-pub use table::{BLOCKS_MIN, Blocks, PointInput, REPEATS_MORE_MAX, RankingInput, SAME_WITHIN};
+pub use table::{BLOCKS_MIN, Blocks, Looks, PointInput, REPEATS_MORE_MAX, RankingInput, SAME_WITHIN};
 
 /// Ranks the systems of each point of a table.
 ///
@@ -47,9 +49,15 @@ pub use table::{BLOCKS_MIN, Blocks, PointInput, REPEATS_MORE_MAX, RankingInput, 
 ///
 /// Never fails: what cannot be compared is [`PointOutcome::Undecided`].
 pub fn rank_table(table: &RankingInput) -> RankedTable {
-    let pairs: Vec<pairs::Pairs> = table.points.iter().map(|point| pairs::of(point, table.bound)).collect();
-    let noise = Noise::of(&pairs);
-    let shown = family::shown(&pairs, &noise, table.alpha);
-    let points = table.points.iter().zip(pairs).zip(shown);
-    RankedTable { points: points.map(|((point, pairs), shown)| verdict::point(point, pairs, shown, noise)).collect() }
+    let pairs = |limit| -> Vec<pairs::Pairs> {
+        table.points.iter().map(|point| pairs::of(point, table.bound, limit)).collect()
+    };
+    let all = pairs(usize::MAX);
+    let noise = Noise::of(&all);
+    let looks = looks::of(table.looks, &all, &noise, pairs);
+    let planned = if let Looks::Many { pairs } = table.looks { pairs } else { 0 };
+    let shown = family::shown(&all, &looks, table.alpha, planned);
+    let points = table.points.iter().zip(all).zip(shown);
+    let told = |((point, pairs), shown)| verdict::point(point, pairs, shown, (noise, table.looks));
+    RankedTable { points: points.map(told).collect() }
 }

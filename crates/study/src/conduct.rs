@@ -31,6 +31,9 @@ pub enum ConductError {
     /// The results folder cannot be used.
     #[error(transparent)]
     Results(#[from] ResultsError),
+    /// What the records say of the study's questions cannot be told.
+    #[error("the records cannot be looked at: {0}")]
+    Questions(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 fn show(diagnostic: &Diagnostic) -> String {
@@ -241,8 +244,8 @@ impl<'a> Conductor<'a> {
         Ok(Some(record))
     }
 
-    /// Whether the user has stopped it.
-    pub fn interrupted(&self) -> bool {
+    /// Whether the user wants to stop.
+    pub fn is_interrupted(&self) -> bool {
         self.ending.interrupted
     }
 

@@ -4,6 +4,7 @@
 #![deny(missing_docs)]
 
 pub mod ask;
+pub mod budget;
 pub mod calibrated;
 pub mod climb;
 pub mod conduct;

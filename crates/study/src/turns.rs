@@ -117,11 +117,11 @@ pub fn take_turns(
                 Some(false) => failed[*index] += 1,
                 None => {}
             }
-            if conductor.interrupted() {
+            if conductor.is_interrupted() {
                 break;
             }
         }
-        if conductor.interrupted() {
+        if conductor.is_interrupted() {
             break TurnsEnd::Interrupted;
         }
         rounds.note(clock::now().saturating_sub(from_ns), left.len());

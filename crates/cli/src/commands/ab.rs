@@ -20,6 +20,7 @@ use pubmark_study::fit::leave_out;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
 use pubmark_study::turns::{TurnsEnd, TurnsEnding, TurnsRequest, take_turns};
+use std::path::Path;
 
 /// The window of a run of a target that is no study.
 const WINDOW: &str = "3s";

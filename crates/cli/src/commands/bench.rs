@@ -33,7 +33,7 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     let name = format!("bench-{system}");
     let folder = args.out.clone().map_or_else(|| fresh(&name), Ok)?;
     let outlets = Outlets { metrics: args.serving.metrics, watch: None };
-    let Carried { ending, lock, .. } = carry_out(&plan, None, &folder, false, voice, outlets)
+    let Carried { over: ending, lock, .. } = carry_out(&plan, None, &folder, false, voice, outlets)
         .map_err(|error| WayOn::Again.advise(error))
         .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
     let report = finish(&folder)?;

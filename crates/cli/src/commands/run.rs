@@ -1,5 +1,6 @@
 //! `pubmark run`
 
+use super::budget::{self, ByReport};
 use super::shared::{agent_command, hosts, interrupt_flag, pairs, raise_open_files};
 use super::{answers, gates, studies};
 use crate::args::RunArgs;
@@ -10,18 +11,21 @@ use crate::progress::board::SharedBoard;
 use crate::progress::estimate::cost;
 use crate::serve::live::{LiveReport, Pages, linger};
 use crate::serve::{HttpServer, metrics};
+use pubmark_host::clock;
 use pubmark_host::install;
 use pubmark_host::lock::Lock;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::host::{HostSpec, Placement};
 use pubmark_model::reference;
-use pubmark_model::study::{ReadOptions, Study, named_systems};
+use pubmark_model::setting::BlocksUntil;
+use pubmark_model::study::{ReadOptions, Study, has_quick_table, named_systems};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::page::Content;
-use pubmark_report::{ClaimOutcome, Reference, Report};
+use pubmark_report::{ClaimOutcome, Reference, Report, StudyQuestion};
 use pubmark_study::ask::check_options;
+use pubmark_study::budget::{BudgetEnding, BudgetRequest, run_until_decided};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
 use pubmark_study::fit::{leave_out, tool_of};
 use pubmark_study::plan::StudyPlan;
@@ -42,21 +46,11 @@ pub const PAGE: &str = "report.html";
 /// Runs a study.
 pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
+    let budget_ns = args.budget.as_deref().map(budget::read).transpose()?;
     let NamedStudy { name, file, text, reference } = find(&args.study)?;
     let gates = gates::own(&args.gates)?;
-    let mut set = pairs(&args.set, "--set")?;
-    set.extend(args.settings.iter().map(|asked| ("use".to_owned(), asked.clone())));
-    set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
-    let only = pairs(&args.only, "--only")?;
-    require_named(args, &file, &text, &set, &only)?;
-    let names: Vec<&str> = registry::systems().into_iter().map(|system| system.name.as_str()).collect();
-    let reading = ReadOptions { quick: args.quick, set: &set, only: &only, names: &names, recorded: false };
     let wrong = |errors| Failure::usage(Diagnostics { file: file.clone(), text: text.clone(), errors });
-    let mut study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
-    if let Some(named) = &args.hosts {
-        study.hosts = hosts(named)?;
-    }
-    let mut plan = StudyPlan::new(study).map_err(wrong)?;
+    let mut plan = read(args, &name, (&file, &text), budget_ns, voice)?;
     let asked = plan.extent();
     let reference = published(&file, &text, reference, voice)?;
     raise_open_files();
@@ -68,15 +62,21 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     left.map_err(|error| wrong(vec![error]))?;
     check_options(&plan).map_err(wrong)?;
     note_replaced(&plan, voice);
+    let questions = budget_ns.map(|_| budget::asked(&plan)).transpose()?;
     if args.dry_run {
-        return Ok(dry_run(&plan, asked));
+        return Ok(dry_run(&plan, asked, budget_ns.zip(questions)));
     }
     let folder = folder(args, &name)?;
     let outlets = Outlets { metrics: args.serving.metrics, watch: args.watch };
-    let Carried { ending, watched, interrupt, lock } =
-        carry_out(&plan, reference.as_deref(), &folder, args.resume, voice, outlets)
-            .map_err(|error| WayOn::Resume.advise(error))
-            .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
+    let began_ns = clock::now();
+    let carried = match budget_ns {
+        Some(budget_ns) => decide(&plan, reference.as_deref(), (&folder, args.resume), budget_ns, (voice, outlets)),
+        None => carry_out(&plan, reference.as_deref(), &folder, args.resume, voice, outlets).map(Carried::fixed),
+    };
+    let Carried { over: (ending, decided), watched, interrupt, lock } = carried
+        .map_err(|error| WayOn::Resume.advise(error))
+        .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
+    let took_ns = clock::now().saturating_sub(began_ns);
     let report = finish(&folder)?;
     drop(lock);
     let shown = if args.json {
@@ -87,13 +87,60 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
         report.terminal(width(), colour())
     };
     print(&shown);
-    let code = conclude(&ending, &report, &folder, voice, WayOn::Resume);
+    let told = decided.as_ref().map(|over| budget::told(&report, over, took_ns));
+    // What is asked for as JSON is JSON alone.
+    told.iter().for_each(|told| if args.json || args.markdown { voice.note(told) } else { print(told) });
+    let code = match decided {
+        Some(_) => conclude_decided(&ending, &report, &folder, voice),
+        None => conclude(&ending, &report, &folder, voice, WayOn::Resume),
+    };
     let code = gates::decide(&report, &gates, &args.gates, "pubmark run", voice)?.map_or(code, |gate| gate.worst(code));
     if let Some((live, server)) = watched.filter(|_| !ending.interrupted && std::io::stderr().is_terminal()) {
         live.refresh_for_good();
         linger(&server, &interrupt);
     }
     Ok(code)
+}
+
+/// Reads a study as the command line has it, and plans it.
+fn read(
+    args: &RunArgs,
+    name: &str,
+    (file, text): (&str, &str),
+    budget_ns: Option<Ns>,
+    voice: Voice,
+) -> Result<StudyPlan, Failure> {
+    let mut set = pairs(&args.set, "--set")?;
+    set.extend(args.settings.iter().map(|asked| ("use".to_owned(), asked.clone())));
+    set.extend(args.repeats.map(|repeats| ("repeats".to_owned(), repeats.to_string())));
+    set.extend(budget_ns.map(|_| ("until".to_owned(), BlocksUntil::Decided.to_string())));
+    let only = pairs(&args.only, "--only")?;
+    require_named(args, file, text, &set, &only)?;
+    let names: Vec<&str> = registry::systems().into_iter().map(|system| system.name.as_str()).collect();
+    let planned = |quick| -> Result<StudyPlan, Failure> {
+        let reading = ReadOptions { quick, set: &set, only: &only, names: &names, recorded: false };
+        let mut study = Study::parse(file, text, &registry::find, &reading).map_err(Failure::usage)?;
+        if let Some(named) = &args.hosts {
+            study.hosts = hosts(named)?;
+        }
+        budget::check(&study, budget_ns)?;
+        let wrong = |errors| Failure::usage(Diagnostics { file: file.to_owned(), text: text.to_owned(), errors });
+        StudyPlan::new(study).map_err(wrong)
+    };
+    let plan = planned(args.quick)?;
+    let Some(budget_ns) = budget_ns.filter(|_| !args.quick && has_quick_table(text)) else { return Ok(plan) };
+    let is_short = match args.resume {
+        // It goes on as it began.
+        true => budget::is_quick(&folder(args, name)?),
+        false => budget::is_short(plan.cells(), budget_ns, cost),
+    };
+    if !is_short {
+        return Ok(plan);
+    }
+    if !args.resume {
+        voice.note("cut down by its [quick] table: there is no time for three blocks of the whole study");
+    }
+    planned(true)
 }
 
 /// Reads the system files that a study names by their paths, below the study's own
@@ -272,15 +319,23 @@ pub struct Outlets {
 }
 
 /// A study that is over.
-pub struct Carried {
+pub struct Carried<T> {
     /// How it ended.
-    pub ending: Ending,
+    pub over: T,
     /// Its live report, which is still served.
     pub watched: Option<(Arc<LiveReport>, HttpServer)>,
     /// Set when the user wants to stop.
     pub interrupt: Arc<AtomicBool>,
     /// Keeps the results folder for this process.
     pub lock: Lock,
+}
+
+impl Carried<Ending> {
+    /// One whose number of runs was fixed before.
+    fn fixed(self) -> Carried<(Ending, Option<BudgetEnding>)> {
+        let Carried { over, watched, interrupt, lock } = self;
+        Carried { over: (over, None), watched, interrupt, lock }
+    }
 }
 
 /// Conducts a study with a progress display.
@@ -291,7 +346,33 @@ pub fn carry_out(
     resume: bool,
     voice: Voice,
     outlets: Outlets,
-) -> Result<Carried, Failure> {
+) -> Result<Carried<Ending>, Failure> {
+    shown(reference, (folder, resume), (voice, outlets), |how, progress| conduct(plan, how, progress))
+}
+
+/// Measures a study until its questions are decided, with a progress display.
+fn decide(
+    plan: &StudyPlan,
+    reference: Option<&str>,
+    results: (&Path, bool),
+    budget_ns: Ns,
+    outlets: (Voice, Outlets),
+) -> Result<Carried<(Ending, Option<BudgetEnding>)>, Failure> {
+    let request = BudgetRequest { budget_ns, cost: &cost };
+    let mut questions = ByReport(plan.study());
+    shown(reference, results, outlets, |how, progress| {
+        let (over, lock) = run_until_decided(plan, how, &request, &mut questions, progress)?;
+        Ok(((over.ending, Some(over)), lock))
+    })
+}
+
+/// Makes runs with a progress display.
+fn shown<T>(
+    reference: Option<&str>,
+    (folder, resume): (&Path, bool),
+    (voice, outlets): (Voice, Outlets),
+    act: impl FnOnce(&Conduct<'_>, &mut ProgressDisplay) -> Result<(T, Lock), ConductError>,
+) -> Result<Carried<T>, Failure> {
     let interrupt = interrupt_flag()?;
     raise_open_files();
     let agent = agent_command()?;
@@ -309,10 +390,10 @@ pub fn carry_out(
         progress.between_runs(move || live.refresh());
     }
     let how = Conduct { folder, resume, reference, agent: &agent, interrupt: &interrupt };
-    let ending = conduct(plan, &how, &mut progress);
+    let over = act(&how, &mut progress);
     progress.finish();
-    let (ending, lock) = ending?;
-    Ok(Carried { ending, watched, interrupt, lock })
+    let (over, lock) = over?;
+    Ok(Carried { over, watched, interrupt, lock })
 }
 
 /// The live report of what is in a results folder so far.
@@ -383,9 +464,35 @@ pub fn conclude(ending: &Ending, report: &Report, folder: &Path, voice: Voice, w
     }
 }
 
+/// The same of a study that was measured until its questions were decided.
+fn conclude_decided(ending: &Ending, report: &Report, folder: &Path, voice: Voice) -> Code {
+    voice.note(&format!("report: {}", folder.join(PAGE).display()));
+    if let Some(left_out) = answers::left_out(report) {
+        voice.note(&left_out);
+    }
+    let code = budget::code(report);
+    if ending.interrupted || code == Code::Run {
+        voice.note(&format!("to go on: the same command and --out {} --resume, with any --budget", folder.display()));
+    }
+    if ending.interrupted { Code::Run } else { code }
+}
+
 /// What is planned: its cells and runs, beside those that there would be if
-/// nothing had to be left out here.
-fn dry_run(plan: &StudyPlan, asked: (usize, usize)) -> Code {
+/// nothing had to be left out here. With a time, the questions.
+fn dry_run(plan: &StudyPlan, asked: (usize, usize), questions: Option<(Ns, Vec<StudyQuestion>)>) -> Code {
+    if let Some((budget_ns, questions)) = questions {
+        let cells = plan.cells().iter().filter(|cell| cell.skipped.is_none());
+        let block_ns: Ns = cells.map(cost).sum();
+        questions.iter().for_each(|question| print(&question.text));
+        print(&format!(
+            "{} questions; one block of all {} cells takes about {}, of {}",
+            questions.len(),
+            plan.extent().0,
+            in_words(block_ns),
+            in_words(budget_ns)
+        ));
+        return Code::Done;
+    }
     let ns: Ns = plan.order().iter().map(|run| cost(&plan.cells()[run.cell])).sum();
     for cell in plan.cells() {
         match &cell.skipped {

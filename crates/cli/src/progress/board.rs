@@ -3,6 +3,7 @@
 
 use super::estimate::{TimeLeft, cost};
 use pubmark_host::server::watch::ServerWatch;
+use pubmark_model::cell::Cell;
 use pubmark_model::profile::Profile;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::Ns;
@@ -10,7 +11,8 @@ use pubmark_report::text::clean;
 use pubmark_stats::Summary;
 use pubmark_study::conduct::{StudyStart, Tally};
 use pubmark_study::live::{Figures, News, Phase};
-use std::collections::HashMap;
+use serde_json::{Map, Value};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Longest label of a cell that is kept, characters.
@@ -91,6 +93,19 @@ pub struct Current {
     pub server: Option<ServerWatch>,
 }
 
+/// How the questions of a study stand that is measured until they are decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuestionCounts {
+    /// How many are decided.
+    pub decided: usize,
+    /// How many are open, and may be decided yet.
+    pub open: usize,
+    /// How many no further run decides.
+    pub closed: usize,
+    /// When its time is over, ns.
+    pub ends_ns: Ns,
+}
+
 /// A study, as far as it has come.
 #[derive(Default)]
 pub struct Board {
@@ -112,11 +127,17 @@ pub struct Board {
     pub ended: bool,
     /// Grows whenever a record is on the disk.
     pub records: u64,
+    /// Where runs are made until questions are decided, how these stand.
+    pub questions: Option<QuestionCounts>,
     estimate: TimeLeft,
     /// From a cell of the plan to one of the list.
     places: Vec<usize>,
+    /// By cell of the plan: whether it is left out.
+    skips: Vec<bool>,
     /// From a run's place in the order to a cell of the plan.
     order: Vec<usize>,
+    /// From a cell's axes to its place in the plan.
+    by_axes: HashMap<String, usize>,
 }
 
 impl Board {
@@ -129,6 +150,7 @@ impl Board {
         *self = Board { title: clean(course.title, LABEL_CHARS), runs: course.order.len(), ..Board::default() };
         for (cell, planned) in course.cells.iter().zip(planned) {
             self.places.push(self.cells.len());
+            self.skips.push(cell.skipped.is_some());
             if cell.skipped.is_some() {
                 self.skipped += 1;
                 continue;
@@ -144,11 +166,9 @@ impl Board {
             });
         }
         self.order = course.order.iter().map(|run| run.cell).collect();
-        let key = |axes| serde_json::to_string(axes).unwrap_or_default();
-        let by_axes: HashMap<String, usize> =
-            course.cells.iter().enumerate().map(|(index, cell)| (key(&cell.axes), index)).collect();
+        self.by_axes = course.cells.iter().enumerate().map(|(index, cell)| (key(&cell.axes), index)).collect();
         for record in course.records.iter().filter(|record| record.error.is_none()) {
-            let place = by_axes.get(&key(&record.cell)).map(|index| self.places[*index]);
+            let place = self.by_axes.get(&key(&record.cell)).map(|index| self.places[*index]);
             if let Some(cell) = place.and_then(|place| self.cells.get_mut(place)) {
                 self.sums.count(record);
                 cell.tally.count(record);
@@ -157,6 +177,27 @@ impl Board {
         }
         let left = course.order.iter().filter(|run| !course.done.contains(run));
         self.estimate = TimeLeft::new(left.map(|run| cost(&course.cells[run.cell])).sum());
+    }
+
+    /// The questions were looked at: these cells of the plan have runs to come.
+    pub fn looked(&mut self, counts: QuestionCounts, wanted: &BTreeSet<usize>) {
+        self.questions = Some(counts);
+        for (index, place) in self.places.iter().enumerate() {
+            if let Some(cell) = self.cells.get_mut(*place).filter(|_| self.skips.get(index) == Some(&false)) {
+                cell.planned = cell.tally.runs() + usize::from(wanted.contains(&index));
+            }
+        }
+        self.runs = self.cells.iter().map(|cell| cell.planned).sum();
+    }
+
+    /// The run at this place in the order will be one of this cell: where the order
+    /// was not known before.
+    pub fn is_next(&mut self, number: usize, cell: &Cell) {
+        let Some(index) = self.by_axes.get(&key(&cell.axes)).copied() else { return };
+        if self.order.len() <= number {
+            self.order.resize(number + 1, usize::MAX);
+        }
+        self.order[number] = index;
     }
 
     /// A run begins: the one at this place in the order.
@@ -207,6 +248,9 @@ impl Board {
 
     /// How long it will go on, ns, by what it cost so far.
     pub fn left_ns(&self, now_ns: Ns) -> Ns {
+        if let Some(questions) = &self.questions {
+            return questions.ends_ns.saturating_sub(now_ns);
+        }
         let current = self.current.as_ref();
         let current = current.map(|run| (self.cells[run.cell].cost_ns, now_ns.saturating_sub(run.began_ns)));
         self.estimate.left_ns(current)
@@ -225,6 +269,10 @@ impl Board {
         let until_ns = to_ns.map_or(now_ns, |to_ns| to_ns.min(now_ns));
         Some((profile.expected(until_ns.saturating_sub(start_ns)) * f64::from(publishers)) as u64)
     }
+}
+
+fn key(axes: &Map<String, Value>) -> String {
+    serde_json::to_string(axes).unwrap_or_default()
 }
 
 fn finished(record: &RunRecord) -> Finished {

@@ -64,7 +64,15 @@ fn line(text: String, tone: Tone) -> ScreenLine {
 /// The study's name, and on the right how much of it is done and left.
 fn title(board: &Board, now_ns: Ns, width: usize) -> String {
     let left = duration(board.left_ns(now_ns));
-    let right = format!("{}/{} runs, {left} left", board.tally().runs(), board.runs);
+    let right = match &board.questions {
+        Some(questions) => format!(
+            "{} decided, {} open; {} runs, {left} left",
+            questions.decided,
+            questions.open,
+            board.tally().runs()
+        ),
+        None => format!("{}/{} runs, {left} left", board.tally().runs(), board.runs),
+    };
     let title = fit(&board.title, width.saturating_sub(right.width() + 2));
     let gap = width.saturating_sub(title.width() + right.width());
     format!("{title}{}{right}", " ".repeat(gap))

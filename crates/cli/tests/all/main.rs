@@ -6,6 +6,7 @@ mod agents;
 mod bindings;
 mod book;
 mod brokers;
+mod budget;
 mod calibrate;
 mod capacity;
 mod chaos;

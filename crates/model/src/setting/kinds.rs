@@ -214,6 +214,16 @@ words! {
     }
 }
 
+words! {
+    /// What says that a study has blocks enough.
+    BlocksUntil {
+        /// Their number, fixed before.
+        Repeats = "repeats",
+        /// That the study's questions are decided, or the time is over.
+        Decided = "decided",
+    }
+}
+
 /// What reads a text, and writes it as [`std::fmt::Display`] does.
 macro_rules! written {
     ($($kind:ty),+) => {
@@ -229,4 +239,4 @@ macro_rules! written {
     };
 }
 
-written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin, Side, Script, Use, RunSequence, Ends);
+written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin, Side, Script, Use, RunSequence, BlocksUntil, Ends);

@@ -18,6 +18,12 @@ pub fn named_systems(text: &str) -> Vec<String> {
     found
 }
 
+/// Whether a study file says how it is to be cut down.
+pub fn has_quick_table(text: &str) -> bool {
+    let document = Document::parse(text, &mut Vec::new());
+    document.tables.iter().any(|table| table.name == "quick" || table.name.starts_with("quick."))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

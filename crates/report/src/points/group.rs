@@ -2,14 +2,14 @@
 
 use super::Point;
 use crate::analysis::{CellResult, point_key};
+use crate::ranking::RankingRules;
 use crate::ranking::decide::ranked;
 use pubmark_model::claim::Figure;
 use pubmark_model::workload::Rate;
 use std::collections::HashMap;
 
-/// The points of the study in the order in which they first come. Systems tie
-/// that are shown to differ by less than the fraction `tie`.
-pub(crate) fn points(cells: &[CellResult], tie: f64) -> Vec<Point> {
+/// The points of the study in the order in which they first come.
+pub(crate) fn points(cells: &[CellResult], rules: RankingRules) -> Vec<Point> {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, result) in cells.iter().enumerate() {
@@ -21,7 +21,7 @@ pub(crate) fn points(cells: &[CellResult], tie: f64) -> Vec<Point> {
     }
     let mut points: Vec<Point> = groups.into_iter().map(|members| point(cells, members)).collect();
     for figure in Figure::ALL {
-        let ranks = ranked(cells, &points, figure, &[], tie);
+        let ranks = ranked(cells, &points, figure, &[], rules);
         points.iter_mut().zip(ranks).for_each(|(point, ranked)| point.ranks.push(ranked));
     }
     points

@@ -1,11 +1,11 @@
 //! The systems of each point, tested against each other.
 
-use super::{Contender, Placing, Ranked, Why, alike};
-use crate::analysis::CellResult;
+use super::{Contender, Placing, Ranked, RankingRules, Why, alike};
+use crate::analysis::{CellResult, Status};
 use crate::figures::{Column, Sign};
 use crate::points::Point;
 use pubmark_model::claim::Figure;
-use pubmark_stats::{Better, Blocks, RankedPoint, RankingInput, rank_table};
+use pubmark_stats::{Better, Blocks, Looks, RankedPoint, RankingInput, rank_table};
 use std::collections::BTreeSet;
 
 /// The share of tables of equal systems in which any may be called different or
@@ -15,7 +15,13 @@ const ALPHA: f64 = 0.05;
 /// Ranks the systems at each point by a figure. Points that stand in one table
 /// (of one part of the study, at given rates or unthrottled) are corrected for
 /// together. References are ranked only where they are among `also`.
-pub(crate) fn ranked(cells: &[CellResult], points: &[Point], figure: Figure, also: &[String], tie: f64) -> Vec<Ranked> {
+pub(crate) fn ranked(
+    cells: &[CellResult],
+    points: &[Point],
+    figure: Figure,
+    also: &[String],
+    rules: RankingRules,
+) -> Vec<Ranked> {
     let mut found: Vec<Option<Ranked>> = points.iter().map(|_| None).collect();
     /// Part of the study, and whether messages are sent as fast as they go.
     type Kind<'a> = (Option<&'a str>, bool);
@@ -34,8 +40,12 @@ pub(crate) fn ranked(cells: &[CellResult], points: &[Point], figure: Figure, als
         let blocks = |of: &Vec<(Contender, Blocks)>| of.iter().map(|(_, blocks)| blocks.clone()).collect();
         let tested = rank_table(&RankingInput {
             points: contenders.iter().map(|of| pubmark_stats::PointInput { systems: blocks(of), better }).collect(),
-            bound: tie,
+            bound: rules.tie,
             alpha: ALPHA,
+            looks: match rules.until_decided {
+                true => Looks::Many { pairs: numbers.iter().map(|number| pairs(cells, &points[*number], also)).sum() },
+                false => Looks::Once,
+            },
         });
         for ((number, contenders), tested) in numbers.into_iter().zip(contenders).zip(tested.points) {
             let systems: Vec<Contender> = contenders.into_iter().map(|(contender, _)| contender).collect();
@@ -43,6 +53,16 @@ pub(crate) fn ranked(cells: &[CellResult], points: &[Point], figure: Figure, als
         }
     }
     found.into_iter().flatten().collect()
+}
+
+/// The pairs that a point will have when all of it is measured.
+fn pairs(cells: &[CellResult], point: &Point, also: &[String]) -> usize {
+    let members = point.members.iter().map(|index| &cells[*index]);
+    let ranked = members
+        .filter(|result| !result.is_reference || also.contains(&result.cell.system))
+        .filter(|result| result.status != Status::Skipped)
+        .count();
+    ranked * ranked.saturating_sub(1) / 2
 }
 
 /// Those of a point that have a figure that may be quoted, with what their runs

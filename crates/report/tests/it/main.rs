@@ -9,6 +9,7 @@ mod html;
 mod lab;
 mod languages;
 mod page;
+mod questions;
 mod ranking;
 mod records;
 mod reference;

@@ -1,9 +1,9 @@
 //! What is shown of all pairs of a table, corrected for their number.
 
-use super::noise::{Noise, Spread};
+use super::looks::Look;
+use super::noise::Spread;
 use super::pairs::{Differences, Pairs};
 use super::table::BLOCKS_MIN;
-use crate::change::Scale;
 use crate::student::student_two_sided_p;
 
 /// The share of alpha that is spent on calling systems different; the rest is
@@ -15,6 +15,9 @@ const SHARE_DIFFERENT: f64 = 0.8;
 pub(super) struct Shown {
     pub(super) different: Vec<bool>,
     pub(super) same: Vec<bool>,
+    /// The mean difference at the look that shows most of a pair's difference; 0
+    /// where there was none.
+    pub(super) mean: Vec<f64>,
     /// The levels at which one further pair would have been shown to be
     /// different, or the same.
     pub(super) level_different: f64,
@@ -25,7 +28,10 @@ pub(super) struct Shown {
 struct Member {
     point: usize,
     place: usize,
+    /// Over the look's share of the error rate: the least of all looks.
     p: f64,
+    /// At that look.
+    mean: f64,
 }
 
 /// What is shown of each point.
@@ -36,13 +42,21 @@ struct Member {
 /// against alpha over the largest number that still can.
 ///
 /// The same: Holm's procedure on the larger p of the two one-sided tests.
-pub(super) fn shown(points: &[Pairs], noise: &Noise, alpha: f64) -> Vec<Shown> {
+///
+/// With several looks the p of a pair is the least of all looks, each over the
+/// share of the error rate that the look may spend: so it is a p whatever is
+/// measured further, and whenever that ends. `planned` is how many pairs the table
+/// has or will have.
+pub(super) fn shown(points: &[Pairs], looks: &[Look], alpha: f64, planned: usize) -> Vec<Shown> {
     let mut shown: Vec<Shown> = points.iter().map(|pairs| Shown::nothing(pairs.list.len())).collect();
     let (different, same) = (SHARE_DIFFERENT * alpha, (1.0 - SHARE_DIFFERENT) * alpha);
     let mut equalities: Vec<Equalities> = points.iter().map(Equalities::of).collect();
+    let compared: usize = equalities.iter().map(|point| point.pairs).sum();
+    let unmeasured = planned.saturating_sub(compared);
     let mut level = f64::NAN;
-    for member in members(points, noise, p_different) {
-        let possible: usize = equalities.iter().map(Equalities::possible).sum();
+    for member in members(points, looks, p_different) {
+        shown[member.point].mean[member.place] = member.mean;
+        let possible = unmeasured + equalities.iter().map(Equalities::possible).sum::<usize>();
         level = different / possible.max(1) as f64;
         if member.p > level {
             break;
@@ -50,10 +64,10 @@ pub(super) fn shown(points: &[Pairs], noise: &Noise, alpha: f64) -> Vec<Shown> {
         shown[member.point].different[member.place] = true;
         equalities[member.point].refused += 1;
     }
-    let family = members(points, noise, p_same);
+    let family = members(points, looks, p_same);
     let mut level_same = f64::NAN;
     for (place, member) in family.iter().enumerate() {
-        level_same = same / (family.len() - place) as f64;
+        level_same = same / (unmeasured + family.len() - place) as f64;
         if member.p > level_same {
             break;
         }
@@ -68,25 +82,31 @@ pub(super) fn shown(points: &[Pairs], noise: &Noise, alpha: f64) -> Vec<Shown> {
 impl Shown {
     fn nothing(pairs: usize) -> Self {
         let none = vec![false; pairs];
-        Self { different: none.clone(), same: none, level_different: f64::NAN, level_same: f64::NAN }
+        let mean = vec![0.0; pairs];
+        Self { different: none.clone(), same: none, mean, level_different: f64::NAN, level_same: f64::NAN }
     }
 }
 
 /// All pairs with blocks enough, smallest p first.
-fn members(points: &[Pairs], noise: &Noise, p: fn(&Differences, Spread) -> f64) -> Vec<Member> {
+fn members(points: &[Pairs], looks: &[Look], p: fn(&Differences, Spread) -> f64) -> Vec<Member> {
     let mut members = Vec::new();
     for (point, pairs) in points.iter().enumerate() {
-        for (place, pair) in pairs.list.iter().enumerate().filter(|(_, pair)| pair.blocks >= BLOCKS_MIN) {
-            let p = p_of(pair, pairs.scale, noise, p);
-            members.push(Member { point, place, p });
+        for (place, all) in pairs.list.iter().enumerate().filter(|(_, pair)| pair.blocks >= BLOCKS_MIN) {
+            let seen = looks.iter().filter_map(|look| {
+                let pair = look.pair(point, all)?;
+                Some((p_of(pair, look, point, p) / look.share, pair.mean))
+            });
+            let least = seen.min_by(|one, other| one.0.total_cmp(&other.0));
+            let (p, mean) = least.unwrap_or((1.0, 0.0));
+            members.push(Member { point, place, p, mean });
         }
     }
     members.sort_by(|one, other| one.p.total_cmp(&other.p));
     members
 }
 
-fn p_of(pair: &Differences, scale: Scale, noise: &Noise, p: fn(&Differences, Spread) -> f64) -> f64 {
-    let p = noise.spread(pair, scale).map_or(1.0, |spread| p(pair, spread));
+fn p_of(pair: &Differences, look: &Look, point: usize, p: fn(&Differences, Spread) -> f64) -> f64 {
+    let p = look.noise.spread(pair, look.points[point].scale).map_or(1.0, |spread| p(pair, spread));
     if p.is_nan() { 1.0 } else { p }
 }
 

@@ -43,9 +43,9 @@ impl Pairs {
     }
 }
 
-/// All pairs of a point. `bound` is the fraction below which systems are the
-/// same.
-pub(super) fn of(point: &PointInput, bound: f64) -> Pairs {
+/// All pairs of a point, each by its first `limit` blocks. `bound` is the fraction
+/// below which systems are the same.
+pub(super) fn of(point: &PointInput, bound: f64, limit: usize) -> Pairs {
     let values = || point.systems.iter().flat_map(|system| system.values.iter().flatten());
     let scale = if values().all(|value| *value > 0.0) { Scale::Ratio } else { Scale::Difference };
     let is_unusable = |blocks: &Blocks| blocks.values.iter().flatten().any(|value| !value.is_finite());
@@ -54,15 +54,16 @@ pub(super) fn of(point: &PointInput, bound: f64) -> Pairs {
     let mut list = Vec::new();
     for a in (0..systems).filter(|a| !unusable.contains(a)) {
         for b in (a + 1..systems).filter(|b| !unusable.contains(b)) {
-            list.extend(differences(point, (a, b), scale, bound));
+            list.extend(differences(point, (a, b), scale, (bound, limit)));
         }
     }
     Pairs { scale, systems, unusable, list }
 }
 
-fn differences(point: &PointInput, (a, b): (usize, usize), scale: Scale, bound: f64) -> Option<Differences> {
+fn differences(point: &PointInput, (a, b): (usize, usize), scale: Scale, by: (f64, usize)) -> Option<Differences> {
+    let (bound, limit) = by;
     let (of_a, of_b) = (&point.systems[a], &point.systems[b]);
-    let both = || of_a.values.iter().zip(&of_b.values).filter_map(|(a, b)| a.zip(*b));
+    let both = || of_a.values.iter().zip(&of_b.values).filter_map(|(a, b)| a.zip(*b)).take(limit);
     let blocks = both().count();
     if blocks == 0 {
         return None;

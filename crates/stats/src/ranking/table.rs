@@ -26,6 +26,22 @@ pub struct RankingInput {
     /// How many tables, of those in which something could be said wrongly, may
     /// say it: 0.05, and 0 < alpha < 1.
     pub alpha: f64,
+    /// How often the table is looked at while it grows.
+    pub looks: Looks,
+}
+
+/// How often a table is looked at while it grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looks {
+    /// When all is measured that was to be: the number of blocks was fixed before.
+    Once,
+    /// Again and again, and what is measured further hangs on what was seen.
+    Many {
+        /// The pairs of systems that the whole table will have, those among them
+        /// that are not measured yet: so that what was shown before they are stays
+        /// shown. Fewer than the points have count as those.
+        pairs: usize,
+    },
 }
 
 /// Systems that are measured at one place on the other axes.

@@ -6,15 +6,15 @@ use super::more;
 use super::noise::Noise;
 use super::pairs::Pairs;
 use super::ranked::{PointOutcome, RankedPoint, SystemOutcome, UndecidedReason};
-use super::table::{BLOCKS_MIN, PointInput};
+use super::table::{BLOCKS_MIN, Looks, PointInput};
 use crate::better::Better;
 
 /// Puts together what is known of a point.
-pub(super) fn point(point: &PointInput, pairs: Pairs, shown: Shown, noise: Noise) -> RankedPoint {
+pub(super) fn point(point: &PointInput, pairs: Pairs, shown: Shown, (noise, looks): (Noise, Looks)) -> RankedPoint {
     let systems = pairs.systems;
     let (mut beats, mut same) = (vec![false; systems * systems], vec![false; systems * systems]);
     for (place, pair) in pairs.list.iter().enumerate() {
-        let first_is_better = (pair.mean < 0.0) == (point.better == Better::Lower);
+        let first_is_better = (shown.mean[place] < 0.0) == (point.better == Better::Lower);
         let (better, worse) = if first_is_better { (pair.a, pair.b) } else { (pair.b, pair.a) };
         beats[better * systems + worse] |= shown.different[place];
         same[pair.a * systems + pair.b] |= shown.same[place];
@@ -30,7 +30,7 @@ pub(super) fn point(point: &PointInput, pairs: Pairs, shown: Shown, noise: Noise
         beats,
         same,
     };
-    ranked.place(point.better, &shown);
+    ranked.place(point.better, &shown, looks);
     ranked
 }
 
@@ -48,13 +48,20 @@ fn close(beats: &mut [bool], systems: usize) {
 }
 
 impl RankedPoint {
-    fn place(&mut self, better: Better, shown: &Shown) {
+    fn place(&mut self, better: Better, shown: &Shown, looks: Looks) {
         if self.systems < 2 {
             return;
         }
         let beaten = |system: usize| (0..self.systems).any(|other| self.beats[other * self.systems + system]);
         let unbeaten: Vec<usize> = (0..self.systems).filter(|system| !beaten(*system)).collect();
         let Some(ahead) = self.leading(&unbeaten, better) else { return };
+        // What was shown to tie at an earlier look does so still, whoever looks best by now.
+        let ties = |one: &usize| unbeaten.iter().all(|other| other == one || self.same(*one, *other));
+        let ahead = if looks == Looks::Once || ties(&ahead) {
+            ahead
+        } else {
+            unbeaten.iter().copied().find(ties).unwrap_or(ahead)
+        };
         let rivals: Vec<usize> = unbeaten.iter().copied().filter(|rival| *rival != ahead).collect();
         let standings = (0..self.systems).map(|system| {
             if system == ahead {
@@ -75,7 +82,7 @@ impl RankedPoint {
         } else if open.is_empty() {
             PointOutcome::Tie(std::iter::once(ahead).chain(self.by_closeness(ahead, rivals)).collect())
         } else {
-            let repeats_more = more::repeats(&self.pairs, &self.noise, shown, ahead, &open);
+            let repeats_more = more::repeats(&self.pairs, (&self.noise, looks), shown, ahead, &open);
             PointOutcome::Undecided { why: self.why(ahead, open), repeats_more }
         };
     }

@@ -5,6 +5,7 @@ mod capacity;
 mod change;
 mod change_point;
 mod codec;
+mod deciding;
 mod estimate;
 mod histogram;
 mod noise;

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use pubmark_stats::{
-    Better, Blocks, PointInput, PointOutcome, RankedPoint, RankingInput, SAME_WITHIN, Scale, SystemOutcome,
+    Better, Blocks, Looks, PointInput, PointOutcome, RankedPoint, RankingInput, SAME_WITHIN, Scale, SystemOutcome,
     UndecidedReason, rank_table,
 };
 
@@ -18,7 +18,7 @@ fn point(systems: &[&[f64]], better: Better) -> PointInput {
 }
 
 fn ranked(points: Vec<PointInput>) -> Vec<RankedPoint> {
-    rank_table(&RankingInput { points, bound: SAME_WITHIN, alpha: 0.05 }).points
+    rank_table(&RankingInput { points, bound: SAME_WITHIN, alpha: 0.05, looks: Looks::Once }).points
 }
 
 fn alone(systems: &[&[f64]], better: Better) -> RankedPoint {

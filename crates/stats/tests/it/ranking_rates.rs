@@ -1,7 +1,9 @@
 //! How often a ranking errs and how often it finds what is there, by
 //! simulation. `docs/ranking.md` has the table, and is checked here.
 
-use pubmark_stats::{Better, Blocks, PointInput, PointOutcome, RankingInput, SAME_WITHIN, SystemOutcome, rank_table};
+use pubmark_stats::{
+    Better, Blocks, Looks, PointInput, PointOutcome, RankingInput, SAME_WITHIN, SystemOutcome, rank_table,
+};
 
 use crate::noise::{Kind, Noise, STEP, five_percent_at_most};
 
@@ -78,7 +80,7 @@ fn table(noise: &mut Noise, scene: Scene, shape: Shape, typical: impl Fn(usize) 
         });
         PointInput { systems: systems.collect(), better: Better::Lower }
     });
-    RankingInput { points: points.collect(), bound: SAME_WITHIN, alpha: 0.05 }
+    RankingInput { points: points.collect(), bound: SAME_WITHIN, alpha: 0.05, looks: Looks::Once }
 }
 
 /// Of so many tables, how many name a winner, and how many call any system

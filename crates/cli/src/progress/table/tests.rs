@@ -1,4 +1,5 @@
 use super::*;
+use crate::progress::board::QuestionCounts;
 use pubmark_judge::blank::blank;
 use pubmark_model::plan::Place;
 use pubmark_model::plan::{cells, order};
@@ -7,7 +8,7 @@ use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::conduct::StudyStart;
 use pubmark_study::live::{Figures, News};
 use pubmark_study::registry;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// A board of a study of two systems whose axis `payload` has so many values.
 fn board(payloads: usize, repeats: u32, title: &str) -> Board {
@@ -77,6 +78,28 @@ fn systems_are_counted_where_there_are_many_cells() {
     assert_eq!((sum(0), sum(1), sum(2)), (3, 1, 36), "done, running, left: {text}");
     assert_eq!((sum(4), sum(5), sum(6)), (1, 1, 1), "valid, not valid, failed: {text}");
     assert!(text.contains("last  ") && text.contains(": said"), "{text}");
+}
+
+/// Nobody knows how many runs there will be: there are questions and a time.
+#[test]
+fn a_study_with_a_time_says_how_its_questions_stand() {
+    let study = study(2, 1, "A title");
+    let cells = cells(&study, &registry::find).unwrap();
+    let mut board = Board::default();
+    board.begin(&StudyStart { title: "A title", cells: &cells, order: &[], done: &HashSet::new(), records: &[] });
+    let counts = |decided, open| QuestionCounts { decided, open, closed: 0, ends_ns: 100 * SECOND };
+    board.looked(counts(0, 3), &BTreeSet::from([0, 1, 2, 3]));
+    board.is_next(0, &cells[2]);
+    board.run_begins(0, 1, SECOND);
+    let begun = text(&board, 10 * SECOND, 80, 24);
+    assert!(begun.contains("0 decided, 3 open; 0 runs, 1 min 30 s left"), "{begun}");
+    assert!(begun.contains(&format!("now   {}", cells[2].label())), "{begun}");
+    board.run_ends(&record(true, None), "said", 20 * SECOND);
+    board.looked(counts(2, 1), &BTreeSet::from([0]));
+    let later = text(&board, 20 * SECOND, 80, 24);
+    assert!(later.contains("2 decided, 1 open; 1 runs, 1 min 20 s left"), "{later}");
+    let row = |index: usize| figures(&later, &cells[index].label());
+    assert_eq!((&row(0)[2][..], &row(2)[0][..], &row(2)[3][..]), ("1", "1", "1/1"), "{later}");
 }
 
 #[test]

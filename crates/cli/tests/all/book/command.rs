@@ -118,6 +118,7 @@ pub fn shortened(words: &[String]) -> Vec<String> {
             ("--duration", _) if fault => tenth(&value),
             ("--duration", _) => "500ms".into(),
             ("--warmup", _) => "100ms".into(),
+            ("--budget", _) => "3s".into(),
             ("--metrics", _) => "0".into(),
             _ if value.starts_with("--watch=") => "--watch".into(),
             ("--set", _) if value.starts_with("duration=") => "duration=300ms".into(),
@@ -137,7 +138,9 @@ pub fn shortened(words: &[String]) -> Vec<String> {
         }
         add("--repeats", "1");
     } else {
-        add("--repeats", "2");
+        if !words.iter().any(|word| word == "--budget") {
+            add("--repeats", "2");
+        }
         short.extend(["--set", "warmup=100ms"].map(str::to_owned));
         if !short.iter().any(|word| word.starts_with("duration=")) {
             short.extend(["--set", "duration=300ms"].map(str::to_owned));

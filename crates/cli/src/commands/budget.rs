@@ -1,0 +1,175 @@
+//! `pubmark run --budget`: what a study asks, and what its records answer.
+
+use crate::failure::{Code, Failure};
+use crate::progress::table::duration;
+use pubmark_model::cell::Cell;
+use pubmark_model::record::RunRecord;
+use pubmark_model::setting::BlocksUntil;
+use pubmark_model::study::Study;
+use pubmark_model::units::{Ns, SECOND, parse_time};
+use pubmark_report::{ClaimOutcome, QuestionState, Records, Report, StudyQuestion};
+use pubmark_study::budget::{BudgetEnd, BudgetEnding, OpenQuestion, Questions, QuestionsSeen};
+use pubmark_study::plan::StudyPlan;
+use pubmark_study::registry;
+use std::error::Error;
+use std::path::Path;
+
+/// The least time that a study may have, ns.
+const BUDGET_MIN: Ns = SECOND;
+
+/// Blocks of every cell that a study has to have time for; otherwise its `[quick]` table
+/// is taken.
+const BLOCKS_WORTH: u64 = 3;
+
+/// The most lines of each kind at the end.
+const LINES_MAX: usize = 40;
+
+/// The time that was given.
+pub fn read(typed: &str) -> Result<Ns, Failure> {
+    let budget_ns = parse_time(typed).map_err(|error| Failure::usage(format!("--budget: {error}")))?;
+    if budget_ns < BUDGET_MIN {
+        return Err(Failure::usage("--budget: less than 1s is too little for anything"));
+    }
+    Ok(budget_ns)
+}
+
+/// Whether the whole of a study has too little time for anything to be decided.
+pub fn is_short(cells: &[Cell], budget_ns: Ns, cost: fn(&Cell) -> Ns) -> bool {
+    let block_ns: Ns = cells.iter().filter(|cell| cell.skipped.is_none()).map(cost).sum();
+    block_ns.saturating_mul(BLOCKS_WORTH) > budget_ns
+}
+
+/// Whether a results folder is of a study that was cut down.
+pub fn is_quick(folder: &Path) -> bool {
+    let text = std::fs::read_to_string(folder.join("environment.json")).unwrap_or_default();
+    let told: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    told["quick"] == true
+}
+
+/// Refuses a study that cannot be measured so.
+pub fn check(study: &Study, budget: Option<Ns>) -> Result<(), Failure> {
+    match budget {
+        None if study.until_decided() => Err(Failure::usage(format!(
+            "this study is measured until its questions are decided (until = \"{}\"): say for how long with --budget, \
+             such as --budget 30m",
+            BlocksUntil::Decided
+        ))),
+        Some(_) if !study.interleaved() => Err(Failure::usage(
+            "--budget makes blocks, in which systems follow one another: leave order = \"sequential\" out",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The questions of a study, before anything is measured.
+pub fn asked(plan: &StudyPlan) -> Result<Vec<StudyQuestion>, Failure> {
+    let report = Report::of(plan.study().clone(), &Records::default(), &registry::find).map_err(Failure::run)?;
+    let questions = report.questions();
+    if questions.is_empty() {
+        return Err(Failure::usage(
+            "there is nothing to decide: a study asks who is best where two systems or more share a point, and whether \
+             its claims hold; without --budget it is measured as it stands",
+        ));
+    }
+    Ok(questions)
+}
+
+/// Looks at records as a report does.
+pub struct ByReport<'a>(pub &'a Study);
+
+impl Questions for ByReport<'_> {
+    fn look(&mut self, records: &[RunRecord]) -> Result<QuestionsSeen, Box<dyn Error + Send + Sync>> {
+        let records = Records { runs: records.to_vec(), ..Records::default() };
+        let report = Report::of(self.0.clone(), &records, &registry::find)?;
+        Ok(seen(report.questions()))
+    }
+}
+
+fn seen(questions: Vec<StudyQuestion>) -> QuestionsSeen {
+    let mut seen = QuestionsSeen::default();
+    for question in questions {
+        match question.state {
+            QuestionState::Decided(_) => seen.decided += 1,
+            QuestionState::Closed(_) => seen.closed += 1,
+            QuestionState::Open { cells, groups, blocks_more, .. } => {
+                seen.open.push(OpenQuestion { cells, groups, blocks_more });
+            }
+        }
+    }
+    seen
+}
+
+/// What a study came to: what is decided, what is open and how much longer each would
+/// take, what no further run decides.
+pub fn told(report: &Report, over: &BudgetEnding, took_ns: Ns) -> String {
+    let questions = report.questions();
+    let (mut decided, mut open, mut closed) = (Vec::new(), Vec::new(), Vec::new());
+    for question in &questions {
+        let text = &question.text;
+        match &question.state {
+            QuestionState::Decided(answer) => decided.push(format!("{text}: {answer}")),
+            QuestionState::Closed(why) => closed.push(format!("{text}: {why}")),
+            QuestionState::Open { cells, groups, why, blocks_more } => {
+                let given_up: Vec<usize> = cells.iter().copied().filter(|cell| over.given_up.contains(cell)).collect();
+                let more_ns = blocks_more.map(|blocks| {
+                    cells.iter().map(|cell| over.run_ns[*cell]).sum::<Ns>().saturating_mul(u64::from(blocks))
+                });
+                let said = match (given_up.first(), more_ns) {
+                    (Some(cell), _) => {
+                        let (reasons, machine) = report.why_not_counted(*cell, groups).unwrap_or_default();
+                        let whose = if machine { "the machine" } else { "runs that do not count" };
+                        let label = report.cells()[*cell].cell.label();
+                        format!("{text}: undecided: {whose} ({label}: {reasons})")
+                    }
+                    (None, Some(more_ns)) => format!("{text}: {why}; about {} more", duration(more_ns)),
+                    (None, None) => format!("{text}: {why}; nobody can say yet how much more time"),
+                };
+                open.push((more_ns.filter(|_| given_up.is_empty()).unwrap_or(Ns::MAX), said));
+            }
+        }
+    }
+    // Claims stay before points where they take as long.
+    open.sort_by_key(|(more_ns, _)| *more_ns);
+    let open: Vec<String> = open.into_iter().map(|(_, said)| said).collect();
+    let runs = over.ending.runs.runs();
+    let again = match over.made_again {
+        0 => String::new(),
+        again => format!(", {again} of them made again because one before did not count"),
+    };
+    let mut text = format!(
+        "\n{} of {} questions decided; {runs} runs{again}; {}{}\n",
+        decided.len(),
+        questions.len(),
+        duration(took_ns),
+        match over.end {
+            BudgetEnd::Decided if open.is_empty() => ": nothing is open",
+            BudgetEnd::Decided => ": what is open cannot be measured further",
+            BudgetEnd::Time => ": the time is over",
+            BudgetEnd::Interrupted => ": interrupted",
+        }
+    );
+    for (head, lines) in [("decided", decided), ("open", open), ("no further run decides", closed)] {
+        if lines.is_empty() {
+            continue;
+        }
+        text.push_str(&format!("\n{head}\n"));
+        let hidden = lines.len().saturating_sub(LINES_MAX);
+        lines.into_iter().take(LINES_MAX).for_each(|line| text.push_str(&format!("  {line}\n")));
+        if hidden > 0 {
+            text.push_str(&format!("  … and {hidden} more; the report has them all\n"));
+        }
+    }
+    text
+}
+
+/// How it went, as an exit code.
+pub fn code(report: &Report) -> Code {
+    let is_open = |question: &StudyQuestion| matches!(question.state, QuestionState::Open { .. });
+    if report.questions().iter().any(is_open) {
+        return Code::Run;
+    }
+    match report.claims().iter().any(|claim| claim.outcome == ClaimOutcome::Fails) {
+        true => Code::Gate,
+        false => Code::Done,
+    }
+}

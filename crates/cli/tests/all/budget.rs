@@ -1,0 +1,168 @@
+//! Studies that are measured until their questions are decided, in virtual time: what
+//! is asked, what is decided, what is said of the rest, and how they go on.
+
+use crate::support::{Place, stderr, stdout};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::process::Output;
+
+/// Systems in virtual time, each with a delay of its own.
+fn place(systems: &[(&str, &str)]) -> Place {
+    let place = Place::new();
+    std::fs::create_dir(place.path("systems")).unwrap();
+    let mock = include_str!("../../../../systems/mock.toml");
+    for (name, delay) in systems {
+        let text = mock.replace("default = \"100us\"", &format!("default = \"{delay}\""));
+        assert!(text.contains(&format!("default = \"{delay}\"")));
+        std::fs::write(place.path(&format!("systems/{name}.toml")), text).unwrap();
+    }
+    place
+}
+
+/// A study of these systems at two rates; a run has a second of messages.
+fn study(place: &Place, systems: &str, more: &str) {
+    place.study(&format!(
+        "title = \"t\"\nquestion = \"q\"\n[workload]\npattern = \"pairs\"\nwarmup = \"100ms\"\nduration = \"1s\"\n\
+         [axes]\nsystem = [{systems}]\nrate = [1000, 2000]\n{more}"
+    ));
+}
+
+fn run(place: &Place, arguments: &[&str]) -> Output {
+    let all = [&["run", "study.toml", "--out", "r"], arguments].concat();
+    place.command(&all).env("XDG_CONFIG_HOME", place.path("config")).output().unwrap()
+}
+
+/// By system, how many runs it has.
+fn runs(records: &[Value]) -> HashMap<String, usize> {
+    let mut runs: HashMap<String, usize> = HashMap::new();
+    for record in records {
+        *runs.entry(record["system"].as_str().unwrap().to_owned()).or_default() += 1;
+    }
+    runs
+}
+
+/// The first place of each point of a folder's summary, as `pubmark report` has it.
+fn places(place: &Place) -> Vec<(String, String)> {
+    let output = place.run(&["report", "r", "--json"]);
+    let cells: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let cells = cells.as_array().unwrap();
+    let of = |cell: &Value| {
+        let text = |name: &str| cell[name].as_str().unwrap_or_default().to_owned();
+        (text("system"), text("verdict"))
+    };
+    cells.iter().map(of).collect()
+}
+
+#[test]
+fn blocks_are_made_until_all_is_decided_and_no_longer() {
+    let place = place(&[("swift", "100us"), ("steady", "200us"), ("slow", "900us")]);
+    let claim = "[[claims]]\nid = \"1\"\nsays = \"swift is best\"\nfigure = \"latency_p50_ns\"\nbest = [\"swift\"]\n";
+    study(&place, "\"swift\", \"steady\", \"slow\"", &format!("{claim}[options]\njitter = \"20us\"\n"));
+    let output = run(&place, &["--budget", "10m"]);
+    let (said, noted) = (stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(0), "{said}\n{noted}");
+    assert!(said.contains("3 of 3 questions decided") && said.contains("nothing is open"), "{said}");
+    assert!(said.contains("claim 1: swift is best: holds (2 won, 0 lost, 0 open of 2)"), "{said}");
+    assert!(said.contains("best by median latency at rate=1000: swift"), "{said}");
+    assert!(noted.contains("questions: 0 decided, 3 open;"), "{noted}");
+    let records = place.records("r");
+    assert!((12..=60).contains(&records.len()), "two blocks at least, and not many: {}", records.len());
+    // What the folder alone says is what the run said.
+    let places = places(&place);
+    let winners: Vec<&str> =
+        places.iter().filter(|(_, verdict)| verdict == "winner").map(|(system, _)| system.as_str()).collect();
+    assert_eq!(winners, ["swift", "swift"], "{places:?}");
+    let study = std::fs::read_to_string(place.path("r/study.toml")).unwrap();
+    assert!(study.contains("until = \"decided\""), "{study}");
+}
+
+#[test]
+fn what_is_behind_is_not_measured_again_and_the_time_is_kept() {
+    // Medians of 100 messages spread by a tenth: two are too near to each other for a
+    // few hundred runs, and one is far behind.
+    let place = place(&[("one", "100us"), ("other", "2665us"), ("slow", "90ms")]);
+    study(&place, "\"one\", \"other\", \"slow\"", "[options.one]\njitter = \"5ms\"\n");
+    let few = ["--set", "rate=100", "--budget"];
+    let output = run(&place, &[&few[..], &["2s"]].concat());
+    let (said, noted) = (stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(3), "what is open has no answer: {said}\n{noted}");
+    assert!(said.contains("0 of 1 questions decided") && said.contains("the time is over"), "{said}");
+    assert!(said.contains("the differences are within the noise"), "{said}");
+    assert!(noted.contains("to go on: the same command and --out r --resume, with any --budget"), "{noted}");
+    let first = place.records("r");
+    let by_system = runs(&first);
+    assert!(by_system["slow"] < by_system["one"], "{by_system:?}");
+    assert!(by_system["one"].abs_diff(by_system["other"]) <= 2, "blocks stay whole: {by_system:?}");
+
+    // It goes on deciding with what is there; nothing is made twice.
+    let output = run(&place, &[&few[..], &["1s", "--resume"]].concat());
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let records = place.records("r");
+    assert_eq!(records[..first.len()], first[..]);
+    assert!(records.len() > first.len());
+    let mut made: Vec<String> =
+        records.iter().map(|record| format!("{} {}", record["cell"], record["repeat"])).collect();
+    let all = made.len();
+    made.sort_unstable();
+    made.dedup();
+    assert_eq!(made.len(), all);
+
+    // A number that is fixed before, and one that hangs on what was seen, are not of one study.
+    let fixed = ["--set", "rate=100", "--resume"];
+    let refused = run(&place, &fixed);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("with other settings"), "{}", stderr(&refused));
+}
+
+#[test]
+fn systems_that_are_the_same_tie() {
+    let place = place(&[("one", "100us"), ("other", "101us")]);
+    study(&place, "\"one\", \"other\"", "[options]\njitter = \"10us\"\n");
+    let output = run(&place, &["--budget", "10m"]);
+    let said = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("2 of 2 questions decided") && said.contains(": tie: "), "{said}");
+}
+
+#[test]
+fn runs_that_do_not_count_are_made_again_and_not_for_ever() {
+    let place = place(&[("one", "100us"), ("lossy", "200us")]);
+    study(&place, "\"one\", \"lossy\"", "[options.lossy]\nlose_every = 7\n");
+    let output = run(&place, &["--budget", "10m"]);
+    let said = stdout(&output);
+    let records = place.records("r");
+    let by_system = runs(&records);
+    // Eight runs in a row of each of its two cells, two of three of them made again.
+    assert_eq!(by_system["lossy"], 16, "{by_system:?}, {said}");
+    assert_eq!(by_system["one"], 6, "once a block: {by_system:?}");
+    assert!(said.contains("10 of them made again because one before did not count"), "{said}");
+    assert!(said.contains("undecided: runs that do not count (lossy rate=1000: messages-lost)"), "{said}");
+    assert_eq!(output.status.code(), Some(3), "{said}");
+}
+
+#[test]
+fn what_is_asked_can_be_seen_before_and_what_asks_nothing_is_refused() {
+    let place = place(&[("one", "100us"), ("other", "300us")]);
+    study(&place, "\"one\", \"other\"", "");
+    let output = run(&place, &["--budget", "5m", "--dry-run"]);
+    let said = stdout(&output);
+    assert_eq!(output.status.code(), Some(0));
+    for line in
+        ["best by median latency at rate=1000\n", "best by median latency at rate=2000\n", "2 questions; one block"]
+    {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    assert!(!place.path("r").exists());
+
+    let refused = |arguments: &[&str], says: &str| {
+        let output = run(&place, arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    };
+    refused(&["--budget", "5m", "--only", "system=one"], "there is nothing to decide");
+    refused(&["--budget", "soon"], "--budget");
+    refused(&["--budget", "0s"], "--budget");
+    refused(&["--budget", "5m", "--set", "order=sequential"], "order");
+    refused(&["--set", "until=decided"], "--budget 30m");
+    refused(&["--budget", "5m", "--repeats", "3"], "cannot be used with");
+}

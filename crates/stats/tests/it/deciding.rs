@@ -1,0 +1,231 @@
+//! Studies that are looked at after every block, and measured further only where
+//! something is open: how often they err, and what time they save.
+
+use pubmark_stats::{
+    Better, Blocks, Looks, PointInput, PointOutcome, RankedTable, RankingInput, SAME_WITHIN, SystemOutcome, rank_table,
+};
+
+use crate::noise::{Kind, Noise, STEP, five_percent_at_most};
+
+/// What the noise between runs is like. The systems of a block drift together.
+#[derive(Clone, Copy, Debug)]
+enum Scene {
+    /// Of one kind and size everywhere.
+    Of(Kind),
+    /// Lognormal; each system at each point has a size of its own.
+    EachItsOwn,
+}
+
+/// The kinds of noise that ranking is tried with.
+const SCENES: [Scene; 5] = [
+    Scene::Of(Kind::Lognormal),
+    Scene::EachItsOwn,
+    Scene::Of(Kind::HeavyBothWays),
+    Scene::Of(Kind::HeavySlow),
+    Scene::Of(Kind::Disturbed),
+];
+
+/// A study that goes on.
+struct Study<'a> {
+    noise: &'a mut Noise,
+    scene: Scene,
+    /// By point and system, what a run shows without noise.
+    typical: Vec<Vec<f64>>,
+    sizes: Vec<Vec<f64>>,
+    drift: Vec<f64>,
+    table: RankingInput,
+    runs: usize,
+}
+
+impl<'a> Study<'a> {
+    fn new(noise: &'a mut Noise, scene: Scene, typical: Vec<Vec<f64>>, looks: bool) -> Study<'a> {
+        let sizes = typical.iter().map(|of| of.iter().map(|_| 0.03 * (0.8 * noise.normal()).exp()).collect()).collect();
+        let system = || Blocks { values: Vec::new(), step: STEP };
+        let point =
+            |of: &Vec<f64>| PointInput { systems: of.iter().map(|_| system()).collect(), better: Better::Lower };
+        let pairs = typical.iter().map(|of| of.len() * (of.len() - 1) / 2).sum();
+        let looks = if looks { Looks::Many { pairs } } else { Looks::Once };
+        let table =
+            RankingInput { points: typical.iter().map(point).collect(), bound: SAME_WITHIN, alpha: 0.05, looks };
+        let drift = vec![0.0; typical.len()];
+        Study { noise, scene, typical, sizes, drift, table, runs: 0 }
+    }
+
+    /// One block of a point: one run of each of its systems that are asked for.
+    fn block(&mut self, point: usize, asked: impl Fn(usize) -> bool) {
+        self.drift[point] += 0.1 * self.noise.normal();
+        let drift = self.drift[point].exp();
+        for system in 0..self.typical[point].len() {
+            let factor = match self.scene {
+                Scene::Of(kind) => self.noise.factor(kind),
+                Scene::EachItsOwn => (self.sizes[point][system] * self.noise.normal()).exp(),
+            };
+            let value = asked(system).then_some(self.typical[point][system] * drift * factor);
+            self.runs += usize::from(value.is_some());
+            self.table.points[point].systems[system].values.push(value);
+        }
+    }
+
+    /// Blocks until all is decided or so many runs are made; after each block what
+    /// is known, and the runs so far.
+    fn decide(&mut self, budget: usize, mut seen: impl FnMut(&RankedTable, usize)) {
+        let systems: Vec<usize> = self.typical.iter().map(Vec::len).collect();
+        let mut asked: Vec<Vec<bool>> = systems.iter().map(|systems| vec![true; *systems]).collect();
+        for block in 1.. {
+            for (point, wanted) in asked.clone().into_iter().enumerate() {
+                if wanted.contains(&true) && self.runs + wanted.iter().filter(|is| **is).count() <= budget {
+                    self.block(point, |system| wanted[system]);
+                }
+            }
+            let ends = self.runs + 2 > budget || block > 2_000;
+            if !is_look(block) && !ends {
+                continue;
+            }
+            let ranked = rank_table(&self.table);
+            seen(&ranked, self.runs);
+            for (asked, point) in asked.iter_mut().zip(&ranked.points) {
+                let is_open = matches!(point.placing, PointOutcome::Undecided { .. });
+                let open = |standing: &SystemOutcome| is_open && *standing != SystemOutcome::Behind;
+                *asked = point.standings.iter().map(open).collect();
+            }
+            if ends || asked.iter().all(|of| !of.contains(&true)) {
+                return;
+            }
+            let least = asked.iter().map(|of| of.iter().filter(|is| **is).count()).filter(|runs| *runs > 0).min();
+            if self.runs + least.unwrap_or(0) > budget {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether something can have changed: pairs are looked at after these blocks alone.
+fn is_look(block: usize) -> bool {
+    block == 1 || block.is_power_of_two() || (block.is_multiple_of(3) && (block / 3).is_power_of_two())
+}
+
+fn winners(ranked: &RankedTable) -> usize {
+    ranked.points.iter().filter(|point| matches!(point.placing, PointOutcome::Winner(_))).count()
+}
+
+fn decided(ranked: &RankedTable) -> usize {
+    ranked.points.iter().filter(|point| !matches!(point.placing, PointOutcome::Undecided { .. })).count()
+}
+
+#[test]
+fn of_equal_systems_at_most_five_studies_in_a_hundred_name_a_winner_at_any_look() {
+    const STUDIES: usize = 100;
+    let mut noise = Noise(11);
+    for scene in SCENES {
+        let (mut all, mut all_wrong) = (0, 0);
+        for (points, systems) in [(1, 2), (6, 3), (12, 2), (24, 4)] {
+            for blocks in [2, 3, 5, 10, 50] {
+                let studies = if points * systems * blocks > 1_000 { STUDIES / 5 } else { STUDIES };
+                let mut wrong = 0;
+                for _ in 0..studies {
+                    let mut study = Study::new(&mut noise, scene, vec![vec![1.0; systems]; points], true);
+                    let mut ever = false;
+                    study.decide(blocks * points * systems, |ranked, _| ever |= winners(ranked) > 0);
+                    wrong += usize::from(ever);
+                }
+                let rate = wrong as f64 / studies as f64;
+                assert!(rate <= five_percent_at_most(studies), "{scene:?}, {points} x {systems}, {blocks}: {rate}");
+                (all, all_wrong) = (all + studies, all_wrong + wrong);
+            }
+        }
+        println!("{scene:?}: of {all} studies {all_wrong} name a winner");
+        assert!(all_wrong as f64 / all as f64 <= 0.05, "{scene:?}: {all_wrong} of {all}");
+    }
+}
+
+/// How far the systems of a study's points lie apart.
+#[derive(Clone, Copy, Debug)]
+enum Apart {
+    /// 6 points of 2 systems, 10 % apart.
+    Close,
+    /// 12 points of 3 systems, from 5 to 100 % apart, evenly on a logarithmic scale.
+    Mixed,
+    /// 24 points of 4 systems: at half of them 50 % apart, at the others two are the same.
+    Gross,
+}
+
+impl Apart {
+    fn typical(self, noise: &mut Noise) -> Vec<Vec<f64>> {
+        match self {
+            Apart::Close => vec![vec![1.0, 1.1]; 6],
+            Apart::Mixed => (0..12)
+                .map(|_| {
+                    let step = 0.05 * 20f64.powf(noise.uniform());
+                    vec![1.0, 1.0 + step, (1.0 + step).powi(2)]
+                })
+                .collect(),
+            Apart::Gross => (0..24)
+                .map(|point| if point % 2 == 0 { vec![1.0, 1.5, 1.5, 2.0] } else { vec![1.0, 1.0, 1.5, 2.0] })
+                .collect(),
+        }
+    }
+}
+
+/// What studies of a kind decide with a fixed number of repeats, of so many
+/// questions; what they decide in the same time if they are looked at after each
+/// block; and the share of the time in which they decide as many as those did.
+fn beside_fixed(noise: &mut Noise, apart: Apart, repeats: usize) -> [f64; 3] {
+    const STUDIES: usize = 40;
+    let (mut shares, mut questions, mut of_fixed, mut of_same_time) = (Vec::new(), 0, 0, 0);
+    for _ in 0..STUDIES {
+        let typical = apart.typical(noise);
+        questions += typical.len();
+        let mut fixed = Study::new(noise, Scene::Of(Kind::Lognormal), typical.clone(), false);
+        for _ in 0..repeats {
+            (0..typical.len()).for_each(|point| fixed.block(point, |_| true));
+        }
+        let (runs, found) = (fixed.runs, decided(&rank_table(&fixed.table)));
+        let mut study = Study::new(noise, Scene::Of(Kind::Lognormal), typical, true);
+        let (mut reached, mut same_time) = (None, 0);
+        study.decide(8 * runs, |ranked, made| {
+            if made <= runs {
+                same_time = decided(ranked);
+            }
+            if decided(ranked) >= found && reached.is_none() {
+                reached = Some(made);
+            }
+        });
+        (of_fixed, of_same_time) = (of_fixed + found, of_same_time + same_time);
+        if found > 0 {
+            shares.push(reached.unwrap_or(8 * runs) as f64 / runs as f64);
+        }
+    }
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    [of_fixed as f64 / questions as f64, of_same_time as f64 / questions as f64, mean]
+}
+
+#[test]
+fn the_page_says_what_time_is_saved() {
+    let mut noise = Noise(12);
+    let mut page = String::from(
+        "| study | repeats | decided by them | decided in the same time with a budget | time for as much as they decide |\n\
+         |---|---:|---:|---:|---:|\n",
+    );
+    for (apart, named) in [
+        (Apart::Close, "close: 6 points × 2 systems, 10 % apart"),
+        (Apart::Mixed, "mixed: 12 × 3, from 5 to 100 % apart"),
+        (Apart::Gross, "gross: 24 × 4, 50 % apart; at half of the points two are the same"),
+    ] {
+        for repeats in [3, 5, 10, 20] {
+            let [fixed, same_time, share] = beside_fixed(&mut noise, apart, repeats);
+            let percent = |share: f64| format!("{:.0} %", share * 100.0);
+            page.push_str(&format!(
+                "| {named} | {repeats} | {} | {} | {share:.1} × |\n",
+                percent(fixed),
+                percent(same_time)
+            ));
+            if repeats == 20 {
+                assert!(share < 0.6, "{apart:?}: {share}");
+                assert!(same_time >= fixed - 0.01, "{apart:?}: {same_time}, {fixed}");
+            }
+        }
+    }
+    println!("{page}");
+    let written = include_str!("../../../../docs/ask-a-question.md");
+    assert!(written.contains(&page), "docs/ask-a-question.md should have this table:\n{page}");
+}

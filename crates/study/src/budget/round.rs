@@ -1,0 +1,106 @@
+//! What is measured next: a block of each of these points.
+
+use pubmark_model::units::Ns;
+use pubmark_stats::Random;
+
+/// A point is begun only where there is time for so many blocks of it and of all that
+/// is open: with fewer hardly anything is decided.
+const BLOCKS_WORTH: u64 = 3;
+
+/// With fewer blocks nobody knows yet how many more would tell.
+const BLOCKS_KNOWN: u32 = 4;
+
+/// A point with an open question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Candidate {
+    /// Which.
+    pub point: usize,
+    /// What a block of it takes, ns.
+    pub cost_ns: Ns,
+    /// The blocks that it has.
+    pub blocks: u32,
+    /// About how many more would tell; none where nobody knows.
+    pub more: Option<u32>,
+}
+
+impl Candidate {
+    /// What it takes until it is decided, ns.
+    fn distance_ns(&self) -> Ns {
+        self.more.map_or(Ns::MAX, |more| u64::from(more).saturating_mul(self.cost_ns))
+    }
+
+    fn in_reach(&self, left_ns: Ns) -> bool {
+        self.blocks < BLOCKS_KNOWN || self.distance_ns() <= left_ns
+    }
+}
+
+/// The points of which a block is made, in its order, where so much time is left.
+///
+/// Those that may be decided in it, in a random order; further ones of the walk,
+/// `candidates` with no block yet, where there is time for them; where there are none,
+/// those that are out of reach. The last round, of which not all has time, begins
+/// with those nearest to being decided.
+pub(super) fn round(candidates: &[Candidate], left_ns: Ns, random: &mut Random) -> Vec<Candidate> {
+    let (started, fresh): (Vec<Candidate>, Vec<Candidate>) =
+        candidates.iter().copied().partition(|point| point.blocks > 0);
+    let (mut chosen, mut far): (Vec<Candidate>, Vec<Candidate>) =
+        started.into_iter().partition(|point| point.in_reach(left_ns));
+    random.shuffle(&mut chosen);
+    let mut cost_ns: Ns = chosen.iter().map(|point| point.cost_ns).sum();
+    for point in fresh {
+        let is_all = chosen.is_empty() && far.is_empty();
+        if !is_all && BLOCKS_WORTH * (cost_ns + point.cost_ns) > left_ns {
+            break;
+        }
+        cost_ns += point.cost_ns;
+        chosen.push(point);
+    }
+    if chosen.is_empty() {
+        far.sort_by_key(Candidate::distance_ns);
+        return far;
+    }
+    if cost_ns > left_ns {
+        chosen.sort_by_key(Candidate::distance_ns);
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(point: usize, blocks: u32, more: Option<u32>) -> Candidate {
+        Candidate { point, cost_ns: 10, blocks, more }
+    }
+
+    fn chosen(candidates: &[Candidate], left_ns: Ns) -> Vec<usize> {
+        let mut points: Vec<usize> =
+            round(candidates, left_ns, &mut Random(1)).iter().map(|point| point.point).collect();
+        points.sort_unstable();
+        points
+    }
+
+    #[test]
+    fn as_many_points_are_begun_as_leave_time_for_three_blocks() {
+        let fresh: Vec<Candidate> = (0..10).map(|number| point(number, 0, None)).collect();
+        assert_eq!(chosen(&fresh, 1_000).len(), 10);
+        assert_eq!(chosen(&fresh, 125), [0, 1, 2, 3], "the first of the walk");
+        assert_eq!(chosen(&fresh, 5), [0], "one at least: whether it fits is for the run to say");
+    }
+
+    #[test]
+    fn open_points_go_before_new_ones_and_new_ones_before_what_is_out_of_reach() {
+        let (open, new, far) = (point(0, 2, Some(4)), point(1, 0, None), point(2, 8, Some(400)));
+        assert_eq!(chosen(&[open, new, far], 100), [0, 1]);
+        assert_eq!(chosen(&[open, new, far], 50), [0]);
+        assert_eq!(chosen(&[far, point(3, 8, None)], 50), [2, 3], "there is nothing better to do");
+        assert_eq!(chosen(&[point(4, 3, Some(400)), far], 50), [4], "nobody knows yet");
+    }
+
+    #[test]
+    fn a_last_round_begins_with_what_is_nearest() {
+        let open = [point(0, 6, None), point(1, 2, Some(4)), point(2, 2, Some(1)), point(3, 2, Some(2))];
+        let order: Vec<usize> = round(&open, 25, &mut Random(1)).iter().map(|point| point.point).collect();
+        assert_eq!(order, [2, 3, 1], "and what is out of reach waits");
+    }
+}
