@@ -10,6 +10,7 @@ mod capacity;
 mod compare;
 mod completions;
 mod doctor;
+mod engine;
 mod keep;
 mod new_system;
 mod peer;

@@ -52,11 +52,14 @@ struct Group {
     listed_ns: Ns,
     /// CPU time of each process that was ever seen, as it was seen last.
     cpu_ns: BTreeMap<i32, Ns>,
+    /// The control groups' count as it was seen last, and what those had counted before
+    /// that were made anew.
+    counted_ns: (Ns, Ns),
 }
 
 impl Group {
     fn new(watched: Vec<Watched>) -> Group {
-        Group { watched, pids: Vec::new(), listed_ns: 0, cpu_ns: BTreeMap::new() }
+        Group { watched, pids: Vec::new(), listed_ns: 0, cpu_ns: BTreeMap::new(), counted_ns: (0, 0) }
     }
 
     fn list(&mut self, now: Ns) {
@@ -91,9 +94,17 @@ impl Group {
         if self.cpu_ns.is_empty() {
             return None;
         }
-        let counted = cpu_time_of(&self.watched).map(|counted| counted.total_ns);
+        let counted = cpu_time_of(&self.watched).map(|counted| self.so_far(counted.total_ns));
         let cpu_ns = counted.unwrap_or_else(|| self.cpu_ns.values().sum());
         Some(Used { cpu_ns, rss_bytes })
+    }
+
+    /// A count that begins again when a container does is one that goes on.
+    fn so_far(&mut self, counted_ns: Ns) -> Ns {
+        let (last_ns, before_ns) = &mut self.counted_ns;
+        *before_ns += if counted_ns < *last_ns { *last_ns } else { 0 };
+        *last_ns = counted_ns;
+        *before_ns + counted_ns
     }
 
     /// Takes in the CPU time of each process. Their memory, bytes, and whether

@@ -1,7 +1,7 @@
 //! `pubmark run`
 
 use super::shared::{agent_command, hosts, interrupt_flag, pairs, raise_open_files};
-use super::{answers, studies};
+use super::{answers, engine, studies};
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
@@ -41,6 +41,9 @@ pub const PAGE: &str = "report.html";
 
 /// Runs a study.
 pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
+    if let Some(on) = &args.on {
+        return Err(engine::hand_over(on, std::env::args_os().skip(1)));
+    }
     registry::load().map_err(Failure::usage)?;
     let Found { name, file, text, reference } = find(&args.study)?;
     let mut set = pairs(&args.set, "--set")?;
