@@ -1,5 +1,7 @@
 """Hosts of a Ray cluster: one bundle of a placement group each, and an actor in it."""
 
+import ipaddress
+
 import ray
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -38,10 +40,12 @@ class Cluster:
         remote = ray.remote(node.Node)
         actors = [remote.options(**self._place(index)).remote() for index in range(wanted)]
         facts = ray.get([actor.facts.remote() for actor in actors], timeout=timeout_s)
-        # By Ray's own names no one knows a node: hosts are called by their order.
+        # Ray's own names are long, and differ each time: hosts are called by their
+        # addresses' order, so that the same one has the server again.
+        found = sorted(zip(facts, actors), key=lambda each: ipaddress.ip_address(each[0][1]))
         self.hosts = {
-            f"node{index + 1}": Host(f"node{index + 1}", actor, name, address)
-            for index, (actor, (name, address)) in enumerate(zip(actors, facts))
+            f"node{number}": Host(f"node{number}", actor, node_id, address)
+            for number, ((node_id, address), actor) in enumerate(found, start=1)
         }
 
     def _place(self, index):
