@@ -140,6 +140,27 @@ fn all_mistakes_are_reported_at_once_in_order() {
     );
 }
 
+const CONTAINED: &str = "[server]\nendpoint = \"mqtt://{address}:{port}\"\n[container]\nimage = \"a:1\"\n";
+
+#[test]
+fn a_container_has_the_machines_network_or_a_port() {
+    let shares = read(&with(&format!("{CONTAINED}network = \"host\"\nvolumes = [\"/data\"]"))).unwrap();
+    let container = shares.server.unwrap().container.unwrap();
+    assert_eq!((container.port, container.volumes), (0, vec!["/data".to_owned()]));
+    refused(
+        &format!("{CONTAINED}network = \"host\"\nport = 1"),
+        &["8 [container] has a `port` and the machine's network: nothing is published there"],
+    );
+    refused(
+        &format!("{CONTAINED}network = \"none\"\nport = 1\nvolumes = [\"data\", \"/a/../b\"]"),
+        &[
+            "10 `none` is no network of a container",
+            "12 the folder `data` is to be absolute, in the container",
+            "12 the folder `/a/../b` is to be absolute, in the container",
+        ],
+    );
+}
+
 #[test]
 fn what_does_not_go_together_is_refused() {
     refused(

@@ -168,7 +168,9 @@ fn a_published_port_is_at_the_address_that_is_measured_and_what_is_written_is_be
         return;
     }
     let place = Place::new();
-    let spec = in_shell("echo made >/data/made; echo \"user root\nlistener 1883\nallow_anonymous true\" >/tmp/c; exec mosquitto -c /tmp/c");
+    let spec = in_shell(
+        "echo made >/data/made; echo \"user root\nlistener 1883\nallow_anonymous true\" >/tmp/c; exec mosquitto -c /tmp/c",
+    );
     let container = ContainerSpec { volumes: vec!["/data".into()], ..spec.container.clone().unwrap() };
     let spec = ServerSpec {
         endpoint: "mqtt://{address}:{port}".into(),

@@ -84,7 +84,10 @@ fn hosts_are_containers_that_are_reached_by_podman() {
     if !containers_wanted("engines::hosts_are_containers_that_are_reached_by_podman") {
         return;
     }
-    let idle = Idle::new(&image("shell", &[&SHELL[..], &["mosquitto", concat!("+", env!("CARGO_BIN_EXE_pubmark"))]].concat()), 2);
+    let idle = Idle::new(
+        &image("shell", &[&SHELL[..], &["mosquitto", concat!("+", env!("CARGO_BIN_EXE_pubmark"))]].concat()),
+        2,
+    );
     let place = Place::new();
     let mut text = String::new();
     for (number, role) in ["\"server\"", "\"publishers\", \"subscribers\""].into_iter().enumerate() {
@@ -164,7 +167,8 @@ fn pubmark_measures_in_its_own_image_and_is_a_host_there_as_nobody() {
     };
     assert_eq!(run(&[], &["--version"]), format!("pubmark {}", env!("CARGO_PKG_VERSION")));
     assert_eq!(run(&["--entrypoint", "id"], &["-u"]), "10001");
-    let words = ["--transport", "tcp", "--repeats", "1", "--warmup", "200ms", "--duration", "1s", "--json", "--rate", "500"];
+    let words =
+        ["--transport", "tcp", "--repeats", "1", "--warmup", "200ms", "--duration", "1s", "--json", "--rate", "500"];
     let bench = |system: &str| {
         // A cell without an answer is code 3, as on any busy machine.
         let line = format!("pubmark bench {system} {} || [ $? -eq 3 ]", words.join(" "));
@@ -177,7 +181,8 @@ fn pubmark_measures_in_its_own_image_and_is_a_host_there_as_nobody() {
     let idle = Idle::with(&image, 1, &["--entrypoint", "sleep"], &["3600"]);
     let place = Place::new();
     let (container, address) = (&idle.0[0], idle.address(0));
-    let hosts = format!("[hosts.pod]\nreach = [\"podman\", \"exec\", \"-i\", \"{container}\"]\naddress = \"{address}\"\n");
+    let hosts =
+        format!("[hosts.pod]\nreach = [\"podman\", \"exec\", \"-i\", \"{container}\"]\naddress = \"{address}\"\n");
     std::fs::write(place.path("hosts.toml"), hosts).unwrap();
     let output = place.command(&["bench", "kernel"]).args(words).args(["--hosts", "hosts.toml"]).output().unwrap();
     let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));

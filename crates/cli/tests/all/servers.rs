@@ -433,7 +433,8 @@ fn within(test: &str, variables: &[(&str, &str)]) -> bool {
 fn without_a_docker_engine_the_error_says_so() {
     if within("without_a_docker_engine_the_error_says_so", &[("DOCKER_HOST", "unix:///nonexistent/docker.sock")]) {
         let place = Place::new();
-        let container = ContainerSpec { image: "eclipse-mosquitto:2.0.18".into(), port: 1_883, ..ContainerSpec::default() };
+        let container =
+            ContainerSpec { image: "eclipse-mosquitto:2.0.18".into(), port: 1_883, ..ContainerSpec::default() };
         let spec = ServerSpec { container: Some(container), ..mosquitto() };
         let error = refused(&place, &StartPlan { deployment: "docker", ..start_plan(&place, &spec) });
         let known = ["no engine answers to `docker`: `docker run", "nothing here runs containers (`docker`)"];

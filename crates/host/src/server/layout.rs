@@ -14,7 +14,8 @@ fn texts(spec: &ServerSpec) -> Vec<&String> {
     texts.extend(spec.prepare.iter().flatten());
     let container = spec.container.iter();
     let pairs = spec.environment.iter().chain(&spec.files);
-    let pairs = pairs.chain(container.clone().flat_map(|container| container.environment.iter().chain(&container.files)));
+    let pairs =
+        pairs.chain(container.clone().flat_map(|container| container.environment.iter().chain(&container.files)));
     texts.extend(pairs.flat_map(|(name, value)| [name, value]));
     texts.extend(container.flat_map(|container| &container.command));
     texts
@@ -56,7 +57,11 @@ pub fn write_files(spec: &ServerSpec, places: &Places, dir: &Path) -> Result<(),
 }
 
 /// Writes the files of a container, and says where each is mounted to.
-pub fn write_mounts(container: &ContainerSpec, places: &Places, dir: &Path) -> Result<Vec<(PathBuf, String)>, HostError> {
+pub fn write_mounts(
+    container: &ContainerSpec,
+    places: &Places,
+    dir: &Path,
+) -> Result<Vec<(PathBuf, String)>, HostError> {
     let mut mounts = Vec::new();
     for (index, (within, text)) in container.files.iter().enumerate() {
         let here = dir.join("mounts").join(index.to_string());
