@@ -20,7 +20,7 @@ NETWORK   := iproute2 openssh-server openssh-client
 CONTAINERS := podman runc debootstrap
 # Pinned; they go into environments of their own, below $(CACHE)/test.
 MATURIN   := maturin==1.9.6
-RAY       := ray==2.60.0 kubernetes-validate==1.37.0
+RAY       := ray[default]==2.60.0 kubernetes-validate==1.37.0
 # The report page is tested in a real browser. Debian's Node serves where there
 # is none; a newer one is needed to build the page, not to test it.
 BROWSER   := chromium

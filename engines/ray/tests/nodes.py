@@ -48,11 +48,12 @@ class Nodes:
             ip("-n", name, "link", "set", "lo", "up")
 
     def _start_ray(self):
+        # Jobs are taken by the head's dashboard.
         common = ["--disable-usage-stats", "--num-cpus=2", "--object-store-memory=100000000"]
         for name in NAMES:
             place = [f"--node-ip-address={address(name)}"]
             if name == NAMES[0]:
-                place += ["--head", f"--port={PORT}", "--include-dashboard=false", f"--temp-dir={self.folder}/r"]
+                place += ["--head", "--include-dashboard=true", f"--port={PORT}", f"--dashboard-host={address(name)}", f"--temp-dir={self.folder}/r"]
             else:
                 place += [f"--address={address(NAMES[0])}:{PORT}"]
             self.run(name, [RAY, "start", *place, *common], check=True, capture_output=True, timeout=120)
