@@ -145,7 +145,7 @@ test-ray: deps-test
 	$(call install,python3-venv)
 	$(call environment,ray,$(RAY))
 	cargo build --locked -p pubmark
-	cd engines/ray && PUBMARK=$(CURDIR)/target/debug/pubmark $(SUDO) -E sh tests/run.sh $(CACHE)/test/ray/bin/python
+	cd engines/ray && PUBMARK=$(CURDIR)/target/debug/pubmark $(if $(SUDO),$(SUDO) -E) sh tests/run.sh $(CACHE)/test/ray/bin/python
 
 # What is sent to other machines has to be small.
 MOST_BYTES := 15000000

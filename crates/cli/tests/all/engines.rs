@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Whether tests with real containers are wanted; says so where they are not.
 pub fn containers_wanted(test: &str) -> bool {
@@ -17,12 +18,20 @@ pub fn containers_wanted(test: &str) -> bool {
     wanted
 }
 
-/// An image of programs of this machine: none can be pulled everywhere.
+/// An image of programs of this machine, for none can be pulled everywhere: made once.
 pub fn image(name: &str, programs: &[&str]) -> String {
+    static MADE: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let image = format!("localhost/pubmark-test-{name}:1");
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if made.contains(&image) {
+        return image;
+    }
+    // One of an earlier test would stay behind without a name.
+    let _ = Command::new("podman").args(["image", "rm", &image]).output();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/image-here.sh");
     let output = Command::new(script).args(["podman", &image]).args(programs).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
+    made.push(image.clone());
     image
 }
 
