@@ -16,6 +16,11 @@ ALL_AGENTS := $(AGENTS) zeromq-go zeromq-go-pure null-go zeromq-java zeromq-java
 HEADERS   := libzmq3-dev
 # Network namespaces, and ssh: a run over several hosts is played on this one.
 NETWORK   := iproute2 openssh-server openssh-client
+# Servers in containers, and hosts that are containers; debootstrap makes the base of an image where none can be pulled.
+CONTAINERS := podman runc debootstrap
+# Pinned; they go into environments of their own, below $(CACHE)/test.
+MATURIN   := maturin==1.9.6
+RAY       := ray[default]==2.60.0 kubernetes-validate==1.37.0
 # The report page is tested in a real browser. Debian's Node serves where there
 # is none; a newer one is needed to build the page, not to test it.
 BROWSER   := chromium
@@ -36,7 +41,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test deps-web deps-fuzz deps-dev deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents chaos verdicts book clean
+.PHONY: help image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test deps-web deps-fuzz deps-dev deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -50,6 +55,11 @@ help:
 	@echo "make web-screenshots REPORT=DIR OUT=DIR   pictures of a report, for people to look at"
 	@echo "make lint         clippy and rustfmt, and the formatters of the agents' languages that are here (make deps-lint)"
 	@echo "make test-agents  the conformance suite on every agent in agents/ (installs their languages)"
+	@echo "make image        pubmark in a container: localhost/pubmark (needs podman)"
+	@echo "make wheel        what \`pip install\` takes: $(WHEELS)/pubmark-*.whl"
+	@echo "make test-containers   servers and hosts in containers, and the image of pubmark (installs podman)"
+	@echo "make test-wheel   the wheel, in a new environment"
+	@echo "make test-ray     a study over three nodes of Ray in namespaces, and the manifests (installs Ray; root)"
 	@echo "make bench        the message path beside plain C loops; the rates that are offered"
 	@echo "make verdicts     runs that are disturbed by a known amount: what moves, and whether the verdict says so"
 	@echo "make chaos        kills and stops for CHAOS_SECONDS ($(CHAOS_SECONDS)), on ourselves: no record may be wrong by them"
@@ -93,7 +103,50 @@ left-out:
 	  echo "$$(sort -u $(LEFT_OUT) | wc -l) tests left themselves out:"; sort -u $(LEFT_OUT) | sed 's/^/  /'; \
 	else echo "no test left itself out"; fi
 
-test-all: test chaos heavy test-agents test-zenoh bench fuzz sanitize deny size
+test-all: test chaos heavy test-agents test-containers test-wheel test-ray test-zenoh bench fuzz sanitize deny size
+
+# By Containerfile.
+image: build
+	podman build --tag pubmark .
+
+# The base of the image in tests: made of Debian's packages, for no image can be pulled everywhere.
+TEST_BASE  := localhost/pubmark-test-debian:12
+TEST_IMAGE := localhost/pubmark-test:1
+# Within limits that need no right to raise any; packages from where this machine has them.
+TEST_BUILD := --network host --volume /etc/apt:/etc/apt:ro --ulimit nofile=8192:8192 --ulimit nproc=4096:4096
+test-containers: deps-test build
+	$(call install,$(CONTAINERS))
+	cargo build --locked -p pubmark
+	podman image exists $(TEST_BASE) || { base=$$(mktemp -d) && $(SUDO) debootstrap --variant=minbase bookworm $$base >$$base.log && \
+	  { $(SUDO) tar -C $$base -c . | podman import - $(TEST_BASE); }; made=$$?; $(SUDO) rm -rf $$base; \
+	  [ $$made -eq 0 ] || { tail $$base.log; exit 1; }; rm -f $$base.log; }
+	podman build -q $(TEST_BUILD) --build-arg BASE=$(TEST_BASE) --tag $(TEST_IMAGE) .
+	PUBMARK_TEST_CONTAINERS=1 PUBMARK_TEST_IMAGE=$(TEST_IMAGE) cargo test --locked -p pubmark --test all -- containers:: engines::; \
+	  tested=$$?; podman image rm --force $(TEST_IMAGE) localhost/pubmark-test-mosquitto:1 localhost/pubmark-test-shell:1 >/dev/null; exit $$tested
+
+# An environment of Python: its name, and the packages in it.
+define environment
+	@[ "$$(cat $(CACHE)/test/$(1)/made 2>/dev/null)" = "$(2)" ] || { rm -rf $(CACHE)/test/$(1) && mkdir -p $(CACHE)/test && \
+	  python3 -m venv $(CACHE)/test/$(1) && $(CACHE)/test/$(1)/bin/pip install -q $(2) && echo "$(2)" >$(CACHE)/test/$(1)/made; }
+endef
+
+# One program, for every Python of this kind of machine.
+WHEELS := target/wheels
+wheel:
+	$(call install,python3-venv)
+	$(call environment,wheel,$(MATURIN))
+	rm -f $(WHEELS)/pubmark-*.whl
+	$(CACHE)/test/wheel/bin/maturin build --release --out $(WHEELS)
+
+test-wheel: wheel
+	sh tools/test-wheel.sh $(WHEELS)/pubmark-*.whl
+
+# Without Ray's own dependence on what it was installed with: the package is tested as it stands here.
+test-ray: deps-test
+	$(call install,python3-venv)
+	$(call environment,ray,$(RAY))
+	cargo build --locked -p pubmark
+	cd engines/ray && PUBMARK=$(CURDIR)/target/debug/pubmark $(if $(SUDO),$(SUDO) -E) sh tests/run.sh $(CACHE)/test/ray/bin/python
 
 # What is sent to other machines has to be small.
 MOST_BYTES := 15000000

@@ -131,6 +131,10 @@ pub struct RunArgs {
     /// each (reach, address, roles).
     #[arg(long, value_name = "FILE")]
     pub hosts: Option<PathBuf>,
+    /// Have an engine choose the machines and run this over them: ray, or ray:ADDRESS of a cluster.
+    /// It is the program pubmark-ENGINE.
+    #[arg(long, value_name = "ENGINE[:ADDRESS]", conflicts_with = "hosts")]
+    pub on: Option<String>,
     /// First install the study's systems that are not here and can be installed.
     #[arg(long)]
     pub install: bool,

@@ -12,6 +12,7 @@ mod capacity;
 mod compare;
 mod completions;
 mod doctor;
+mod engine;
 mod gates;
 mod keep;
 mod new_system;

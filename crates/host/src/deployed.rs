@@ -2,6 +2,7 @@
 
 use crate::cache::cache_folder;
 use crate::error::HostError;
+use crate::server::container::Engine;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
 use crate::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
 use crate::server::watch::ServerWatch;
@@ -44,7 +45,7 @@ impl<'de> Deserialize<'de> for SystemFile {
 pub struct DeployPlan {
     /// The system.
     pub system: SystemFile,
-    /// `native` or `docker`.
+    /// `native`, `container`, or a container's engine by its name.
     pub deployment: String,
     /// What it may use.
     pub limits: Limits,
@@ -160,14 +161,15 @@ impl Deployed {
         let members = start_members(plan, system, spec, here)?;
         let first = members.first().ok_or_else(|| format!("no member of {} is to be started here", system.name))?;
         let applied = first.server.applied();
+        let contained = Engine::runs(&plan.deployment);
         let deployment = Deployment {
-            kind: plan.deployment.clone(),
+            kind: if contained { "container".into() } else { plan.deployment.clone() },
             endpoint: shown(first.server.endpoint()),
-            command: if plan.deployment == "docker" {
-                spec.docker.iter().map(|docker| docker.image.clone()).collect()
-            } else {
-                spec.command.clone()
+            command: match &spec.container {
+                Some(container) if contained => container.command.clone(),
+                _ => spec.command.clone(),
             },
+            container: first.server.container().cloned(),
             pid: u32::try_from(first.server.pid()).ok(),
             started_s: members.iter().map(|member| member.server.started_s()).reduce(f64::max),
             limits: plan.limits,
@@ -179,7 +181,9 @@ impl Deployed {
             },
             ..Deployment::default()
         };
-        let version = install::version(system).map(|version| format!("{} {version}", system.name));
+        // What is installed here says nothing of what is in an image.
+        let version = if contained { None } else { install::version(system) };
+        let version = version.map(|version| format!("{} {version}", system.name));
         Ok(Deployed::Started(Box::new(Started {
             members,
             deployment,
@@ -214,7 +218,7 @@ impl Deployed {
         }
     }
 
-    /// Its processes, if they are here and not in a container.
+    /// Its processes, if they can be seen from here.
     pub fn watched(&self) -> Vec<Watched> {
         match self {
             Deployed::Started(started) => {

@@ -1,7 +1,7 @@
 //! What a host could not do.
 
 use crate::proxy::http::ProxyError;
-use crate::server::docker::DockerError;
+use crate::server::container::EngineError;
 use pubmark_model::endpoint::EndpointError;
 use pubmark_model::server::PlaceError;
 use std::io;
@@ -30,7 +30,7 @@ pub enum HostError {
         /// The end of its log, in words that follow others.
         log: String,
         /// What Docker said, where that is why.
-        source: Option<Box<DockerError>>,
+        source: Option<Box<EngineError>>,
     },
     /// A server ended before it listened.
     #[error("{system} ended while starting: {how}{log}")]

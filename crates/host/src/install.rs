@@ -9,6 +9,7 @@ pub mod tools;
 use crate::agent::AgentCommand;
 use crate::cache::{bin_folder, cache_folder};
 use crate::programs::{LOOKED_FOR, find_program, find_program_from};
+use crate::server::container::Engine;
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::printable::printable;
 use pubmark_model::server::Places;
@@ -82,15 +83,16 @@ pub fn missing(system: &System, options: &Options) -> Option<String> {
             format_args!("`pubmark bench {}://HOST:PORT`", system.driver),
         ));
     };
-    if options.text("deployment") != Some("docker") {
+    let deployment = options.text("deployment").unwrap_or("native");
+    if !Engine::runs(deployment) {
         return absent(system);
     }
-    if server.docker.is_none() {
+    if server.container.is_none() {
         return Some(format!("{} has no container image: set deployment = \"native\"", system.name));
     }
-    find_program("docker")
-        .is_none()
-        .then(|| "`docker` is not found: install Docker, or set deployment = \"native\"".into())
+    let programs = if deployment == "container" { "podman nor docker" } else { deployment };
+    let none = || format!("no {programs} is found: install one, or set deployment = \"native\"");
+    Engine::find(deployment).is_none().then(none)
 }
 
 /// Why a tool cannot be used here, with the way out; none if it can.
@@ -179,7 +181,7 @@ fn absent(system: &System) -> Option<String> {
     let name = &system.name;
     if server.command.is_empty() {
         return Some(format!(
-            "{} is not started as a process of its own: {}set deployment = \"docker\", or `endpoint` to one that runs",
+            "{} is not started as a process of its own: {}set deployment = \"container\", or `endpoint` to one that runs",
             system.title,
             hint(system)
         ));

@@ -6,12 +6,14 @@
 
 pub mod accounts;
 pub mod attached;
-pub mod docker;
+pub mod container;
 mod exhausted;
 pub mod keeper;
 mod kept;
+pub mod launch;
 mod layout;
 pub mod limits;
+mod log;
 pub mod ports;
 pub mod processes;
 pub mod sample;
@@ -20,20 +22,23 @@ pub mod watch;
 use crate::error::HostError;
 use crate::programs::find_program;
 use accounts::Accounts;
-use docker::DockerError;
+use container::{Engine, EngineError, Named, Network};
 use keeper::{KeepPlan, KeeperAnswer, KeeperOrder};
 use kept::{FromKeeper, Kept};
 use limits::{Applied, Group};
+use log::{LogWatch, tail};
+use nix::libc::RLIM_INFINITY;
+use nix::sys::resource::Resource;
+use nix::sys::signal::Signal;
 use ports::Listener;
 use pubmark_model::cell::Limits;
-use pubmark_model::printable::printable;
+use pubmark_model::record::ContainerFacts;
 use pubmark_model::secret::Secrets;
 use pubmark_model::server::{Places, ServerSpec};
 use pubmark_model::units::{Ns, SECOND};
 use sample::{Sampler, Watched};
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -46,8 +51,6 @@ const PREPARATION: Duration = Duration::from_secs(120);
 const FETCHING: Duration = Duration::from_secs(600);
 /// How often a starting server is looked at.
 const LOOK: Duration = Duration::from_millis(5);
-/// So much of a log's end goes into an error, bytes.
-const TAIL_BYTES: u64 = 500;
 
 /// All that is needed to start a server.
 pub struct StartPlan<'a> {
@@ -55,7 +58,7 @@ pub struct StartPlan<'a> {
     pub system: &'a str,
     /// What its file says.
     pub spec: &'a ServerSpec,
-    /// `native` or `docker`.
+    /// `native`, `container`, or a container's engine by its name.
     pub deployment: &'a str,
     /// What places stand for. The folder and the ports are filled in here; a
     /// port that is given already is kept.
@@ -94,9 +97,20 @@ pub struct Server {
     /// Removed after the keeper has ended: fields are dropped in this order.
     kept: Kept,
     group: Group,
-    container: Option<String>,
+    container: Option<Contained>,
     /// What no message may repeat of its log.
     secrets: Secrets,
+}
+
+/// A container, and what it began with.
+struct Contained {
+    named: Named,
+    /// The port within that is published; none where it has the machine's network.
+    within: Option<u16>,
+    image: String,
+    facts: Option<ContainerFacts>,
+    /// What the whole machine had counted before it was started.
+    oom_kills: u64,
 }
 
 /// How a server ended.
@@ -111,6 +125,18 @@ pub struct ServerEnd {
     pub exit_reason: Option<String>,
     /// The line of its log by which it said that it had run out of memory.
     pub out_of_memory: Option<String>,
+}
+
+impl Contained {
+    /// Whether the kernel killed it for want of memory. Its control group went with it,
+    /// and not every engine notices: then what tells is that it was killed by nobody's
+    /// order, under a limit, and that the kernel has killed somebody for this meanwhile.
+    fn want_of_memory(&self, applied: &Applied) -> bool {
+        self.named.ended().is_some_and(|ended| {
+            let killed = ended.code == 128 + Signal::SIGKILL as i32 && applied.memory_bytes.is_some();
+            ended.oom || killed && container::machine_oom_kills() > self.oom_kills
+        })
+    }
 }
 
 impl Server {
@@ -141,8 +167,8 @@ impl Server {
         let mut kept = Kept::start(&plan.program, announced)?;
         let (keep, group, container) = match plan.deployment {
             "native" => native(plan, &places, name)?,
-            "docker" => contained(plan, &places, name)?,
-            other => return Err(format!("`{other}` is no way to start a server: write native or docker").into()),
+            other if Engine::runs(other) => contained(plan, &places, name)?,
+            other => return Err(format!("`{other}` is no way to start a server: write native or container").into()),
         };
         kept.keep(keep)?;
         let (system, log) = (plan.system.to_owned(), plan.log.clone());
@@ -207,14 +233,19 @@ impl Server {
         Sampler::start(vec![self.watched()], from_ns, to_ns)
     }
 
-    /// Its processes, to be looked at while it runs; none for a container's.
+    /// The container that it runs in, if it does.
+    pub fn container(&self) -> Option<&ContainerFacts> {
+        self.container.as_ref()?.facts.as_ref()
+    }
+
+    /// Its processes, to be looked at while it runs; none where they cannot be seen
+    /// from here, as those of a container on an engine's own machine.
     pub fn own_processes(&self) -> Option<Watched> {
-        self.container.is_none().then(|| self.watched())
+        (self.container.is_none() || processes::lives(self.pid)).then(|| self.watched())
     }
 
     /// Has all its processes stopped, continued or killed, or it started again
     /// after a kill. What came of it is heard by [`happened`](Server::happened).
-    /// Not for a container: there it would reach Docker's client alone.
     pub fn order(&mut self, order: KeeperOrder) {
         self.kept.order(order);
     }
@@ -227,7 +258,10 @@ impl Server {
 
     /// Whether it listens, as after a restart.
     pub fn is_listening(&self) -> bool {
-        self.port().is_some_and(|port| self.holds(port))
+        match self.container.as_ref().and_then(|contained| contained.within) {
+            Some(within) => ports::listens_within(self.pid, within) == Some(true),
+            None => self.port().is_some_and(|port| self.holds(port)),
+        }
     }
 
     /// Whether it, and nobody else, listens on this port.
@@ -239,8 +273,8 @@ impl Server {
     pub fn watched(&self) -> Watched {
         let accounts = self.group.accounts.clone();
         match self.container {
-            Some(_) => Watched { root: self.pid, below_only: false, accounts },
-            None => Watched { root: self.kept.pid(), below_only: true, accounts },
+            Some(_) => Watched { root: self.pid, below_only: false, accounts, made_anew: true },
+            None => Watched { root: self.kept.pid(), below_only: true, accounts, made_anew: false },
         }
     }
 
@@ -265,7 +299,7 @@ impl Server {
     fn heard(&mut self, heard: FromKeeper) {
         match heard {
             FromKeeper::Answer(KeeperAnswer::Exited(status)) => {
-                let ended = self.container.as_ref().and_then(|name| docker::ended(name));
+                let ended = self.container.as_ref().and_then(|contained| contained.named.ended());
                 self.exited = Some(ended.map_or(status, |ended| format!("exit status: {}", ended.code)));
             }
             FromKeeper::Answer(KeeperAnswer::Failed(why)) => self.exited = Some(why),
@@ -274,6 +308,8 @@ impl Server {
             FromKeeper::Answer(word) => {
                 if let KeeperAnswer::Restarted(_, pid) = word {
                     self.pid = pid;
+                    // A container that has ended again meanwhile is heard of next.
+                    let _ = self.meet_container();
                 }
                 self.happened.push(word);
             }
@@ -282,8 +318,10 @@ impl Server {
 
     fn oom_kills(&self) -> u64 {
         let counted = self.group.accounts.oom_kills();
-        let asked = || self.container.as_ref().and_then(|name| docker::ended(name)).is_some_and(|ended| ended.oom);
-        if counted == 0 && self.exited.is_some() && asked() { 1 } else { counted }
+        if counted > 0 || self.exited.is_none() {
+            return counted;
+        }
+        u64::from(self.container.as_ref().is_some_and(|contained| contained.want_of_memory(&self.group.applied)))
     }
 
     /// How it has fared, as long as nobody has ended it.
@@ -323,9 +361,11 @@ impl Server {
         }
     }
 
-    fn not_started(&self, why: &str, source: Option<Box<DockerError>>) -> HostError {
-        let engine = if self.container.is_some() && !docker::answers() { "no Docker engine answers: " } else { "" };
-        let (system, why) = (self.system.clone(), format!("{engine}{why}"));
+    fn not_started(&self, why: &str, source: Option<Box<EngineError>>) -> HostError {
+        let engine = self.container.as_ref().map(|contained| contained.named.engine);
+        let silent = engine.filter(|engine| engine.version().is_none());
+        let silent = silent.map_or(String::new(), |engine| format!("no engine answers to `{}`: ", engine.program()));
+        let (system, why) = (self.system.clone(), format!("{silent}{why}"));
         HostError::NotStarted { system, why, log: self.log_end(), source }
     }
 
@@ -338,19 +378,18 @@ impl Server {
         let (port, began) = (self.port(), Instant::now());
         let deadline = began + Duration::from_nanos(plan.spec.start_timeout_ns);
         let mut log = LogWatch::new(&self.log, ready_log);
-        if let Some(name) = self.container.clone() {
-            self.meet_container(&name)?;
-        }
+        let met = self.meet_container();
+        met.map_err(|error| self.not_started(&error.to_string(), Some(error.into())))?;
         loop {
             interrupted(plan)?;
-            if self.listens(plan, port)? && log.has_said() {
+            if self.listens(port)? && log.has_said() {
                 self.started_s = began.elapsed().as_secs_f64();
                 return Ok(());
             }
             if Instant::now() >= deadline {
                 let seconds = plan.spec.start_timeout_ns as f64 / SECOND as f64;
                 let missing = match port {
-                    Some(port) if !self.listens(plan, Some(port))? => format!("did not listen on port {port}"),
+                    Some(port) if !self.listens(Some(port))? => format!("did not listen on port {port}"),
                     _ => format!("did not say `{ready_log}`"),
                 };
                 let (system, log) = (self.system.clone(), self.log_end());
@@ -360,27 +399,30 @@ impl Server {
             self.heard(heard);
             if let Some(how) = self.exit_status() {
                 // A foreign server may be why it ended: that says more.
-                self.listens(plan, port)?;
+                self.listens(port)?;
                 return Err(HostError::Ended { system: self.system.clone(), how, log: self.log_end() });
             }
         }
     }
 
-    fn meet_container(&mut self, name: &str) -> Result<(), HostError> {
-        let running =
-            docker::running(name).map_err(|error| self.not_started(&error.to_string(), Some(error.into())))?;
+    /// Takes in which process a container is, and what is in force.
+    fn meet_container(&mut self) -> Result<(), EngineError> {
+        let Some(contained) = &mut self.container else { return Ok(()) };
+        let running = contained.named.running()?;
+        if contained.facts.is_none() {
+            contained.facts = Some(contained.named.facts(&contained.image, &running.image_id));
+        }
         self.pid = running.pid;
-        // Docker makes and removes the group itself.
-        self.group.accounts = Accounts::of(running.pid).filter(|_| running.pid > 0).unwrap_or_default();
-        self.group.applied = running.applied;
+        // The engine makes and removes the group itself.
+        (self.group.accounts, self.group.applied) = container::in_force(&running);
         Ok(())
     }
 
-    fn listens(&self, plan: &StartPlan, port: Option<u16>) -> Result<bool, HostError> {
+    fn listens(&self, port: Option<u16>) -> Result<bool, HostError> {
         let Some(port) = port else { return Ok(true) };
-        if self.container.is_some() {
-            let within = plan.spec.docker.as_ref().map_or(0, |docker| docker.port);
-            // On this side of the container Docker's own proxy listens at once.
+        let published = self.container.as_ref().and_then(|contained| contained.within);
+        if let Some(within) = published {
+            // On this side of the container an engine's own proxy may listen at once.
             let seen = ports::listens_within(self.pid, within);
             return Ok(seen.unwrap_or_else(|| ports::listener(&[], port) != Listener::Nobody));
         }
@@ -404,7 +446,7 @@ fn interrupted(plan: &StartPlan) -> Result<(), HostError> {
     if plan.interrupt.load(Ordering::Relaxed) { Err(HostError::Interrupted) } else { Ok(()) }
 }
 
-type Arrangement = (KeepPlan, Group, Option<String>);
+type Arrangement = (KeepPlan, Group, Option<Contained>);
 
 fn keep_plan(plan: &StartPlan, places: &Places, name: &str) -> Result<KeepPlan, HostError> {
     Ok(KeepPlan {
@@ -445,114 +487,43 @@ fn found(mut command: Vec<String>) -> Vec<String> {
 }
 
 fn contained(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement, HostError> {
-    let spec = plan.spec.docker.as_ref().ok_or_else(|| format!("{} has no container", plan.system))?;
-    docker::sweep();
-    let open_files = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE);
+    let spec = plan.spec.container.as_ref().ok_or_else(|| format!("{} has no container", plan.system))?;
+    let absent = || format!("nothing here runs containers (`{}`): install podman or docker", plan.deployment);
+    let engine = Engine::find(plan.deployment).ok_or_else(absent)?;
+    container::sweep(engine);
+    let most = |what| nix::sys::resource::getrlimit(what).map(|(_, hard)| hard);
     let here = places.ports.iter().find(|(name, _)| name.is_empty()).map(|(_, port)| *port);
-    let container = docker::Container {
+    let address = if places.address.is_empty() { "127.0.0.1".to_owned() } else { places.address.clone() };
+    let network = match here {
+        _ if spec.port == 0 => Network::Host,
+        Some(here) => Network::Published { address, here, within: spec.port },
+        None => Network::Engine,
+    };
+    let named = Named { engine, name: name.clone() };
+    let container = container::Container {
+        engine,
         name: name.clone(),
         image: spec.image.clone(),
         command: layout::fill(places, &spec.command)?,
         environment: layout::fill_values(places, &spec.environment)?,
         files: layout::write_mounts(spec, places, &plan.dir)?,
-        ports: here.map(|here| (here, spec.port)),
+        volumes: layout::make_volumes(spec, &plan.dir, nix::unistd::geteuid().is_root())?,
+        network,
         limits: plan.limits,
-        open_files: open_files.map_or(1_024, |(_, hard)| hard),
+        open_files: most(Resource::RLIMIT_NOFILE).unwrap_or(1_024),
+        processes: most(Resource::RLIMIT_NPROC).ok().filter(|most| *most != RLIM_INFINITY),
     };
     let keep = KeepPlan {
-        // Variables of the server are the container's, not Docker's own.
+        // Variables of the server are the container's, not the engine's own.
         environment: Vec::new(),
-        command: docker::logs(&name),
-        prepare: vec![docker::run(&container)],
-        clean_up: docker::clean_up(&name, plan.grace_ms),
+        command: named.logs(),
+        prepare: vec![container.run()],
+        engine: Some(named.orders()),
+        clean_up: named.clean_up(plan.grace_ms),
         ..keep_plan(plan, places, &name)?
     };
     let group = Group { accounts: Accounts::default(), applied: Applied::default(), cpus: Vec::new() };
-    Ok((keep, group, Some(name)))
-}
-
-/// The end of a log, in words that can follow others.
-fn tail(log: &Path, secrets: &Secrets) -> String {
-    let read = || {
-        let mut file = File::open(log).ok()?;
-        let length = file.metadata().ok()?.len();
-        // A secret at the cut is read whole, or else its rest would be shown.
-        let most = TAIL_BYTES + secrets.longest() as u64;
-        file.seek(SeekFrom::Start(length.saturating_sub(most))).ok()?;
-        let mut text = Vec::new();
-        file.take(most).read_to_end(&mut text).ok()?;
-        let tail = secrets.hide_end(&String::from_utf8_lossy(&text), TAIL_BYTES as usize);
-        Some(printable(&tail).into_owned())
-    };
-    match read() {
-        Some(text) if !text.is_empty() => format!("; the end of its log: {text}"),
-        _ => "; its log is empty".into(),
-    }
-}
-
-/// Looks for a text in a log that grows, without reading any of it twice.
-struct LogWatch {
-    path: PathBuf,
-    wanted: Vec<u8>,
-    read_bytes: u64,
-    /// What was read last, as far as the text may have begun there.
-    rest: Vec<u8>,
-    said: bool,
-}
-
-impl LogWatch {
-    fn new(path: &Path, wanted: &str) -> LogWatch {
-        let said = wanted.is_empty();
-        LogWatch { path: path.to_owned(), wanted: wanted.into(), read_bytes: 0, rest: Vec::new(), said }
-    }
-
-    fn has_said(&mut self) -> bool {
-        if self.said {
-            return true;
-        }
-        let Ok(mut file) = File::open(&self.path) else { return false };
-        let read = file.seek(SeekFrom::Start(self.read_bytes)).and_then(|_| file.read_to_end(&mut self.rest));
-        self.read_bytes += read.unwrap_or(0) as u64;
-        self.said = self.rest.windows(self.wanted.len()).any(|window| window == self.wanted);
-        let kept = self.rest.len().min(self.wanted.len() - 1);
-        self.rest.drain(..self.rest.len() - kept);
-        self.said
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write;
-
-    #[test]
-    fn a_text_is_found_across_two_looks() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("log");
-        let mut file = File::create(&path).unwrap();
-        let mut watch = LogWatch::new(&path, "server up");
-        assert!(!watch.has_said());
-        file.write_all(b"not yet\nserv").unwrap();
-        assert!(!watch.has_said());
-        file.write_all(b"er up\n").unwrap();
-        assert!(watch.has_said() && watch.has_said());
-        assert!(LogWatch::new(&path, "").has_said());
-    }
-
-    #[test]
-    fn a_logs_end_is_short() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("log");
-        assert_eq!(tail(&path, &Secrets::default()), "; its log is empty");
-        std::fs::write(&path, format!("{}the end\n", "x".repeat(5_000))).unwrap();
-        let shown = tail(&path, &Secrets::default());
-        assert!(shown.ends_with("xthe end") && shown.len() < 600, "{shown}");
-        // However a secret lies to the cut, no part of it is shown.
-        let secrets = Secrets::of(&[("password".to_owned(), "hidden-word".into())].into_iter().collect());
-        for after in TAIL_BYTES as usize - 11..TAIL_BYTES as usize + 11 {
-            std::fs::write(&path, format!("{}hidden-word{}", "x".repeat(900), "y".repeat(after))).unwrap();
-            let shown = tail(&path, &secrets);
-            assert!(!shown.contains("word") && !shown.contains("wor y") && !shown.contains("dy"), "{after}: {shown}");
-        }
-    }
+    let (within, oom_kills) = ((spec.port > 0).then_some(spec.port), container::machine_oom_kills());
+    let contained = Contained { named, within, image: spec.image.clone(), facts: None, oom_kills };
+    Ok((keep, group, Some(contained)))
 }

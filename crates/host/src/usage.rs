@@ -52,11 +52,14 @@ struct Group {
     listed_ns: Ns,
     /// CPU time of each process that was ever seen, as it was seen last.
     cpu_ns: BTreeMap<i32, Ns>,
+    /// The control groups' count as it was seen last, and what those had counted before
+    /// that were made anew.
+    counted_ns: (Ns, Ns),
 }
 
 impl Group {
     fn new(watched: Vec<Watched>) -> Group {
-        Group { watched, pids: Vec::new(), listed_ns: 0, cpu_ns: BTreeMap::new() }
+        Group { watched, pids: Vec::new(), listed_ns: 0, cpu_ns: BTreeMap::new(), counted_ns: (0, 0) }
     }
 
     fn list(&mut self, now: Ns) {
@@ -92,8 +95,19 @@ impl Group {
             return None;
         }
         let counted = cpu_time_of(&self.watched).map(|counted| counted.total_ns);
-        let cpu_ns = counted.unwrap_or_else(|| self.cpu_ns.values().sum());
+        let cpu_ns = self.so_far(counted).unwrap_or_else(|| self.cpu_ns.values().sum());
         Some(Used { cpu_ns, rss_bytes })
+    }
+
+    /// A count that begins again when a container does is one that goes on; while there
+    /// is no container it stands still. None where no group counts.
+    fn so_far(&mut self, counted_ns: Option<Ns>) -> Option<Ns> {
+        let (last_ns, before_ns) = &mut self.counted_ns;
+        if let Some(now_ns) = counted_ns {
+            *before_ns += if now_ns < *last_ns { *last_ns } else { 0 };
+            *last_ns = now_ns;
+        }
+        (*last_ns > 0 || counted_ns.is_some()).then_some(*before_ns + *last_ns)
     }
 
     /// Takes in the CPU time of each process. Their memory, bytes, and whether
@@ -324,6 +338,15 @@ mod tests {
         assert_eq!(series(&looks[..1], 0, SECOND), None);
         let nobody = Reading { at: 3 * SECOND, ..Reading::default() };
         assert_eq!(series(&[Reading { at: SECOND, ..nobody }, nobody], 0, SECOND), None);
+    }
+
+    #[test]
+    fn a_count_that_begins_again_goes_on() {
+        let mut group = Group::new(Vec::new());
+        assert_eq!(group.so_far(None), None, "no group counts");
+        let seen =
+            [Some(5), Some(9), None, Some(2), Some(4), None, Some(1)].map(|counted| group.so_far(counted).unwrap());
+        assert_eq!(seen, [5, 9, 9, 11, 13, 13, 14]);
     }
 
     #[test]

@@ -254,10 +254,6 @@ fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &O
         if system.server.is_none() || options.contains_key("endpoint") {
             return refuse(fault, "its server was not started by pubmark", leave_out);
         }
-        if options.get("deployment").and_then(Value::as_str) == Some("docker") {
-            let native = "set options.deployment to native";
-            return refuse(fault, "its server runs in a container, out of reach of signals", native);
-        }
     }
     let inproc = workload.transport == Some(Transport::Inproc);
     if let Some(fault) =

@@ -257,7 +257,7 @@ pub struct FlowRecord {
 /// How a server came to run, and under which limits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Deployment {
-    /// `native`, `docker` or `external`.
+    /// `native`, `container` (`docker` in older records) or `external`.
     pub kind: String,
     /// Where clients connected to, without user and password.
     pub endpoint: String,
@@ -267,6 +267,9 @@ pub struct Deployment {
     pub attached: Option<Attached>,
     /// What was started.
     pub command: Vec<String>,
+    /// The container that it ran in, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<ContainerFacts>,
     /// Its process.
     pub pid: Option<u32>,
     /// From its start until it listened, s.
@@ -286,6 +289,20 @@ pub struct Deployment {
     pub cgroup_memory_bytes_max: Option<u64>,
     /// Its processes.
     pub processes: Vec<ServerProcess>,
+}
+
+/// A container, as its engine tells.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ContainerFacts {
+    /// The engine and its version: `podman 4.3.1`.
+    pub engine: String,
+    /// The image, as it was asked for.
+    pub image: String,
+    /// The hash of the image's configuration, which names its layers: hexadecimal.
+    pub image_id: String,
+    /// The digest of its manifest, `sha256:…`; none where the engine knows none, as
+    /// docker does not for an image that was never in a registry.
+    pub digest: Option<String>,
 }
 
 /// Where a server was that was there before the run, and whether it was seen.
@@ -308,7 +325,7 @@ pub struct AppliedLimits {
     pub cpus: Option<f64>,
     /// Memory, bytes.
     pub memory_bytes: Option<u64>,
-    /// By what: `cgroup v1`, `cgroup v2`, `affinity`, `docker`; empty where there were none.
+    /// By what: `cgroup v1`, `cgroup v2`, `affinity`; an engine's name where its word is all there is; empty where there were none.
     pub by: String,
     /// Why the kernel's limit could not be had.
     pub note: Option<String>,

@@ -31,7 +31,7 @@ pub struct ServerSpec {
     /// How long it may take until it listens, ns.
     pub start_timeout_ns: Ns,
     /// How it runs in a container, if it does.
-    pub docker: Option<DockerSpec>,
+    pub container: Option<ContainerSpec>,
 }
 
 impl Default for ServerSpec {
@@ -47,7 +47,7 @@ impl Default for ServerSpec {
             ready_log: String::new(),
             out_of_memory_log: String::new(),
             start_timeout_ns: 60 * SECOND,
-            docker: None,
+            container: None,
         }
     }
 }
@@ -55,11 +55,11 @@ impl Default for ServerSpec {
 impl ServerSpec {
     /// Every text that places are filled into.
     fn all_texts(&self) -> impl Iterator<Item = &String> {
-        let docker = self.docker.iter().flat_map(|docker| {
-            let values = docker.environment.iter().chain(&docker.files).map(|(_, value)| value);
-            docker.command.iter().chain(values)
+        let container = self.container.iter().flat_map(|container| {
+            let values = container.environment.iter().chain(&container.files).map(|(_, value)| value);
+            container.command.iter().chain(values)
         });
-        self.texts().chain(docker)
+        self.texts().chain(container)
     }
 
     /// Whether the server is told this option.
@@ -86,7 +86,7 @@ impl ServerSpec {
 
 /// A server in a container.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct DockerSpec {
+pub struct ContainerSpec {
     /// Image with its tag: pinned.
     pub image: String,
     /// Arguments of the image's entry point; empty for its own.
@@ -95,7 +95,10 @@ pub struct DockerSpec {
     pub environment: Vec<(String, String)>,
     /// Files mounted into it: absolute path in the container, and text.
     pub files: Vec<(String, String)>,
-    /// The port within the container that is published as `{port}`.
+    /// Folders within it that it writes to: absolute paths.
+    pub volumes: Vec<String>,
+    /// The port within the container that is published as `{port}`; 0 where it shares
+    /// the machine's network, and is told `{address}` and `{port}` itself.
     pub port: u16,
 }
 

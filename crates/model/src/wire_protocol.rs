@@ -125,7 +125,12 @@ impl Protocol {
 fn of_any() -> Vec<OptionSpec> {
     vec![
         spec("endpoint", OptionKind::Text, None, "attach to the server that is there, instead of starting one"),
-        spec("deployment", OptionKind::Text, Some("native"), "how a server is started: native or docker"),
+        spec(
+            "deployment",
+            OptionKind::Text,
+            Some("native"),
+            "how a server is started: native, or container, in which podman or docker name the engine",
+        ),
         spec("username", OptionKind::Text, None, "user name at the server; the endpoint's URL may name it too"),
         spec("password", OptionKind::Text, None, "password at the server; never recorded"),
         spec("tls_ca", OptionKind::Text, None, "file with the certificates (PEM) to trust instead of the system's"),

@@ -40,15 +40,15 @@ THREADS = "{cpus}"
 [server.files."etc/b.conf"]
 text = "queue {options.queue}\nstore {durable:yes|no}\n"
 
-[docker]
+[container]
 image = "makers/broker:1.2.3"
 port = 1883
 command = ["--memory", "{memory_mb}"]
 
-[docker.environment]
+[container.environment]
 A = "b"
 
-[docker.files."/etc/b.conf"]
+[container.files."/etc/b.conf"]
 text = "port 1883"
 
 [options.queue]
@@ -95,9 +95,9 @@ fn everything_about_a_broker_is_read() {
     assert_eq!((server.version_after.as_str(), server.ready_log.as_str()), ("broker ", "up"));
     assert_eq!(server.start_timeout_ns, 90 * SECOND);
     assert_eq!(server.ports(), ["", "admin"]);
-    let docker = server.docker.as_ref().unwrap();
-    assert_eq!((docker.image.as_str(), docker.port), ("makers/broker:1.2.3", 1883));
-    assert_eq!(docker.files, [("/etc/b.conf".to_owned(), "port 1883".to_owned())]);
+    let container = server.container.as_ref().unwrap();
+    assert_eq!((container.image.as_str(), container.port), ("makers/broker:1.2.3", 1883));
+    assert_eq!(container.files, [("/etc/b.conf".to_owned(), "port 1883".to_owned())]);
     assert!(system.option("queue").is_some() && system.option("mqtt_version").is_some());
     assert!(system.option("library").is_none(), "a broker loads no library");
 }
@@ -116,7 +116,7 @@ fn all_mistakes_are_reported_at_once_in_order() {
     refused(
         "qos = [0, 3]\ndurable = \"perhaps\"\n[install]\natp = []\nmaven = [\"g:a\"]\npip = [\"p\"]\ncargo = [\"c\"]\n\
          [server]\nendpoint = \"nats://127.0.0.1:{port}\"\ncommand = \"b\"\nready = \"x\"\nstart_timeout = \"0s\"\n\
-         [server.environment]\nA = \"{prot}\"\n[server.files.\"../x\"]\ntxt = \"\"\n[docker]\nimage = \"a/b\"\n\
+         [server.environment]\nA = \"{prot}\"\n[server.files.\"../x\"]\ntxt = \"\"\n[container]\nimage = \"a/b\"\n\
          [servers]\nx = 1",
         &[
             "6 `3` is no level of quality of service: write a list of 0, 1 and 2",
@@ -133,9 +133,30 @@ fn all_mistakes_are_reported_at_once_in_order() {
             "20 the file's path `../x` is to be below the folder of the run",
             "20 the file `../x` has no `text`",
             "21 unknown key `txt` in a file",
-            "22 [docker] has no `port`",
+            "22 [container] has no `port`",
             "23 the image `a/b` is not pinned",
             "24 unknown table [servers]",
+        ],
+    );
+}
+
+const CONTAINED: &str = "[server]\nendpoint = \"mqtt://{address}:{port}\"\n[container]\nimage = \"a:1\"\n";
+
+#[test]
+fn a_container_has_the_machines_network_or_a_port() {
+    let shares = read(&with(&format!("{CONTAINED}network = \"host\"\nvolumes = [\"/data\"]"))).unwrap();
+    let container = shares.server.unwrap().container.unwrap();
+    assert_eq!((container.port, container.volumes), (0, vec!["/data".to_owned()]));
+    refused(
+        &format!("{CONTAINED}network = \"host\"\nport = 1"),
+        &["8 [container] has a `port` and the machine's network: nothing is published there"],
+    );
+    refused(
+        &format!("{CONTAINED}network = \"none\"\nport = 1\nvolumes = [\"data\", \"/a/../b\"]"),
+        &[
+            "10 `none` is no network of a container",
+            "12 the folder `data` is to be absolute, in the container",
+            "12 the folder `/a/../b` is to be absolute, in the container",
         ],
     );
 }
@@ -144,9 +165,9 @@ fn all_mistakes_are_reported_at_once_in_order() {
 fn what_does_not_go_together_is_refused() {
     refused(
         "[server]\nendpoint = \"mqtt://h:1\"",
-        &["6 [server] has no `command`, and there is no [docker] either: nothing would start it"],
+        &["6 [server] has no `command`, and there is no [container] either: nothing would start it"],
     );
-    refused("[docker]\nimage = \"a:1\"\nport = 1", &["[server] is missing: it says where clients connect to"]);
+    refused("[container]\nimage = \"a:1\"\nport = 1", &["[server] is missing: it says where clients connect to"]);
     refused("[server]\ncommand = [\"b\"]", &["6 [server] has no `endpoint`"]);
     refused(
         "transports = [\"tcp\"]\nlossless = [\"fan-in\"]",

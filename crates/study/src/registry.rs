@@ -258,10 +258,10 @@ mod tests {
                     options: defaults.clone().collect(),
                 };
                 let fill = |text: &str| places.fill(text).unwrap_or_else(|error| panic!("{}: {error}", system.name));
-                let docker = server.docker.clone().unwrap_or_default();
-                let variables = server.environment.iter().chain(&server.files).chain(&docker.environment);
-                let values = variables.chain(&docker.files).map(|(_, value)| value);
-                let commands = server.prepare.iter().flatten().chain(&server.command).chain(&docker.command);
+                let container = server.container.clone().unwrap_or_default();
+                let variables = server.environment.iter().chain(&server.files).chain(&container.environment);
+                let values = variables.chain(&container.files).map(|(_, value)| value);
+                let commands = server.prepare.iter().flatten().chain(&server.command).chain(&container.command);
                 for text in commands.chain(&server.version).chain(values) {
                     let filled = fill(text);
                     assert!(!filled.contains("{port") && !filled.contains("{options"), "{}: {filled}", system.name);

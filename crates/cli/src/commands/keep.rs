@@ -6,7 +6,8 @@ use super::shared::{agent_command, raise_open_files};
 use crate::args::{AwakeArgs, LaunchArgs};
 use crate::failure::{Code, Failure};
 use pubmark_host::remote;
-use pubmark_host::server::keeper::{self, Launch};
+use pubmark_host::server::keeper;
+use pubmark_host::server::launch::{self, Launch};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::io::BufReader;
 use std::sync::Arc;
@@ -41,8 +42,8 @@ pub fn host() -> Result<Code, Failure> {
 
 /// Becomes a server under limits.
 pub fn launch(args: LaunchArgs) -> Result<Code, Failure> {
-    let launch = Launch { parent: args.parent, groups: args.group, cpus: args.cpu, command: args.command };
-    Err(Failure::run(keeper::launch(&launch)))
+    let plan = Launch { parent: args.parent, groups: args.group, cpus: args.cpu, command: args.command };
+    Err(Failure::run(launch::launch(&plan)))
 }
 
 /// Keeps every processor awake until its input ends.

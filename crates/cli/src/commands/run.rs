@@ -2,7 +2,7 @@
 
 use super::budget::{self, ByReport};
 use super::shared::{agent_command, hosts, interrupt_flag, pairs, raise_open_files};
-use super::{answers, gates, studies};
+use super::{answers, engine, gates, studies};
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
@@ -45,6 +45,9 @@ pub const PAGE: &str = "report.html";
 
 /// Runs a study.
 pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
+    if let Some(on) = &args.on {
+        return Err(engine::hand_over(on, std::env::args_os().skip(1)));
+    }
     registry::load().map_err(Failure::usage)?;
     let budget_ns = args.budget.as_deref().map(budget::read).transpose()?;
     let NamedStudy { name, file, text, reference } = find(&args.study)?;

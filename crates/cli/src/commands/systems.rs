@@ -131,8 +131,8 @@ fn table(rows: &[[String; 5]]) {
 fn deployments(system: &System) -> Vec<&'static str> {
     let server = system.server.as_ref();
     let native = server.is_some_and(|server| !server.command.is_empty());
-    let docker = server.is_some_and(|server| server.docker.is_some());
-    let ways = [(native, "native"), (docker, "docker"), (system.broker(), "external")];
+    let contained = server.is_some_and(|server| server.container.is_some());
+    let ways = [(native, "native"), (contained, "container"), (system.broker(), "external")];
     ways.into_iter().filter_map(|(there, way)| there.then_some(way)).collect()
 }
 
@@ -263,8 +263,8 @@ fn describe_server(system: &System) {
         print(&format!("{:<12} {{dir}}/{path}", "file:"));
         text.lines().for_each(|line| print(&format!("    {line}")));
     }
-    if let Some(docker) = &server.docker {
-        print(format!("{:<12} {} {}", "image:", docker.image, shell(&docker.command)).trim_end());
+    if let Some(container) = &server.container {
+        print(format!("{:<12} {} {}", "image:", container.image, shell(&container.command)).trim_end());
     }
 }
 
@@ -296,7 +296,7 @@ fn as_json(system: &System, presence: &Presence) -> Value {
         "durable": system.durable,
         "deployments": deployments(system),
         "command": system.server.as_ref().map(|server| &server.command),
-        "image": system.server.as_ref().and_then(|server| server.docker.as_ref()).map(|docker| &docker.image),
+        "image": system.server.as_ref().and_then(|server| server.container.as_ref()).map(|container| &container.image),
         "versions": versions,
         "missing": missing,
         "install": install::commands(system),

@@ -12,6 +12,8 @@ mod capacity;
 mod chaos;
 mod compare;
 mod conformance;
+mod containers;
+mod engines;
 mod errors;
 mod faults;
 mod folders;

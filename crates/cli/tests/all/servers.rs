@@ -11,7 +11,7 @@ use pubmark_host::server::limits::{Group, name};
 use pubmark_host::server::{Server, StartPlan, ports, processes};
 use pubmark_host::{clock, machine};
 use pubmark_model::cell::Limits;
-use pubmark_model::server::{DockerSpec, Places, ServerSpec};
+use pubmark_model::server::{ContainerSpec, Places, ServerSpec};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -433,11 +433,14 @@ fn within(test: &str, variables: &[(&str, &str)]) -> bool {
 fn without_a_docker_engine_the_error_says_so() {
     if within("without_a_docker_engine_the_error_says_so", &[("DOCKER_HOST", "unix:///nonexistent/docker.sock")]) {
         let place = Place::new();
-        let docker = DockerSpec { image: "eclipse-mosquitto:2.0.18".into(), port: 1_883, ..DockerSpec::default() };
-        let spec = ServerSpec { docker: Some(docker), ..mosquitto() };
+        let container =
+            ContainerSpec { image: "eclipse-mosquitto:2.0.18".into(), port: 1_883, ..ContainerSpec::default() };
+        let spec = ServerSpec { container: Some(container), ..mosquitto() };
         let error = refused(&place, &StartPlan { deployment: "docker", ..start_plan(&place, &spec) });
-        let known = ["no Docker engine answers: `docker run", "`docker` cannot be run: No such file", "docker run"];
+        let known = ["no engine answers to `docker`: `docker run", "nothing here runs containers (`docker`)"];
         assert!(known.iter().any(|words| error.contains(words)), "{error}");
+        let error = refused(&place, &StartPlan { deployment: "vm", ..start_plan(&place, &spec) });
+        assert_eq!(error, "`vm` is no way to start a server: write native or container");
     }
 }
 
@@ -448,7 +451,9 @@ here=$(dirname "$0")
 echo "$*" >>"$here/asked"
 case "$1 $3" in
   run*) mosquitto -p "$(cat "$here/within")" >"$here/log" 2>&1 & echo $! >"$here/pid" ;;
-  inspect*Pid*) echo "$(cat "$here/pid") 500000000 67108864" ;;
+  inspect*Pid*) echo "$(cat "$here/pid") 500000000 67108864 sha256:ab" ;;
+  image*) echo '["some/image@sha256:cd"]' ;;
+  version*) echo 27.1 ;;
   inspect*) echo "137 true" ;;
   logs*) exec tail -s 0.1 --pid="$(cat "$here/pid")" -n +1 -F "$here/log" ;;
   stop*) kill "$(cat "$here/pid")" ;;
@@ -475,20 +480,24 @@ fn a_container_is_run_met_and_removed() {
     let place = Place::new();
     let within = ports::free(1).unwrap()[0];
     std::fs::write(bin.join("within"), within.to_string()).unwrap();
-    let docker = DockerSpec {
+    let container = ContainerSpec {
         image: "some/image:1".into(),
         command: vec!["serve".into(), "{cpus}".into()],
         files: vec![("/etc/x.conf".into(), "port 1\n".into())],
         port: within,
-        ..DockerSpec::default()
+        ..ContainerSpec::default()
     };
-    let spec = ServerSpec { docker: Some(docker), command: Vec::new(), ..mosquitto() };
+    let spec = ServerSpec { container: Some(container), command: Vec::new(), ..mosquitto() };
     let limits = Limits { cpus: Some(0.5), memory_bytes: Some(64 << 20) };
     let places = Places { cpus: 1, ..Places::default() };
     let mut server =
         Server::start(&StartPlan { deployment: "docker", limits, places, ..start_plan(&place, &spec) }).unwrap();
     assert_eq!((server.applied().by.as_str(), server.applied().cpus), ("docker", Some(0.5)));
+    assert!(server.applied().note.as_deref().unwrap().starts_with("the word of docker"));
     assert_eq!(processes::name(server.pid()), "mosquitto");
+    let facts = server.container().unwrap();
+    assert_eq!((facts.engine.as_str(), facts.image.as_str()), ("docker 27.1", "some/image:1"));
+    assert_eq!((facts.image_id.as_str(), facts.digest.as_deref()), ("ab", Some("sha256:cd")));
     assert_eq!(server.ended(), None);
     kill(Pid::from_raw(server.pid()), Signal::SIGKILL).unwrap();
     let exit_reason = wait_for("the container's end", || server.ended());

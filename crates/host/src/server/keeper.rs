@@ -15,10 +15,8 @@ use super::processes::{self, MARKER};
 use crate::clock;
 use nix::errno::Errno;
 use nix::sys::prctl;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::Pid;
 use pubmark_model::units::Ns;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -30,7 +28,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A plan is never longer than this, bytes.
 const MAX_PLAN: u64 = 16 << 20;
@@ -51,7 +49,10 @@ pub struct KeepPlan {
     pub command: Vec<String>,
     /// Run to their end before it, in order, without limits.
     pub prepare: Vec<Vec<String>>,
-    /// Run when nothing of the server is left.
+    /// What an engine is told for orders, where the server is in a container of its:
+    /// there signals would reach the engine's client alone.
+    pub engine: Option<EngineOrders>,
+    /// Run at the end: where there is an engine, before anything is signalled.
     pub clean_up: Vec<Vec<String>>,
     /// Environment variables beside the keeper's own.
     pub environment: Vec<(String, String)>,
@@ -67,6 +68,29 @@ pub struct KeepPlan {
     pub remove: Vec<PathBuf>,
     /// From SIGTERM to SIGKILL, ms.
     pub grace_ms: u64,
+}
+
+/// Commands of a container's engine, one for each order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineOrders {
+    /// Stops all its processes.
+    pub stop: Vec<String>,
+    /// Lets them go on.
+    pub go_on: Vec<String>,
+    /// Kills them.
+    pub kill: Vec<String>,
+    /// Ends when it has ended.
+    pub wait: Vec<String>,
+    /// Starts it again.
+    pub start: Vec<String>,
+    /// In the place of the server when it has been started again; a word
+    /// [`NOW`](EngineOrders::NOW) is the time before that.
+    pub follow: Vec<String>,
+}
+
+impl EngineOrders {
+    /// Stands for the time of the day, seconds since 1970.
+    pub const NOW: &str = "{now}";
 }
 
 /// What a keeper is told then: a line each. It ends what it keeps at a line
@@ -220,6 +244,11 @@ impl<W: Write> Keeper<W> {
                     return Some(KeeperAnswer::Exited(end.to_string()));
                 }
                 Event::Reaped(..) | Event::Childless => continue,
+                Event::KeeperOrder(KeeperOrder::Start) if server.is_some() => continue,
+                Event::KeeperOrder(order) if self.plan.engine.is_some() => match self.by_engine(order, &mut server) {
+                    Ok(said) => said,
+                    Err(why) => return Some(KeeperAnswer::Failed(why)),
+                },
                 Event::KeeperOrder(KeeperOrder::Stop) => KeeperAnswer::Stopped(self.signal(Signal::SIGSTOP).1),
                 Event::KeeperOrder(KeeperOrder::Continue) => KeeperAnswer::Continued(self.signal(Signal::SIGCONT).0),
                 Event::KeeperOrder(KeeperOrder::Kill) => {
@@ -229,7 +258,6 @@ impl<W: Write> Keeper<W> {
                     self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
                     KeeperAnswer::Killed(at_ns)
                 }
-                Event::KeeperOrder(KeeperOrder::Start) if server.is_some() => continue,
                 Event::KeeperOrder(KeeperOrder::Start) => {
                     let at_ns = clock::now();
                     match self.spawn(&self.plan.command.clone(), true) {
@@ -242,6 +270,64 @@ impl<W: Write> Keeper<W> {
                 }
             };
             self.say(&said);
+        }
+    }
+
+    /// Has the engine carry an order out. `server` is what stands in the container's place.
+    fn by_engine(&mut self, order: KeeperOrder, server: &mut Option<i32>) -> Result<KeeperAnswer, String> {
+        let engine = self.plan.engine.clone().unwrap_or_default();
+        let at_ns = clock::now();
+        Ok(match order {
+            KeeperOrder::Stop => {
+                self.run(&engine.stop)?;
+                KeeperAnswer::Stopped(clock::now())
+            }
+            KeeperOrder::Continue => {
+                self.run(&engine.go_on)?;
+                KeeperAnswer::Continued(at_ns)
+            }
+            KeeperOrder::Kill => {
+                *server = None;
+                self.run(&engine.kill)?;
+                let killed_ns = clock::now();
+                // It cannot be started as long as the engine takes it to run.
+                self.run(&engine.wait)?;
+                KeeperAnswer::Killed(killed_ns)
+            }
+            KeeperOrder::Start => {
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                let now = format!("{}.{:09}", now.as_secs(), now.subsec_nanos());
+                self.run(&engine.start)?;
+                let follow = engine.follow.iter().map(|word| word.replace(EngineOrders::NOW, &now)).collect::<Vec<_>>();
+                let pid = self.spawn(&follow, true)?;
+                *server = Some(pid);
+                KeeperAnswer::Restarted(at_ns, pid)
+            }
+        })
+    }
+
+    /// Runs a command to its end. What happens meanwhile is seen to afterwards. The
+    /// server's folder may be gone by now, and its log is for what it says itself.
+    fn run(&mut self, command: &[String]) -> Result<(), String> {
+        let mut launch = launcher();
+        launch.arg("--").args(command).current_dir("/").stdout(Stdio::null());
+        let log = OpenOptions::new().append(true).open(&self.plan.log);
+        launch.stderr(log.map_or_else(|_| Stdio::null(), Stdio::from)).env(MARKER, &self.plan.marker);
+        let pid = self.start(&mut launch, command)?;
+        let deadline = Instant::now() + CLEAN_UP;
+        loop {
+            match self.receive(Some(deadline)) {
+                Some(Event::Reaped(ended, ProcessEnd::Exit(0))) if ended == pid => return Ok(()),
+                Some(Event::Reaped(ended, end)) if ended == pid => {
+                    return Err(format!("`{}` ended: {end}", command.join(" ")));
+                }
+                Some(event) => self.pending.push_back(event),
+                None if Instant::now() < deadline => {}
+                None => {
+                    processes::signal(pid, Signal::SIGKILL);
+                    return Err(format!("`{}` did not end within {} s", command.join(" "), CLEAN_UP.as_secs()));
+                }
+            }
         }
     }
 
@@ -270,13 +356,12 @@ impl<W: Write> Keeper<W> {
         }
     }
 
+    /// Starts something of the server's, in its folder and with its log.
     fn spawn(&mut self, command: &[String], limited: bool) -> Result<i32, String> {
         let log = OpenOptions::new().append(true).create(true).open(&self.plan.log);
         let outputs = log.and_then(|log| Ok((log.try_clone()?, log)));
         let (out, err) = outputs.map_err(|error| format!("{}: {error}", self.plan.log.display()))?;
-        // This very program, even if its file has been replaced meanwhile.
-        let mut launch = Command::new("/proc/self/exe");
-        launch.arg("launch").arg("--parent").arg(std::process::id().to_string());
+        let mut launch = launcher();
         if limited {
             for group in &self.plan.groups {
                 launch.arg("--group").arg(group);
@@ -287,7 +372,10 @@ impl<W: Write> Keeper<W> {
         }
         launch.arg("--").args(command).current_dir(&self.plan.folder);
         launch.envs(self.plan.environment.iter().map(|(name, value)| (name, value))).env(MARKER, &self.plan.marker);
-        launch.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
+        self.start(launch.stdout(out).stderr(err), command)
+    }
+
+    fn start(&mut self, launch: &mut Command, command: &[String]) -> Result<i32, String> {
         // By the first thread, which lives as long as the keeper: a server dies with the thread that starts it.
         let child = launch.spawn().map_err(|error| format!("`{}`: {error}", command.join(" ")))?;
         self.reap();
@@ -366,6 +454,10 @@ impl<W: Write> Keeper<W> {
 
     /// Ends all of it, politely first.
     fn end(&mut self) {
+        // An engine's helpers are below the keeper too: they are needed until it is done.
+        if self.plan.engine.is_some() {
+            self.clean_up();
+        }
         for pid in self.left() {
             processes::signal(pid, Signal::SIGTERM);
             // A stopped process takes no SIGTERM.
@@ -373,15 +465,20 @@ impl<W: Write> Keeper<W> {
         }
         self.wait_empty(Instant::now() + Duration::from_millis(self.plan.grace_ms), None);
         self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
-        for command in self.plan.clean_up.clone() {
-            if let Ok(pid) = self.spawn(&command, false) {
-                self.ended(pid, Some(Instant::now() + CLEAN_UP));
-            }
+        if self.plan.engine.is_none() {
+            self.clean_up();
         }
         self.wait_empty(Instant::now() + KILLING, Some(Signal::SIGKILL));
         limits::remove(&self.plan.groups);
         for folder in &self.plan.remove {
             let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+
+    fn clean_up(&mut self) {
+        for command in self.plan.clean_up.clone() {
+            // What cannot be done now is done by the next coordinator's sweep.
+            let _ = self.run(&command);
         }
     }
 
@@ -400,6 +497,15 @@ impl<W: Write> Keeper<W> {
             self.pending.extend(event.filter(|event| matches!(event, Event::Closed | Event::KeeperOrder(_))));
         }
     }
+}
+
+/// What becomes a command.
+fn launcher() -> Command {
+    // This very program, even if its file has been replaced meanwhile.
+    let mut launch = Command::new("/proc/self/exe");
+    launch.arg("launch").arg("--parent").arg(std::process::id().to_string());
+    launch.stdin(Stdio::null()).process_group(0);
+    launch
 }
 
 /// How a process ended.
@@ -425,91 +531,6 @@ fn reaped(status: WaitStatus) -> Option<Event> {
         WaitStatus::Signaled(pid, signal, _) => Some(Event::Reaped(pid.as_raw(), ProcessEnd::Signal(signal))),
         _ => None,
     }
-}
-
-/// What `launch` does before it becomes the command.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Launch {
-    /// The keeper; the command dies with it.
-    pub parent: i32,
-    /// Control groups to join.
-    pub groups: Vec<PathBuf>,
-    /// Processors to be bound to; empty for all.
-    pub cpus: Vec<usize>,
-    /// Program and arguments.
-    pub command: Vec<String>,
-}
-
-/// Why `launch` does not become the command.
-#[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
-    /// There is none.
-    #[error("the command is empty")]
-    Empty,
-    /// It would outlive its keeper.
-    #[error("no signal at the keeper's death: {0}")]
-    DeathSignal(Errno),
-    /// It has done so already.
-    #[error("the keeper has gone")]
-    Orphan,
-    /// A control group cannot be joined.
-    #[error("{}: {source}", path.display())]
-    Group {
-        /// The group's list of processes.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Processors cannot be bound to.
-    #[error("processors {cpus:?}: {source}")]
-    Cpus {
-        /// Which.
-        cpus: Vec<usize>,
-        /// What the system says.
-        source: Errno,
-    },
-    /// Its program cannot be run.
-    #[error("`{command}` cannot be run: {source}")]
-    Exec {
-        /// Program and arguments.
-        command: String,
-        /// What the system says.
-        source: io::Error,
-    },
-}
-
-/// Becomes a command under limits. Returns only if it cannot: why.
-pub fn launch(launch: &Launch) -> LaunchError {
-    match prepare(launch) {
-        Err(why) => why,
-        Ok(mut command) => LaunchError::Exec { source: command.exec(), command: launch.command.join(" ") },
-    }
-}
-
-fn prepare(launch: &Launch) -> Result<Command, LaunchError> {
-    let (program, arguments) = launch.command.split_first().ok_or(LaunchError::Empty)?;
-    prctl::set_pdeathsig(Signal::SIGKILL).map_err(LaunchError::DeathSignal)?;
-    if nix::unistd::getppid() != Pid::from_raw(launch.parent) {
-        return Err(LaunchError::Orphan);
-    }
-    for group in &launch.groups {
-        let path = group.join("cgroup.procs");
-        std::fs::write(&path, std::process::id().to_string()).map_err(|source| LaunchError::Group { path, source })?;
-    }
-    if !launch.cpus.is_empty() {
-        let mut set = nix::sched::CpuSet::new();
-        let bound = launch.cpus.iter().try_for_each(|cpu| set.set(*cpu));
-        bound
-            .and_then(|()| nix::sched::sched_setaffinity(Pid::from_raw(0), &set))
-            .map_err(|source| LaunchError::Cpus { cpus: launch.cpus.clone(), source })?;
-    }
-    // Every client is an open file of the server's.
-    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    }
-    let mut command = Command::new(program);
-    command.args(arguments);
-    Ok(command)
 }
 
 #[cfg(test)]
@@ -542,10 +563,5 @@ mod tests {
         keep(std::io::Cursor::new(line), Vec::new()).unwrap();
         let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(left, [other]);
-    }
-
-    #[test]
-    fn without_a_command_nothing_is_run() {
-        assert!(matches!(prepare(&Launch::default()), Err(LaunchError::Empty)));
     }
 }

@@ -137,6 +137,10 @@ impl Kept {
 
     /// What a keeper does that was killed itself.
     fn clear(&self) {
+        // An engine's helpers bear the mark too: they are needed until it is done.
+        if self.plan.engine.is_some() {
+            self.clean_up();
+        }
         let deadline = Instant::now() + KILLING;
         loop {
             let left = processes::marked(|marker| marker == self.plan.marker);
@@ -148,12 +152,18 @@ impl Kept {
             }
             thread::park_timeout(Duration::from_millis(5));
         }
-        for command in &self.plan.clean_up {
-            let _ = super::docker::output(command, CLEAN_UP);
+        if self.plan.engine.is_none() {
+            self.clean_up();
         }
         limits::remove(&self.plan.groups);
         for folder in &self.plan.remove {
             let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+
+    fn clean_up(&self) {
+        for command in &self.plan.clean_up {
+            let _ = super::container::output(command, CLEAN_UP);
         }
     }
 }

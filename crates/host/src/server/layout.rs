@@ -2,8 +2,9 @@
 
 use super::ports;
 use crate::error::HostError;
-use pubmark_model::server::{DockerSpec, Places, ServerSpec};
+use pubmark_model::server::{ContainerSpec, Places, ServerSpec};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 /// All texts of a server in which a port may be asked for.
@@ -11,11 +12,12 @@ fn texts(spec: &ServerSpec) -> Vec<&String> {
     let mut texts = vec![&spec.endpoint, &spec.ready_log];
     texts.extend(&spec.command);
     texts.extend(spec.prepare.iter().flatten());
-    let docker = spec.docker.iter();
+    let container = spec.container.iter();
     let pairs = spec.environment.iter().chain(&spec.files);
-    let pairs = pairs.chain(docker.clone().flat_map(|docker| docker.environment.iter().chain(&docker.files)));
+    let pairs =
+        pairs.chain(container.clone().flat_map(|container| container.environment.iter().chain(&container.files)));
     texts.extend(pairs.flat_map(|(name, value)| [name, value]));
-    texts.extend(docker.flat_map(|docker| &docker.command));
+    texts.extend(container.flat_map(|container| &container.command));
     texts
 }
 
@@ -55,14 +57,39 @@ pub fn write_files(spec: &ServerSpec, places: &Places, dir: &Path) -> Result<(),
 }
 
 /// Writes the files of a container, and says where each is mounted to.
-pub fn write_mounts(docker: &DockerSpec, places: &Places, dir: &Path) -> Result<Vec<(PathBuf, String)>, HostError> {
+pub fn write_mounts(
+    container: &ContainerSpec,
+    places: &Places,
+    dir: &Path,
+) -> Result<Vec<(PathBuf, String)>, HostError> {
     let mut mounts = Vec::new();
-    for (index, (within, text)) in docker.files.iter().enumerate() {
+    for (index, (within, text)) in container.files.iter().enumerate() {
         let here = dir.join("mounts").join(index.to_string());
         write(&here, &places.fill(text)?)?;
         mounts.push((here, within.clone()));
     }
     Ok(mounts)
+}
+
+/// Folders that a container writes to: below the server's own where what it leaves can be
+/// removed, whoever it runs as; else with the engine, which removes them.
+pub fn make_volumes(
+    container: &ContainerSpec,
+    dir: &Path,
+    removable: bool,
+) -> Result<Vec<(Option<PathBuf>, String)>, HostError> {
+    let folder = |(index, within): (usize, &String)| {
+        if !removable {
+            return Ok((None, within.clone()));
+        }
+        let here = dir.join("volumes").join(index.to_string());
+        // Whoever the server is within.
+        let open = fs::Permissions::from_mode(0o777);
+        let made = fs::create_dir_all(&here).and_then(|()| fs::set_permissions(&here, open));
+        made.map_err(HostError::io(here.display().to_string()))?;
+        Ok((Some(here), within.clone()))
+    };
+    container.volumes.iter().enumerate().map(folder).collect()
 }
 
 fn write(path: &Path, text: &str) -> Result<(), HostError> {

@@ -61,6 +61,9 @@ pub struct Watched {
     pub below_only: bool,
     /// The control group of the server.
     pub accounts: Accounts,
+    /// Whether that group, which counts, ends with the server and is made anew with it,
+    /// as an engine of containers does.
+    pub made_anew: bool,
 }
 
 impl Watched {
@@ -115,8 +118,16 @@ pub struct Sampler {
     departed: Departed,
 }
 
-/// What processes had used that are to be killed before the window's end.
-type Departed = Arc<Mutex<BTreeMap<i32, Counters>>>;
+/// What processes had used that are to be killed before the window's end, and what had
+/// been counted by those of their groups that end with them.
+#[derive(Default)]
+struct Killed {
+    counters: BTreeMap<i32, Counters>,
+    group: CpuTime,
+    throttled_ns: Ns,
+}
+
+type Departed = Arc<Mutex<Killed>>;
 
 impl Sampler {
     /// Starts to watch, from one instant of CLOCK_MONOTONIC to another or, if
@@ -133,7 +144,11 @@ impl Sampler {
     /// far would be lost with it.
     pub fn before_kill(&self) {
         let counters = counters_of(&self.watched);
-        self.departed.lock().unwrap_or_else(PoisonError::into_inner).extend(counters);
+        let anew: Vec<Watched> = self.watched.iter().filter(|one| one.made_anew).cloned().collect();
+        let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
+        departed.counters.extend(counters);
+        departed.group = [departed.group, cpu_time_of(&anew).unwrap_or_default()].into_iter().sum();
+        departed.throttled_ns += throttled_of(&anew);
     }
 
     /// Ends, at the window's end or now, whichever is first. Of a window whose
@@ -214,9 +229,12 @@ fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool
     }
     wait(to);
     let mut ended = edge(watched);
-    for (pid, counters) in std::mem::take(&mut *departed.lock().unwrap_or_else(PoisonError::into_inner)) {
+    let killed = std::mem::take(&mut *departed.lock().unwrap_or_else(PoisonError::into_inner));
+    for (pid, counters) in killed.counters {
         ended.counters.entry(pid).or_insert(counters);
     }
+    ended.group = ended.group.map(|group| [group, killed.group].into_iter().sum());
+    ended.throttled_ns += killed.throttled_ns;
     let all = spent(&began, &ended);
     let mut course = course.map(UsageReadings::into_readings).unwrap_or_default();
     if to_ns.is_none() {

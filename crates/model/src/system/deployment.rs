@@ -5,7 +5,7 @@ use super::{Install, System};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Entry, Scalar, Table};
 use crate::endpoint::Endpoint;
-use crate::server::{DockerSpec, Places, ServerSpec};
+use crate::server::{ContainerSpec, Places, ServerSpec};
 use crate::units::parse_time;
 
 /// What the tables about a server say, until all of them have been read.
@@ -13,9 +13,11 @@ use crate::units::parse_time;
 pub(super) struct Deployment {
     install: Install,
     server: ServerSpec,
-    docker: DockerSpec,
+    container: ContainerSpec,
     server_at: Option<usize>,
-    docker_at: Option<usize>,
+    container_at: Option<usize>,
+    /// Whether the container has the machine's network.
+    shares_network: bool,
     /// Texts that places are filled into, to be checked once the options are known.
     filled: Vec<Scalar>,
 }
@@ -27,14 +29,14 @@ impl Deployment {
             self.read_file(path, false, table, errors);
             return true;
         }
-        if let Some(path) = table.name.strip_prefix("docker.files.") {
+        if let Some(path) = table.name.strip_prefix("container.files.") {
             self.read_file(path, true, table, errors);
             return true;
         }
         match table.name.as_str() {
             "install" => self.read_install(table, errors),
             "server" => self.read_server(table, errors),
-            "docker" => self.read_docker(table, errors),
+            "container" => self.read_container(table, errors),
             "server.prepare" => {
                 for entry in &table.entries {
                     match entry.key.as_str() {
@@ -47,8 +49,8 @@ impl Deployment {
                 }
             }
             "server.environment" => self.server.environment = self.variables(table, errors),
-            "docker.environment" => self.docker.environment = self.variables(table, errors),
-            "server.files" | "docker.files" if table.entries.is_empty() => {}
+            "container.environment" => self.container.environment = self.variables(table, errors),
+            "server.files" | "container.files" if table.entries.is_empty() => {}
             _ => return false,
         }
         true
@@ -106,8 +108,8 @@ impl Deployment {
         }
     }
 
-    fn read_docker(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
-        self.docker_at = Some(table.at);
+    fn read_container(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
+        self.container_at = Some(table.at);
         for entry in &table.entries {
             match entry.key.as_str() {
                 "image" => {
@@ -119,24 +121,45 @@ impl Deployment {
                                 .help("write its version as its tag: `name:1.2.3`"),
                         );
                     }
-                    self.docker.image = value.text.clone();
+                    self.container.image = value.text.clone();
                 }
-                "command" => self.docker.command = self.list(entry, errors),
+                "command" => self.container.command = self.list(entry, errors),
                 "port" => {
                     let Some(value) = entry.one(errors) else { continue };
                     match value.text.parse() {
-                        Ok(port) if port > 0 => self.docker.port = port,
+                        Ok(port) if port > 0 => self.container.port = port,
                         _ => errors.push(Diagnostic::at_value(value.at, format!("`{}` is no port", value.text))),
                     }
                 }
-                _ => errors.push(entry.unknown("[docker]", ["image", "command", "port"])),
+                "volumes" => self.container.volumes = self.folders(entry, errors),
+                "network" => match entry.one(errors).map(|value| (value.text.as_str(), value.at)) {
+                    Some(("host", _)) => self.shares_network = true,
+                    Some((other, at)) => errors.push(
+                        Diagnostic::at_value(at, format!("`{other}` is no network of a container"))
+                            .help("write \"host\", or leave it out and name the `port` that is published"),
+                    ),
+                    None => {}
+                },
+                _ => errors.push(entry.unknown("[container]", ["image", "command", "port", "network", "volumes"])),
             }
         }
     }
 
-    fn read_file(&mut self, path: &str, docker: bool, table: &Table, errors: &mut Vec<Diagnostic>) {
-        if docker != path.starts_with('/') || path.split('/').any(|part| part == "..") {
-            let wanted = if docker { "absolute, in the container" } else { "below the folder of the run" };
+    /// Folders within a container.
+    fn folders(&mut self, entry: &Entry, errors: &mut Vec<Diagnostic>) -> Vec<String> {
+        let folders = self.list(entry, errors);
+        for (folder, value) in folders.iter().zip(&entry.values) {
+            if !folder.starts_with('/') || folder.split('/').any(|part| part == "..") {
+                let what = format!("the folder `{folder}` is to be absolute, in the container");
+                errors.push(Diagnostic::at_value(value.at, what));
+            }
+        }
+        folders
+    }
+
+    fn read_file(&mut self, path: &str, contained: bool, table: &Table, errors: &mut Vec<Diagnostic>) {
+        if contained != path.starts_with('/') || path.split('/').any(|part| part == "..") {
+            let wanted = if contained { "absolute, in the container" } else { "below the folder of the run" };
             errors.push(Diagnostic::at(table.at, format!("the file's path `{path}` is to be {wanted}")));
         }
         let mut text = None;
@@ -150,7 +173,7 @@ impl Deployment {
             errors.push(Diagnostic::at(table.at, format!("the file `{path}` has no `text`")));
             return;
         };
-        let files = if docker { &mut self.docker.files } else { &mut self.server.files };
+        let files = if contained { &mut self.container.files } else { &mut self.server.files };
         files.push((path.to_owned(), text));
     }
 
@@ -180,8 +203,8 @@ impl Deployment {
     /// Puts the tables together, and checks what none says alone.
     pub fn finish(mut self, system: &System, errors: &mut Vec<Diagnostic>) -> (Option<ServerSpec>, Install) {
         let Some(at) = self.server_at else {
-            let stray = self.docker_at.is_some() || self.server != ServerSpec::default();
-            if stray || !self.docker.environment.is_empty() || !self.docker.files.is_empty() {
+            let stray = self.container_at.is_some() || self.server != ServerSpec::default();
+            if stray || !self.container.environment.is_empty() || !self.container.files.is_empty() {
                 errors.push(
                     Diagnostic::whole("[server] is missing: it says where clients connect to")
                         .help("write at least `[server]` with `endpoint = \"mqtt://127.0.0.1:{port}\"`"),
@@ -189,18 +212,23 @@ impl Deployment {
             }
             return (None, self.install);
         };
-        match self.docker_at {
+        match self.container_at {
             Some(at) => {
-                for (missing, key) in [(self.docker.image.is_empty(), "image"), (self.docker.port == 0, "port")] {
+                let no_port = self.container.port == 0 && !self.shares_network;
+                for (missing, key) in [(self.container.image.is_empty(), "image"), (no_port, "port")] {
                     if missing {
-                        errors.push(Diagnostic::at(at, format!("[docker] has no `{key}`")));
+                        errors.push(Diagnostic::at(at, format!("[container] has no `{key}`")));
                     }
                 }
-                self.server.docker = Some(self.docker);
+                if self.container.port > 0 && self.shares_network {
+                    let what = "[container] has a `port` and the machine's network: nothing is published there";
+                    errors.push(Diagnostic::at(at, what).help("leave `port` out, and write {port} where it listens"));
+                }
+                self.server.container = Some(self.container);
             }
             None if self.server.command.is_empty() => errors.push(Diagnostic::at(
                 at,
-                "[server] has no `command`, and there is no [docker] either: nothing would start it",
+                "[server] has no `command`, and there is no [container] either: nothing would start it",
             )),
             None => {}
         }

@@ -18,8 +18,8 @@ const TABLES: [&str; 11] = [
     "server.prepare",
     "server.environment",
     "server.files",
-    "docker",
-    "docker.environment",
+    "container",
+    "container.environment",
     "options.NAME",
     "fixed.NAME",
 ];

@@ -1,0 +1,1 @@
+"""Runs pubmark over the nodes of a Ray cluster."""
