@@ -110,7 +110,12 @@ pub fn told(report: &Report, over: &BudgetEnding, took_ns: Ns) -> String {
             QuestionState::Decided(answer) => decided.push(format!("{text}: {answer}")),
             QuestionState::Closed(why) => closed.push(format!("{text}: {why}")),
             QuestionState::Open { cells, groups, why, blocks_more } => {
-                let given_up: Vec<usize> = cells.iter().copied().filter(|cell| over.given_up.contains(cell)).collect();
+                let counts_never = |cell: &usize| {
+                    let result = &report.cells()[*cell];
+                    result.runs > 0 && groups.iter().any(|group| result.runs_for(*group) == 0)
+                };
+                let is_given_up = |cell: &usize| over.given_up.contains(cell) || counts_never(cell);
+                let given_up: Vec<usize> = cells.iter().copied().filter(is_given_up).collect();
                 let more_ns = blocks_more.map(|blocks| {
                     cells.iter().map(|cell| over.run_ns[*cell]).sum::<Ns>().saturating_mul(u64::from(blocks))
                 });
