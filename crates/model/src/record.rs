@@ -495,6 +495,20 @@ pub struct HostShare {
     pub machine: MachineLoad,
 }
 
+/// A latency from one host to another may be quoted where what their clocks may
+/// be apart is at most this share of it.
+pub const CLOCK_SHARE: f64 = 1.0 / 3.0;
+
+impl RunRecord {
+    /// The two hosts that share a stream and of whose clocks least is known; none
+    /// where each latency begins and ends on one clock.
+    pub fn widest_clocks(&self) -> Option<&ClockPair> {
+        // There and back is measured on one clock.
+        let one_way = !self.workload.pattern.round_trip();
+        self.clocks.iter().filter(|_| one_way).max_by_key(|pair| pair.bound_ns)
+    }
+}
+
 /// The clocks of two hosts that share a stream, compared over the network that is
 /// measured, before the window and after it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -167,8 +167,8 @@ fn both_ends_of_a_pair_share_a_host_where_roles_allow_and_a_plan_says_so() {
     std::fs::write(place.path("s.toml"), study).unwrap();
     let plan = place.command(&["run", "s.toml", "--hosts", &hosts, "--dry-run"]).output().unwrap();
     let plan = String::from_utf8(plan.stdout).unwrap();
-    let sides = "publishers on publishers, subscribers, subscribers on publishers, subscribers";
-    assert!(plan.contains(&format!("placement=together  (server on server, {sides})")), "{plan}");
+    let clients = "clients on publishers, subscribers, both ends of a stream on one";
+    assert!(plan.contains(&format!("placement=together  (server on server, {clients})")), "{plan}");
     assert!(plan.contains("publishers on publishers, subscribers on subscribers)"), "{plan}");
     let done = place.command(&["run", "s.toml", "--hosts", &hosts, "--out", "r", "-q"]).output().unwrap();
     assert!(matches!(done.status.code(), Some(0 | 3)), "{}", stderr(&done));
@@ -181,7 +181,9 @@ fn both_ends_of_a_pair_share_a_host_where_roles_allow_and_a_plan_says_so() {
         let together =
             ["publisher publishers", "publisher subscribers", "subscriber publishers", "subscriber subscribers"];
         let apart = ["publisher publishers", "subscriber subscribers"];
-        let expected = if run["cell"]["placement"] == "together" { &together[..] } else { &apart[..] };
+        let is_together = run["cell"]["placement"] == "together";
+        let expected = if is_together { &together[..] } else { &apart[..] };
+        assert_eq!(run["clocks"].is_null(), is_together, "one clock measures what stays on a host: {}", run["clocks"]);
         assert_eq!(all, expected);
     }
     let again = std::fs::read_to_string(place.path("r/study.toml")).unwrap();

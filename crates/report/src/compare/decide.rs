@@ -5,12 +5,12 @@ use super::difference::differences;
 use super::figure::{HEADLINES, better};
 use super::select::{Selection, SelectionError};
 use crate::analysis::{CellResult, Status};
-use crate::figures::{Column, Observation};
+use crate::figures::{ClockBlur, Column, Observation};
 use crate::records::place;
 use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::workload::Rate;
-use pubmark_stats::{Better, FALSE_ALARM, RunOrder, Runs, Scale, holm};
+use pubmark_stats::{Better, FALSE_ALARM, Interval, RunOrder, Runs, Scale, holm};
 use std::collections::HashMap;
 
 /// Longest name of a cell, characters.
@@ -134,8 +134,14 @@ fn settle(mut family: Vec<(&mut FigureChange, bool)>) {
     for ((change, unthrottled), p) in family.into_iter().zip(holm(&p)) {
         change.p = Some(p);
         let rises = change.a.zip(change.b).is_some_and(|(a, b)| b.value > a.value);
+        let neutral = if change.scale() == Some(Scale::Ratio) { 1.0 } else { 0.0 };
+        let is_by_clocks = change.may_be_clocks
+            && change.interval_of_change().is_none_or(|Interval { lo, hi }| lo <= neutral && neutral <= hi);
+        if is_by_clocks && p <= FALSE_ALARM {
+            change.why = "the change is within what the clocks of the hosts may be wrong by".into();
+        }
         change.outcome = match better(change.column, unthrottled) {
-            _ if p > FALSE_ALARM => ChangeOutcome::NoDifference,
+            _ if p > FALSE_ALARM || is_by_clocks => ChangeOutcome::NoDifference,
             None => ChangeOutcome::Differs,
             Some(Better::Higher) if rises => ChangeOutcome::Better,
             Some(Better::Lower) if !rises => ChangeOutcome::Better,
@@ -198,7 +204,12 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool,
     if !means_the_same && why.is_empty() {
         why = "latencies of pubmark 0.1 contain the generator's timer: compare intended_latency_p50_ns".into();
     }
-    let found = pubmark_stats::change(runs_a, runs_b, how.order).filter(|_| means_the_same);
+    let mut found = pubmark_stats::change(runs_a, runs_b, how.order).filter(|_| means_the_same);
+    let (blur_a, blur_b) = (ClockBlur::of(of_a), ClockBlur::of(of_b));
+    if let Some(found) = &mut found {
+        let (scale, interval) = (found.scale, found.change.interval);
+        found.change.interval = interval.map(|interval| blur_b.widen(blur_a, scale, interval));
+    }
     if found.is_none() && why.is_empty() {
         why = "its values are no numbers to compare".into();
     }
@@ -214,6 +225,7 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool,
         p: found.and_then(|found| found.p),
         smallest: None,
         found,
+        may_be_clocks: !(blur_a.is_none() && blur_b.is_none()),
         gated: false,
         outcome: ChangeOutcome::Undecided,
         why: clean(&why, WHY_CHARS),

@@ -8,6 +8,7 @@ use pubmark_model::system::System;
 use pubmark_model::topology::{bind_answers_at, bind_at, heard_by};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Pin, Transport, Workload};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// How long an agent may take to connect the last of its clients, beside what
@@ -228,6 +229,20 @@ fn shares(clients: &[Client], count: usize) -> impl Iterator<Item = &[Client]> {
     (0..count).map(move |index| &clients[begins(index)..begins(index + 1)])
 }
 
+/// Each two hosts that a stream goes between, from its sender's to its hearer's.
+pub fn streams_between(plans: &[AgentPlan]) -> BTreeSet<(usize, usize)> {
+    // An agent's senders are numbered one after the other.
+    let sending = plans.iter().filter_map(|plan| Some((plan.host, plan.sending().min()?, plan.sending().max()?)));
+    let sending: Vec<(usize, u32, u32)> = sending.collect();
+    let mut between = BTreeSet::new();
+    for (host, client) in plans.iter().flat_map(|plan| plan.clients.iter().map(|client| (plan.host, client))) {
+        let hears = client.hears_first..client.hears_first + client.hears_count;
+        let heard = sending.iter().filter(|(_, first, last)| *first < hears.end && hears.start <= *last);
+        between.extend(heard.map(|(from, ..)| (*from, host)).filter(|(from, to)| from != to));
+    }
+    between
+}
+
 /// Fills in where to connect to, now that the endpoints are bound.
 pub fn connect(part: &mut AgentPlan, bound: &[BoundEndpoint]) -> Result<(), Refusal> {
     let find = |role: Role, id: u32| {
@@ -352,6 +367,7 @@ mod tests {
             for id in 0..pairs.parse().unwrap() {
                 assert_eq!(host_of(Role::Publisher, id), host_of(Role::Subscriber, id), "{layout:?} {pairs}: {id}");
             }
+            assert_eq!(streams_between(&parts).len(), 0, "{layout:?} {pairs}");
             let mut names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
             names.sort_unstable();
             names.dedup();
@@ -362,6 +378,12 @@ mod tests {
     #[test]
     fn clients_bind_at_their_own_hosts_address() {
         let apart = Workload { transport: Some(Transport::Tcp), ..workload("4") };
+        let between = |sending: &[usize], hearing: &[usize], layout| {
+            streams_between(&deal(&apart, at(sending, hearing), layout)).into_iter().collect::<Vec<_>>()
+        };
+        let server = Layout::Server { connections: 1_000, processes: 2 };
+        assert_eq!(between(&[1, 2], &[3, 4], server), [(1, 3), (2, 4)], "the first pairs, and the last");
+        assert_eq!(between(&[1, 2], &[3], Layout::Sides { processes: 1 }), [(1, 3), (2, 3)]);
         let parts = deal(&apart, at(&[1, 2], &[3]), Layout::Sides { processes: 1 });
         let placed = |part: &AgentPlan| {
             let binds = part.clients.iter().map(|client| client.bind.clone().unwrap_or_default()).collect::<Vec<_>>();

@@ -6,7 +6,7 @@ use super::sources;
 use super::wire::NetworkAccount;
 use crate::calibrated;
 use crate::context::{RunContext, RunError, failed};
-use crate::lead::deal::{AgentPlan, Spot};
+use crate::lead::deal::{AgentPlan, Spot, streams_between};
 use crate::lead::{Edge, Leader, Order, Reached, Refusal, Said, Seat, Times};
 use crate::live::{News, Phase};
 use pubmark_host::agent::Incoming;
@@ -233,7 +233,7 @@ impl<'h> Processes<'h> {
             from_ns,
             machine: worst(&shares),
             hosts: if there { shares } else { Vec::new() },
-            clocks: self.clock_pairs(leader.takes_out_offsets()),
+            clocks: self.clock_pairs(leader.agents(), leader.takes_out_offsets()),
             server: None,
             link: self.link.as_mut().filter(|_| !timeless).map(Proxy::report),
             fault_log: if timeless { Vec::new() } else { faults.log() },
@@ -313,16 +313,15 @@ impl<'h> Processes<'h> {
         Some(plans.iter().zip(sources).zip(&self.seats).map(reached).collect())
     }
 
-    /// The clocks of each two hosts that a stream may go between.
-    fn clock_pairs(&self, taken_out: bool) -> Vec<ClockPair> {
+    /// The clocks of each two hosts that a stream goes between.
+    fn clock_pairs(&self, plans: &[AgentPlan], taken_out: bool) -> Vec<ClockPair> {
         let Some(clocks) = &self.clocks else { return Vec::new() };
         let pair = |(from, to): (usize, usize)| ClockPair {
             from: recorded(&self.hosts[from].spec),
             to: recorded(&self.hosts[to].spec),
             ..clocks.pair(from, to, taken_out)
         };
-        let pairs = self.sides[0].iter().flat_map(|from| self.sides[1].iter().map(move |to| (*from, *to)));
-        pairs.filter(|(from, to)| from != to).map(pair).collect()
+        streams_between(plans).into_iter().map(pair).collect()
     }
 
     /// By host: what its machine did between the two looks that was not of the run.
