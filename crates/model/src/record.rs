@@ -376,6 +376,9 @@ pub struct FaultEvent {
     pub what: Act,
     /// Whom.
     pub who: Target,
+    /// The host whose network it was, where it was a host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// When the last of its processes had been sent the signal, all of the
     /// link's connections had been reset, or the last agent of a side had been
     /// told that its clients are killed, ns from the window's beginning; none
@@ -470,6 +473,9 @@ pub struct UsageOverTime {
     /// of it: it may be some hundred kilobytes beside the figures of [`Usage`],
     /// for which the pages are walked.
     pub rss_bytes: Vec<u64>,
+    /// Threads at the slice's end; empty in records of versions that did not look.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<u64>,
 }
 
 /// How long the phases of a run took, one after the other.

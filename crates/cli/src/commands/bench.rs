@@ -101,6 +101,7 @@ pub fn study_of(workload: AskedWorkload<'_>) -> Result<Study, Failure> {
         ("warmup", &args.warmup),
         ("cpus", &args.cpus),
         ("memory", &args.memory),
+        ("watch", &args.watch),
         ("fault", &fault),
         ("use", &args.settings),
     ];

@@ -177,6 +177,17 @@ pub fn running(name: &str) -> Result<Running, DockerError> {
     parse_running(&answer).ok_or_else(|| DockerError::Answer(answer.trim().to_owned()))
 }
 
+/// The first process of a container of docker's or podman's that runs here; none
+/// where neither knows one of this name.
+pub fn first_process(name: &str) -> Option<i32> {
+    let ask = |engine: &str| {
+        let question =
+            [engine, "inspect", "--type", "container", "--format", "{{.State.Pid}}", name].map(str::to_owned);
+        output(&question, QUESTION).ok()?.trim().parse().ok().filter(|pid: &i32| *pid > 1)
+    };
+    ["docker", "podman"].into_iter().find_map(ask)
+}
+
 /// Whether an engine answers at all.
 pub fn answers() -> bool {
     let question = ["docker", "version", "--format", "{{.Server.Version}}"].map(str::to_owned);

@@ -8,6 +8,7 @@ use crate::units::{
     MILLISECOND, Ns, SECOND, format_size, format_time, parse_size, parse_thousandths, parse_time, thousandths,
 };
 use crate::value::ValueError;
+use crate::watch::Watch;
 use crate::words::words;
 use crate::workload::{Arrival, Pacing, Pattern, Pin, Rate, Receive, Transport, Verify};
 use serde_json::Value;
@@ -229,4 +230,4 @@ macro_rules! written {
     };
 }
 
-written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin, Side, Script, Use, RunSequence, Ends);
+written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin, Side, Script, Use, RunSequence, Ends, Watch);

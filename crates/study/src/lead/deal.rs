@@ -80,7 +80,7 @@ impl AgentPlan {
         let sends = match side {
             Target::Publishers => true,
             Target::Subscribers => false,
-            Target::Server | Target::Link => return false,
+            Target::Server | Target::Link | Target::Host => return false,
         };
         self.clients.iter().all(|client| client.role.sends() == sends)
     }
@@ -136,13 +136,18 @@ pub fn patience(workload: &Workload, broker: bool) -> Ns {
     clients * SECOND / u64::from(workload.connect_rate.max(1)) + 3 * workload.connect_timeout_ns + ANSWER
 }
 
-/// Processors for publishers and for subscribers, of those that there are.
-pub fn pinning(workload: &Workload, cpus: &[usize]) -> (Vec<usize>, Vec<usize>) {
-    if workload.pin == Pin::None || cpus.len() < 2 {
-        return (Vec::new(), Vec::new());
+/// Processors for publishers and for subscribers: those that are asked for or, by
+/// roles, of those that there are, the isolated ones first.
+pub fn pinning(workload: &Workload, cpus: &[usize], isolated: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let usable = if isolated.len() > 1 { isolated } else { cpus };
+    match &workload.pin {
+        Pin::Sets(sets) => (sets.publishers.clone(), sets.subscribers.clone()),
+        Pin::Roles if usable.len() > 1 => {
+            let (publishers, subscribers) = usable.split_at(usable.len() / 2);
+            (publishers.to_vec(), subscribers.to_vec())
+        }
+        Pin::None | Pin::Roles => (Vec::new(), Vec::new()),
     }
-    let (publishers, subscribers) = cpus.split_at(cpus.len() / 2);
-    (publishers.to_vec(), subscribers.to_vec())
 }
 
 /// Deals the clients out: to the hosts of those that send, and of those that
@@ -382,7 +387,7 @@ mod tests {
             streams_between(&deal(&apart, at(sending, hearing), layout)).into_iter().collect::<Vec<_>>()
         };
         let server = Layout::Server { connections: 1_000, processes: 2 };
-        assert_eq!(between(&[1, 2], &[3, 4], server), [(1, 3), (2, 4)], "the first pairs, and the last");
+        assert_eq!(between(&[0, 1], &[2, 3], server), [(0, 2), (1, 3)], "the first pairs, and the last");
         assert_eq!(between(&[1, 2], &[3], Layout::Sides { processes: 1 }), [(1, 3), (2, 3)]);
         let parts = deal(&apart, at(&[1, 2], &[3]), Layout::Sides { processes: 1 });
         let placed = |part: &AgentPlan| {
