@@ -43,7 +43,8 @@ up() {
     ip -n "$(space "$name")" route add 224.0.0.0/4 dev e
     limit "$HUB" "e$number" "$rate"
     limit "$(space "$name")" e "$rate"
-    printf '[hosts.%s]\nreach = ["ip", "netns", "exec", "%s"]\naddress = "%s"\nroles = [%s]\n\n' \
+    # Nothing else needs that network.
+    printf '[hosts.%s]\nreach = ["ip", "netns", "exec", "%s"]\naddress = "%s"\nroles = [%s]\nmay_cut = true\n\n' \
       "$name" "$(space "$name")" "$NET.$number" "$roles"
   done
 }

@@ -80,6 +80,7 @@ impl Calibrator<'_> {
             faults: Default::default(),
             link: None,
             placement: Placement::default(),
+            watch: None,
             settings: Default::default(),
             options,
             set_options: Vec::new(),

@@ -101,6 +101,7 @@ impl Meeting {
             places,
             dir: scratch.path().join("server"),
             log: scratch.path().join("server.log"),
+            processors: &[],
             limits: Limits::default(),
             program: std::env::current_exe().map_err(not_here)?,
             remove: vec![scratch.path().to_owned()],

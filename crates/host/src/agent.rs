@@ -286,7 +286,7 @@ impl Drop for Agent {
 }
 
 /// Writes what is to be said, until there is no more or nobody reads it.
-pub(crate) fn write_out(mut input: impl Write, lines: &Receiver<impl AsRef<[u8]>>) {
+fn write_out(mut input: impl Write, lines: &Receiver<impl AsRef<[u8]>>) {
     for line in lines {
         if input.write_all(line.as_ref()).and_then(|()| input.flush()).is_err() {
             return;

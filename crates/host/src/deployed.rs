@@ -17,6 +17,7 @@ use pubmark_model::reported::ServerReport;
 use pubmark_model::server::{Places, ServerSpec};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::watch::Watchee;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::path::Path;
 use std::sync::Arc;
@@ -51,6 +52,9 @@ pub struct DeployPlan {
     pub limits: Limits,
     /// Whether subscriptions outlive it.
     pub durable: bool,
+    /// The processors that it is bound to; empty where the kernel places it.
+    #[serde(default)]
+    pub processors: Vec<usize>,
     /// The system's options, all of them.
     pub options: Options,
     /// Its members on this host: one, unless it is a cluster.
@@ -113,7 +117,7 @@ pub struct External {
     endpoint: String,
     attached: Attached,
     /// Its processes, where they can be seen.
-    watched: Option<Watched>,
+    watched: Vec<Watched>,
     sampler: Option<Sampler>,
     usage: Option<ServerUsage>,
 }
@@ -136,7 +140,7 @@ impl External {
         if let Some(sampler) = self.sampler.take() {
             self.usage = Some(sampler.finish(window));
         }
-        if self.watched.as_ref().is_some_and(|watched| !processes::lives(watched.root)) {
+        if self.watched.iter().any(|watched| !processes::lives(watched.root)) {
             (self.attached, self.usage) = (Attached::Hidden, None);
         }
         &self.usage
@@ -144,11 +148,17 @@ impl External {
 }
 
 impl Deployed {
-    /// Attaches to a server that is there.
-    pub fn attach(endpoint: &str) -> Deployed {
-        let (attached, watched) = attached::find(endpoint);
+    /// Attaches to a server that is there, whose processes may be named.
+    ///
+    /// # Errors
+    /// Where these are not here.
+    pub fn attach(endpoint: &str, watch: Option<&Watchee>) -> Result<Deployed, HostError> {
+        let (attached, watched) = match watch {
+            Some(watchee) => (Attached::Seen, attached::named(watchee)?),
+            None => attached::find(endpoint),
+        };
         let endpoint = endpoint.to_owned();
-        Deployed::External(Box::new(External { endpoint, attached, watched, sampler: None, usage: None }))
+        Ok(Deployed::External(Box::new(External { endpoint, attached, watched, sampler: None, usage: None })))
     }
 
     /// Starts a server.
@@ -224,7 +234,7 @@ impl Deployed {
             Deployed::Started(started) => {
                 started.members.iter().filter_map(|member| member.server.own_processes()).collect()
             }
-            Deployed::External(external) => external.watched.iter().cloned().collect(),
+            Deployed::External(external) => external.watched.clone(),
             Deployed::Nothing => Vec::new(),
         }
     }
@@ -240,8 +250,8 @@ impl Deployed {
                 started.sampler = Some(Sampler::start(watched, from_ns, to_ns));
             }
             Deployed::External(external) => {
-                let start = |watched: &Watched| Sampler::start(vec![watched.clone()], from_ns, to_ns);
-                external.sampler = external.watched.as_ref().map(start);
+                let watched = Some(external.watched.clone()).filter(|watched| !watched.is_empty());
+                external.sampler = watched.map(|watched| Sampler::start(watched, from_ns, to_ns));
             }
             Deployed::Nothing => {}
         }
@@ -323,7 +333,7 @@ impl Deployed {
                     kind: "external".into(),
                     endpoint: shown(&external.endpoint),
                     attached: Some(external.attached),
-                    pid: external.watched.as_ref().and_then(|watched| u32::try_from(watched.root).ok()),
+                    pid: external.watched.first().and_then(|watched| u32::try_from(watched.root).ok()),
                     processes: usage.iter().flat_map(|usage| usage.processes.iter().map(share)).collect(),
                     ..Deployment::default()
                 };
@@ -357,7 +367,10 @@ fn start_members(
     here: &Here<'_>,
 ) -> Result<Vec<Member>, HostError> {
     let limits = plan.limits;
-    let usable = || machine::usable_cpus().len() as u32;
+    let usable = || match plan.processors.len() {
+        0 => machine::usable_cpus().len() as u32,
+        bound => bound as u32,
+    };
     let start = |(index, member): (usize, &MemberPlan)| {
         let dir = here.scratch.join(&member.name);
         let is_last = index + 1 == plan.members.len();
@@ -378,6 +391,7 @@ fn start_members(
             places,
             log: here.logs.join(&member.log),
             limits,
+            processors: &plan.processors,
             program: here.program.to_owned(),
             remove: vec![if is_last { here.scratch.to_owned() } else { dir.clone() }],
             dir,

@@ -43,6 +43,7 @@ fn finding(what: &str, severity: Severity, found: impl Into<String>, mend: &str)
 pub fn examine() -> Vec<Checkup> {
     vec![
         processors(),
+        isolated(),
         governor(),
         virtual_machine(),
         wake_ups(),
@@ -70,6 +71,17 @@ fn processors() -> Checkup {
         );
     }
     good("processors", found)
+}
+
+/// Processors on which nothing else runs, and that only who is bound to them uses.
+fn isolated() -> Checkup {
+    let isolated = machine::isolated_cpus();
+    let list = isolated.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+    match isolated.len() {
+        0 => good("isolated processors", "none"),
+        1 => good("isolated processors", format!("{list}: for `pin = \"publishers {list}\"`, say")),
+        _ => good("isolated processors", format!("{list}: `pin = \"roles\"` uses them")),
+    }
 }
 
 fn governor() -> Checkup {

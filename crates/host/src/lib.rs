@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod awake;
 pub mod cache;
+mod cut;
 pub mod deployed;
 mod devices;
 pub mod doctor;

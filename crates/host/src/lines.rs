@@ -13,6 +13,7 @@ use pubmark_model::host::ClockOffset;
 use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::ServerReport;
 use pubmark_model::units::Ns;
+use pubmark_model::watch::Watchee;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
@@ -77,7 +78,20 @@ pub enum HostRequest {
     Attach {
         /// Its URL.
         endpoint: String,
+        /// Its processes, where they are named.
+        #[serde(default)]
+        watch: Option<Watchee>,
     },
+    /// Take the network down that has an address of its own, for so long.
+    CutNetwork {
+        /// The address.
+        address: String,
+        /// For how long, ns.
+        for_ns: Ns,
+    },
+    /// When the network that was taken down was so: to be asked when it should be
+    /// back.
+    NetworkBack,
     /// Keep the processors awake.
     Awake,
     /// Look at the interface that has an address; it is watched with the rest.
@@ -147,6 +161,10 @@ pub struct Facts {
     pub scratch: String,
     /// Processors that may be used, by number.
     pub cpus: Vec<usize>,
+    /// Processors that the kernel keeps free of everything that is not bound to
+    /// them, by number.
+    #[serde(default)]
+    pub isolated: Vec<usize>,
     /// Connections that one process may hold.
     pub connections: usize,
     /// The machine, as long as it runs; hosts of one may be in namespaces of it.
@@ -212,6 +230,8 @@ pub enum HostReply {
     Network(Option<NetworkLook>),
     /// To `network_sent`: bytes; none where nothing was seen.
     Sent(Option<u64>),
+    /// To `network_back`: from when to when it was down, ns.
+    Down(Ns, Ns),
     /// To `end_watch`.
     Series(Option<UsageSeries>),
     /// To `server_used`.

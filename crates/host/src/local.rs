@@ -3,6 +3,7 @@
 use crate::agent::{Agent, AgentCommand};
 use crate::awake::Awake;
 use crate::clock;
+use crate::cut::Cut;
 use crate::deployed::{Deployed, Here};
 use crate::doctor;
 use crate::error::HostError;
@@ -35,6 +36,7 @@ pub struct Local {
     agents: Vec<Agent>,
     awake: Option<Awake>,
     time: Option<ClockServer>,
+    cut: Option<Cut>,
     usage: Option<UsageWatch>,
     /// The interface that is to be watched, and the watch.
     interface: Option<String>,
@@ -58,6 +60,7 @@ impl Local {
             agents: Vec::new(),
             awake: None,
             time: None,
+            cut: None,
             usage: None,
             interface: None,
             network: None,
@@ -110,8 +113,14 @@ impl Local {
                 self.deployed = Deployed::start(&plan, &here)?;
                 return Ok(HostReply::Endpoint(self.deployed.endpoint().unwrap_or_default().to_owned()));
             }
-            HostRequest::Attach { endpoint } => {
-                self.deployed = Deployed::attach(&endpoint);
+            HostRequest::Attach { endpoint, watch } => {
+                self.deployed = Deployed::attach(&endpoint, watch.as_ref())?;
+            }
+            HostRequest::CutNetwork { address, for_ns } => self.cut = Some(Cut::start(&address, for_ns)?),
+            HostRequest::NetworkBack => {
+                let cut = self.cut.take().ok_or("its network was not cut")?;
+                let (from_ns, to_ns) = cut.back()?;
+                return Ok(HostReply::Down(from_ns, to_ns));
             }
             HostRequest::Awake => self.awake = Some(Awake::start()?),
             HostRequest::Watch(window) => self.watch(window),
@@ -160,6 +169,7 @@ impl Local {
             clock_ns: clock::now(),
             scratch: self.scratch.path().display().to_string(),
             cpus: machine::usable_cpus(),
+            isolated: machine::isolated_cpus(),
             connections: machine::files_for_connections(),
             machine: machine::boot_id(),
             network: machine::network(),

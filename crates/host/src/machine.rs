@@ -1,5 +1,6 @@
 //! The machine: what it is, and what it did in a window.
 
+use pubmark_model::pin::parse_processors;
 use pubmark_model::record::MachineLoad;
 use pubmark_model::units::{Ns, SECOND};
 use serde::{Deserialize, Serialize};
@@ -86,6 +87,13 @@ pub fn usable_cpus() -> Vec<usize> {
     let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0));
     let Ok(set) = set else { return Vec::new() };
     (0..nix::sched::CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
+}
+
+/// Processors that the kernel keeps free of everything that is not bound to them
+/// (`isolcpus`), by number.
+pub fn isolated_cpus() -> Vec<usize> {
+    let list = line("/sys/devices/system/cpu/isolated");
+    list.and_then(|list| parse_processors(&list, ',')).unwrap_or_default()
 }
 
 /// A one-line file of the kernel's.

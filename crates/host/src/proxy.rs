@@ -68,6 +68,7 @@ impl Proxy {
             remove: vec![how.dir.clone()],
             dir: how.dir,
             log: how.log,
+            processors: &[],
             limits: Limits::default(),
             program: how.program,
             grace_ms: GRACE_MS,

@@ -17,6 +17,7 @@ use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::ServerReport;
 use pubmark_model::secret::Secrets;
 use pubmark_model::units::Ns;
+use pubmark_model::watch::Watchee;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -126,6 +127,20 @@ impl<'a> Host<'a> {
         address.parse().map_err(|_| HostError::Failed(format!("host {name}: `{address}` is no IP address")))
     }
 
+    /// Takes its network down, for so long.
+    pub fn cut_network(&mut self, for_ns: Ns) -> Result<(), HostError> {
+        self.ask(HostRequest::CutNetwork { address: self.spec.address.clone(), for_ns }).map(drop)
+    }
+
+    /// From when to when its network was down, ns.
+    pub fn network_back(&mut self) -> Result<(Ns, Ns), HostError> {
+        let clock = self.clock();
+        match self.ask(HostRequest::NetworkBack)? {
+            HostReply::Down(from_ns, to_ns) => Ok((clock.ours(from_ns), clock.ours(to_ns))),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
     /// What there would spoil a measurement.
     pub fn examine(&mut self) -> Result<Vec<Checkup>, HostError> {
         match self.ask(HostRequest::Examine)? {
@@ -192,9 +207,10 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Attaches to a server that is there.
-    pub fn attach(&mut self, endpoint: &str) -> Result<(), HostError> {
-        self.ask(HostRequest::Attach { endpoint: endpoint.to_owned() }).map(drop)
+    /// Attaches to a server that is there, whose processes may be named.
+    pub fn attach(&mut self, endpoint: &str, watch: Option<&Watchee>) -> Result<(), HostError> {
+        let (endpoint, watch) = (endpoint.to_owned(), watch.cloned());
+        self.ask(HostRequest::Attach { endpoint, watch }).map(drop)
     }
 
     /// A look at what the server uses, if it was started by this very process.

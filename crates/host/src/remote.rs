@@ -1,7 +1,6 @@
 //! Another machine as a host: `pubmark host` runs there, and does what it is
 //! told by lines on its standard input.
 
-use crate::agent::write_out;
 use crate::clock;
 use crate::error::HostError;
 use crate::lines::{FromHost, HostReply, HostRequest};
@@ -12,8 +11,9 @@ use pubmark_model::host::{ClockOffset, HostSpec};
 use pubmark_model::printable::printable;
 use pubmark_model::protocol::MAX_LINE;
 use pubmark_model::secret::Secrets;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -31,6 +31,11 @@ const LOOK: Duration = Duration::from_millis(50);
 const EXIT: Duration = Duration::from_secs(30);
 /// So many exchanges of clocks; the one with the least round trip counts.
 const EXCHANGES: usize = 8;
+/// How often a host is told that its coordinator is there, where there is nothing
+/// else to say.
+const SIGN: Duration = Duration::from_secs(5);
+/// A host whose line is silent for so long ends all that stands there.
+pub const SILENCE: Duration = Duration::from_secs(60);
 /// The longest log that is brought back, bytes.
 const LOG_BYTES: u64 = 4 << 20;
 
@@ -61,6 +66,8 @@ pub struct Remote {
     complaint: Arc<Mutex<String>>,
     /// Closed when it has nothing more to write there.
     complained: Receiver<()>,
+    /// Whether its program runs: from then on it is told that we are here.
+    greeted: Arc<AtomicBool>,
     /// Its clock beside ours.
     pub clock: ClockOffset,
 }
@@ -82,7 +89,7 @@ impl Remote {
         let mut child = command.spawn().map_err(cannot)?;
         let (answered, heard) = channel();
         let (lines, to_write) = channel::<Arc<[u8]>>();
-        let complaint = Arc::new(Mutex::new(String::new()));
+        let (complaint, greeted) = (Arc::new(Mutex::new(String::new())), Arc::new(AtomicBool::new(false)));
         let (all, complained) = channel();
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let spawn = |name: String, work: Box<dyn FnOnce() + Send>| {
@@ -95,12 +102,15 @@ impl Remote {
                 drop(all);
             };
             spawn(format!("from {}", spec.name), Box::new(move || listen(output, &answered, said)))?;
-            spawn(format!("to {}", spec.name), Box::new(move || write_out(input, &to_write)))?;
+            let greeted = greeted.clone();
+            spawn(format!("to {}", spec.name), Box::new(move || write_lines(input, &to_write, &greeted)))?;
             spawn(format!("errors of {}", spec.name), Box::new(errors))?;
         }
         let (name, lines) = (spec.name.clone(), Some(lines));
-        let mut remote = Remote { name, child, lines, heard, complaint, complained, clock: ClockOffset::default() };
+        let clock = ClockOffset::default();
+        let mut remote = Remote { name, child, lines, heard, complaint, complained, greeted, clock };
         remote.greet(program)?;
+        remote.greeted.store(true, Ordering::Relaxed);
         remote.clock = remote.compare_clocks()?;
         Ok(remote)
     }
@@ -244,6 +254,22 @@ fn listen(output: impl Read, answered: &Sender<Heard>, said: impl Fn(usize, Opti
     }
 }
 
+/// Writes lines, and an empty one where there has been none for a while.
+fn write_lines(mut input: impl Write, lines: &Receiver<Arc<[u8]>>, greeted: &AtomicBool) {
+    loop {
+        let line = match lines.recv_timeout(SIGN) {
+            Ok(line) => line,
+            // What a shell reads is a program on its way.
+            Err(RecvTimeoutError::Timeout) if !greeted.load(Ordering::Relaxed) => continue,
+            Err(RecvTimeoutError::Timeout) => Arc::from(&b"\n"[..]),
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        if input.write_all(&line).and_then(|()| input.flush()).is_err() {
+            return;
+        }
+    }
+}
+
 /// Keeps the end of what a host complains of.
 fn keep_end(mut errors: impl Read, kept: &Mutex<String>) {
     let mut buffer = [0; COMPLAINT];
@@ -256,14 +282,66 @@ fn keep_end(mut errors: impl Read, kept: &Mutex<String>) {
     }
 }
 
-/// Serves a coordinator until its input ends, and leaves nothing behind.
-/// `built_in` is the command of the agent that is built in.
+/// Removes a folder when it is dropped, and also when this process is killed: the
+/// folders of runs have agents and keepers for that, and this one nobody else.
+struct Remover {
+    process: Child,
+}
+
+impl Remover {
+    fn of(folder: &Path) -> Result<Remover, HostError> {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while read -r line; do :; done; rm -rf \"$1\"", "sh"]).arg(folder).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().map_err(HostError::io("nobody to remove the folder for logs"))?;
+        Ok(Remover { process })
+    }
+}
+
+impl Drop for Remover {
+    fn drop(&mut self) {
+        // By the end of its input it knows that nobody wants the folder any more.
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// A line of a coordinator's, as it came.
+type RequestLine = io::Result<Vec<u8>>;
+
+/// Reads lines on a thread of its own, until there are no more: who waits for one
+/// can also hear that there is none.
+fn lines_of(mut input: impl BufRead + Send + 'static) -> Result<Receiver<RequestLine>, HostError> {
+    let (read, lines) = channel();
+    let pass_on = move || {
+        loop {
+            let mut line = Vec::new();
+            match (&mut input).take(2 * MAX_LINE as u64).read_until(b'\n', &mut line) {
+                Ok(0) => return,
+                Ok(_) if read.send(Ok(line)).is_ok() => {}
+                Ok(_) => return,
+                Err(error) => return drop(read.send(Err(error))),
+            }
+        }
+    };
+    let thread = thread::Builder::new().name("requests".into()).spawn(pass_on);
+    thread.map_err(HostError::io("no thread for requests"))?;
+    Ok(lines)
+}
+
+/// Serves a coordinator until its input ends, or is silent for so long, and leaves
+/// nothing behind. `built_in` is the command of the agent that is built in.
+///
+/// # Errors
+/// Where the line fell silent, and where it said what is no request.
 pub fn serve(
-    mut input: impl BufRead,
+    input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
     built_in: &[String],
+    silence: Duration,
 ) -> Result<(), HostError> {
     let logs = Scratch::create().map_err(HostError::io("no folder for logs"))?;
+    let _remover = Remover::of(logs.path())?;
     let output = Arc::new(Mutex::new(output));
     let say = move |line: &FromHost| {
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
@@ -284,12 +362,19 @@ pub fn serve(
     let mut local = Local::new(built_in, logs.path().to_owned(), Secrets::default(), listener);
     // Nobody interrupts a server that starts but by going away.
     let never = AtomicBool::new(false);
-    let mut line = Vec::new();
+    let lines = lines_of(input)?;
     loop {
-        line.clear();
-        match (&mut input).take(2 * MAX_LINE as u64).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return Ok(()),
-            Ok(_) => {}
+        let line = match lines.recv_timeout(silence) {
+            Ok(Ok(line)) => line,
+            Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {
+                let what = format!("nothing was heard of the coordinator for {} s", silence.as_secs_f64());
+                return Err(HostError::Failed(what));
+            }
+        };
+        // A sign of life.
+        if line.trim_ascii().is_empty() {
+            continue;
         }
         let request: HostRequest = match serde_json::from_slice(&line) {
             Ok(request) => request,
@@ -383,10 +468,10 @@ mod tests {
     /// A host that is served within this process, and its coordinator's end.
     #[test]
     fn a_host_serves_until_its_input_ends_and_leaves_nothing() {
-        let asked = "\"facts\"\n\"make_folder\"\n{\"exit_reason\":{\"agent\":0}}\n";
+        let asked = "\n\"facts\"\n\n\"make_folder\"\n{\"exit_reason\":{\"agent\":0}}\n";
         let (mut read, written) = std::io::pipe().unwrap();
         let agent = ["true".to_owned()];
-        serve(asked.as_bytes(), written, &agent).unwrap();
+        serve(asked.as_bytes(), written, &agent, SILENCE).unwrap();
         let mut text = String::new();
         read.read_to_string(&mut text).unwrap();
         let lines: Vec<FromHost> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -394,5 +479,27 @@ mod tests {
         assert_eq!(*folder, FromHost::Reply(HostReply::Done));
         assert_eq!(*reason, FromHost::Reply(HostReply::Reason(None)), "there is no such agent");
         assert!(!std::path::Path::new(&facts.scratch).exists(), "{}", facts.scratch);
+    }
+
+    /// As where a machine is gone, or a network cut: the line neither ends nor speaks.
+    #[test]
+    fn a_host_whose_line_falls_silent_ends_by_itself_and_leaves_nothing() {
+        let (input, mut asked) = std::io::pipe().unwrap();
+        let (mut read, written) = std::io::pipe().unwrap();
+        let agent = ["true".to_owned()];
+        let served = thread::spawn(move || {
+            serve(BufReader::new(input), written, &agent, Duration::from_millis(300)).unwrap_err().to_string()
+        });
+        asked.write_all(b"\"make_folder\"\n\"facts\"\n").unwrap();
+        assert_eq!(served.join().unwrap(), "nothing was heard of the coordinator for 0.3 s");
+        let mut text = String::new();
+        read.read_to_string(&mut text).unwrap();
+        let Some(FromHost::Reply(HostReply::Facts(facts))) =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).nth(1)
+        else {
+            panic!("{text}")
+        };
+        assert!(!std::path::Path::new(&facts.scratch).exists(), "{}", facts.scratch);
+        drop(asked);
     }
 }

@@ -69,6 +69,8 @@ pub struct StartPlan<'a> {
     pub log: PathBuf,
     /// What it may use.
     pub limits: Limits,
+    /// The processors that it is bound to; empty where the kernel places it.
+    pub processors: &'a [usize],
     /// The `pubmark` program, for its subcommands `keep` and `launch`.
     pub program: PathBuf,
     /// Folders that are removed when nothing of the server runs any more, also
@@ -469,7 +471,10 @@ fn native(plan: &StartPlan, places: &Places, name: String) -> Result<Arrangement
     let prepare = plan.spec.prepare.iter().map(|command| Ok(found(layout::fill(places, command)?)));
     let prepare = prepare.collect::<Result<_, HostError>>()?;
     let base = keep_plan(plan, places, &name)?;
-    let group = Group::create(&name, plan.limits);
+    let mut group = Group::create(&name, plan.limits);
+    if !plan.processors.is_empty() {
+        group.bind(plan.processors);
+    }
     let keep = KeepPlan { command, prepare, groups: group.accounts.folders(), cpus: group.cpus.clone(), ..base };
     Ok((keep, group, None))
 }

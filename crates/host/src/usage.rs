@@ -1,7 +1,7 @@
 //! What server and generator use while a run goes by: processors and memory,
 //! from the start of the schedule to the end of the drain.
 //!
-//! A look costs two system calls and one small file a process, and a control
+//! A look costs two system calls and two small files a process, and a control
 //! group one file more. The processes of a run are looked for rarely, for that
 //! is what costs: a file for each process of the machine. Memory is the
 //! kernel's running count (`statm`), not the walk over the pages
@@ -34,6 +34,7 @@ const SEEN_MIN: f64 = 0.1;
 struct Used {
     cpu_ns: Ns,
     rss_bytes: u64,
+    threads: u64,
 }
 
 /// One look.
@@ -86,17 +87,17 @@ impl Group {
         if self.pids.is_empty() || now >= self.listed_ns + ROSTER {
             self.list(now);
         }
-        let (mut rss_bytes, all) = self.read();
+        let (mut held, all) = self.read();
         if !all {
             self.list(now);
-            rss_bytes = self.read().0;
+            held = self.read().0;
         }
         if self.cpu_ns.is_empty() {
             return None;
         }
         let counted = cpu_time_of(&self.watched).map(|counted| counted.total_ns);
         let cpu_ns = self.so_far(counted).unwrap_or_else(|| self.cpu_ns.values().sum());
-        Some(Used { cpu_ns, rss_bytes })
+        Some(Used { cpu_ns, ..held })
     }
 
     /// A count that begins again when a container does is one that goes on; while there
@@ -110,21 +111,23 @@ impl Group {
         (*last_ns > 0 || counted_ns.is_some()).then_some(*before_ns + *last_ns)
     }
 
-    /// Takes in the CPU time of each process. Their memory, bytes, and whether
-    /// all of them were there.
-    fn read(&mut self) -> (u64, bool) {
-        let (mut sum, mut all) = (0, true);
+    /// Takes in the CPU time of each process. What they hold, and whether all of
+    /// them were there.
+    fn read(&mut self) -> (Used, bool) {
+        let (mut held, mut all) = (Used::default(), true);
         for pid in &self.pids {
-            let Some((cpu_ns, rss_bytes)) = cpu_ns(*pid).zip(rss_bytes(*pid)) else {
+            let Some((cpu_ns, (rss_bytes, threads))) = cpu_ns(*pid).zip(rss_bytes(*pid).zip(processes::threads(*pid)))
+            else {
                 all = false;
                 continue;
             };
             // A number may be given again: what was used before stays.
             let seen = self.cpu_ns.entry(*pid).or_default();
             *seen = (*seen).max(cpu_ns);
-            sum += rss_bytes;
+            held.rss_bytes += rss_bytes;
+            held.threads += threads;
         }
-        (sum, all)
+        (held, all)
     }
 }
 
@@ -262,6 +265,7 @@ fn series(readings: &[Reading], from_ns: Ns, slice_ns: Ns) -> Option<UsageSeries
         (used.len() > 1).then(|| UsageOverTime {
             cpu_cores: slices.iter().map(|slice| rounded(cores(&used, seen(*slice)))).collect(),
             rss_bytes: slices.iter().map(|slice| nearest(&used, seen(*slice).1).rss_bytes).collect(),
+            threads: slices.iter().map(|slice| nearest(&used, seen(*slice).1).threads).collect(),
         })
     };
     let (server, generator) = (over_time(|look| look.server), over_time(|look| look.generator));
@@ -297,8 +301,8 @@ mod tests {
     use std::process::{Command, Stdio};
 
     fn look(at: Ns, server_cpu_ns: Option<Ns>, rss_bytes: u64) -> Reading {
-        let server = server_cpu_ns.map(|cpu_ns| Used { cpu_ns, rss_bytes });
-        Reading { at, server, generator: Some(Used { cpu_ns: at, rss_bytes: 7 }) }
+        let server = server_cpu_ns.map(|cpu_ns| Used { cpu_ns, rss_bytes, threads: rss_bytes });
+        Reading { at, server, generator: Some(Used { cpu_ns: at, rss_bytes: 7, threads: 1 }) }
     }
 
     /// Looks at these instants after a start of 10 s, ms; the window begins at 12.5 s.
@@ -317,6 +321,7 @@ mod tests {
         let server = used.server.unwrap();
         assert_eq!(server.cpu_cores, [0.5, 0.5, 0.0, 1.0, 0.5], "those at the ends are of the part that was seen");
         assert_eq!(server.rss_bytes, [2, 3, 4, 5, 6]);
+        assert_eq!(server.threads, server.rss_bytes);
         assert_eq!(used.generator.unwrap().cpu_cores, [1.0; 5]);
     }
 

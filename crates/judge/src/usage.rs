@@ -18,19 +18,25 @@ pub fn joined(seen: Vec<UsageSeries>) -> Option<UsageSeries> {
     let from = seen.iter().map(first).max()?;
     let to = seen.iter().map(|series| first(series) + count(series)).min()?;
     let sum = |pick: fn(&UsageSeries) -> &Option<UsageOverTime>| {
-        let mut slices: BTreeMap<i64, (f64, u64)> = BTreeMap::new();
+        let mut slices: BTreeMap<i64, (f64, u64, u64)> = BTreeMap::new();
         for series in &seen {
             let Some(used) = pick(series) else { continue };
-            let figures = used.cpu_cores.iter().zip(&used.rss_bytes);
-            for (slice, (cores, bytes)) in
+            let threads = used.threads.iter().copied().chain(std::iter::repeat(0));
+            let figures = used.cpu_cores.iter().zip(&used.rss_bytes).zip(threads);
+            for (slice, ((cores, bytes), threads)) in
                 (first(series)..).zip(figures).filter(|(slice, _)| (from..to).contains(slice))
             {
                 let all = slices.entry(slice).or_default();
-                *all = (all.0 + cores, all.1 + bytes);
+                *all = (all.0 + cores, all.1 + bytes, all.2 + threads);
             }
         }
-        let (cpu_cores, rss_bytes) = slices.into_values().unzip();
-        Some(UsageOverTime { cpu_cores, rss_bytes }).filter(|used| !used.cpu_cores.is_empty())
+        let mut sum = UsageOverTime::default();
+        for (cores, bytes, threads) in slices.into_values() {
+            sum.cpu_cores.push(cores);
+            sum.rss_bytes.push(bytes);
+            sum.threads.push(threads);
+        }
+        Some(sum).filter(|used| !used.cpu_cores.is_empty())
     };
     let (server, generator) = (sum(|series| &series.server), sum(|series| &series.generator));
     let start_ns = from * slice_ns as i64;
@@ -43,8 +49,9 @@ mod tests {
 
     #[test]
     fn what_hosts_saw_is_added_where_all_of_them_saw_it() {
-        let used =
-            |cores: &[f64], bytes: &[u64]| Some(UsageOverTime { cpu_cores: cores.to_vec(), rss_bytes: bytes.to_vec() });
+        let used = |cores: &[f64], bytes: &[u64]| {
+            Some(UsageOverTime { cpu_cores: cores.to_vec(), rss_bytes: bytes.to_vec(), threads: bytes.to_vec() })
+        };
         let series = |start_ns, server, generator| UsageSeries { start_ns, slice_ns: 10, server, generator };
         let first = series(-20, None, used(&[1.0, 1.5, 2.0], &[1, 2, 3]));
         let second = series(-10, used(&[0.5, 0.25], &[10, 20]), used(&[0.5, 1.0], &[5, 5]));

@@ -5,6 +5,7 @@ use crate::host::Placement;
 use crate::link::{self, Link};
 use crate::options::Options;
 use crate::tuning::Use;
+use crate::watch::Watch;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -35,6 +36,8 @@ pub struct Cell {
     pub link: Option<Link>,
     /// Which host plays which part.
     pub placement: Placement,
+    /// Which processes are its server, where that was there already.
+    pub watch: Option<Watch>,
     /// Whose defaults its options have.
     pub settings: Use,
     /// Options of the system, defaults filled in.

@@ -51,6 +51,8 @@ pub enum Target {
     Subscribers,
     /// What stands between clients and the server: see [`Link`](crate::link::Link).
     Link,
+    /// The network interface of a host: [`Fault::host`] says of which.
+    Host,
 }
 
 impl Target {
@@ -60,7 +62,7 @@ impl Target {
             Target::Server => "server",
             Target::Publishers => "publishers",
             Target::Subscribers => "subscribers",
-            Target::Link => "link",
+            Target::Link | Target::Host => "link",
         }
     }
 }
@@ -138,12 +140,15 @@ pub enum FaultError {
 }
 
 /// A fault of a script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// What happens.
     pub what: Act,
     /// Whom.
     pub who: Target,
+    /// The host whose network it is, where it is a host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Box<str>>,
     /// When, ns from the window's beginning.
     pub at_ns: Ns,
     /// For how long, ns; none where it is for good.
@@ -165,7 +170,7 @@ impl Fault {
 
     /// Whether clients lose their connections by it.
     pub fn breaks_connections(&self) -> bool {
-        matches!((self.what, self.who), (Act::Kill, Target::Server) | (Act::Cut, Target::Link))
+        matches!((self.what, self.who), (Act::Kill, Target::Server) | (Act::Cut, Target::Link | Target::Host))
     }
 
     fn parse(text: &str) -> Result<Fault, FaultError> {
@@ -185,6 +190,11 @@ impl Fault {
         if (what == Act::Cut) != (who == Target::Link) {
             return Err(FaultError::Cut(whole()));
         }
+        // `cut link b1 at …`: that host's.
+        let (who, host, rest) = match rest {
+            [host, rest @ ..] if who == Target::Link && *host != "at" => (Target::Host, Some((*host).into()), rest),
+            rest => (who, None, rest),
+        };
         let for_good = what == Act::Kill && who != Target::Server;
         let (at, length) = match rest {
             ["at", _, "for", _] if for_good => return Err(FaultError::Return { text: whole(), side: who.word() }),
@@ -194,7 +204,7 @@ impl Fault {
             _ => return Err(FaultError::Shape(whole())),
         };
         let time = |word: &str| parse_time(word).map_err(|source| FaultError::Time { text: whole(), source });
-        let fault = Fault { what, who, at_ns: time(at)?, for_ns: length.map(time).transpose()? };
+        let fault = Fault { what, who, host, at_ns: time(at)?, for_ns: length.map(time).transpose()? };
         if fault.for_ns == Some(0) && what != Act::Kill {
             return Err(FaultError::NoTime(whole()));
         }
@@ -204,7 +214,9 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} at {}", self.what.word(), self.who.word(), format_time(self.at_ns))?;
+        write!(f, "{} {}", self.what.word(), self.who.word())?;
+        self.host.as_ref().map_or(Ok(()), |host| write!(f, " {host}"))?;
+        write!(f, " at {}", format_time(self.at_ns))?;
         self.for_ns.map_or(Ok(()), |length| write!(f, " for {}", format_time(length)))
     }
 }
@@ -224,8 +236,11 @@ impl Script {
         let mut faults = faults?;
         faults.sort_by_key(|fault| (fault.at_ns, fault.who));
         for (index, fault) in faults.iter().enumerate() {
-            let Some(next) = faults[index + 1..].iter().find(|next| next.who == fault.who) else { continue };
-            let (fault, next) = (*fault, *next);
+            let Some(next) = faults[index + 1..].iter().find(|next| (next.who, &next.host) == (fault.who, &fault.host))
+            else {
+                continue;
+            };
+            let (fault, next) = (fault.clone(), next.clone());
             match fault.until_ns() {
                 None => return Err(FaultError::Gone { fault, next }),
                 Some(until_ns) if next.at_ns <= until_ns => return Err(FaultError::Overlap { fault, next }),
@@ -335,5 +350,19 @@ mod tests {
             assert!(error.contains(says), "{text}: {error}");
         }
         assert!(Script::parse("stop server at 5s for 1s, stop publishers at 5s for 1s").is_ok());
+    }
+
+    #[test]
+    fn a_host_has_a_link_of_its_own() {
+        let script =
+            Script::parse("cut link b1 at 10s for 5s, cut link b2 at 11s for 1s, cut link at 12s for 1s").unwrap();
+        assert_eq!(script.to_string(), "cut link b1 at 10s for 5s, cut link b2 at 11s for 1s, cut link at 12s for 1s");
+        assert_eq!(Script::parse(&script.to_string()), Ok(script.clone()));
+        let hosts: Vec<Option<&str>> = script.0.iter().map(|fault| fault.host.as_deref()).collect();
+        assert_eq!(hosts, [Some("b1"), Some("b2"), None]);
+        assert_eq!(script.on(Target::Link).count(), 1, "only that one is a proxy's");
+        assert!(script.breaks_connections());
+        let twice = Script::parse("cut link b1 at 1s for 2s, cut link b1 at 2s for 1s").unwrap_err().to_string();
+        assert!(twice.contains("before `cut link b1 at 1s for 2s` is over"), "{twice}");
     }
 }

@@ -48,6 +48,12 @@ impl Default for Placement {
 }
 
 impl Placement {
+    /// The same with the server on this host.
+    #[must_use]
+    pub fn with_server(self, server: HostSpec) -> Placement {
+        Placement { server, ..self }
+    }
+
     /// Its hosts, each once.
     pub fn hosts(&self) -> Vec<&HostSpec> {
         let mut all: Vec<&HostSpec> = Vec::new();

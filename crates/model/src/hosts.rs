@@ -3,6 +3,7 @@
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::document::{Document, Table};
 use crate::host::{HostSpec, LOCAL, Placement};
+use crate::units::{Ns, SECOND, format_time};
 use crate::words::words;
 use crate::workload::Workload;
 use std::fmt::Write;
@@ -15,6 +16,8 @@ words! {
         Together = "together",
         /// On different hosts.
         Apart = "apart",
+        /// On one host, and the server on another.
+        ServerApart = "server-apart",
     }
 }
 
@@ -30,6 +33,10 @@ words! {
     }
 }
 
+/// The longest that a host's network is cut: what stays after all else has died
+/// ends within it.
+const CUT_MAX: Ns = 60 * SECOND;
+
 /// A host of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedHost {
@@ -37,6 +44,8 @@ pub struct ListedHost {
     pub spec: HostSpec,
     /// What it may do; all, where nothing is said.
     pub roles: Vec<Duty>,
+    /// Whether its network may be cut (`cut link NAME at …`).
+    pub may_cut: bool,
 }
 
 impl ListedHost {
@@ -49,7 +58,7 @@ impl ListedHost {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts(pub Vec<ListedHost>);
 
-const KEYS: [&str; 3] = ["reach", "address", "roles"];
+const KEYS: [&str; 4] = ["reach", "address", "roles", "may_cut"];
 
 impl Hosts {
     /// Reads a file of hosts: a table `[hosts.NAME]` each.
@@ -109,20 +118,31 @@ impl Hosts {
             errors.push(Diagnostic::at(table.at, format!("{name} and {} have one address", twin.spec.name)));
         }
         let roles = table.words("roles", Duty::parse, errors);
-        self.0.push(ListedHost { spec: HostSpec { name: name.to_owned(), reach, address }, roles });
+        let may_cut = table.entries.iter().find(|entry| entry.key == "may_cut");
+        let may_cut = match may_cut.and_then(|entry| entry.one(errors)) {
+            Some(value) if !["true", "false"].contains(&value.text.as_str()) => {
+                errors.push(Diagnostic::at(value.at, format!("may_cut: `{}` is neither true nor false", value.text)));
+                false
+            }
+            value => value.is_some_and(|value| value.text == "true"),
+        };
+        self.0.push(ListedHost { spec: HostSpec { name: name.to_owned(), reach, address }, roles, may_cut });
     }
 
     /// The list as its file has it.
     pub(crate) fn to_toml(&self, quoted: impl Fn(&str) -> String) -> String {
         let list = |texts: Vec<&str>| texts.into_iter().map(&quoted).collect::<Vec<_>>().join(", ");
         let mut out = String::new();
-        for ListedHost { spec, roles } in &self.0 {
+        for ListedHost { spec, roles, may_cut } in &self.0 {
             let _ = writeln!(out, "\n[hosts.{}]\naddress = {}", spec.name, quoted(&spec.address));
             if !spec.reach.is_empty() {
                 let _ = writeln!(out, "reach = [{}]", list(spec.reach.iter().map(String::as_str).collect()));
             }
             if !roles.is_empty() {
                 let _ = writeln!(out, "roles = [{}]", list(roles.iter().map(|duty| duty.word()).collect()));
+            }
+            if *may_cut {
+                out.push_str("may_cut = true\n");
             }
         }
         out
@@ -132,14 +152,50 @@ impl Hosts {
         self.0.iter().filter(|host| host.may(duty)).map(|host| &host.spec).collect()
     }
 
+    /// A host by its name.
+    pub(crate) fn named(&self, name: &str) -> Result<HostSpec, Diagnostic> {
+        let listed = self.0.iter().map(|host| &host.spec).find(|spec| spec.name == name).cloned();
+        let here = (name == LOCAL && self.0.is_empty()).then(HostSpec::default);
+        listed.or(here).ok_or_else(|| {
+            Diagnostic::whole(format!("there is no host `{name}`")).help("name it in the file of hosts: --hosts FILE")
+        })
+    }
+
+    /// Whether the network of a host may be cut for so long.
+    pub(crate) fn can_cut(&self, name: &str, for_ns: Ns, placement: &Placement) -> Result<(), Diagnostic> {
+        let said = |why: String, help: &str| Err(Diagnostic::whole(format!("`cut link {name}`: {why}")).help(help));
+        let Some(host) = self.0.iter().find(|host| host.spec.name == name) else {
+            return said(format!("there is no host `{name}`"), "name it in the file of hosts: --hosts FILE");
+        };
+        if host.spec.reach.is_empty() {
+            return said("it is this machine".into(), "cut another, or a proxy's link: `cut link at … for …`");
+        }
+        if !host.may_cut {
+            let help = "write `may_cut = true` in its table, where nothing else needs that network";
+            return said("its table does not allow it".into(), help);
+        }
+        if !placement.hosts().contains(&&host.spec) {
+            return said("it plays no part here".into(), "leave it out with a [[skip]] entry");
+        }
+        if !host.spec.address.parse::<IpAddr>().is_ok_and(|address| address.is_ipv4()) {
+            return said("it has an address of IPv6, which would not come back".into(), "an address of IPv4");
+        }
+        if for_ns > CUT_MAX {
+            return said(format!("longer than {}", format_time(CUT_MAX)), "a shorter one");
+        }
+        Ok(())
+    }
+
     /// Who plays what. Without a server, where the system has none. Both ends of a
     /// stream are on one host where every host of clients may play both; there,
     /// what all hear stays on one.
     pub fn place(&self, server: bool, workload: &Workload, asked: Option<Ends>) -> Result<Placement, Diagnostic> {
         if self.0.is_empty() {
             return match asked {
-                Some(Ends::Apart) => Err(Diagnostic::whole("placement: `apart` needs two hosts, and none is named")
-                    .help("name them in a file: --hosts FILE")),
+                Some(ends @ (Ends::Apart | Ends::ServerApart)) => {
+                    Err(Diagnostic::whole(format!("placement: `{ends}` needs two hosts, and none is named"))
+                        .help("name them in a file: --hosts FILE"))
+                }
                 _ => Ok(Placement::default()),
             };
         }
@@ -168,7 +224,13 @@ impl Hosts {
             return Err(none(Duty::Subscribers));
         }
         match asked.unwrap_or(if publishers == subscribers { Ends::Together } else { Ends::Apart }) {
-            Ends::Together => {
+            ends @ (Ends::Together | Ends::ServerApart) => {
+                if ends == Ends::ServerApart && server {
+                    publishers.retain(|host| **host != seat);
+                    if publishers.is_empty() {
+                        return Err(Diagnostic::whole("placement: `server-apart` needs a host beside the server's"));
+                    }
+                }
                 publishers.retain(|host| subscribers.contains(host));
                 if !workload.pattern.paired() {
                     publishers.truncate(1);
@@ -230,6 +292,7 @@ mod tests {
         let pairs = [("pairs", "4")];
         assert_eq!(placed(&three, true, &pairs, None), "b | c d | c d");
         assert_eq!(placed(&three, true, &pairs, Some(Ends::Apart)), "b | c | d");
+        assert_eq!(placed(&three, true, &pairs, Some(Ends::ServerApart)), "b | c d | c d");
         let shared = [("pattern", "fan-out"), ("subscribers", "3")];
         assert_eq!(placed(&three, true, &shared, None), "b | c | c", "what all hear stays on one host");
         assert_eq!(placed(&three, false, &pairs, None), "b | c d | c d", "a role is a role, with a server or without");
@@ -266,13 +329,15 @@ mod tests {
         assert_eq!(placed(&clients, false, &[], None), "local | local | local");
         let server = hosts("[hosts.local]\nroles = [\"server\"]\n");
         assert_eq!(placed(&server, true, &[], None), "no host has the role `publishers`");
+        let elsewhere = placed(&one, true, &[], Some(Ends::ServerApart));
+        assert_eq!(elsewhere, "placement: `server-apart` needs a host beside the server's");
         let said = placed(&Hosts::default(), true, &[], Some(Ends::Apart));
         assert!(said.contains("needs two hosts"), "{said}");
     }
 
     #[test]
     fn a_file_of_hosts_is_read_strictly_and_written_as_it_was() {
-        let three = hosts(THREE);
+        let three = hosts(&format!("{THREE}may_cut = true\n"));
         let again = three.to_toml(|text| format!("\"{text}\""));
         assert_eq!(hosts(&again), three, "{again}");
         for (text, said) in [
@@ -283,6 +348,7 @@ mod tests {
             ("[hosts.b]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\nrole = \"x\"\n", "unknown key `role`"),
             ("[hosts.b]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\nroles = [\"broker\"]\n", "broker"),
             ("[hosts.\"a b\"]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\n", "no name of a host"),
+            ("[hosts.local]\nmay_cut = \"x\"\n", "neither true nor false"),
             ("[b]\naddress = \"10.0.0.1\"\n", "a host is a table"),
             ("", "there is no host"),
         ] {

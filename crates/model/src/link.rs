@@ -88,7 +88,7 @@ impl Link {
         // Within the last millisecond it could not be carried out any more.
         while at_ns + MILLISECOND < window_ns && (found.len() as u64) < MAX_FAILURES {
             let for_ns = exponential(mttr_ns).max(MILLISECOND).min(window_ns - at_ns);
-            found.push(Fault { what: Act::Cut, who: Target::Link, at_ns, for_ns: Some(for_ns) });
+            found.push(Fault { what: Act::Cut, who: Target::Link, host: None, at_ns, for_ns: Some(for_ns) });
             at_ns += for_ns + exponential(mttf_ns).max(1);
         }
         found

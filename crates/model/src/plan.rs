@@ -4,6 +4,7 @@ use crate::cell::{Cell, Limits};
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::fault::{Fault, Script, Target};
 use crate::host::Placement;
+use crate::hosts::Ends;
 use crate::link::Link;
 use crate::options::Options;
 use crate::setting::{Settings, Time, as_typed, key};
@@ -11,6 +12,7 @@ use crate::study::{Axis, Study, StudyPart};
 use crate::system::{System, Systems};
 use crate::tuning::Use;
 use crate::units::format_time;
+use crate::watch::Watch;
 use crate::workload::{Transport, Workload};
 use pubmark_stats::Random;
 use serde_json::{Map, Value};
@@ -106,10 +108,21 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
     let faults = settings.fault();
     let link = Link::resolve(&settings, &faults).map_err(Diagnostic::whole)?;
     workload.reconnect = faults.breaks_connections() || link.is_some_and(|link| link.mttf_ns.is_some());
+    let mut lacks_hosts = None;
     let placement = study.hosts.place(system.broker(), &workload, settings.placement);
     let placement = match placement {
         Err(_) if skip.is_some() || study.recorded => Placement::default(),
+        // A study may have a part for those who have another machine.
+        Err(error) if settings.placement == Some(Ends::ServerApart) => {
+            lacks_hosts = Some(error.message);
+            Placement::default()
+        }
         placement => placement?,
+    };
+    let watch = settings.watch.clone();
+    let placement = match watch.as_ref().and_then(|watch| watch.host.as_ref()) {
+        Some(host) if skip.is_none() && !study.recorded => placement.with_server(study.hosts.named(host)?),
+        _ => placement,
     };
     let asked = settings.r#use.unwrap_or_default();
     let (options, set_options) = match options(study, system, &axes, asked) {
@@ -121,6 +134,12 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
         fits(system, &workload)?;
         can_spread(&settings, system, &workload)?;
         can_happen(&faults, system, &workload, &options)?;
+        for fault in faults.on(Target::Host) {
+            let (name, for_ns) = (fault.host.as_deref().unwrap_or_default(), fault.for_ns.unwrap_or(0));
+            study.hosts.can_cut(name, for_ns, &placement)?;
+        }
+        can_watch(watch.as_ref(), system, &options)?;
+        can_bind(&workload, system, &options)?;
         if let Some(link) = &link {
             can_link(link, system, &workload)?;
         }
@@ -129,6 +148,7 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
         faults,
         link,
         placement,
+        watch,
         settings: asked,
         options,
         set_options,
@@ -138,7 +158,7 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
         },
         system: name,
         workload,
-        skipped: skip.map(|skip| skip.why.clone()),
+        skipped: skip.map(|skip| skip.why.clone()).or(lacks_hosts),
         axes,
     })
 }
@@ -262,6 +282,32 @@ fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &O
         return refuse(fault, "over `inproc` publishers and subscribers are one process", "choose another `transport`");
     }
     Ok(())
+}
+
+/// Whether the server can be bound to processors, if it is to be.
+fn can_bind(workload: &Workload, system: &System, options: &Options) -> Result<(), Diagnostic> {
+    let in_container = options.get("deployment").and_then(Value::as_str) == Some("docker");
+    let why = match (workload.pin.of_server(), system.broker()) {
+        ([], _) => return Ok(()),
+        (_, false) => "it is a library and has no server",
+        (_, true) if options.contains_key("endpoint") => "its server was not started by pubmark",
+        (_, true) if in_container => "its server runs in a container",
+        (_, true) => return Ok(()),
+    };
+    Err(Diagnostic::whole(format!("pin: `{}`: {}'s server cannot be bound: {why}", workload.pin, system.name)))
+}
+
+/// Whether there is a server that was there already, if one is to be watched.
+fn can_watch(watch: Option<&Watch>, system: &System, options: &Options) -> Result<(), Diagnostic> {
+    match watch {
+        Some(watch) if !options.contains_key("endpoint") => {
+            let name = &system.name;
+            let what = if system.broker() { "is started for the run, and watched anyway" } else { "has no server" };
+            Err(Diagnostic::whole(format!("watch: `{watch}`: {name} {what}"))
+                .help("it is for a server that is there: bench its URL, or set options.SYSTEM.endpoint"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether clients can be made to go over a link.

@@ -393,6 +393,9 @@ pub struct FaultEvent {
     pub what: Act,
     /// Whom.
     pub who: Target,
+    /// The host whose network it was, where it was a host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// When the last of its processes had been sent the signal, all of the
     /// link's connections had been reset, or the last agent of a side had been
     /// told that its clients are killed, ns from the window's beginning; none
@@ -487,6 +490,9 @@ pub struct UsageOverTime {
     /// of it: it may be some hundred kilobytes beside the figures of [`Usage`],
     /// for which the pages are walked.
     pub rss_bytes: Vec<u64>,
+    /// Threads at the slice's end; empty in records of versions that did not look.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<u64>,
 }
 
 /// How long the phases of a run took, one after the other.
@@ -510,6 +516,20 @@ pub struct HostShare {
     pub clock: ClockOffset,
     /// What the machine did during the window.
     pub machine: MachineLoad,
+}
+
+/// A latency from one host to another may be quoted where what their clocks may
+/// be apart is at most this share of it.
+pub const CLOCK_SHARE: f64 = 1.0 / 3.0;
+
+impl RunRecord {
+    /// The two hosts that share a stream and of whose clocks least is known; none
+    /// where each latency begins and ends on one clock.
+    pub fn widest_clocks(&self) -> Option<&ClockPair> {
+        // There and back is measured on one clock.
+        let one_way = !self.workload.pattern.round_trip();
+        self.clocks.iter().filter(|_| one_way).max_by_key(|pair| pair.bound_ns)
+    }
 }
 
 /// The clocks of two hosts that share a stream, compared over the network that is

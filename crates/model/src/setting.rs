@@ -10,6 +10,7 @@ use crate::link::Side;
 use crate::tuning::Use;
 use crate::units::{MICROSECOND, MILLISECOND, SECOND};
 use crate::value::ValueError;
+use crate::watch::Watch;
 use crate::workload::{self, Arrival, Pacing, Pattern, Pin, Rate, Receive, Transport, Verify};
 pub use kinds::BlocksUntil;
 pub use kinds::RunSequence;
@@ -189,14 +190,16 @@ keys! {
     pacing_quantum: Time = Time(50 * MICROSECOND);
     /// how subscribers wait: block (sleep until something comes), or spin (costs a core)
     receive: Receive = workload::default_receive();
-    /// together (both ends of a stream on one host) or apart; where nothing is said together, if the hosts' roles allow
+    /// together (both ends of a stream on one host), server-apart (these, and the server on another host: left out where there is none) or apart; where nothing is said together, if the hosts' roles allow
     placement: Ends;
     /// processes a side that play clients, 1 to 256 (what the system's file says)
     agents: Count<u32, 1, { MOST_AGENTS as u64 }>;
     /// header, or full (CRC-32C of the body); where nothing is said full, as long as it costs under 2 % of an event loop
     verify: Verify;
-    /// none, or roles (publishers and subscribers on separate processors)
+    /// none, roles (publishers and subscribers on separate processors, isolated ones where there are two), or sets: `publishers 2, subscribers 3, server 0-1`
     pin: Pin = workload::default_pin();
+    /// the processes of a server that was there already: `process NAME`, `pid N` or `container NAME`, with `on HOST` behind it where it is not the server's host
+    watch: Watch;
     /// the generator's own p99 lag that makes a run generator-saturated
     max_send_lag: Time = Time(workload::default_max_send_lag_ns());
     /// latency above which a delivered message counts as late
@@ -328,7 +331,10 @@ mod tests {
         let wrong = error.source().and_then(|value| value.source()).expect("the time is what is wrong");
         assert!(wrong.downcast_ref::<crate::units::UnitError>().is_some(), "{wrong:?}");
         assert_eq!(said("qos", "3").to_string(), "qos: `3` is not a whole number from 0 to 2");
-        assert_eq!(said("pin", "role").to_string(), "pin: `role` is none of none, roles: did you mean `roles`?");
+        assert_eq!(
+            said("receive", "blok").to_string(),
+            "receive: `blok` is none of block, spin: did you mean `block`?"
+        );
     }
 
     #[test]

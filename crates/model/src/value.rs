@@ -1,8 +1,10 @@
 //! Why the text of a setting or of an option is no value of it.
 
 use crate::fault::FaultError;
+use crate::pin::UnknownPin;
 use crate::tuning::UnknownUse;
 use crate::units::{UnitError, format_time};
+use crate::watch::UnknownWatch;
 use crate::words::UnknownWord;
 use crate::workload::UnknownArrival;
 
@@ -15,6 +17,12 @@ pub enum ValueError {
     /// It is none of the words that are known.
     #[error(transparent)]
     Word(#[from] UnknownWord),
+    /// It binds nothing to a processor.
+    #[error(transparent)]
+    Pin(#[from] UnknownPin),
+    /// It names nothing to watch.
+    #[error(transparent)]
+    Watch(#[from] UnknownWatch),
     /// It is no arrival.
     #[error(transparent)]
     Arrival(#[from] UnknownArrival),

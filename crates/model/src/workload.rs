@@ -4,6 +4,7 @@ pub mod resolve;
 
 use crate::header::body_at;
 pub use crate::pattern::Pattern;
+pub use crate::pin::Pin;
 pub use crate::profile::Rate;
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::words::words;
@@ -58,16 +59,6 @@ words! {
         Header = "header",
         /// Also a CRC-32C of the whole body.
         Full = "full",
-    }
-}
-
-words! {
-    /// Processor pinning of the agents.
-    Pin {
-        /// The kernel places threads.
-        None = "none",
-        /// Publishers on the first half of the usable processors, subscribers on the rest.
-        Roles = "roles",
     }
 }
 

@@ -220,8 +220,10 @@ impl Show {
     pub(crate) fn entry(&self, result: &CellResult, point: &Point) -> Entry {
         let figure = |column: Column, text: &dyn Fn(f64) -> String| {
             let estimate = result.figures.get(column);
+            let clock = result.figures.clock_bound(column);
+            let clock = clock.map_or_else(String::new, |bound| format!(" ± {}{CLOCK}", text(bound)));
             estimate.map_or_else(Entry::none, |estimate| Entry {
-                text: format!("{}{}", signs(result, column), text(estimate.value)),
+                text: format!("{}{}{clock}", signs(result, column), text(estimate.value)),
                 spread: text::spread(estimate),
             })
         };
@@ -251,6 +253,8 @@ impl Show {
 
 /// Stands before a figure that may not be quoted, beside others that may.
 pub(crate) const NOT_QUOTED: &str = "! ";
+/// Stands behind what clocks of two hosts may be wrong by.
+pub(crate) const CLOCK: &str = " (clock)";
 /// Stands before a figure that is a lower bound.
 pub(crate) const AT_LEAST: &str = "≥ ";
 

@@ -1,11 +1,13 @@
 //! The figures of a cell: what is measured, computed over its runs.
 
-use pubmark_model::record::{FigureGroup, RunRecord};
+use pubmark_model::record::{CLOCK_SHARE, FigureGroup, RunRecord};
 use pubmark_stats::{Estimate, Interval, Runs, typical_run};
 
+mod clock;
 mod column;
 mod reading;
 
+pub(crate) use clock::ClockBlur;
 pub use column::{Column, FigureDescription, Unit};
 pub use reading::Observation;
 pub(crate) use reading::cpu_cores;
@@ -74,6 +76,12 @@ impl CellFigures {
         }
     }
 
+    /// What clocks may have added to the figure or taken from it in a run that it is
+    /// of, at most, in its unit; none where one clock measured each.
+    pub fn clock_bound(&self, column: Column) -> Option<f64> {
+        Some(ClockBlur::of(self.shown(column)).amount).filter(|bound| *bound > 0.0)
+    }
+
     /// How a figure is to be read: at `max`, messages a second may be a lower
     /// bound.
     pub fn sign(&self, column: Column) -> Sign {
@@ -134,8 +142,15 @@ impl CellFigures {
 
 impl Value {
     fn of(column: Column, made: &[&RunRecord]) -> Value {
-        let (runs, is_quotable) = counted(made, column.group());
-        let readings: Vec<Observation> = runs.iter().filter_map(|run| Observation::of(column, run)).collect();
+        let (runs, mut is_quotable) = counted(made, column.group());
+        let mut readings: Vec<Observation> = runs.iter().filter_map(|run| Observation::of(column, run)).collect();
+        // A verdict speaks for the median and the 99th percentile: what lies below
+        // them falls sooner.
+        let is_sure = |reading: &Observation| reading.clock <= CLOCK_SHARE * reading.value;
+        if is_quotable && readings.iter().any(|reading| !is_sure(reading)) {
+            is_quotable = readings.iter().any(is_sure);
+            readings.retain(|reading| !is_quotable || is_sure(reading));
+        }
         Value { estimate: typical(column, &readings), readings, is_quotable, over_floor: None }
     }
 }
@@ -168,6 +183,10 @@ pub(crate) fn typical(column: Column, readings: &[Observation]) -> Option<Estima
         true => 0.0,
         false => readings.iter().map(|reading| reading.step).fold(0.0, f64::max),
     };
+    if column == Column::ClockBound {
+        let largest = values.into_iter().reduce(f64::max)?;
+        return Some(Estimate { value: largest, interval: None });
+    }
     let Estimate { value, interval } = typical_run(Runs { values: &values, step })?;
     let most = if column == Column::DeliveredRatio { 1.0 } else { f64::INFINITY };
     // Of equal values, logarithms and back leave a last digit.
@@ -184,7 +203,7 @@ mod tests {
     fn an_interval_ends_where_the_figure_does() {
         let readings = |values: &[f64]| -> Vec<Observation> {
             let each = values.iter().zip(1..);
-            each.map(|(value, repeat)| Observation { value: *value, step: 0.0, repeat }).collect()
+            each.map(|(value, repeat)| Observation { value: *value, step: 0.0, clock: 0.0, repeat }).collect()
         };
         let interval = |column, values: &[f64]| typical(column, &readings(values)).and_then(|found| found.interval);
         assert_eq!(interval(Column::DeliveredRatio, &[0.8, 1.0]).map(|found| found.hi), Some(1.0));

@@ -7,6 +7,7 @@ mod sentence;
 pub(crate) use sentence::Sentence;
 
 use crate::analysis::CellResult;
+use crate::columns::CLOCK;
 use crate::figures::{Column, Sign, Unit};
 use crate::points::Point;
 use crate::ranking::{Placing, Why};
@@ -196,7 +197,9 @@ impl<'a> Answers<'a> {
         };
         let Some(estimate) = result.quotable(column) else { return name(&result.cell.system) };
         let show = |value: f64| amount(column, value);
-        let value = format!("{} {sign}{}", name(&result.cell.system), show(estimate.value));
+        let clock = result.figures.clock_bound(column);
+        let clock = clock.map_or_else(String::new, |bound| format!(" ± {}{CLOCK}", show(bound)));
+        let value = format!("{} {sign}{}{clock}", name(&result.cell.system), show(estimate.value));
         match (estimate.interval, share.as_str()) {
             (None, "") => value,
             (None, share) => format!("{value} ({})", &share[2..]),

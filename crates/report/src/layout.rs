@@ -6,8 +6,8 @@ use crate::bars::{self, Scale};
 use crate::capacity::CapacityResult;
 use crate::claims::{ClaimOutcome, ClaimResult};
 use crate::columns::{
-    ACKED_LOST, AT_LEAST, BINDING, HALF, LANGUAGES, LATENCY, MEDIAN, MESSAGE_TIME, NOT_QUOTED, RATE, SERVICE, Spec,
-    THRIFT, THROUGHPUT, columns, expendable, verdict,
+    ACKED_LOST, AT_LEAST, BINDING, CLOCK, HALF, LANGUAGES, LATENCY, MEDIAN, MESSAGE_TIME, NOT_QUOTED, RATE, SERVICE,
+    Spec, THRIFT, THROUGHPUT, columns, expendable, verdict,
 };
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
 use crate::figures::Column;
@@ -196,6 +196,11 @@ fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
     if entries().any(|entry| !entry.spread.is_empty()) {
         let text = "±: the wider side of the median's 95 % interval".into();
         notes.push(Note { text, about: About::Spreads });
+    }
+    if entries().any(|entry| entry.text.ends_with(CLOCK)) {
+        let text = "± … (clock): what the clocks of two hosts may be wrong by in each of these latencies, to either side; \
+                    no repeat averages it out, and it is in no interval";
+        notes.push(Note::on_rows(text.into()));
     }
     if entries().any(|entry| entry.text.starts_with(NOT_QUOTED)) {
         notes.push(Note::on_rows("!: not to be quoted, for the reasons below; the others may be".into()));

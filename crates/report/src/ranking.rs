@@ -1,16 +1,18 @@
 //! Which systems are best at each point by a figure: a test within blocks,
 //! corrected for all comparisons of a table ([`pubmark_stats::rank_table`]).
 //!
-//! Two things that a test cannot know are added. A throughput is no rank where
+//! Three things that a test cannot know are added. A throughput is no rank where
 //! the shares that were delivered differ: what loses most may well be fastest.
 //! And where the generator was at its limit, what a system reached is a lower
-//! bound: it may win by it, and is never behind by it.
+//! bound: it may win by it, and is never behind by it. And what the clocks of two
+//! hosts may be wrong by is no noise: who differ by less are not told apart.
 
 pub(crate) mod decide;
 
+use crate::figures::ClockBlur;
 use crate::text::clean;
 use pubmark_model::study::Study;
-use pubmark_stats::{RankedPoint, SAME_WITHIN};
+use pubmark_stats::{Interval, RankedPoint, SAME_WITHIN};
 
 /// Longest list of systems in a sentence, characters.
 const NAMES_CHARS: usize = 80;
@@ -50,6 +52,8 @@ struct Contender {
     is_lower_bound: bool,
     /// The share that it delivered, where the figure is no figure without it.
     share: Option<f64>,
+    /// What clocks leave open of its figure.
+    blur: ClockBlur,
 }
 
 /// Who is best at a point.
@@ -91,6 +95,9 @@ pub enum Why {
     Noise(Vec<String>),
     /// These reached at least what their figure says, and may reach more.
     LowerBound(Vec<String>),
+    /// The differences to these are within what the clocks of two hosts may be
+    /// wrong by, which no repeat makes less.
+    Clock(Vec<String>),
 }
 
 /// Where a system stands.
@@ -158,7 +165,10 @@ impl Ranked {
 
     fn at_beats(&self, one: usize, other: usize) -> bool {
         let (better, worse) = (&self.systems[one], &self.systems[other]);
-        self.tested.beats(one, other) && !worse.is_lower_bound && alike(better.share, worse.share)
+        self.tested.beats(one, other)
+            && !worse.is_lower_bound
+            && alike(better.share, worse.share)
+            && is_beyond_clocks(&self.systems, &self.tested, (one, other))
     }
 }
 
@@ -173,11 +183,35 @@ impl Why {
                 format!("fewer than two repeats in which both systems may be quoted ({}); more decide it", names(few))
             }
             Why::Noise(near) => format!("the differences are within the noise ({})", names(near)),
+            Why::Clock(near) => format!(
+                "the differences are within what the clocks of the hosts may be wrong by ({}): more repeats do not help, a \
+                 pattern that measures there and back on one clock does",
+                names(near)
+            ),
             Why::LowerBound(bounded) => {
                 format!("the load generator was at its limit, and these may reach more ({})", names(bounded))
             }
         }
     }
+}
+
+/// The interval of one over the other, or less the other, with what clocks may
+/// add; none where one clock measured both.
+fn widened(systems: &[Contender], tested: &RankedPoint, (one, other): (usize, usize)) -> Option<(Interval, f64)> {
+    let (blur, of_other) = (systems[one].blur, systems[other].blur);
+    if blur.is_none() && of_other.is_none() {
+        return None;
+    }
+    let unknown = Interval { lo: f64::NEG_INFINITY, hi: f64::INFINITY };
+    let Some(difference) = tested.difference(one, other) else { return Some((unknown, 0.0)) };
+    let interval = difference.estimate.interval.unwrap_or(unknown);
+    let equal = if difference.scale == pubmark_stats::Scale::Ratio { 1.0 } else { 0.0 };
+    Some((blur.widen(of_other, difference.scale, interval), equal))
+}
+
+/// Whether two systems differ by more than clocks may have made of it.
+fn is_beyond_clocks(systems: &[Contender], tested: &RankedPoint, pair: (usize, usize)) -> bool {
+    widened(systems, tested, pair).is_none_or(|(interval, equal)| interval.hi < equal || interval.lo > equal)
 }
 
 /// Whether two shares are so near that throughputs can be compared.

@@ -33,6 +33,9 @@ pub const ANSWER: Ns = 10 * SECOND;
 const LEAVE: Ns = MILLISECOND;
 /// From the word `start` to the instant of the start.
 const LEAD: Ns = 100 * MILLISECOND;
+/// The same where the word goes to other hosts, one after the other, all of which
+/// have answered before that they watch.
+const LEAD_AFAR: Ns = 500 * MILLISECOND;
 /// How long a run whose end is a count may go without sending anything.
 const STANDSTILL: Ns = 30 * SECOND;
 
@@ -265,7 +268,8 @@ impl<'a> Leader<'a> {
     /// The schedule may start. When it does so.
     pub fn begin(&mut self, now: Ns) -> Times {
         let workload = &self.brief.cell.workload;
-        let start_ns = now + LEAD;
+        let is_afar = self.brief.seats.iter().any(|seat| !seat.host.is_empty());
+        let start_ns = now + if is_afar { LEAD_AFAR } else { LEAD };
         let from_ns = start_ns + workload.warmup_ns;
         let to_ns = workload.window_ns().map(|window_ns| from_ns + window_ns);
         self.times = Times { start_ns, from_ns, to_ns };
@@ -456,7 +460,7 @@ impl<'a> Leader<'a> {
         let Brief { cell, system, place, .. } = &self.brief;
         let (workload, agent) = (&cell.workload, &self.agents[index]);
         let seat = &self.brief.seats[index];
-        let pinned = pinning(workload, &seat.cpus);
+        let pinned = pinning(workload, &seat.cpus, &seat.isolated);
         Prepare {
             driver: system.driver.clone(),
             options: self.hellos[index]

@@ -84,6 +84,7 @@ mod tests {
             faults: Script::default(),
             link: None,
             placement: Default::default(),
+            watch: None,
             skipped: None,
         };
         let place = Place { repeat: 1, position: 0 };

@@ -51,6 +51,9 @@ pub struct WorkloadArgs {
     /// Memory that the server may use.
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
+    /// The processes of a server that was there already: 'process NAME', 'pid N' or 'container NAME', with 'on HOST' behind it where needed.
+    #[arg(long, value_name = "WHAT")]
+    pub watch: Option<String>,
     /// What happens to a part in the window: "stop server at 5s for 1s", "stop publishers at …",
     /// "stop subscribers at …", "kill server at 10s for 2s", "kill publishers at 5s", "kill subscribers
     /// at …" (for good), "cut link at 5s for 2s"; several with commas.
@@ -88,6 +91,7 @@ impl WorkloadArgs {
             ("warmup", &self.warmup),
             ("cpus", &self.cpus),
             ("memory", &self.memory),
+            ("watch", &self.watch),
             ("fault", &fault),
             ("use", &self.settings),
         ];

@@ -35,7 +35,7 @@ pub fn host() -> Result<Code, Failure> {
             .map_err(|error| Failure::run(format!("no handler for signal {signal}: {error}")))?;
     }
     raise_open_files();
-    let served = remote::serve(BufReader::new(std::io::stdin()), std::io::stdout(), &agent_command()?);
+    let served = remote::serve(BufReader::new(std::io::stdin()), std::io::stdout(), &agent_command()?, remote::SILENCE);
     served.map_err(Failure::run)?;
     Ok(Code::Done)
 }

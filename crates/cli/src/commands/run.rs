@@ -515,12 +515,21 @@ fn placed(placement: &Placement) -> String {
         return String::new();
     }
     let names = |hosts: &[HostSpec]| hosts.iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
-    format!(
-        "  (server on {}, publishers on {}, subscribers on {})",
-        placement.server.name,
-        names(&placement.publishers),
-        names(&placement.subscribers)
-    )
+    let Placement { server, publishers, subscribers } = placement;
+    match (publishers == subscribers, publishers.len()) {
+        (false, _) => {
+            format!(
+                "  (server on {}, publishers on {}, subscribers on {})",
+                server.name,
+                names(publishers),
+                names(subscribers)
+            )
+        }
+        (true, 1) => format!("  (server on {}, clients on {})", server.name, names(publishers)),
+        (true, _) => {
+            format!("  (server on {}, clients on {}, both ends of a stream on one)", server.name, names(publishers))
+        }
+    }
 }
 
 /// A time as an estimate is told.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::process::{Command, Stdio};
 
 /// Three namespaces on a bridge of a fourth. They end when this is dropped.
-struct Network {
+pub struct Network {
     /// Of this process alone: tests run side by side.
     name: String,
     subnet: u8,
@@ -21,7 +21,7 @@ fn ip(arguments: &[&str]) -> bool {
 
 impl Network {
     /// None where this machine does not let one be made.
-    fn new(letter: char) -> Option<Network> {
+    pub fn new(letter: char) -> Option<Network> {
         let id = std::process::id();
         let network = Network { name: format!("pm{letter}{id}"), subnet: (id % 200) as u8 + 20 };
         let bridge = network.namespace("hub");
@@ -42,17 +42,17 @@ impl Network {
         made.then_some(network)
     }
 
-    fn namespace(&self, host: &str) -> String {
+    pub fn namespace(&self, host: &str) -> String {
         format!("{}-{host}", self.name)
     }
 
-    fn address(&self, host: &str) -> String {
+    pub fn address(&self, host: &str) -> String {
         let last = ["server", "publishers", "subscribers"].iter().position(|known| *known == host).unwrap() + 1;
         format!("10.{}.77.{last}", self.subnet)
     }
 
     /// A file of hosts, each for the part that it is called by.
-    fn hosts(&self, place: &Place) -> String {
+    pub fn hosts(&self, place: &Place) -> String {
         let host = |name: &str| {
             let (space, address) = (self.namespace(name), self.address(name));
             format!(
@@ -65,7 +65,7 @@ impl Network {
     }
 
     /// The processes that are in it.
-    fn processes(&self) -> Vec<String> {
+    pub fn processes(&self) -> Vec<String> {
         let inside = |host: &str| {
             let output = Command::new("ip").args(["netns", "pids", &self.namespace(host)]).output().unwrap();
             String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
@@ -82,7 +82,7 @@ impl Drop for Network {
     }
 }
 
-const WHY: &str = "network namespaces cannot be made here";
+pub const WHY: &str = "network namespaces cannot be made here";
 
 #[test]
 fn a_run_over_three_hosts_counts_exactly_and_leaves_nothing() {
@@ -116,7 +116,7 @@ fn a_run_over_three_hosts_counts_exactly_and_leaves_nothing() {
 }
 
 /// The run of a command that prints JSON, which no error has ended.
-fn only_run(command: &mut Command) -> Value {
+pub fn only_run(command: &mut Command) -> Value {
     let output = command.output().unwrap();
     let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
     let run = told["runs"][0].clone();
@@ -167,8 +167,8 @@ fn both_ends_of_a_pair_share_a_host_where_roles_allow_and_a_plan_says_so() {
     std::fs::write(place.path("s.toml"), study).unwrap();
     let plan = place.command(&["run", "s.toml", "--hosts", &hosts, "--dry-run"]).output().unwrap();
     let plan = String::from_utf8(plan.stdout).unwrap();
-    let sides = "publishers on publishers, subscribers, subscribers on publishers, subscribers";
-    assert!(plan.contains(&format!("placement=together  (server on server, {sides})")), "{plan}");
+    let clients = "clients on publishers, subscribers, both ends of a stream on one";
+    assert!(plan.contains(&format!("placement=together  (server on server, {clients})")), "{plan}");
     assert!(plan.contains("publishers on publishers, subscribers on subscribers)"), "{plan}");
     let done = place.command(&["run", "s.toml", "--hosts", &hosts, "--out", "r", "-q"]).output().unwrap();
     assert!(matches!(done.status.code(), Some(0 | 3)), "{}", stderr(&done));
@@ -181,7 +181,9 @@ fn both_ends_of_a_pair_share_a_host_where_roles_allow_and_a_plan_says_so() {
         let together =
             ["publisher publishers", "publisher subscribers", "subscriber publishers", "subscriber subscribers"];
         let apart = ["publisher publishers", "subscriber subscribers"];
-        let expected = if run["cell"]["placement"] == "together" { &together[..] } else { &apart[..] };
+        let is_together = run["cell"]["placement"] == "together";
+        let expected = if is_together { &together[..] } else { &apart[..] };
+        assert_eq!(run["clocks"].is_null(), is_together, "one clock measures what stays on a host: {}", run["clocks"]);
         assert_eq!(all, expected);
     }
     let again = std::fs::read_to_string(place.path("r/study.toml")).unwrap();
@@ -345,11 +347,113 @@ fn a_coordinator_that_is_killed_leaves_nothing_on_any_host() {
     let mut command = place.command(&["bench", "mosquitto", "--pairs", "2", "--rate", "100"]);
     command.args(["--warmup", "300ms", "--duration", "600s", "--repeats", "1", "--hosts", &hosts, "--out", "r"]);
     let mut coordinator = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    // A host, an agent on two of them; a keeper and the server on the third.
-    wait_for("all to run", || (network.processes().len() >= 7).then_some(()));
+    // A host and who removes its folder; an agent on two of them; a keeper and the
+    // server on the third.
+    wait_for("all to run", || (network.processes().len() >= 10).then_some(()));
     assert_eq!(children(coordinator.id()).len(), 3, "a prefix command each");
     coordinator.kill().unwrap();
     coordinator.wait().unwrap();
     wait_for("all to end", || network.processes().is_empty().then_some(()));
     assert_eq!(std::fs::read_dir(place.tmp()).unwrap().count(), 0, "a folder is left behind");
+}
+
+/// The first process in the namespace of a host: `pubmark host`.
+fn host_process(network: &Network, host: &str) -> Option<String> {
+    let output = Command::new("ip").args(["netns", "pids", &network.namespace(host)]).output().unwrap();
+    let pids = String::from_utf8_lossy(&output.stdout).into_owned();
+    let serves = |pid: &&str| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.ends_with(b"/pubmark\0host\0")
+    };
+    pids.split_whitespace().find(serves).map(str::to_owned)
+}
+
+/// What happens to a host, or to the line to it: the run fails by the host's name,
+/// long before it would have ended, and nothing of it is left anywhere.
+#[test]
+fn a_host_that_is_killed_or_whose_line_is_cut_fails_its_run_by_name_and_leaves_nothing() {
+    let Some(network) = Network::new('h') else { return leave_out("a_host_that_is_killed", WHY) };
+    for host in ["server", "publishers", "subscribers"] {
+        for cut in [false, true] {
+            let place = Place::new();
+            let hosts = network.hosts(&place);
+            let text = std::fs::read_to_string(&hosts).unwrap();
+            // What `ssh` is to a host: a process here that carries its lines.
+            let space = network.namespace(host);
+            let own = format!("[\"ip\", \"netns\", \"exec\", \"{space}\"]");
+            let carried = format!("[\"sh\", \"-c\", \"cat | ip netns exec {space} $0\"]");
+            std::fs::write(&hosts, if cut { text.replace(&own, &carried) } else { text }).unwrap();
+            let mut command = place.command(&["bench", "mosquitto", "--pairs", "2", "--rate", "100", "--json"]);
+            command.args([
+                "--warmup",
+                "300ms",
+                "--duration",
+                "300s",
+                "--repeats",
+                "1",
+                "--hosts",
+                &hosts,
+                "--out",
+                "r",
+            ]);
+            let coordinator = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            wait_for("all to run", || (network.processes().len() >= 10).then_some(()));
+            let struck = if cut {
+                // The shell that the coordinator has started, and what carries below it.
+                let below = children(coordinator.id()).into_iter().flat_map(|(shell, _)| children(shell as u32));
+                let carries = |pid: &i32| {
+                    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "cat")
+                };
+                let mut all = below.map(|(pid, _)| pid);
+                all.find(carries).expect("a process carries the lines").to_string()
+            } else {
+                host_process(&network, host).expect("a host runs there")
+            };
+            assert!(Command::new("kill").args(["-9", &struck]).status().unwrap().success());
+            let output = coordinator.wait_with_output().unwrap();
+            let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+            let error = told["runs"][0]["error"].as_str().unwrap_or_default().to_owned();
+            assert!(error.contains(&format!("host {host} is lost")), "{host}, cut {cut}: {error}");
+            wait_for("all to end", || network.processes().is_empty().then_some(()));
+            assert_eq!(
+                std::fs::read_dir(place.tmp()).unwrap().count(),
+                0,
+                "{host}, cut {cut}: a folder is left behind"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_network_of_a_host_is_cut_where_it_may_be_and_comes_back() {
+    let Some(network) = Network::new('n') else { return leave_out("the_network_of_a_host_is_cut", WHY) };
+    let place = Place::new();
+    let hosts = network.hosts(&place);
+    let bench = |out: &str| {
+        let mut command = place.command(&["bench", "mosquitto", "--pairs", "2", "--rate", "100", "--warmup", "300ms"]);
+        command.args(["--duration", "3s", "--repeats", "1", "--fault", "cut link publishers at 500ms for 1s"]);
+        command.args(["--json", "--hosts", &hosts, "--out", out]);
+        command
+    };
+    let refused = bench("r").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let said = stderr(&refused);
+    assert!(said.contains("its table does not allow it") && said.contains("`may_cut = true`"), "{said}");
+    let text = std::fs::read_to_string(&hosts).unwrap();
+    let own = "roles = [\"publishers\"]\n";
+    std::fs::write(&hosts, text.replace(own, &format!("{own}may_cut = true\n"))).unwrap();
+    let space = network.namespace("publishers");
+    assert!(ip(&["-n", &space, "route", "add", "224.0.0.0/4", "dev", "e"]));
+    let run = only_run(&mut bench("s"));
+    let [cut] = run["fault_log"].as_array().unwrap().as_slice() else { panic!("{}", run["fault_log"]) };
+    let (at, until) = (cut["at_ns"].as_u64().unwrap(), cut["until_ns"].as_u64().unwrap());
+    assert!(cut["host"] == "publishers" && at >= 500_000_000 && until >= at + 1_000_000_000, "{cut}");
+    let count = |name: &str| run["counts"][name].as_u64().unwrap();
+    assert_eq!((count("sent"), count("delivered") + count("lost")), (600, 600), "{}", run["counts"]);
+    // What was due while the network was down came when it was back.
+    assert!(run["latency_ns"]["max"].as_u64().unwrap() > 500_000_000, "{}", run["latency_ns"]);
+    let routes = Command::new("ip").args(["-n", &space, "route"]).output().unwrap();
+    let routes = String::from_utf8_lossy(&routes.stdout).into_owned();
+    assert!(routes.contains("224.0.0.0/4") && routes.contains("/24"), "{routes}");
+    assert_eq!(network.processes(), Vec::<String>::new());
 }

@@ -44,6 +44,7 @@ pub fn start_plan<'a>(place: &Place, spec: &'a ServerSpec) -> StartPlan<'a> {
         places: Places::default(),
         dir: place.path("scratch").join("server"),
         log: place.path("server.log"),
+        processors: &[],
         limits: Limits::default(),
         program: PathBuf::from(env!("CARGO_BIN_EXE_pubmark")),
         remove: vec![place.path("scratch")],

@@ -100,6 +100,7 @@ impl Place {
             places,
             dir: self.path("server"),
             log: self.path("server.log"),
+            processors: &[],
             limits: Limits::default(),
             program: PathBuf::from(env!("CARGO_BIN_EXE_pubmark")),
             remove: vec![self.path("server")],

@@ -1,11 +1,16 @@
 //! The process of a server that was there already: found by its listening
 //! socket, so that what it uses is its own and not other processes'.
 
+use super::accounts::Accounts;
+use super::container;
 use super::ports::{self, Listener};
 use super::processes;
 use super::sample::Watched;
+use crate::error::HostError;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::record::Attached;
+use pubmark_model::watch::Watchee;
+use std::collections::HashSet;
 use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 
 /// Programs that only pass bytes on, to a container or another machine: what
@@ -14,16 +19,45 @@ const FORWARDERS: &[&str] =
     &["docker-proxy", "rootlessport", "rootlesskit", "slirp4netns", "pasta", "ssh", "socat", "kubectl"];
 
 /// Where a server is, and its processes, where they can be seen.
-pub fn find(endpoint: &str) -> (Attached, Option<Watched>) {
-    let Ok(endpoint) = Endpoint::parse(endpoint) else { return (Attached::Elsewhere, None) };
+pub fn find(endpoint: &str) -> (Attached, Vec<Watched>) {
+    let Ok(endpoint) = Endpoint::parse(endpoint) else { return (Attached::Elsewhere, Vec::new()) };
     if !here(&endpoint) {
-        return (Attached::Elsewhere, None);
+        return (Attached::Elsewhere, Vec::new());
     }
     match ports::listener(&[], endpoint.port) {
         Listener::Foreign(Some((pid, name))) if serves(pid, &name) => {
-            (Attached::Seen, Some(Watched { root: pid, ..Watched::default() }))
+            (Attached::Seen, vec![Watched { root: pid, ..Watched::default() }])
         }
-        _ => (Attached::Hidden, None),
+        _ => (Attached::Hidden, Vec::new()),
+    }
+}
+
+/// The processes that somebody says are the server.
+///
+/// # Errors
+/// Where there are none.
+pub fn named(watchee: &Watchee) -> Result<Vec<Watched>, HostError> {
+    let tree = |root: i32| Watched { root, ..Watched::default() };
+    match watchee {
+        Watchee::Pid(pid) if processes::lives(*pid) => Ok(vec![tree(*pid)]),
+        Watchee::Pid(pid) => Err(format!("there is no process {pid} to watch").into()),
+        Watchee::Process(name) => {
+            let own: HashSet<i32> =
+                processes::all().into_iter().filter(|pid| processes::is_called(*pid, name)).collect();
+            // Those below another of the name are watched with it.
+            let below: HashSet<i32> = own.iter().flat_map(|pid| processes::descendants(*pid)).collect();
+            let mut roots: Vec<i32> = own.difference(&below).copied().filter(|pid| processes::lives(*pid)).collect();
+            roots.sort_unstable();
+            if roots.is_empty() {
+                return Err(format!("there is no process called `{name}` to watch (as `ps -e` names it)").into());
+            }
+            Ok(roots.into_iter().map(tree).collect())
+        }
+        Watchee::Container(name) => {
+            let root = container::first_process(name)
+                .ok_or_else(|| format!("neither docker nor podman has a container `{name}` that runs here"))?;
+            Ok(vec![Watched { accounts: Accounts::of(root).unwrap_or_default(), ..tree(root) }])
+        }
     }
 }
 
@@ -63,7 +97,7 @@ mod tests {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
         let (where_it_is, watched) = find(&format!("nats://localhost:{port}"));
-        assert!(where_it_is == Attached::Hidden && watched.is_none());
+        assert!(where_it_is == Attached::Hidden && watched.is_empty());
     }
 
     #[test]
@@ -78,6 +112,31 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(where_it_is, Attached::Seen);
-        assert_eq!(watched.unwrap().root, pid);
+        assert_eq!(watched[0].root, pid);
+    }
+
+    #[test]
+    fn a_server_that_is_named_is_its_processes_and_one_that_is_not_there_is_an_error() {
+        let name = format!("pmw-{}", std::process::id());
+        let script = format!("printf %s {name} >/proc/self/comm; echo; read end");
+        let mut command = Command::new("sh");
+        let mut child = command.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        let pid = child.id() as i32;
+        for watchee in [Watchee::Pid(pid), Watchee::Process(name.clone())] {
+            let roots: Vec<i32> = named(&watchee).unwrap().iter().map(|watched| watched.root).collect();
+            assert_eq!(roots, [pid], "{watchee}");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for (watchee, said) in [
+            (Watchee::Pid(pid), format!("there is no process {pid} to watch")),
+            (
+                Watchee::Process(name.clone()),
+                format!("there is no process called `{name}` to watch (as `ps -e` names it)"),
+            ),
+        ] {
+            assert_eq!(named(&watchee).unwrap_err().to_string(), said);
+        }
     }
 }

@@ -346,6 +346,16 @@ pub enum EngineError {
     },
 }
 
+/// The first process of a container that runs here, whoever started it; none where
+/// no engine knows one of this name.
+pub fn first_process(name: &str) -> Option<i32> {
+    let ask = |engine: &Engine| {
+        let question = engine.words(&["inspect", "--type", "container", "--format", "{{.State.Pid}}", name]);
+        output(&question, QUESTION).ok()?.trim().parse().ok().filter(|pid: &i32| *pid > 1)
+    };
+    ENGINES.iter().find_map(ask)
+}
+
 /// Removes the containers of coordinators that are no more, of those whose processes
 /// are numbered as those here.
 pub fn sweep(engine: Engine) {

@@ -79,6 +79,17 @@ impl Group {
         Group::read_back(accounts, limits, notes)
     }
 
+    /// Binds what it holds to these processors.
+    pub fn bind(&mut self, processors: &[usize]) {
+        self.cpus = processors.to_vec();
+        let in_force = self.applied.cpus.map_or(processors.len() as f64, |cpus| cpus.min(processors.len() as f64));
+        self.applied.cpus = Some(in_force);
+        if !self.applied.by.contains("affinity") {
+            let others = std::mem::take(&mut self.applied.by);
+            self.applied.by = if others == "nothing" { "affinity".into() } else { format!("{others} and affinity") };
+        }
+    }
+
     fn read_back(accounts: Accounts, limits: Limits, mut notes: Vec<String>) -> Group {
         let mut cpus = Vec::new();
         let mut in_force = accounts.cpus();

@@ -79,6 +79,22 @@ pub fn name(pid: i32) -> String {
     stat(pid).map(|stat| stat.name).unwrap_or_default()
 }
 
+/// Whether a process is called so, as `ps` shows it: the kernel keeps 15 bytes.
+pub fn is_called(pid: i32, wanted: &str) -> bool {
+    const KEPT: usize = 15;
+    let kept = wanted.as_bytes().get(..KEPT).unwrap_or(wanted.as_bytes());
+    stat(pid).is_some_and(|stat| stat.name.as_bytes() == kept)
+}
+
+/// The threads of a process.
+pub fn threads(pid: i32) -> Option<u64> {
+    /// Of the fields behind the name, in `/proc/PID/stat`.
+    const THREADS: usize = 17;
+    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    text.rsplit_once(')')?.1.split_whitespace().nth(THREADS)?.parse().ok()
+}
+
 /// All living processes below one, without itself.
 pub fn descendants(root: i32) -> Vec<i32> {
     descendants_of(&[root])

@@ -86,6 +86,10 @@ pub const OWN_LAG_P50: f64 = 1.0;
 /// messages that have it in their latency.
 pub const OWN_LAG_WITHIN: f64 = 0.10;
 
+/// What the clocks of two hosts may be apart over a latency from one to the other:
+/// up to there it is quoted with that bound beside it.
+pub use pubmark_model::record::CLOCK_SHARE as CLOCK;
+
 /// The receiver's own part over the latency, each at the same percentile.
 pub const RECEIVE: f64 = 0.25;
 

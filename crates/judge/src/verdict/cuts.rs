@@ -10,15 +10,18 @@ use pubmark_model::units::{MILLISECOND, Ns};
 /// the failure's doing.
 const RETURN: Ns = 500 * MILLISECOND;
 
+/// A proxy's link, and a host's.
+const LINKS: [Target; 2] = [Target::Link, Target::Host];
+
 fn cuts(record: &RunRecord) -> impl Iterator<Item = (Ns, Ns)> {
-    let on_link = |event: &&FaultEvent| event.who == Target::Link;
+    let on_link = |event: &&FaultEvent| LINKS.contains(&event.who);
     let times = |event: &FaultEvent| Some((event.at_ns?, event.until_ns.unwrap_or(record.window_ns)));
     record.fault_log.iter().filter(on_link).filter_map(times)
 }
 
 /// Whether the faults that were asked for were the link's, and no other's.
 pub fn only(record: &RunRecord) -> bool {
-    !record.faults.is_empty() && record.faults.0.iter().all(|fault| fault.who == Target::Link)
+    !record.faults.is_empty() && record.faults.0.iter().all(|fault| LINKS.contains(&fault.who))
 }
 
 /// Whether the link was cut, or just repaired, within a time.

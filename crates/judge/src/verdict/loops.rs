@@ -120,6 +120,7 @@ mod tests {
             faults: Default::default(),
             link: None,
             placement: Default::default(),
+            watch: None,
             settings: Default::default(),
             options: pubmark_model::options::Options::new(),
             set_options: Vec::new(),

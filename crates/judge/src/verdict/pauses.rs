@@ -20,7 +20,7 @@ fn concerns(agent: &AgentShare, who: Target) -> bool {
     match who {
         Target::Publishers => sends(agent),
         Target::Subscribers => receives(agent),
-        Target::Server | Target::Link => false,
+        Target::Server | Target::Link | Target::Host => false,
     }
 }
 

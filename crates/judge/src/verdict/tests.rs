@@ -2,15 +2,13 @@ use super::*;
 use crate::blank::blank;
 use pubmark_model::cell::Cell;
 use pubmark_model::fault::{Act, Script, Target};
-use pubmark_model::host::ClockOffset;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::{PacingFigures, Role, Stalls};
 use pubmark_model::record::ClockPair;
-use pubmark_model::record::{
-    AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, HostShare, MachineLoad, Phases,
-};
+use pubmark_model::record::{AgentShare, Attached, ConnectionFigures, Deployment, FaultEvent, MachineLoad, Phases};
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_model::units::{MILLISECOND, SECOND};
+use pubmark_model::workload::Pattern;
 use pubmark_stats::Histogram;
 use std::sync::LazyLock;
 
@@ -106,7 +104,8 @@ fn a_silence_is_the_generators_where_an_agent_did_not_run() {
 fn an_agent_that_the_script_stopped_is_named_with_what_it_says_or_without() {
     let stop = |record: &mut RunRecord| {
         let (at_ns, until_ns) = (Some(2 * SECOND), Some(3 * SECOND));
-        record.fault_log = vec![FaultEvent { what: Act::Stop, who: Target::Publishers, at_ns, until_ns, note: None }];
+        record.fault_log =
+            vec![FaultEvent { what: Act::Stop, who: Target::Publishers, host: None, at_ns, until_ns, note: None }];
     };
     let fault = "stop publishers at 2s for 1s";
     let says = "the agent `sends-2` did not run for 1.000 s, from 2.000 s into the window: the script stopped it";
@@ -168,6 +167,7 @@ fn acknowledged_and_lost_comes_first_and_lost_is_not_never() {
         record.fault_log = vec![FaultEvent {
             what: Act::Kill,
             who: Target::Server,
+            host: None,
             at_ns: Some(5 * SECOND),
             until_ns: Some(6 * SECOND),
             note: None,
@@ -276,6 +276,7 @@ fn what_a_cut_link_brings_about_is_the_links() {
         let event = FaultEvent {
             what: Act::Cut,
             who: Target::Link,
+            host: None,
             at_ns: Some(at_ns),
             until_ns: Some(at_ns + SECOND),
             note: None,
@@ -580,41 +581,28 @@ fn what_moves_a_throughput_at_max_moves_the_share_that_arrives() {
 /// The headline's p50 is 100 µs here.
 #[test]
 fn a_latency_between_hosts_is_as_good_as_what_is_known_of_their_clocks() {
-    let between = |from: &str, to: &str, bound_ns: Ns, offset_ns: i64| {
+    let between = |pattern: Pattern, bounds_ns: &[Ns]| {
         judged("none", |record| {
-            record.agents[0].host = to.into();
-            record.agents[1].host = from.into();
-            let clock = ClockOffset { offset_ns, bound_ns };
-            record.hosts = vec![HostShare { name: "b".into(), clock, ..HostShare::default() }];
-        })
-    };
-    for far in [between("", "b", 10_100, 0), between("b", "", 100, 10_001), between("b", "", 100, -10_001)] {
-        assert_eq!(found(&far), [(Reason::Clock, vec![LatencyP50, LatencyP99])], "counts and rates stand");
-    }
-    let says = &between("", "b", 10_100, 0).reasons[0].evidence;
-    assert!(says.starts_with("messages go from host local to host b, whose clocks may be 10.100 µs apart"), "{says}");
-    assert!(between("", "b", 9_000, 900).valid, "a tenth of it is small enough");
-    assert!(between("b", "b", SECOND, 5).valid, "one clock measured both");
-    let compared = |bound_ns| {
-        judged("none", |record| {
-            (record.agents[0].host, record.agents[1].host) = ("b".into(), "c".into());
-            let pair = ClockPair {
-                from: "c".into(),
-                to: "b".into(),
-                bound_ns,
+            record.workload.pattern = pattern;
+            record.times.latency.as_mut().unwrap().p99 = 300_000;
+            let to = |(index, bound_ns): (usize, &Ns)| ClockPair {
+                to: format!("b{index}"),
+                bound_ns: *bound_ns,
                 offset_ns: SECOND as i64,
                 ..ClockPair::default()
             };
-            record.clocks = vec![pair];
+            record.clocks = bounds_ns.iter().enumerate().map(to).collect();
         })
     };
-    let round_trip = judged("none", |record| {
-        record.workload.pattern = pubmark_model::workload::Pattern::RequestReply;
-        (record.agents[0].host, record.agents[1].host) = ("b".into(), "c".into());
-        let pair = ClockPair { from: "c".into(), to: "b".into(), bound_ns: SECOND, ..ClockPair::default() };
-        record.clocks = vec![pair];
-    });
-    assert!(round_trip.valid, "there and back is measured on one clock");
-    assert!(compared(9_900).valid, "what was taken out is in no latency");
-    assert_eq!(found(&compared(10_100)), [(Reason::Clock, vec![LatencyP50, LatencyP99])]);
+    assert!(between(Pattern::Pairs, &[]).valid, "one clock measured both ends");
+    assert!(
+        between(Pattern::Pairs, &[33_333]).valid,
+        "a third of it is small enough, and what was taken out is in none"
+    );
+    let far = between(Pattern::Pairs, &[5, 33_400, 7]);
+    assert_eq!(found(&far), [(Reason::Clock, vec![LatencyP50])], "counts, rates and slow messages stand");
+    let says = &far.reasons[0].evidence;
+    assert!(says.starts_with("messages go from host local to host b1, whose clocks may be 33.400 µs apart"), "{says}");
+    assert_eq!(found(&between(Pattern::Pairs, &[100_001])), [(Reason::Clock, vec![LatencyP50, LatencyP99])]);
+    assert!(between(Pattern::RequestReply, &[SECOND]).valid, "there and back is measured on one clock");
 }

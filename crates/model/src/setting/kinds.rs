@@ -8,6 +8,7 @@ use crate::units::{
     MILLISECOND, Ns, SECOND, format_size, format_time, parse_size, parse_thousandths, parse_time, thousandths,
 };
 use crate::value::ValueError;
+use crate::watch::Watch;
 use crate::words::words;
 use crate::workload::{Arrival, Pacing, Pattern, Pin, Rate, Receive, Transport, Verify};
 use serde_json::Value;
@@ -239,4 +240,19 @@ macro_rules! written {
     };
 }
 
-written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin, Side, Script, Use, RunSequence, BlocksUntil, Ends);
+written!(
+    Pattern,
+    Transport,
+    Arrival,
+    Pacing,
+    Receive,
+    Verify,
+    Pin,
+    Side,
+    Script,
+    Use,
+    RunSequence,
+    BlocksUntil,
+    Ends,
+    Watch
+);

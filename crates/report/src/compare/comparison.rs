@@ -76,6 +76,10 @@ pub struct FigureChange {
     /// The comparison itself.
     #[serde(skip)]
     pub(super) found: Option<pubmark_stats::Change>,
+    /// Whether its latencies begin and end on two clocks: what these may be wrong
+    /// by is in the interval of the change.
+    #[serde(skip)]
+    pub(super) may_be_clocks: bool,
 }
 
 /// What may be said of a figure from A to B.

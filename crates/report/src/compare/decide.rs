@@ -5,13 +5,13 @@ use super::difference::differences;
 use super::figure::{HEADLINES, better};
 use super::select::{Only, Selection, SelectionError};
 use crate::analysis::{CellResult, Status};
-use crate::figures::{Column, Observation};
+use crate::figures::{ClockBlur, Column, Observation};
 use crate::records::place;
 use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::ab::ArmsGoal;
 use pubmark_model::workload::Rate;
-use pubmark_stats::{Better, FALSE_ALARM, RunOrder, Runs, Scale, holm};
+use pubmark_stats::{Better, FALSE_ALARM, Interval, RunOrder, Runs, Scale, holm};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -155,8 +155,14 @@ fn settle(mut family: Vec<(&mut FigureChange, bool)>) {
     for ((change, unthrottled), p) in family.into_iter().zip(holm(&p)) {
         change.p = Some(p);
         let rises = change.a.zip(change.b).is_some_and(|(a, b)| b.value > a.value);
+        let neutral = if change.scale() == Some(Scale::Ratio) { 1.0 } else { 0.0 };
+        let is_by_clocks = change.may_be_clocks
+            && change.interval_of_change().is_none_or(|Interval { lo, hi }| lo <= neutral && neutral <= hi);
+        if is_by_clocks && p <= FALSE_ALARM {
+            change.why = "the change is within what the clocks of the hosts may be wrong by".into();
+        }
         change.outcome = match better(change.column, unthrottled) {
-            _ if p > FALSE_ALARM => ChangeOutcome::NoDifference,
+            _ if p > FALSE_ALARM || is_by_clocks => ChangeOutcome::NoDifference,
             None => ChangeOutcome::Differs,
             Some(Better::Higher) if rises => ChangeOutcome::Better,
             Some(Better::Lower) if !rises => ChangeOutcome::Better,
@@ -219,7 +225,12 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool,
     if !means_the_same && why.is_empty() {
         why = "latencies of pubmark 0.1 contain the generator's timer: compare intended_latency_p50_ns".into();
     }
-    let found = pubmark_stats::change(runs_a, runs_b, how.order).filter(|_| means_the_same);
+    let mut found = pubmark_stats::change(runs_a, runs_b, how.order).filter(|_| means_the_same);
+    let (blur_a, blur_b) = (ClockBlur::of(of_a), ClockBlur::of(of_b));
+    if let Some(found) = &mut found {
+        let (scale, interval) = (found.scale, found.change.interval);
+        found.change.interval = interval.map(|interval| blur_b.widen(blur_a, scale, interval));
+    }
     if found.is_none() && why.is_empty() {
         why = "its values are no numbers to compare".into();
     }
@@ -235,6 +246,7 @@ fn figure_change(a: &CellResult, b: &CellResult, column: Column, is_asked: bool,
         p: found.and_then(|found| found.p),
         smallest: None,
         found,
+        may_be_clocks: !(blur_a.is_none() && blur_b.is_none()),
         gated: false,
         outcome: ChangeOutcome::Undecided,
         why: clean(&why, WHY_CHARS),

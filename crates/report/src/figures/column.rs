@@ -203,6 +203,9 @@ columns! {
     Discovery = "discovery_ns" LatencyP50, "until all had heard each other", Ns, LOWER, "from the first client's opening until everybody had heard whom they should hear; a library's only";
     /// From the start until the figures were steady in a pilot run, ns.
     SteadyAfter = "steady_after_ns" LatencyP50, "until steady", Ns, LOWER, "from the start of a pilot run until its figures were steady: what the system and its agents take to get warm";
+    /// What the clocks of two hosts may be wrong by in a latency from one to the
+    /// other, ns: of the cell's runs the largest.
+    ClockBound = "clock_bound_ns" LatencyP50, "clocks", Ns, LOWER, "what the clocks of two hosts may have added to each latency from one to the other, or taken from it: the largest of the runs; no repeat averages it out";
 }
 
 impl From<Figure> for Column {
@@ -234,6 +237,13 @@ impl Column {
     /// What stands or falls with it where something spoils a run.
     pub fn group(self) -> FigureGroup {
         self.description().group
+    }
+
+    /// Whether it is of times that begin at a sender and end at a receiver, which
+    /// may have a clock each.
+    pub fn is_one_way(self) -> bool {
+        let word = self.word();
+        ["latency_", "intended_latency_", "service_latency_"].iter().any(|kind| word.starts_with(kind))
     }
 
     /// Whether messages are counted for it, and no clock or sample is read: its

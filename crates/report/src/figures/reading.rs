@@ -20,6 +20,10 @@ pub struct Observation {
     pub value: f64,
     /// The least difference that the measurement can tell, in the same unit.
     pub step: f64,
+    /// What the clocks of two hosts may have added to it or taken from it, in the
+    /// same unit; 0 where one clock measured it. No noise: repeats may all be wrong
+    /// by it, and to the same side.
+    pub clock: f64,
     /// The run's repeat, and so its block.
     pub repeat: u32,
 }
@@ -29,26 +33,29 @@ impl Observation {
     /// samples.
     pub(super) fn of(column: Column, run: &RunRecord) -> Option<Observation> {
         let value = scalar(column, run).or_else(|| percentile(column, run).map(|ns| ns as f64))?;
-        Some(Observation { value, step: step(column, run).max(value.abs() * RESOLUTION), repeat: run.repeat })
+        let clock = run.widest_clocks().filter(|_| column.is_one_way()).map_or(0.0, |pair| pair.bound_ns as f64);
+        Some(Observation { value, step: step(column, run).max(value.abs() * RESOLUTION), clock, repeat: run.repeat })
     }
 
     /// The same in another unit.
     pub(crate) fn scaled(&self, change: impl Fn(f64) -> f64) -> Observation {
         let value = change(self.value);
-        let step = (change(self.value + self.step) - value).abs();
-        Observation { value, step, repeat: self.repeat }
+        let [step, clock] = [self.step, self.clock].map(|more| (change(self.value + more) - value).abs());
+        Observation { value, step, clock, repeat: self.repeat }
     }
 
     /// This less another.
     pub(crate) fn less(&self, floor: &Observation) -> Observation {
-        Observation { value: self.value - floor.value, step: self.step + floor.step, repeat: self.repeat }
+        let (step, clock) = (self.step + floor.step, self.clock + floor.clock);
+        Observation { value: self.value - floor.value, step, clock, repeat: self.repeat }
     }
 
     /// This as a multiple of another, where that is above 0.
     pub(crate) fn over(&self, floor: &Observation) -> Option<Observation> {
         let value = self.value / floor.value;
-        let step = self.step / floor.value + value * floor.step / floor.value;
-        (floor.value > 0.0 && value.is_finite()).then_some(Observation { value, step, repeat: self.repeat })
+        let of = |own: f64, floors: f64| own / floor.value + value * floors / floor.value;
+        let (step, clock) = (of(self.step, floor.step), of(self.clock, floor.clock));
+        (floor.value > 0.0 && value.is_finite()).then_some(Observation { value, step, clock, repeat: self.repeat })
     }
 }
 
@@ -102,6 +109,7 @@ fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
             let known: Vec<u64> = runtimes(run).filter_map(|own| own.allocated_bytes).collect();
             each(known.iter().sum::<u64>() as f64).filter(|_| known.len() == run.agents.len())?
         }
+        Column::ClockBound => run.widest_clocks()?.bound_ns as f64,
         Column::WireBytes => each(run.wire.as_ref()?.sent_bytes as f64)?,
         Column::Discovery => run.discovery_ns? as f64,
         Column::SteadyAfter => run.pilot.filter(|pilot| pilot.repeat == run.repeat)?.steady_after_ns? as f64,

@@ -425,7 +425,8 @@ fn rank(ranked: &Ranked) -> Rank {
                 Why::Unusable(systems)
                 | Why::TooFewBlocks(systems)
                 | Why::Noise(systems)
-                | Why::LowerBound(systems) => systems.clone(),
+                | Why::LowerBound(systems)
+                | Why::Clock(systems) => systems.clone(),
             };
             ("undecided", systems, Some(why.text()))
         }

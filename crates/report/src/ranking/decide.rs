@@ -1,8 +1,8 @@
 //! The systems of each point, tested against each other.
 
-use super::{Contender, Placing, Ranked, RankingRules, Why, alike};
+use super::{Contender, Placing, Ranked, RankingRules, Why, alike, is_beyond_clocks, widened};
 use crate::analysis::{CellResult, Status};
-use crate::figures::{Column, Sign};
+use crate::figures::{ClockBlur, Column, Sign};
 use crate::points::Point;
 use pubmark_model::claim::Figure;
 use pubmark_stats::{Better, Blocks, Looks, RankedPoint, RankingInput, rank_table};
@@ -49,7 +49,8 @@ pub(crate) fn ranked(
         });
         for ((number, contenders), tested) in numbers.into_iter().zip(contenders).zip(tested.points) {
             let systems: Vec<Contender> = contenders.into_iter().map(|(contender, _)| contender).collect();
-            found[number] = Some(Ranked { placing: placing(&systems, &tested), systems, tested });
+            let placing = beyond_clocks(placing(&systems, &tested), &systems, &tested, rules.tie);
+            found[number] = Some(Ranked { placing, systems, tested });
         }
     }
     found.into_iter().flatten().collect()
@@ -86,11 +87,34 @@ fn contenders(cells: &[CellResult], point: &Point, figure: Figure, also: &[Strin
             name: result.cell.system.clone(),
             is_lower_bound: result.figures.sign(column) == Sign::AtLeast,
             share: share.filter(|_| needs_share),
+            blur: ClockBlur::of(each),
         };
         let step = each.iter().map(|reading| reading.step).fold(0.0, f64::max);
         (contender, Blocks { values: repeats.iter().map(of).collect(), step })
     };
     ranked.iter().map(contender).collect()
+}
+
+/// What is left of a placing where clocks may have made the difference, or hide
+/// one: `tie` is the fraction below which systems are the same.
+fn beyond_clocks(placing: Placing, systems: &[Contender], tested: &RankedPoint, tie: f64) -> Placing {
+    let place = |name: &String| systems.iter().position(|system| system.name == *name).unwrap_or(0);
+    let best: Vec<usize> = match &placing {
+        Placing::Winner(winner) => vec![place(winner)],
+        Placing::Tie(names) => names.iter().map(place).collect(),
+        Placing::Undecided { .. } | Placing::Unranked { .. } => return placing,
+    };
+    let is_sure = |other: usize| match best.iter().position(|one| *one == other) {
+        Some(0) => true,
+        // On a scale of differences a tie is a share of what is not known here.
+        Some(_) => widened(systems, tested, (best[0], other)).is_none_or(|(interval, equal)| {
+            equal == 1.0 && interval.lo >= 1.0 / (1.0 + tie) && interval.hi <= 1.0 + tie
+        }),
+        None => best.iter().any(|one| tested.beats(*one, other) && is_beyond_clocks(systems, tested, (*one, other))),
+    };
+    let unsure: Vec<String> =
+        (0..systems.len()).filter(|other| !is_sure(*other)).map(|other| systems[other].name.clone()).collect();
+    if unsure.is_empty() { placing } else { Placing::Undecided { why: Why::Clock(unsure), repeats_more: None } }
 }
 
 fn placing(systems: &[Contender], tested: &RankedPoint) -> Placing {

@@ -54,7 +54,8 @@ runtime_pause_max_ns,runtime_pause_max_ns_lo,runtime_pause_max_ns_hi,\
 allocated_bytes_per_message,allocated_bytes_per_message_lo,allocated_bytes_per_message_hi,\
 wire_bytes_per_message,wire_bytes_per_message_lo,wire_bytes_per_message_hi,\
 discovery_ns,discovery_ns_lo,discovery_ns_hi,\
-steady_after_ns,steady_after_ns_lo,steady_after_ns_hi";
+steady_after_ns,steady_after_ns_lo,steady_after_ns_hi,\
+clock_bound_ns,clock_bound_ns_lo,clock_bound_ns_hi";
 
 fn lab() -> Lab {
     let mut lab = Lab::new(

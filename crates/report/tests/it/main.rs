@@ -2,6 +2,7 @@
 
 mod analysis;
 mod claims;
+mod clocks;
 mod compare;
 mod csv;
 mod delivery;

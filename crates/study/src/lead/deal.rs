@@ -8,6 +8,7 @@ use pubmark_model::system::System;
 use pubmark_model::topology::{bind_answers_at, bind_at, heard_by};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Pin, Transport, Workload};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// How long an agent may take to connect the last of its clients, beside what
@@ -79,7 +80,7 @@ impl AgentPlan {
         let sends = match side {
             Target::Publishers => true,
             Target::Subscribers => false,
-            Target::Server | Target::Link => return false,
+            Target::Server | Target::Link | Target::Host => return false,
         };
         self.clients.iter().all(|client| client.role.sends() == sends)
     }
@@ -135,13 +136,18 @@ pub fn patience(workload: &Workload, broker: bool) -> Ns {
     clients * SECOND / u64::from(workload.connect_rate.max(1)) + 3 * workload.connect_timeout_ns + ANSWER
 }
 
-/// Processors for publishers and for subscribers, of those that there are.
-pub fn pinning(workload: &Workload, cpus: &[usize]) -> (Vec<usize>, Vec<usize>) {
-    if workload.pin == Pin::None || cpus.len() < 2 {
-        return (Vec::new(), Vec::new());
+/// Processors for publishers and for subscribers: those that are asked for or, by
+/// roles, of those that there are, the isolated ones first.
+pub fn pinning(workload: &Workload, cpus: &[usize], isolated: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let usable = if isolated.len() > 1 { isolated } else { cpus };
+    match &workload.pin {
+        Pin::Sets(sets) => (sets.publishers.clone(), sets.subscribers.clone()),
+        Pin::Roles if usable.len() > 1 => {
+            let (publishers, subscribers) = usable.split_at(usable.len() / 2);
+            (publishers.to_vec(), subscribers.to_vec())
+        }
+        Pin::None | Pin::Roles => (Vec::new(), Vec::new()),
     }
-    let (publishers, subscribers) = cpus.split_at(cpus.len() / 2);
-    (publishers.to_vec(), subscribers.to_vec())
 }
 
 /// Deals the clients out: to the hosts of those that send, and of those that
@@ -226,6 +232,20 @@ fn split(name: &str, wave: u8, clients: Vec<Client>, most: usize, wanted: usize,
 fn shares(clients: &[Client], count: usize) -> impl Iterator<Item = &[Client]> {
     let begins = move |index: usize| (index * clients.len()).div_ceil(count.max(1));
     (0..count).map(move |index| &clients[begins(index)..begins(index + 1)])
+}
+
+/// Each two hosts that a stream goes between, from its sender's to its hearer's.
+pub fn streams_between(plans: &[AgentPlan]) -> BTreeSet<(usize, usize)> {
+    // An agent's senders are numbered one after the other.
+    let sending = plans.iter().filter_map(|plan| Some((plan.host, plan.sending().min()?, plan.sending().max()?)));
+    let sending: Vec<(usize, u32, u32)> = sending.collect();
+    let mut between = BTreeSet::new();
+    for (host, client) in plans.iter().flat_map(|plan| plan.clients.iter().map(|client| (plan.host, client))) {
+        let hears = client.hears_first..client.hears_first + client.hears_count;
+        let heard = sending.iter().filter(|(_, first, last)| *first < hears.end && hears.start <= *last);
+        between.extend(heard.map(|(from, ..)| (*from, host)).filter(|(from, to)| from != to));
+    }
+    between
 }
 
 /// Fills in where to connect to, now that the endpoints are bound.
@@ -352,6 +372,7 @@ mod tests {
             for id in 0..pairs.parse().unwrap() {
                 assert_eq!(host_of(Role::Publisher, id), host_of(Role::Subscriber, id), "{layout:?} {pairs}: {id}");
             }
+            assert_eq!(streams_between(&parts).len(), 0, "{layout:?} {pairs}");
             let mut names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
             names.sort_unstable();
             names.dedup();
@@ -362,6 +383,12 @@ mod tests {
     #[test]
     fn clients_bind_at_their_own_hosts_address() {
         let apart = Workload { transport: Some(Transport::Tcp), ..workload("4") };
+        let between = |sending: &[usize], hearing: &[usize], layout| {
+            streams_between(&deal(&apart, at(sending, hearing), layout)).into_iter().collect::<Vec<_>>()
+        };
+        let server = Layout::Server { connections: 1_000, processes: 2 };
+        assert_eq!(between(&[0, 1], &[2, 3], server), [(0, 2), (1, 3)], "the first pairs, and the last");
+        assert_eq!(between(&[1, 2], &[3], Layout::Sides { processes: 1 }), [(1, 3), (2, 3)]);
         let parts = deal(&apart, at(&[1, 2], &[3]), Layout::Sides { processes: 1 });
         let placed = |part: &AgentPlan| {
             let binds = part.clients.iter().map(|client| client.bind.clone().unwrap_or_default()).collect::<Vec<_>>();

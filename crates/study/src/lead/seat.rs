@@ -9,6 +9,8 @@ pub struct Seat {
     pub scratch: String,
     /// Processors that the run may use there, by number.
     pub cpus: Vec<usize>,
+    /// Those that the kernel keeps free of everything that is not bound to them.
+    pub isolated: Vec<usize>,
     /// What the clock of instants in messages is ahead of the one there, ns.
     pub ahead_ns: i64,
 }

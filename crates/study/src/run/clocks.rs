@@ -95,6 +95,8 @@ impl Clocks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pubmark_model::units::SECOND;
+    use pubmark_stats::Random;
 
     fn clocks() -> Clocks {
         let offset = |offset_ns, bound_ns| ClockOffset { offset_ns, bound_ns };
@@ -116,5 +118,67 @@ mod tests {
         assert_eq!(clocks.pair(1, 2, true).bound_ns, 80 + 25, "both are known by the reference alone");
         assert_eq!(clocks.pair(2, 0, false).bound_ns, 25 + 1_000, "what is not taken out is in the latency");
         assert_eq!([0, 1, 2].map(|host| clocks.ahead_ns(host)), [0, 3_600_000_000_000, -1_000]);
+    }
+
+    fn below(random: &mut Random, end: u64) -> u64 {
+        random.bits() % end
+    }
+
+    /// Of many exchanges, on a clock of our own from this instant on, with one that
+    /// `theirs` tells: the best. Either way takes its time and, by chance, longer.
+    fn compared(random: &mut Random, from_ns: Ns, ways_ns: [u64; 2], theirs: impl Fn(Ns) -> Ns) -> ClockOffset {
+        let mut asked = from_ns;
+        let mut exchange = || {
+            let [there, back] = ways_ns.map(|least| {
+                let most = 1 + below(random, 20 * least);
+                least + below(random, most)
+            });
+            let offset = ClockOffset::of_exchange(asked, theirs(asked + there), asked + there + back);
+            asked += there + back;
+            offset
+        };
+        (0..200).map(|_| exchange()).min_by_key(|offset| offset.bound_ns).unwrap()
+    }
+
+    /// Clocks that drift by up to 100 parts in a million, over ways of which one takes
+    /// up to fifty times as long as the other: what is taken out of a message of the
+    /// window is never further from the truth than the bound.
+    #[test]
+    fn the_truth_lies_within_the_bound_whatever_clocks_and_ways_do() {
+        let mut random = Random(7);
+        let mut nearest = f64::INFINITY;
+        for play in 0..100 {
+            let ahead_s = below(&mut random, 7_200) as i64 - 3_600;
+            let drift_ppm = below(&mut random, 201) as i64 - 100;
+            let base = 10_000 * SECOND;
+            let theirs = |ours: Ns| {
+                let drifted = (ours - base) as i64 * drift_ppm / 1_000_000;
+                ours.saturating_add_signed(ahead_s * SECOND as i64 + drifted)
+            };
+            let ways_ns = [0, 1].map(|_| 5_000 + below(&mut random, 245_000));
+            let window_ns = (1 + below(&mut random, 60)) * SECOND;
+            let before = compared(&mut random, base, ways_ns, theirs);
+            let from_ns = base + SECOND;
+            let after = compared(&mut random, from_ns + window_ns + SECOND, ways_ns, theirs);
+            let at = "127.0.0.1:1".parse().unwrap();
+            let clocks = Clocks { reference: 0, at, found: [(1, (before, Some(after)))].into() };
+            let pair = clocks.pair(1, 0, true);
+            for part in 0..=10 {
+                let ours = from_ns + window_ns * part / 10;
+                let error = (theirs(ours) as i64 - ours as i64 - before.offset_ns).unsigned_abs();
+                assert!(error <= pair.bound_ns, "{play}: {error} ns beyond {pair:?}");
+                nearest = nearest.min((pair.bound_ns - error) as f64 / pair.bound_ns as f64);
+            }
+        }
+        assert!(nearest < 0.2, "the bound is no wider than it has to be: {nearest}");
+    }
+
+    /// Two clocks that are one, and a way there that takes 90 µs longer than the way
+    /// back: that looks like clocks that are 45 µs apart, and cannot look otherwise.
+    #[test]
+    fn a_way_that_always_takes_longer_is_not_seen_and_the_bound_holds_it() {
+        let found = ClockOffset::of_exchange(0, 100_000, 110_000);
+        assert_eq!(found, ClockOffset { offset_ns: 45_000, bound_ns: 55_000 });
+        assert!(found.offset_ns.unsigned_abs() <= found.bound_ns);
     }
 }

@@ -66,6 +66,8 @@ struct Returning {
 pub struct Faults {
     from_ns: Ns,
     steps: VecDeque<Step>,
+    /// For how long each fault of the script is to be, ns.
+    lengths: Vec<Ns>,
     /// One for each fault of the script.
     log: Vec<FaultEvent>,
     /// Orders that keepers have not answered, the oldest first.
@@ -85,10 +87,17 @@ impl Faults {
         }
         // A stable sort: a fault that lasts no time begins before it ends.
         steps.sort_by_key(|step| step.at_ns);
-        let event =
-            |fault: &Fault| FaultEvent { what: fault.what, who: fault.who, at_ns: None, until_ns: None, note: None };
+        let event = |fault: &Fault| FaultEvent {
+            what: fault.what,
+            who: fault.who,
+            host: fault.host.as_deref().map(str::to_owned),
+            at_ns: None,
+            until_ns: None,
+            note: None,
+        };
         let log = script.0.iter().map(event).collect();
-        Faults { from_ns, steps: steps.into(), log, awaited: VecDeque::new(), returning: None }
+        let lengths = script.0.iter().map(|fault| fault.for_ns.unwrap_or(0)).collect();
+        Faults { from_ns, steps: steps.into(), lengths, log, awaited: VecDeque::new(), returning: None }
     }
 
     /// The clients of this side were killed at this instant, for good.
@@ -130,6 +139,17 @@ impl Faults {
                 self.awaited.push_back(Awaited { member, fault, ends });
             }
             return Ok(());
+        }
+        if event.who == Target::Host {
+            let host = reach.hosts.iter_mut().find(|host| Some(&host.spec.name) == event.host.as_ref());
+            let Some(host) = host else { return Err(failed("a host that takes no part cannot be cut off")) };
+            if step.ends {
+                let (from_ns, to_ns) = host.network_back()?;
+                event.at_ns = Some(from_ns.saturating_sub(self.from_ns));
+                event.until_ns = Some(to_ns.saturating_sub(self.from_ns));
+                return Ok(());
+            }
+            return Ok(host.cut_network(self.lengths[step.fault])?);
         }
         let began_ns = clock::now();
         match (event.who, reach.link) {

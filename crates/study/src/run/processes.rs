@@ -6,7 +6,7 @@ use super::sources;
 use super::wire::NetworkAccount;
 use crate::calibrated;
 use crate::context::{RunContext, RunError, failed};
-use crate::lead::deal::{AgentPlan, Spot};
+use crate::lead::deal::{AgentPlan, Spot, streams_between};
 use crate::lead::{Edge, Leader, Order, Reached, Refusal, Said, Seat, Times};
 use crate::live::{News, Phase};
 use pubmark_host::agent::Incoming;
@@ -21,6 +21,7 @@ use pubmark_judge::usage::joined;
 use pubmark_model::cell::Cell;
 use pubmark_model::host::{HostSpec, LOCAL};
 use pubmark_model::options::OptionValues;
+use pubmark_model::pin::Pin;
 use pubmark_model::plan::Place;
 use pubmark_model::record::{ClockPair, HostShare, MachineLoad, UsageSeries};
 use pubmark_model::reported::ServerReport;
@@ -87,7 +88,8 @@ impl<'h> Processes<'h> {
         let specs = placement.hosts();
         let number = |spec: &HostSpec| specs.iter().position(|known| *known == spec).unwrap_or(0);
         let server = number(&placement.server);
-        let sides = [&placement.publishers, &placement.subscribers].map(|side| side.iter().map(number).collect());
+        let sides =
+            [&placement.publishers, &placement.subscribers].map(|side| side.iter().map(number).collect::<Vec<usize>>());
         let wanted = Wanted {
             built_in: context.agent,
             logs: context.logs,
@@ -107,6 +109,22 @@ impl<'h> Processes<'h> {
             {
                 let names = [twin, index].map(|host| hosts[host].spec.name.as_str());
                 return Err(failed(format!("hosts {} and {} are one machine", names[0], names[1])));
+            }
+        }
+        for (role, processors) in bound(&cell.workload.pin) {
+            let on: &[usize] = match role {
+                "publishers" => &sides[0],
+                "subscribers" => &sides[1],
+                _ => &[server],
+            };
+            for host in on {
+                let Facts { cpus, isolated, .. } = &facts[*host];
+                if let Some(none) = processors.iter().find(|cpu| !cpus.contains(cpu) && !isolated.contains(cpu)) {
+                    let name = &hosts[*host].spec.name;
+                    return Err(failed(format!(
+                        "pin: host {name} has no processor {none} for {role}: it has {cpus:?}"
+                    )));
+                }
             }
         }
         Ok(Processes {
@@ -183,6 +201,7 @@ impl<'h> Processes<'h> {
             host: recorded(&self.hosts[*host].spec),
             scratch: self.facts[*host].scratch.clone(),
             cpus: self.facts[*host].cpus.clone(),
+            isolated: self.facts[*host].isolated.clone(),
             ahead_ns: self.clocks.as_ref().map_or(0, |clocks| clocks.ahead_ns(*host)),
         };
         self.seats.iter().map(seat).collect()
@@ -233,7 +252,7 @@ impl<'h> Processes<'h> {
             from_ns,
             machine: worst(&shares),
             hosts: if there { shares } else { Vec::new() },
-            clocks: self.clock_pairs(leader.takes_out_offsets()),
+            clocks: self.clock_pairs(leader.agents(), leader.takes_out_offsets()),
             server: None,
             link: self.link.as_mut().filter(|_| !timeless).map(Proxy::report),
             fault_log: if timeless { Vec::new() } else { faults.log() },
@@ -259,7 +278,7 @@ impl<'h> Processes<'h> {
         }
         let host = &mut self.hosts[self.server];
         if let Some(endpoint) = cell.options.text("endpoint") {
-            host.attach(endpoint)?;
+            host.attach(endpoint, cell.watch.as_ref().map(|watch| &watch.what))?;
             self.endpoint = Some(endpoint.to_owned());
             return Ok(());
         }
@@ -268,6 +287,7 @@ impl<'h> Processes<'h> {
             deployment: cell.options.text("deployment").unwrap_or("native").to_owned(),
             limits: cell.limits,
             durable: cell.workload.durable,
+            processors: cell.workload.pin.of_server().to_vec(),
             options: cell.options.clone(),
             members: vec![MemberPlan {
                 name: SERVER.into(),
@@ -313,16 +333,15 @@ impl<'h> Processes<'h> {
         Some(plans.iter().zip(sources).zip(&self.seats).map(reached).collect())
     }
 
-    /// The clocks of each two hosts that a stream may go between.
-    fn clock_pairs(&self, taken_out: bool) -> Vec<ClockPair> {
+    /// The clocks of each two hosts that a stream goes between.
+    fn clock_pairs(&self, plans: &[AgentPlan], taken_out: bool) -> Vec<ClockPair> {
         let Some(clocks) = &self.clocks else { return Vec::new() };
         let pair = |(from, to): (usize, usize)| ClockPair {
             from: recorded(&self.hosts[from].spec),
             to: recorded(&self.hosts[to].spec),
             ..clocks.pair(from, to, taken_out)
         };
-        let pairs = self.sides[0].iter().flat_map(|from| self.sides[1].iter().map(move |to| (*from, *to)));
-        pairs.filter(|(from, to)| from != to).map(pair).collect()
+        streams_between(plans).into_iter().map(pair).collect()
     }
 
     /// By host: what its machine did between the two looks that was not of the run.
@@ -491,6 +510,14 @@ impl<'h> Processes<'h> {
     pub fn end(&mut self) {
         self.hosts.iter_mut().for_each(|host| host.end_agents(true));
         self.link = None;
+    }
+}
+
+/// Which processors parts are bound to by number, and whose they are.
+fn bound(pin: &Pin) -> Vec<(&'static str, &[usize])> {
+    match pin {
+        Pin::Sets(sets) => sets.parts().into_iter().filter(|(_, processors)| !processors.is_empty()).collect(),
+        Pin::None | Pin::Roles => Vec::new(),
     }
 }
 

@@ -1,0 +1,92 @@
+//! A server that pubmark did not start, and is to be watched: which processes are it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The shape of it, for messages.
+const SHAPE: &str = "`pid 4711`, `process mosquitto` or `container broker`, each with `on HOST` behind it where it is not \
+                     the server's own host";
+
+/// How the processes of a server that is there are known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Watchee {
+    /// This process, and all below it.
+    Pid(i32),
+    /// All processes of this name, and all below them.
+    Process(String),
+    /// This container of docker or podman.
+    Container(String),
+}
+
+/// Which processes are to be watched, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// How they are known.
+    pub what: Watchee,
+    /// The host that they are on; none where it is the one that has the server.
+    pub host: Option<String>,
+}
+
+/// A text that names nothing to be watched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` names no process to watch: write {SHAPE}")]
+pub struct UnknownWatch(String);
+
+impl Watch {
+    /// Reads `process NAME on HOST`.
+    pub(crate) fn parse(text: &str) -> Result<Watch, UnknownWatch> {
+        let unknown = || UnknownWatch(text.to_owned());
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (kind, name, host) = match words.as_slice() {
+            [kind, name] => (*kind, *name, None),
+            [kind, name, "on", host] => (*kind, *name, Some((*host).to_owned())),
+            _ => return Err(unknown()),
+        };
+        // It is handed to a container engine as a word of its own.
+        if name.starts_with('-') {
+            return Err(unknown());
+        }
+        let what = match kind {
+            "pid" => Watchee::Pid(name.parse().ok().filter(|pid| *pid > 1).ok_or_else(unknown)?),
+            "process" => Watchee::Process(name.to_owned()),
+            "container" => Watchee::Container(name.to_owned()),
+            _ => return Err(unknown()),
+        };
+        Ok(Watch { what, host })
+    }
+}
+
+impl fmt::Display for Watchee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Watchee::Pid(pid) => write!(f, "pid {pid}"),
+            Watchee::Process(name) => write!(f, "process {name}"),
+            Watchee::Container(name) => write!(f, "container {name}"),
+        }
+    }
+}
+
+impl fmt::Display for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.what)?;
+        self.host.as_ref().map_or(Ok(()), |host| write!(f, " on {host}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_watched_reads_as_it_is_written() {
+        for text in ["pid 4711", "process mosquitto", "container broker-1 on b1", "pid 2 on local"] {
+            assert_eq!(Watch::parse(text).unwrap().to_string(), text);
+        }
+        for text in ["", "pid", "pid 1", "pid x", "process", "server a", "process a b", "process a on", "container -f"]
+        {
+            let error = Watch::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("`{text}` names no process to watch: write `pid 4711`")), "{error}");
+        }
+    }
+}
