@@ -169,6 +169,10 @@ test-agents: deps-lint lint-agents
 	  said=$$(target/debug/pubmark agent-check --system $$system) || { echo "$$system: $$said"; exit 1; }; \
 	  echo "$$system: $$(echo "$$said" | tail -n 1)"; \
 	done
+	for driver in zeromq czmq nanomsg nng; do \
+	  said=$$(target/debug/pubmark agent-check --driver $$driver -- target/debug/pubmark agent) || { echo "$$driver: $$said"; exit 1; }; \
+	  echo "built in, $$driver: $$(echo "$$said" | tail -n 1)"; \
+	done
 
 # Longer than within `make test`. Every seed that is printed can be set again.
 chaos: deps-test
