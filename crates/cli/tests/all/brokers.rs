@@ -152,6 +152,10 @@ fn redis_delivers_every_pattern_in_both_versions_of_its_protocol() {
 
 #[test]
 fn rumqttd_keeps_its_promises() {
+    // It is built, which takes minutes.
+    if !crate::heavy::wanted("brokers::rumqttd_keeps_its_promises") {
+        return;
+    }
     let place = Place::new();
     let records = patterns(&place, "rumqttd", &["fan-out", "fan-in", "tree"], "qos = [0, 1]");
     assert_eq!(records.len(), 8);

@@ -6,11 +6,11 @@ use crate::left_out::leave_out;
 use crate::support::{Place, stderr, stdout};
 use serde_json::Value;
 
-/// Whether the heavy tests are wanted; says so where they are not.
-fn wanted(test: &str) -> bool {
+/// Whether a heavy test is wanted, by its place among all; says so where it is not.
+pub fn wanted(test: &str) -> bool {
     let wanted = std::env::var("PUBMARK_TEST_HEAVY").is_ok_and(|value| value == "1");
     if !wanted {
-        leave_out(&format!("heavy::{test}"), "`make test-all` installs what it needs and sets PUBMARK_TEST_HEAVY=1");
+        leave_out(test, "`make test-all` installs what it needs and sets PUBMARK_TEST_HEAVY=1");
     }
     wanted
 }
@@ -42,7 +42,7 @@ fn all_arrive(system: &str, arguments: &[&str]) -> Value {
 
 #[test]
 fn zenoh_plays_pairs_with_an_agent_and_a_router_of_its_own() {
-    if wanted("zenoh_plays_pairs_with_an_agent_and_a_router_of_its_own") {
+    if wanted("heavy::zenoh_plays_pairs_with_an_agent_and_a_router_of_its_own") {
         let record = all_arrive("zenoh", &[]);
         assert_eq!(record["versions"]["library"], "zenoh");
     }
@@ -50,7 +50,7 @@ fn zenoh_plays_pairs_with_an_agent_and_a_router_of_its_own() {
 
 #[test]
 fn hivemq_plays_pairs_at_qos_2() {
-    if wanted("hivemq_plays_pairs_at_qos_2") {
+    if wanted("heavy::hivemq_plays_pairs_at_qos_2") {
         let record = all_arrive("hivemq", &["--qos", "2"]);
         assert!(record["counts"]["acked"].as_u64().unwrap() > 0, "{}", record["counts"]);
     }
@@ -58,7 +58,7 @@ fn hivemq_plays_pairs_at_qos_2() {
 
 #[test]
 fn artemis_plays_pairs_at_qos_1() {
-    if wanted("artemis_plays_pairs_at_qos_1") {
+    if wanted("heavy::artemis_plays_pairs_at_qos_1") {
         let record = all_arrive("artemis", &["--qos", "1"]);
         assert!(record["counts"]["acked"].as_u64().unwrap() > 0, "{}", record["counts"]);
     }
