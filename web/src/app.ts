@@ -43,9 +43,10 @@ export class App {
     restore();
   }
 
-  /** Runs whose records the page holds. */
-  records(): number {
-    return this.page.results[0]?.records.length ?? 0;
+  /** Runs that the page counts: of very many it does not hold all records. */
+  runs(): number {
+    const { valid, partly, invalid, failed } = this.page.results[0]?.runs ?? { valid: 0, partly: 0, invalid: 0, failed: 0 };
+    return valid + partly + invalid + failed;
   }
 
   private mount(): void {
@@ -105,7 +106,7 @@ export class App {
       h(
         "div",
         { class: "title" },
-        h("p", { class: "brand" }, h("b", null, "pubmark"), h("span", null, clean(result.name, 80)), h("span", null, many(result.records.length, "run")), page.results.length > 1 ? h("span", null, `${page.results.length} results side by side`) : null),
+        h("p", { class: "brand" }, h("b", null, "pubmark"), h("span", null, clean(result.name, 80)), h("span", null, many(this.runs(), "run")), page.results.length > 1 ? h("span", null, `${page.results.length} results side by side`) : null),
         h("h1", null, clean(result.title, 200)),
       ),
       h(

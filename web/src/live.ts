@@ -50,9 +50,9 @@ export function follow(app: App): void {
       last = new Date();
       draw(strip, status);
       // The data is made anew between runs, a moment after the count has risen.
-      if (status.done !== app.records()) await renew();
+      if (status.done !== app.runs()) await renew();
       turns = status.running ? LAST_TURNS : turns - 1;
-      if (turns === 0 || (!status.running && status.done === app.records())) return;
+      if (turns === 0 || (!status.running && status.done === app.runs())) return;
     } catch {
       gone(strip, last);
     }

@@ -1,5 +1,6 @@
 //! Agents as the coordinator sees them: processes that speak the protocol.
 
+use crate::programs::find_program_from;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use pubmark_model::line::JsonLine;
@@ -154,7 +155,9 @@ impl Agent {
             .words
             .split_first()
             .ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidInput, "the agent's command is empty"))?;
-        let mut starting = std::process::Command::new(program);
+        let folder = Some(Path::new(&command.folder)).filter(|folder| !folder.as_os_str().is_empty());
+        let found = find_program_from(folder, program).unwrap_or_else(|| program.into());
+        let mut starting = std::process::Command::new(found);
         if !command.folder.is_empty() {
             starting.current_dir(&command.folder);
         }

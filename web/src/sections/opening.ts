@@ -63,9 +63,7 @@ function verdicts(context: Context): HTMLElement {
     state.set("at", "");
     state.set("at", "runs");
   };
-  const reasons = new Map<string, number>();
-  for (const run of result.records) for (const reason of run.reasons) reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
-  const ordered = [...reasons].sort((a, b) => b[1] - a[1]);
+  const ordered = Object.entries(result.runs.reasons).sort((a, b) => b[1] - a[1]);
   return h(
     "div",
     { class: "verdicts" },

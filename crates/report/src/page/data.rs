@@ -22,7 +22,7 @@ use pubmark_model::claim;
 use pubmark_model::record::{FigureGroup, RunRecord};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest title, question or remark that is shown, characters.
 const PROSE_CHARS: usize = 2_000;
@@ -77,6 +77,19 @@ struct Runs {
     invalid: usize,
     failed: usize,
     missing: usize,
+    /// Of all runs, those against which each reason speaks.
+    reasons: BTreeMap<String, usize>,
+}
+
+/// How many runs each reason speaks against.
+fn reasons(runs: &[RunRecord]) -> BTreeMap<String, usize> {
+    let mut counted = BTreeMap::new();
+    for run in runs {
+        let of_run: BTreeSet<String> =
+            run.verdict.reasons.iter().map(|found| clean(&found.reason.to_string(), NAME_CHARS)).collect();
+        of_run.into_iter().for_each(|reason| *counted.entry(reason).or_default() += 1);
+    }
+    counted
 }
 
 #[derive(Serialize)]
@@ -242,6 +255,7 @@ fn results(report: &Report) -> Results<'_> {
             invalid: counts.invalid,
             failed: counts.failed,
             missing: counts.missing,
+            reasons: reasons(report.runs()),
         },
         findings: findings(report),
         notes: notes::closing(report).into_iter().chain(records::left_out(report)).collect(),

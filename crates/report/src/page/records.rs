@@ -10,7 +10,10 @@ use pubmark_model::record::RunRecord;
 use pubmark_model::times::TimeFigures;
 use std::io::Write;
 
-/// Most runs of one results folder that are in the page one by one.
+/// So many runs of one results folder are all in the page one by one.
+const RUNS_WHOLE: usize = 2_500;
+/// Of more runs so many are. A page of tens of thousands has thousands of cells,
+/// whose figures and curves take the room.
 const RUNS_MAX: usize = 1_000;
 
 /// The runs that are in the page one by one, as indices: all, or where they are
@@ -18,7 +21,7 @@ const RUNS_MAX: usize = 1_000;
 /// curves are of all runs nevertheless.
 pub fn chosen(report: &Report) -> Vec<usize> {
     let all = report.runs().len();
-    if all <= RUNS_MAX {
+    if all <= RUNS_WHOLE {
         return (0..all).collect();
     }
     let mut seen = vec![0; report.cells().len()];

@@ -1,6 +1,10 @@
 //! The built page that is kept belongs to the sources beside it.
 
+use crate::lab::{Lab, spoil};
+use pubmark_model::record::Reason;
+use pubmark_report::page::Content;
 use ring::digest::{Context, SHA256};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -58,4 +62,30 @@ fn the_page_has_a_place_for_data_and_loads_nothing() {
     assert!(!scripts.contains("unsafe") && !scripts.contains(' '), "one script, by its hash: {scripts}");
     let head = page.split_once("<script").map_or(&*page, |(head, _)| head);
     assert!(!head.contains("src=\"http") && !head.contains("stylesheet"), "nothing is loaded from elsewhere");
+}
+
+#[test]
+fn of_very_many_runs_a_page_holds_some_and_counts_all() {
+    let data = |each: usize| {
+        let mut lab = Lab::new("[axes]\nsystem = [\"alpha\", \"beta\"]\n");
+        for label in ["alpha", "beta"] {
+            lab.latencies(label, &vec![1_000_000; each]);
+        }
+        for repeat in 1..=7 {
+            lab.run("beta", 1_000_000 + repeat, |run| spoil(run, Reason::NoisyMachine, "busy"));
+        }
+        let text = Content::of(&[&lab.report()], true).data_json();
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    for (each, held) in [(1_240, 2_487), (1_300, 1_000)] {
+        let data = data(each);
+        let result = &data["page"]["results"][0];
+        assert_eq!(result["records"].as_array().unwrap().len(), held);
+        assert_eq!(data["records"][0].as_array().unwrap().len(), held, "each with its record");
+        let runs = &result["runs"];
+        let counted: u64 = ["valid", "partly", "invalid", "failed"].iter().map(|one| runs[one].as_u64().unwrap()).sum();
+        assert_eq!((counted, &runs["reasons"]["noisy-machine"]), (2 * each as u64 + 7, &7.into()));
+        let said = result["notes"].to_string().contains("of 2607 runs are in this page one by one");
+        assert_eq!(said, held == 1_000, "{}", result["notes"]);
+    }
 }
