@@ -198,6 +198,8 @@ Examples:
   pubmark bench mosquitto --pairs 1000 --rate 10 --payload 1KB --cpus 1 --memory 2GB
   pubmark bench mosquitto --pairs 10 --rate 100 --duration 20s --fault 'stop server at 5s for 1s'
   pubmark bench mqtt://broker.example:1883 --pairs 100 --rate 10 --qos 1
+  pubmark bench nats --pairs 10 --rate 500,1000,2000 --payload 64B,1KiB
+  pubmark bench mosquitto --pairs 10 --until 'p99 ±5%' --budget 10m
   pubmark bench ./my-broker.toml --pairs 10 --rate 100")]
 pub struct BenchArgs {
     /// A system's name (`pubmark systems` lists them), a system file of one's own, or the endpoint of a broker that is
@@ -215,6 +217,14 @@ pub struct BenchArgs {
     /// Runs [default: 3].
     #[arg(long, value_name = "N")]
     pub repeats: Option<String>,
+    /// Make runs until a figure is known to within a share of it, at 95 %, or --budget is over: ±2%, or
+    /// 'p99 ±5%'. Without a name it is the median latency, at --rate max messages delivered a second. ± may
+    /// be written +-.
+    #[arg(long, value_name = "[FIGURE] ±X%", conflicts_with = "repeats", allow_hyphen_values = true)]
+    pub until: Option<String>,
+    /// How long --until may take [default: 5m].
+    #[arg(long, value_name = "T", requires = "until")]
+    pub budget: Option<String>,
     /// The results folder [default: results/bench-TARGET-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -2,6 +2,7 @@
 //! false or undecided.
 
 use crate::diagnostic::suggestion;
+use crate::objective::Objective;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -108,21 +109,33 @@ impl Condition {
     }
 }
 
-/// A part of a claim: in the cells that meet the conditions, this system is best.
+/// A part of a claim: a statement about the cells that meet the conditions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     /// Which published statement it belongs to; several parts may share one.
     pub id: String,
     /// The statement in words.
     pub says: String,
-    /// The figure that is ranked.
-    pub figure: Figure,
-    /// The systems of which one should win each cell; any of them may.
-    pub best: Vec<String>,
-    /// The systems that are ranked; all of the study where empty.
-    pub among: Vec<String>,
+    /// The statement as an expression.
+    pub statement: Statement,
     /// Where, by axis.
     pub conditions: Vec<(String, Condition)>,
-    /// The share of cells in which it must win, 0 to 1.
+    /// The share of points, or of cells, at which it must hold, 0 to 1.
     pub share: f64,
+}
+
+/// What is stated.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    /// A system is best at each point.
+    Best {
+        /// The figure that is ranked.
+        figure: Figure,
+        /// The systems of which one should win each point; any of them may.
+        best: Vec<String>,
+        /// The systems that are ranked; all of the study where empty.
+        among: Vec<String>,
+    },
+    /// Each cell keeps to bounds.
+    Keeps(Objective),
 }

@@ -5,6 +5,7 @@
 
 pub mod ab;
 pub mod arms;
+pub mod asked;
 pub mod capacity;
 pub mod cell;
 pub mod claim;

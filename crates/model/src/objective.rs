@@ -26,7 +26,7 @@ pub struct Objective {
 pub struct ObjectiveTerm {
     /// As it is written, in its shortest form.
     text: String,
-    figure: Figured,
+    figure: ObjectiveFigure,
     relation: Relation,
     /// In the figure's unit: ns, messages, a fraction, messages a second, processors, bytes.
     bound: f64,
@@ -53,6 +53,11 @@ pub enum Relation {
     /// `=`
     Equal,
 }
+
+/// A figure of a run, by the name that objectives have for it: `p99`, `acked p99`,
+/// `delivered_per_s`.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectiveFigure(Figured);
 
 #[derive(Clone, Copy, Debug)]
 enum Figured {
@@ -236,6 +241,11 @@ impl Objective {
         Objective::parse("p99 < 10ms and lost = 0").unwrap_or(Objective { terms: Vec::new() })
     }
 
+    /// Its terms.
+    pub fn terms(&self) -> &[ObjectiveTerm] {
+        &self.terms
+    }
+
     /// The groups of the figures that it is about, each once.
     pub fn groups(&self) -> Vec<FigureGroup> {
         let mut groups: Vec<FigureGroup> = self.terms.iter().map(ObjectiveTerm::group).collect();
@@ -322,7 +332,7 @@ impl ObjectiveTerm {
         if name.is_empty() || bound.is_empty() {
             return Err(form());
         }
-        let figure = figure(name).map_err(|help| ObjectiveError::Figure {
+        let ObjectiveFigure(figure) = ObjectiveFigure::parse(name).map_err(|help| ObjectiveError::Figure {
             text: text.to_owned(),
             name: name.to_owned(),
             help,
@@ -334,7 +344,12 @@ impl ObjectiveTerm {
             wanted,
         })?;
         let sign = if sign == "==" { "=" } else { sign };
-        Ok(ObjectiveTerm { text: format!("{name} {sign} {bound}"), figure, relation, bound: value })
+        Ok(ObjectiveTerm {
+            text: format!("{name} {sign} {bound}"),
+            figure: ObjectiveFigure(figure),
+            relation,
+            bound: value,
+        })
     }
 
     /// As it is written.
@@ -344,16 +359,13 @@ impl ObjectiveTerm {
 
     /// The group of its figure.
     pub fn group(&self) -> FigureGroup {
-        match self.figure {
-            Figured::Time(_, percentile) => percentile.group,
-            Figured::Quantity(quantity) | Figured::Share(quantity) => quantity.group,
-        }
+        self.figure.group()
     }
 
     /// Whether it is about messages that do not arrive.
     pub fn about_losses(&self) -> bool {
         let names = ["lost", "acked_lost", "delivered"];
-        matches!(self.figure, Figured::Quantity(of) | Figured::Share(of) if names.contains(&of.name))
+        matches!(self.figure.0, Figured::Quantity(of) | Figured::Share(of) if names.contains(&of.name))
     }
 
     /// How its figure has to lie to its bound.
@@ -379,22 +391,15 @@ impl ObjectiveTerm {
         Some(ObjectiveTerm { text: format!("{name} {} {rest}", relation.sign()), relation, ..self.clone() })
     }
 
-    /// Whether it is a count of what happened, or a share of it: a fact of each run,
-    /// and no measurement with noise.
+    /// Whether it is a count of what happened: see [`ObjectiveFigure::counts`].
     pub fn counts(&self) -> bool {
-        match self.figure {
-            Figured::Time(..) => false,
-            Figured::Quantity(quantity) => {
-                quantity.unit == Unit::Messages || quantity.group == FigureGroup::Counts && quantity.unit == Unit::Share
-            }
-            Figured::Share(_) => true,
-        }
+        self.figure.counts()
     }
 
     /// Whether more of its figure is better.
     pub fn higher_is_better(&self) -> bool {
         let names = ["delivered", "delivered_per_s", "sent_per_s"];
-        matches!(self.figure, Figured::Quantity(of) if names.contains(&of.name))
+        matches!(self.figure.0, Figured::Quantity(of) if names.contains(&of.name))
     }
 
     /// The terms that are written with commas or `and` between them.
@@ -408,7 +413,47 @@ impl ObjectiveTerm {
 
     /// The figure of a run; none where it was not measured.
     pub fn value(&self, record: &RunRecord) -> Option<f64> {
-        match self.figure {
+        self.figure.value(record)
+    }
+
+    /// A value of its figure in words.
+    pub fn words(&self, value: f64) -> String {
+        self.figure.words(value)
+    }
+}
+
+impl ObjectiveFigure {
+    /// The figure of this name.
+    ///
+    /// # Errors
+    /// What it might have been, or which there are.
+    pub fn parse(name: &str) -> Result<ObjectiveFigure, String> {
+        figure(name).map(ObjectiveFigure)
+    }
+
+    /// Its group.
+    pub fn group(self) -> FigureGroup {
+        match self.0 {
+            Figured::Time(_, percentile) => percentile.group,
+            Figured::Quantity(quantity) | Figured::Share(quantity) => quantity.group,
+        }
+    }
+
+    /// Whether it is a count of what happened, or a share of it: a fact of each run,
+    /// and no measurement with noise.
+    pub fn counts(self) -> bool {
+        match self.0 {
+            Figured::Time(..) => false,
+            Figured::Quantity(quantity) => {
+                quantity.unit == Unit::Messages || quantity.group == FigureGroup::Counts && quantity.unit == Unit::Share
+            }
+            Figured::Share(_) => true,
+        }
+    }
+
+    /// The figure of a run; none where it was not measured.
+    pub fn value(self, record: &RunRecord) -> Option<f64> {
+        match self.0 {
             Figured::Time(time, percentile) => {
                 record.times.as_ref().into_array()[time].as_ref().map(|all| (percentile.of)(all))
             }
@@ -421,8 +466,8 @@ impl ObjectiveTerm {
     }
 
     /// A value of its figure in words.
-    pub fn words(&self, value: f64) -> String {
-        let unit = match self.figure {
+    pub fn words(self, value: f64) -> String {
+        let unit = match self.0 {
             Figured::Time(..) => Unit::Time,
             Figured::Quantity(quantity) => quantity.unit,
             Figured::Share(_) => Unit::Share,

@@ -2,6 +2,7 @@
 //! is claimed.
 
 pub(crate) mod axis;
+mod asks;
 mod goal;
 mod named;
 mod parse;
@@ -9,6 +10,7 @@ mod resolve;
 mod write;
 
 use crate::ab::ArmsGoal;
+use crate::asked::AskedQuestions;
 use crate::capacity::CapacityGoal;
 use crate::claim::{Claim, Condition};
 use crate::hosts::Hosts;
@@ -98,6 +100,8 @@ pub struct Study {
     pub options: Vec<OptionSetting>,
     /// Published statements that the records decide.
     pub claims: Vec<Claim>,
+    /// What is to be decided, where it says so itself.
+    pub questions: Option<AskedQuestions>,
     /// Where the published figures beside it come from, if there are any.
     pub reference: Option<Source>,
     /// The machines that it may use; this one, where it names none.
@@ -197,6 +201,12 @@ impl Study {
     /// before how many runs a cell will have.
     pub fn until_decided(&self) -> bool {
         self.settings.until == Some(BlocksUntil::Decided)
+    }
+
+    /// What is to be decided: as it says itself, or else its claims and who is best at
+    /// each point.
+    pub fn asks(&self) -> AskedQuestions {
+        self.questions.clone().unwrap_or_default()
     }
 
     /// The seed of everything random.

@@ -1,10 +1,14 @@
 //! Deciding the study's claims by its records.
 
 use crate::analysis::{CellResult, Status};
+use crate::kept::Kept;
 use crate::points::Point;
 use crate::ranking::decide::ranked;
 use crate::ranking::{Ranked, RankingRules};
-use pubmark_model::claim::Claim;
+use pubmark_model::claim::{Claim, Condition, Figure, Statement};
+use pubmark_model::objective::Objective;
+use pubmark_model::record::RunRecord;
+use pubmark_stats::PairedTest;
 use std::fmt;
 
 /// What the records say of a claim.
@@ -29,19 +33,21 @@ impl fmt::Display for ClaimOutcome {
 }
 
 /// What the records say of one part of a claim: at how many points a claimed
-/// system is best, by the ranking that the tables show.
+/// system is best, by the ranking that the tables show, or how many cells keep to
+/// its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PartResult {
     /// What follows from the counts.
     pub outcome: ClaimOutcome,
-    /// Points at which a claimed system is best.
+    /// Points at which a claimed system is best, or cells that keep to its bounds.
     pub won: usize,
-    /// Points at which each claimed system is behind another.
+    /// Points at which each claimed system is behind another, or cells that break a
+    /// bound.
     pub lost: usize,
     /// Points of which neither can be said: ties, differences within the noise,
     /// and figures that are missing, invalid or of a single run.
     pub open: usize,
-    /// The share of points that must be won, 0 to 1.
+    /// The share of all of these that must be won, 0 to 1.
     pub share: f64,
 }
 
@@ -91,23 +97,28 @@ impl ClaimResult {
 }
 
 impl PartResult {
-    /// Points that meet the part's conditions.
+    /// Points, or cells, that meet the part's conditions.
     pub fn total(&self) -> usize {
         self.won + self.lost + self.open
     }
 }
 
+/// What claims are held against.
+#[derive(Clone, Copy)]
+pub(crate) struct Evidence<'a> {
+    pub points: &'a [Point],
+    pub cells: &'a [CellResult],
+    /// The records, each with its cell.
+    pub runs: (&'a [RunRecord], &'a [usize]),
+    pub rules: RankingRules,
+}
+
 /// Decides the claims; parts of one id are one claim, in the order in which
 /// the ids first come.
-pub(crate) fn decide(
-    claims: &[Claim],
-    points: &[Point],
-    cells: &[CellResult],
-    rules: RankingRules,
-) -> Vec<ClaimResult> {
+pub(crate) fn decide(claims: &[Claim], evidence: Evidence<'_>) -> Vec<ClaimResult> {
     let mut results: Vec<ClaimResult> = Vec::new();
     for claim in claims {
-        let part = part(claim, points, cells, rules);
+        let part = part(claim, evidence);
         match results.iter_mut().find(|result| result.id == claim.id) {
             Some(result) => result.parts.push(part),
             None => results.push(ClaimResult {
@@ -132,18 +143,16 @@ pub(crate) fn decide(
     results
 }
 
-fn part(claim: &Claim, points: &[Point], cells: &[CellResult], rules: RankingRules) -> PartResult {
-    let (mut won, mut lost, mut open) = (0, 0, 0);
-    let of_its_own = of_its_own(claim, points, cells, rules);
-    for (number, point) in points.iter().enumerate() {
-        let ranks = of_its_own.as_ref().map_or_else(|| point.by(claim.figure), |ranks| ranks.get(number));
-        match ranks.and_then(|ranks| at_point(claim, point, cells, ranks)) {
-            None => {}
-            Some(ClaimOutcome::Holds) => won += 1,
-            Some(ClaimOutcome::Fails) => lost += 1,
-            Some(ClaimOutcome::Undecided) => open += 1,
+fn part(claim: &Claim, evidence: Evidence<'_>) -> PartResult {
+    let said: Vec<ClaimOutcome> = match &claim.statement {
+        Statement::Best { figure, best, among } => {
+            BestClaim { claim, figure: *figure, best, among }.at_points(evidence).map(|at| at.outcome).collect()
         }
-    }
+        Statement::Keeps(objective) => kept(claim, objective, evidence).map(|(_, kept)| outcome(kept)).collect(),
+    };
+    let count = |wanted| said.iter().filter(|said| **said == wanted).count();
+    let (won, lost) = (count(ClaimOutcome::Holds), count(ClaimOutcome::Fails));
+    let open = count(ClaimOutcome::Undecided);
     let total = won + lost + open;
     // Shares are decimal fractions: 0.6 of 5 points is 3, whatever the binary
     // rounding of the product.
@@ -160,110 +169,171 @@ fn part(claim: &Claim, points: &[Point], cells: &[CellResult], rules: RankingRul
     PartResult { outcome, won, lost, open, share: claim.share }
 }
 
-/// The ranking of a claim that names references: they are ranked for it, and for
-/// nothing else.
-fn of_its_own(claim: &Claim, points: &[Point], cells: &[CellResult], rules: RankingRules) -> Option<Vec<Ranked>> {
-    let is_reference = |name: &str| cells.iter().any(|result| result.is_reference && result.cell.system == name);
-    let named: Vec<String> = claim.best.iter().chain(&claim.among).filter(|name| is_reference(name)).cloned().collect();
-    (!named.is_empty()).then(|| ranked(cells, points, claim.figure, &named, rules))
-}
-
-/// What a point says; none where the claim is not about it.
-fn at_point(claim: &Claim, point: &Point, cells: &[CellResult], ranks: &Ranked) -> Option<ClaimOutcome> {
-    Some(compare(claim, &in_question(claim, point, cells)?, ranks))
-}
-
-/// The systems that a claim compares at a point; none where it is not about it.
-fn in_question<'a>(claim: &'a Claim, point: &Point, cells: &'a [CellResult]) -> Option<Vec<&'a str>> {
-    let members: Vec<&CellResult> = point.members.iter().map(|index| &cells[*index]).collect();
-    let met: Vec<&&CellResult> = members
-        .iter()
-        .filter(|result| {
-            claim.conditions.iter().all(|(axis, condition)| {
-                let value = result.cell.axes.get(axis);
-                value.is_some_and(|value| condition.holds(value))
-            })
+/// Whether a cell is one of those that a claim is about.
+fn is_met(claim: &Claim, result: &CellResult) -> bool {
+    result.status != Status::Skipped
+        && claim.conditions.iter().all(|(axis, condition)| {
+            let value = result.cell.axes.get(axis);
+            value.is_some_and(|value| condition.holds(value))
         })
-        .filter(|result| result.status != Status::Skipped)
-        .collect();
-    let in_question = met.iter().filter(|result| is_ranked(claim, result));
-    let mut systems: Vec<&str> = in_question.map(|result| result.cell.system.as_str()).collect();
-    if systems.is_empty() {
-        return None;
-    }
-    // Systems that the claim names and that are on no cell of this point were
-    // not measured; those whose cell the study skips are not in question.
-    for name in claim.best.iter().chain(&claim.among) {
-        if !members.iter().any(|result| result.cell.system == *name) {
-            systems.push(name);
-        }
-    }
-    Some(systems)
 }
 
-fn is_ranked(claim: &Claim, result: &CellResult) -> bool {
-    let named = |names: &[String]| names.contains(&result.cell.system);
-    if claim.among.is_empty() {
-        !result.is_reference || named(&claim.best)
-    } else {
-        named(&claim.among) || named(&claim.best)
-    }
-}
-
-/// A claim is borne out where each rival is shown to be behind a claimed
-/// system: then the best is one of those. It is contradicted where each claimed
-/// system is shown to be behind a rival.
-fn compare(claim: &Claim, systems: &[&str], ranks: &Ranked) -> ClaimOutcome {
-    let is_claimed = |name: &&&str| claim.best.iter().any(|best| best == *name);
-    let (claimed, rivals): (Vec<&str>, Vec<&str>) = systems.iter().partition(|name| is_claimed(name));
-    let all_behind = |these: &[&str], those: &[&str]| {
-        let behind = |one: &&str| those.iter().any(|other| ranks.beats(other, one));
-        !these.is_empty() && these.iter().all(behind)
+/// The cells that a claim about bounds is about, with what their runs say. References
+/// are among them where its conditions name them.
+fn kept<'a>(
+    claim: &'a Claim,
+    objective: &'a Objective,
+    evidence: Evidence<'a>,
+) -> impl Iterator<Item = (usize, Kept)> + 'a {
+    let named = |name: &str| {
+        let mut of_system = claim.conditions.iter().filter(|(axis, _)| axis == "system");
+        of_system.any(|(_, condition)| matches!(condition, Condition::OneOf(names) if names.iter().any(|one| one == name)))
     };
-    let is_known = systems.iter().all(|system| ranks.has(system));
-    let is_among_themselves = rivals.is_empty() && claimed.len() > 1;
-    if is_known && (is_among_themselves || all_behind(&rivals, &claimed)) {
-        ClaimOutcome::Holds
-    } else if all_behind(&claimed, &rivals) {
-        ClaimOutcome::Fails
-    } else {
-        ClaimOutcome::Undecided
+    let about = |result: &CellResult| is_met(claim, result) && (!result.is_reference || named(&result.cell.system));
+    let cells: Vec<usize> = (0..evidence.cells.len()).filter(|cell| about(&evidence.cells[*cell])).collect();
+    let family = (cells.len() * objective.terms().len()).max(1);
+    let test = evidence.rules.until_decided.then(|| PairedTest::new(family));
+    cells.into_iter().map(move |cell| {
+        let (runs, of) = evidence.runs;
+        let mut runs: Vec<&RunRecord> = runs.iter().zip(of).filter(|(_, of)| **of == cell).map(|(run, _)| run).collect();
+        runs.sort_by_key(|run| run.repeat);
+        (cell, Kept::of(objective, &runs, test.as_ref()))
+    })
+}
+
+fn outcome(kept: Kept) -> ClaimOutcome {
+    match kept.outcome {
+        Some(true) => ClaimOutcome::Holds,
+        Some(false) => ClaimOutcome::Fails,
+        None => ClaimOutcome::Undecided,
     }
 }
 
-/// Why a claim is open at a point, and what more runs of it could tell.
+/// Why a claim is open at a point or of a cell, and what more runs could tell.
 pub(crate) struct OpenClaim {
     /// The cells that have to be measured; none where more runs tell nothing, such as
     /// at a tie.
     pub cells: Vec<usize>,
-    /// About how many more blocks would tell who is best there.
+    /// About how many more blocks would tell.
     pub blocks_more: Option<u32>,
 }
 
 /// Where a part of a claim is open.
-pub(crate) fn open_points(
-    claim: &Claim,
-    points: &[Point],
-    cells: &[CellResult],
-    rules: RankingRules,
-) -> Vec<OpenClaim> {
-    let of_its_own = of_its_own(claim, points, cells, rules);
-    let open = points.iter().enumerate().filter_map(|(number, point)| {
-        let ranks = of_its_own.as_ref().map_or_else(|| point.by(claim.figure), |ranks| ranks.get(number))?;
-        let systems = in_question(claim, point, cells)?;
-        if compare(claim, &systems, ranks) != ClaimOutcome::Undecided {
+pub(crate) fn open_points(claim: &Claim, evidence: Evidence<'_>) -> Vec<OpenClaim> {
+    match &claim.statement {
+        Statement::Best { figure, best, among } => {
+            let claim = BestClaim { claim, figure: *figure, best, among };
+            let open = claim.at_points(evidence).filter(|at| at.outcome == ClaimOutcome::Undecided);
+            open.map(|at| claim.open(&at, evidence.cells)).collect()
+        }
+        Statement::Keeps(objective) => kept(claim, objective, evidence)
+            .filter(|(_, kept)| kept.outcome.is_none())
+            .map(|(cell, kept)| OpenClaim { cells: vec![cell], blocks_more: kept.more })
+            .collect(),
+    }
+}
+
+/// A claim that a system is best.
+#[derive(Clone, Copy)]
+struct BestClaim<'a> {
+    claim: &'a Claim,
+    figure: Figure,
+    best: &'a [String],
+    among: &'a [String],
+}
+
+/// What is said of it at a point.
+struct AtPoint<'a> {
+    point: &'a Point,
+    systems: Vec<&'a str>,
+    ranks: Ranked,
+    outcome: ClaimOutcome,
+}
+
+impl<'a> BestClaim<'a> {
+    /// The points that it is about.
+    fn at_points(self, evidence: Evidence<'a>) -> impl Iterator<Item = AtPoint<'a>> {
+        let of_its_own = self.of_its_own(evidence);
+        let points = evidence.points.iter().enumerate();
+        points.filter_map(move |(number, point)| {
+            let ranks = of_its_own.as_ref().map_or_else(|| point.by(self.figure), |ranks| ranks.get(number))?;
+            let systems = self.in_question(point, evidence.cells)?;
+            let outcome = self.compare(&systems, ranks);
+            Some(AtPoint { point, systems, ranks: ranks.clone(), outcome })
+        })
+    }
+
+    /// The ranking of a claim that names references: they are ranked for it, and for
+    /// nothing else.
+    fn of_its_own(self, Evidence { cells, points, rules, .. }: Evidence<'_>) -> Option<Vec<Ranked>> {
+        let is_reference =
+            |name: &str| cells.iter().any(|result| result.is_reference && result.cell.system == name);
+        let named: Vec<String> =
+            self.best.iter().chain(self.among).filter(|name| is_reference(name)).cloned().collect();
+        (!named.is_empty()).then(|| ranked(cells, points, self.figure, &named, rules))
+    }
+
+    /// The systems that it compares at a point; none where it is not about it.
+    fn in_question(self, point: &Point, cells: &'a [CellResult]) -> Option<Vec<&'a str>> {
+        let members: Vec<&CellResult> = point.members.iter().map(|index| &cells[*index]).collect();
+        let met = members.iter().filter(|result| is_met(self.claim, result));
+        let in_question = met.filter(|result| self.is_ranked(result));
+        let mut systems: Vec<&str> = in_question.map(|result| result.cell.system.as_str()).collect();
+        if systems.is_empty() {
             return None;
         }
+        // Systems that the claim names and that are on no cell of this point were
+        // not measured; those whose cell the study skips are not in question.
+        for name in self.best.iter().chain(self.among) {
+            if !members.iter().any(|result| result.cell.system == *name) {
+                systems.push(name);
+            }
+        }
+        Some(systems)
+    }
+
+    fn is_ranked(self, result: &CellResult) -> bool {
+        let named = |names: &[String]| names.contains(&result.cell.system);
+        if self.among.is_empty() {
+            !result.is_reference || named(self.best)
+        } else {
+            named(self.among) || named(self.best)
+        }
+    }
+
+    /// A claim is borne out where each rival is shown to be behind a claimed
+    /// system: then the best is one of those. It is contradicted where each claimed
+    /// system is shown to be behind a rival.
+    fn compare(self, systems: &[&str], ranks: &Ranked) -> ClaimOutcome {
+        let is_claimed = |name: &&&str| self.best.iter().any(|best| best == *name);
+        let (claimed, rivals): (Vec<&str>, Vec<&str>) = systems.iter().partition(|name| is_claimed(name));
+        let all_behind = |these: &[&str], those: &[&str]| {
+            let behind = |one: &&str| those.iter().any(|other| ranks.beats(other, one));
+            !these.is_empty() && these.iter().all(behind)
+        };
+        let is_known = systems.iter().all(|system| ranks.has(system));
+        let is_among_themselves = rivals.is_empty() && claimed.len() > 1;
+        if is_known && (is_among_themselves || all_behind(&rivals, &claimed)) {
+            ClaimOutcome::Holds
+        } else if all_behind(&claimed, &rivals) {
+            ClaimOutcome::Fails
+        } else {
+            ClaimOutcome::Undecided
+        }
+    }
+
+    /// What has to be measured where it is open.
+    fn open(self, at: &AtPoint<'_>, cells: &[CellResult]) -> OpenClaim {
+        let (systems, ranks) = (&at.systems, &at.ranks);
         let behind = |one: &str| systems.iter().any(|other| ranks.beats(other, one));
         let (claimed, rivals): (Vec<&str>, Vec<&str>) =
-            systems.iter().filter(|name| !behind(name)).partition(|name| claim.best.iter().any(|best| best == **name));
+            systems.iter().filter(|name| !behind(name)).partition(|name| self.best.iter().any(|best| best == **name));
         let is_wanted = |name: &str| {
             let others = if claimed.contains(&name) { &rivals } else { &claimed };
             others.iter().any(|other| ranks.is_open(name, other))
         };
         let wanted = claimed.iter().chain(&rivals).filter(|name| is_wanted(name));
-        let cell = |name: &&str| point.members.iter().copied().find(|index| cells[*index].cell.system == *name);
-        Some(OpenClaim { cells: wanted.filter_map(cell).collect(), blocks_more: ranks.repeats_more() })
-    });
-    open.collect()
+        let cell = |name: &&str| at.point.members.iter().copied().find(|index| cells[*index].cell.system == *name);
+        OpenClaim { cells: wanted.filter_map(cell).collect(), blocks_more: ranks.repeats_more() }
+    }
 }

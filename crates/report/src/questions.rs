@@ -3,14 +3,17 @@
 
 use crate::analysis::{CellResult, Status};
 use crate::claims::{ClaimOutcome, ClaimResult, open_points};
-use crate::figures::Column;
+use crate::figures::{Column, allows};
 use crate::points::{Point, headline};
-use crate::ranking::{Placing, Ranked, RankingRules, Standing, Why};
+use crate::ranking::{Placing, Ranked, Standing, Why};
 use crate::report::Report;
 use crate::text::clean;
+use pubmark_model::asked::Precision;
 use pubmark_model::cell::label;
-use pubmark_model::claim::Figure;
-use pubmark_model::record::{FigureGroup, Reason};
+use pubmark_model::claim::{Figure, Statement};
+use pubmark_model::record::{FigureGroup, Reason, RunRecord};
+use pubmark_model::workload::Rate;
+use pubmark_stats::{Runs, precise_figure};
 
 /// Longest question and answer that is shown, characters.
 const TEXT_CHARS: usize = 160;
@@ -19,15 +22,43 @@ const TEXT_CHARS: usize = 160;
 /// generator at its limit, and shares that differ.
 const SETTLED_RUNS: usize = 3;
 
+/// No figure is taken to be measured better, as a share of it.
+const RESOLUTION: f64 = 1.0 / 1_024.0;
+
 /// A question that a study asks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyQuestion {
     /// In words.
     pub text: String,
-    /// Whether it is one of the study's claims; otherwise it is who is best at a point.
-    pub is_claim: bool,
+    /// What it is about.
+    pub kind: QuestionKind,
     /// How it stands.
     pub state: QuestionState,
+}
+
+/// What a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionKind {
+    /// Whether a claim of the study holds.
+    Claim,
+    /// Who is best at a point.
+    Best,
+    /// Which of two systems is better at a point.
+    Differ,
+    /// What a figure of a cell is, to within a share of it.
+    Within,
+}
+
+impl QuestionKind {
+    /// As files write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            QuestionKind::Claim => "claim",
+            QuestionKind::Best => "best",
+            QuestionKind::Differ => "differ",
+            QuestionKind::Within => "within",
+        }
+    }
 }
 
 /// How a question stands.
@@ -41,6 +72,9 @@ pub enum QuestionState {
         cells: Vec<usize>,
         /// The figures that runs have to be quotable for.
         groups: Vec<FigureGroup>,
+        /// Whether cells of one point are held against each other, so that one alone
+        /// says nothing.
+        compares: bool,
         /// What stands in the way.
         why: String,
         /// About how many more blocks would tell; none where that cannot be said.
@@ -51,12 +85,23 @@ pub enum QuestionState {
 }
 
 impl Report {
-    /// The questions of the study: its claims, then who is best at each point by the
-    /// figure that the tables rank by.
+    /// The questions of the study, its claims first: those that it names itself, or else
+    /// its claims and who is best at each point by the figure that the tables rank by.
     pub fn questions(&self) -> Vec<StudyQuestion> {
-        let claims = self.claims().iter().map(|claim| self.of_claim(claim));
-        let points = self.points().iter().filter_map(|point| self.of_point(point));
-        claims.chain(points).collect()
+        let asked = self.study().asks();
+        let claims = self.claims().iter().filter(|_| asked.claims).map(|claim| self.of_claim(claim));
+        let mut all: Vec<StudyQuestion> = claims.collect();
+        for figure in &asked.best {
+            all.extend(self.points().iter().filter_map(|point| self.of_point(point, *figure)));
+        }
+        for [one, other] in &asked.differ {
+            all.extend(self.points().iter().filter_map(|point| self.of_pair(point, (one, other))));
+        }
+        for precision in &asked.within {
+            let cells = (0..self.cells().len()).filter(|cell| self.cells()[*cell].status != Status::Skipped);
+            all.extend(cells.filter_map(|cell| self.of_precision(cell, precision)));
+        }
+        all
     }
 
     /// Why runs of a cell do not count for these figures, most frequent reason first;
@@ -80,19 +125,25 @@ impl Report {
             ClaimOutcome::Undecided => self.open_claim(claim),
             outcome => QuestionState::Decided(format!("{outcome} ({})", claim.evidence())),
         };
-        StudyQuestion { text, is_claim: true, state }
+        StudyQuestion { text, kind: QuestionKind::Claim, state }
     }
 
     fn open_claim(&self, claim: &ClaimResult) -> QuestionState {
-        let rules = RankingRules::of(self.study());
         let (mut cells, mut groups, mut blocks_more) = (Vec::new(), Vec::new(), Some(1));
+        let mut compares = true;
         let parts = self.study().claims.iter().filter(|part| part.id == claim.id);
         for (part, result) in parts.zip(&claim.parts).filter(|(_, result)| result.outcome == ClaimOutcome::Undecided) {
-            let open = open_points(part, self.points(), self.cells(), rules);
+            let open = open_points(part, self.evidence());
             debug_assert!(open.len() <= result.open);
             for point in open.into_iter().filter(|point| !point.cells.is_empty()) {
                 cells.extend(point.cells);
-                groups.push(Column::from(part.figure).group());
+                match &part.statement {
+                    Statement::Best { figure, .. } => groups.push(Column::from(*figure).group()),
+                    Statement::Keeps(objective) => {
+                        groups.extend(objective.groups());
+                        compares = false;
+                    }
+                }
                 blocks_more = blocks_more.zip(point.blocks_more).map(|(one, other)| one.max(other));
             }
         }
@@ -100,17 +151,76 @@ impl Report {
         if cells.is_empty() {
             return QuestionState::Closed(format!("{evidence}: more runs change nothing, as systems tie there"));
         }
-        open(cells, groups, evidence, blocks_more)
+        open((cells, compares), groups, evidence, blocks_more)
     }
 
     /// None where there are not two systems that could be compared.
-    fn of_point(&self, point: &Point) -> Option<StudyQuestion> {
-        let ranked = point.best().filter(|_| point.rivals > 1)?;
+    fn of_point(&self, point: &Point, figure: Option<Figure>) -> Option<StudyQuestion> {
+        let figure = figure.unwrap_or(headline(point.unthrottled));
+        let ranked = point.by(figure).filter(|_| point.rivals > 1)?;
+        let text = clean(&format!("best by {}{}", what(figure), place(point)), TEXT_CHARS);
+        Some(StudyQuestion { text, kind: QuestionKind::Best, state: self.at_point(point, ranked, figure) })
+    }
+
+    /// None where one of the two is not measured.
+    fn of_pair(&self, point: &Point, (one, other): (&str, &str)) -> Option<StudyQuestion> {
         let figure = headline(point.unthrottled);
-        let place = label(&point.axes);
-        let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
-        let text = clean(&format!("best by {}{place}", what(figure)), TEXT_CHARS);
-        Some(StudyQuestion { text, is_claim: false, state: self.at_point(point, ranked, figure) })
+        let ranked = point.by(figure)?;
+        let cell = |name: &str| {
+            let result = |index: &usize| &self.cells()[*index];
+            let mut members = point.members.iter().copied();
+            members.find(|index| result(index).cell.system == name && result(index).status != Status::Skipped)
+        };
+        let cells = [cell(one)?, cell(other)?];
+        let text = format!("{one} or {other} by {}{}", what(figure), place(point));
+        let reference = cells.into_iter().find(|cell| self.cells()[*cell].is_reference);
+        let state = match (reference, &ranked.placing) {
+            (Some(cell), _) => {
+                QuestionState::Closed(format!("{} is a reference, which is not ranked", self.cells()[cell].cell.system))
+            }
+            _ if ranked.beats(one, other) => QuestionState::Decided(one.to_owned()),
+            _ if ranked.beats(other, one) => QuestionState::Decided(other.to_owned()),
+            _ if ranked.same(one, other) => QuestionState::Decided("the same".into()),
+            (None, Placing::Undecided { why: why @ (Why::Unusable(_) | Why::Clock(_)), .. }) => {
+                QuestionState::Closed(why.text())
+            }
+            (None, _) => {
+                let groups = vec![Column::from(figure).group()];
+                open((cells.to_vec(), true), groups, "neither is shown".into(), ranked.repeats_more())
+            }
+        };
+        Some(StudyQuestion { text: clean(&text, TEXT_CHARS), kind: QuestionKind::Differ, state })
+    }
+
+    /// None where there is no such figure.
+    fn of_precision(&self, cell: usize, precision: &Precision) -> Option<StudyQuestion> {
+        let result = &self.cells()[cell];
+        let (name, figure) = precision.figure(result.cell.workload.rate == Rate::Max)?;
+        let group = figure.group();
+        let text = format!("{name} to within ±{}% of {}", percent(precision), result.cell.label());
+        let of_cell = self.runs().iter().zip(self.cells_of_runs()).filter(|(_, of)| **of == cell);
+        let mut runs: Vec<&RunRecord> = of_cell.map(|(run, _)| run).filter(|run| allows(run, group)).collect();
+        runs.sort_by_key(|run| run.repeat);
+        let values: Vec<f64> = runs.iter().filter_map(|run| figure.value(run)).collect();
+        let step = values.iter().fold(0.0, |most: f64, value| most.max(value * RESOLUTION));
+        let found = precise_figure(Runs { values: &values, step }, precision.share());
+        let told = found.and_then(|found| {
+            let interval = found.estimate.interval?;
+            let words = [found.estimate.value, interval.lo, interval.hi].map(|value| figure.words(value));
+            Some(format!("{} ({} to {})", words[0], words[1], words[2]))
+        });
+        let state = match (found, told) {
+            (Some(found), Some(told)) if found.is_precise => QuestionState::Decided(told),
+            _ if values.is_empty() && runs.len() >= SETTLED_RUNS => QuestionState::Closed("it is not measured".into()),
+            (found, told) => {
+                let why = told.unwrap_or_else(|| match values.len() {
+                    0 => "not measured yet".into(),
+                    runs => format!("{runs} runs that count: no noise is known"),
+                });
+                open((vec![cell], false), vec![group], why, found.and_then(|found| found.more))
+            }
+        };
+        Some(StudyQuestion { text: clean(&text, TEXT_CHARS), kind: QuestionKind::Within, state })
     }
 
     fn at_point(&self, point: &Point, ranked: &Ranked, figure: Figure) -> QuestionState {
@@ -143,22 +253,39 @@ impl Report {
         };
         let may_be_best = |result: &CellResult| ranked.standing(&result.cell.system) != Some(Standing::Behind);
         let cells = rivals().filter(|(_, result)| may_be_best(result)).map(|(index, _)| index).collect();
-        open(cells, vec![Column::from(figure).group()], why, ranked.repeats_more())
+        open((cells, true), vec![Column::from(figure).group()], why, ranked.repeats_more())
     }
 }
 
-fn open(mut cells: Vec<usize>, mut groups: Vec<FigureGroup>, why: String, blocks_more: Option<u32>) -> QuestionState {
+/// Where a point lies.
+fn place(point: &Point) -> String {
+    let place = label(&point.axes);
+    if place.is_empty() { place } else { format!(" at {place}") }
+}
+
+/// The share that was asked for, in per cent.
+fn percent(precision: &Precision) -> f64 {
+    (precision.share() * 1e8).round() / 1e6
+}
+
+fn open(
+    (mut cells, compares): (Vec<usize>, bool),
+    mut groups: Vec<FigureGroup>,
+    why: String,
+    blocks_more: Option<u32>,
+) -> QuestionState {
     cells.sort_unstable();
     cells.dedup();
     groups.sort_unstable();
     groups.dedup();
-    QuestionState::Open { cells, groups, why, blocks_more }
+    QuestionState::Open { cells, groups, compares, why, blocks_more }
 }
 
 /// The figure that ranks, in words.
 fn what(figure: Figure) -> &'static str {
     match figure {
         Figure::LatencyP50 => "median latency",
+        Figure::LatencyP99 => "the 99th percentile of latency",
         Figure::Delivered => "messages delivered a second",
         other => other.word(),
     }

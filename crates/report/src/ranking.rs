@@ -146,6 +146,11 @@ impl Ranked {
         !(tested.same(one, other) || tested.beats(one, other) || tested.beats(other, one))
     }
 
+    /// Whether two are shown to differ by less than the bound.
+    pub(crate) fn same(&self, one: &str, other: &str) -> bool {
+        self.place(one).zip(self.place(other)).is_some_and(|(one, other)| self.tested.same(one, other))
+    }
+
     /// Whether a system has a figure that may be quoted.
     pub fn has(&self, system: &str) -> bool {
         self.place(system).is_some()

@@ -1,7 +1,7 @@
 //! The report: a results folder read and analysed.
 
 use crate::analysis::{CellResult, analyse};
-use crate::claims::{ClaimResult, decide};
+use crate::claims::{ClaimResult, Evidence, decide};
 use crate::command::command;
 use crate::languages;
 use crate::points::Point;
@@ -167,9 +167,11 @@ impl Report {
         let deployed = |name: &str| records.runs.iter().any(|run| run.system == name && run.deployment.is_some());
         brokers.retain(|name| systems(name).map_or_else(|| deployed(name), System::broker));
         let known = records.runs.into_iter().zip(&analysis.cells_of_runs);
-        let (runs, cells_of_runs) = known.filter_map(|(run, cell)| Some((run, (*cell)?))).unzip();
+        let (runs, cells_of_runs): (Vec<RunRecord>, Vec<usize>) =
+            known.filter_map(|(run, cell)| Some((run, (*cell)?))).unzip();
+        let evidence = Evidence { points: &points, cells: &analysis.cells, runs: (&runs, &cells_of_runs), rules };
         Ok(Report {
-            claims: decide(&study.claims, &points, &analysis.cells, rules),
+            claims: decide(&study.claims, evidence),
             points,
             strays: analysis.cells_of_runs.iter().filter(|cell| cell.is_none()).count(),
             cells: analysis.cells,
@@ -219,6 +221,16 @@ impl Report {
     /// The cell of each of [`Report::runs`], as an index into [`Report::cells`].
     pub fn cells_of_runs(&self) -> &[usize] {
         &self.cells_of_runs
+    }
+
+    /// What claims are held against.
+    pub(crate) fn evidence(&self) -> Evidence<'_> {
+        Evidence {
+            points: &self.points,
+            cells: &self.cells,
+            runs: (&self.runs, &self.cells_of_runs),
+            rules: RankingRules::of(&self.study),
+        }
     }
 
     /// The name of the results folder; empty where there is none.

@@ -23,6 +23,7 @@ mod gamma;
 mod histogram;
 mod normal;
 mod paired;
+mod precise;
 mod random;
 mod ranking;
 mod sequential;
@@ -42,6 +43,7 @@ pub use normal::{erfc, normal_cdf, normal_two_sided_p};
 pub use paired::{
     LOOKS, PairedBound, PairedDecision, PairedOutcome, PairedReading, PairedTest, a_goes_first, next_look,
 };
+pub use precise::{PreciseFigure, precise_figure};
 pub use random::Random;
 pub use ranking::{
     BLOCKS_MIN, Blocks, Difference, Looks, PointInput, PointOutcome, REPEATS_MORE_MAX, RankedPoint, RankedTable,

@@ -6,7 +6,7 @@ use crate::student::student_two_sided_t;
 
 /// From so many runs on an interval also has to hold the middle ranks. Fewer
 /// runs are not surer of their mean than it is far from their median.
-const RANKS_MIN: usize = 12;
+pub(crate) const RANKS_MIN: usize = 12;
 
 /// A figure of a cell: the median over its runs of each run's own figure, with
 /// a 95 % interval for the typical run, the median of all runs that there could
@@ -27,11 +27,16 @@ const RANKS_MIN: usize = 12;
 /// `None` where there are no values or one is not finite. One run has no
 /// interval.
 pub fn typical_run(runs: Runs) -> Option<Estimate> {
-    let value = median(runs.values)?;
-    Some(Estimate { value, interval: interval(runs, value) })
+    typical_run_at(runs, 0.05)
 }
 
-fn interval(runs: Runs, median: f64) -> Option<Interval> {
+/// The same with an interval that misses the typical run with another probability.
+pub(crate) fn typical_run_at(runs: Runs, missed: f64) -> Option<Estimate> {
+    let value = median(runs.values)?;
+    Some(Estimate { value, interval: interval(runs, value, missed) })
+}
+
+fn interval(runs: Runs, median: f64, missed: f64) -> Option<Interval> {
     if runs.values.len() < 2 {
         return None;
     }
@@ -41,31 +46,31 @@ fn interval(runs: Runs, median: f64) -> Option<Interval> {
     let mean = scaled.iter().sum::<f64>() / n;
     let variance = scaled.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
     let step = if is_positive { runs.step / mean.exp() } else { runs.step };
-    let half = student_two_sided_t(0.05, n - 1.0) * (variance.max(step * step) / n).sqrt();
+    let half = student_two_sided_t(missed, n - 1.0) * (variance.max(step * step) / n).sqrt();
     let back = |value: f64| if is_positive { value.exp() } else { value };
     let (mut lo, mut hi) = (back(mean - half).min(median), back(mean + half).max(median));
     if runs.values.len() >= RANKS_MIN {
         let mut sorted = runs.values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let outside = ranks_outside(sorted.len());
+        let outside = ranks_outside(sorted.len(), missed);
         (lo, hi) = (lo.min(sorted[outside]), hi.max(sorted[sorted.len() - 1 - outside]));
     }
     (lo.is_finite() && hi.is_finite()).then_some(Interval { lo, hi })
 }
 
 /// How many of the smallest values, and of the largest, lie outside of the ranks
-/// that hold the median with a probability of 95 %: each value is below it as
+/// that miss the median with this probability at most: each value is below it as
 /// often as above, so that their number is binomial.
-fn ranks_outside(n: usize) -> usize {
+fn ranks_outside(n: usize, missed: f64) -> usize {
     let mut share = 0.5_f64.powi(n as i32);
     let (mut below, mut outside) = (share, 0);
-    while below <= 0.025 && outside + 1 < n.div_ceil(2) {
+    while below <= missed / 2.0 && outside + 1 < n.div_ceil(2) {
         outside += 1;
         share *= (n - outside + 1) as f64 / outside as f64;
         below += share;
     }
     // The last one added may have been one too many.
-    if below > 0.025 { outside.saturating_sub(1) } else { outside }
+    if below > missed / 2.0 { outside.saturating_sub(1) } else { outside }
 }
 
 #[cfg(test)]
@@ -78,7 +83,7 @@ mod tests {
     #[test]
     fn ranks_are_those_of_the_binomial_table() {
         for (n, first) in [(6, 1), (8, 1), (9, 2), (12, 3), (15, 4), (20, 6), (25, 8), (30, 10)] {
-            assert_eq!(ranks_outside(n) + 1, first, "{n}");
+            assert_eq!(ranks_outside(n, 0.05) + 1, first, "{n}");
         }
     }
 }

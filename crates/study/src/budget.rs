@@ -37,6 +37,9 @@ pub struct OpenQuestion {
     pub cells: Vec<usize>,
     /// The figures that a run has to be quotable for.
     pub groups: Vec<FigureGroup>,
+    /// Whether cells of one point are held against each other, so that one alone says
+    /// nothing.
+    pub compares: bool,
     /// About how many more blocks would decide it; none where nobody knows.
     pub blocks_more: Option<u32>,
 }
@@ -214,9 +217,9 @@ impl<'a> Course<'a> {
             for cell in question.cells.iter().copied().filter(|cell| self.uncounted[*cell] < UNCOUNTED_MAX) {
                 of_question.entry(self.point_of[cell]).or_default().insert(cell);
             }
-            // One alone is compared with nothing.
             let useful = |(point, cells): &(usize, BTreeSet<usize>)| {
-                self.blocks.get(*point).is_some_and(|blocks| *blocks < REPEATS_MORE_MAX) && cells.len() > 1
+                let has_room = self.blocks.get(*point).is_some_and(|blocks| *blocks < REPEATS_MORE_MAX);
+                has_room && (cells.len() > 1 || !question.compares)
             };
             for (point, cells) in of_question.into_iter().filter(useful) {
                 wanted.entry(point).or_default().extend(cells);

@@ -1,26 +1,37 @@
 //! `pubmark bench`: one cell without a file.
 
-use super::gates;
-use super::run::{Carried, Outlets, WayOn, carry_out, conclude, finish, fresh, leave_no_empty, missing, note_replaced};
+use super::run::{
+    Carried, Outlets, WayOn, carry_out, conclude, conclude_decided, decide, finish, fresh, leave_no_empty, missing,
+    note_replaced,
+};
+use super::{budget, gates};
 use super::shared::{hosts, pairs, raise_open_files, system};
 use crate::args::{BenchArgs, WorkloadArgs};
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
+use pubmark_host::clock;
+use pubmark_model::asked::{AskedQuestions, Precision};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::line::JsonLine;
+use pubmark_model::setting::BlocksUntil;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::ask::check_options;
 use pubmark_study::conduct::ConductError;
 use pubmark_study::fit::leave_out;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
+use pubmark_report::Report;
 use serde_json::{Value, json};
+
+/// How long `--until` may take, where nobody says.
+const BUDGET: &str = "5m";
 
 /// Measures one system by one workload.
 pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
     raise_open_files();
     let gates = gates::own(&args.gates)?;
+    let budget_ns = args.until.is_some().then(|| budget::read(args.budget.as_deref().unwrap_or(BUDGET))).transpose()?;
     let study = study(args)?;
     let mut plan = StudyPlan::new(study).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
     if let Some(why) = leave_out(&mut plan, &missing).0.first() {
@@ -33,35 +44,62 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     let name = format!("bench-{system}");
     let folder = args.out.clone().map_or_else(|| fresh(&name), Ok)?;
     let outlets = Outlets { metrics: args.serving.metrics, watch: None };
-    let Carried { over: ending, lock, .. } = carry_out(&plan, None, &folder, false, voice, outlets)
+    let began_ns = clock::now();
+    let carried = match budget_ns {
+        Some(budget_ns) => decide(&plan, None, (&folder, false), budget_ns, (voice, outlets)),
+        None => carry_out(&plan, None, &folder, false, voice, outlets).map(Carried::fixed),
+    };
+    let Carried { over: (ending, decided), lock, .. } = carried
         .map_err(|error| WayOn::Again.advise(error))
         .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
+    let took_ns = clock::now().saturating_sub(began_ns);
     let report = finish(&folder)?;
     drop(lock);
     if args.json {
-        let runs: Vec<Value> =
-            report.runs().iter().filter_map(|record| serde_json::from_slice(&record.to_json().ok()?).ok()).collect();
-        let cell = report.runs().first().map(|record| record.cell.clone()).unwrap_or_default();
-        let summary = report.summary_json().as_array().and_then(|rows| rows.first().cloned()).unwrap_or_default();
-        print(
-            &serde_json::to_string_pretty(&json!({"cell": cell, "runs": runs, "summary": summary})).unwrap_or_default(),
-        );
+        print(&serde_json::to_string_pretty(&told(&report)).unwrap_or_default());
     } else if args.markdown {
         print(&report.markdown());
     } else {
         print(&report.terminal(width(), colour()));
     }
-    let code = conclude(&ending, &report, &folder, voice, WayOn::Again);
+    let answer = decided.as_ref().map(|over| budget::told(&report, over, took_ns));
+    // What is asked for as JSON is JSON alone.
+    answer.iter().for_each(|told| if args.json || args.markdown { voice.note(told) } else { print(told) });
+    let code = match decided {
+        Some(_) => conclude_decided(&ending, &report, &folder, voice, WayOn::Again),
+        None => conclude(&ending, &report, &folder, voice, WayOn::Again),
+    };
     let gate = gates::decide(&report, &gates, &args.gates, "pubmark bench", voice)?;
     Ok(gate.map_or(code, |gate| gate.worst(code)))
 }
 
-/// A study of one cell, whose axes are what was asked for.
+/// The cell with its runs and its figures or, where lists were given, each of them.
+fn told(report: &Report) -> Value {
+    let summary = report.summary_json();
+    let of_cell = |cell: usize| {
+        let runs = report.runs().iter().zip(report.cells_of_runs()).filter(|(_, of)| **of == cell);
+        let runs: Vec<Value> =
+            runs.filter_map(|(record, _)| serde_json::from_slice(&record.to_json().ok()?).ok()).collect();
+        json!({"cell": report.cells()[cell].cell.axes, "runs": runs, "summary": summary[cell]})
+    };
+    match report.cells().len() {
+        1 => of_cell(0),
+        cells => json!({"cells": (0..cells).map(of_cell).collect::<Vec<_>>()}),
+    }
+}
+
+/// A study of one cell or, where lists were given, of several, whose axes are what was
+/// asked for.
 fn study(args: &BenchArgs) -> Result<Study, Failure> {
     let mut workload = AskedWorkload::of(&args.target, &args.workload);
     let own = [("duration", &args.duration), ("count", &args.count), ("repeats", &args.repeats)];
     workload.set.extend(own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
-    study_of(workload)
+    let Some(until) = &args.until else { return study_of(workload) };
+    let within = Precision::parse(until).map_err(|error| Failure::usage(format!("--until: {error}")))?;
+    workload.set.push(("until".into(), BlocksUntil::Decided.to_string()));
+    let mut study = study_of(workload)?;
+    study.questions = Some(AskedQuestions { within: vec![within], ..AskedQuestions::none() });
+    Ok(study)
 }
 
 /// A workload as it was asked for.

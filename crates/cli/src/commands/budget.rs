@@ -91,8 +91,8 @@ fn seen(questions: Vec<StudyQuestion>) -> QuestionsSeen {
         match question.state {
             QuestionState::Decided(_) => seen.decided += 1,
             QuestionState::Closed(_) => seen.closed += 1,
-            QuestionState::Open { cells, groups, blocks_more, .. } => {
-                seen.open.push(OpenQuestion { cells, groups, blocks_more });
+            QuestionState::Open { cells, groups, compares, blocks_more, .. } => {
+                seen.open.push(OpenQuestion { cells, groups, compares, blocks_more });
             }
         }
     }
@@ -109,7 +109,7 @@ pub fn told(report: &Report, over: &BudgetEnding, took_ns: Ns) -> String {
         match &question.state {
             QuestionState::Decided(answer) => decided.push(format!("{text}: {answer}")),
             QuestionState::Closed(why) => closed.push(format!("{text}: {why}")),
-            QuestionState::Open { cells, groups, why, blocks_more } => {
+            QuestionState::Open { cells, groups, why, blocks_more, .. } => {
                 let counts_never = |cell: &usize| {
                     let result = &report.cells()[*cell];
                     result.runs > 0 && groups.iter().any(|group| result.runs_for(*group) == 0)

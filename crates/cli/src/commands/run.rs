@@ -94,7 +94,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     // What is asked for as JSON is JSON alone.
     told.iter().for_each(|told| if args.json || args.markdown { voice.note(told) } else { print(told) });
     let code = match decided {
-        Some(_) => conclude_decided(&ending, &report, &folder, voice),
+        Some(_) => conclude_decided(&ending, &report, &folder, voice, WayOn::Resume),
         None => conclude(&ending, &report, &folder, voice, WayOn::Resume),
     };
     let code = gates::decide(&report, &gates, &args.gates, "pubmark run", voice)?.map_or(code, |gate| gate.worst(code));
@@ -335,7 +335,7 @@ pub struct Carried<T> {
 
 impl Carried<Ending> {
     /// One whose number of runs was fixed before.
-    fn fixed(self) -> Carried<(Ending, Option<BudgetEnding>)> {
+    pub fn fixed(self) -> Carried<(Ending, Option<BudgetEnding>)> {
         let Carried { over, watched, interrupt, lock } = self;
         Carried { over: (over, None), watched, interrupt, lock }
     }
@@ -354,7 +354,7 @@ pub fn carry_out(
 }
 
 /// Measures a study until its questions are decided, with a progress display.
-fn decide(
+pub fn decide(
     plan: &StudyPlan,
     reference: Option<&str>,
     results: (&Path, bool),
@@ -468,14 +468,17 @@ pub fn conclude(ending: &Ending, report: &Report, folder: &Path, voice: Voice, w
 }
 
 /// The same of a study that was measured until its questions were decided.
-fn conclude_decided(ending: &Ending, report: &Report, folder: &Path, voice: Voice) -> Code {
+pub fn conclude_decided(ending: &Ending, report: &Report, folder: &Path, voice: Voice, way_on: WayOn) -> Code {
     voice.note(&format!("report: {}", folder.join(PAGE).display()));
     if let Some(left_out) = answers::left_out(report) {
         voice.note(&left_out);
     }
     let code = budget::code(report);
     if ending.interrupted || code == Code::Run {
-        voice.note(&format!("to go on: the same command and --out {} --resume, with any --budget", folder.display()));
+        voice.note(&match way_on {
+            WayOn::Resume => format!("to go on: the same command and --out {} --resume, with any --budget", folder.display()),
+            WayOn::Again => "what is open takes a longer --budget, or a wider --until".to_owned(),
+        });
     }
     if ending.interrupted { Code::Run } else { code }
 }

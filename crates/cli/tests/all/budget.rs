@@ -166,3 +166,46 @@ fn what_is_asked_can_be_seen_before_and_what_asks_nothing_is_refused() {
     refused(&["--set", "until=decided"], "--budget 30m");
     refused(&["--budget", "5m", "--repeats", "3"], "cannot be used with");
 }
+
+#[test]
+fn a_figure_is_measured_until_it_is_known() {
+    let place = Place::new();
+    let bench = |more: &[&str]| {
+        let usual = ["bench", "mock", "--duration", "1s", "--set", "options.jitter=20us"];
+        place.run(&[&usual, more].concat())
+    };
+    let output = bench(&["--until", "±20%", "--out", "r"]);
+    let (said, noted) = (stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(0), "{said}\n{noted}");
+    assert!(said.contains("1 of 1 questions decided"), "{said}");
+    assert!(said.contains("p50 to within ±20% of mock") && said.contains(" to "), "{said}");
+    assert!((2..=24).contains(&place.records("r").len()), "{}", place.records("r").len());
+    let again = stdout(&place.run(&["report", "r"]));
+    assert!(again.contains("mock"), "{again}");
+
+    let output = bench(&["--rate", "500,1000", "--until", "p99 +- 20%", "--json", "--out", "s"]);
+    let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let cells = told["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 2, "{told}");
+    for (cell, rate) in cells.iter().zip([500, 1_000]) {
+        assert_eq!((&cell["cell"]["rate"], &cell["summary"]["rate"]), (&rate.into(), &rate.into()), "{cell}");
+        assert!(cell["runs"].as_array().unwrap().len() >= 2, "{cell}");
+    }
+    assert!(stderr(&output).contains("2 of 2 questions decided"), "{}", stderr(&output));
+}
+
+#[test]
+fn how_well_a_figure_is_to_be_known_is_checked_before_anything_runs() {
+    let place = Place::new();
+    for (arguments, wanted) in [
+        (&["--until", "2%"][..], "--until: `2%` says not how well a figure is to be known"),
+        (&["--until", "p98 ±2%"], "there is no figure `p98`"),
+        (&["--until", "±2%", "--repeats", "3"], "--repeats"),
+        (&["--budget", "5m"], "--until"),
+    ] {
+        let output = place.run(&[&["bench", "mock", "--out", "r"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(wanted), "{arguments:?}: {}", stderr(&output));
+        assert!(!place.path("r").exists());
+    }
+}

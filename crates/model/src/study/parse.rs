@@ -3,7 +3,7 @@
 use super::axis::{axis_value, known_axis, no_axis, plain};
 use super::goal;
 use super::{Axis, OptionSetting, ReadOptions, Skip, Source, Study, StudyPart};
-use crate::claim::{Claim, Condition, Figure};
+use crate::claim::Condition;
 use crate::diagnostic::{Diagnostic, Diagnostics, meant, suggestion};
 use crate::document::{Document, Entry, Scalar, Table};
 use crate::hosts::Hosts;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// Most values of one axis.
 const MAX_AXIS: usize = 1_000;
 
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 17] = [
     "transports",
     "workload",
     "limits",
@@ -28,6 +28,7 @@ const TABLES: [&str; 16] = [
     "skip",
     "options",
     "claims",
+    "questions",
     "reference",
     "hosts",
     "capacity",
@@ -70,6 +71,7 @@ impl Study {
             skips: Vec::new(),
             options: Vec::new(),
             claims: Vec::new(),
+            questions: None,
             reference: None,
             hosts: Hosts::default(),
             capacity: None,
@@ -107,7 +109,7 @@ impl Study {
 impl Parser<'_> {
     /// What is not known is an error, but in a folder of results: there it was known
     /// to the pubmark that wrote it, and is passed over.
-    fn unknown(&mut self, error: Diagnostic) {
+    pub(super) fn unknown(&mut self, error: Diagnostic) {
         if !self.study.recorded {
             self.errors.push(error);
         }
@@ -130,6 +132,7 @@ impl Parser<'_> {
                 "skip" => self.skip(table),
                 "options" => self.options(table, None),
                 "claims" => self.claim(table),
+                "questions" => self.questions(table),
                 "reference" => self.reference(table),
                 "capacity" => self.study.capacity = goal::read(table, &mut self.errors),
                 "ab" => self.study.ab = Some(goal::read_ab(table, &mut self.errors)),
@@ -424,65 +427,6 @@ impl Parser<'_> {
             self.errors.push(Diagnostic::at(table.at, "[reference] needs `source` and `machine`"));
         }
         self.study.reference = Some(reference);
-    }
-
-    fn claim(&mut self, table: &Table) {
-        const KNOWN: [&str; 6] = ["id", "says", "figure", "best", "among", "share"];
-        let mut claim = Claim {
-            id: String::new(),
-            says: String::new(),
-            figure: Figure::LatencyP50,
-            best: Vec::new(),
-            among: Vec::new(),
-            conditions: Vec::new(),
-            share: 1.0,
-        };
-        for entry in &table.entries {
-            match entry.key.as_str() {
-                "best" | "among" => {
-                    for scalar in &entry.values {
-                        match self.axis_value("system", scalar) {
-                            Ok(name) => {
-                                let name = name.as_str().unwrap_or(&scalar.text).to_owned();
-                                if entry.key == "best" { &mut claim.best } else { &mut claim.among }.push(name);
-                            }
-                            Err(error) => self.errors.push(error),
-                        }
-                    }
-                    continue;
-                }
-                name if !KNOWN.contains(&name) => {
-                    self.unknown(entry.unknown("[[claims]]", KNOWN));
-                    continue;
-                }
-                _ => {}
-            }
-            let Some(value) = entry.one(&mut self.errors) else {
-                continue;
-            };
-            match entry.key.as_str() {
-                "id" => claim.id = value.text.clone(),
-                "says" => claim.says = value.text.clone(),
-                "figure" => match Figure::parse(&value.text) {
-                    Ok(figure) => claim.figure = figure,
-                    // Nothing can be said of it any more.
-                    Err(_) if self.study.recorded => return,
-                    Err(error) => self.errors.push(Diagnostic::at_value(value.at, error)),
-                },
-                _ => match value.text.parse() {
-                    Ok(share) if (0.0..=1.0).contains(&share) => claim.share = share,
-                    _ => self.errors.push(Diagnostic::at_value(value.at, "`share` is a number from 0 to 1")),
-                },
-            }
-        }
-        let given = |name: &str| {
-            let entry = table.entries.iter().find(|entry| entry.key == name);
-            entry.is_some_and(|entry| entry.values.iter().any(|value| !value.text.is_empty()))
-        };
-        if !["id", "says", "figure", "best"].into_iter().all(given) {
-            self.errors.push(Diagnostic::at(table.at, "a [[claims]] entry needs `id`, `says`, `figure` and `best`"));
-        }
-        self.study.claims.push(claim);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What comes after the tables of a study file: cutting down, overrides, and
 //! checks across tables.
 
-use super::axis::{PART, axis_names, plain};
+use super::axis::{PART, axis_names, known_axis, plain};
 use super::parse::Parser;
 use super::{Axis, OptionSetting, ReadOptions};
 use crate::claim::Condition;
@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
 use crate::options::{OptionSpec, common};
 use crate::secret::{HIDDEN, SECRETS, secret};
-use crate::setting::{KEYS, Time, WINDOW, as_typed, key};
+use crate::setting::{KEYS, Key, Time, WINDOW, as_typed, key};
 use crate::units::{MILLISECOND, SECOND};
 use serde_json::Value;
 
@@ -243,29 +243,38 @@ impl Parser<'_> {
             return Ok(());
         }
         if name == "system" {
-            let value = self.axis_value("system", &Scalar { text: text.into(), at: 0 })?;
+            let read = |name: &str| self.axis_value("system", &Scalar { text: name.trim().into(), at: 0 });
+            let mut values: Vec<Value> = Vec::new();
+            for value in text.split(',').map(read) {
+                let value = value?;
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
             self.study.axes.retain(|axis| axis.name != "system");
-            self.study.axes.push(Axis { name: "system".into(), values: vec![value] });
+            self.study.axes.push(Axis { name: "system".into(), values });
             return Ok(());
         }
         let Some(key) = key(name) else {
             let names: Vec<&str> = axis_names().chain(["repeats", "order", "seed"]).collect();
             return Err(Diagnostic::whole("there is no such key").help(suggestion(name, names)));
         };
-        let value = key.read(text).map_err(Diagnostic::whole)?;
+        let values = listed(key, text)?;
         let of_parts = self.study.parts.iter_mut().flat_map(|part| &mut part.axes);
         let mut set = false;
         for axis in of_parts.filter(|axis| axis.name == key.name) {
-            (axis.values, set) = (vec![value.clone()], true);
+            (axis.values, set) = (values.clone(), true);
         }
         if set {
             return Ok(());
         }
-        if self.study.axis(key.name).is_some() {
-            let axis = self.study.axes.iter_mut().find(|axis| axis.name == key.name);
-            if let Some(axis) = axis {
-                axis.values = vec![value];
-            }
+        if let Some(axis) = self.study.axes.iter_mut().find(|axis| axis.name == key.name) {
+            axis.values = values;
+            return Ok(());
+        }
+        if values.len() > 1 {
+            key.take(&mut self.study.settings);
+            self.study.axes.push(Axis { name: key.name.to_owned(), values });
             return Ok(());
         }
         match key.name {
@@ -374,4 +383,24 @@ fn typed(name: &str, text: &str) -> String {
 /// Sets a time, unless what is set is no longer than that.
 fn shorten(time: &mut Option<Time>, most: Time) {
     *time = Some(time.map_or(most, |time| Time(time.0.min(most.0))));
+}
+
+/// The value of a key or, where it can be an axis and the text is none, the values that
+/// it lists with commas, each once.
+fn listed(key: &Key, text: &str) -> Result<Vec<Value>, Diagnostic> {
+    let whole = match key.read(text) {
+        Ok(value) => return Ok(vec![value]),
+        Err(error) => error,
+    };
+    if !text.contains(',') || !known_axis(key.name) {
+        return Err(Diagnostic::whole(whole));
+    }
+    let mut values: Vec<Value> = Vec::new();
+    for part in text.split(',') {
+        let value = key.read(part.trim()).map_err(Diagnostic::whole)?;
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    Ok(values)
 }

@@ -3,7 +3,8 @@
 
 use super::Study;
 use super::axis::PART;
-use crate::claim::Condition;
+use crate::asked::AUTO;
+use crate::claim::{Condition, Figure, Statement};
 use crate::secret::recorded_text;
 use crate::setting::{KEYS, Section};
 use serde_json::Value;
@@ -45,6 +46,10 @@ fn condition(name: &str, condition: &Condition) -> String {
         Condition::AtMost(most) => format!("{} = \"<={most}\"\n", quoted(name)),
         Condition::AtLeast(least) => format!("{} = \">={least}\"\n", quoted(name)),
     }
+}
+
+fn texts<T: AsRef<str>>(all: &[T]) -> String {
+    list(&all.iter().map(|text| Value::from(text.as_ref())).collect::<Vec<_>>())
 }
 
 /// Where the table of the published figures begins. No text in the file can
@@ -118,24 +123,34 @@ impl Study {
             }
         }
         for claim in &self.claims {
-            let names =
-                |names: &[String]| list(&names.iter().map(|name| Value::from(name.as_str())).collect::<Vec<_>>());
-            let _ = writeln!(
-                out,
-                "\n[[claims]]\nid = {}\nsays = {}\nfigure = \"{}\"\nbest = {}\namong = {}\nshare = {}",
-                quoted(&claim.id),
-                quoted(&claim.says),
-                claim.figure.word(),
-                names(&claim.best),
-                names(&claim.among),
-                claim.share
-            );
+            let _ = writeln!(out, "\n[[claims]]\nid = {}\nsays = {}", quoted(&claim.id), quoted(&claim.says));
+            let _ = match &claim.statement {
+                Statement::Best { figure, best, among } => {
+                    let (best, among) = (texts(best), texts(among));
+                    writeln!(out, "figure = \"{}\"\nbest = {best}\namong = {among}", figure.word())
+                }
+                Statement::Keeps(objective) => writeln!(out, "require = {}", quoted(&objective.to_string())),
+            };
+            let _ = writeln!(out, "share = {}", claim.share);
             if !claim.conditions.is_empty() {
                 out.push_str("[claims.where]\n");
             }
             for (name, wanted) in &claim.conditions {
                 out.push_str(&condition(name, wanted));
             }
+        }
+        if let Some(asked) = &self.questions {
+            let best = asked.best.iter().map(|figure| figure.map_or(AUTO, Figure::word));
+            let differ: Vec<String> = asked.differ.iter().map(|[one, other]| format!("{one}, {other}")).collect();
+            let within: Vec<String> = asked.within.iter().map(ToString::to_string).collect();
+            let _ = writeln!(
+                out,
+                "\n[questions]\nbest = {}\nclaims = {}\ndiffer = {}\nwithin = {}",
+                texts(&best.collect::<Vec<_>>()),
+                asked.claims,
+                texts(&differ),
+                texts(&within)
+            );
         }
         out.push_str(&self.hosts.to_toml(quoted));
         if let Some(goal) = &self.capacity {
@@ -149,7 +164,6 @@ impl Study {
             );
         }
         if let Some(ab) = &self.ab {
-            let texts = |all: &[String]| list(&all.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>());
             let [keys, fail_on, require] = [&ab.keys, &ab.fail_on, &ab.require].map(|all| texts(all));
             let _ = writeln!(out, "\n[ab]\nkeys = {keys}\nfail_on = {fail_on}\nrequire = {require}");
         }

@@ -37,6 +37,35 @@ fn set_replaces_what_the_file_says() {
     assert_eq!(overridden(CROSSED, &[("duration", "1s")], &[]).settings.get("duration"), Some(json!("1s")));
 }
 
+#[test]
+fn a_list_makes_an_axis() {
+    let axes = |set: &[(&str, &str)]| -> Vec<(String, Value)> {
+        let study = overridden(CROSSED, set, &[]);
+        study.axes.iter().map(|axis| (axis.name.clone(), json!(axis.values))).collect()
+    };
+    let of = |set: &[(&str, &str)], name: &str| {
+        axes(set).into_iter().find(|(axis, _)| axis == name).map(|(_, values)| values)
+    };
+    assert_eq!(of(&[("rate", "500, 1000,max,500")], "rate"), Some(json!([500, 1_000, "max"])), "each once");
+    assert_eq!(of(&[("payload", "1KiB,64B")], "payload"), Some(json!([1_024, 64])), "in place of what was there");
+    assert_eq!(of(&[("system", "beta,alpha")], "system"), Some(json!(["beta", "alpha"])));
+    assert_eq!(of(&[("rate", "500")], "rate"), None, "one value is a setting");
+    let script = "stop server at 1s for 1s, stop server at 4s for 1s";
+    assert_eq!(of(&[("fault", script)], "fault"), None, "whose value has commas of its own");
+    let study = overridden(CROSSED, &[("rate", "500,1000")], &[]);
+    assert_eq!(study.settings.get("rate"), None, "and no setting beside the axis");
+    for (name, text, wanted) in [
+        ("repeats", "3,5", "repeats"),
+        ("rate", "500,fast", "rate: `fast` is not a rate"),
+        ("rate", "500,", "rate: `` is not a rate"),
+        ("system", "alpha,gamma", "unknown system `gamma`"),
+    ] {
+        let set = pairs(&[(name, text)]);
+        let errors = read(CROSSED, &ReadOptions { set: &set, ..ReadOptions::default() }).unwrap_err();
+        assert!(errors.to_string().contains(wanted), "{name}={text}: {errors}");
+    }
+}
+
 /// A value as a refusal repeats it: it may be a secret unless its key is known.
 fn shown<'a>(name: &str, text: &'a str) -> &'a str {
     if ["pyload", "repeat"].contains(&name) || name.starts_with("options.") { "***" } else { text }

@@ -1,7 +1,9 @@
 //! What a file says, and every mistake in it.
 
 use crate::support::*;
-use pubmark_model::claim::{Claim, Condition, Figure};
+use pubmark_model::asked::{AskedQuestions, Precision};
+use pubmark_model::claim::{Claim, Condition, Figure, Statement};
+use pubmark_model::objective::Objective;
 use pubmark_model::diagnostic::line_column;
 use pubmark_model::setting::KEYS;
 use pubmark_model::study::{OptionSetting, ReadOptions, Skip};
@@ -105,9 +107,11 @@ payload = "<=32KiB"
         [Claim {
             id: "A1".into(),
             says: "alpha wins".into(),
-            figure: Figure::LatencyP99,
-            best: vec!["alpha".into()],
-            among: vec!["alpha".into(), "beta".into()],
+            statement: Statement::Best {
+                figure: Figure::LatencyP99,
+                best: vec!["alpha".into()],
+                among: vec!["alpha".into(), "beta".into()],
+            },
             conditions: vec![("payload".into(), Condition::AtMost(32_768.0))],
             share: 0.9,
         }]
@@ -177,7 +181,7 @@ id = "c"
             "12:2 unknown table [limts] | did you mean `limits`?",
             "14:1 a [[skip]] needs `why`: the report shows it",
             "16:10 unknown system `gamma` in [options.gamma] | `pubmark systems` lists them",
-            "18:1 a [[claims]] entry needs `id`, `says`, `figure` and `best`",
+            "18:1 a [[claims]] entry needs `id`, `says`, and `figure` and `best` or else `require`",
             "`title` is missing",
         ],
     );
@@ -397,11 +401,11 @@ fn claims_are_whole_and_about_known_things() {
     assert_eq!(good(&claim(whole)).claims[0].share, 1.0);
     for missing in ["id", "says", "figure", "best"] {
         let lines: Vec<&str> = whole.lines().filter(|line| !line.starts_with(missing)).collect();
-        refused(&claim(&lines.join("\n")), &["2:1 a [[claims]] entry needs `id`, `says`, `figure` and `best`"]);
+        refused(&claim(&lines.join("\n")), &["2:1 a [[claims]] entry needs `id`, `says`, and `figure` and `best` or else `require`"]);
     }
     refused(
         &claim(&whole.replace("\"s\"", "\"\"").replace("\"alpha\"", "[]")),
-        &["2:1 a [[claims]] entry needs `id`, `says`, `figure` and `best`"],
+        &["2:1 a [[claims]] entry needs `id`, `says`, and `figure` and `best` or else `require`"],
     );
     refused(
         &claim(&whole.replace("jitter_ns", "jiter_ns").replace("alpha", "alpah")),
@@ -421,6 +425,53 @@ fn claims_are_whole_and_about_known_things() {
             "10:1 unknown key `who` in [[claims]] | known: id, says, figure, best, among, share",
             "12:1 `rates` cannot be an axis | did you mean `rate`?",
             "a condition names `rate`, which is no axis of this study | its axes: system",
+        ],
+    );
+}
+
+#[test]
+fn a_claim_may_be_a_bound() {
+    let text = with("[[claims]]\nid = \"c\"\nsays = \"s\"\nrequire = \"p99 < 5ms and lost = 0\"\nshare = 0.5\n");
+    let study = good(&text);
+    let statement = Statement::Keeps(Objective::parse("p99 < 5ms and lost = 0").unwrap());
+    assert_eq!((&study.claims[0].statement, study.claims[0].share), (&statement, 0.5));
+    assert_eq!(good(&study.to_toml()), study);
+    refused(
+        &text.replace("share = 0.5", "best = \"alpha\""),
+        &["2:1 a [[claims]] entry has `require`, or `figure` and `best`: two statements are two entries"],
+    );
+    let errors = read(&text.replace("5ms", "5"), &ReadOptions::default()).unwrap_err();
+    assert!(errors.to_string().contains("the bound `5` is none for `p99`"), "{errors}");
+}
+
+#[test]
+fn what_is_asked_is_read_and_written() {
+    let study = good(&with(
+        "[questions]\nbest = [\"auto\", \"latency_p99_ns\"]\nclaims = true\ndiffer = [\"alpha, beta\"]\n\
+         within = [\"±2%\", \"p99 +- 5%\"]\n",
+    ));
+    let asked = AskedQuestions {
+        best: vec![None, Some(Figure::LatencyP99)],
+        claims: true,
+        differ: vec![["alpha".into(), "beta".into()]],
+        within: vec![Precision::parse("±2%").unwrap(), Precision::parse("p99 ±5%").unwrap()],
+    };
+    assert_eq!(study.asks(), asked);
+    assert_eq!(good(&study.to_toml()), study);
+    assert_eq!(good(&with("")).asks(), AskedQuestions::default(), "who says nothing asks the usual");
+    assert_eq!(good(&with("[questions]")).asks(), AskedQuestions::none(), "who names questions asks those alone");
+    refused(
+        &with(
+            "[questions]\nbest = [\"p99\"]\nclaims = \"yes\"\ndiffer = [\"alpha\", \"alpha, gamma\"]\n\
+             within = [\"2%\"]\nworst = 1\n",
+        ),
+        &[
+            "3:9 `p99` is no figure: did you mean `latency_p99_ns`?, or \"auto\"",
+            "4:10 `claims` is true or false",
+            "5:11 `differ` has two systems each: differ = [\"mosquitto, nats\"]",
+            "5:20 unknown system `gamma` | `pubmark systems` lists them",
+            "6:11 `2%` says not how well a figure is to be known: write ±2%, or a figure before it, as in 'p99 ±5%'",
+            "7:1 unknown key `worst` in [questions]",
         ],
     );
 }

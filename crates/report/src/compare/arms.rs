@@ -4,7 +4,7 @@
 //! years later: which looks there are, and what each may spend of the error rate,
 //! depends on the number of blocks.
 
-use super::bound::{BoundGate, BoundVerdict};
+use super::bound::BoundGate;
 use super::figure::{short_name, shown, signed_percent};
 use super::gate::{Gate, GateOutcome, GateResult, Threshold};
 use super::gates::{Gates, GatesError};
@@ -267,7 +267,7 @@ impl Bench<'_> {
         let mut open = Vec::new();
         for (index, point) in self.points.iter().enumerate() {
             let runs = self.of(point.b);
-            let (verdict, _) = bound.of_looks(test, &runs);
+            let (verdict, _) = bound.of(&runs).at_looks(test);
             if matches!(verdict, BoundVerdict::Open(_) | BoundVerdict::Unknown(_)) {
                 open.push((index, runs.len()));
             }

@@ -3,7 +3,7 @@
 
 use crate::lab::{Lab, latency};
 use pubmark_model::record::FigureGroup;
-use pubmark_report::{ClaimOutcome, Placing, QuestionState, Report};
+use pubmark_report::{ClaimOutcome, Placing, QuestionKind, QuestionState, Report};
 
 const CLAIM: &str = "[[claims]]\nid = \"c\"\nsays = \"gamma is better than beta\"\nfigure = \"latency_p50_ns\"\n\
                      best = [\"gamma\"]\namong = [\"beta\", \"gamma\"]\n";
@@ -32,7 +32,7 @@ fn before_anything_is_measured_all_is_open_and_needs_all() {
     let report = lab("\"alpha\", \"beta\", \"kernel\"", "decided", CLAIM).report();
     let questions = report.questions();
     assert_eq!(questions.len(), 3, "the claim, and who is best at each of two points: {questions:?}");
-    assert!(questions[0].is_claim && questions[0].text.contains("gamma is better than beta"));
+    assert!(questions[0].kind == QuestionKind::Claim && questions[0].text.contains("gamma is better than beta"));
     assert_eq!(questions[1].text, "best by median latency at 64B");
     let QuestionState::Open { cells, groups, .. } = &questions[1].state else { panic!("{questions:?}") };
     let names: Vec<&str> = cells.iter().map(|cell| report.cells()[*cell].cell.system.as_str()).collect();
@@ -157,4 +157,110 @@ fn points_that_are_not_measured_yet_are_corrected_for_already() {
     };
     let (alone, both) = (of(false), of(true));
     assert!(alone.iter().zip(both).all(|(alone, both)| !alone || both), "{alone:?}, {both:?}");
+}
+
+const ONE: &str = "[axes]\nsystem = [\"alpha\", \"beta\", \"gamma\", \"kernel\"]\n[run]\nuntil = \"decided\"\n[questions]\n";
+
+fn asked(questions: &str) -> Lab {
+    Lab::new(&format!("{ONE}{questions}"))
+}
+
+#[test]
+fn a_study_asks_what_it_names_and_nothing_else() {
+    let texts = |questions: &str| -> Vec<String> {
+        asked(questions).report().questions().into_iter().map(|question| question.text).collect()
+    };
+    assert_eq!(texts(""), Vec::<String>::new());
+    assert_eq!(
+        texts("best = [\"auto\", \"latency_p99_ns\"]"),
+        ["best by median latency", "best by the 99th percentile of latency"]
+    );
+    assert_eq!(texts("differ = [\"gamma, alpha\"]"), ["gamma or alpha by median latency"]);
+    assert_eq!(
+        texts("within = [\"p99 ±5%\"]"),
+        ["alpha", "beta", "gamma", "kernel"].map(|system| format!("p99 to within ±5% of {system}"))
+    );
+}
+
+#[test]
+fn two_systems_are_told_apart_though_a_third_is_open() {
+    let mut lab = asked("differ = [\"gamma, alpha\", \"kernel, alpha\", \"beta, alpha\"]");
+    lab.latencies("alpha", &about(100_000, 8, 0));
+    lab.latencies("gamma", &about(300_000, 8, 2));
+    let wild: Vec<u64> = (0..8).map(|run| 80_000 + (run * 37 % 11) * 6_000).collect();
+    lab.latencies("beta", &wild);
+    let report = lab.report();
+    let states = states(&report);
+    assert_eq!(states[0], QuestionState::Decided("alpha".into()));
+    assert!(matches!(&states[1], QuestionState::Closed(why) if why.contains("reference")), "{states:?}");
+    let QuestionState::Open { cells, compares, .. } = &states[2] else { panic!("{states:?}") };
+    let names: Vec<&str> = cells.iter().map(|cell| report.cells()[*cell].cell.system.as_str()).collect();
+    assert_eq!((names, *compares), (vec!["alpha", "beta"], true));
+}
+
+#[test]
+fn a_figure_is_known_when_its_interval_is_as_narrow_as_was_asked() {
+    let state = |runs: usize, within: &str| {
+        let mut lab = asked(&format!("within = [\"{within}\"]"));
+        lab.latencies("alpha", &about(100_000, runs, 0));
+        states(&lab.report()).remove(0)
+    };
+    assert!(matches!(state(0, "±10%"), QuestionState::Open { why, .. } if why == "not measured yet"));
+    assert!(matches!(state(1, "±10%"), QuestionState::Open { why, .. } if why.contains("no noise is known")));
+    let QuestionState::Open { cells, compares, blocks_more, groups, .. } = state(3, "±10%") else { panic!() };
+    assert_eq!((cells, compares, groups), (vec![0], false, vec![FigureGroup::LatencyP50]));
+    assert!(blocks_more.is_some_and(|more| [1, 3, 5].contains(&more)), "{blocks_more:?}");
+    let QuestionState::Decided(answer) = state(12, "±10%") else { panic!("{:?}", state(12, "±10%")) };
+    assert!(answer.starts_with("102 µs (") && answer.contains(" to "), "{answer}");
+    // Runs in which it is not measured never tell it.
+    let closed = |runs| {
+        let mut lab = asked("within = [\"acked p50 ±10%\"]");
+        lab.latencies("alpha", &about(100_000, runs, 0));
+        states(&lab.report()).remove(0)
+    };
+    assert!(matches!(closed(2), QuestionState::Open { .. }));
+    assert!(matches!(closed(3), QuestionState::Closed(_)));
+}
+
+#[test]
+fn a_bound_that_is_claimed_needs_only_the_cells_that_are_open() {
+    let claim = "claims = true\n[[claims]]\nid = \"fast\"\nsays = \"below 150 µs\"\nrequire = \"p50 < 150us and lost = 0\"\n";
+    let mut lab = asked(claim);
+    let before = lab.report();
+    assert_eq!(before.claims()[0].outcome, ClaimOutcome::Undecided);
+    let QuestionState::Open { cells, compares, .. } = &states(&before)[0] else { panic!("{:?}", states(&before)) };
+    assert_eq!((cells.as_slice(), *compares), (&[0, 1, 2][..], false), "the reference is none of those");
+    lab.latencies("alpha", &about(100_000, 6, 0));
+    lab.latencies("beta", &about(149_000, 2, 1));
+    lab.latencies("gamma", &about(110_000, 6, 2));
+    let report = lab.report();
+    let claim = &report.claims()[0];
+    assert_eq!((claim.won(), claim.lost(), claim.open()), (2, 0, 1));
+    let QuestionState::Open { cells, .. } = &states(&report)[0] else { panic!("{:?}", states(&report)) };
+    assert_eq!(cells.as_slice(), [1]);
+    // One cell that breaks it is enough, and a count is a fact of each run.
+    lab.run("beta", 3, |run| {
+        latency(run, &[(100_000, 20_000)]);
+        run.counts.lost = 1;
+    });
+    let report = lab.report();
+    assert_eq!(report.claims()[0].outcome, ClaimOutcome::Fails);
+    assert!(matches!(&states(&report)[0], QuestionState::Decided(text) if text.starts_with("fails")));
+}
+
+#[test]
+fn a_bound_is_claimed_of_the_cells_that_are_named_and_of_a_share_of_them() {
+    let outcome = |rest: &str| {
+        let claim = format!("[[claims]]\nid = \"c\"\nsays = \"s\"\nrequire = \"p50 < 150us\"\n{rest}");
+        let mut lab = Lab::new(&format!("[axes]\nsystem = [\"alpha\", \"beta\", \"kernel\"]\n{claim}"));
+        lab.latencies("alpha", &about(100_000, 5, 0));
+        lab.latencies("beta", &about(300_000, 5, 1));
+        lab.latencies("kernel", &about(10_000, 5, 1));
+        lab.report().claims()[0].outcome
+    };
+    assert_eq!(outcome(""), ClaimOutcome::Fails);
+    assert_eq!(outcome("share = 0.5\n"), ClaimOutcome::Holds);
+    assert_eq!(outcome("[claims.where]\nsystem = \"alpha\"\n"), ClaimOutcome::Holds);
+    assert_eq!(outcome("[claims.where]\nsystem = [\"kernel\"]\n"), ClaimOutcome::Holds);
+    assert_eq!(outcome("share = 0.6\n[claims.where]\nsystem = [\"kernel\", \"beta\"]\n"), ClaimOutcome::Fails);
 }

@@ -11,6 +11,7 @@ mod histogram;
 mod noise;
 mod normal;
 mod paired;
+mod precise;
 mod ranking;
 mod ranking_rates;
 mod student;

@@ -136,7 +136,10 @@ pub fn shortened(words: &[String]) -> Vec<String> {
         if !words.iter().any(|word| word == "--count") {
             add("--duration", "500ms");
         }
-        add("--repeats", "1");
+        match words.iter().any(|word| word == "--until") {
+            true => add("--budget", "3s"),
+            false => add("--repeats", "1"),
+        }
     } else {
         if !words.iter().any(|word| word == "--budget") {
             add("--repeats", "2");

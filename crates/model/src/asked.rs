@@ -1,0 +1,177 @@
+//! What a study asks of its records, where it is measured until they answer.
+
+use crate::claim::Figure;
+use crate::objective::ObjectiveFigure;
+use std::fmt;
+
+/// The shares of a figure to within which it can be asked for.
+const SHARES: std::ops::RangeInclusive<f64> = 0.001..=0.5;
+
+/// The word for the figure that the tables rank by.
+pub const AUTO: &str = "auto";
+
+/// The questions of a study: `[questions]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AskedQuestions {
+    /// Who is best at each point, by each of these; none is the figure that the tables
+    /// rank by.
+    pub best: Vec<Option<Figure>>,
+    /// Whether its claims hold.
+    pub claims: bool,
+    /// Which of two systems is better at each point, or that they are the same.
+    pub differ: Vec<[String; 2]>,
+    /// What a figure of each cell is, to within a share of it.
+    pub within: Vec<Precision>,
+}
+
+/// Where a study says nothing: its claims, and who is best at each point.
+impl Default for AskedQuestions {
+    fn default() -> AskedQuestions {
+        AskedQuestions { best: vec![None], claims: true, ..AskedQuestions::none() }
+    }
+}
+
+impl AskedQuestions {
+    /// No question at all.
+    pub fn none() -> AskedQuestions {
+        AskedQuestions { best: Vec::new(), claims: false, differ: Vec::new(), within: Vec::new() }
+    }
+}
+
+/// How well a figure is to be known: `p99 ±5%`.
+#[derive(Clone, Debug)]
+pub struct Precision {
+    /// As it is written, in its shortest form; empty for the figure that the tables
+    /// rank by.
+    name: String,
+    figure: Option<ObjectiveFigure>,
+    share: f64,
+}
+
+/// What is written says all of it.
+impl PartialEq for Precision {
+    fn eq(&self, other: &Precision) -> bool {
+        self.name == other.name && self.share == other.share
+    }
+}
+
+/// Why a text is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PrecisionError {
+    /// It has not the form of one.
+    #[error("`{0}` says not how well a figure is to be known: write ±2%, or a figure before it, as in 'p99 ±5%'")]
+    Form(String),
+    /// It names no figure.
+    #[error("`{text}`: there is no figure `{name}`: {help}")]
+    Figure {
+        /// The whole.
+        text: String,
+        /// What was taken for a name.
+        name: String,
+        /// The way out.
+        help: String,
+    },
+    /// A count has no noise.
+    #[error(
+        "`{0}`: what is counted is a fact of each run, and not known to within a share: ask for a time, a rate or a use"
+    )]
+    Counted(String),
+    /// It is out of range.
+    #[error("`{0}`: a figure is known to within ±0.1% to ±50%")]
+    Range(String),
+}
+
+impl Precision {
+    /// Reads one. `±` may be written `+-` or `+/-`.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what could be written.
+    pub fn parse(text: &str) -> Result<Precision, PrecisionError> {
+        let form = || PrecisionError::Form(text.chars().take(100).collect());
+        let signs = ["±", "+/-", "+-"];
+        let (name, rest) = signs.iter().find_map(|sign| text.split_once(sign)).ok_or_else(form)?;
+        let percent = rest.trim().strip_suffix('%').and_then(|number| number.trim_end().parse::<f64>().ok());
+        // The nearest fraction to what is written.
+        let share = percent.map(|percent| (percent * 1e6).round() / 1e8).ok_or_else(form)?;
+        if !SHARES.contains(&share) {
+            return Err(PrecisionError::Range(text.to_owned()));
+        }
+        let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
+        let figure = match name.as_str() {
+            "" => None,
+            name => Some(ObjectiveFigure::parse(name).map_err(|help| PrecisionError::Figure {
+                text: text.to_owned(),
+                name: name.to_owned(),
+                help,
+            })?),
+        };
+        if figure.is_some_and(ObjectiveFigure::counts) {
+            return Err(PrecisionError::Counted(text.to_owned()));
+        }
+        Ok(Precision { name, figure, share })
+    }
+
+    /// How far the ends of its interval may lie from the figure, as a share of it.
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// The figure, and its name: where none is named, the one that the tables rank by
+    /// at given rates or, `unthrottled`, where messages go as fast as they can.
+    pub fn figure(&self, unthrottled: bool) -> Option<(&str, ObjectiveFigure)> {
+        let usual = if unthrottled { "delivered_per_s" } else { "p50" };
+        match self.figure {
+            Some(figure) => Some((&self.name, figure)),
+            None => ObjectiveFigure::parse(usual).ok().map(|figure| (usual, figure)),
+        }
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let space = if self.name.is_empty() { "" } else { " " };
+        write!(f, "{}{space}±{}%", self.name, (self.share * 1e8).round() / 1e6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_precision_is_read_as_people_write_it() {
+        for (text, shown) in [
+            ("±2%", "±2%"),
+            ("p99 ±5%", "p99 ±5%"),
+            ("p99+-5 %", "p99 ±5%"),
+            (" acked  p50 +/- 0.1%", "acked p50 ±0.1%"),
+            ("delivered_per_s ±50%", "delivered_per_s ±50%"),
+        ] {
+            let read = Precision::parse(text).unwrap();
+            assert_eq!(read.to_string(), shown);
+            assert_eq!(Precision::parse(shown).unwrap(), read);
+        }
+        let usual = Precision::parse("±7%").unwrap();
+        assert_eq!(usual.share(), 0.07);
+        let name = |unthrottled| usual.figure(unthrottled).map(|(name, _)| name);
+        assert_eq!((name(false), name(true)), (Some("p50"), Some("delivered_per_s")));
+    }
+
+    #[test]
+    fn what_cannot_be_known_so_is_refused() {
+        for (text, why) in [
+            ("2%", "says not how well"),
+            ("p99 < 5ms", "says not how well"),
+            ("±2", "says not how well"),
+            ("±0%", "±0.1% to ±50%"),
+            ("±51%", "±0.1% to ±50%"),
+            ("±nan%", "±0.1% to ±50%"),
+            ("p98 ±2%", "there is no figure `p98`"),
+            ("lost ±2%", "a fact of each run"),
+            ("delivered ±2%", "a fact of each run"),
+        ] {
+            let error = Precision::parse(text).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}
