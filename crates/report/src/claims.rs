@@ -35,8 +35,10 @@ impl fmt::Display for ClaimOutcome {
 /// What the records say of one part of a claim: at how many points a claimed
 /// system is best, by the ranking that the tables show, or how many cells keep to
 /// its bounds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PartResult {
+    /// What it says, in words.
+    pub says: String,
     /// What follows from the counts.
     pub outcome: ClaimOutcome,
     /// Points at which a claimed system is best, or cells that keep to its bounds.
@@ -82,13 +84,9 @@ impl ClaimResult {
 
     /// The counts in words.
     pub fn evidence(&self) -> String {
-        let (won, lost, open) = (self.won(), self.lost(), self.open());
-        let total = won + lost + open;
-        if total == 0 {
-            return "not measured".into();
-        }
-        let counts = format!("{won} won, {lost} lost, {open} open of {total}");
+        let counts = counts(self.won(), self.lost(), self.open());
         match self.parts.iter().filter(|part| part.total() == 0).count() {
+            unmeasured if unmeasured == self.parts.len() => counts,
             0 => counts,
             1 => format!("{counts}; 1 part not measured"),
             parts => format!("{counts}; {parts} parts not measured"),
@@ -96,7 +94,20 @@ impl ClaimResult {
     }
 }
 
+/// Counts in words.
+fn counts(won: usize, lost: usize, open: usize) -> String {
+    match won + lost + open {
+        0 => "not measured".into(),
+        total => format!("{won} won, {lost} lost, {open} open of {total}"),
+    }
+}
+
 impl PartResult {
+    /// The counts in words.
+    pub fn evidence(&self) -> String {
+        counts(self.won, self.lost, self.open)
+    }
+
     /// Points, or cells, that meet the part's conditions.
     pub fn total(&self) -> usize {
         self.won + self.lost + self.open
@@ -166,7 +177,7 @@ fn part(claim: &Claim, evidence: Evidence<'_>) -> PartResult {
     } else {
         ClaimOutcome::Undecided
     };
-    PartResult { outcome, won, lost, open, share: claim.share }
+    PartResult { says: claim.says.clone(), outcome, won, lost, open, share: claim.share }
 }
 
 /// Whether a cell is one of those that a claim is about.

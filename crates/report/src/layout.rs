@@ -248,26 +248,31 @@ fn claims(claims: &[ClaimResult]) -> Option<Table> {
     if claims.is_empty() {
         return None;
     }
-    let row = |claim: &ClaimResult| Row {
-        entries: [
-            clean(&claim.id, NAME_CHARS),
-            claim.outcome.to_string(),
-            claim.evidence(),
-            clean(&claim.says, PROSE_CHARS),
-        ]
-        .map(Entry::plain)
-        .into(),
-        mark: match claim.outcome {
+    let row = |id: &str, outcome: ClaimOutcome, evidence: String, says: &str| Row {
+        entries: [clean(id, NAME_CHARS), outcome.to_string(), evidence, clean(says, PROSE_CHARS)]
+            .map(Entry::plain)
+            .into(),
+        mark: match outcome {
             ClaimOutcome::Holds => Mark::Good,
             ClaimOutcome::Fails => Mark::Bad,
             ClaimOutcome::Undecided => Mark::Plain,
         },
         bar: None,
     };
+    // Each statement of a claim that has several stands for itself.
+    let rows = |claim: &ClaimResult| match claim.parts.as_slice() {
+        [_] | [] => vec![row(&claim.id, claim.outcome, claim.evidence(), &claim.says)],
+        parts => {
+            let all = format!("all of these {}:", parts.len());
+            let first = row(&claim.id, claim.outcome, claim.evidence(), &all);
+            let others = parts.iter().map(|part| row("", part.outcome, part.evidence(), &part.says));
+            std::iter::once(first).chain(others).collect()
+        }
+    };
     Some(Table {
         title: "Claims".into(),
         heads: HEADS.map(|name| Head { name: name.into(), is_figure: false, is_axis: false, expendable: 0 }).into(),
-        groups: vec![claims.iter().map(row).collect()],
+        groups: vec![claims.iter().flat_map(rows).collect()],
         notes: Vec::new(),
         ends_in_prose: true,
         whole: SUMMARY,

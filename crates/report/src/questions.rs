@@ -120,7 +120,11 @@ impl Report {
     }
 
     fn of_claim(&self, claim: &ClaimResult) -> StudyQuestion {
-        let text = clean(&format!("claim {}: {}", claim.id, claim.says), TEXT_CHARS);
+        let others = match claim.parts.len() {
+            0 | 1 => String::new(),
+            parts => format!(", and {} more", parts - 1),
+        };
+        let text = clean(&format!("claim {}: {}{others}", claim.id, claim.says), TEXT_CHARS);
         let state = match claim.outcome {
             ClaimOutcome::Undecided => self.open_claim(claim),
             outcome => QuestionState::Decided(format!("{outcome} ({})", claim.evidence())),
