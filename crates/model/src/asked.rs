@@ -144,7 +144,7 @@ mod tests {
             ("±2%", "±2%"),
             ("p99 ±5%", "p99 ±5%"),
             ("p99+-5 %", "p99 ±5%"),
-            (" acked  p50 +/- 0.1%", "acked p50 ±0.1%"),
+            (" service  p50 +/- 0.1%", "service p50 ±0.1%"),
             ("delivered_per_s ±50%", "delivered_per_s ±50%"),
         ] {
             let read = Precision::parse(text).unwrap();

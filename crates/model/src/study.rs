@@ -1,8 +1,8 @@
 //! A study: systems crossed with workload axes, how often to repeat, and what
 //! is claimed.
 
-pub(crate) mod axis;
 mod asks;
+pub(crate) mod axis;
 mod goal;
 mod named;
 mod parse;

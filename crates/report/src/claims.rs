@@ -198,7 +198,8 @@ fn kept<'a>(
 ) -> impl Iterator<Item = (usize, Kept)> + 'a {
     let named = |name: &str| {
         let mut of_system = claim.conditions.iter().filter(|(axis, _)| axis == "system");
-        of_system.any(|(_, condition)| matches!(condition, Condition::OneOf(names) if names.iter().any(|one| one == name)))
+        of_system
+            .any(|(_, condition)| matches!(condition, Condition::OneOf(names) if names.iter().any(|one| one == name)))
     };
     let about = |result: &CellResult| is_met(claim, result) && (!result.is_reference || named(&result.cell.system));
     let cells: Vec<usize> = (0..evidence.cells.len()).filter(|cell| about(&evidence.cells[*cell])).collect();
@@ -206,7 +207,8 @@ fn kept<'a>(
     let test = evidence.rules.until_decided.then(|| PairedTest::new(family));
     cells.into_iter().map(move |cell| {
         let (runs, of) = evidence.runs;
-        let mut runs: Vec<&RunRecord> = runs.iter().zip(of).filter(|(_, of)| **of == cell).map(|(run, _)| run).collect();
+        let mut runs: Vec<&RunRecord> =
+            runs.iter().zip(of).filter(|(_, of)| **of == cell).map(|(run, _)| run).collect();
         runs.sort_by_key(|run| run.repeat);
         (cell, Kept::of(objective, &runs, test.as_ref()))
     })
@@ -277,8 +279,7 @@ impl<'a> BestClaim<'a> {
     /// The ranking of a claim that names references: they are ranked for it, and for
     /// nothing else.
     fn of_its_own(self, Evidence { cells, points, rules, .. }: Evidence<'_>) -> Option<Vec<Ranked>> {
-        let is_reference =
-            |name: &str| cells.iter().any(|result| result.is_reference && result.cell.system == name);
+        let is_reference = |name: &str| cells.iter().any(|result| result.is_reference && result.cell.system == name);
         let named: Vec<String> =
             self.best.iter().chain(self.among).filter(|name| is_reference(name)).cloned().collect();
         (!named.is_empty()).then(|| ranked(cells, points, self.figure, &named, rules))

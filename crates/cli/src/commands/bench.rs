@@ -4,8 +4,8 @@ use super::run::{
     Carried, Outlets, WayOn, carry_out, conclude, conclude_decided, decide, finish, fresh, leave_no_empty, missing,
     note_replaced,
 };
-use super::{budget, gates};
 use super::shared::{hosts, pairs, raise_open_files, system};
+use super::{budget, gates};
 use crate::args::{BenchArgs, WorkloadArgs};
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
@@ -15,12 +15,12 @@ use pubmark_model::endpoint::Endpoint;
 use pubmark_model::line::JsonLine;
 use pubmark_model::setting::BlocksUntil;
 use pubmark_model::study::{ReadOptions, Study};
+use pubmark_report::Report;
 use pubmark_study::ask::check_options;
 use pubmark_study::conduct::ConductError;
 use pubmark_study::fit::leave_out;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
-use pubmark_report::Report;
 use serde_json::{Value, json};
 
 /// How long `--until` may take, where nobody says.

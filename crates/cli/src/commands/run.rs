@@ -476,7 +476,9 @@ pub fn conclude_decided(ending: &Ending, report: &Report, folder: &Path, voice: 
     let code = budget::code(report);
     if ending.interrupted || code == Code::Run {
         voice.note(&match way_on {
-            WayOn::Resume => format!("to go on: the same command and --out {} --resume, with any --budget", folder.display()),
+            WayOn::Resume => {
+                format!("to go on: the same command and --out {} --resume, with any --budget", folder.display())
+            }
             WayOn::Again => "what is open takes a longer --budget, or a wider --until".to_owned(),
         });
     }

@@ -32,7 +32,9 @@ impl Parser<'_> {
                             says.clone_from(&value.text);
                             None
                         }
-                        "figure" => Figure::parse(&value.text).map(|read| figure = Some(read)).err().map(|e| e.to_string()),
+                        "figure" => {
+                            Figure::parse(&value.text).map(|read| figure = Some(read)).err().map(|e| e.to_string())
+                        }
                         "require" => {
                             Objective::parse(&value.text).map(|read| require = Some(read)).err().map(|e| e.to_string())
                         }
@@ -88,16 +90,20 @@ impl Parser<'_> {
         let mut asked = AskedQuestions::none();
         for entry in &table.entries {
             match entry.key.as_str() {
-                "best" => asked.best = self.each(entry, |text| match text {
-                    AUTO => Ok(None),
-                    text => Figure::parse(text).map(Some).map_err(|error| format!("{error}, or \"{AUTO}\"")),
-                }),
+                "best" => {
+                    asked.best = self.each(entry, |text| match text {
+                        AUTO => Ok(None),
+                        text => Figure::parse(text).map(Some).map_err(|error| format!("{error}, or \"{AUTO}\"")),
+                    })
+                }
                 "within" => asked.within = self.each(entry, |text| Precision::parse(text).map_err(|e| e.to_string())),
                 "differ" => {
                     for scalar in &entry.values {
-                        let names = scalar.text.split(',').map(|name| Scalar { text: name.trim().into(), at: scalar.at });
-                        match self.system_names(&names.collect::<Vec<_>>()).try_into() {
+                        let name = |name: &str| Scalar { text: name.trim().into(), at: scalar.at };
+                        let names: Vec<Scalar> = scalar.text.split(',').map(name).collect();
+                        match <[String; 2]>::try_from(self.system_names(&names)) {
                             Ok(pair) => asked.differ.push(pair),
+                            Err(_) if names.len() == 2 => {}
                             Err(_) => self.errors.push(Diagnostic::at_value(
                                 scalar.at,
                                 "`differ` has two systems each: differ = [\"mosquitto, nats\"]".to_owned(),
@@ -109,9 +115,9 @@ impl Parser<'_> {
                     let Some(value) = entry.one(&mut self.errors) else { continue };
                     match value.text.parse() {
                         Ok(claims) => asked.claims = claims,
-                        Err(_) => self
-                            .errors
-                            .push(Diagnostic::at_value(value.at, "`claims` is true or false".to_owned())),
+                        Err(_) => {
+                            self.errors.push(Diagnostic::at_value(value.at, "`claims` is true or false".to_owned()))
+                        }
                     }
                 }
                 _ => self.unknown(entry.unknown("[questions]", QUESTIONS)),

@@ -3,8 +3,8 @@
 use crate::support::*;
 use pubmark_model::asked::{AskedQuestions, Precision};
 use pubmark_model::claim::{Claim, Condition, Figure, Statement};
-use pubmark_model::objective::Objective;
 use pubmark_model::diagnostic::line_column;
+use pubmark_model::objective::Objective;
 use pubmark_model::setting::KEYS;
 use pubmark_model::study::{OptionSetting, ReadOptions, Skip};
 use serde_json::{Map, Value, json};
@@ -401,7 +401,10 @@ fn claims_are_whole_and_about_known_things() {
     assert_eq!(good(&claim(whole)).claims[0].share, 1.0);
     for missing in ["id", "says", "figure", "best"] {
         let lines: Vec<&str> = whole.lines().filter(|line| !line.starts_with(missing)).collect();
-        refused(&claim(&lines.join("\n")), &["2:1 a [[claims]] entry needs `id`, `says`, and `figure` and `best` or else `require`"]);
+        refused(
+            &claim(&lines.join("\n")),
+            &["2:1 a [[claims]] entry needs `id`, `says`, and `figure` and `best` or else `require`"],
+        );
     }
     refused(
         &claim(&whole.replace("\"s\"", "\"\"").replace("\"alpha\"", "[]")),
@@ -422,7 +425,7 @@ fn claims_are_whole_and_about_known_things() {
             "7:19 unknown system `gamma` | `pubmark systems` lists them",
             "8:9 `share` is a number from 0 to 1",
             "9:1 unknown key `shares` in [[claims]] | did you mean `share`?",
-            "10:1 unknown key `who` in [[claims]] | known: id, says, figure, best, among, share",
+            "10:1 unknown key `who` in [[claims]] | known: id, says, figure, best, among, require, share",
             "12:1 `rates` cannot be an axis | did you mean `rate`?",
             "a condition names `rate`, which is no axis of this study | its axes: system",
         ],
@@ -471,7 +474,7 @@ fn what_is_asked_is_read_and_written() {
             "5:11 `differ` has two systems each: differ = [\"mosquitto, nats\"]",
             "5:20 unknown system `gamma` | `pubmark systems` lists them",
             "6:11 `2%` says not how well a figure is to be known: write ±2%, or a figure before it, as in 'p99 ±5%'",
-            "7:1 unknown key `worst` in [questions]",
+            "7:1 unknown key `worst` in [questions] | known: best, claims, differ, within",
         ],
     );
 }

@@ -9,6 +9,7 @@ use super::figure::{short_name, shown, signed_percent};
 use super::gate::{Gate, GateOutcome, GateResult, Threshold};
 use super::gates::{Gates, GatesError};
 use crate::figures::{Column, quoted};
+use crate::kept::BoundVerdict;
 use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::ab::{ArmsGoal, ArmsPoint};

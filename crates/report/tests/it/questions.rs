@@ -159,7 +159,8 @@ fn points_that_are_not_measured_yet_are_corrected_for_already() {
     assert!(alone.iter().zip(both).all(|(alone, both)| !alone || both), "{alone:?}, {both:?}");
 }
 
-const ONE: &str = "[axes]\nsystem = [\"alpha\", \"beta\", \"gamma\", \"kernel\"]\n[run]\nuntil = \"decided\"\n[questions]\n";
+const ONE: &str =
+    "[axes]\nsystem = [\"alpha\", \"beta\", \"gamma\", \"kernel\"]\n[run]\nuntil = \"decided\"\n[questions]\n";
 
 fn asked(questions: &str) -> Lab {
     Lab::new(&format!("{ONE}{questions}"))
@@ -214,7 +215,7 @@ fn a_figure_is_known_when_its_interval_is_as_narrow_as_was_asked() {
     assert!(answer.starts_with("102 µs (") && answer.contains(" to "), "{answer}");
     // Runs in which it is not measured never tell it.
     let closed = |runs| {
-        let mut lab = asked("within = [\"acked p50 ±10%\"]");
+        let mut lab = asked("within = [\"service p50 ±10%\"]");
         lab.latencies("alpha", &about(100_000, runs, 0));
         states(&lab.report()).remove(0)
     };
@@ -224,7 +225,8 @@ fn a_figure_is_known_when_its_interval_is_as_narrow_as_was_asked() {
 
 #[test]
 fn a_bound_that_is_claimed_needs_only_the_cells_that_are_open() {
-    let claim = "claims = true\n[[claims]]\nid = \"fast\"\nsays = \"below 150 µs\"\nrequire = \"p50 < 150us and lost = 0\"\n";
+    let claim =
+        "claims = true\n[[claims]]\nid = \"fast\"\nsays = \"below 150 µs\"\nrequire = \"p50 < 150us and lost = 0\"\n";
     let mut lab = asked(claim);
     let before = lab.report();
     assert_eq!(before.claims()[0].outcome, ClaimOutcome::Undecided);
