@@ -1,7 +1,7 @@
 //! Deciding the study's claims by its records.
 
 use crate::analysis::{CellResult, Status};
-use crate::kept::Kept;
+use crate::bounded_runs::Kept;
 use crate::points::Point;
 use crate::ranking::decide::ranked;
 use crate::ranking::{Ranked, RankingRules};

@@ -12,6 +12,7 @@ use crate::columns::{
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
 use crate::figures::Column;
 use crate::findings::findings;
+use crate::knee;
 use crate::notes;
 use crate::points::{Point, headline};
 use crate::report::Report;
@@ -41,7 +42,9 @@ pub(crate) fn document(report: &Report) -> Document {
     let tables: Vec<Table> = match report.study().capacity {
         // A search has as many cells as steps, and a curve says more of them.
         Some(_) => report.capacities().iter().map(CapacityResult::table).collect(),
-        None => report.arms().and_then(|arms| arms.table()).into_iter().chain(tables).collect(),
+        None => {
+            report.arms().and_then(|arms| arms.table()).into_iter().chain(tables).chain(knee::tables(report)).collect()
+        }
     };
     Document {
         title: clean(&report.study().title, PROSE_CHARS),

@@ -3,14 +3,18 @@
 use crate::analysis::CellResult;
 use crate::columns::repeats_more;
 use crate::figures::{Column, Sign};
+use crate::knee::{Knee, LOADS};
 use crate::points::Point;
+use crate::records::place;
 use crate::report::Report;
 use crate::words::CellVerdict;
 use pubmark_model::record::FigureGroup;
 use serde_json::Value;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 /// The columns between the axes and the figures.
-pub(crate) const HEADER: [&str; 10] = [
+pub(crate) const HEADER: [&str; 13] = [
     "runs",
     "valid_runs",
     "counts_runs",
@@ -21,12 +25,17 @@ pub(crate) const HEADER: [&str; 10] = [
     "verdict",
     "repeats_more",
     "delivered_is_lower_bound",
+    "knee_axis",
+    "knee",
+    "knee_end",
 ];
 
 /// A row: a cell with its point.
 pub(crate) struct Row<'a> {
     pub result: &'a CellResult,
     point: &'a Point,
+    /// Of the loads that it is one of, the first axis's.
+    knee: Option<Rc<Knee>>,
 }
 
 /// The rows of the report: the cells that the study does not skip, in its order.
@@ -36,8 +45,23 @@ pub(crate) fn rows(report: &Report) -> impl Iterator<Item = Row<'_>> {
     for point in points {
         point.members.iter().for_each(|cell| point_of[*cell] = Some(point));
     }
+    let knees: HashMap<(&str, String), Rc<Knee>> =
+        report.knees().into_iter().map(|knee| ((knee.axis, place(&knee.place)), Rc::new(knee))).collect();
+    let knee_of = move |result: &CellResult| {
+        LOADS.into_iter().find_map(|axis| {
+            let mut others = result.cell.axes.clone();
+            others.shift_remove(axis)?;
+            knees.get(&(axis, place(&others))).cloned()
+        })
+    };
     let cells = report.cells().iter().zip(point_of);
-    cells.filter_map(|(result, point)| Some(Row { result, point: point? })).filter(|row| !row.is_skipped())
+    let row = move |(result, point): (_, Option<_>)| Some(Row { result, point: point?, knee: knee_of(result) });
+    cells.filter_map(row).filter(|row| !row.is_skipped())
+}
+
+/// A whole number without a fraction.
+fn whole(number: f64) -> Value {
+    if number.fract() == 0.0 { (number as u64).into() } else { number.into() }
 }
 
 impl Row<'_> {
@@ -46,8 +70,9 @@ impl Row<'_> {
     }
 
     /// What stands in the columns of [`HEADER`].
-    pub(crate) fn facts(&self) -> [Value; 10] {
-        let Row { result, point } = self;
+    pub(crate) fn facts(&self) -> [Value; 13] {
+        let Row { result, point, knee } = self;
+        let knee = knee.as_deref();
         let runs = |group| Value::from(result.runs_for(group));
         let word = CellVerdict::of(result, point);
         let is_bound = result.figures.sign(Column::Delivered) == Sign::AtLeast;
@@ -62,6 +87,9 @@ impl Row<'_> {
             word.text().into(),
             repeats_more(word, point).into(),
             result.figures.get(Column::Delivered).map(|_| is_bound).into(),
+            knee.map(|knee| knee.axis).into(),
+            knee.and_then(|knee| knee.load).map(whole).into(),
+            knee.and_then(|knee| knee.end).map(|(_, end)| end.word()).into(),
         ]
     }
 }

@@ -25,19 +25,26 @@ export const SUSTAINED_RATIO = 0.999;
 /** The bound on p99 where none is given, as a multiple of p99 at the lowest load. */
 export const BOUND_MULTIPLE = 10;
 
-/** The highest load up to which every point is valid, delivers
- *  `SUSTAINED_RATIO` and has its p99 within the bound (ns; null for
- *  `BOUND_MULTIPLE` times the p99 at the lowest load). */
+/** The highest load that delivers `SUSTAINED_RATIO` and has its p99 within the
+ *  bound (ns; null for `BOUND_MULTIPLE` times the p99 at the lowest load), with
+ *  no lower one that is shown not to. A load of which nothing may be said ends
+ *  nothing where a higher one holds. */
 export function knee(points: Load[], given: number | null): Knee {
   const ascending = [...points].sort((a, b) => a.load - b.load);
-  const lowest = ascending[0]?.p99 ?? null;
+  const lowest = ascending.find((point) => point.valid && point.p99 !== null)?.p99 ?? null;
   const bound = given ?? (lowest === null ? null : BOUND_MULTIPLE * lowest);
   const found: Knee = { load: null, p99: null, bound, stop: null };
   for (const point of ascending) {
     const why = failing(point, bound);
-    if (why !== null) return { ...found, stop: { load: point.load, why } };
-    found.load = point.load;
-    found.p99 = point.p99;
+    if (why === null) {
+      found.load = point.load;
+      found.p99 = point.p99;
+      found.stop = null;
+    } else if (why === "lossy" || why === "late") {
+      return { ...found, stop: { load: point.load, why } };
+    } else {
+      found.stop ??= { load: point.load, why };
+    }
   }
   return found;
 }

@@ -129,8 +129,8 @@ function kneesOf(context: Context, cells: Cell[], axis: Axis, bound: number | nu
 }
 
 function kneeTable(axis: Axis, knees: Sustained[], bound: number | null): Child[] {
-  const rule = `Sustained: the highest load up to which every point is valid, delivers at least ${SUSTAINED_RATIO * 100} % of what is expected and has its p99 within ${
-    bound === null ? `${BOUND_MULTIPLE} times the p99 at the system's lowest load` : quantity(bound, "ns")}. Ringed in the chart.`;
+  const rule = `Sustained: the highest load that delivers at least ${SUSTAINED_RATIO * 100} % of what is expected and has its p99 within ${
+    bound === null ? `${BOUND_MULTIPLE} times the p99 at the system's lowest load` : quantity(bound, "ns")}, with no lower one that does not. Ringed in the chart.`;
   const name = label(axis.label);
   const words = (load: number) => label(axis.values.find(({ value }) => amount(value) === load)?.label ?? String(load));
   return [h("p", null, rule), h(

@@ -35,8 +35,13 @@ test("a bound that is given counts for the lowest load too", () => {
   assert.deepEqual(found.stop, { load: 1, why: "late" });
 });
 
-test("without a p99 at the lowest load nothing is said to be sustained", () => {
-  assert.equal(knee([at(1, { p99: null }), at(2)], null).load, null);
+test("a load of which nothing may be said ends nothing that goes on above it", () => {
+  assert.deepEqual(knee([at(1, { valid: false }), at(2), at(4, { p99: null }), at(8)], null), { load: 8, p99: 100, bound: 1000, stop: null });
+  assert.deepEqual(knee([at(1), at(2, { valid: false }), at(4, { p99: 5000 })], null).stop, { load: 4, why: "late" });
+});
+
+test("without a p99 at any load nothing is said to be sustained", () => {
+  assert.equal(knee([at(1, { p99: null }), at(2, { p99: null })], null).load, null);
   assert.equal(knee([], null).load, null);
 });
 

@@ -1,7 +1,7 @@
 //! Bounds that a figure has to keep by itself, whatever it was before: `p99 < 5ms`.
 
 use super::gate::GateResult;
-use crate::kept::{BoundVerdict, BoundedRuns};
+use crate::bounded_runs::{BoundVerdict, BoundedRuns};
 use crate::text::clean;
 use pubmark_model::objective::ObjectiveTerm;
 use pubmark_model::record::RunRecord;

@@ -4,7 +4,7 @@ use tempfile::tempdir;
 
 /// The contract: the axes, then these.
 const HEADER: &str = "runs,valid_runs,counts_runs,rates_runs,p50_runs,p99_runs,cost_runs,\
-verdict,repeats_more,delivered_is_lower_bound,\
+verdict,repeats_more,delivered_is_lower_bound,knee_axis,knee,knee_end,\
 offered_per_s,offered_per_s_lo,offered_per_s_hi,\
 sent_per_s,sent_per_s_lo,sent_per_s_hi,\
 delivered_per_s,delivered_per_s_lo,delivered_per_s_hi,\
@@ -97,7 +97,7 @@ fn a_row_has_plain_numbers_and_blanks() {
     // A header, three cells; the skipped one has no row.
     assert_eq!(lines.len(), 4);
     assert!(
-        lines[1].starts_with("alpha,1024,0,2,2,2,2,2,2,2,valid,,false,1000,1000,1000,1000,1000,1000,999,"),
+        lines[1].starts_with("alpha,1024,0,2,2,2,2,2,2,2,valid,,false,,,,1000,1000,1000,1000,1000,1000,999,"),
         "{}",
         lines[1]
     );

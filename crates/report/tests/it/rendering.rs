@@ -1,6 +1,7 @@
 use crate::lab::{Lab, fail, histogram, latency, spoil, spoil_for, usage};
 use pubmark_model::record::{Component, FigureGroup, Note, Reason};
 use pubmark_report::CellVerdict;
+use serde_json::{Value, json};
 
 /// Two payloads, three competitors and the floor, of everything something.
 fn lab() -> Lab {
@@ -84,6 +85,40 @@ fn colour_adds_nothing_but_colour() {
         plain = plain.replace(&format!("\u{1b}[{code}m"), "");
     }
     assert_eq!(plain, report.terminal(80, false));
+}
+
+#[test]
+fn the_load_that_is_sustained_has_a_table_of_its_own() {
+    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\", \"beta\", \"kernel\"]\nrate = [500, 1000, 2000, \"max\"]\n");
+    for system in ["alpha", "beta", "kernel"] {
+        for rate in [500, 1_000, 2_000] {
+            let late = system == "beta" && rate == 2_000;
+            lab.latencies(&format!("{system} rate={rate}"), &[if late { 9_000_000 } else { 40_000 }; 3]);
+        }
+    }
+    // The lowest may not be quoted: it ends nothing.
+    for run in lab.records.runs.iter_mut().filter(|run| run.system == "alpha" && run.cell["rate"] == 500) {
+        spoil_for(run, Reason::NotSteady, &[FigureGroup::LatencyP99]);
+    }
+    let report = lab.report();
+    let text = report.terminal(100, false);
+    let table = &text[text.find("Load that is sustained\n").unwrap()..];
+    let row = |start: &str| {
+        table.lines().find(|line| line.starts_with(start)).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(row("alpha"), "alpha ≥ 2.00k 40.0 µs 400 µs nothing that was measured");
+    assert_eq!(row("beta"), "beta 1.00k 40.0 µs 400 µs p99 above the bound at 2.00k");
+    assert!(!table.lines().any(|line| line.starts_with("kernel")), "{table}");
+    assert!(table.contains("nothing may be said of 500"), "{table}");
+    assert!(report.markdown().contains("Load that is sustained"));
+    let rows = report.summary_json();
+    let of = |system: &str, rate: u64| {
+        let row = rows.as_array().unwrap().iter().find(|row| row["system"] == system && row["rate"] == rate).unwrap();
+        [&row["knee_axis"], &row["knee"], &row["knee_end"]].map(Clone::clone)
+    };
+    assert_eq!(of("beta", 2_000), [json!("rate"), json!(1_000), json!("p99 above the bound")]);
+    assert_eq!(of("alpha", 500), [json!("rate"), json!(2_000), Value::Null]);
+    assert_eq!(of("kernel", 500), [Value::Null, Value::Null, Value::Null]);
 }
 
 /// Given rates and `max` in one study.
