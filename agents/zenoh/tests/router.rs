@@ -1,17 +1,23 @@
 //! The driver against a router that is a process of its own.
 
-use pubmark_load::drivers::port::candidates;
 use pubmark_load::drivers::socket::{Driver, DriverError, Sent, Socket, SocketSpec};
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
 use pubmark_model::workload::{Pattern, Transport};
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// The longest that anything may take.
 const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Ports that were free a moment ago.
+fn candidates() -> impl Iterator<Item = u16> {
+    let free = |_| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    (0..100).map(free)
+}
 
 /// `pubmark-zenoh router`, killed when dropped.
 struct Router {

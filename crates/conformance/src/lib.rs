@@ -13,6 +13,7 @@ mod bench;
 mod case;
 mod cases;
 mod course;
+mod crash;
 mod figures;
 mod meeting;
 mod order;

@@ -16,6 +16,7 @@ use pubmark_model::topology::bind_answers_at;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Extent, Workload};
 use std::net::TcpStream;
+use std::ops::Range;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -118,28 +119,33 @@ impl SentOut {
         self.heard.get(socket).map(|heard| heard.iter().filter(one).collect()).unwrap_or_default()
     }
 
-    /// When each message of a publisher is due until the window's end, ns from
-    /// the start; and which of them belong to the window.
-    pub fn plan(&self, publisher: u32) -> (Vec<Ns>, std::ops::Range<usize>) {
-        let Some(profile) = self.workload.rate.profile() else { return (Vec::new(), 0..0) };
-        let mut schedule = Schedule::of(&self.workload, profile, publisher);
-        let (mut dues, mut first) = (Vec::new(), 0);
-        loop {
-            let at = schedule.due();
-            if at < self.workload.warmup_ns {
-                first = dues.len() + 1;
-            }
-            let done = match self.workload.extent {
-                Extent::TimeNs(length) => at >= self.workload.warmup_ns + length,
-                Extent::Count(count) => dues.len() as u64 >= first as u64 + count,
-            };
-            if done {
-                let end = dues.len();
-                return (dues, first..end);
-            }
-            dues.push(at);
-            schedule.advance();
+    /// As [`planned`].
+    pub fn plan(&self, publisher: u32) -> (Vec<Ns>, Range<usize>) {
+        planned(&self.workload, publisher)
+    }
+}
+
+/// When each message of a publisher is due until the window's end, ns from the
+/// start; and which of them belong to the window.
+pub fn planned(workload: &Workload, publisher: u32) -> (Vec<Ns>, Range<usize>) {
+    let Some(profile) = workload.rate.profile() else { return (Vec::new(), 0..0) };
+    let mut schedule = Schedule::of(workload, profile, publisher);
+    let (mut dues, mut first) = (Vec::new(), 0);
+    loop {
+        let at = schedule.due();
+        if at < workload.warmup_ns {
+            first = dues.len() + 1;
         }
+        let done = match workload.extent {
+            Extent::TimeNs(length) => at >= workload.warmup_ns + length,
+            Extent::Count(count) => dues.len() as u64 >= first as u64 + count,
+        };
+        if done {
+            let end = dues.len();
+            return (dues, first..end);
+        }
+        dues.push(at);
+        schedule.advance();
     }
 }
 

@@ -10,10 +10,10 @@ use pubmark_model::cell::Limits;
 use pubmark_model::protocol::ServerAddress;
 use pubmark_model::server::Places;
 use pubmark_model::system::System;
-use pubmark_peer::{Listen, PeerScript, serve};
+use pubmark_peer::{ClientEvent, Listen, PeerScript, serve, serve_watched};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -59,20 +59,30 @@ impl Meeting {
     /// protocol, the system's own server, which obeys no script.
     pub fn start(driver: &str, system: &System, script: &str) -> Result<Meeting, Wrong> {
         match speaks(driver) {
-            Some(protocol) => Meeting::peer(protocol, script),
+            Some(protocol) => Meeting::peer(protocol, script, None),
             None if script.is_empty() => Meeting::started(system),
             None => Err(not_here(format!("that of `{driver}` obeys no script"))),
         }
     }
 
-    fn peer(protocol: Listen, script: &str) -> Result<Meeting, Wrong> {
+    /// The peer with this script, and what it sees its clients do.
+    pub fn watched(driver: &str, script: &str) -> Result<(Meeting, Receiver<ClientEvent>), Wrong> {
+        let protocol = speaks(driver).ok_or_else(|| not_here(format!("that of `{driver}` obeys no script")))?;
+        let (watch, seen) = channel();
+        Ok((Meeting::peer(protocol, script, Some(watch))?, seen))
+    }
+
+    fn peer(protocol: Listen, script: &str, watch: Option<Sender<ClientEvent>>) -> Result<Meeting, Wrong> {
         let script = PeerScript::parse(script).map_err(not_here)?;
         let (stopped, stop) = pipe().map_err(not_here)?;
         let (tell, told) = channel();
         let run = move || {
             let listening = tell.clone();
             let listens = |endpoint: &str| drop(listening.send(Ok(endpoint.to_owned())));
-            let served = serve(protocol, 0, script, stopped.as_fd(), listens);
+            let served = match watch {
+                Some(watch) => serve_watched(watch, protocol, script, stopped.as_fd(), listens),
+                None => serve(protocol, 0, script, stopped.as_fd(), listens),
+            };
             // Nobody waits for it any more once it has listened.
             let _ = tell.send(Err(served.err().map(|error| error.to_string()).unwrap_or_default()));
         };

@@ -6,7 +6,7 @@ use pubmark_host::agent::AgentCommand;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{Features, ServerAddress};
 use pubmark_model::system::System;
-use pubmark_model::workload::Transport;
+use pubmark_model::workload::{Pattern, Transport};
 use std::cell::OnceCell;
 
 /// What the caller knows of a driver, by the system that uses it.
@@ -16,6 +16,9 @@ pub struct Known {
     pub options: Options,
     /// The transports of the system; none for a broker.
     pub transports: Vec<Transport>,
+    /// The patterns of the system: an agent with several drivers says in its
+    /// `hello` what it can play with any of them. Empty where no system is known.
+    pub patterns: Vec<Pattern>,
     /// The system whose clients meet at a server.
     pub server: Option<&'static System>,
 }
@@ -45,6 +48,8 @@ pub struct Subject<'a> {
     pub options: &'a Options,
     /// The transport; none where there is no choice.
     pub transport: Option<Transport>,
+    /// The patterns of the driver; empty where they are not known.
+    pub patterns: &'a [Pattern],
     /// The system, where clients meet at a server.
     pub system: Option<&'static System>,
     /// The command of pubmark's own agent.

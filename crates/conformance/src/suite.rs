@@ -91,6 +91,7 @@ pub fn check(
             driver: &driver,
             options: &of_driver.options,
             transport,
+            patterns: &of_driver.patterns,
             system: of_driver.server,
             built_in: &asked.built_in,
             features: hello.features.clone(),

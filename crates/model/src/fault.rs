@@ -1,7 +1,9 @@
 //! Scripted faults of a run: which part is stopped, killed or cut, when, for how long.
 
 use crate::diagnostic::suggestion;
+use crate::later::LaterWord;
 use crate::units::{Ns, UnitError, format_time, parse_time};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -26,6 +28,10 @@ pub enum Act {
     /// All connections are reset at once, and new ones are refused until its
     /// time is over.
     Cut,
+    /// One that a later pubmark knows, and this one does not: it cannot be
+    /// asked for, only told of.
+    #[serde(untagged)]
+    Later(LaterWord),
 }
 
 impl Act {
@@ -35,6 +41,7 @@ impl Act {
             Act::Stop => "stop",
             Act::Kill => "kill",
             Act::Cut => "cut",
+            Act::Later(word) => word.word(),
         }
     }
 }
@@ -53,6 +60,9 @@ pub enum Target {
     Link,
     /// The network interface of a host: [`Fault::host`] says of which.
     Host,
+    /// One that a later pubmark knows, and this one does not.
+    #[serde(untagged)]
+    Later(LaterWord),
 }
 
 impl Target {
@@ -63,6 +73,7 @@ impl Target {
             Target::Publishers => "publishers",
             Target::Subscribers => "subscribers",
             Target::Link | Target::Host => "link",
+            Target::Later(word) => word.word(),
         }
     }
 }
@@ -125,17 +136,17 @@ pub enum FaultError {
     #[error("`{next}` begins before `{fault}` is over")]
     Overlap {
         /// The first.
-        fault: Fault,
+        fault: Box<Fault>,
         /// The one that begins too early.
-        next: Fault,
+        next: Box<Fault>,
     },
     /// One happens to those who have been killed.
     #[error("`{next}`: nobody is there any more after `{fault}`")]
     Gone {
         /// What killed them.
-        fault: Fault,
+        fault: Box<Fault>,
         /// What comes after it.
-        next: Fault,
+        next: Box<Fault>,
     },
 }
 
@@ -146,7 +157,8 @@ pub struct Fault {
     pub what: Act,
     /// Whom.
     pub who: Target,
-    /// The host whose network it is, where it is a host's.
+    /// The host whose network it is, where it is a host's; of a fault that only
+    /// a later pubmark knows, whatever stands between whom and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Box<str>>,
     /// When, ns from the window's beginning.
@@ -210,6 +222,31 @@ impl Fault {
         }
         Ok(fault)
     }
+
+    /// What has the shape `WHAT WHO … at TIME`, with `for TIME` behind it or not,
+    /// whatever the words mean.
+    fn of_a_later_version(text: &str) -> Option<Fault> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (before, times) = words.split_at(words.iter().position(|word| *word == "at")?);
+        let [what, who, place @ ..] = before else { return None };
+        let (at, length) = match times {
+            [_, at] => (*at, None),
+            [_, at, "for", length] => (*at, Some(parse_time(length).ok()?)),
+            _ => return None,
+        };
+        Some(Fault {
+            what: kept(what)?,
+            who: kept(who)?,
+            host: (!place.is_empty()).then(|| place.join(" ").into()),
+            at_ns: parse_time(at).ok()?,
+            for_ns: length,
+        })
+    }
+}
+
+/// A word as a record has it; none where no pubmark would use it.
+fn kept<T: DeserializeOwned>(word: &str) -> Option<T> {
+    serde_json::from_value(word.into()).ok()
 }
 
 impl fmt::Display for Fault {
@@ -240,7 +277,7 @@ impl Script {
             else {
                 continue;
             };
-            let (fault, next) = (fault.clone(), next.clone());
+            let [fault, next] = [fault, next].map(|fault| Box::new(fault.clone()));
             match fault.until_ns() {
                 None => return Err(FaultError::Gone { fault, next }),
                 Some(until_ns) if next.at_ns <= until_ns => return Err(FaultError::Overlap { fault, next }),
@@ -248,6 +285,19 @@ impl Script {
             }
         }
         Ok(Script(faults))
+    }
+
+    /// Reads the faults of a results folder. What only a later pubmark knows is
+    /// kept as it stands there, as long as it has the shape of a fault: nobody
+    /// carries it out again.
+    ///
+    /// # Errors
+    /// On what has not the shape.
+    pub fn recorded(text: &str) -> Result<Script, FaultError> {
+        Script::parse(text).or_else(|error| {
+            let faults: Option<Vec<Fault>> = text.split(',').map(Fault::of_a_later_version).collect();
+            faults.map(Script).ok_or(error)
+        })
     }
 
     /// Whether there is none.

@@ -48,4 +48,5 @@ pub mod workload;
 
 mod document;
 mod figure_group;
+mod later;
 mod login;

@@ -89,7 +89,12 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
     settings.count.take_if(|_| axes.contains_key("duration"));
     for (name, value) in &axes {
         if let Some(key) = key(name) {
-            key.set(&mut settings, &as_typed(value)).map_err(Diagnostic::whole)?;
+            let text = as_typed(value);
+            let set = match study.recorded {
+                true => key.set_recorded(&mut settings, &text),
+                false => key.set(&mut settings, &text),
+            };
+            set.map_err(Diagnostic::whole)?;
         }
     }
     if settings.warmup.is_none() {

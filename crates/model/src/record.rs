@@ -3,12 +3,11 @@
 mod agent;
 mod delivery;
 mod judgement;
-mod later;
 
 pub use crate::counts::Counts;
+pub use crate::later::LaterWord;
 pub use agent::{AgentIdentity, Untold};
 pub use judgement::{Component, Finding, Note, Reason, Verdict};
-pub use later::LaterWord;
 
 use crate::cell::Limits;
 use crate::fault::{Act, Script, Target};
@@ -441,7 +440,7 @@ pub struct AgentShare {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub made: BTreeMap<String, String>,
     /// What it cannot tell of itself, so that nobody is blamed by it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "later::known")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "crate::later::known")]
     pub cannot_tell: Vec<Untold>,
 }
 

@@ -86,6 +86,7 @@ pub struct Key {
     /// What it says, with unit and range.
     pub doc: &'static str,
     read: fn(&str) -> Result<Value, ValueError>,
+    recorded: fn(&str) -> Result<Value, ValueError>,
     slot: fn(&Settings) -> &dyn Slot,
     slot_mut: fn(&mut Settings) -> &mut dyn Slot,
 }
@@ -141,6 +142,7 @@ macro_rules! keys {
                 section: Section::$section,
                 doc: $doc.trim_ascii(),
                 read: |text| <$kind>::read(text).map(|found| found.value()),
+                recorded: |text| <$kind>::read_recorded(text).map(|found| found.value()),
                 slot: |settings| &settings.$name,
                 slot_mut: |settings| &mut settings.$name,
             },)+)+
@@ -256,6 +258,12 @@ impl Key {
         (self.read)(text.trim()).map_err(|source| SettingError::Value { key: self.name, source })
     }
 
+    /// The same of the study of a results folder, whoever wrote it: what only a
+    /// later pubmark knows is kept, where it can be.
+    pub(crate) fn read_recorded(&self, text: &str) -> Result<Value, SettingError> {
+        (self.recorded)(text.trim()).map_err(|source| SettingError::Value { key: self.name, source })
+    }
+
     /// Its value where none is given, as it would be typed.
     pub fn default(&self) -> Option<String> {
         (self.slot)(&Settings::default().with_defaults()).text()
@@ -264,6 +272,12 @@ impl Key {
     /// Sets it.
     pub(crate) fn set(&self, settings: &mut Settings, text: &str) -> Result<(), SettingError> {
         let set = (self.slot_mut)(settings).set(text.trim());
+        set.map_err(|source| SettingError::Value { key: self.name, source })
+    }
+
+    /// The same by the study of a results folder.
+    pub(crate) fn set_recorded(&self, settings: &mut Settings, text: &str) -> Result<(), SettingError> {
+        let set = (self.slot_mut)(settings).set_recorded(text.trim());
         set.map_err(|source| SettingError::Value { key: self.name, source })
     }
 

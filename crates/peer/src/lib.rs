@@ -5,7 +5,7 @@
 //! `script` says what is to happen, `truth` what must then be reported (a pure
 //! function), `dispatcher` decides about each message (told the time, without a
 //! socket), `routes` knows who listens to what, `speech` speaks the protocols,
-//! and `serve` is the event loop. Of the instrument that it calibrates it
+//! `serve` is the event loop, and `watch` tells what clients do. Of the instrument that it calibrates it
 //! shares the codecs and the layout of the messages' header, nothing else.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -18,7 +18,9 @@ pub mod serve;
 pub mod speech;
 pub mod tally;
 pub mod truth;
+pub mod watch;
 
 pub use script::PeerScript;
-pub use serve::{Listen, ServeError, serve};
+pub use serve::{Listen, ServeError, serve, serve_watched};
 pub use tally::{PeerTally, Percentiles};
+pub use watch::{ClientAct, ClientEvent};

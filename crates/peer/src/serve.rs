@@ -11,6 +11,7 @@ use crate::routes::{Routes, Subscription};
 use crate::script::PeerScript;
 use crate::speech::{AmqpServer, Ask, Handled, MqttServer, NatsServer, RespServer, Speech, ZmtpServer};
 use crate::tally::PeerTally;
+use crate::watch::{ClientEvent, ClientWatch};
 use client::PeerConnection;
 use pubmark_clock::now;
 use pubmark_model::units::{Ns, SECOND};
@@ -21,6 +22,7 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::mpsc::Sender;
 
 /// The clock is watched, not slept on, for so long before something is due.
 const WATCH: Ns = 100_000;
@@ -80,17 +82,43 @@ pub fn serve(
     stop: BorrowedFd<'_>,
     listening: impl FnOnce(&str),
 ) -> Result<PeerTally, ServeError> {
+    serve_for(ClientWatch::default(), protocol, port, script, stop, listening)
+}
+
+/// The same on a port that is free; `watch` is told what clients do.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_watched(
+    watch: Sender<ClientEvent>,
+    protocol: Listen,
+    script: PeerScript,
+    stop: BorrowedFd<'_>,
+    listening: impl FnOnce(&str),
+) -> Result<PeerTally, ServeError> {
+    serve_for(ClientWatch(Some(watch)), protocol, 0, script, stop, listening)
+}
+
+fn serve_for(
+    watch: ClientWatch,
+    protocol: Listen,
+    port: u16,
+    script: PeerScript,
+    stop: BorrowedFd<'_>,
+    listening: impl FnOnce(&str),
+) -> Result<PeerTally, ServeError> {
     match protocol {
-        Listen::Mqtt => Server::<MqttServer>::new(port, script, stop)?.run(listening),
-        Listen::Nats => Server::<NatsServer>::new(port, script, stop)?.run(listening),
-        Listen::Redis => Server::<RespServer>::new(port, script, stop)?.run(listening),
-        Listen::Amqp => Server::<AmqpServer>::new(port, script, stop)?.run(listening),
-        Listen::ZeroMq => Server::<ZmtpServer>::new(port, script, stop)?.run(listening),
+        Listen::Mqtt => Server::<MqttServer>::new(watch, port, script, stop)?.run(listening),
+        Listen::Nats => Server::<NatsServer>::new(watch, port, script, stop)?.run(listening),
+        Listen::Redis => Server::<RespServer>::new(watch, port, script, stop)?.run(listening),
+        Listen::Amqp => Server::<AmqpServer>::new(watch, port, script, stop)?.run(listening),
+        Listen::ZeroMq => Server::<ZmtpServer>::new(watch, port, script, stop)?.run(listening),
     }
 }
 
 struct Server<'a, S> {
     plain: bool,
+    watch: ClientWatch,
     dispatcher: Dispatcher,
     world: World<S>,
     listener: TcpListener,
@@ -165,7 +193,7 @@ impl<S: Speech> World<S> {
 }
 
 impl<'a, S: Speech> Server<'a, S> {
-    fn new(port: u16, script: PeerScript, stop: BorrowedFd<'a>) -> Result<Self, ServeError> {
+    fn new(watch: ClientWatch, port: u16, script: PeerScript, stop: BorrowedFd<'a>) -> Result<Self, ServeError> {
         // The kernel's default lets itself 50 µs of slack. Where it cannot be had, the account shows it.
         pubmark_clock::exact_timers();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed("port"))?;
@@ -183,6 +211,7 @@ impl<'a, S: Speech> Server<'a, S> {
         };
         Ok(Server {
             plain: script.is_plain(),
+            watch,
             dispatcher: Dispatcher::new(script),
             world: World {
                 clients: Vec::new(),
@@ -314,6 +343,7 @@ impl<'a, S: Speech> Server<'a, S> {
 
     fn end(&mut self, index: usize) {
         if let Some(client) = self.world.clients[index].take() {
+            self.watch.ended(index);
             self.world.pending -= client.pending();
             if client.subscriber.is_some() {
                 self.world.routes.forget(index);
@@ -462,11 +492,12 @@ impl<'a, S: Speech> Server<'a, S> {
     /// Lets a client, who is out of the world meanwhile, be understood. False
     /// if it breaks the protocol.
     fn hear(&mut self, client: &mut PeerConnection<S>, index: usize, count: usize) -> bool {
-        let Server { plain, dispatcher, world, buffer, .. } = self;
+        let Server { plain, watch, dispatcher, world, buffer, .. } = self;
         let (mut closing, mut subscriber) = (client.closing, client.subscriber);
         let before = client.pending();
         let mut hub = |ask: Ask<'_>| {
             let mut done = Handled { acknowledge: true, listeners: 0 };
+            watch.asked(index, &ask);
             match ask {
                 Ask::Publish { topic, payload, qos } if *plain => done.listeners = world.relay(topic, payload, qos),
                 Ask::Publish { topic, payload, qos } => {

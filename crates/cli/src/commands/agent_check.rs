@@ -73,7 +73,8 @@ fn known(driver: &str, system: Option<&'static System>) -> Option<Known> {
     let of_driver = |system: &&'static System| system.driver == driver;
     let system = system.filter(of_driver).or_else(|| registry::systems().into_iter().find(of_driver))?;
     let server = system.broker().then_some(system);
-    Some(Known { options: System::defaults(system), transports: system.transports.clone(), server })
+    let (transports, patterns) = (system.transports.clone(), system.patterns.clone());
+    Some(Known { options: System::defaults(system), transports, patterns, server })
 }
 
 fn told(outcome: &Outcome) -> String {

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use wrong::{WRONG, WRONG_IN_NODE, Wrong};
+use wrong::{WRONG, WRONG_AT_A_SERVER, WRONG_IN_NODE, Wrong};
 
 const BUILT_IN: &str = env!("CARGO_BIN_EXE_pubmark");
 
@@ -65,9 +65,28 @@ fn an_agent_in_node_passes() {
     assert!(tried >= 60, "{tried} cases were tried");
 }
 
+const RELAYED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/conformance/relayed.mjs");
+
+#[test]
+fn clients_behind_a_relay_die_as_they_should() {
+    let only = ["--driver", "mqtt", "--only", "server-crash,server-receive-crash"];
+    assert_eq!(passes(&only, &["node", RELAYED, BUILT_IN]), 2);
+}
+
+/// An agent that is right: its program, its text, what follows it, and what it is
+/// asked to play.
+#[derive(Clone, Copy)]
+struct Right<'a> {
+    program: &'a str,
+    text: &'a str,
+    follows: &'a [&'a str],
+    flags: [&'a str; 2],
+}
+
 /// One agent with one fault: what the suite says of the case that names it.
-fn refused(place: &Place, (program, text): (&str, &str), number: usize, fault: &Wrong) -> Option<String> {
+fn refused(place: &Place, agent: Right<'_>, number: usize, fault: &Wrong) -> Option<String> {
     let Wrong { what, case, right, wrong } = fault;
+    let Right { program, text, follows, flags } = agent;
     let times = text.matches(right).count();
     if times != 1 {
         return Some(format!("{what}: the agent has {right:?} {times} times"));
@@ -76,7 +95,7 @@ fn refused(place: &Place, (program, text): (&str, &str), number: usize, fault: &
     let path = place.path(&format!("wrong-{number}.mjs"));
     std::fs::write(&path, text.replace(right, wrong)).unwrap();
     let mut command = pubmark();
-    command.args(["agent-check", "--transport", "tcp", "--json", "--only", case, "--", program]).arg(&path);
+    command.arg("agent-check").args(flags).args(["--json", "--only", case, "--", program]).arg(&path).args(follows);
     let output = command.env("TMPDIR", place.tmp()).output().unwrap();
     let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let found = said["cases"]
@@ -90,9 +109,16 @@ fn refused(place: &Place, (program, text): (&str, &str), number: usize, fault: &
 fn every_wrong_agent_is_refused_by_the_case_that_names_its_fault() {
     assert!(WRONG.len() >= 40);
     let (page, in_node) = (of_the_page(), std::fs::read_to_string(IN_NODE).unwrap());
-    let of_the_page = WRONG.iter().map(|fault| (("python3", page.as_str()), fault));
+    let relayed = std::fs::read_to_string(RELAYED).unwrap();
+    let tcp = ["--transport", "tcp"];
+    let in_node = Right { program: "node", text: &in_node, follows: &[], flags: tcp };
+    let kinds = [
+        (WRONG, Right { program: "python3", text: &page, ..in_node }),
+        (WRONG_IN_NODE, in_node),
+        (WRONG_AT_A_SERVER, Right { text: &relayed, follows: &[BUILT_IN], flags: ["--driver", "mqtt"], ..in_node }),
+    ];
     let all: Vec<_> =
-        of_the_page.chain(WRONG_IN_NODE.iter().map(|fault| (("node", in_node.as_str()), fault))).collect();
+        kinds.iter().flat_map(|(faults, agent)| faults.iter().map(move |fault| (*agent, fault))).collect();
     let place = Place::new();
     let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {

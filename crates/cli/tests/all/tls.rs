@@ -19,13 +19,13 @@ const NATS: &str = "listen: \"127.0.0.1:{port}\"\n";
 const REDIS: &str = "/usr/bin/redis-server --bind 127.0.0.1 --save  --appendonly no --dir {dir}";
 
 /// Who signs the certificates of one test.
-struct Authority {
+pub struct Authority {
     place: Place,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new() -> Authority {
+    pub fn new() -> Authority {
         let place = Place::new();
         let (issuer, pem) = issuer("pubmark test CA");
         std::fs::write(place.path("ca.pem"), &pem).unwrap();
@@ -36,7 +36,7 @@ impl Authority {
         authority
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         self.place.path(name).display().to_string()
     }
 
@@ -53,7 +53,7 @@ impl Authority {
         std::fs::write(self.path(&format!("{name}.key")), key.serialize_pem()).unwrap();
     }
 
-    fn mosquitto(&self, certificate: &str) -> ServerSpec {
+    pub fn mosquitto(&self, certificate: &str) -> ServerSpec {
         let (crt, key) = (self.path(&format!("{certificate}.crt")), self.path(&format!("{certificate}.key")));
         let config = format!("{MOSQUITTO}cafile {}\ncertfile {crt}\nkeyfile {key}\n", self.path("ca.pem"));
         with_config("/usr/sbin/mosquitto", config)
@@ -85,20 +85,25 @@ fn with_config(program: &str, config: String) -> ServerSpec {
 }
 
 /// A server, and where it works.
-struct Serving {
+pub struct Serving {
     server: Server,
-    _place: Place,
+    place: Place,
 }
 
-fn serve(spec: &ServerSpec) -> Serving {
+pub fn serve(spec: &ServerSpec) -> Serving {
     let place = Place::new();
     let server = Server::start(&start_plan(&place, spec)).unwrap();
-    Serving { server, _place: place }
+    Serving { server, place }
 }
 
 impl Serving {
-    fn port(&self) -> u16 {
+    pub fn port(&self) -> u16 {
         self.server.endpoint().rsplit_once(':').unwrap().1.parse().unwrap()
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.place.path("server.log")).unwrap()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the agent makes of what it hears.
 
+use super::killed::half_came;
 use crate::bench::Bench;
 use crate::case::{Case, of_sockets as case};
 use crate::figures::{SLACK, holds, read};
@@ -383,21 +384,7 @@ fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
 
 fn killed(bench: &Bench<'_>) -> Result<(), Wrong> {
     let received = bench.receives(&KILLED)?;
-    let ledger = received.result.ledger;
-    due((ledger.expected, ledger.delivered) == (200, 100), || {
-        format!(
-            "100 of 200 messages had come when its clients were killed; it says {} of {}",
-            ledger.delivered, ledger.expected
-        )
-    })?;
-    let after = received.drained_after;
-    due(after < Duration::from_millis(1_500), || {
-        format!("nothing could come any more, and it was drained after {} ms", after.as_millis())
-    })?;
-    let longest = received.result.stalls.map_or(0, |stalls| stalls.longest_ns);
-    due(longest < 103 * MILLISECOND + SLACK, || {
-        format!("it was killed 103 ms after the last message; `stalls` says that nothing came for {longest} ns")
-    })
+    half_came(&received.result, received.drained_after, 103 * MILLISECOND)
 }
 
 fn drained(bench: &Bench<'_>, script: &'static Playback, good: fn(Duration) -> bool, why: &str) -> Result<(), Wrong> {

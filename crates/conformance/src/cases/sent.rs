@@ -1,5 +1,6 @@
 //! What the agent sends.
 
+use super::killed::books_fit;
 use crate::bench::Bench;
 use crate::case::{Case, of_sockets as case};
 use crate::figures::{SLACK, counts, read};
@@ -541,9 +542,6 @@ fn early(bench: &Bench<'_>) -> Result<(), Wrong> {
     due(total.adds_up(), || format!("its totals do not add up: {total:?}"))
 }
 
-/// The most messages that a library may have held back, of 500 a second.
-const HELD_BACK: u64 = 20;
-
 fn killed(bench: &Bench<'_>) -> Result<(), Wrong> {
     let out = bench.sends(&KILLED)?;
     let undead = out.undead.as_ref().map(|what| format!("its clients had been killed, and {what}"));
@@ -555,15 +553,5 @@ fn killed(bench: &Bench<'_>) -> Result<(), Wrong> {
     due(came.iter().map(|heard| sequence(heard)).eq(0..came.len() as u64), || {
         "what came is not the beginning of what was due".into()
     })?;
-    let total = out.totals.first().copied().unwrap_or_default();
-    let said = out.result.publishers.first().copied().unwrap_or_default();
-    due(total == said && total.adds_up(), || format!("`sent` said {total:?}, and its result {said:?}"))?;
-    let came = came.len() as u64;
-    due(came <= total.sent && total.sent <= came + HELD_BACK && total.sent < dues.len() as u64, || {
-        format!("{came} messages came of {} that were due in all; it says {} sent", dues.len(), total.sent)
-    })?;
-    let of_window = total.window_end - total.window_first;
-    due(of_window <= total.offered && total.offered < window.len() as u64, || {
-        format!("{of_window} of the window were sent; what fell due later is not offered, and it says {total:?}")
-    })
+    books_fit(came.len() as u64, (dues.len(), window.len()), &out.totals, &out.result)
 }

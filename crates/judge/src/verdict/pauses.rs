@@ -20,7 +20,7 @@ fn concerns(agent: &AgentShare, who: Target) -> bool {
     match who {
         Target::Publishers => sends(agent),
         Target::Subscribers => receives(agent),
-        Target::Server | Target::Link | Target::Host => false,
+        Target::Server | Target::Link | Target::Host | Target::Later(_) => false,
     }
 }
 
@@ -110,11 +110,13 @@ fn in_words(event: &FaultEvent) -> Option<String> {
         Act::Stop => "stopped",
         Act::Kill => "killed",
         Act::Cut => "cut",
+        // Only a later pubmark does it, and judges it.
+        Act::Later(_) => return None,
     };
     let at = words(event.at_ns?);
     let until = match (event.until_ns, event.what) {
         (None, _) => "and nothing after".into(),
-        (Some(until), Act::Stop | Act::Cut) => format!("and let go on at {}", words(until)),
+        (Some(until), Act::Stop | Act::Cut | Act::Later(_)) => format!("and let go on at {}", words(until)),
         (Some(until), Act::Kill) => format!("and started again at {}", words(until)),
     };
     let note = event.note.as_ref().map_or(String::new(), |note| format!("; {note}"));

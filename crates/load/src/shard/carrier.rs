@@ -115,6 +115,12 @@ impl ByteStream {
         }
     }
 
+    /// Throws away what waits here; how much of what was taken nobody will get,
+    /// bytes. Of what WebSocket holds back nobody knows: it counts as taken.
+    pub fn abandon(&mut self) -> usize {
+        if self.websocket.is_some() { 0 } else { self.wire.abandon() }
+    }
+
     /// Says that nothing more will be written.
     pub fn finish(&mut self) {
         if let Some(websocket) = &mut self.websocket {

@@ -194,17 +194,18 @@ impl<S: Session> Connection<S> {
     #[inline]
     pub fn write_messages(&mut self, bytes: &[u8], count: u64) -> Result<(), Loss> {
         let written = self.write(bytes);
-        if !self.pending.is_empty() {
+        if self.has_pending() {
             let of_each = bytes.len() as u64 / count.max(1);
             self.unwritten = Unwritten { bytes: self.pending.len() as u32, of_each: of_each as u32 };
         }
         written
     }
 
-    /// Messages that the kernel has not taken completely. (Of those that TLS or
-    /// WebSocket hold back nobody knows.)
-    pub fn unwritten_messages(&self) -> u64 {
-        u64::from(self.unwritten.bytes.div_ceil(self.unwritten.of_each.max(1)))
+    /// Messages that the kernel has not taken completely, and now never will.
+    /// (Of those that WebSocket holds back nobody knows.)
+    pub fn abandon_messages(&mut self) -> u64 {
+        let held = self.carrier.as_mut().map_or(0, ByteStream::abandon) as u64;
+        (u64::from(self.unwritten.bytes) + held).div_ceil(u64::from(self.unwritten.of_each.max(1)))
     }
 
     /// Writes what was kept. True if nothing is left.

@@ -1,7 +1,7 @@
 //! What is said of a run: which of its figures may be believed, and why not.
 
-use super::later::{LaterWord, known};
 use crate::figure_group::FigureGroup;
+use crate::later::{LaterWord, known};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

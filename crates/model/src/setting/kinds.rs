@@ -18,6 +18,11 @@ pub(crate) trait Kind: Sized {
     /// Reads what a file or a flag says.
     fn read(text: &str) -> Result<Self, ValueError>;
 
+    /// Reads what the study of a results folder says, whoever wrote it.
+    fn read_recorded(text: &str) -> Result<Self, ValueError> {
+        Self::read(text)
+    }
+
     /// The canonical form, as records and resolved studies have it: sizes and
     /// counts are numbers, times and words are strings.
     fn value(&self) -> Value;
@@ -36,6 +41,7 @@ pub fn as_typed(value: &Value) -> String {
 /// Where the value of a key lies, whatever its type.
 pub(crate) trait Slot {
     fn set(&mut self, text: &str) -> Result<(), ValueError>;
+    fn set_recorded(&mut self, text: &str) -> Result<(), ValueError>;
     fn clear(&mut self);
     fn value(&self) -> Option<Value>;
     fn text(&self) -> Option<String>;
@@ -44,6 +50,11 @@ pub(crate) trait Slot {
 impl<K: Kind> Slot for Option<K> {
     fn set(&mut self, text: &str) -> Result<(), ValueError> {
         *self = Some(K::read(text)?);
+        Ok(())
+    }
+
+    fn set_recorded(&mut self, text: &str) -> Result<(), ValueError> {
+        *self = Some(K::read_recorded(text)?);
         Ok(())
     }
 
@@ -205,6 +216,20 @@ impl Kind for Rate {
     }
 }
 
+impl Kind for Script {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        Ok(Script::parse(text)?)
+    }
+
+    fn read_recorded(text: &str) -> Result<Self, ValueError> {
+        Ok(Script::recorded(text)?)
+    }
+
+    fn value(&self) -> Value {
+        self.to_string().into()
+    }
+}
+
 words! {
     /// In which order the runs of a study are made.
     RunSequence {
@@ -240,19 +265,4 @@ macro_rules! written {
     };
 }
 
-written!(
-    Pattern,
-    Transport,
-    Arrival,
-    Pacing,
-    Receive,
-    Verify,
-    Pin,
-    Side,
-    Script,
-    Use,
-    RunSequence,
-    BlocksUntil,
-    Ends,
-    Watch
-);
+written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin, Side, Use, RunSequence, BlocksUntil, Ends, Watch);

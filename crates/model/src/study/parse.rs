@@ -255,7 +255,11 @@ impl Parser<'_> {
         for entry in &table.entries {
             let place = format!("[{}]", section.name());
             let Some((key, value)) = self.setting(entry, &place, |other| other == section) else { continue };
-            if let Err(error) = key.set(&mut self.study.settings, &value.text) {
+            let set = match self.study.recorded {
+                true => key.set_recorded(&mut self.study.settings, &value.text),
+                false => key.set(&mut self.study.settings, &value.text),
+            };
+            if let Err(error) = set {
                 self.errors.push(Diagnostic::at_value(value.at, error));
             }
         }
@@ -327,6 +331,11 @@ impl Parser<'_> {
     pub fn axis_value(&self, axis: &str, scalar: &Scalar) -> Result<Value, Diagnostic> {
         if self.study.recorded && !known_axis(axis) {
             return Ok(plain(&scalar.text));
+        }
+        if self.study.recorded
+            && let Some(Ok(value)) = key(axis).map(|key| key.read_recorded(&scalar.text))
+        {
+            return Ok(value);
         }
         axis_value(axis, scalar, self.systems).map_err(|error| {
             match meant(&scalar.text, self.names.iter().map(String::as_str)) {

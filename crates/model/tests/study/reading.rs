@@ -4,9 +4,12 @@ use crate::support::*;
 use pubmark_model::asked::{AskedQuestions, Precision};
 use pubmark_model::claim::{Claim, Condition, Figure, Statement};
 use pubmark_model::diagnostic::line_column;
+use pubmark_model::fault::{Script, Target};
 use pubmark_model::objective::Objective;
+use pubmark_model::plan::cells;
 use pubmark_model::setting::KEYS;
 use pubmark_model::study::{OptionSetting, ReadOptions, Skip};
+use pubmark_model::units::SECOND;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -497,4 +500,36 @@ fn syntax_errors_stand_alone() {
     assert!(!errors(&"[".repeat(100_000)).errors.is_empty());
     assert!(!errors(&format!("a = {}", "[".repeat(100_000))).errors.is_empty());
     assert!(errors(&"= = =\n".repeat(1_000)).errors.len() <= 50);
+}
+
+const LATER: &str = "throttle disk at 1500ms for 2s, kill publishers at 5s, freeze core-7 of b1 at 6s";
+
+#[test]
+fn faults_that_only_a_later_version_knows_are_kept_and_cannot_be_asked_for() {
+    assert!(Script::parse(LATER).unwrap_err().to_string().contains("`throttle` is no fault"));
+    let script = Script::recorded(LATER).unwrap();
+    assert_eq!(script.to_string(), LATER, "its place on an axis stays the same");
+    assert_eq!(script.killed_sides().collect::<Vec<_>>(), [(5 * SECOND, Target::Publishers)]);
+    let json = serde_json::to_string(&script).unwrap();
+    assert!(json.contains(r#""what":"throttle","who":"disk""#), "{json}");
+    assert_eq!(serde_json::from_str::<Script>(&json).unwrap(), script);
+    assert_eq!(Script::recorded("none"), Ok(Script::default()));
+    for none in ["throttle disk", "throttle at 5s", "throttle disk at noon", "\u{1b}[2J disk at 5s", ""] {
+        assert!(Script::recorded(none).is_err(), "{none}");
+    }
+}
+
+#[test]
+fn a_study_with_faults_of_a_later_version_can_be_told_of_and_not_run() {
+    let recorded = ReadOptions { recorded: true, ..ReadOptions::default() };
+    let set = format!("title = \"T\"\n[faults]\nfault = \"{LATER}\"\n[axes]\nsystem = [\"alpha\"]\n");
+    let crossed = format!("title = \"T\"\n[axes]\nsystem = [\"alpha\"]\nfault = [\"none\", \"{LATER}\"]\n");
+    for (text, place) in [(set, 0), (crossed, 1)] {
+        let study = read(&text, &recorded).unwrap_or_else(|errors| panic!("{errors}"));
+        let cells = cells(&study, &find).unwrap();
+        assert_eq!(cells[place].faults.to_string(), LATER);
+        assert!(place == 0 || cells[place].axes["fault"] == LATER);
+        let errors = read(&text, &ReadOptions::default()).unwrap_err().to_string();
+        assert!(errors.contains("`throttle` is no fault"), "{errors}");
+    }
 }

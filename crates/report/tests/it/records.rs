@@ -1,5 +1,6 @@
 use crate::lab::{Lab, cell, fail, systems};
-use pubmark_model::record::{AgentShare, FigureGroup, RunRecord};
+use pubmark_model::fault::Script;
+use pubmark_model::record::{AgentShare, Counts, FigureGroup, RunRecord};
 use pubmark_report::{Column, ReadError, Report, ReportError, RunCounts, read_records};
 use serde_json::{Value, json};
 use tempfile::tempdir;
@@ -113,6 +114,47 @@ fn a_reason_that_a_later_version_knows_is_kept_and_shown() {
     Report::write_html(&[&report], &page).unwrap();
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("clock-of-the-moon") && page.contains("A later pubmark made this record"), "it is explained");
+}
+
+/// The same of what happened to a part: of the study, of a record's place in it,
+/// of what was asked for, and of what was done.
+#[test]
+fn a_fault_that_a_later_version_knows_is_kept_and_shown() {
+    const KNOWN: &str = "stop server at 500ms for 200ms";
+    const LATER: &str = "throttle disk at 500ms for 200ms";
+    let dir = tempdir().unwrap();
+    let mut lab =
+        Lab::new(&format!("[axes]\nsystem = [\"delta\"]\nfault = [\"none\", \"{KNOWN}\"]\n[run]\nrepeats = 1\n"));
+    for fault in ["none", KNOWN] {
+        lab.run(&format!("delta fault={fault}"), 1, |run| {
+            run.counts = Counts { sent: 100, expected: 100, delivered: 100, ..Counts::default() };
+            run.faults = Script::parse(fault).unwrap();
+        });
+    }
+    let event = json!({"what": "throttle", "who": "disk", "share": 0.5, "at_ns": 501_000_000, "until_ns": 702_000_000});
+    let lines = lab.records.runs.iter().map(|run| {
+        let mut line = serde_json::to_value(run).unwrap();
+        if !run.faults.is_empty() {
+            line["cell"]["fault"] = LATER.into();
+            line["faults"] =
+                json!([{"what": "throttle", "who": "disk", "at_ns": 500_000_000, "for_ns": 200_000_000, "share": 0.5}]);
+            line["fault_log"] = json!([event]);
+        }
+        format!("{line}\n")
+    });
+    std::fs::write(dir.path().join("runs.jsonl"), lines.collect::<String>()).unwrap();
+    std::fs::write(dir.path().join("study.toml"), lab.study.to_toml().replace(KNOWN, LATER)).unwrap();
+    let records = read_records(dir.path()).unwrap();
+    assert_eq!(records.runs[1].faults.to_string(), LATER);
+    let again = serde_json::to_value(&records.runs[1]).unwrap();
+    assert_eq!([&again["fault_log"][0]["what"], &again["fault_log"][0]["who"]], ["throttle", "disk"]);
+    let report = Report::load(dir.path(), &systems).unwrap();
+    assert_eq!(report.counts(), RunCounts { valid: 2, ..RunCounts::default() }, "both are of their cells");
+    let said = report.terminal(120, false);
+    assert!(said.contains(LATER), "{said}");
+    let page = dir.path().join("report.html");
+    Report::write_html(&[&report], &page).unwrap();
+    assert!(std::fs::read_to_string(page).unwrap().contains(LATER));
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl AgentPlan {
         let sends = match side {
             Target::Publishers => true,
             Target::Subscribers => false,
-            Target::Server | Target::Link | Target::Host => return false,
+            Target::Server | Target::Link | Target::Host | Target::Later(_) => return false,
         };
         self.clients.iter().all(|client| client.role.sends() == sends)
     }

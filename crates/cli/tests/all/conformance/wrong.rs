@@ -1,5 +1,5 @@
-//! Agents that measure wrongly: each is the agent of docs/add-a-language.md, or the
-//! one in Node beside this file, with one line changed.
+//! Agents that measure wrongly: each is the agent of docs/add-a-language.md, or one
+//! of those in Node beside this file, with one line changed.
 
 /// A fault, the case that names it, and the change that makes it.
 pub struct Wrong {
@@ -385,4 +385,20 @@ pub const WRONG_IN_NODE: &[Wrong] = &[
     wrong("a killed publisher counts on", "crash", "    this.step();\n    this.done = true;\n", ""),
     wrong("killed subscribers hear on", "receive-crash", "    for (const stream of streams) stream.destroy();\n", ""),
     wrong("killed subscribers are waited for", "receive-crash", "return crashed || ", "return "),
+];
+
+const GOES: &str = "    near.on(\"close\", () => far.end());\n";
+/// DISCONNECT of MQTT.
+const POLITE: &str = "    near.on(\"close\", () => far.end(Buffer.of(0xe0, 0)));\n";
+const STAYS: &str = "    near.on(\"close\", () => {});\n";
+const GOES_ON: &str = "    let last;\n    near.on(\"data\", (bytes) => (last = bytes));\n    \
+    near.on(\"close\", () => setInterval(() => far.write(last), 5));\n";
+
+/// Of the agent behind a relay, whose clients can be killed at a server.
+pub const WRONG_AT_A_SERVER: &[Wrong] = &[
+    wrong("a killed publisher takes its leave of the server", "server-crash", GOES, POLITE),
+    wrong("a killed publisher stays connected", "server-crash", GOES, STAYS),
+    wrong("a killed publisher goes on", "server-crash", GOES, GOES_ON),
+    wrong("a killed subscriber takes its leave of the server", "server-receive-crash", GOES, POLITE),
+    wrong("a killed subscriber stays connected", "server-receive-crash", GOES, STAYS),
 ];

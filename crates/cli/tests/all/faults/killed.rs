@@ -1,7 +1,9 @@
 //! Clients that are killed, and the books that they leave.
 
-use crate::support::{Benched, Place, stdout};
+use crate::support::{Benched, Place, free_port, stderr, stdout, wait_for};
+use crate::tls::{Authority, serve};
 use serde_json::Value;
+use std::process::Command;
 
 /// Reasons that a killed side gives nobody.
 const BLAMES: [&str; 5] = ["offered-rate-missed", "not-steady", "server-died", "messages-lost", "connections-missed"];
@@ -12,8 +14,9 @@ fn assert_killed(bench: &Benched, side: &str) {
     let event = &bench.record["fault_log"][0];
     assert_eq!([&event["what"], &event["who"]], ["kill", side], "{event}");
     let at_ns = event["at_ns"].as_u64().unwrap();
-    assert!((500_000_000..2_000_000_000).contains(&at_ns) && event["until_ns"].is_null(), "{event}");
-    assert_eq!(bench.record["window_ns"], 2_000_000_000_u64, "the window has its planned end");
+    let window_ns = bench.record["workload"]["extent"]["time_ns"].as_u64().unwrap();
+    assert!((500_000_000..window_ns).contains(&at_ns) && event["until_ns"].is_null(), "{event}");
+    assert_eq!(bench.record["window_ns"], window_ns, "the window has its planned end");
     for reason in BLAMES {
         assert_eq!(bench.evidence(reason), None);
     }
@@ -29,10 +32,45 @@ fn kill(place: &Place, side: &str, system: &[&str]) -> Benched {
     place.bench(&[system, &["--pairs", "2", "--duration", "2s", "--fault", &fault]].concat())
 }
 
+/// The same for a second, at a server that is there already.
+fn kill_at(place: &Place, side: &str, server: &[&str]) -> Benched {
+    let fault = format!("kill {side} at 500ms");
+    let bench = place.bench(&[server, &["--pairs", "2", "--qos", "1", "--fault", &fault]].concat());
+    std::fs::remove_dir_all(place.path("r")).unwrap();
+    assert_killed(&bench, side);
+    place.assert_swept();
+    bench
+}
+
+/// Publishers were killed, and the books are exact: what the server had
+/// acknowledged came, and no message came that was not sent.
+fn assert_owed(bench: &Benched) {
+    let [offered, sent, acked, delivered] = ["offered", "sent", "acked", "delivered"].map(|name| bench.count(name));
+    assert!(100 <= acked && acked <= delivered && delivered <= sent, "{}", bench.record["counts"]);
+    assert!(sent <= offered && offered < 400, "{}", bench.record["counts"]);
+    assert_eq!((bench.count("acked_lost"), bench.count("corrupted"), bench.count("reordered")), (0, 0, 0));
+    assert_eq!(bench.record["connections"]["lost"], 0);
+}
+
+/// Subscribers were killed: all was sent and acknowledged, and what did not come
+/// is shown, and nobody's loss.
+fn assert_shown(bench: &Benched) {
+    let [sent, acked, delivered] = ["sent", "acked", "delivered"].map(|name| bench.count(name));
+    assert_eq!((sent, acked), (400, 400), "the others go on");
+    assert!((50..400).contains(&delivered), "{}", bench.record["counts"]);
+    assert_eq!(bench.count("acked_lost"), 400 - delivered);
+    assert_eq!(bench.record["connections"]["lost"], 0);
+    let first = bench.record["verdict"]["notes"][0]["evidence"].as_str().unwrap();
+    assert!(first.contains("acknowledged messages were lost") && first.contains("nobody was there"), "{first}");
+}
+
 /// What the server's log says of clients of one kind that went: those that took
 /// leave, and those that did not.
 fn farewells(place: &Place, kind: char) -> (usize, usize) {
-    let log = std::fs::read_to_string(place.path("r/logs/run-0-server.log")).unwrap();
+    farewells_in(&std::fs::read_to_string(place.path("r/logs/run-0-server.log")).unwrap(), kind)
+}
+
+fn farewells_in(log: &str, kind: char) -> (usize, usize) {
     let of_kind = |line: &&str| {
         let client = line.split_whitespace().skip_while(|word| !word.eq_ignore_ascii_case("client")).nth(1);
         // pbRUNp0 and pbRUNs0.
@@ -121,4 +159,71 @@ fn requesters_and_repliers_can_be_killed_too() {
         let delivered = bench.count("delivered");
         assert!((100..800).contains(&delivered), "{side}: {}", bench.record["counts"]);
     }
+}
+
+#[test]
+fn over_tls_the_books_are_as_exact() {
+    let authority = Authority::new();
+    let serving = serve(&authority.mosquitto("good"));
+    let (url, ca) =
+        (format!("mqtts://localhost:{}", serving.port()), format!("options.tls_ca={}", authority.path("ca.pem")));
+    let place = Place::new();
+    assert_owed(&kill_at(&place, "publishers", &[&url, "--set", &ca]));
+    assert_eq!((farewells_in(&serving.log(), 'p'), farewells_in(&serving.log(), 's')), ((0, 2), (2, 0)));
+    assert_shown(&kill_at(&place, "subscribers", &[&url, "--set", &ca, "--durable"]));
+    // Two of the run before; and two that come once more, so that nothing is kept for them.
+    assert_eq!(farewells_in(&serving.log(), 's'), (2 + 2, 2));
+}
+
+/// As fast as the server takes it, so that TLS holds something back when its
+/// publisher dies: that was not sent.
+#[test]
+fn what_tls_held_back_was_not_sent() {
+    let authority = Authority::new();
+    let serving = serve(&authority.mosquitto("good"));
+    let (url, ca) =
+        (format!("mqtts://localhost:{}", serving.port()), format!("options.tls_ca={}", authority.path("ca.pem")));
+    let place = Place::new();
+    // The kernel takes less than one write at a time.
+    let narrow = ["--set", &ca, "--set", "options.socket_buffer=16KiB"];
+    let flood = ["--pairs", "3", "--rate", "max", "--payload", "10KiB", "--fault", "kill publishers at 500ms"];
+    let bench = place.bench(&[&[&*url], &narrow[..], &flood].concat());
+    assert_eq!(bench.error(), "");
+    let [sent, delivered] = ["sent", "delivered"].map(|name| bench.count(name));
+    assert!(sent > 100 && delivered == sent, "{}", bench.record["counts"]);
+    place.assert_swept();
+}
+
+/// The queues that a server of RabbitMQ has.
+fn queues(home: &Place, dist: u16, epmd: u16) -> String {
+    let mut ctl = Command::new("/usr/lib/rabbitmq/bin/rabbitmqctl");
+    ctl.args(["--quiet", "--node", &format!("pubmark-{dist}@localhost"), "list_queues", "--no-table-headers", "name"]);
+    ctl.env("HOME", home.path("server")).env("ERL_EPMD_PORT", epmd.to_string());
+    let output = ctl.env("RABBITMQ_CONF_ENV_FILE", home.path("none")).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    stdout(&output)
+}
+
+/// One server for both, because it takes seconds to start.
+#[test]
+fn over_amqp_the_books_are_as_exact() {
+    let (place, home) = (Place::new(), Place::new());
+    let [port, dist, epmd] = [(); 3].map(|()| free_port());
+    let ports = vec![(String::new(), port), ("dist".into(), dist), ("epmd".into(), epmd)];
+    let server = home.serve_system("rabbitmq-amqp", ports);
+    let url = format!("amqp://127.0.0.1:{port}");
+    let log = || std::fs::read_to_string(home.path("server.log")).unwrap();
+    let rude = |wanted: usize| {
+        let count = || log().matches("client unexpectedly closed TCP connection").count();
+        wait_for("the server's word on who took no leave", || (count() >= wanted).then_some(()));
+        assert_eq!(count(), wanted, "{}", log());
+    };
+    assert_owed(&kill_at(&place, "publishers", &[&url]));
+    rude(2);
+    assert_shown(&kill_at(&place, "subscribers", &[&url]));
+    rude(4);
+    assert_shown(&kill_at(&place, "subscribers", &[&url, "--durable"]));
+    rude(6);
+    assert_eq!(queues(&home, dist, epmd), "", "nothing stays at a server that was there already");
+    server.stop();
 }

@@ -72,6 +72,11 @@ impl AmqpSettings {
             locale: "en_US".into(),
         }
     }
+
+    /// What opens the virtual host.
+    pub(super) fn open(&self) -> Method<'_> {
+        Method::Open { vhost: (&*self.vhost).into(), reserved_1: "".into(), reserved_2: false }
+    }
 }
 
 fn properties() -> Vec<u8> {

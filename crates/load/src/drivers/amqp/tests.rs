@@ -126,6 +126,28 @@ fn queues_and_exchanges_fit_the_part() {
 }
 
 #[test]
+fn what_is_kept_for_a_subscriber_that_never_took_leave_is_removed_in_one_breath() {
+    let own = spec(Role::Subscriber, "t");
+    let erased = |settings: &AmqpSettings, spec: &ClientSpec, parted: bool| {
+        let mut out = Vec::new();
+        Amqp::erase(settings, spec, parted, &mut out);
+        out
+    };
+    let kept = plain(1, true, &[("vhost", "v")]);
+    let said = erased(&kept, &own, false);
+    let words = said.strip_prefix(PROTOCOL_HEADER).unwrap();
+    assert_eq!(names(words), ["StartOk", "TuneOk", "Open", "ChannelOpen", "QueueDelete", "Close"]);
+    let delete = Method::QueueDelete { reserved: 0, queue: "c0".into(), flags: Method::IF_UNUSED };
+    for piece in [word(1, delete), word(0, kept.start_ok()), word(0, kept.open())] {
+        assert!(words.windows(piece.len()).any(|window| window == piece), "{words:?}");
+    }
+    // Whoever took leave has removed its queue, and others have none that stays.
+    assert!(erased(&kept, &own, true).is_empty());
+    assert!(erased(&kept, &spec(Role::Publisher, "t"), false).is_empty());
+    assert!(erased(&plain(1, false, &[]), &own, false).is_empty());
+}
+
+#[test]
 fn complaints_after_close_do_not_matter() {
     let settings = plain(0, true, &[]);
     let mut talk = connected(&settings, spec(Role::Subscriber, "t"), 0);

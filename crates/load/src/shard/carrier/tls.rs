@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// The longest TLS record, bytes (RFC 8446, section 5.2).
 const RECORD_BYTES: usize = (16 << 10) + 256;
 
+/// The most plaintext that goes into one record, bytes (section 5.1).
+const FRAGMENT_BYTES: usize = 16 << 10;
+
 /// Why no connection with TLS can be begun.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -113,13 +116,17 @@ pub struct Tls {
     connection: ClientConnection,
     /// The first line, in plain text, has not come yet.
     awaits_line: bool,
+    /// Plaintext that was taken last, and what the kernel has taken of its
+    /// ciphertext, bytes.
+    taken: usize,
+    written: usize,
 }
 
 impl Tls {
     pub fn new(dial: &TlsDial, stream: TcpStream) -> io::Result<Tls> {
         let connection = ClientConnection::new(dial.config.clone(), dial.name.clone())
             .map_err(|error| denied(format!("TLS: {error}")))?;
-        Ok(Tls { stream, connection, awaits_line: dial.after_first_line })
+        Ok(Tls { stream, connection, awaits_line: dial.after_first_line, taken: 0, written: 0 })
     }
 
     pub fn stream(&self) -> &TcpStream {
@@ -135,7 +142,7 @@ impl Tls {
     pub fn flush(&mut self) -> io::Result<()> {
         while self.is_behind() {
             match self.connection.write_tls(&mut self.stream) {
-                Ok(_) => {}
+                Ok(count) => self.written += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -151,8 +158,18 @@ impl Tls {
             return Err(ErrorKind::WouldBlock.into());
         }
         let count = self.connection.writer().write(bytes)?;
+        (self.taken, self.written) = (count, 0);
         self.flush()?;
         if count == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(count) }
+    }
+
+    /// Plaintext that was taken and whose records the kernel has not got whole,
+    /// bytes: nobody can read a part of one. What waits is thrown away with it,
+    /// so that the connection is of no more use.
+    pub fn abandon(&mut self) -> usize {
+        let mut waiting = Vec::new();
+        while self.is_behind() && self.connection.write_tls(&mut waiting).is_ok_and(|count| count > 0) {}
+        held_bytes(self.taken, self.written, waiting.len())
     }
 
     /// Reads and decrypts. Ciphertext goes to the end of `into`, plaintext,
@@ -263,6 +280,24 @@ impl Tls {
     }
 }
 
+/// Of `taken` bytes of plaintext, of whose ciphertext `written` bytes are gone and
+/// `waiting` bytes are not, those that belong to records which are not gone whole.
+fn held_bytes(taken: usize, written: usize, waiting: usize) -> usize {
+    let records = taken.div_ceil(FRAGMENT_BYTES).max(1);
+    let overhead = (written + waiting).saturating_sub(taken) / records;
+    let (mut left, mut held) = (waiting, 0);
+    while left > 0 && held < taken {
+        // The last record has what is left over.
+        let plain = match (taken - held) % FRAGMENT_BYTES {
+            0 => FRAGMENT_BYTES,
+            rest => rest,
+        };
+        held += plain;
+        left = left.saturating_sub(plain + overhead);
+    }
+    held
+}
+
 /// What a failure means, and what to do.
 fn refusal(error: &Error, handshaking: bool) -> io::Error {
     let untrusted = |why: String| denied(format!("the server's certificate cannot be trusted: {why}"));
@@ -293,5 +328,31 @@ fn refusal(error: &Error, handshaking: bool) -> io::Error {
         Error::AlertReceived(alert) => denied(format!("the server refuses TLS: its alert says {alert:?}")),
         Error::PeerIncompatible(why) => denied(format!("the server and this client have no TLS in common: {why:?}")),
         other => foreign(format!("TLS failed: {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TLS 1.3 puts 22 bytes to each record.
+    #[test]
+    fn a_record_of_which_a_byte_waits_waits_whole() {
+        let whole = FRAGMENT_BYTES + 22;
+        for (taken, waiting, held) in [
+            (1_000, 0, 0),
+            (1_000, 1, 1_000),
+            (1_000, 1_022, 1_000),
+            (FRAGMENT_BYTES, 1, FRAGMENT_BYTES),
+            (2 * FRAGMENT_BYTES + 10, 32, 10),
+            (2 * FRAGMENT_BYTES + 10, 33, FRAGMENT_BYTES + 10),
+            (2 * FRAGMENT_BYTES + 10, whole + 32, FRAGMENT_BYTES + 10),
+            (2 * FRAGMENT_BYTES + 10, 2 * whole + 32, 2 * FRAGMENT_BYTES + 10),
+            // What waits may be no plaintext at all.
+            (0, 100, 0),
+        ] {
+            let all = taken + 22 * taken.div_ceil(FRAGMENT_BYTES);
+            assert_eq!(held_bytes(taken, all.saturating_sub(waiting), waiting), held, "{taken} {waiting}");
+        }
     }
 }

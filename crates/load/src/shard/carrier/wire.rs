@@ -53,4 +53,12 @@ impl RawStream {
             RawStream::Tls(tls) => tls.flush(),
         }
     }
+
+    /// Throws away what waits here; how much of what was taken nobody will get, bytes.
+    pub fn abandon(&mut self) -> usize {
+        match self {
+            RawStream::Plain(_) => 0,
+            RawStream::Tls(tls) => tls.abandon(),
+        }
+    }
 }
