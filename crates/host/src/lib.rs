@@ -15,6 +15,7 @@ pub mod environment;
 pub mod error;
 mod exchange;
 pub mod install;
+pub mod lanes;
 pub mod lines;
 pub mod local;
 pub mod lock;

@@ -9,7 +9,7 @@ use crate::error::HostError;
 use crate::machine::Ticks;
 use crate::network::NetworkLook;
 use crate::server::keeper::KeeperOrder;
-use pubmark_model::host::ClockOffset;
+use pubmark_model::host::ClockSighting;
 use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::ServerReport;
 use pubmark_model::units::Ns;
@@ -40,6 +40,19 @@ pub enum HostRequest {
         /// Where the other answers.
         with: SocketAddr,
     },
+    /// Look at the clock that answers there, about once a second of a window.
+    WatchClock {
+        /// Its own address.
+        address: IpAddr,
+        /// Where the other answers.
+        with: SocketAddr,
+        /// The beginning of the window, ns.
+        from_ns: Ns,
+        /// Its length, ns; none where a count ends it.
+        length_ns: Option<Ns>,
+    },
+    /// What was seen of that clock. Ends the watch.
+    ClockSeen,
     /// What there would spoil a measurement.
     Examine,
     /// Start an agent: the next number is its own.
@@ -215,7 +228,9 @@ pub enum HostReply {
     /// To `tell_time`: where it answers.
     At(SocketAddr),
     /// To `compare_clock`: the other's less its own.
-    Clock(ClockOffset),
+    Clock(ClockSighting),
+    /// To `clock_seen`.
+    Sightings(Vec<ClockSighting>),
     /// To `examine`.
     Checkups(Vec<Checkup>),
     /// To `agent`: its process.

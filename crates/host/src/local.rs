@@ -7,7 +7,7 @@ use crate::cut::Cut;
 use crate::deployed::{Deployed, Here};
 use crate::doctor;
 use crate::error::HostError;
-use crate::exchange::{ClockServer, compare};
+use crate::exchange::{ClockServer, ClockWatch, compare};
 use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, WatchSpan};
 use crate::machine::{self, Ticks};
 use crate::network::{self, NetworkWatch};
@@ -36,6 +36,7 @@ pub struct Local {
     agents: Vec<Agent>,
     awake: Option<Awake>,
     time: Option<ClockServer>,
+    clock: Option<ClockWatch>,
     cut: Option<Cut>,
     usage: Option<UsageWatch>,
     /// The interface that is to be watched, and the watch.
@@ -60,6 +61,7 @@ impl Local {
             agents: Vec::new(),
             awake: None,
             time: None,
+            clock: None,
             cut: None,
             usage: None,
             interface: None,
@@ -83,6 +85,13 @@ impl Local {
             HostRequest::CompareClock { address, with } => {
                 let found = compare(address, with).map_err(HostError::io("clocks cannot be compared"))?;
                 return Ok(HostReply::Clock(found));
+            }
+            HostRequest::WatchClock { address, with, from_ns, length_ns } => {
+                let watch = ClockWatch::start(address, with, from_ns, length_ns);
+                self.clock = Some(watch.map_err(HostError::io("a clock cannot be watched"))?);
+            }
+            HostRequest::ClockSeen => {
+                return Ok(HostReply::Sightings(self.clock.take().map_or_else(Vec::new, ClockWatch::finish)));
             }
             HostRequest::Examine => return Ok(HostReply::Checkups(doctor::examine())),
             HostRequest::Owns { address } => {

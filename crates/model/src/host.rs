@@ -3,6 +3,7 @@
 use crate::protocol::{AgentResult, Command, Event};
 use crate::units::Ns;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// The machine on which the coordinator runs, where nothing else is said.
 pub const LOCAL: &str = "local";
@@ -11,7 +12,7 @@ pub const LOCAL: &str = "local";
 pub const LOOPBACK: &str = "127.0.0.1";
 
 /// A machine, and how it is reached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HostSpec {
     /// Its name.
     pub name: String,
@@ -56,13 +57,9 @@ impl Placement {
 
     /// Its hosts, each once.
     pub fn hosts(&self) -> Vec<&HostSpec> {
-        let mut all: Vec<&HostSpec> = Vec::new();
-        for host in [&self.server].into_iter().chain(&self.publishers).chain(&self.subscribers) {
-            if !all.contains(&host) {
-                all.push(host);
-            }
-        }
-        all
+        let mut known = HashSet::new();
+        let all = [&self.server].into_iter().chain(&self.publishers).chain(&self.subscribers);
+        all.filter(|host| known.insert(*host)).collect()
     }
 
     /// Whether both sides of clients are on one host.
@@ -140,6 +137,17 @@ impl ClockOffset {
         // 0 stands for none.
         instants.chain(connected.filter(|at| **at > 0)).chain(readings).for_each(|at| *at = self.ours(*at));
     }
+}
+
+/// What was found of a host's clock at an instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockSighting {
+    /// The instant, on that host's own clock, ns.
+    #[serde(default)]
+    pub at_ns: Ns,
+    /// What another clock is ahead of it.
+    #[serde(flatten)]
+    pub offset: ClockOffset,
 }
 
 #[cfg(test)]

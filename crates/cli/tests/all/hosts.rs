@@ -2,16 +2,23 @@
 //! server on one, publishers on the second, subscribers on the third. Nothing
 //! is found by 127.0.0.1, by a process of this machine's or by a path of it.
 
+mod many;
+
 use crate::left_out::leave_out;
 use crate::support::{Place, children, free_port, stderr, wait_for};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
-/// Three namespaces on a bridge of a fourth. They end when this is dropped.
+/// The hosts of a run whose parts are each on their own.
+const PARTS: [&str; 3] = ["server", "publishers", "subscribers"];
+
+/// Namespaces on a bridge of another one. They end when this is dropped.
 pub struct Network {
     /// Of this process alone: tests run side by side.
     name: String,
     subnet: u8,
+    /// Each host, and what it is for.
+    hosts: Vec<(String, &'static str)>,
 }
 
 fn ip(arguments: &[&str]) -> bool {
@@ -20,15 +27,20 @@ fn ip(arguments: &[&str]) -> bool {
 }
 
 impl Network {
-    /// None where this machine does not let one be made.
+    /// A host for each part of a run; none where this machine does not let one be made.
     pub fn new(letter: char) -> Option<Network> {
+        Network::of(letter, PARTS.map(|part| (part.to_owned(), part)).to_vec())
+    }
+
+    /// The same of these hosts, each for one part.
+    pub fn of(letter: char, hosts: Vec<(String, &'static str)>) -> Option<Network> {
         let id = std::process::id();
-        let network = Network { name: format!("pm{letter}{id}"), subnet: (id % 200) as u8 + 20 };
+        let network = Network { name: format!("pm{letter}{id}"), subnet: (id % 200) as u8 + 20, hosts };
         let bridge = network.namespace("hub");
         let mut made = ip(&["netns", "add", &bridge])
             && ip(&["-n", &bridge, "link", "add", "hub", "type", "bridge"])
             && ip(&["-n", &bridge, "link", "set", "hub", "up"]);
-        for (index, host) in ["server", "publishers", "subscribers"].into_iter().enumerate() {
+        for (index, (host, _)) in network.hosts.iter().enumerate() {
             let (space, end) = (network.namespace(host), format!("e{index}"));
             let address = format!("{}/24", network.address(host));
             made = made
@@ -47,20 +59,20 @@ impl Network {
     }
 
     pub fn address(&self, host: &str) -> String {
-        let last = ["server", "publishers", "subscribers"].iter().position(|known| *known == host).unwrap() + 1;
+        let last = self.hosts.iter().position(|(known, _)| known == host).unwrap() + 1;
         format!("10.{}.77.{last}", self.subnet)
     }
 
-    /// A file of hosts, each for the part that it is called by.
+    /// A file of hosts, each for its part.
     pub fn hosts(&self, place: &Place) -> String {
-        let host = |name: &str| {
+        let host = |(name, part): &(String, &str)| {
             let (space, address) = (self.namespace(name), self.address(name));
             format!(
-                "[hosts.{name}]\nreach = [\"ip\", \"netns\", \"exec\", \"{space}\"]\naddress = \"{address}\"\nroles = [\"{name}\"]\n"
+                "[hosts.{name}]\nreach = [\"ip\", \"netns\", \"exec\", \"{space}\"]\naddress = \"{address}\"\nroles = [\"{part}\"]\n"
             )
         };
         let path = place.path("hosts.toml");
-        std::fs::write(&path, ["server", "publishers", "subscribers"].map(host).concat()).unwrap();
+        std::fs::write(&path, self.hosts.iter().map(host).collect::<String>()).unwrap();
         path.display().to_string()
     }
 
@@ -70,13 +82,13 @@ impl Network {
             let output = Command::new("ip").args(["netns", "pids", &self.namespace(host)]).output().unwrap();
             String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
         };
-        ["server", "publishers", "subscribers"].into_iter().flat_map(inside).collect()
+        self.hosts.iter().flat_map(|(host, _)| inside(host)).collect()
     }
 }
 
 impl Drop for Network {
     fn drop(&mut self) {
-        for host in ["server", "publishers", "subscribers", "hub"] {
+        for host in self.hosts.iter().map(|(host, _)| host.as_str()).chain(["hub"]) {
             ip(&["netns", "del", &self.namespace(host)]);
         }
     }
@@ -358,7 +370,7 @@ fn a_coordinator_that_is_killed_leaves_nothing_on_any_host() {
 }
 
 /// The first process in the namespace of a host: `pubmark host`.
-fn host_process(network: &Network, host: &str) -> Option<String> {
+pub fn host_process(network: &Network, host: &str) -> Option<String> {
     let output = Command::new("ip").args(["netns", "pids", &network.namespace(host)]).output().unwrap();
     let pids = String::from_utf8_lossy(&output.stdout).into_owned();
     let serves = |pid: &&str| {
