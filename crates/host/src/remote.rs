@@ -451,6 +451,7 @@ fn texts(folder: &Scratch) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lines::Facts;
     use pubmark_model::protocol::Command as Word;
 
     /// Hears the greeting out.
@@ -499,6 +500,25 @@ mod tests {
         let interrupt = AtomicBool::new(true);
         assert!(matches!(remote.ask(&tell, &interrupt), Err(HostError::Interrupted)));
         remote.child.kill().unwrap();
+    }
+
+    /// What was not waited for, or not for long enough, is answered later, or has failed.
+    #[test]
+    fn an_answer_is_that_to_its_own_question() {
+        let facts = r#"{"reply":{"facts":{"clock_ns":7,"scratch":"/x","cpus":[0],"connections":1}}}"#;
+        let (done, failed) = (r#"{"reply":"done"}"#, r#"{"failed":{"why":"no room"}}"#);
+        let clocks = format!("{GREETED} for i in 1 2 3 4 5 6 7 8; do read line; echo '{facts}'; done;");
+        let late = format!("read a; read b; echo '{done}'; echo '{facts}';");
+        let ordered = format!("read a; read b; echo '{failed}'; echo '{done}'; read c; echo '{facts}';");
+        let mut remote = start(&format!("{clocks} {late} {ordered} cat >/dev/null")).unwrap();
+        let (never, at_once) = (AtomicBool::new(false), AtomicBool::new(true));
+        let is_facts = |reply| matches!(reply, HostReply::Facts(Facts { clock_ns: 7, .. }));
+        assert!(matches!(remote.ask(&HostRequest::MakeFolder, &at_once), Err(HostError::Interrupted)));
+        assert!(is_facts(remote.ask(&HostRequest::Facts, &never).unwrap()), "and not what was asked before");
+        remote.order(&HostRequest::Tell { agent: 0, line: "{}".into() }).unwrap();
+        let error = remote.ask(&HostRequest::MakeFolder, &never).unwrap_err().to_string();
+        assert_eq!(error, "host b: no room", "what was not waited for has failed");
+        assert!(is_facts(remote.ask(&HostRequest::Facts, &never).unwrap()));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::left_out::leave_out;
 use crate::support::{Place, children, free_port, stderr, wait_for};
 use serde_json::Value;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// The hosts of a run whose parts are each on their own.
 const PARTS: [&str; 3] = ["server", "publishers", "subscribers"];
@@ -380,10 +381,19 @@ pub fn host_process(network: &Network, host: &str) -> Option<String> {
     pids.split_whitespace().find(serves).map(str::to_owned)
 }
 
+/// Whether a process is an agent that has been told to start: until its window ends it
+/// has a thread for that.
+fn is_in_window(pid: &str) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let named = |name: std::io::Result<String>| name.is_ok_and(|name| name.trim_end() == "window");
+    tasks.into_iter().any(|task| named(std::fs::read_to_string(task.path().join("comm"))))
+}
+
 /// What happens to a host, or to the line to it: the run fails by the host's name,
 /// long before it would have ended, and nothing of it is left anywhere.
 #[test]
 fn a_host_that_is_killed_or_whose_line_is_cut_fails_its_run_by_name_and_leaves_nothing() {
+    const WINDOW_S: u64 = 300;
     let Some(network) = Network::new('h') else { return leave_out("a_host_that_is_killed", WHY) };
     for host in ["server", "publishers", "subscribers"] {
         for cut in [false, true] {
@@ -400,7 +410,7 @@ fn a_host_that_is_killed_or_whose_line_is_cut_fails_its_run_by_name_and_leaves_n
                 "--warmup",
                 "300ms",
                 "--duration",
-                "300s",
+                &format!("{WINDOW_S}s"),
                 "--repeats",
                 "1",
                 "--hosts",
@@ -408,8 +418,12 @@ fn a_host_that_is_killed_or_whose_line_is_cut_fails_its_run_by_name_and_leaves_n
                 "--out",
                 "r",
             ]);
+            let began = Instant::now();
             let coordinator = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             wait_for("all to run", || (network.processes().len() >= 10).then_some(()));
+            // Nothing is asked of it from then on until the window ends.
+            let in_window = || network.processes().iter().filter(|pid| is_in_window(pid)).count();
+            wait_for("the load", || (in_window() == 2).then_some(()));
             let struck = if cut {
                 // The shell that the coordinator has started, and what carries below it.
                 let below = children(coordinator.id()).into_iter().flat_map(|(shell, _)| children(shell as u32));
@@ -426,6 +440,7 @@ fn a_host_that_is_killed_or_whose_line_is_cut_fails_its_run_by_name_and_leaves_n
             let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
             let error = told["runs"][0]["error"].as_str().unwrap_or_default().to_owned();
             assert!(error.contains(&format!("host {host} is lost")), "{host}, cut {cut}: {error}");
+            assert!(began.elapsed().as_secs() < WINDOW_S, "{host}, cut {cut}: it was noticed at the window's end");
             wait_for("all to end", || network.processes().is_empty().then_some(()));
             assert_eq!(
                 std::fs::read_dir(place.tmp()).unwrap().count(),

@@ -388,6 +388,30 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_is_told_of_the_publishers_that_it_is_or_hears_and_of_no_others() {
+        let total = |publisher| PublisherTotal { publisher, sent: 1, ..PublisherTotal::default() };
+        let told = |settings: &[(&str, &str)], processes| {
+            let workload = Workload::of(settings.iter().copied()).unwrap();
+            let parts = deal(&workload, here(), Layout::Sides { processes });
+            let totals: Vec<PublisherTotal> = (0..workload.publishers).map(total).collect();
+            let told = |part: &AgentPlan| {
+                let ids = part.concerns(&totals).iter().map(|total| total.publisher.to_string()).collect::<Vec<_>>();
+                format!("{}: {}", part.name, ids.join(" "))
+            };
+            parts.iter().map(told).collect::<Vec<_>>()
+        };
+        let pairs = ["publishers-1: 0 1 2", "publishers-2: 3 4", "subscribers-1: 0 1 2", "subscribers-2: 3 4"];
+        assert_eq!(told(&[("pairs", "5")], 2), pairs);
+        let all = ["publishers-1: 0 1", "publishers-2: 2", "subscribers-1: 0 1 2", "subscribers-2: 0 1 2"];
+        let many = [("pattern", "fan-in"), ("publishers", "3"), ("subscribers", "2")];
+        assert_eq!(told(&many, 2), all);
+        let tree = ["publishers-1: 0 1", "publishers-2: 2 3", "subscribers-1: 0 1", "subscribers-2: 2 3"];
+        assert_eq!(told(&[("pattern", "tree"), ("publishers", "4"), ("subscribers", "2")], 2), tree);
+        let ask = told(&[("pattern", "request-reply"), ("pairs", "2")], 2);
+        assert_eq!(ask, ["publishers-1: 0", "publishers-2: 1", "subscribers-1: 0", "subscribers-2: 1"]);
+    }
+
+    #[test]
     fn a_side_without_a_client_has_no_agent() {
         for layout in [Layout::Sides { processes: 4 }, Layout::Server { connections: 1_000, processes: 4 }] {
             let parts = deal(&Workload { subscribers: 0, ..workload("3") }, here(), layout);

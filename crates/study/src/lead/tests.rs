@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use pubmark_judge::assemble::{Measured, assemble};
 use pubmark_model::pattern::Pattern;
 use pubmark_model::plan::cells;
-use pubmark_model::protocol::{Features, FlowResult, PackedHistogram, Role};
+use pubmark_model::protocol::{BoundEndpoint, Features, FlowResult, PackedHistogram, Role};
 use pubmark_model::record::{MachineLoad, RunRecord};
 use pubmark_model::study::{ReadOptions, Study};
 use std::collections::BTreeMap;
@@ -95,11 +95,7 @@ impl<'a> Stage<'a> {
     }
 
     /// The same of agents that have been dealt.
-    fn of(
-        cell: &'a Cell,
-        agents: Vec<AgentPlan>,
-        wrong: impl IntoIterator<Item = (usize, usize, Way)>,
-    ) -> Stage<'a> {
+    fn of(cell: &'a Cell, agents: Vec<AgentPlan>, wrong: impl IntoIterator<Item = (usize, usize, Way)>) -> Stage<'a> {
         let system = registry::find(&cell.system).unwrap();
         let count = agents.len();
         let brief = Brief {

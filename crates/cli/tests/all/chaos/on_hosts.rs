@@ -240,7 +240,9 @@ fn a_host_that_stands_still_is_killed_or_has_no_room_fails_its_run_by_name_or_no
         return leave_out(test, WHY);
     };
     let place = Place::new();
-    let Some(disk) = Disk::new(place.path("disk")) else { return leave_out(test, "no file system can be mounted here") };
+    let Some(disk) = Disk::new(place.path("disk")) else {
+        return leave_out(test, "no file system can be mounted here");
+    };
     let seed = variable("PUBMARK_CHAOS_SEED")
         .unwrap_or_else(|| SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 % 1_000_000_007);
     let seconds = variable("PUBMARK_CHAOS_SECONDS").unwrap_or(SECONDS);

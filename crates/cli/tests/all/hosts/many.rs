@@ -1,7 +1,7 @@
 //! What one coordinator leads, with real processes: 64 hosts on this machine, an agent
 //! on each.
 
-use super::{Network, WHY};
+use super::{Network, WHY, is_in_window};
 use crate::heavy::wanted;
 use crate::left_out::leave_out;
 use crate::support::{Place, children};
@@ -10,8 +10,6 @@ use std::fs::{File, read_dir, read_to_string};
 use std::time::{Duration, Instant};
 
 const HOSTS: usize = 64;
-/// The thread that an agent has from the word `start` to the window's end.
-const WINDOW_THREAD: &str = "window";
 
 /// A line of `/proc/PID/status`, as the number that it has.
 fn status(pid: u32, name: &str) -> u64 {
@@ -20,14 +18,9 @@ fn status(pid: u32, name: &str) -> u64 {
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-fn is_in_window(pid: i32) -> bool {
-    let tasks = read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    tasks.into_iter().any(|task| read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == WINDOW_THREAD))
-}
-
 /// All of them have been told to start: all were ready.
 fn are_ready(hosts: &[(i32, String)]) -> bool {
-    hosts.iter().all(|(host, _)| children(*host as u32).iter().any(|(agent, _)| is_in_window(*agent)))
+    hosts.iter().all(|(host, _)| children(*host as u32).iter().any(|(agent, _)| is_in_window(&agent.to_string())))
 }
 
 #[test]
