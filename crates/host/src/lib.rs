@@ -27,6 +27,7 @@ pub mod reach;
 pub mod remote;
 pub mod scratch;
 pub mod server;
+mod shape;
 pub mod talk;
 pub mod travel;
 pub mod usage;

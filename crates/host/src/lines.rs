@@ -105,6 +105,14 @@ pub enum HostRequest {
     /// When the network that was taken down was so: to be asked when it should be
     /// back.
     NetworkBack,
+    /// Hold the network that has an address of its own to a bandwidth, as long as this
+    /// host is one.
+    Shape {
+        /// The address.
+        address: String,
+        /// What it may send, bytes a second.
+        bytes_per_s: u64,
+    },
     /// Keep the processors awake.
     Awake,
     /// Look at the interface that has an address; it is watched with the rest.

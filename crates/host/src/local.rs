@@ -14,6 +14,7 @@ use crate::network::{self, NetworkWatch};
 use crate::programs::find_program_from;
 use crate::scratch::Scratch;
 use crate::server::watch::ServerWatch;
+use crate::shape::Shaped;
 use crate::usage::UsageWatch;
 use nix::sys::signal::Signal;
 use pubmark_model::protocol::Command;
@@ -38,6 +39,7 @@ pub struct Local {
     time: Option<ClockServer>,
     clock: Option<ClockWatch>,
     cut: Option<Cut>,
+    shaped: Option<Shaped>,
     usage: Option<UsageWatch>,
     /// The interface that is to be watched, and the watch.
     interface: Option<String>,
@@ -63,6 +65,7 @@ impl Local {
             time: None,
             clock: None,
             cut: None,
+            shaped: None,
             usage: None,
             interface: None,
             network: None,
@@ -131,6 +134,7 @@ impl Local {
                 let (from_ns, to_ns) = cut.back()?;
                 return Ok(HostReply::Down(from_ns, to_ns));
             }
+            HostRequest::Shape { address, bytes_per_s } => self.shaped = Some(Shaped::start(&address, bytes_per_s)?),
             HostRequest::Awake => self.awake = Some(Awake::start()?),
             HostRequest::Watch(window) => self.watch(window),
             HostRequest::Network { address } => {

@@ -189,11 +189,26 @@ impl<'a> Host<'a> {
     /// If it is not.
     pub fn check_address(&mut self) -> Result<(), HostError> {
         let asked = self.ask(HostRequest::Owns { address: self.spec.address.clone() });
+        self.named(asked).map(drop)
+    }
+
+    /// Has its network held to the bandwidth that it is said to have, if one is said.
+    ///
+    /// # Errors
+    /// If it cannot be: there is no run over another network than was asked for.
+    pub fn shape(&mut self) -> Result<(), HostError> {
+        let Some(bytes_per_s) = self.spec.bandwidth_bytes_per_s else { return Ok(()) };
+        let asked = self.ask(HostRequest::Shape { address: self.spec.address.clone(), bytes_per_s });
+        self.named(asked).map(drop)
+    }
+
+    /// An error of this machine's, with its name as a host's.
+    fn named(&self, asked: Result<HostReply, HostError>) -> Result<HostReply, HostError> {
         match (asked, &self.way) {
             (Err(HostError::Failed(why)), Way::Here(_)) => {
                 Err(HostError::Failed(format!("host {}: {why}", self.spec.name)))
             }
-            (asked, _) => asked.map(drop),
+            (asked, _) => asked,
         }
     }
 

@@ -21,12 +21,15 @@ pub struct HostSpec {
     pub reach: Vec<String>,
     /// Its address on the network that is measured.
     pub address: String,
+    /// What it may send there, bytes a second; none leaves its network alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth_bytes_per_s: Option<u64>,
 }
 
 impl Default for HostSpec {
     /// This machine, reached by its loopback address.
     fn default() -> HostSpec {
-        HostSpec { name: LOCAL.into(), reach: Vec::new(), address: LOOPBACK.into() }
+        HostSpec { name: LOCAL.into(), reach: Vec::new(), address: LOOPBACK.into(), bandwidth_bytes_per_s: None }
     }
 }
 

@@ -516,6 +516,9 @@ pub struct HostShare {
     pub clock: ClockOffset,
     /// What the machine did during the window.
     pub machine: MachineLoad,
+    /// What its network was held to, bytes a second; none where it was left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth_bytes_per_s: Option<u64>,
 }
 
 /// A latency from one host to another may be quoted where what their clocks may

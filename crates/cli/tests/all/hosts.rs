@@ -228,6 +228,7 @@ fn clocks_that_are_apart_are_compared_and_taken_out() {
             let (offset, bound) = (pair["offset_ns"].as_i64().unwrap(), pair["bound_ns"].as_u64().unwrap());
             let error = (offset - offset_s * 1_000_000_000).unsigned_abs();
             assert!(error <= bound && pair["taken_out"] == true, "{error} ns: {pair}");
+            assert_eq!((&pair["seen_within"], &pair["off_line_ns"]), (&1.into(), &0.into()), "a window of a second");
             // What is left of an hour is what a message takes, and the bound.
             let p50 = run["latency_ns"]["p50"].as_u64().unwrap();
             assert!(p50 + bound > 0 && p50 < 1_000_000_000, "{p50}");
@@ -482,5 +483,52 @@ fn the_network_of_a_host_is_cut_where_it_may_be_and_comes_back() {
     let routes = Command::new("ip").args(["-n", &space, "route"]).output().unwrap();
     let routes = String::from_utf8_lossy(&routes.stdout).into_owned();
     assert!(routes.contains("224.0.0.0/4") && routes.contains("/24"), "{routes}");
+    assert_eq!(network.processes(), Vec::<String>::new());
+}
+
+/// What a host may send is held in the kernel; what cannot be held is refused.
+#[test]
+fn a_host_sends_no_more_than_its_bandwidth_and_as_much_as_before_when_a_run_is_over() {
+    const BYTES_PER_S: u64 = 1_000_000;
+    let Some(network) = Network::new('y') else { return leave_out("a_host_sends_no_more", WHY) };
+    let space = network.namespace("publishers");
+    let tc = |arguments: &[&str]| Command::new("tc").args(["-n", &space]).args(arguments).output().unwrap();
+    if !tc(&["qdisc", "add", "dev", "e", "root", "tbf", "rate", "8mbit", "burst", "64kb", "latency", "50ms"])
+        .status
+        .success()
+    {
+        return leave_out("a_host_sends_no_more", "this kernel has no tbf");
+    }
+    let place = Place::new();
+    let hosts = network.hosts(&place);
+    let text = std::fs::read_to_string(&hosts).unwrap();
+    let own = "roles = [\"publishers\"]\n";
+    std::fs::write(&hosts, text.replace(own, &format!("{own}bandwidth = \"1MB\"\n"))).unwrap();
+    let bench = |out: &str| {
+        let mut command =
+            place.command(&["bench", "kernel", "--transport", "tcp", "--rate", "max", "--payload", "10kB"]);
+        command.args(["--warmup", "500ms", "--duration", "2s", "--repeats", "1", "--json", "--hosts", &hosts]);
+        command.args(["--out", out]);
+        command
+    };
+    // Somebody else's is not touched.
+    let refused = bench("r").output().unwrap();
+    let said = stderr(&refused);
+    assert!(said.contains("host publishers: the bandwidth of e cannot be held"), "{said}");
+    let shown = || String::from_utf8(tc(&["qdisc", "show", "dev", "e"]).stdout).unwrap();
+    assert!(shown().contains("tbf"), "{}", shown());
+    assert!(tc(&["qdisc", "del", "dev", "e", "root"]).status.success());
+    let run = only_run(&mut bench("s"));
+    let found = run["rates"]["delivered_bytes_per_s"].as_f64().unwrap() / BYTES_PER_S as f64;
+    // Headers take 0.7 %; what the bucket holds at the window's beginning is 64 KiB.
+    assert!((0.8..1.04).contains(&found), "{found} of what it may send");
+    let held: Vec<(&str, Option<u64>)> = run["hosts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|host| (host["name"].as_str().unwrap(), host["bandwidth_bytes_per_s"].as_u64()))
+        .collect();
+    assert!(held.contains(&("publishers", Some(BYTES_PER_S))) && held.contains(&("subscribers", None)), "{held:?}");
+    assert!(!shown().contains("tbf"), "{}", shown());
     assert_eq!(network.processes(), Vec::<String>::new());
 }

@@ -109,6 +109,7 @@ impl<'h> Processes<'h> {
             if !is_local {
                 host.check_address()?;
             }
+            host.shape()?;
             Ok((host, facts))
         };
         // The program goes to the first alone: others may have their folders where it has.
@@ -395,7 +396,8 @@ impl<'h> Processes<'h> {
             let machine = after.ticks.load_since(before.ticks, after.at_ns - before.at_ns, ours);
             let machine = MachineLoad { late_ns: self.late_ns.max(used[index].late_ns), awake, ..machine };
             let host = &self.hosts[index];
-            HostShare { name: host.spec.name.clone(), clock: host.clock(), machine }
+            let bandwidth_bytes_per_s = host.spec.bandwidth_bytes_per_s;
+            HostShare { name: host.spec.name.clone(), clock: host.clock(), machine, bandwidth_bytes_per_s }
         };
         Ok(looks.iter().enumerate().map(share).collect())
     }

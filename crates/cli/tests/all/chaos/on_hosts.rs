@@ -251,7 +251,7 @@ fn a_host_that_stands_still_is_killed_or_has_no_room_fails_its_run_by_name_or_no
     let until = Instant::now() + std::time::Duration::from_secs(seconds);
     let random = Draws::of(Random(seed));
     let mut acts = Acts { network: &network, disk: &disk, random, done: BTreeMap::new() };
-    let (mut made, mut failed) = (0, 0);
+    let (mut made, mut failed) = (0, Vec::new());
     for number in 0.. {
         let sides = ["publishers", "subscribers"];
         let ahead: Ahead =
@@ -267,7 +267,7 @@ fn a_host_that_stands_still_is_killed_or_has_no_room_fails_its_run_by_name_or_no
             }
         }
         let records = round.records();
-        failed += records.iter().filter(|record| record.error.is_some()).count();
+        failed.extend(records.iter().filter_map(|record| record.error.clone()));
         made += records.iter().filter(|record| record.error.is_none()).count();
         if last {
             let errors: Vec<_> = records.iter().filter_map(|record| record.error.as_ref()).collect();
@@ -275,5 +275,6 @@ fn a_host_that_stands_still_is_killed_or_has_no_room_fails_its_run_by_name_or_no
             break;
         }
     }
-    eprintln!("{made} runs made, {failed} failed; {:?}", acts.done);
+    failed.iter().for_each(|error| eprintln!("  failed: {error}"));
+    eprintln!("{made} runs made, {} failed; {:?}", failed.len(), acts.done);
 }
