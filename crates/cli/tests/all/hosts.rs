@@ -506,7 +506,7 @@ fn a_host_sends_no_more_than_its_bandwidth_and_as_much_as_before_when_a_run_is_o
     std::fs::write(&hosts, text.replace(own, &format!("{own}bandwidth = \"1MB\"\n"))).unwrap();
     let bench = |out: &str| {
         let mut command =
-            place.command(&["bench", "kernel", "--transport", "tcp", "--rate", "max", "--payload", "10kB"]);
+            place.command(&["bench", "kernel", "--transport", "tcp", "--rate", "max", "--payload", "10KB"]);
         command.args(["--warmup", "500ms", "--duration", "2s", "--repeats", "1", "--json", "--hosts", &hosts]);
         command.args(["--out", out]);
         command
