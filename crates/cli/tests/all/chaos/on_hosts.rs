@@ -175,11 +175,9 @@ impl Round<'_> {
 
     /// Plays the study, or what is missing of it, and disturbs it until then.
     fn play(&self, acts: &mut Acts<'_>, until: Instant) {
-        let mut arguments = vec!["run", "study.toml", "-q", "--out", &self.folder];
+        let mut arguments = vec!["run", "study.toml", "-q", "--out", &self.folder, "--hosts", &self.hosts];
         if self.place.path(&self.folder).join("runs.jsonl").exists() {
             arguments.push("--resume");
-        } else {
-            arguments.extend(["--hosts", &self.hosts]);
         }
         let said = self.place.path("said");
         let mut command = self.place.command(&arguments);
