@@ -75,6 +75,11 @@ impl Local {
         }
     }
 
+    /// The folder of the run, which is there once it has been made.
+    pub fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
     /// Does what is wanted.
     pub fn answer(&mut self, request: HostRequest, interrupt: &AtomicBool) -> Result<HostReply, HostError> {
         match request {

@@ -331,16 +331,17 @@ fn keep_end(mut errors: impl Read, kept: &Mutex<String>) {
     }
 }
 
-/// Removes a folder when it is dropped, and also when this process is killed: the
-/// folders of runs have agents and keepers for that, and this one nobody else.
+/// Removes folders when it is dropped, and also when this process is killed. The folder
+/// of a run has agents and keepers for that as well, where a host plays a part; that of
+/// the logs, and that of a host which plays none, has nobody else.
 struct Remover {
     process: Child,
 }
 
 impl Remover {
-    fn of(folder: &Path) -> Result<Remover, HostError> {
+    fn of(folders: [&Path; 2]) -> Result<Remover, HostError> {
         let mut command = Command::new("sh");
-        command.args(["-c", "while read -r line; do :; done; rm -rf \"$1\"", "sh"]).arg(folder).process_group(0);
+        command.args(["-c", "while read -r line; do :; done; rm -rf \"$@\"", "sh"]).args(folders).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().map_err(HostError::io("nobody to remove the folder for logs"))?;
         Ok(Remover { process })
@@ -390,7 +391,6 @@ pub fn serve(
     silence: Duration,
 ) -> Result<(), HostError> {
     let logs = Scratch::create().map_err(HostError::io("no folder for logs"))?;
-    let _remover = Remover::of(logs.path())?;
     let output = Arc::new(Mutex::new(output));
     let say = move |line: &FromHost| {
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
@@ -408,7 +408,10 @@ pub fn serve(
             say(&FromHost::Agent { agent, line });
         })
     };
-    let mut local = Local::new(built_in, logs.path().to_owned(), Secrets::default(), listener);
+    let local = Local::new(built_in, logs.path().to_owned(), Secrets::default(), listener);
+    let _remover = Remover::of([logs.path(), local.scratch()])?;
+    // It ends before anything is removed.
+    let mut local = local;
     // Nobody interrupts a server that starts but by going away.
     let never = AtomicBool::new(false);
     let lines = lines_of(input)?;
