@@ -31,6 +31,8 @@ pub enum Incoming {
     Garbage(String),
     /// Its output has ended.
     Closed,
+    /// The line to the agent's host has ended, and with it all that stood there.
+    Lost,
 }
 
 impl Incoming {

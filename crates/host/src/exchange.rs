@@ -6,8 +6,8 @@
 //! truth lies within half of it.
 
 use crate::clock;
-use pubmark_model::host::ClockOffset;
-use pubmark_model::units::Ns;
+use pubmark_model::host::{ClockOffset, ClockSighting};
+use pubmark_model::units::{Ns, SECOND};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -21,6 +21,12 @@ const EXCHANGES: u64 = 200;
 const WAIT: Duration = Duration::from_millis(50);
 /// So many answers may be missing one after the other.
 const MISSING: u32 = 10;
+/// Within a window there is one exchange so often, the first after half of it …
+const PERIOD: Ns = SECOND;
+/// … and up to so many where one took twice as long as the shortest before.
+const TRIES: u64 = 4;
+/// So many are kept at most: then each second one is let go, and they come half as often.
+const SIGHTINGS_MAX: usize = 4_096;
 /// Bytes of a question: its number. An answer has the instant after it.
 const QUESTION: usize = 8;
 const ANSWER: usize = 16;
@@ -70,16 +76,14 @@ impl Drop for ClockServer {
 ///
 /// # Errors
 /// If nobody answers.
-pub fn compare(own: IpAddr, server: SocketAddr) -> io::Result<ClockOffset> {
-    let socket = UdpSocket::bind((own, 0))?;
-    socket.connect(server)?;
-    socket.set_read_timeout(Some(WAIT))?;
-    let (mut best, mut missing) = (None::<ClockOffset>, 0);
+pub fn compare(own: IpAddr, server: SocketAddr) -> io::Result<ClockSighting> {
+    let socket = open(own, server)?;
+    let (mut best, mut missing) = (None::<ClockSighting>, 0);
     for number in 0..EXCHANGES {
         match exchange(&socket, number) {
-            Ok(offset) => {
+            Ok(seen) => {
                 missing = 0;
-                best = Some(best.filter(|best| best.bound_ns <= offset.bound_ns).unwrap_or(offset));
+                best = Some(better(best, seen));
             }
             Err(error) if missing == MISSING => {
                 let what = format!("nobody at {server} tells the time ({error}): does the network pass UDP?");
@@ -91,7 +95,19 @@ pub fn compare(own: IpAddr, server: SocketAddr) -> io::Result<ClockOffset> {
     best.ok_or_else(|| io::Error::new(io::ErrorKind::TimedOut, format!("nobody at {server} tells the time")))
 }
 
-fn exchange(socket: &UdpSocket, number: u64) -> io::Result<ClockOffset> {
+fn open(own: IpAddr, server: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((own, 0))?;
+    socket.connect(server)?;
+    socket.set_read_timeout(Some(WAIT))?;
+    Ok(socket)
+}
+
+/// That of the shorter round trip.
+fn better(best: Option<ClockSighting>, seen: ClockSighting) -> ClockSighting {
+    best.filter(|best| best.offset.bound_ns <= seen.offset.bound_ns).unwrap_or(seen)
+}
+
+fn exchange(socket: &UdpSocket, number: u64) -> io::Result<ClockSighting> {
     let mut answer = [0; ANSWER];
     let asked = clock::now();
     socket.send(&number.to_le_bytes())?;
@@ -102,12 +118,90 @@ fn exchange(socket: &UdpSocket, number: u64) -> io::Result<ClockOffset> {
         // An answer to an earlier question comes too late.
         if length == ANSWER && of == number.to_le_bytes() {
             let told = Ns::from_le_bytes(told.try_into().unwrap_or_default());
-            return Ok(ClockOffset::of_exchange(asked, told, heard));
+            return Ok(ClockSighting { at_ns: heard, offset: ClockOffset::of_exchange(asked, told, heard) });
         }
         if heard > asked + WAIT.as_nanos() as Ns {
             return Err(io::ErrorKind::TimedOut.into());
         }
     }
+}
+
+/// Looks at another clock about once a second of a window, on a thread of its own.
+pub struct ClockWatch {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<ClockSighting>>>,
+}
+
+impl ClockWatch {
+    /// Begins to watch the clock that answers there, for a window; where its end is
+    /// not known, until this ends.
+    ///
+    /// # Errors
+    /// If there is no socket or no thread to be had.
+    pub fn start(own: IpAddr, server: SocketAddr, from_ns: Ns, length_ns: Option<Ns>) -> io::Result<ClockWatch> {
+        let socket = open(own, server)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let to_ns = length_ns.map_or(Ns::MAX, |length_ns| from_ns + length_ns);
+        let watch = move || watch(&socket, from_ns, to_ns, PERIOD, &stopped);
+        let thread = thread::Builder::new().name("clock watch".into()).spawn(watch)?;
+        Ok(ClockWatch { stop, thread: Some(thread) })
+    }
+
+    /// Ends. What was seen, in its order.
+    pub fn finish(mut self) -> Vec<ClockSighting> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Vec<ClockSighting> {
+        self.stop.store(true, Ordering::Relaxed);
+        let Some(thread) = self.thread.take() else { return Vec::new() };
+        thread.thread().unpark();
+        thread.join().unwrap_or_default()
+    }
+}
+
+impl Drop for ClockWatch {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn watch(socket: &UdpSocket, from_ns: Ns, to_ns: Ns, period_ns: Ns, stop: &AtomicBool) -> Vec<ClockSighting> {
+    let (mut seen, mut shortest_ns, mut number) = (Vec::new(), Ns::MAX, 0);
+    let (mut period_ns, mut due_ns) = (period_ns, from_ns + period_ns / 2);
+    while due_ns < to_ns {
+        while clock::now() < due_ns && !stop.load(Ordering::Relaxed) {
+            thread::park_timeout(Duration::from_nanos(due_ns.saturating_sub(clock::now())));
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let mut best = None;
+        for _ in 0..TRIES {
+            number += 1;
+            // Where nobody answers, as when a network is cut, there is nothing to be seen.
+            let Ok(found) = exchange(socket, number) else { break };
+            best = Some(better(best, found));
+            let bound_ns = found.offset.bound_ns;
+            shortest_ns = shortest_ns.min(bound_ns);
+            if bound_ns <= 2 * shortest_ns {
+                break;
+            }
+        }
+        seen.extend(best);
+        if seen.len() >= SIGHTINGS_MAX {
+            let mut keep = false;
+            seen.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            period_ns *= 2;
+        }
+        // One that comes late moves none of the others.
+        due_ns += period_ns * (1 + clock::now().saturating_sub(due_ns) / period_ns);
+    }
+    seen
 }
 
 #[cfg(test)]
@@ -126,7 +220,7 @@ mod tests {
             let server = ClockServer::of_clock(HERE, move || (clock::now() + base).saturating_add_signed(offset_ns));
             // It answers as long as it is held.
             let server = server.unwrap();
-            let found = compare(HERE, server.at).unwrap();
+            let found = compare(HERE, server.at).unwrap().offset;
             let error = found.offset_ns - (base as i64 + offset_ns);
             assert!(error.unsigned_abs() <= found.bound_ns, "{offset_s} s: {error} ns of {found:?}");
         }
@@ -137,5 +231,40 @@ mod tests {
         let silent = UdpSocket::bind((HERE, 0)).unwrap();
         let error = compare(HERE, silent.local_addr().unwrap()).unwrap_err().to_string();
         assert!(error.contains("tells the time"), "{error}");
+    }
+
+    /// A clock that is set ahead by a second in mid-window: each sighting has the truth
+    /// of its own instant.
+    #[test]
+    fn a_clock_is_seen_within_a_window_and_so_is_its_jump() {
+        const STEP: Ns = SECOND / 100;
+        let from_ns = clock::now() + STEP;
+        let jumps_ns = from_ns + 5 * STEP;
+        let server = ClockServer::of_clock(HERE, move || {
+            let now = clock::now();
+            if now < jumps_ns { now } else { now + SECOND }
+        });
+        let server = server.unwrap();
+        let socket = open(HERE, server.at).unwrap();
+        let seen = watch(&socket, from_ns, from_ns + 10 * STEP, STEP, &AtomicBool::new(false));
+        assert!(!seen.is_empty() && seen.len() <= 10, "{seen:?}");
+        assert!(seen.is_sorted_by_key(|one| one.at_ns) && seen[0].at_ns >= from_ns + STEP / 2, "{seen:?}");
+        for ClockSighting { at_ns, offset } in seen {
+            // It may have jumped while the answer was on its way.
+            let sure = at_ns.saturating_sub(2 * offset.bound_ns) >= jumps_ns || at_ns < jumps_ns;
+            let truth = if at_ns < jumps_ns { 0 } else { SECOND as i64 };
+            let error = (offset.offset_ns - truth).unsigned_abs();
+            assert!(!sure || error <= offset.bound_ns, "{error} ns of {offset:?}");
+        }
+    }
+
+    #[test]
+    fn a_watch_ends_when_it_is_told_and_where_nobody_answers() {
+        let silent = UdpSocket::bind((HERE, 0)).unwrap();
+        let watch = ClockWatch::start(HERE, silent.local_addr().unwrap(), clock::now(), None).unwrap();
+        assert_eq!(watch.finish(), []);
+        let server = ClockServer::start(HERE).unwrap();
+        let over = ClockWatch::start(HERE, server.at, 1, Some(1)).unwrap();
+        assert_eq!(over.finish(), [], "a window that was over before");
     }
 }

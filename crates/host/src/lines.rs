@@ -9,7 +9,7 @@ use crate::error::HostError;
 use crate::machine::Ticks;
 use crate::network::NetworkLook;
 use crate::server::keeper::KeeperOrder;
-use pubmark_model::host::ClockOffset;
+use pubmark_model::host::ClockSighting;
 use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::ServerReport;
 use pubmark_model::units::Ns;
@@ -40,6 +40,19 @@ pub enum HostRequest {
         /// Where the other answers.
         with: SocketAddr,
     },
+    /// Look at the clock that answers there, about once a second of a window.
+    WatchClock {
+        /// Its own address.
+        address: IpAddr,
+        /// Where the other answers.
+        with: SocketAddr,
+        /// The beginning of the window, ns.
+        from_ns: Ns,
+        /// Its length, ns; none where a count ends it.
+        length_ns: Option<Ns>,
+    },
+    /// What was seen of that clock. Ends the watch.
+    ClockSeen,
     /// What there would spoil a measurement.
     Examine,
     /// Start an agent: the next number is its own.
@@ -92,6 +105,14 @@ pub enum HostRequest {
     /// When the network that was taken down was so: to be asked when it should be
     /// back.
     NetworkBack,
+    /// Hold the network that has an address of its own to a bandwidth, as long as this
+    /// host is one.
+    Shape {
+        /// The address.
+        address: String,
+        /// What it may send, bytes a second.
+        bytes_per_s: u64,
+    },
     /// Keep the processors awake.
     Awake,
     /// Look at the interface that has an address; it is watched with the rest.
@@ -215,7 +236,9 @@ pub enum HostReply {
     /// To `tell_time`: where it answers.
     At(SocketAddr),
     /// To `compare_clock`: the other's less its own.
-    Clock(ClockOffset),
+    Clock(ClockSighting),
+    /// To `clock_seen`.
+    Sightings(Vec<ClockSighting>),
     /// To `examine`.
     Checkups(Vec<Checkup>),
     /// To `agent`: its process.

@@ -7,13 +7,14 @@ use crate::cut::Cut;
 use crate::deployed::{Deployed, Here};
 use crate::doctor;
 use crate::error::HostError;
-use crate::exchange::{ClockServer, compare};
+use crate::exchange::{ClockServer, ClockWatch, compare};
 use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, WatchSpan};
 use crate::machine::{self, Ticks};
 use crate::network::{self, NetworkWatch};
 use crate::programs::find_program_from;
 use crate::scratch::Scratch;
 use crate::server::watch::ServerWatch;
+use crate::shape::Shaped;
 use crate::usage::UsageWatch;
 use nix::sys::signal::Signal;
 use pubmark_model::protocol::Command;
@@ -36,7 +37,9 @@ pub struct Local {
     agents: Vec<Agent>,
     awake: Option<Awake>,
     time: Option<ClockServer>,
+    clock: Option<ClockWatch>,
     cut: Option<Cut>,
+    shaped: Option<Shaped>,
     usage: Option<UsageWatch>,
     /// The interface that is to be watched, and the watch.
     interface: Option<String>,
@@ -60,7 +63,9 @@ impl Local {
             agents: Vec::new(),
             awake: None,
             time: None,
+            clock: None,
             cut: None,
+            shaped: None,
             usage: None,
             interface: None,
             network: None,
@@ -68,6 +73,11 @@ impl Local {
             scratch: Scratch::planned(),
             ended: false,
         }
+    }
+
+    /// The folder of the run, which is there once it has been made.
+    pub fn scratch(&self) -> &Path {
+        self.scratch.path()
     }
 
     /// Does what is wanted.
@@ -83,6 +93,13 @@ impl Local {
             HostRequest::CompareClock { address, with } => {
                 let found = compare(address, with).map_err(HostError::io("clocks cannot be compared"))?;
                 return Ok(HostReply::Clock(found));
+            }
+            HostRequest::WatchClock { address, with, from_ns, length_ns } => {
+                let watch = ClockWatch::start(address, with, from_ns, length_ns);
+                self.clock = Some(watch.map_err(HostError::io("a clock cannot be watched"))?);
+            }
+            HostRequest::ClockSeen => {
+                return Ok(HostReply::Sightings(self.clock.take().map_or_else(Vec::new, ClockWatch::finish)));
             }
             HostRequest::Examine => return Ok(HostReply::Checkups(doctor::examine())),
             HostRequest::Owns { address } => {
@@ -122,6 +139,7 @@ impl Local {
                 let (from_ns, to_ns) = cut.back()?;
                 return Ok(HostReply::Down(from_ns, to_ns));
             }
+            HostRequest::Shape { address, bytes_per_s } => self.shaped = Some(Shaped::start(&address, bytes_per_s)?),
             HostRequest::Awake => self.awake = Some(Awake::start()?),
             HostRequest::Watch(window) => self.watch(window),
             HostRequest::Network { address } => {

@@ -10,7 +10,7 @@ use crate::network::NetworkLook;
 use crate::remote::Remote;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
 use crate::server::watch::ServerWatch;
-use pubmark_model::host::{ClockOffset, HostSpec};
+use pubmark_model::host::{ClockOffset, ClockSighting, HostSpec};
 use pubmark_model::line::JsonLine;
 use pubmark_model::protocol::Command;
 use pubmark_model::record::UsageSeries;
@@ -58,6 +58,10 @@ impl<'a> Host<'a> {
     /// Begins with a host, under this number.
     pub fn open(spec: &HostSpec, number: usize, wanted: &Wanted<'a, '_>) -> Result<Host<'a>, HostError> {
         let (inbox, secrets) = (wanted.inbox.clone(), wanted.secrets.clone());
+        let lost = {
+            let inbox = inbox.clone();
+            move || drop(inbox.send((number, 0, Incoming::Lost)))
+        };
         let tell = move |agent: usize, incoming: Incoming| {
             // Nobody listens any more when the run is over.
             let _ = inbox.send((number, agent, incoming));
@@ -69,7 +73,7 @@ impl<'a> Host<'a> {
         } else {
             let program = wanted.built_in.first().ok_or("there is no program to start on another host")?;
             let said = move |agent: usize, line: Option<&[u8]>| tell(agent, Incoming::of(line, &secrets));
-            Way::There(Box::new(Remote::start(spec, program, said)?))
+            Way::There(Box::new(Remote::start(spec, program, said, lost)?))
         };
         let (logs, secrets) = (wanted.logs.to_owned(), wanted.secrets.clone());
         Ok(Host { spec: spec.clone(), way, logs, secrets, interrupt: wanted.interrupt })
@@ -79,6 +83,22 @@ impl<'a> Host<'a> {
         match &mut self.way {
             Way::Here(local) => local.answer(request, self.interrupt),
             Way::There(remote) => remote.ask(&request, self.interrupt),
+        }
+    }
+
+    /// The same where the answer says nothing: it is not waited for.
+    fn order_done(&mut self, request: HostRequest) -> Result<(), HostError> {
+        match &mut self.way {
+            Way::Here(local) => local.answer(request, self.interrupt).map(drop),
+            Way::There(remote) => remote.order(&request),
+        }
+    }
+
+    /// That it is lost, with what it said at last.
+    pub fn lost(&mut self) -> HostError {
+        match &mut self.way {
+            Way::Here(_) => HostError::Failed(format!("host {} is lost", self.spec.name)),
+            Way::There(remote) => remote.gone(),
         }
     }
 
@@ -115,9 +135,23 @@ impl<'a> Host<'a> {
     }
 
     /// The clock that answers there less its own, over the network that is measured.
-    pub fn compare_clock(&mut self, with: SocketAddr) -> Result<ClockOffset, HostError> {
+    pub fn compare_clock(&mut self, with: SocketAddr) -> Result<ClockSighting, HostError> {
         match self.ask(HostRequest::CompareClock { address: self.address()?, with })? {
             HostReply::Clock(found) => Ok(found),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Has it look at the clock that answers there, about once a second of a window.
+    pub fn watch_clock(&mut self, with: SocketAddr, from_ns: Ns, length_ns: Option<Ns>) -> Result<(), HostError> {
+        let (address, from_ns) = (self.address()?, self.clock().theirs(from_ns));
+        self.order_done(HostRequest::WatchClock { address, with, from_ns, length_ns })
+    }
+
+    /// What it saw of that clock within the window.
+    pub fn clock_seen(&mut self) -> Result<Vec<ClockSighting>, HostError> {
+        match self.ask(HostRequest::ClockSeen)? {
+            HostReply::Sightings(seen) => Ok(seen),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -155,11 +189,26 @@ impl<'a> Host<'a> {
     /// If it is not.
     pub fn check_address(&mut self) -> Result<(), HostError> {
         let asked = self.ask(HostRequest::Owns { address: self.spec.address.clone() });
+        self.named(asked).map(drop)
+    }
+
+    /// Has its network held to the bandwidth that it is said to have, if one is said.
+    ///
+    /// # Errors
+    /// If it cannot be: there is no run over another network than was asked for.
+    pub fn shape(&mut self) -> Result<(), HostError> {
+        let Some(bytes_per_s) = self.spec.bandwidth_bytes_per_s else { return Ok(()) };
+        let asked = self.ask(HostRequest::Shape { address: self.spec.address.clone(), bytes_per_s });
+        self.named(asked).map(drop)
+    }
+
+    /// An error of this machine's, with its name as a host's.
+    fn named(&self, asked: Result<HostReply, HostError>) -> Result<HostReply, HostError> {
         match (asked, &self.way) {
             (Err(HostError::Failed(why)), Way::Here(_)) => {
                 Err(HostError::Failed(format!("host {}: {why}", self.spec.name)))
             }
-            (asked, _) => asked.map(drop),
+            (asked, _) => asked,
         }
     }
 
@@ -182,7 +231,7 @@ impl<'a> Host<'a> {
         };
         let line = line.map_err(|error| HostError::Failed(error.to_string()))?;
         let line = String::from_utf8_lossy(&line).into_owned();
-        self.ask(HostRequest::Tell { agent, line }).map(drop)
+        self.order_done(HostRequest::Tell { agent, line })
     }
 
     /// Stops an agent, or lets it go on.
@@ -230,7 +279,7 @@ impl<'a> Host<'a> {
     pub fn watch(&mut self, window: WatchSpan) -> Result<(), HostError> {
         let clock = self.clock();
         let (start_ns, from_ns) = (clock.theirs(window.start_ns), clock.theirs(window.from_ns));
-        self.ask(HostRequest::Watch(WatchSpan { start_ns, from_ns, ..window })).map(drop)
+        self.order_done(HostRequest::Watch(WatchSpan { start_ns, from_ns, ..window }))
     }
 
     /// Looks at the interface that has an address, and has it watched with the
@@ -252,9 +301,28 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Looks at what the machine has done so far.
-    pub fn look(&mut self) -> Result<Look, HostError> {
-        match self.ask(HostRequest::Look)? {
+    /// Looks at what the machines of all have done so far. All are asked before the
+    /// first is heard: they look at the same time, as far as their lines let them.
+    ///
+    /// # Errors
+    /// If one does not answer.
+    pub fn look_all(hosts: &mut [Host<'_>]) -> Result<Vec<Look>, HostError> {
+        let ask = |host: &mut Host<'_>| match &mut host.way {
+            Way::Here(_) => Ok(()),
+            Way::There(remote) => remote.say(&HostRequest::Look),
+        };
+        let asked: Vec<Result<(), HostError>> = hosts.iter_mut().map(ask).collect();
+        // All are heard, also where one of them has failed: no answer is taken for another.
+        let heard = hosts.iter_mut().zip(asked).map(|(host, asked)| asked.and_then(|()| host.hear_look()));
+        heard.collect::<Vec<_>>().into_iter().collect()
+    }
+
+    fn hear_look(&mut self) -> Result<Look, HostError> {
+        let heard = match &mut self.way {
+            Way::Here(local) => local.answer(HostRequest::Look, self.interrupt),
+            Way::There(remote) => remote.hear(&HostRequest::Look, self.interrupt),
+        };
+        match heard? {
             HostReply::Look(look) => Ok(Look { at_ns: self.clock().ours(look.at_ns), ..look }),
             other => Err(self.unexpected(&other)),
         }

@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// How long a host may take to answer what takes no time.
 const ANSWER: Duration = Duration::from_secs(10);
+/// The same of one that has not answered in time before.
+const ANSWER_LATE: Duration = Duration::from_secs(2);
 /// How long it may take to start a server, or to end one.
 const LONG: Duration = Duration::from_secs(900);
 /// How often the wait for an answer looks for an interrupt.
@@ -68,16 +70,22 @@ pub struct Remote {
     complained: Receiver<()>,
     /// Whether its program runs: from then on it is told that we are here.
     greeted: Arc<AtomicBool>,
+    /// Answers that are still to come, and that nobody waits for.
+    owed: usize,
+    /// Whether its last answer did not come in time.
+    late: bool,
     /// Its clock beside ours.
     pub clock: ClockOffset,
 }
 
 impl Remote {
-    /// Starts `pubmark host` there. Its agents' lines go to `said`.
+    /// Starts `pubmark host` there. Its agents' lines go to `said`; when there are no
+    /// more, `lost` is called.
     pub fn start(
         spec: &HostSpec,
         program: &str,
         said: impl Fn(usize, Option<&[u8]>) + Send + 'static,
+        lost: impl FnOnce() + Send + 'static,
     ) -> Result<Remote, HostError> {
         let program = Program::own(program)?;
         let cannot = HostError::io(format!("host {}: `{}` could not be started", spec.name, spec.reach.join(" ")));
@@ -101,14 +109,20 @@ impl Remote {
                 keep_end(errors, &kept);
                 drop(all);
             };
-            spawn(format!("from {}", spec.name), Box::new(move || listen(output, &answered, said)))?;
+            let hear = move || {
+                listen(output, &answered, said);
+                drop(answered);
+                lost();
+            };
+            spawn(format!("from {}", spec.name), Box::new(hear))?;
             let greeted = greeted.clone();
             spawn(format!("to {}", spec.name), Box::new(move || write_lines(input, &to_write, &greeted)))?;
             spawn(format!("errors of {}", spec.name), Box::new(errors))?;
         }
         let (name, lines) = (spec.name.clone(), Some(lines));
         let clock = ClockOffset::default();
-        let mut remote = Remote { name, child, lines, heard, complaint, complained, greeted, clock };
+        let (owed, late) = (0, false);
+        let mut remote = Remote { name, child, lines, heard, complaint, complained, greeted, owed, late, clock };
         remote.greet(program)?;
         remote.greeted.store(true, Ordering::Relaxed);
         remote.clock = remote.compare_clocks()?;
@@ -160,32 +174,66 @@ impl Remote {
 
     /// Asks for something, and waits for the answer.
     pub fn ask(&mut self, request: &HostRequest, interrupt: &AtomicBool) -> Result<HostReply, HostError> {
-        let patience = match request {
-            HostRequest::Deploy(_) | HostRequest::TearDown | HostRequest::EndAgents { .. } => LONG,
-            _ => ANSWER,
-        };
         self.say(request)?;
-        let deadline = Instant::now() + patience;
+        self.hear(request, interrupt)
+    }
+
+    /// Asks for something whose answer says nothing, and does not wait for it: many
+    /// hosts are told as fast as one. Should it fail, the next answer says so.
+    pub fn order(&mut self, request: &HostRequest) -> Result<(), HostError> {
+        self.say(request)?;
+        self.owed += 1;
+        Ok(())
+    }
+
+    /// Waits for the answer to what was said last.
+    pub fn hear(&mut self, request: &HostRequest, interrupt: &AtomicBool) -> Result<HostReply, HostError> {
+        let mut patience = self.patience(request);
+        let mut deadline = Instant::now() + patience;
         loop {
             match self.heard.recv_timeout(LOOK) {
-                Ok(Heard::Host(FromHost::Reply(reply))) => return Ok(reply),
+                Ok(Heard::Host(FromHost::Reply(_))) if self.owed > 0 => {
+                    self.owed -= 1;
+                    if std::mem::take(&mut self.late) {
+                        patience = self.patience(request);
+                        deadline = Instant::now() + patience;
+                    }
+                }
+                Ok(Heard::Host(FromHost::Reply(reply))) => {
+                    self.late = false;
+                    return Ok(reply);
+                }
+                // Where another had failed its own answer is still to come: as many are owed as before.
                 Ok(Heard::Host(FromHost::Failed { why })) => {
+                    self.late = false;
                     return Err(HostError::Failed(format!("host {}: {why}", self.name)));
                 }
                 Ok(Heard::Host(FromHost::Agent { .. }) | Heard::Shell(_)) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
                 Err(RecvTimeoutError::Timeout) if interrupt.load(Ordering::Relaxed) => {
+                    self.owed += 1;
                     return Err(HostError::Interrupted);
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 Err(RecvTimeoutError::Timeout) => {
+                    // It may come yet, and is not the answer to what is asked next.
+                    (self.owed, self.late) = (self.owed + 1, true);
                     return Err(format!("host {} did not answer within {} s", self.name, patience.as_secs()).into());
                 }
             }
         }
     }
 
-    fn say(&mut self, request: &HostRequest) -> Result<(), HostError> {
+    fn patience(&self, request: &HostRequest) -> Duration {
+        match request {
+            _ if self.late => ANSWER_LATE,
+            HostRequest::Deploy(_) | HostRequest::TearDown | HostRequest::EndAgents { .. } => LONG,
+            _ => ANSWER,
+        }
+    }
+
+    /// Says something; [`Remote::hear`] waits for the answer.
+    pub fn say(&mut self, request: &HostRequest) -> Result<(), HostError> {
         let mut line = serde_json::to_vec(request).map_err(|error| HostError::Failed(error.to_string()))?;
         line.push(b'\n');
         self.write(line.into())
@@ -196,7 +244,8 @@ impl Remote {
         if sent { Ok(()) } else { Err(self.gone()) }
     }
 
-    fn gone(&mut self) -> HostError {
+    /// That it is gone, and what it said at last.
+    pub fn gone(&mut self) -> HostError {
         // Its last words may be on their way still.
         let _ = self.complained.recv_timeout(LAST_WORDS);
         let status = self.child.try_wait().ok().flatten().map_or(String::new(), |status| format!(" ({status})"));
@@ -282,16 +331,17 @@ fn keep_end(mut errors: impl Read, kept: &Mutex<String>) {
     }
 }
 
-/// Removes a folder when it is dropped, and also when this process is killed: the
-/// folders of runs have agents and keepers for that, and this one nobody else.
+/// Removes folders when it is dropped, and also when this process is killed. The folder
+/// of a run has agents and keepers for that as well, where a host plays a part; that of
+/// the logs, and that of a host which plays none, has nobody else.
 struct Remover {
     process: Child,
 }
 
 impl Remover {
-    fn of(folder: &Path) -> Result<Remover, HostError> {
+    fn of(folders: [&Path; 2]) -> Result<Remover, HostError> {
         let mut command = Command::new("sh");
-        command.args(["-c", "while read -r line; do :; done; rm -rf \"$1\"", "sh"]).arg(folder).process_group(0);
+        command.args(["-c", "while read -r line; do :; done; rm -rf \"$@\"", "sh"]).args(folders).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().map_err(HostError::io("nobody to remove the folder for logs"))?;
         Ok(Remover { process })
@@ -341,7 +391,6 @@ pub fn serve(
     silence: Duration,
 ) -> Result<(), HostError> {
     let logs = Scratch::create().map_err(HostError::io("no folder for logs"))?;
-    let _remover = Remover::of(logs.path())?;
     let output = Arc::new(Mutex::new(output));
     let say = move |line: &FromHost| {
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
@@ -359,7 +408,10 @@ pub fn serve(
             say(&FromHost::Agent { agent, line });
         })
     };
-    let mut local = Local::new(built_in, logs.path().to_owned(), Secrets::default(), listener);
+    let local = Local::new(built_in, logs.path().to_owned(), Secrets::default(), listener);
+    let _remover = Remover::of([logs.path(), local.scratch()])?;
+    // It ends before anything is removed.
+    let mut local = local;
     // Nobody interrupts a server that starts but by going away.
     let never = AtomicBool::new(false);
     let lines = lines_of(input)?;
@@ -402,6 +454,7 @@ fn texts(folder: &Scratch) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lines::Facts;
     use pubmark_model::protocol::Command as Word;
 
     /// Hears the greeting out.
@@ -414,7 +467,7 @@ mod tests {
 
     fn start(script: &str) -> Result<Remote, HostError> {
         let program = std::env::current_exe().unwrap();
-        Remote::start(&host(script), program.to_str().unwrap(), |_, _| {})
+        Remote::start(&host(script), program.to_str().unwrap(), |_, _| {}, || {})
     }
 
     fn refused(script: &str) -> String {
@@ -450,6 +503,25 @@ mod tests {
         let interrupt = AtomicBool::new(true);
         assert!(matches!(remote.ask(&tell, &interrupt), Err(HostError::Interrupted)));
         remote.child.kill().unwrap();
+    }
+
+    /// What was not waited for, or not for long enough, is answered later, or has failed.
+    #[test]
+    fn an_answer_is_that_to_its_own_question() {
+        let facts = r#"{"reply":{"facts":{"clock_ns":7,"scratch":"/x","cpus":[0],"connections":1}}}"#;
+        let (done, failed) = (r#"{"reply":"done"}"#, r#"{"failed":{"why":"no room"}}"#);
+        let clocks = format!("{GREETED} for i in 1 2 3 4 5 6 7 8; do read line; echo '{facts}'; done;");
+        let late = format!("read a; read b; echo '{done}'; echo '{facts}';");
+        let ordered = format!("read a; read b; echo '{failed}'; echo '{done}'; read c; echo '{facts}';");
+        let mut remote = start(&format!("{clocks} {late} {ordered} cat >/dev/null")).unwrap();
+        let (never, at_once) = (AtomicBool::new(false), AtomicBool::new(true));
+        let is_facts = |reply| matches!(reply, HostReply::Facts(Facts { clock_ns: 7, .. }));
+        assert!(matches!(remote.ask(&HostRequest::MakeFolder, &at_once), Err(HostError::Interrupted)));
+        assert!(is_facts(remote.ask(&HostRequest::Facts, &never).unwrap()), "and not what was asked before");
+        remote.order(&HostRequest::Tell { agent: 0, line: "{}".into() }).unwrap();
+        let error = remote.ask(&HostRequest::MakeFolder, &never).unwrap_err().to_string();
+        assert_eq!(error, "host b: no room", "what was not waited for has failed");
+        assert!(is_facts(remote.ask(&HostRequest::Facts, &never).unwrap()));
     }
 
     #[test]

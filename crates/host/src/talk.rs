@@ -132,7 +132,7 @@ impl Talk {
     ) -> Result<T, TalkError> {
         let what = match self.hear(within) {
             None => return Err(TalkError::Silent { due: due.into(), within }),
-            Some(Incoming::Closed) => format!("its output ended: {}", self.agent.exit_reason()),
+            Some(Incoming::Closed | Incoming::Lost) => format!("its output ended: {}", self.agent.exit_reason()),
             Some(Incoming::Garbage(line)) => format!("it said what is no event of the protocol: {line}"),
             Some(Incoming::Event(event)) => match want(*event) {
                 Ok(found) => return Ok(found),

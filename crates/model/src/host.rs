@@ -3,6 +3,7 @@
 use crate::protocol::{AgentResult, Command, Event};
 use crate::units::Ns;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// The machine on which the coordinator runs, where nothing else is said.
 pub const LOCAL: &str = "local";
@@ -11,7 +12,7 @@ pub const LOCAL: &str = "local";
 pub const LOOPBACK: &str = "127.0.0.1";
 
 /// A machine, and how it is reached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HostSpec {
     /// Its name.
     pub name: String,
@@ -20,12 +21,15 @@ pub struct HostSpec {
     pub reach: Vec<String>,
     /// Its address on the network that is measured.
     pub address: String,
+    /// What it may send there, bytes a second; none leaves its network alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth_bytes_per_s: Option<u64>,
 }
 
 impl Default for HostSpec {
     /// This machine, reached by its loopback address.
     fn default() -> HostSpec {
-        HostSpec { name: LOCAL.into(), reach: Vec::new(), address: LOOPBACK.into() }
+        HostSpec { name: LOCAL.into(), reach: Vec::new(), address: LOOPBACK.into(), bandwidth_bytes_per_s: None }
     }
 }
 
@@ -56,13 +60,9 @@ impl Placement {
 
     /// Its hosts, each once.
     pub fn hosts(&self) -> Vec<&HostSpec> {
-        let mut all: Vec<&HostSpec> = Vec::new();
-        for host in [&self.server].into_iter().chain(&self.publishers).chain(&self.subscribers) {
-            if !all.contains(&host) {
-                all.push(host);
-            }
-        }
-        all
+        let mut known = HashSet::new();
+        let all = [&self.server].into_iter().chain(&self.publishers).chain(&self.subscribers);
+        all.filter(|host| known.insert(*host)).collect()
     }
 
     /// Whether both sides of clients are on one host.
@@ -140,6 +140,17 @@ impl ClockOffset {
         // 0 stands for none.
         instants.chain(connected.filter(|at| **at > 0)).chain(readings).for_each(|at| *at = self.ours(*at));
     }
+}
+
+/// What was found of a host's clock at an instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockSighting {
+    /// The instant, on that host's own clock, ns.
+    #[serde(default)]
+    pub at_ns: Ns,
+    /// What another clock is ahead of it.
+    #[serde(flatten)]
+    pub offset: ClockOffset,
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::document::{Document, Table};
 use crate::host::{HostSpec, LOCAL, Placement};
-use crate::units::{Ns, SECOND, format_time};
+use crate::units::{Ns, SECOND, format_size, format_time, parse_size};
 use crate::words::words;
 use crate::workload::Workload;
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 words! {
     /// Where the two ends of a stream are.
@@ -58,7 +59,10 @@ impl ListedHost {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts(pub Vec<ListedHost>);
 
-const KEYS: [&str; 4] = ["reach", "address", "roles", "may_cut"];
+const KEYS: [&str; 5] = ["reach", "address", "roles", "may_cut", "bandwidth"];
+
+/// What a host's network can be held to, bytes a second.
+const BANDWIDTHS: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
 
 impl Hosts {
     /// Reads a file of hosts: a table `[hosts.NAME]` each.
@@ -126,7 +130,9 @@ impl Hosts {
             }
             value => value.is_some_and(|value| value.text == "true"),
         };
-        self.0.push(ListedHost { spec: HostSpec { name: name.to_owned(), reach, address }, roles, may_cut });
+        let bandwidth_bytes_per_s = bandwidth(table, errors);
+        let spec = HostSpec { name: name.to_owned(), reach, address, bandwidth_bytes_per_s };
+        self.0.push(ListedHost { spec, roles, may_cut });
     }
 
     /// The list as its file has it.
@@ -140,6 +146,9 @@ impl Hosts {
             }
             if !roles.is_empty() {
                 let _ = writeln!(out, "roles = [{}]", list(roles.iter().map(|duty| duty.word()).collect()));
+            }
+            if let Some(bytes_per_s) = spec.bandwidth_bytes_per_s {
+                let _ = writeln!(out, "bandwidth = {}", quoted(&format_size(bytes_per_s)));
             }
             if *may_cut {
                 out.push_str("may_cut = true\n");
@@ -261,6 +270,19 @@ impl Hosts {
     }
 }
 
+/// The bandwidth that a host's table gives it.
+fn bandwidth(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<u64> {
+    let value = table.entries.iter().find(|entry| entry.key == "bandwidth").and_then(|entry| entry.one(errors))?;
+    let found = parse_size(&value.text).ok().filter(|bytes| BANDWIDTHS.contains(bytes));
+    if found.is_none() {
+        let what = format!("bandwidth: `{}` is no size a second from 1 kB to 1 TB", value.text);
+        errors.push(
+            Diagnostic::at(value.at, what).help("bandwidth = \"12.5MB\": so many bytes a second, here 100 Mbit/s"),
+        );
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -337,7 +359,8 @@ mod tests {
 
     #[test]
     fn a_file_of_hosts_is_read_strictly_and_written_as_it_was() {
-        let three = hosts(&format!("{THREE}may_cut = true\n"));
+        let three = hosts(&format!("{THREE}may_cut = true\nbandwidth = \"12.5MB\"\n"));
+        assert_eq!(three.0[2].spec.bandwidth_bytes_per_s, Some(12_500_000));
         let again = three.to_toml(|text| format!("\"{text}\""));
         assert_eq!(hosts(&again), three, "{again}");
         for (text, said) in [
@@ -349,6 +372,9 @@ mod tests {
             ("[hosts.b]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\nroles = [\"broker\"]\n", "broker"),
             ("[hosts.\"a b\"]\nreach = [\"ssh\"]\naddress = \"10.0.0.1\"\n", "no name of a host"),
             ("[hosts.local]\nmay_cut = \"x\"\n", "neither true nor false"),
+            ("[hosts.local]\nbandwidth = \"100mbit\"\n", "`100mbit` is no size a second"),
+            ("[hosts.local]\nbandwidth = \"10B\"\n", "from 1 kB to 1 TB"),
+            ("[hosts.local]\ndelay = \"10ms\"\n", "unknown key `delay`"),
             ("[b]\naddress = \"10.0.0.1\"\n", "a host is a table"),
             ("", "there is no host"),
         ] {

@@ -55,7 +55,7 @@ pub enum Command {
     /// All publishers have sent all. The agent answers `drained` when its
     /// subscribers have everything, or know the rest to be lost, or at the deadline.
     Drain {
-        /// What each publisher sent.
+        /// What each publisher sent that the agent plays or hears.
         publishers: Vec<PublisherTotal>,
         /// On the agent's clock, ns.
         deadline_ns: Ns,

@@ -515,6 +515,9 @@ pub struct HostShare {
     pub clock: ClockOffset,
     /// What the machine did during the window.
     pub machine: MachineLoad,
+    /// What its network was held to, bytes a second; none where it was left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth_bytes_per_s: Option<u64>,
 }
 
 /// A latency from one host to another may be quoted where what their clocks may
@@ -532,7 +535,7 @@ impl RunRecord {
 }
 
 /// The clocks of two hosts that share a stream, compared over the network that is
-/// measured, before the window and after it.
+/// measured, before the window, about once a second of it, and after it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockPair {
     /// The host of those that send.
@@ -544,8 +547,17 @@ pub struct ClockPair {
     /// By how much that had changed after it, ns.
     pub drift_ns: i64,
     /// What a latency between them may be wrong by, ns: half of the shortest round
-    /// trips, and the drift; the whole offset too where it was not taken out.
+    /// trips, and the drift; the whole offset too where it was not taken out; and more
+    /// where a clock was seen off the line within the window.
     pub bound_ns: Ns,
+    /// Comparisons within the window: the fewest of those that the offset is made of.
+    /// Null in records of before there were any.
+    #[serde(default)]
+    pub seen_within: Option<u32>,
+    /// How far, at most, a clock was certainly seen from the line between what it was
+    /// before the window and after it, ns. A clock that drifts evenly is never.
+    #[serde(default)]
+    pub off_line_ns: Ns,
     /// Whether the offset was taken out of the latencies.
     pub taken_out: bool,
 }

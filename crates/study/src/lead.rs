@@ -6,10 +6,11 @@ pub mod deal;
 pub mod hello;
 mod pacing;
 mod refusal;
+mod roll;
 mod seat;
 
 use crate::live::{Figures, Live};
-use deal::{AgentPlan, connect, patience, pinning};
+use deal::{AgentPlan, BoundEndpoints, connect, patience, pinning};
 use hello::{can_crash, fits, identity};
 use pubmark_judge::assemble::AgentReport;
 use pubmark_model::cell::Cell;
@@ -17,13 +18,14 @@ use pubmark_model::fault::Target;
 use pubmark_model::line::JsonLine;
 use pubmark_model::plan::Place;
 use pubmark_model::protocol::{
-    AgentHello, AgentResult, BoundEndpoint, Command, Event, Flow, Prepare, PublisherTotal, ServerAddress, VERSION,
+    AgentHello, AgentResult, Command, Event, Flow, Prepare, PublisherTotal, ServerAddress, VERSION,
 };
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Workload;
 pub use refusal::Refusal;
+use roll::Roll;
 pub use seat::{Reached, Seat};
 use std::collections::VecDeque;
 
@@ -33,9 +35,10 @@ pub const ANSWER: Ns = 10 * SECOND;
 const LEAVE: Ns = MILLISECOND;
 /// From the word `start` to the instant of the start.
 const LEAD: Ns = 100 * MILLISECOND;
-/// The same where the word goes to other hosts, one after the other, all of which
-/// have answered before that they watch.
+/// The same where the word goes to other hosts.
 const LEAD_AFAR: Ns = 500 * MILLISECOND;
+/// So many agents that are silent are named.
+const NAMED: usize = 16;
 /// How long a run whose end is a count may go without sending anything.
 const STANDSTILL: Ns = 30 * SECOND;
 
@@ -147,12 +150,14 @@ pub struct Leader<'a> {
     deadline_ns: Option<Ns>,
     orders: VecDeque<Order>,
     live: Live,
-    /// By agent: whether what the phase waits for is still missing.
-    awaited: Vec<bool>,
-    unready: Vec<bool>,
+    /// Of whom what the phase waits for is still missing.
+    awaited: Roll,
+    unready: Roll,
     hellos: Vec<Option<AgentHello>>,
+    /// Whether one of them cannot take out of latencies what clocks differ by.
+    leaves_offsets: bool,
     reached: Option<Vec<Reached>>,
-    bound: Vec<BoundEndpoint>,
+    bound: BoundEndpoints,
     /// Until when all have to be ready, ns.
     ready_by_ns: Ns,
     /// When the first clients were told to open, and when all had heard whom
@@ -162,6 +167,8 @@ pub struct Leader<'a> {
     /// Whose clients are still to be killed, and when, ns from the window's beginning.
     kills: VecDeque<(Ns, Target)>,
     totals: Vec<PublisherTotal>,
+    /// By agent: whether its publishers are among them.
+    totalled: Vec<bool>,
     /// What had been sent when a count was last seen to go on.
     sent: u64,
     results: Vec<Option<AgentResult>>,
@@ -180,16 +187,18 @@ impl<'a> Leader<'a> {
             deadline_ns: None,
             orders: VecDeque::new(),
             live: Live::new(count),
-            awaited: Vec::new(),
-            unready: vec![true; count],
+            awaited: Roll::default(),
+            unready: Roll::of_all(count),
             hellos: vec![None; count],
+            leaves_offsets: false,
             reached: None,
-            bound: Vec::new(),
+            bound: BoundEndpoints::default(),
             ready_by_ns: 0,
             met_ns: (None, None),
             times: Times { start_ns: 0, from_ns: 0, to_ns: None },
             kills,
             totals: Vec::new(),
+            totalled: vec![false; count],
             sent: 0,
             results: vec![None; count],
             failed: None,
@@ -300,8 +309,7 @@ impl<'a> Leader<'a> {
                 Err(self.out_of_turn(from, &event))
             }
             Said::Event(Event::Progress(progress)) => {
-                let figures = self.live.hear(from, progress, now);
-                self.orders.push_back(Order::Figures(figures));
+                self.orders.extend(self.live.hear(from, progress, now).map(Order::Figures));
                 self.go_on(now);
                 Ok(())
             }
@@ -340,9 +348,9 @@ impl<'a> Leader<'a> {
             (Phase::Sending, _) => self.refuse(Refusal::Sending),
             _ => {
                 let missing = if self.phase == Phase::Hearing { &self.unready } else { &self.awaited };
-                let silent = self.agents.iter().zip(missing).filter(|(_, missing)| **missing);
-                let agents = silent.map(|(agent, _)| agent.name.clone()).collect();
-                self.refuse(Refusal::Silent { agents, what: self.wanted() });
+                let silent = missing.missing().take(NAMED).map(|index| self.agents[index].name.clone());
+                let (agents, more) = (silent.collect(), missing.left().saturating_sub(NAMED));
+                self.refuse(Refusal::Silent { agents, more, what: self.wanted() });
             }
         }
     }
@@ -369,7 +377,7 @@ impl<'a> Leader<'a> {
 
     fn hear(&mut self, from: usize, event: Event, now: Ns) -> Result<(), Refusal> {
         match (self.phase, event) {
-            (Phase::Meeting, Event::Hello(hello)) if self.awaited[from] => {
+            (Phase::Meeting, Event::Hello(hello)) if self.awaited.is_missing(from) => {
                 let Brief { system, cell, .. } = &self.brief;
                 fits(&hello, Some(&system.driver), &[&cell.workload], now).map_err(Refusal::Misfit)?;
                 let asked = system.asks_of_clients(&cell.options, &cell.set_options);
@@ -377,56 +385,53 @@ impl<'a> Leader<'a> {
                 if self.kills.iter().any(|(_, side)| self.agents[from].is_of(*side)) {
                     can_crash(&hello).map_err(Refusal::Misfit)?;
                 }
+                self.leaves_offsets |= !hello.features.clock_offset;
                 self.hellos[from] = Some(*hello);
-                if self.answered(from) {
+                if self.awaited.cross_off(from) {
                     (self.phase, self.deadline_ns) = (Phase::Deploying, None);
                     self.orders.push_back(Order::Deploy);
                 }
             }
-            (Phase::Preparing(wave), Event::Bound { endpoints }) if self.awaited[from] => {
+            (Phase::Preparing(wave), Event::Bound { endpoints }) if self.awaited.is_missing(from) => {
                 self.bound.extend(endpoints);
-                if self.answered(from) {
+                if self.awaited.cross_off(from) {
                     self.prepare(wave + 1, now);
                 }
             }
             // Only who is bound can be ready, and only once.
             (Phase::Preparing(wave), Event::Ready {})
-                if self.unready[from] && !self.awaited[from] && self.agents[from].wave <= wave =>
+                if self.unready.is_missing(from)
+                    && !self.awaited.is_missing(from)
+                    && self.agents[from].wave <= wave =>
             {
-                self.unready[from] = false;
+                self.unready.cross_off(from);
             }
-            (Phase::Hearing, Event::Ready {}) if self.unready[from] => {
-                self.unready[from] = false;
+            (Phase::Hearing, Event::Ready {}) if self.unready.is_missing(from) => {
+                self.unready.cross_off(from);
                 self.all_ready(now);
             }
             (Phase::WarmUp | Phase::Window | Phase::Sending, Event::Sent { publishers }) => {
                 self.sent(from, publishers)?;
                 self.all_sent(now);
             }
-            (Phase::Draining, Event::Drained {}) if self.awaited[from] => {
-                if self.answered(from) {
+            (Phase::Draining, Event::Drained {}) if self.awaited.is_missing(from) => {
+                if self.awaited.cross_off(from) {
                     self.orders.push_back(Order::Drained);
                     let workload = &self.brief.cell.workload;
                     let clients = Ns::from(workload.publishers) + Ns::from(workload.subscribers);
                     self.ask_all(Phase::Stopping, &Command::Stop {}, now + ANSWER + clients * LEAVE);
                 }
             }
-            (Phase::Stopping, Event::Result(result)) if self.awaited[from] => {
+            (Phase::Stopping, Event::Result(result)) if self.awaited.is_missing(from) => {
                 self.check_result(from, &result)?;
                 self.results[from] = Some(*result);
-                if self.answered(from) {
+                if self.awaited.cross_off(from) {
                     (self.phase, self.deadline_ns) = (Phase::Over, None);
                 }
             }
             (_, event) => return Err(self.out_of_turn(from, &event)),
         }
         Ok(())
-    }
-
-    /// An agent has done what the phase waits for. Whether all have.
-    fn answered(&mut self, from: usize) -> bool {
-        self.awaited[from] = false;
-        self.awaited.iter().all(|awaited| !awaited)
     }
 
     /// Prepares the agents of this wave, or of the next that has any; where
@@ -437,9 +442,9 @@ impl<'a> Leader<'a> {
             return self.all_ready(now);
         };
         (self.phase, self.deadline_ns) = (Phase::Preparing(wave), Some(self.ready_by_ns));
-        self.awaited = self.agents.iter().map(|agent| agent.wave == wave).collect();
-        let members = self.awaited.iter().filter(|awaited| **awaited).count() as u32;
-        for index in (0..self.agents.len()).filter(|index| self.awaited[*index]).collect::<Vec<_>>() {
+        self.awaited = Roll::of(self.agents.iter().map(|agent| agent.wave == wave).collect());
+        let members = self.awaited.left() as u32;
+        for index in self.awaited.missing().collect::<Vec<_>>() {
             if self.reached.is_none()
                 && let Err(refusal) = connect(&mut self.agents[index], &self.bound)
             {
@@ -452,7 +457,7 @@ impl<'a> Leader<'a> {
 
     /// Whether all agents can take out of latencies what their clocks differ by.
     pub fn takes_out_offsets(&self) -> bool {
-        self.hellos.iter().flatten().all(|hello| hello.features.clock_offset)
+        !self.leaves_offsets
     }
 
     /// What an agent is to play, one of so many that connect at once.
@@ -483,7 +488,7 @@ impl<'a> Leader<'a> {
     }
 
     fn all_ready(&mut self, now: Ns) {
-        if self.unready.iter().all(|unready| !unready) {
+        if self.unready.is_complete() {
             self.met_ns.1 = Some(now);
             (self.phase, self.deadline_ns) = (Phase::Beginning, None);
             self.orders.push_back(Order::Begin);
@@ -493,9 +498,10 @@ impl<'a> Leader<'a> {
     fn sent(&mut self, from: usize, publishers: Vec<PublisherTotal>) -> Result<(), Refusal> {
         self.check(from, &publishers)?;
         // Agents have no publishers in common: who has said one has said all.
-        if self.totals.iter().any(|known| publishers.first().is_some_and(|new| new.publisher == known.publisher)) {
+        if self.totalled[from] && !publishers.is_empty() {
             return Err(self.out_of_turn(from, &Event::Sent { publishers }));
         }
+        self.totalled[from] |= !publishers.is_empty();
         self.totals.extend(publishers);
         Ok(())
     }
@@ -524,12 +530,12 @@ impl<'a> Leader<'a> {
             self.look(Edge::End, now);
         }
         self.orders.push_back(Order::Draining);
-        let publishers = std::mem::take(&mut self.totals);
-        self.ask_all(
-            Phase::Draining,
-            &Command::Drain { publishers, deadline_ns: now + drain_ns },
-            now + drain_ns + ANSWER,
-        );
+        let mut totals = std::mem::take(&mut self.totals);
+        totals.sort_unstable_by_key(|total| total.publisher);
+        let deadline_ns = now + drain_ns;
+        self.await_all(Phase::Draining, deadline_ns + ANSWER);
+        let drain = |agent: &AgentPlan| Command::Drain { publishers: agent.concerns(&totals), deadline_ns };
+        self.orders.extend(self.agents.iter().enumerate().map(|(index, agent)| Order::Tell(index, drain(agent))));
     }
 
     fn look(&mut self, edge: Edge, at_ns: Ns) {
@@ -538,9 +544,13 @@ impl<'a> Leader<'a> {
 
     /// Tells all agents something, and waits for each to answer.
     fn ask_all(&mut self, phase: Phase, command: &Command, deadline_ns: Ns) {
-        (self.phase, self.deadline_ns) = (phase, Some(deadline_ns));
-        self.awaited = vec![true; self.agents.len()];
+        self.await_all(phase, deadline_ns);
         self.tell_all(command);
+    }
+
+    fn await_all(&mut self, phase: Phase, deadline_ns: Ns) {
+        (self.phase, self.deadline_ns) = (phase, Some(deadline_ns));
+        self.awaited = Roll::of_all(self.agents.len());
     }
 
     fn tell_all(&mut self, command: &Command) {

@@ -54,7 +54,15 @@ pub enum News {
 }
 
 /// What the agents of a run said last.
-pub struct Live(Vec<Heard>);
+pub struct Live {
+    agents: Vec<Heard>,
+    /// Messages sent and received, over all.
+    sent: u128,
+    received: u128,
+    /// Words since figures were made, and when that was, ns.
+    words: usize,
+    made_ns: Ns,
+}
 
 #[derive(Clone, Copy, Default)]
 struct Heard {
@@ -67,26 +75,34 @@ struct Heard {
     received_per_s: f64,
 }
 
+/// Figures are over all agents. They are made when this part of them has spoken, so
+/// that a word costs the same however many there are …
+const PART: usize = 16;
+/// … and after so long at the latest, ns.
+const STALE: Ns = SECOND / 2;
+
 impl Live {
     /// Of so many agents nothing is heard yet.
     pub fn new(agents: usize) -> Live {
-        Live(vec![Heard::default(); agents])
+        Live { agents: vec![Heard::default(); agents], sent: 0, received: 0, words: 0, made_ns: 0 }
     }
 
     /// The load starts: rates count from here.
     pub fn start(&mut self, start_ns: Ns) {
-        self.0.iter_mut().for_each(|heard| heard.base_ns = start_ns);
+        self.agents.iter_mut().for_each(|heard| heard.base_ns = start_ns);
     }
 
     /// Messages sent so far.
     pub fn sent(&self) -> u64 {
-        self.0.iter().map(|heard| heard.progress.sent).sum()
+        u64::try_from(self.sent).unwrap_or(u64::MAX)
     }
 
-    /// An agent says how far it has come.
-    pub fn hear(&mut self, agent: usize, progress: Progress, now_ns: Ns) -> Figures {
-        let heard = &mut self.0[agent];
+    /// An agent says how far it has come. Figures, where it is time for some.
+    pub fn hear(&mut self, agent: usize, progress: Progress, now_ns: Ns) -> Option<Figures> {
+        let heard = &mut self.agents[agent];
         let span_ns = now_ns.saturating_sub(heard.base_ns);
+        self.sent = self.sent - u128::from(heard.progress.sent) + u128::from(progress.sent);
+        self.received = self.received - u128::from(heard.progress.received) + u128::from(progress.received);
         heard.progress = progress;
         if span_ns >= SPAN_MIN {
             let per_s = |now: u64, then: u64| now.saturating_sub(then) as f64 * SECOND as f64 / span_ns as f64;
@@ -94,12 +110,21 @@ impl Live {
             heard.received_per_s = per_s(progress.received, heard.base.received);
             (heard.base, heard.base_ns) = (progress, now_ns);
         }
+        self.words += 1;
+        let is_time = self.words >= self.agents.len().div_ceil(PART) || now_ns >= self.made_ns + STALE;
+        is_time.then(|| {
+            (self.words, self.made_ns) = (0, now_ns);
+            self.figures()
+        })
+    }
+
+    fn figures(&self) -> Figures {
         Figures {
             sent: self.sent(),
-            received: self.0.iter().map(|heard| heard.progress.received).sum(),
-            sent_per_s: self.0.iter().map(|heard| heard.sent_per_s).sum(),
-            received_per_s: self.0.iter().map(|heard| heard.received_per_s).sum(),
-            own_lag_max_ns: self.0.iter().filter_map(|heard| heard.progress.own_lag_max_ns).max(),
+            received: u64::try_from(self.received).unwrap_or(u64::MAX),
+            sent_per_s: self.agents.iter().map(|heard| heard.sent_per_s).sum(),
+            received_per_s: self.agents.iter().map(|heard| heard.received_per_s).sum(),
+            own_lag_max_ns: self.agents.iter().filter_map(|heard| heard.progress.own_lag_max_ns).max(),
         }
     }
 }
@@ -116,12 +141,12 @@ mod tests {
     fn each_agents_rate_is_over_its_own_last_second() {
         let mut live = Live::new(2);
         live.start(10 * SECOND);
-        let first = live.hear(0, said(500, 0, Some(70)), 10 * SECOND + SECOND / 2);
+        let first = live.hear(0, said(500, 0, Some(70)), 10 * SECOND + SECOND / 2).unwrap();
         assert_eq!((first.sent, first.sent_per_s, first.received_per_s), (500, 1_000.0, 0.0));
-        let second = live.hear(1, said(0, 900, None), 11 * SECOND);
+        let second = live.hear(1, said(0, 900, None), 11 * SECOND).unwrap();
         assert_eq!((second.sent_per_s, second.received, second.received_per_s), (1_000.0, 900, 900.0));
         assert_eq!(second.own_lag_max_ns, Some(70), "who does not send has no lag");
-        let third = live.hear(0, said(2_500, 0, Some(7)), 11 * SECOND + SECOND / 2);
+        let third = live.hear(0, said(2_500, 0, Some(7)), 11 * SECOND + SECOND / 2).unwrap();
         assert_eq!((third.sent_per_s, third.received_per_s, third.own_lag_max_ns), (2_000.0, 900.0, Some(7)));
     }
 
@@ -130,9 +155,27 @@ mod tests {
         let mut live = Live::new(1);
         live.start(SECOND);
         live.hear(0, said(100, 0, None), 2 * SECOND);
-        let soon = live.hear(0, said(150, 0, Some(9)), 2 * SECOND + MILLISECOND);
+        let soon = live.hear(0, said(150, 0, Some(9)), 2 * SECOND + MILLISECOND).unwrap();
         assert_eq!((soon.sent, soon.sent_per_s, soon.own_lag_max_ns), (150, 100.0, Some(9)));
-        let later = live.hear(0, said(300, 0, None), 3 * SECOND);
+        let later = live.hear(0, said(300, 0, None), 3 * SECOND).unwrap();
         assert_eq!((later.sent, later.sent_per_s), (300, 200.0));
+    }
+
+    #[test]
+    fn of_many_agents_figures_are_made_for_a_part_of_the_words_and_none_is_older_than_half_a_second() {
+        let mut live = Live::new(1_600);
+        live.start(SECOND);
+        live.hear(0, said(1, 0, None), 2 * SECOND).unwrap();
+        let mut made = Vec::new();
+        for word in 1..=1_600_u32 {
+            let progress = said(u64::from(word), 1, None);
+            made.extend(live.hear(word as usize % 1_600, progress, 2 * SECOND + Ns::from(word)));
+        }
+        assert_eq!(made.len(), PART);
+        let (sum, last) = ((1..=1_600).sum::<u64>(), made[PART - 1]);
+        assert_eq!((last.sent, last.received, live.sent()), (sum, 1_600, sum), "each agent's last word counts, once");
+        let alone = live.hear(7, said(8, 1, None), 2 * SECOND + STALE / 2);
+        let stale = live.hear(7, said(9, 1, None), 3 * SECOND).map(|figures| figures.sent);
+        assert_eq!((alone, stale), (None, Some(sum - 7 + 9)));
     }
 }

@@ -3,6 +3,7 @@
 
 mod clocks;
 mod faults;
+mod machines;
 mod processes;
 mod sources;
 mod tear_down;

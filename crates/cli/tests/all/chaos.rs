@@ -9,6 +9,7 @@
 mod books;
 mod checks;
 mod disturber;
+mod on_hosts;
 mod tree;
 
 use crate::known_answers::Peer;

@@ -2,16 +2,24 @@
 //! server on one, publishers on the second, subscribers on the third. Nothing
 //! is found by 127.0.0.1, by a process of this machine's or by a path of it.
 
+mod many;
+
 use crate::left_out::leave_out;
 use crate::support::{Place, children, free_port, stderr, wait_for};
 use serde_json::Value;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
-/// Three namespaces on a bridge of a fourth. They end when this is dropped.
+/// The hosts of a run whose parts are each on their own.
+const PARTS: [&str; 3] = ["server", "publishers", "subscribers"];
+
+/// Namespaces on a bridge of another one. They end when this is dropped.
 pub struct Network {
     /// Of this process alone: tests run side by side.
     name: String,
     subnet: u8,
+    /// Each host, and what it is for.
+    hosts: Vec<(String, &'static str)>,
 }
 
 fn ip(arguments: &[&str]) -> bool {
@@ -20,15 +28,20 @@ fn ip(arguments: &[&str]) -> bool {
 }
 
 impl Network {
-    /// None where this machine does not let one be made.
+    /// A host for each part of a run; none where this machine does not let one be made.
     pub fn new(letter: char) -> Option<Network> {
+        Network::of(letter, PARTS.map(|part| (part.to_owned(), part)).to_vec())
+    }
+
+    /// The same of these hosts, each for one part.
+    pub fn of(letter: char, hosts: Vec<(String, &'static str)>) -> Option<Network> {
         let id = std::process::id();
-        let network = Network { name: format!("pm{letter}{id}"), subnet: (id % 200) as u8 + 20 };
+        let network = Network { name: format!("pm{letter}{id}"), subnet: (id % 200) as u8 + 20, hosts };
         let bridge = network.namespace("hub");
         let mut made = ip(&["netns", "add", &bridge])
             && ip(&["-n", &bridge, "link", "add", "hub", "type", "bridge"])
             && ip(&["-n", &bridge, "link", "set", "hub", "up"]);
-        for (index, host) in ["server", "publishers", "subscribers"].into_iter().enumerate() {
+        for (index, (host, _)) in network.hosts.iter().enumerate() {
             let (space, end) = (network.namespace(host), format!("e{index}"));
             let address = format!("{}/24", network.address(host));
             made = made
@@ -47,20 +60,20 @@ impl Network {
     }
 
     pub fn address(&self, host: &str) -> String {
-        let last = ["server", "publishers", "subscribers"].iter().position(|known| *known == host).unwrap() + 1;
+        let last = self.hosts.iter().position(|(known, _)| known == host).unwrap() + 1;
         format!("10.{}.77.{last}", self.subnet)
     }
 
-    /// A file of hosts, each for the part that it is called by.
+    /// A file of hosts, each for its part.
     pub fn hosts(&self, place: &Place) -> String {
-        let host = |name: &str| {
+        let host = |(name, part): &(String, &str)| {
             let (space, address) = (self.namespace(name), self.address(name));
             format!(
-                "[hosts.{name}]\nreach = [\"ip\", \"netns\", \"exec\", \"{space}\"]\naddress = \"{address}\"\nroles = [\"{name}\"]\n"
+                "[hosts.{name}]\nreach = [\"ip\", \"netns\", \"exec\", \"{space}\"]\naddress = \"{address}\"\nroles = [\"{part}\"]\n"
             )
         };
         let path = place.path("hosts.toml");
-        std::fs::write(&path, ["server", "publishers", "subscribers"].map(host).concat()).unwrap();
+        std::fs::write(&path, self.hosts.iter().map(host).collect::<String>()).unwrap();
         path.display().to_string()
     }
 
@@ -70,13 +83,13 @@ impl Network {
             let output = Command::new("ip").args(["netns", "pids", &self.namespace(host)]).output().unwrap();
             String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
         };
-        ["server", "publishers", "subscribers"].into_iter().flat_map(inside).collect()
+        self.hosts.iter().flat_map(|(host, _)| inside(host)).collect()
     }
 }
 
 impl Drop for Network {
     fn drop(&mut self) {
-        for host in ["server", "publishers", "subscribers", "hub"] {
+        for host in self.hosts.iter().map(|(host, _)| host.as_str()).chain(["hub"]) {
             ip(&["netns", "del", &self.namespace(host)]);
         }
     }
@@ -215,6 +228,7 @@ fn clocks_that_are_apart_are_compared_and_taken_out() {
             let (offset, bound) = (pair["offset_ns"].as_i64().unwrap(), pair["bound_ns"].as_u64().unwrap());
             let error = (offset - offset_s * 1_000_000_000).unsigned_abs();
             assert!(error <= bound && pair["taken_out"] == true, "{error} ns: {pair}");
+            assert_eq!((&pair["seen_within"], &pair["off_line_ns"]), (&1.into(), &0.into()), "a window of a second");
             // What is left of an hour is what a message takes, and the bound.
             let p50 = run["latency_ns"]["p50"].as_u64().unwrap();
             assert!(p50 + bound > 0 && p50 < 1_000_000_000, "{p50}");
@@ -358,7 +372,7 @@ fn a_coordinator_that_is_killed_leaves_nothing_on_any_host() {
 }
 
 /// The first process in the namespace of a host: `pubmark host`.
-fn host_process(network: &Network, host: &str) -> Option<String> {
+pub fn host_process(network: &Network, host: &str) -> Option<String> {
     let output = Command::new("ip").args(["netns", "pids", &network.namespace(host)]).output().unwrap();
     let pids = String::from_utf8_lossy(&output.stdout).into_owned();
     let serves = |pid: &&str| {
@@ -368,10 +382,19 @@ fn host_process(network: &Network, host: &str) -> Option<String> {
     pids.split_whitespace().find(serves).map(str::to_owned)
 }
 
+/// Whether a process is an agent that has been told to start: until its window ends it
+/// has a thread for that.
+fn is_in_window(pid: &str) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let named = |name: std::io::Result<String>| name.is_ok_and(|name| name.trim_end() == "window");
+    tasks.into_iter().any(|task| named(std::fs::read_to_string(task.path().join("comm"))))
+}
+
 /// What happens to a host, or to the line to it: the run fails by the host's name,
 /// long before it would have ended, and nothing of it is left anywhere.
 #[test]
 fn a_host_that_is_killed_or_whose_line_is_cut_fails_its_run_by_name_and_leaves_nothing() {
+    const WINDOW_S: u64 = 300;
     let Some(network) = Network::new('h') else { return leave_out("a_host_that_is_killed", WHY) };
     for host in ["server", "publishers", "subscribers"] {
         for cut in [false, true] {
@@ -388,7 +411,7 @@ fn a_host_that_is_killed_or_whose_line_is_cut_fails_its_run_by_name_and_leaves_n
                 "--warmup",
                 "300ms",
                 "--duration",
-                "300s",
+                &format!("{WINDOW_S}s"),
                 "--repeats",
                 "1",
                 "--hosts",
@@ -396,8 +419,12 @@ fn a_host_that_is_killed_or_whose_line_is_cut_fails_its_run_by_name_and_leaves_n
                 "--out",
                 "r",
             ]);
+            let began = Instant::now();
             let coordinator = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             wait_for("all to run", || (network.processes().len() >= 10).then_some(()));
+            // Nothing is asked of it from then on until the window ends.
+            let in_window = || network.processes().iter().filter(|pid| is_in_window(pid)).count();
+            wait_for("the load", || (in_window() == 2).then_some(()));
             let struck = if cut {
                 // The shell that the coordinator has started, and what carries below it.
                 let below = children(coordinator.id()).into_iter().flat_map(|(shell, _)| children(shell as u32));
@@ -414,6 +441,7 @@ fn a_host_that_is_killed_or_whose_line_is_cut_fails_its_run_by_name_and_leaves_n
             let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
             let error = told["runs"][0]["error"].as_str().unwrap_or_default().to_owned();
             assert!(error.contains(&format!("host {host} is lost")), "{host}, cut {cut}: {error}");
+            assert!(began.elapsed().as_secs() < WINDOW_S, "{host}, cut {cut}: it was noticed at the window's end");
             wait_for("all to end", || network.processes().is_empty().then_some(()));
             assert_eq!(
                 std::fs::read_dir(place.tmp()).unwrap().count(),
@@ -455,5 +483,52 @@ fn the_network_of_a_host_is_cut_where_it_may_be_and_comes_back() {
     let routes = Command::new("ip").args(["-n", &space, "route"]).output().unwrap();
     let routes = String::from_utf8_lossy(&routes.stdout).into_owned();
     assert!(routes.contains("224.0.0.0/4") && routes.contains("/24"), "{routes}");
+    assert_eq!(network.processes(), Vec::<String>::new());
+}
+
+/// What a host may send is held in the kernel; what cannot be held is refused.
+#[test]
+fn a_host_sends_no_more_than_its_bandwidth_and_as_much_as_before_when_a_run_is_over() {
+    const BYTES_PER_S: u64 = 1_000_000;
+    let Some(network) = Network::new('y') else { return leave_out("a_host_sends_no_more", WHY) };
+    let space = network.namespace("publishers");
+    let tc = |arguments: &[&str]| Command::new("tc").args(["-n", &space]).args(arguments).output().unwrap();
+    if !tc(&["qdisc", "add", "dev", "e", "root", "tbf", "rate", "8mbit", "burst", "64kb", "latency", "50ms"])
+        .status
+        .success()
+    {
+        return leave_out("a_host_sends_no_more", "this kernel has no tbf");
+    }
+    let place = Place::new();
+    let hosts = network.hosts(&place);
+    let text = std::fs::read_to_string(&hosts).unwrap();
+    let own = "roles = [\"publishers\"]\n";
+    std::fs::write(&hosts, text.replace(own, &format!("{own}bandwidth = \"1MB\"\n"))).unwrap();
+    let bench = |out: &str| {
+        let mut command =
+            place.command(&["bench", "kernel", "--transport", "tcp", "--rate", "max", "--payload", "10KB"]);
+        command.args(["--warmup", "500ms", "--duration", "2s", "--repeats", "1", "--json", "--hosts", &hosts]);
+        command.args(["--out", out]);
+        command
+    };
+    // Somebody else's is not touched.
+    let refused = bench("r").output().unwrap();
+    let said = stderr(&refused);
+    assert!(said.contains("host publishers: the bandwidth of e cannot be held"), "{said}");
+    let shown = || String::from_utf8(tc(&["qdisc", "show", "dev", "e"]).stdout).unwrap();
+    assert!(shown().contains("tbf"), "{}", shown());
+    assert!(tc(&["qdisc", "del", "dev", "e", "root"]).status.success());
+    let run = only_run(&mut bench("s"));
+    let found = run["rates"]["delivered_bytes_per_s"].as_f64().unwrap() / BYTES_PER_S as f64;
+    // Headers take 0.7 %; what the bucket holds at the window's beginning is 64 KiB.
+    assert!((0.8..1.04).contains(&found), "{found} of what it may send");
+    let held: Vec<(&str, Option<u64>)> = run["hosts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|host| (host["name"].as_str().unwrap(), host["bandwidth_bytes_per_s"].as_u64()))
+        .collect();
+    assert!(held.contains(&("publishers", Some(BYTES_PER_S))) && held.contains(&("subscribers", None)), "{held:?}");
+    assert!(!shown().contains("tbf"), "{}", shown());
     assert_eq!(network.processes(), Vec::<String>::new());
 }

@@ -19,8 +19,12 @@ pub fn apart(record: &RunRecord) -> Option<Found> {
             .filter(beyond)
             .collect();
     let part = if touched.first()?.0 == FigureGroup::LatencyP50 { "half" } else { "99 of 100" };
+    let uneven = match pair.off_line_ns {
+        0 => String::new(),
+        off_ns => format!(" (within the window one was {} off the line between before and after)", words(off_ns)),
+    };
     let evidence = format!(
-        "messages go from host {} to host {}, whose clocks may be {} apart: {part} of the latencies are below {}",
+        "messages go from host {} to host {}, whose clocks may be {} apart{uneven}: {part} of the latencies are below {}",
         named(&pair.from),
         named(&pair.to),
         words(pair.bound_ns),

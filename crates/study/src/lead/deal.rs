@@ -8,7 +8,8 @@ use pubmark_model::system::System;
 use pubmark_model::topology::{bind_answers_at, bind_at, heard_by};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Pin, Transport, Workload};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 
 /// How long an agent may take to connect the last of its clients, beside what
@@ -93,6 +94,31 @@ impl AgentPlan {
     fn sending(&self) -> impl Iterator<Item = u32> {
         let sends = |client: &&Client| client.role.sends();
         self.clients.iter().filter(sends).map(|client| client.id)
+    }
+
+    /// The publishers that its clients are or hear, by number: ranges that rise, and
+    /// have nothing in common.
+    fn concerned(&self) -> Vec<Range<u32>> {
+        let own = self.sending().map(|id| id..id + 1);
+        let heard = self.clients.iter().map(|client| client.hears_first..client.hears_first + client.hears_count);
+        let mut all: Vec<Range<u32>> = own.chain(heard).filter(|range| !range.is_empty()).collect();
+        all.sort_unstable_by_key(|range| (range.start, range.end));
+        let mut merged: Vec<Range<u32>> = Vec::new();
+        for range in all {
+            match merged.last_mut().filter(|last| range.start <= last.end) {
+                Some(last) => last.end = last.end.max(range.end),
+                None => merged.push(range),
+            }
+        }
+        merged
+    }
+
+    /// What those of its publishers and of those that it hears have sent, of totals that
+    /// are in the order of their publishers: were everybody told of all, what is said
+    /// would grow with the square of the agents.
+    pub fn concerns(&self, totals: &[PublisherTotal]) -> Vec<PublisherTotal> {
+        let from = |id: u32| totals.partition_point(|total| total.publisher < id);
+        self.concerned().into_iter().flat_map(|ids| &totals[from(ids.start)..from(ids.end)]).copied().collect()
     }
 
     /// What its publishers are said to have sent: each of them, once, and what
@@ -236,25 +262,52 @@ fn shares(clients: &[Client], count: usize) -> impl Iterator<Item = &[Client]> {
 
 /// Each two hosts that a stream goes between, from its sender's to its hearer's.
 pub fn streams_between(plans: &[AgentPlan]) -> BTreeSet<(usize, usize)> {
-    // An agent's senders are numbered one after the other.
-    let sending = plans.iter().filter_map(|plan| Some((plan.host, plan.sending().min()?, plan.sending().max()?)));
-    let sending: Vec<(usize, u32, u32)> = sending.collect();
+    // An agent's senders are numbered one after the other, and so are agents of one host.
+    let mut sending: Vec<(u32, u32, usize)> = Vec::new();
+    for plan in plans {
+        let (Some(first), Some(last)) = (plan.sending().min(), plan.sending().max()) else { continue };
+        match sending.last_mut() {
+            Some((_, end, host)) if *host == plan.host && *end + 1 == first => *end = last,
+            _ => sending.push((first, last, plan.host)),
+        }
+    }
+    sending.sort_unstable();
     let mut between = BTreeSet::new();
-    for (host, client) in plans.iter().flat_map(|plan| plan.clients.iter().map(|client| (plan.host, client))) {
-        let hears = client.hears_first..client.hears_first + client.hears_count;
-        let heard = sending.iter().filter(|(_, first, last)| *first < hears.end && hears.start <= *last);
-        between.extend(heard.map(|(from, ..)| (*from, host)).filter(|(from, to)| from != to));
+    for plan in plans {
+        let mut hears: Vec<(u32, u32)> =
+            plan.clients.iter().map(|client| (client.hears_first, client.hears_count)).collect();
+        hears.dedup();
+        for (first, count) in hears {
+            let begins = sending.partition_point(|(_, last, _)| *last < first);
+            let heard = sending[begins..].iter().take_while(|(from, ..)| *from < first + count);
+            between.extend(heard.map(|(.., from)| (*from, plan.host)).filter(|(from, to)| from != to));
+        }
     }
     between
 }
 
+/// Where clients are bound, by what their agents said.
+#[derive(Default)]
+pub struct BoundEndpoints {
+    at: BTreeMap<(Role, u32), String>,
+    /// Where the one publisher whose messages are answered hears the answers.
+    answers: Option<String>,
+}
+
+impl Extend<BoundEndpoint> for BoundEndpoints {
+    fn extend<I: IntoIterator<Item = BoundEndpoint>>(&mut self, bound: I) {
+        for BoundEndpoint { role, id, endpoint, answers } in bound {
+            self.at.entry((role, id)).or_insert(endpoint);
+            self.answers = self.answers.take().or(answers);
+        }
+    }
+}
+
 /// Fills in where to connect to, now that the endpoints are bound.
-pub fn connect(part: &mut AgentPlan, bound: &[BoundEndpoint]) -> Result<(), Refusal> {
+pub fn connect(part: &mut AgentPlan, bound: &BoundEndpoints) -> Result<(), Refusal> {
     let find = |role: Role, id: u32| {
-        let found = bound.iter().find(|endpoint| endpoint.role == role && endpoint.id == id);
-        found
-            .map(|endpoint| endpoint.endpoint.clone())
-            .ok_or_else(|| Refusal::Unbound { client: format!("{role:?} {id}").to_lowercase() })
+        let found = bound.at.get(&(role, id)).cloned();
+        found.ok_or_else(|| Refusal::Unbound { client: format!("{role:?} {id}").to_lowercase() })
     };
     for client in part.clients.iter_mut().filter(|client| client.bind.is_none() && client.connect.is_empty()) {
         client.connect = match client.role {
@@ -264,7 +317,7 @@ pub fn connect(part: &mut AgentPlan, bound: &[BoundEndpoint]) -> Result<(), Refu
                 .collect::<Result<_, _>>()?,
         };
         if (client.role, client.id) == (Role::Subscriber, 0) {
-            client.answers = bound.iter().find_map(|endpoint| endpoint.answers.clone());
+            client.answers.clone_from(&bound.answers);
         }
     }
     Ok(())
@@ -315,23 +368,47 @@ mod tests {
         let settings = [("pattern", "fan-out-echo"), ("subscribers", "3"), ("transport", "tcp")];
         let workload = Workload::of(settings).unwrap();
         let mut parts = deal(&workload, here(), Layout::Sides { processes: 1 });
-        let bound = |answers: Option<&str>| BoundEndpoint {
-            role: Role::Publisher,
-            id: 0,
-            endpoint: "tcp://127.0.0.1:5".into(),
-            answers: answers.map(str::to_owned),
+        let bound = |answers: Option<&str>| {
+            let (endpoint, answers) = ("tcp://127.0.0.1:5".into(), answers.map(str::to_owned));
+            let mut bound = BoundEndpoints::default();
+            bound.extend([BoundEndpoint { role: Role::Publisher, id: 0, endpoint, answers }]);
+            bound
         };
         let publisher = &parts[0].clients[0];
         assert_eq!(publisher.bind, publisher.answers, "any free port");
-        connect(&mut parts[1], &[bound(Some("tcp://127.0.0.1:6"))]).unwrap();
+        connect(&mut parts[1], &bound(Some("tcp://127.0.0.1:6"))).unwrap();
         let told: Vec<Option<&str>> = parts[1].clients.iter().map(|client| client.answers.as_deref()).collect();
         assert_eq!(told, [Some("tcp://127.0.0.1:6"), None, None]);
         assert!(parts[1].clients.iter().all(|client| client.connect == ["tcp://127.0.0.1:5"]));
         let mut parts = deal(&workload, here(), Layout::Sides { processes: 1 });
-        connect(&mut parts[1], &[bound(None)]).unwrap();
+        connect(&mut parts[1], &bound(None)).unwrap();
         assert!(parts[1].clients.iter().all(|client| client.answers.is_none()), "they go back as messages came");
         let two = Workload::of(settings.into_iter().chain([("publishers", "2")]));
         assert!(two.unwrap_err().to_string().contains("`fan-out-echo` has one publisher"));
+    }
+
+    #[test]
+    fn an_agent_is_told_of_the_publishers_that_it_is_or_hears_and_of_no_others() {
+        let total = |publisher| PublisherTotal { publisher, sent: 1, ..PublisherTotal::default() };
+        let told = |settings: &[(&str, &str)], processes| {
+            let workload = Workload::of(settings.iter().copied()).unwrap();
+            let parts = deal(&workload, here(), Layout::Sides { processes });
+            let totals: Vec<PublisherTotal> = (0..workload.publishers).map(total).collect();
+            let told = |part: &AgentPlan| {
+                let ids = part.concerns(&totals).iter().map(|total| total.publisher.to_string()).collect::<Vec<_>>();
+                format!("{}: {}", part.name, ids.join(" "))
+            };
+            parts.iter().map(told).collect::<Vec<_>>()
+        };
+        let pairs = ["publishers-1: 0 1 2", "publishers-2: 3 4", "subscribers-1: 0 1 2", "subscribers-2: 3 4"];
+        assert_eq!(told(&[("pairs", "5")], 2), pairs);
+        let all = ["publishers-1: 0 1", "publishers-2: 2", "subscribers-1: 0 1 2", "subscribers-2: 0 1 2"];
+        let many = [("pattern", "fan-in"), ("publishers", "3"), ("subscribers", "2")];
+        assert_eq!(told(&many, 2), all);
+        let tree = ["publishers-1: 0 1", "publishers-2: 2 3", "subscribers-1: 0 1", "subscribers-2: 2 3"];
+        assert_eq!(told(&[("pattern", "tree"), ("publishers", "4"), ("subscribers", "2")], 2), tree);
+        let ask = told(&[("pattern", "request-reply"), ("pairs", "2")], 2);
+        assert_eq!(ask, ["publishers-1: 0", "publishers-2: 1", "subscribers-1: 0", "subscribers-2: 1"]);
     }
 
     #[test]

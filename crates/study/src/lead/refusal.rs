@@ -72,14 +72,20 @@ pub enum Refusal {
         client: String,
     },
     /// They did not do in time what they should.
-    #[error("agents ({}) did not {what} in time", agents.join(", "))]
+    #[error("agents ({}{}) did not {what} in time", agents.join(", "), others(*more))]
     Silent {
-        /// Who is missing.
+        /// Who is missing, as far as that can be read.
         agents: Vec<String>,
+        /// How many there are beside those.
+        more: usize,
         /// What they should have done.
         what: &'static str,
     },
     /// The schedule is over, and not all publishers have said what they sent.
     #[error("the publishers did not finish sending in time")]
     Sending,
+}
+
+fn others(more: usize) -> String {
+    if more == 0 { String::new() } else { format!(" and {more} more") }
 }

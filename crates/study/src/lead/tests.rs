@@ -1,12 +1,14 @@
 //! Agents of every kind of wrongness, in virtual time.
 
+mod scale;
+
 use super::*;
 use crate::registry;
 use proptest::prelude::*;
 use pubmark_judge::assemble::{Measured, assemble};
 use pubmark_model::pattern::Pattern;
 use pubmark_model::plan::cells;
-use pubmark_model::protocol::{Features, FlowResult, PackedHistogram, Role};
+use pubmark_model::protocol::{BoundEndpoint, Features, FlowResult, PackedHistogram, Role};
 use pubmark_model::record::{MachineLoad, RunRecord};
 use pubmark_model::study::{ReadOptions, Study};
 use std::collections::BTreeMap;
@@ -47,6 +49,10 @@ struct Played {
     took_ns: Ns,
     /// Until all had heard each other, if they have.
     discovery_ns: Option<Ns>,
+    /// How many orders came out.
+    orders: u64,
+    /// Bytes of the lines that agents were told.
+    told_bytes: u64,
 }
 
 /// What an agent hands in whose publishers sent this.
@@ -59,7 +65,8 @@ fn result_of(publishers: Vec<PublisherTotal>) -> AgentResult {
 struct Stage<'a> {
     leader: Leader<'a>,
     workload: Workload,
-    wrong: Option<(usize, usize, Way)>,
+    /// What agents do with words, by agent and word.
+    wrong: BTreeMap<(usize, usize), Way>,
     /// How many words each agent has said.
     said: Vec<usize>,
     mute: Vec<bool>,
@@ -84,7 +91,12 @@ struct Stage<'a> {
 impl<'a> Stage<'a> {
     fn new(cell: &'a Cell, wrong: Option<(usize, usize, Way)>) -> Stage<'a> {
         let system = registry::find(&cell.system).unwrap();
-        let agents = deal::deal(&cell.workload, deal::here(), deal::layout(cell, system, 1_000));
+        Stage::of(cell, deal::deal(&cell.workload, deal::here(), deal::layout(cell, system, 1_000)), wrong)
+    }
+
+    /// The same of agents that have been dealt.
+    fn of(cell: &'a Cell, agents: Vec<AgentPlan>, wrong: impl IntoIterator<Item = (usize, usize, Way)>) -> Stage<'a> {
+        let system = registry::find(&cell.system).unwrap();
         let count = agents.len();
         let brief = Brief {
             cell,
@@ -98,7 +110,7 @@ impl<'a> Stage<'a> {
         Stage {
             leader: Leader::new(brief, agents, now),
             workload: cell.workload.clone(),
-            wrong,
+            wrong: wrong.into_iter().map(|(agent, word, way)| ((agent, word), way)).collect(),
             said: vec![0; count],
             mute: vec![false; count],
             spoke: vec![0; count],
@@ -136,7 +148,7 @@ impl<'a> Stage<'a> {
         if self.mute[agent] {
             return;
         }
-        match self.wrong.filter(|(who, which, _)| (*who, *which) == (agent, word)).map(|(.., way)| way) {
+        match self.wrong.get(&(agent, word)).copied() {
             Some(Way::Silence) => return self.mute[agent] = true,
             Some(Way::Twice) => self.send(agent, at, Said::Event(event.clone())),
             Some(Way::Late(by)) => at += by,
@@ -231,10 +243,15 @@ impl<'a> Stage<'a> {
     /// Plays to the end, which has to come, and in bounded virtual time.
     fn play(mut self) -> Played {
         let began = self.now;
+        let (mut orders, mut told_bytes) = (0, 0);
         loop {
             while let Some(order) = self.leader.poll() {
+                orders += 1;
                 match order {
-                    Order::Tell(agent, command) => self.told(agent, command),
+                    Order::Tell(agent, command) => {
+                        told_bytes += command.to_json().unwrap().len() as u64;
+                        self.told(agent, command);
+                    }
                     Order::Deploy => self.leader.deployed(None, self.now),
                     Order::Begin => {
                         self.leader.begin(self.now);
@@ -247,7 +264,8 @@ impl<'a> Stage<'a> {
             if let Some(outcome) = self.leader.outcome() {
                 let Stage { looks, crashed, killed, leader, .. } = self;
                 let discovery_ns = leader.discovery_ns();
-                return Played { outcome, looks, crashed, killed, took_ns: self.now - began, discovery_ns };
+                let took_ns = self.now - began;
+                return Played { outcome, looks, crashed, killed, took_ns, discovery_ns, orders, told_bytes };
             }
             let said = self.coming.first_key_value().map(|((at, _), _)| *at);
             let deadline = self.leader.deadline_ns();

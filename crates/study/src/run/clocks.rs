@@ -1,9 +1,9 @@
 //! The clocks of the hosts of a run: compared over the network that is measured,
-//! before the window and after it.
+//! before the window, about once a second of it, and after it.
 
 use crate::context::{RunError, failed};
 use pubmark_host::reach::Host;
-use pubmark_model::host::ClockOffset;
+use pubmark_model::host::{ClockOffset, ClockSighting};
 use pubmark_model::record::ClockPair;
 use pubmark_model::units::{MILLISECOND, Ns, format_time};
 use std::collections::BTreeMap;
@@ -16,8 +16,48 @@ const FOR_ONE: Ns = 10 * MILLISECOND;
 pub struct Clocks {
     reference: usize,
     at: SocketAddr,
-    /// By host: what the reference's clock is ahead of its own, before and after.
-    found: BTreeMap<usize, (ClockOffset, Option<ClockOffset>)>,
+    /// By host: what the reference's clock is ahead of its own.
+    found: BTreeMap<usize, Found>,
+}
+
+/// What the reference's clock was found to be ahead of a host's.
+#[derive(Default)]
+struct Found {
+    before: ClockSighting,
+    within: Vec<ClockSighting>,
+    after: Option<ClockSighting>,
+}
+
+impl Found {
+    fn drift_ns(&self) -> i64 {
+        self.after.map_or(0, |after| after.offset.offset_ns - self.before.offset.offset_ns)
+    }
+
+    /// How far a sighting certainly is off the line from before to after: as far as what
+    /// both leave open does not reach.
+    fn off_line_ns(&self, seen: &ClockSighting) -> Ns {
+        let Some(after) = &self.after else { return 0 };
+        let span_ns = after.at_ns.saturating_sub(self.before.at_ns).max(1);
+        let part = seen.at_ns.saturating_sub(self.before.at_ns).min(span_ns) as f64 / span_ns as f64;
+        let line_ns = self.before.offset.offset_ns + (part * self.drift_ns() as f64).round() as i64;
+        let open_ns = seen.offset.bound_ns + self.before.offset.bound_ns.max(after.offset.bound_ns);
+        (seen.offset.offset_ns - line_ns).unsigned_abs().saturating_sub(open_ns)
+    }
+
+    fn most_off_line_ns(&self) -> Ns {
+        self.within.iter().map(|seen| self.off_line_ns(seen)).max().unwrap_or(0)
+    }
+
+    /// How far the clock may have been, within the window, from what was found before
+    /// it: at its beginning or its end, where it drifts evenly between them; and where
+    /// it was seen off that line, what was seen there.
+    fn bound_ns(&self) -> Ns {
+        let before = self.before.offset;
+        let end = self.after.map_or(0, |after| self.drift_ns().unsigned_abs() + after.offset.bound_ns);
+        let off_line = self.within.iter().filter(|seen| self.off_line_ns(seen) > 0);
+        let beyond = off_line.map(|seen| seen.offset.offset_ns.abs_diff(before.offset_ns) + seen.offset.bound_ns);
+        before.bound_ns.max(end).max(beyond.max().unwrap_or(0))
+    }
 }
 
 impl Clocks {
@@ -26,9 +66,18 @@ impl Clocks {
         let at = hosts[reference].tell_time()?;
         let mut found = BTreeMap::new();
         for host in played.iter().filter(|host| **host != reference) {
-            found.insert(*host, (hosts[*host].compare_clock(at)?, None));
+            let before = hosts[*host].compare_clock(at)?;
+            found.insert(*host, Found { before, ..Found::default() });
         }
         Ok(Clocks { reference, at, found })
+    }
+
+    /// Has the hosts look at the reference's clock during a window.
+    pub fn watch(&self, hosts: &mut [Host<'_>], from_ns: Ns, length_ns: Option<Ns>) -> Result<(), RunError> {
+        for host in self.found.keys() {
+            hosts[*host].watch_clock(self.at, from_ns, length_ns)?;
+        }
+        Ok(())
     }
 
     /// Has the coordinator mean by an instant what messages mean by it: a window
@@ -56,39 +105,41 @@ impl Clocks {
         Ok(())
     }
 
-    /// Compares them once more.
+    /// Compares them once more, and learns what was seen in between.
     pub fn compare_again(&mut self, hosts: &mut [Host<'_>]) -> Result<(), RunError> {
-        for (host, (_, after)) in &mut self.found {
-            *after = Some(hosts[*host].compare_clock(self.at)?);
+        for (host, found) in &mut self.found {
+            found.within = hosts[*host].clock_seen()?;
+            found.after = Some(hosts[*host].compare_clock(self.at)?);
         }
         Ok(())
     }
 
     /// What everybody's clock is ahead of a host's own, ns.
     pub fn ahead_ns(&self, host: usize) -> i64 {
-        self.found.get(&host).map_or(0, |(before, _)| before.offset_ns)
+        self.found.get(&host).map_or(0, |found| found.before.offset.offset_ns)
     }
 
     /// Offset of two clocks, drift, and what latencies between them may be wrong by.
     pub fn pair(&self, from: usize, to: usize, taken_out: bool) -> ClockPair {
         let offset_ns = self.ahead_ns(from) - self.ahead_ns(to);
-        let drift_ns = self.drift_ns(from) - self.drift_ns(to);
+        // The reference is compared with nobody.
+        let [one, other] = [from, to].map(|host| self.found.get(&host));
+        let ends = || one.into_iter().chain(other);
+        let drift_ns = one.map_or(0, Found::drift_ns) - other.map_or(0, Found::drift_ns);
         let left = if taken_out { 0 } else { offset_ns.unsigned_abs() };
-        let bound_ns = left + self.bound_ns(from) + self.bound_ns(to);
-        ClockPair { offset_ns, drift_ns, bound_ns, taken_out, ..ClockPair::default() }
+        ClockPair {
+            offset_ns,
+            drift_ns,
+            bound_ns: left + ends().map(Found::bound_ns).sum::<Ns>(),
+            seen_within: ends().map(|found| found.within.len() as u32).min(),
+            off_line_ns: ends().map(Found::most_off_line_ns).sum(),
+            taken_out,
+            ..ClockPair::default()
+        }
     }
 
-    fn drift_ns(&self, host: usize) -> i64 {
-        let found = self.found.get(&host);
-        found.map_or(0, |(before, after)| after.map_or(0, |after| after.offset_ns - before.offset_ns))
-    }
-
-    /// How far a host's clock may have been from what was found before the window, at
-    /// its beginning or its end: between them clocks drift evenly.
     fn bound_ns(&self, host: usize) -> Ns {
-        let Some((before, after)) = self.found.get(&host).filter(|_| host != self.reference) else { return 0 };
-        let end = after.map_or(0, |after| self.drift_ns(host).unsigned_abs() + after.bound_ns);
-        before.bound_ns.max(end)
+        self.found.get(&host).map_or(0, Found::bound_ns)
     }
 }
 
@@ -98,14 +149,24 @@ mod tests {
     use pubmark_model::units::SECOND;
     use pubmark_stats::Random;
 
+    fn seen(at_ns: Ns, offset_ns: i64, bound_ns: Ns) -> ClockSighting {
+        ClockSighting { at_ns, offset: ClockOffset { offset_ns, bound_ns } }
+    }
+
+    fn found(before: ClockSighting, within: Vec<ClockSighting>, after: ClockSighting) -> Found {
+        Found { before, within, after: Some(after) }
+    }
+
+    fn of(found: impl IntoIterator<Item = (usize, Found)>) -> Clocks {
+        Clocks { reference: 0, at: "127.0.0.1:1".parse().unwrap(), found: found.into_iter().collect() }
+    }
+
     fn clocks() -> Clocks {
-        let offset = |offset_ns, bound_ns| ClockOffset { offset_ns, bound_ns };
-        let found = [
+        of([
             // The reference is an hour ahead of host 1, and 50 ns more in the end.
-            (1, (offset(3_600_000_000_000, 20), Some(offset(3_600_000_000_050, 30)))),
-            (2, (offset(-1_000, 25), Some(offset(-1_010, 5)))),
-        ];
-        Clocks { reference: 0, at: "127.0.0.1:1".parse().unwrap(), found: found.into() }
+            (1, found(seen(0, 3_600_000_000_000, 20), Vec::new(), seen(100, 3_600_000_000_050, 30))),
+            (2, found(seen(0, -1_000, 25), Vec::new(), seen(100, -1_010, 5))),
+        ])
     }
 
     #[test]
@@ -120,13 +181,38 @@ mod tests {
         assert_eq!([0, 1, 2].map(|host| clocks.ahead_ns(host)), [0, 3_600_000_000_000, -1_000]);
     }
 
+    /// Before, it was 1,000 ns ahead, and after it 1,200.
+    #[test]
+    fn what_is_seen_within_the_window_supports_the_line_or_widens_the_bound() {
+        let at = |within: &[ClockSighting]| {
+            let clocks = of([(1, found(seen(0, 1_000, 20), within.to_vec(), seen(1_000, 1_200, 30)))]);
+            let pair = clocks.pair(0, 1, true);
+            (pair.bound_ns, pair.off_line_ns, pair.seen_within)
+        };
+        assert_eq!(at(&[]), (230, 0, Some(0)), "the drift and what the end leaves open");
+        let on_the_line = [seen(100, 1_020, 5), seen(500, 1_100, 5), seen(900, 1_180, 5)];
+        assert_eq!(at(&on_the_line), (230, 0, Some(3)));
+        assert_eq!(at(&[seen(500, 5_000, 4_000)]), (230, 0, Some(1)), "a long round trip says next to nothing");
+        assert_eq!(at(&[seen(500, 1_135, 5)]), (230, 0, Some(1)), "the line itself is known to 30 ns");
+        let jumped = [seen(250, 1_050, 5), seen(500, 1_700, 10), seen(750, 1_150, 5)];
+        assert_eq!(at(&jumped), (710, 560, Some(3)), "there and back: 600 off the line, of which 40 are open");
+        let back = [seen(500, 300, 10)];
+        assert_eq!(at(&back), (710, 760, Some(1)));
+    }
+
     fn below(random: &mut Random, end: u64) -> u64 {
         random.bits() % end
     }
 
     /// Of many exchanges, on a clock of our own from this instant on, with one that
     /// `theirs` tells: the best. Either way takes its time and, by chance, longer.
-    fn compared(random: &mut Random, from_ns: Ns, ways_ns: [u64; 2], theirs: impl Fn(Ns) -> Ns) -> ClockOffset {
+    fn compared(
+        random: &mut Random,
+        times: u64,
+        from_ns: Ns,
+        ways_ns: [u64; 2],
+        theirs: impl Fn(Ns) -> Ns,
+    ) -> ClockSighting {
         let mut asked = from_ns;
         let mut exchange = || {
             let [there, back] = ways_ns.map(|least| {
@@ -135,9 +221,9 @@ mod tests {
             });
             let offset = ClockOffset::of_exchange(asked, theirs(asked + there), asked + there + back);
             asked += there + back;
-            offset
+            ClockSighting { at_ns: asked, offset }
         };
-        (0..200).map(|_| exchange()).min_by_key(|offset| offset.bound_ns).unwrap()
+        (0..times).map(|_| exchange()).min_by_key(|seen| seen.offset.bound_ns).unwrap()
     }
 
     /// Clocks that drift by up to 100 parts in a million, over ways of which one takes
@@ -157,20 +243,52 @@ mod tests {
             };
             let ways_ns = [0, 1].map(|_| 5_000 + below(&mut random, 245_000));
             let window_ns = (1 + below(&mut random, 60)) * SECOND;
-            let before = compared(&mut random, base, ways_ns, theirs);
+            let before = compared(&mut random, 200, base, ways_ns, theirs);
             let from_ns = base + SECOND;
-            let after = compared(&mut random, from_ns + window_ns + SECOND, ways_ns, theirs);
-            let at = "127.0.0.1:1".parse().unwrap();
-            let clocks = Clocks { reference: 0, at, found: [(1, (before, Some(after)))].into() };
+            let middle = |second| from_ns + second * SECOND + SECOND / 2;
+            let within = (0..window_ns / SECOND)
+                .map(|second| compared(&mut random, 1, middle(second), ways_ns, theirs))
+                .collect();
+            let after = compared(&mut random, 200, from_ns + window_ns + SECOND, ways_ns, theirs);
+            let clocks = of([(1, found(before, within, after))]);
             let pair = clocks.pair(1, 0, true);
+            assert_eq!(pair.off_line_ns, 0, "{play}: clocks that drift evenly are on their line");
             for part in 0..=10 {
                 let ours = from_ns + window_ns * part / 10;
-                let error = (theirs(ours) as i64 - ours as i64 - before.offset_ns).unsigned_abs();
+                let error = (theirs(ours) as i64 - ours as i64 - before.offset.offset_ns).unsigned_abs();
                 assert!(error <= pair.bound_ns, "{play}: {error} ns beyond {pair:?}");
                 nearest = nearest.min((pair.bound_ns - error) as f64 / pair.bound_ns as f64);
             }
         }
         assert!(nearest < 0.2, "the bound is no wider than it has to be: {nearest}");
+    }
+
+    /// Clocks that jump in mid-window, by what is more than ways leave open: each jump is
+    /// seen, and at each instant at which somebody looked the truth lies within the bound.
+    #[test]
+    fn a_clock_that_jumps_within_the_window_and_back_is_seen() {
+        let mut random = Random(11);
+        for play in 0..100 {
+            let jump_ns = (50 + below(&mut random, 10_000)) as i64 * MILLISECOND as i64;
+            let base = 10_000 * SECOND;
+            let from_ns = base + SECOND;
+            let window_ns = (5 + below(&mut random, 56)) * SECOND;
+            let begins = from_ns + below(&mut random, window_ns / 2);
+            let jumped = begins..begins + SECOND + below(&mut random, window_ns / 2 - SECOND);
+            let theirs = |ours: Ns| ours.saturating_add_signed(if jumped.contains(&ours) { jump_ns } else { 0 });
+            let ways_ns = [0, 1].map(|_| 5_000 + below(&mut random, 245_000));
+            let before = compared(&mut random, 200, base, ways_ns, theirs);
+            let looks: Vec<Ns> = (0..window_ns / SECOND).map(|second| from_ns + second * SECOND + SECOND / 2).collect();
+            let within: Vec<ClockSighting> =
+                looks.iter().map(|at| compared(&mut random, 1, *at, ways_ns, theirs)).collect();
+            let after = compared(&mut random, 200, from_ns + window_ns + SECOND, ways_ns, theirs);
+            let pair = of([(1, found(before, within, after))]).pair(1, 0, true);
+            // A way takes 5.25 ms at most.
+            let least = jump_ns.unsigned_abs() - 12 * MILLISECOND;
+            assert!(pair.off_line_ns >= least && pair.off_line_ns <= jump_ns.unsigned_abs(), "{play}: {pair:?}");
+            let error = |at: &Ns| (theirs(*at) as i64 - *at as i64 - before.offset.offset_ns).unsigned_abs();
+            assert!(looks.iter().all(|at| error(at) <= pair.bound_ns), "{play}: {pair:?}");
+        }
     }
 
     /// Two clocks that are one, and a way there that takes 90 µs longer than the way

@@ -2,6 +2,7 @@
 
 use super::clocks::Clocks;
 use super::faults::{Faults, Reach, SeatedMember};
+use super::machines::{machines, twins, worst};
 use super::sources;
 use super::wire::NetworkAccount;
 use crate::calibrated;
@@ -12,7 +13,9 @@ use crate::live::{News, Phase};
 use pubmark_host::agent::Incoming;
 use pubmark_host::clock;
 use pubmark_host::deployed::{DeployPlan, MemberPlan, SystemFile};
+use pubmark_host::error::HostError;
 use pubmark_host::install;
+use pubmark_host::lanes::in_lanes;
 use pubmark_host::lines::{Facts, Look, ServerUsed, WatchSpan};
 use pubmark_host::proxy::{Proxy, ProxyPlan};
 use pubmark_host::reach::{Host, Wanted};
@@ -56,6 +59,8 @@ pub struct Processes<'a> {
     endpoint: Option<String>,
     /// By agent: its host, and its number there.
     seats: Vec<(usize, usize)>,
+    /// By host: the agents of its numbers.
+    numbers: Vec<Vec<usize>>,
     /// The clocks of those, where streams go from one host to another.
     clocks: Option<Clocks>,
     inbox: Receiver<(usize, usize, Incoming)>,
@@ -97,19 +102,26 @@ impl<'h> Processes<'h> {
             interrupt: context.interrupt,
             inbox: outbox,
         };
-        let open = |(number, spec): (usize, &&HostSpec)| Host::open(spec, number, &wanted);
-        let mut hosts = specs.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
-        let facts = hosts.iter_mut().map(Host::facts).collect::<Result<Vec<_>, _>>()?;
-        if !placement.local() {
-            hosts.iter_mut().try_for_each(Host::check_address)?;
-        }
-        for (index, one) in facts.iter().enumerate() {
-            if let Some(twin) =
-                facts[..index].iter().position(|other| one_machine(one, other) && one.network == other.network)
-            {
-                let names = [twin, index].map(|host| hosts[host].spec.name.as_str());
-                return Err(failed(format!("hosts {} and {} are one machine", names[0], names[1])));
+        let is_local = placement.local();
+        let open = |(number, spec): (usize, &HostSpec)| -> Result<(Host<'h>, Facts), HostError> {
+            let mut host = Host::open(spec, number, &wanted)?;
+            let facts = host.facts()?;
+            if !is_local {
+                host.check_address()?;
             }
+            host.shape()?;
+            Ok((host, facts))
+        };
+        // The program goes to the first alone: others may have their folders where it has.
+        let first = specs.iter().position(|spec| !spec.reach.is_empty()).map_or(specs.len(), |first| first + 1);
+        let numbered: Vec<(usize, &HostSpec)> = specs.iter().copied().enumerate().collect();
+        let mut opened = numbered[..first].iter().copied().map(open).collect::<Result<Vec<_>, _>>()?;
+        let others = in_lanes(numbered[first..].to_vec(), open);
+        opened.extend(others.into_iter().collect::<Result<Vec<_>, _>>()?);
+        let (hosts, facts): (Vec<Host<'h>>, Vec<Facts>) = opened.into_iter().unzip();
+        if let Some(twins) = twins(&facts) {
+            let [one, other] = twins.map(|host| hosts[host].spec.name.as_str());
+            return Err(failed(format!("hosts {one} and {other} are one machine")));
         }
         for (role, processors) in bound(&cell.workload.pin) {
             let on: &[usize] = match role {
@@ -136,6 +148,7 @@ impl<'h> Processes<'h> {
             sides,
             endpoint: None,
             seats: Vec::new(),
+            numbers: Vec::new(),
             clocks: None,
             inbox,
             wire: NetworkAccount::default(),
@@ -172,17 +185,24 @@ impl<'h> Processes<'h> {
     /// Starts an agent for each plan; then the folders are made, which the
     /// agents would remove.
     pub fn start_agents(&mut self, system: &System, place: Place, plans: &[AgentPlan]) -> Result<(), RunError> {
-        let mut started = vec![0; self.hosts.len()];
-        for plan in plans {
-            let host = plan.host;
-            let log = format!("run-{}-{}.log", place.position, plan.name);
-            let command = install::agent_command(system, plan.role().sends());
-            let begun = self.hosts[host].start_agent(&plan.name, command, &log);
-            begun.map_err(|error| failed(with_manual(error.to_string(), system)))?;
-            self.seats.push((host, started[host]));
-            started[host] += 1;
+        let mut dealt: Vec<Vec<&AgentPlan>> = vec![Vec::new(); self.hosts.len()];
+        self.numbers = vec![Vec::new(); self.hosts.len()];
+        for (index, plan) in plans.iter().enumerate() {
+            self.seats.push((plan.host, dealt[plan.host].len()));
+            self.numbers[plan.host].push(index);
+            dealt[plan.host].push(plan);
         }
-        self.hosts.iter_mut().try_for_each(Host::make_folder)?;
+        let start = |(host, plans): (&mut Host<'_>, Vec<&AgentPlan>)| -> Result<(), RunError> {
+            for plan in plans {
+                let log = format!("run-{}-{}.log", place.position, plan.name);
+                let command = install::agent_command(system, plan.role().sends());
+                let begun = host.start_agent(&plan.name, command, &log);
+                begun.map_err(|error| failed(with_manual(error.to_string(), system)))?;
+            }
+            Ok(host.make_folder()?)
+        };
+        let started = in_lanes(self.hosts.iter_mut().zip(dealt).collect(), start);
+        started.into_iter().collect::<Result<(), _>>()?;
         let mut played: Vec<usize> = self.sides.iter().flatten().copied().collect();
         played.sort_unstable();
         played.dedup();
@@ -240,6 +260,9 @@ impl<'h> Processes<'h> {
             let window = WatchSpan { start_ns, from_ns, length_ns, slice_ns: cell.workload.usage_slice_ns() };
             self.hosts.iter_mut().try_for_each(|host| host.watch(window))?;
             self.link.iter_mut().for_each(|link| link.watch(from_ns, length_ns));
+            if let Some(clocks) = &self.clocks {
+                clocks.watch(&mut self.hosts, from_ns, length_ns)?;
+            }
         }
         let results = self.play_out(leader, &mut Means { context, faults: Some(&mut faults) })?;
         let of_count = length_ns.is_none().then(|| window_of_count(&results, from_ns));
@@ -356,17 +379,25 @@ impl<'h> Processes<'h> {
         let link = self.link.as_mut().map_or(0, Proxy::cpu_ns);
         let looks: Vec<(Look, Look)> =
             std::mem::take(&mut self.before).into_iter().zip(std::mem::take(&mut self.after)).collect();
+        // What stands on another host of the same machine is of the run as well.
+        let machines = machines(&self.facts);
+        let mut agents: Vec<Vec<&AgentReport>> = vec![Vec::new(); machines.len()];
+        for ((host, _), agent) in self.seats.iter().zip(results) {
+            agents[machines[*host]].push(agent);
+        }
+        let mut beside: Vec<Ns> = vec![0; machines.len()];
+        for ((machine, used), (before, after)) in machines.iter().zip(&used).zip(&looks) {
+            beside[*machine] += used.cpu_ns + after.own_cpu_ns - before.own_cpu_ns;
+        }
         let share = |(index, (before, after)): (usize, &(Look, Look))| {
-            // What stands on another host of the same machine is of the run as well.
-            let here = |host: &usize| one_machine(&self.facts[*host], &self.facts[index]);
-            let agents = self.seats.iter().zip(results).filter(|((host, _), _)| here(host));
-            let agents: Ns = agents.map(|(_, agent)| agent.result.usage.within(before.at_ns, after.at_ns).cpu_ns).sum();
-            let beside = |host: usize| used[host].cpu_ns + looks[host].1.own_cpu_ns - looks[host].0.own_cpu_ns;
-            let ours = agents + link + (0..looks.len()).filter(here).map(beside).sum::<Ns>();
+            let machine = machines[index];
+            let own = agents[machine].iter().map(|agent| agent.result.usage.within(before.at_ns, after.at_ns).cpu_ns);
+            let ours = own.sum::<Ns>() + link + beside[machine];
             let machine = after.ticks.load_since(before.ticks, after.at_ns - before.at_ns, ours);
             let machine = MachineLoad { late_ns: self.late_ns.max(used[index].late_ns), awake, ..machine };
             let host = &self.hosts[index];
-            HostShare { name: host.spec.name.clone(), clock: host.clock(), machine }
+            let bandwidth_bytes_per_s = host.spec.bandwidth_bytes_per_s;
+            HostShare { name: host.spec.name.clone(), clock: host.clock(), machine, bandwidth_bytes_per_s }
         };
         Ok(looks.iter().enumerate().map(share).collect())
     }
@@ -409,7 +440,7 @@ impl<'h> Processes<'h> {
             }
             Order::Figures(figures) => (means.context.news)(News::Figures(figures)),
             Order::Look { edge, at_ns } => {
-                let looks = self.hosts.iter_mut().map(Host::look).collect::<Result<Vec<_>, _>>()?;
+                let looks = Host::look_all(&mut self.hosts)?;
                 // After it: what stops a process may do so while it reads.
                 self.late_ns = self.late_ns.max(clock::now().saturating_sub(at_ns));
                 match (edge, &mut means.faults) {
@@ -432,8 +463,8 @@ impl<'h> Processes<'h> {
                 if let Some(clocks) = &mut self.clocks {
                     clocks.compare_again(&mut self.hosts)?;
                 }
-                for host in &mut self.hosts {
-                    self.used.extend(host.end_watch()?);
+                for series in in_lanes(self.hosts.iter_mut().collect(), Host::end_watch) {
+                    self.used.extend(series?);
                 }
             }
             // Each of them is what somebody waits for, in its turn.
@@ -468,15 +499,17 @@ impl<'h> Processes<'h> {
         match self.inbox.recv_timeout(left) {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(failed("all agents have gone")),
+            Ok((host, _, Incoming::Lost)) => return Err(failed(self.hosts[host].lost().to_string())),
             Ok((host, agent, incoming)) => {
-                let Some(from) = self.seats.iter().position(|seat| *seat == (host, agent)) else { return Ok(()) };
+                let from = self.numbers.get(host).and_then(|agents| agents.get(agent)).copied();
+                let Some(from) = from else { return Ok(()) };
                 let said = match incoming {
                     Incoming::Event(mut event) => {
                         self.hosts[host].clock().inward(&mut event);
                         Said::Event(*event)
                     }
                     Incoming::Garbage(line) => Said::Garbage(line),
-                    Incoming::Closed => Said::Closed(self.hosts[host].agent_exit(agent)),
+                    Incoming::Closed | Incoming::Lost => Said::Closed(self.hosts[host].agent_exit(agent)),
                 };
                 leader.handle(from, said, clock::now());
             }
@@ -488,7 +521,7 @@ impl<'h> Processes<'h> {
     /// The run has failed: nothing is said to the agents any more, for one of
     /// them may not listen.
     pub fn give_up(&mut self) {
-        self.hosts.iter_mut().for_each(|host| host.end_agents(false));
+        in_lanes(self.hosts.iter_mut().collect(), |host| host.end_agents(false));
     }
 
     /// What is to be said of the server.
@@ -508,8 +541,9 @@ impl<'h> Processes<'h> {
 
     /// Ends what still stands, the agents first.
     pub fn end(&mut self) {
-        self.hosts.iter_mut().for_each(|host| host.end_agents(true));
+        in_lanes(self.hosts.iter_mut().collect(), |host| host.end_agents(true));
         self.link = None;
+        in_lanes(std::mem::take(&mut self.hosts), drop);
     }
 }
 
@@ -521,26 +555,9 @@ fn bound(pin: &Pin) -> Vec<(&'static str, &[usize])> {
     }
 }
 
-/// Whether two hosts are on one machine: namespaces of it, or containers.
-fn one_machine(one: &Facts, other: &Facts) -> bool {
-    !one.machine.is_empty() && one.machine == other.machine
-}
-
 /// A host's name as records have it.
 fn recorded(spec: &HostSpec) -> String {
     if spec.name == LOCAL { String::new() } else { spec.name.clone() }
-}
-
-/// The worst of each figure.
-fn worst(shares: &[HostShare]) -> MachineLoad {
-    let share_of = |machine: &MachineLoad| machine.foreign_cores / f64::from(machine.cores.max(1));
-    let busiest = shares.iter().map(|share| share.machine).max_by(|a, b| share_of(a).total_cmp(&share_of(b)));
-    let Some(busiest) = busiest else { return MachineLoad::default() };
-    MachineLoad {
-        steal: shares.iter().map(|share| share.machine.steal).fold(0.0, f64::max),
-        late_ns: shares.iter().map(|share| share.machine.late_ns).max().unwrap_or(0),
-        ..busiest
-    }
 }
 
 /// What an agent of its own that is missing needs is said by its system.

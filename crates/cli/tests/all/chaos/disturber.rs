@@ -20,6 +20,10 @@ const LOOK: Ns = 5 * MILLISECOND;
 pub struct Draws(Random);
 
 impl Draws {
+    pub fn of(random: Random) -> Draws {
+        Draws(random)
+    }
+
     /// From `least` up to `most`, which is not among them.
     pub fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.0.bits() % (most - least)

@@ -1,0 +1,278 @@
+//! The same over hosts, which are network namespaces of this machine: a host stands
+//! still for up to more than a coordinator waits for an answer, or is killed; the disk
+//! that it has is full for a while; agents stand still; and of each study the clocks
+//! are set differently. A run fails by name or carries on, no record is wrong, what is
+//! said of the clocks is true, and nothing is left on any host.
+
+use super::disturber::{Draws, pass};
+use super::{Coordinator, LONGEST, RESUMES, books, checks, variable};
+use crate::hosts::{Network, WHY, host_process};
+use crate::left_out::leave_out;
+use crate::support::{Place, wait_for};
+use nix::sys::signal::Signal;
+use pubmark_host::clock;
+use pubmark_host::server::processes::signal;
+use pubmark_model::record::RunRecord;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_stats::Random;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Instant, SystemTime};
+
+/// How long things are disturbed, s, where nothing else is asked for.
+const SECONDS: u64 = 12;
+/// As much as the disk of a host holds.
+const DISK: &str = "size=8m";
+const HOSTS: [&str; 3] = ["server", "publishers", "subscribers"];
+/// How far the clocks of those that send and that receive may be set ahead, s.
+const AHEAD_S: [u64; 4] = [0, 1, 61, 3_600];
+
+const STUDY: &str = "title = \"chaos on hosts\"\n[workload]\nrate = 500\npairs = 2\nwarmup = \"300ms\"\n\
+    duration = \"2s\"\ndrain = \"2s\"\nconnect_timeout = \"3s\"\n[axes]\nsystem = [\"kernel\", \"mosquitto\"]\n\
+    [parts.libraries]\ntransport = \"tcp\"\n[parts.acknowledged]\nqos = 1\n\
+    [[skip]]\npart = \"libraries\"\nsystem = \"mosquitto\"\nwhy = \"a broker\"\n\
+    [[skip]]\npart = \"acknowledged\"\nsystem = \"kernel\"\nwhy = \"a library\"\n[run]\nrepeats = 2\n";
+/// Its runs.
+const RUNS: usize = 4;
+
+/// A file system of a host's own. It is gone when this is dropped.
+struct Disk(PathBuf);
+
+impl Disk {
+    /// None where this machine does not let one be made.
+    fn new(at: PathBuf) -> Option<Disk> {
+        std::fs::create_dir(&at).unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", DISK, "pubmark-chaos"]).arg(&at).status();
+        mounted.is_ok_and(|status| status.success()).then_some(Disk(at))
+    }
+
+    /// Fills it to the last byte.
+    fn fill(&self) {
+        let mut file = File::create(self.filling()).unwrap();
+        while file.write_all(&[0; 4_096]).is_ok() {}
+    }
+
+    fn empty(&self) {
+        let _ = std::fs::remove_file(self.filling());
+    }
+
+    fn filling(&self) -> PathBuf {
+        self.0.join("filling")
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// How far each clock is ahead, s.
+type Ahead = BTreeMap<&'static str, u64>;
+
+/// A file of hosts: the server's on a disk of its own, the others with clocks of their own.
+fn hosts(network: &Network, place: &Place, disk: &Path, ahead: &Ahead) -> String {
+    let file = network.hosts(place);
+    let mut text = std::fs::read_to_string(&file).unwrap();
+    for host in HOSTS {
+        let space = format!("{}\"]", network.namespace(host));
+        let own = match ahead.get(host) {
+            Some(0) => continue,
+            Some(ahead_s) => format!("\", \"unshare\", \"--time\", \"--monotonic\", \"{ahead_s}\"]"),
+            None => format!("\", \"env\", \"TMPDIR={}\"]", disk.display()),
+        };
+        text = text.replace(&space, &format!("{}{own}", network.namespace(host)));
+    }
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+/// What is done to the hosts of a run.
+struct Acts<'a> {
+    network: &'a Network,
+    disk: &'a Disk,
+    random: Draws,
+    done: BTreeMap<String, u32>,
+}
+
+impl Acts<'_> {
+    /// Waits for a random moment of a coordinator's life, and does something to a host.
+    fn act(&mut self, coordinator: &mut Coordinator) {
+        self.wait(coordinator, 100, 2_500);
+        let host = HOSTS[self.random.between(0, HOSTS.len() as u64) as usize];
+        let (what, role) = match self.random.between(0, 20) {
+            0..4 => {
+                // Longer than it is waited for.
+                let Some(pid) = self.process(host) else { return };
+                self.stop(coordinator, pid, 10_500, 11_000);
+                ("long stop", host)
+            }
+            4..9 => {
+                let Some(pid) = self.process(host) else { return };
+                self.stop(coordinator, pid, 50, 3_000);
+                ("stop", host)
+            }
+            9..12 => {
+                let Some(pid) = self.process(host) else { return };
+                signal(pid, Signal::SIGKILL);
+                ("kill", host)
+            }
+            12..16 => {
+                self.disk.fill();
+                self.wait(coordinator, 300, 4_000);
+                self.disk.empty();
+                ("full disk", "server")
+            }
+            _ => {
+                let agent = self.process(host).into_iter().flat_map(processes_below).next();
+                let Some(pid) = agent else { return };
+                self.stop(coordinator, pid, 50, 1_500);
+                ("stopped process", host)
+            }
+        };
+        *self.done.entry(format!("{what} of {role}")).or_default() += 1;
+    }
+
+    fn process(&self, host: &str) -> Option<i32> {
+        host_process(self.network, host)?.parse().ok()
+    }
+
+    fn wait(&mut self, coordinator: &mut Coordinator, least_ms: Ns, most_ms: Ns) {
+        let until_ns = clock::now() + self.random.between(least_ms, most_ms) * MILLISECOND;
+        while clock::now() < until_ns && coordinator.0.try_wait().unwrap().is_none() {
+            pass(until_ns.min(clock::now() + 20 * MILLISECOND));
+        }
+    }
+
+    /// Whatever becomes of its coordinator meanwhile, it goes on in the end.
+    fn stop(&mut self, coordinator: &mut Coordinator, pid: i32, least_ms: Ns, most_ms: Ns) {
+        signal(pid, Signal::SIGSTOP);
+        self.wait(coordinator, least_ms, most_ms);
+        signal(pid, Signal::SIGCONT);
+    }
+}
+
+fn processes_below(pid: i32) -> impl Iterator<Item = i32> {
+    crate::support::children(pid as u32).into_iter().map(|(pid, _)| pid)
+}
+
+/// A study over hosts whose clocks are set like this.
+struct Round<'a> {
+    place: &'a Place,
+    network: &'a Network,
+    folder: String,
+    hosts: String,
+    ahead: Ahead,
+}
+
+impl Round<'_> {
+    fn records(&self) -> Vec<RunRecord> {
+        checks::records(&self.place.path(&self.folder).join("runs.jsonl"))
+    }
+
+    /// Plays the study, or what is missing of it, and disturbs it until then.
+    fn play(&self, acts: &mut Acts<'_>, until: Instant) {
+        let mut arguments = vec!["run", "study.toml", "-q", "--out", &self.folder, "--hosts", &self.hosts];
+        if self.place.path(&self.folder).join("runs.jsonl").exists() {
+            arguments.push("--resume");
+        }
+        let said = self.place.path("said");
+        let mut command = self.place.command(&arguments);
+        command.stdout(Stdio::null()).stderr(File::create(&said).unwrap());
+        let mut coordinator = Coordinator(command.spawn().unwrap());
+        let deadline = Instant::now() + LONGEST;
+        let status = loop {
+            if let Some(status) = coordinator.0.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() < until {
+                acts.act(&mut coordinator);
+            } else {
+                pass(clock::now() + 20 * MILLISECOND);
+            }
+            assert!(Instant::now() < deadline, "the coordinator does not end");
+        };
+        let said = std::fs::read_to_string(said).unwrap();
+        assert!(matches!(status.code(), Some(0 | 1 | 3)) && !said.contains("panicked"), "{status}: {said}");
+        wait_for("all on the hosts to end", || self.network.processes().is_empty().then_some(()));
+        let left = |folder: &Path| {
+            let entries = std::fs::read_dir(folder).unwrap();
+            entries.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+        };
+        assert_eq!([left(&self.place.tmp()), left(&acts.disk.0)].concat(), Vec::<PathBuf>::new(), "left behind");
+        self.check(&self.records());
+    }
+
+    /// What holds of every record, whatever happened to its run.
+    fn check(&self, records: &[RunRecord]) {
+        checks::assert_books(records);
+        for record in records {
+            let text = || serde_json::to_string(record).unwrap();
+            if let Some(error) = &record.error {
+                let parts = ["host ", "agent", "mosquitto", "server"];
+                assert!(parts.iter().any(|part| error.contains(part)), "nobody is named: {error}");
+                continue;
+            }
+            assert!(books::adds_up(record).is_empty(), "{}", text());
+            for pair in &record.clocks {
+                let ahead = |host: &str| self.ahead.get(host).map_or(0, |ahead_s| (ahead_s * SECOND) as i64);
+                let error = (pair.offset_ns - (ahead(&pair.to) - ahead(&pair.from))).unsigned_abs();
+                assert!(error <= pair.bound_ns && pair.off_line_ns == 0, "{error} ns: {}", text());
+            }
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.records().iter().filter(|record| record.error.is_none()).count() == RUNS
+    }
+}
+
+#[test]
+fn a_host_that_stands_still_is_killed_or_has_no_room_fails_its_run_by_name_or_nothing() {
+    let test = "chaos::on_hosts";
+    let own = Command::new("unshare").args(["--time", "--monotonic", "1", "true"]).stderr(Stdio::null()).status();
+    let Some(network) = Network::new('x').filter(|_| own.is_ok_and(|status| status.success())) else {
+        return leave_out(test, WHY);
+    };
+    let place = Place::new();
+    let Some(disk) = Disk::new(place.path("disk")) else {
+        return leave_out(test, "no file system can be mounted here");
+    };
+    let seed = variable("PUBMARK_CHAOS_SEED")
+        .unwrap_or_else(|| SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 % 1_000_000_007);
+    let seconds = variable("PUBMARK_CHAOS_SECONDS").unwrap_or(SECONDS);
+    eprintln!("chaos on hosts for {seconds} s: PUBMARK_CHAOS_SEED={seed}");
+    place.study(STUDY);
+    let until = Instant::now() + std::time::Duration::from_secs(seconds);
+    let random = Draws::of(Random(seed));
+    let mut acts = Acts { network: &network, disk: &disk, random, done: BTreeMap::new() };
+    let (mut made, mut failed) = (0, Vec::new());
+    for number in 0.. {
+        let sides = ["publishers", "subscribers"];
+        let ahead: Ahead =
+            sides.map(|side| (side, AHEAD_S[acts.random.between(0, AHEAD_S.len() as u64) as usize])).into();
+        let hosts = hosts(&network, &place, &disk.0, &ahead);
+        let round = Round { place: &place, network: &network, folder: format!("r{number}"), hosts, ahead };
+        round.play(&mut acts, until);
+        // Undisturbed, what is missing comes.
+        let last = Instant::now() >= until;
+        for _ in 0..if last { RESUMES } else { 0 } {
+            if !round.is_complete() {
+                round.play(&mut acts, until);
+            }
+        }
+        let records = round.records();
+        failed.extend(records.iter().filter_map(|record| record.error.clone()));
+        made += records.iter().filter(|record| record.error.is_none()).count();
+        if last {
+            let errors: Vec<_> = records.iter().filter_map(|record| record.error.as_ref()).collect();
+            assert!(round.is_complete(), "{errors:#?}");
+            break;
+        }
+    }
+    failed.iter().for_each(|error| eprintln!("  failed: {error}"));
+    eprintln!("{made} runs made, {} failed; {:?}", failed.len(), acts.done);
+}

@@ -1,0 +1,51 @@
+//! The same done to many hosts: most of it is waiting, so that several are seen to at
+//! once, and not more than this machine has threads for.
+
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// So many are seen to at once.
+const LANES: usize = 32;
+
+/// Does this to each, several at once. What came of it, in their order.
+pub fn in_lanes<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let count = items.len();
+    let waiting = Mutex::new(items.into_iter().enumerate());
+    let done = Mutex::new(Vec::with_capacity(count));
+    let lane = || {
+        loop {
+            let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((index, item)) = next else { return };
+            let result = work(item);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..count.min(LANES) {
+            // Where there is no thread to be had this one does all of it.
+            let _ = thread::Builder::new().name("hosts".into()).spawn_scoped(scope, lane);
+        }
+        lane();
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    #[test]
+    fn all_are_done_in_their_order_and_several_at_once() {
+        // Nobody passes before so many have come.
+        let gate = Barrier::new(LANES);
+        let done = in_lanes((0..3 * LANES).collect(), |number| {
+            gate.wait();
+            2 * number
+        });
+        assert_eq!(done, (0..3 * LANES).map(|number| 2 * number).collect::<Vec<_>>());
+        assert!(in_lanes(Vec::<u8>::new(), |number| number).is_empty());
+    }
+}
