@@ -1,12 +1,18 @@
-//! The summary as JSON: an object a cell, its keys those of `summary.csv`.
+//! The summary as JSON: an object a cell, its keys those of `summary.csv`; of a
+//! search for a capacity an object a search.
 
+use crate::capacity::CapacityResult;
 use crate::figures::Column;
 use crate::report::Report;
 use crate::summary;
 use serde_json::{Map, Value};
 
-/// The rows of `summary.csv` as objects; null where there is no figure.
+/// The rows of `summary.csv` as objects; null where there is no figure. Where the
+/// study names an objective: its capacities, as `pubmark capacity` prints them.
 pub(crate) fn summary(report: &Report) -> Value {
+    if report.study().capacity.is_some() {
+        return report.capacities().iter().map(CapacityResult::json).collect();
+    }
     let rows = summary::rows(report).map(|of| {
         let result = of.result;
         let mut row: Map<String, Value> = result.cell.axes.clone();

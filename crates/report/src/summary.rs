@@ -25,6 +25,8 @@ pub(crate) const HEADER: [&str; 10] = [
 
 /// A row: a cell with its point.
 pub(crate) struct Row<'a> {
+    /// Which of [`Report::cells`].
+    pub index: usize,
     pub result: &'a CellResult,
     point: &'a Point,
 }
@@ -36,8 +38,9 @@ pub(crate) fn rows(report: &Report) -> impl Iterator<Item = Row<'_>> {
     for point in points {
         point.members.iter().for_each(|cell| point_of[*cell] = Some(point));
     }
-    let cells = report.cells().iter().zip(point_of);
-    cells.filter_map(|(result, point)| Some(Row { result, point: point? })).filter(|row| !row.is_skipped())
+    let cells = report.cells().iter().zip(point_of).enumerate();
+    let row = |(index, (result, point)): (usize, (_, Option<_>))| Some(Row { index, result, point: point? });
+    cells.filter_map(row).filter(|row| !row.is_skipped())
 }
 
 impl Row<'_> {
@@ -47,7 +50,7 @@ impl Row<'_> {
 
     /// What stands in the columns of [`HEADER`].
     pub(crate) fn facts(&self) -> [Value; 10] {
-        let Row { result, point } = self;
+        let Row { result, point, .. } = self;
         let runs = |group| Value::from(result.runs_for(group));
         let word = CellVerdict::of(result, point);
         let is_bound = result.figures.sign(Column::Delivered) == Sign::AtLeast;

@@ -287,10 +287,14 @@ pub(super) fn find(study: &str) -> Result<NamedStudy, Failure> {
     Ok(NamedStudy { name: name.to_owned(), file: path.display().to_string(), text, reference })
 }
 
-/// The results folder: as given, the newest of the study, or a new one.
 fn folder(args: &RunArgs, name: &str) -> Result<PathBuf, Failure> {
-    match (&args.out, args.resume) {
-        (Some(folder), _) => Ok(folder.clone()),
+    folder_of(args.out.as_deref(), args.resume, name)
+}
+
+/// The results folder: as given, the newest of this name, or a new one.
+pub(super) fn folder_of(out: Option<&Path>, resume: bool, name: &str) -> Result<PathBuf, Failure> {
+    match (out, resume) {
+        (Some(folder), _) => Ok(folder.to_owned()),
         (None, false) => fresh(name),
         (None, true) => newest_folder(Path::new(RESULTS), name).ok_or_else(|| {
             Failure::usage(format!(
