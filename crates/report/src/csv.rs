@@ -1,6 +1,7 @@
 //! `summary.csv`: a row a cell.
 
 use crate::figures::Column;
+use crate::headroom::CellHeadroom;
 use crate::report::Report;
 use crate::summary;
 use crate::text::clean;
@@ -26,6 +27,9 @@ const CAPACITY: [&str; 8] = [
     "capacity_steps",
 ];
 
+/// What stands there where the study asks for its headroom.
+const HEADROOM: [&str; 4] = ["headroom_times", "headroom_lo", "headroom_hi", "headroom_limited_by"];
+
 /// The table as text: the axes, the runs, the verdict, then each figure with
 /// the ends of its interval, and what a search for a capacity found. Plain numbers;
 /// blank where there is none. Cells that the study skips have no row.
@@ -41,6 +45,10 @@ pub(crate) fn render(report: &Report) -> Result<String, csv::Error> {
     let capacities = report.study().capacity.as_ref().map(|_| capacities(report));
     if capacities.is_some() {
         header.extend(CAPACITY.map(str::to_owned));
+    }
+    let headrooms = report.study().headroom().then(|| report.headrooms());
+    if headrooms.is_some() {
+        header.extend(HEADROOM.map(str::to_owned));
     }
     writer.write_record(&header)?;
     for row in summary::rows(report) {
@@ -62,11 +70,17 @@ pub(crate) fn render(report: &Report) -> Result<String, csv::Error> {
             let estimate = result.figures.get(*column);
             let interval: Option<Interval> = estimate.and_then(|e| e.interval);
             for number in [estimate.map(|e| e.value), interval.map(|i| i.lo), interval.map(|i| i.hi)] {
-                fields.push(number.map_or_else(String::new, |number| number.to_string()));
+                fields.push(written(number));
             }
         }
         if let Some(capacities) = &capacities {
             fields.extend(capacities.get(&row.index).cloned().unwrap_or_default());
+        }
+        if let Some(headrooms) = &headrooms {
+            let found = headrooms[row.index].as_ref();
+            let numbers = found.map_or([None; 3], |found| [found.times, found.lo, found.hi]);
+            fields.extend(numbers.map(written));
+            fields.push(found.and_then(CellHeadroom::limited_by).unwrap_or_default().to_owned());
         }
         writer.write_record(&fields)?;
     }
@@ -74,10 +88,14 @@ pub(crate) fn render(report: &Report) -> Result<String, csv::Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// A plain number; blank where there is none.
+fn written(number: Option<f64>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
+}
+
 /// What stands in the columns of [`CAPACITY`], by the index of the cell; nothing of
 /// cells without a step.
 fn capacities(report: &Report) -> HashMap<usize, [String; CAPACITY.len()]> {
-    let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
     let mut rows = HashMap::new();
     for found in report.capacities() {
         let answer = found.answer();
@@ -88,12 +106,12 @@ fn capacities(report: &Report) -> HashMap<usize, [String; CAPACITY.len()]> {
             let steps = || found.climb.steps().iter().zip(&found.cells).filter(|(_, of)| **of == cell);
             let counted = || steps().filter(|(step, _)| step.counts);
             let row = [
-                number(answer.estimate),
-                number(answer.lo),
-                number(answer.hi),
+                written(answer.estimate),
+                written(answer.lo),
+                written(answer.hi),
                 answer.lower_bound.to_string(),
                 answer.limited_by.map_or_else(String::new, |limit| limit.to_string()),
-                number(steps().next().map(|(step, _)| step.load)),
+                written(steps().next().map(|(step, _)| step.load)),
                 counted().filter(|(step, _)| step.outcome == StepOutcome::Held).count().to_string(),
                 counted().count().to_string(),
             ];

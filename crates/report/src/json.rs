@@ -3,6 +3,7 @@
 
 use crate::capacity::CapacityResult;
 use crate::figures::Column;
+use crate::headroom::CellHeadroom;
 use crate::report::Report;
 use crate::summary;
 use serde_json::{Map, Value};
@@ -13,6 +14,7 @@ pub(crate) fn summary(report: &Report) -> Value {
     if report.study().capacity.is_some() {
         return report.capacities().iter().map(CapacityResult::json).collect();
     }
+    let headrooms = report.study().headroom().then(|| report.headrooms());
     let rows = summary::rows(report).map(|of| {
         let result = of.result;
         let mut row: Map<String, Value> = result.cell.axes.clone();
@@ -24,6 +26,9 @@ pub(crate) fn summary(report: &Report) -> Value {
             row.insert(word.into(), number(estimate.map(|e| e.value)));
             row.insert(format!("{word}_lo"), number(interval.map(|i| i.lo)));
             row.insert(format!("{word}_hi"), number(interval.map(|i| i.hi)));
+        }
+        if let Some(headrooms) = &headrooms {
+            row.insert("headroom".into(), headrooms[of.index].as_ref().map_or(Value::Null, CellHeadroom::json));
         }
         Value::Object(row)
     });

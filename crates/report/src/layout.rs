@@ -12,6 +12,7 @@ use crate::columns::{
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
 use crate::figures::Column;
 use crate::findings::findings;
+use crate::headroom;
 use crate::notes;
 use crate::points::{Point, headline};
 use crate::report::Report;
@@ -43,6 +44,7 @@ pub(crate) fn document(report: &Report) -> Document {
         Some(_) => report.capacities().iter().map(CapacityResult::table).collect(),
         None => report.arms().and_then(|arms| arms.table()).into_iter().chain(tables).collect(),
     };
+    let tables = tables.into_iter().chain(headroom::table(report)).collect();
     Document {
         title: clean(&report.study().title, PROSE_CHARS),
         question: clean(&report.study().question, PROSE_CHARS),

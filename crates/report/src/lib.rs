@@ -27,6 +27,7 @@ mod export;
 mod figures;
 mod findings;
 mod floor;
+mod headroom;
 mod json;
 mod languages;
 mod layout;

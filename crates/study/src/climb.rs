@@ -6,7 +6,7 @@ use crate::plan::StudyPlan;
 use crate::results::ResultsError;
 use pubmark_host::clock;
 use pubmark_host::lock::Lock;
-use pubmark_model::capacity::{CONFIRMING, CapacityClimb, CapacityGoal, CapacityStep};
+use pubmark_model::capacity::{CONFIRMING, CapacityClimb, CapacityGoal, CapacityStep, StepOutcome};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::plan::Place;
@@ -21,6 +21,8 @@ use std::collections::HashSet;
 const SEARCHING: &str = "search";
 /// What a run takes beside warm-up and window, before one has been made.
 const OVERHEAD_GUESS: Ns = 2 * SECOND;
+/// A load is reached from here on, as a share of it: loads are typed with four digits.
+const REACHED: f64 = 0.999;
 /// Runs of full length that fail before the search gives up on being confirmed.
 const CONFIRMING_MAX: usize = 3;
 
@@ -36,6 +38,8 @@ pub struct CapacityRequest<'a> {
     pub full_ns: Ns,
     /// How long the search of a cell may take, of one that goes on from now.
     pub budget_ns: Ns,
+    /// A rate of each publisher above which nothing needs to be known, messages a second.
+    pub enough_each_per_s: Option<f64>,
 }
 
 /// Watches a search go by, on the coordinator's thread: nothing here may wait.
@@ -165,9 +169,16 @@ impl Search {
         };
         let climb = &self.climb;
         let answer = climb.answer();
-        let step_ns = climb.window_ns(climb.next(), request.step_ns);
+        let publishers = f64::from(self.cell.workload.publishers);
+        let enough = request.enough_each_per_s.map_or(f64::INFINITY, |each| each * publishers);
+        let reached = climb.steps().iter().any(|step| {
+            step.counts && step.outcome == StepOutcome::Held && step.load >= enough * REACHED
+        });
+        let load = climb.next().min(enough);
+        let step_ns = climb.window_ns(load, request.step_ns);
         // A run of full length has to be left time for, once there is something to confirm.
         let searches = !climb.settled()
+            && !reached
             && match answer.estimate {
                 Some(_) => fits(&[step_ns, request.full_ns]),
                 None => fits(&[step_ns]) || climb.steps().is_empty(),
@@ -179,7 +190,7 @@ impl Search {
             && fits(&[request.full_ns]);
         self.confirming += usize::from(confirms);
         match (searches, confirms) {
-            (true, _) => course.ask(self, climb.next(), request.step_ns, false).map(Some),
+            (true, _) => course.ask(self, load, request.step_ns, false).map(Some),
             (false, true) => course.ask(self, answer.lo.unwrap_or_default(), request.full_ns, true).map(Some),
             (false, false) => Ok(None),
         }

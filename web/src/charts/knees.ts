@@ -40,7 +40,7 @@ function shapeOf(step: CapacityStep): MarkShape {
 }
 
 /** What a step says, in words. */
-export function saidOf({ outcome, counts, confirms, why }: CapacityStep): string {
+function saidOf({ outcome, counts, confirms, why }: CapacityStep): string {
   return `${SAID[outcome]}${confirms ? ", at full length" : ""}${counts ? "" : ", made again"}${why === "" || outcome === "held" ? "" : `: ${why}`}`;
 }
 

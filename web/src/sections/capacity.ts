@@ -3,7 +3,7 @@ import { chart, type Drawing, type Frame } from "../charts/chart";
 import { label } from "../charts/clean";
 import { isLog, logToggle } from "../charts/controls";
 import type { Option } from "../charts/echarts";
-import { kneePanels, marksOf, saidOf, SHAPES, type KneeMark, type KneePanel, type MarkShape } from "../charts/knees";
+import { kneePanels, marksOf, SHAPES, type KneeMark, type KneePanel, type MarkShape } from "../charts/knees";
 import { scale, spansDecades, withMargin, type Scale } from "../charts/scale";
 import type { Entry, Table } from "../charts/table";
 import type { Theme } from "../charts/theme";
@@ -179,7 +179,7 @@ function tipOf(search: Capacity, { figures, said, step }: KneeMark): Tip {
 function table(search: Capacity, marks: KneeMark[]): Table {
   const rows = marks.map(({ figures, said, step }): Entry[] => [
     entry(figures.load, search.unit),
-    step === null ? label(said, 200) : label(saidOf(step), 200),
+    label(said, 200),
     entry(figures.offered_per_s, "per_s"),
     entry(figures.delivered_per_s, "per_s"),
     entry(figures.p50_ns, "ns"),

@@ -1,8 +1,10 @@
 //! `pubmark bench`: one cell without a file.
 
-use super::gates;
-use super::run::{Carried, Outlets, WayOn, carry_out, conclude, finish, fresh, leave_no_empty, missing, note_replaced};
+use super::run::{
+    Carried, Outlets, WayOn, carry_out, conclude, finish, fresh, leave_no_empty, missing, note_replaced, with_headroom,
+};
 use super::shared::{hosts, pairs, raise_open_files, system};
+use super::{gates, headroom};
 use crate::args::{BenchArgs, WorkloadArgs};
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
@@ -28,14 +30,16 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     }
     check_options(&plan).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
     note_replaced(&plan, voice);
+    let headroom = headroom::asked(&plan)?;
     let study = plan.study();
     let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let name = format!("bench-{system}");
     let folder = args.out.clone().map_or_else(|| fresh(&name), Ok)?;
     let outlets = Outlets { metrics: args.serving.metrics, watch: None };
-    let Carried { over: ending, lock, .. } = carry_out(&plan, None, &folder, false, voice, outlets)
+    let Carried { over: mut ending, lock, interrupt, .. } = carry_out(&plan, None, &folder, false, voice, outlets)
         .map_err(|error| WayOn::Again.advise(error))
         .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
+    ending.interrupted |= !with_headroom(headroom.as_ref(), &ending, &folder, &interrupt, voice)?;
     let report = finish(&folder)?;
     drop(lock);
     if args.json {
@@ -61,6 +65,7 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
     let mut workload = AskedWorkload::of(&args.target, &args.workload);
     let own = [("duration", &args.duration), ("count", &args.count), ("repeats", &args.repeats)];
     workload.set.extend(own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
+    workload.set.extend(args.headroom.then(|| ("headroom".to_owned(), "true".to_owned())));
     study_of(workload)
 }
 

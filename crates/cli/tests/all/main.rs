@@ -20,6 +20,7 @@ mod faults;
 mod folders;
 mod guests;
 mod heavy;
+mod headroom;
 mod hosts;
 mod house;
 mod known_answers;
