@@ -120,7 +120,8 @@ pub(crate) fn table(report: &Report) -> Option<Table> {
         report.cells().iter().zip(&headrooms).filter_map(|(result, found)| Some((result, found.as_ref()?))).collect();
     let (first, _) = shown.first()?;
     let varies = |axis: &&String| {
-        axis.as_str() == "system" || shown.iter().any(|(other, _)| other.cell.axes.get(*axis) != first.cell.axes.get(*axis))
+        axis.as_str() == "system"
+            || shown.iter().any(|(other, _)| other.cell.axes.get(*axis) != first.cell.axes.get(*axis))
     };
     let axes: Vec<&String> = first.cell.axes.keys().filter(varies).collect();
     let head = |name: &str, is_figure, expendable| Head { name: name.into(), is_figure, is_axis: false, expendable };

@@ -171,9 +171,10 @@ impl Search {
         let answer = climb.answer();
         let publishers = f64::from(self.cell.workload.publishers);
         let enough = request.enough_each_per_s.map_or(f64::INFINITY, |each| each * publishers);
-        let reached = climb.steps().iter().any(|step| {
-            step.counts && step.outcome == StepOutcome::Held && step.load >= enough * REACHED
-        });
+        let reached = climb
+            .steps()
+            .iter()
+            .any(|step| step.counts && step.outcome == StepOutcome::Held && step.load >= enough * REACHED);
         let load = climb.next().min(enough);
         let step_ns = climb.window_ns(load, request.step_ns);
         // A run of full length has to be left time for, once there is something to confirm.
@@ -310,9 +311,8 @@ fn replay(
             CONFIRMING => request.full_ns,
             _ => ask.window_ns,
         };
-        let is_of = |search: &&mut Search| {
-            search.cell.axes.iter().all(|(name, value)| record.cell.get(name) == Some(value))
-        };
+        let is_of =
+            |search: &&mut Search| search.cell.axes.iter().all(|(name, value)| record.cell.get(name) == Some(value));
         let search = searches.iter_mut().find(is_of).filter(|_| ask.window_ns == lasts_ns)?;
         search.climb.note(record);
         search.confirming += usize::from(ask.part == CONFIRMING);

@@ -51,7 +51,8 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
         left.map_err(|error| planned(vec![error]))?;
         study = cells.study().clone();
     }
-    let request = CapacityRequest { study: &study, step_ns: STEP.min(full_ns), full_ns, budget_ns, enough_each_per_s: None };
+    let request =
+        CapacityRequest { study: &study, step_ns: STEP.min(full_ns), full_ns, budget_ns, enough_each_per_s: None };
     let mut plan = first(&request, &goal).map_err(planned)?;
     if let Some(why) = leave_out(&mut plan, &missing).0.first() {
         return Err(Failure::usage(why));

@@ -25,12 +25,7 @@ pub fn asked(plan: &StudyPlan) -> Result<Option<HeadroomSearch>, Failure> {
 
 /// Makes the search, or goes on with it, in its folder within the results folder.
 /// Whether it came to its end.
-pub fn search(
-    search: &HeadroomSearch,
-    results: &Path,
-    interrupt: &AtomicBool,
-    voice: Voice,
-) -> Result<bool, Failure> {
+pub fn search(search: &HeadroomSearch, results: &Path, interrupt: &AtomicBool, voice: Voice) -> Result<bool, Failure> {
     let folder = results.join(HEADROOM);
     voice.note(&format!("searching for the headroom: how many times the given load `{}` holds", search.goal().until));
     let agent = agent_command()?;

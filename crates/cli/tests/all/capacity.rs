@@ -220,7 +220,11 @@ fn each_cell_of_a_study_is_searched_by_itself() {
     let all = std::fs::read_to_string(place.path("small/runs.jsonl")).unwrap();
     let some: String = all.lines().take(7).flat_map(|line| [line, "\n"]).collect();
     std::fs::write(place.path("small/runs.jsonl"), some).unwrap();
-    assert_eq!(answers("small", &["--only", "part=small", "--resume"]), small, "each search goes on from its own steps");
+    assert_eq!(
+        answers("small", &["--only", "part=small", "--resume"]),
+        small,
+        "each search goes on from its own steps"
+    );
     let large = answers("large", &["--only", "part=large", "--payload", "1KiB", "--within", "10%"]);
     assert_eq!(large.len(), 1, "the other is left out by the study");
     assert_eq!(place.records("large")[0]["workload"]["payload_bytes"], 1_024);

@@ -39,7 +39,9 @@ fn the_capacities_are_the_objects_of_the_summary() {
     let told = report.summary_json();
     let own: Vec<Value> = report.capacities().iter().map(|found| found.json()).collect();
     assert_eq!(told, Value::Array(own));
-    for (found, (system, low, high)) in told.as_array().unwrap().iter().zip([("alpha", 200.0, 300.0), ("beta", 100.0, 200.0)]) {
+    for (found, (system, low, high)) in
+        told.as_array().unwrap().iter().zip([("alpha", 200.0, 300.0), ("beta", 100.0, 200.0)])
+    {
         assert!(found["cell"].as_str().unwrap().starts_with(system), "{found:#}");
         let [lo, estimate, hi] = ["lo", "estimate", "hi"].map(|name| found[name].as_f64().unwrap());
         assert!(low <= lo && lo <= estimate && estimate <= hi && hi <= high, "{system}: {lo} {estimate} {hi}");
@@ -84,7 +86,10 @@ fn the_page_has_each_search_with_its_steps_and_its_curve() {
     let found = result["capacities"].as_array().unwrap();
     assert_eq!(found.len(), 2);
     let alpha = &found[0];
-    assert_eq!((&alpha["over"], &alpha["unit"], &alpha["until"]), (&"rate".into(), &"per_s".into(), &"p99 < 5ms".into()));
+    assert_eq!(
+        (&alpha["over"], &alpha["unit"], &alpha["until"]),
+        (&"rate".into(), &"per_s".into(), &"p99 < 5ms".into())
+    );
     assert_eq!(alpha["sentence"], report.capacities()[0].sentence());
     let steps = alpha["steps"].as_array().unwrap();
     for step in steps {
@@ -92,7 +97,13 @@ fn the_page_has_each_search_with_its_steps_and_its_curve() {
         let cell = &result["cells"][step["cell"].as_u64().unwrap() as usize];
         assert_eq!((&cell["system"], cell["axes"]["rate"].as_f64()), (&"alpha".into(), Some(load)));
         let disturbed = step["counts"] == false;
-        let due = if disturbed { "disturbed" } else if load < 250.0 { "held" } else { "failed" };
+        let due = if disturbed {
+            "disturbed"
+        } else if load < 250.0 {
+            "held"
+        } else {
+            "failed"
+        };
         assert_eq!(step["outcome"], due, "{step}");
         assert_eq!(step["why"].as_str().unwrap().is_empty(), due == "held");
     }
