@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// `bench` at a rate, and its summary.
 fn bench(place: &Place, rate: &str) -> Value {
-    let common = ["bench", "mock", "--set", "options.send_cost=1ms", "--repeats", "2", "--duration", "2s"];
+    let common = ["bench", "mock", "--set", "options.send_cost=1ms", "--repeats", "2", "--duration", "30s"];
     let output = place.run(&[&common[..], &["--rate", rate, "--headroom", "--out", "r", "--json", "-q"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let all: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -49,7 +49,7 @@ fn at_most_ten_times_a_load_is_asked_and_what_fails_is_below_once() {
     assert_eq!((&found["headroom"]["times"], &found["headroom"]["hi"]), (&Value::Null, &Value::Null));
     assert!(stdout(&place.run(&["report", "r"])).contains("at least 10 ×"));
     let place = Place::new();
-    let common = ["bench", "mock", "--set", "options.send_cost=1ms", "--repeats", "1", "--duration", "2s", "-q"];
+    let common = ["bench", "mock", "--set", "options.send_cost=1ms", "--repeats", "1", "--duration", "30s", "-q"];
     let output = place.run(&[&common[..], &["--rate", "2000", "--headroom", "--out", "r"]].concat());
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
     let told: Value = serde_json::from_slice(&place.run(&["report", "r", "--json"]).stdout).unwrap();
@@ -62,7 +62,7 @@ fn at_most_ten_times_a_load_is_asked_and_what_fails_is_below_once() {
 fn a_study_is_told_for_each_of_its_loads() {
     let place = Place::new();
     place.study(
-        "title = \"Loads\"\n[workload]\nduration = \"1s\"\n[options]\nsend_cost = \"1ms\"\n[axes]\nsystem = [\"mock\"]\n\
+        "title = \"Loads\"\n[workload]\nduration = \"20s\"\n[options]\nsend_cost = \"1ms\"\n[axes]\nsystem = [\"mock\"]\n\
          pairs = [1, 2]\nrate = [100, 400, \"max\"]\n[run]\nrepeats = 1\nheadroom = true\n",
     );
     let output = place.run(&["run", "study.toml", "--out", "r", "-q", "--json"]);
@@ -85,7 +85,10 @@ fn a_study_is_told_for_each_of_its_loads() {
     let again = place.run(&["run", "study.toml", "--out", "r", "-q", "--resume"]);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
     assert_eq!(std::fs::read(place.path("r/headroom/runs.jsonl")).unwrap(), before);
-    let refused = place.run(&["run", "study.toml", "--set", "fault=stop publishers at 200ms for 100ms", "--out", "f"]);
+    let faulty = "title = \"Faults\"\n[workload]\ntransport = \"tcp\"\n[faults]\nfault = \"stop publishers at 1s for 1s\"\n\
+                  [axes]\nsystem = [\"kernel\"]\n[run]\nheadroom = true\n";
+    std::fs::write(place.path("faulty.toml"), faulty).unwrap();
+    let refused = place.run(&["run", "faulty.toml", "--dry-run"]);
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
     assert!(stderr(&refused).contains("while parts fail"), "{}", stderr(&refused));
 }
