@@ -147,6 +147,9 @@ pub fn conduct(
     conductor.close()
 }
 
+/// Opens a results folder to go on with, where it is one of this study.
+type Resume = fn(&Path, &str) -> Result<(Results, Vec<RunRecord>), ResultsError>;
+
 /// Makes one run after the other, each with its record in the results folder.
 pub(crate) struct Conductor<'a> {
     how: &'a Conduct<'a>,
@@ -177,7 +180,7 @@ impl<'a> Conductor<'a> {
     fn open_by(
         plan: &StudyPlan,
         how: &'a Conduct<'a>,
-        resume: fn(&Path, &str) -> Result<(Results, Vec<RunRecord>), ResultsError>,
+        resume: Resume,
     ) -> Result<(Conductor<'a>, Vec<RunRecord>), ConductError> {
         let (study, used) = (plan.study(), used(plan.cells()));
         scratch::sweep();

@@ -15,10 +15,12 @@ import type { Capacity, CapacityFigures } from "../model";
 import { plainTable } from "../table";
 import { clean } from "../text";
 
-const ABOVE = 48;
+const ABOVE = 62;
 const BETWEEN = 36;
 const BELOW = 46;
 const PANEL_HEIGHT = 130;
+/** What the interval's name stands above the panel, so that it is clear of the axis's own. */
+const NAME_GAP = 24;
 const SIZE = 9;
 const RING_SIZE = 17;
 
@@ -152,7 +154,7 @@ function interval(theme: Theme, width: number, search: Capacity, x: Scale, named
   // The name stays within the drawing at either end.
   const share = (x.to(estimate) - x.to(x.min)) / (x.to(x.max) - x.to(x.min) || 1);
   const text = width < 420 ? (isBound ? `≥ ${load(search, lo)}` : load(search, estimate)) : answer(search);
-  const name = { show: named, position: "end", formatter: text, color: theme.accent, fontSize: 11, align: share > 0.6 ? "right" : share < 0.3 ? "left" : "center" };
+  const name = { show: named, position: "end", formatter: text, color: theme.accent, fontSize: 11, distance: NAME_GAP, align: share > 0.6 ? "right" : share < 0.3 ? "left" : "center" };
   const at = (value: number, show: boolean) => ({ xAxis: x.to(value), label: show ? name : { show: false }, lineStyle: line });
   const area = isBound || hi === null ? {} : { markArea: { silent: true, itemStyle: { color: theme.accent, opacity: 0.14 }, label: { show: false }, data: [[{ xAxis: x.to(lo) }, { xAxis: x.to(hi) }]] } };
   return {
@@ -203,6 +205,6 @@ function caption(search: Capacity, marks: KneeMark[]): string {
   const each = search.steps.length > 0 ? "a step of the search" : "the median of the steps at a load, which are too many to be shown one by one";
   const ring = marks.some(({ confirms }) => confirms) ? " Ringed: the run of full length." : "";
   const { estimate, lower_bound: isBound } = search;
-  const where = estimate === null ? "" : isBound ? " Dashed upright: what it holds at least." : ` Shaded: where it ceases to hold (${quantity(search.level, "share")} interval).`;
+  const where = estimate === null ? "" : isBound ? " Dashed upright: what it holds at least." : ` Shaded: where it ceases to hold (${Math.round(search.level * 100)} % interval).`;
   return `Each mark is ${each} (${shapes.join("; ")}). Lines: the median at each load.${ring}${where} Objective: ${label(search.until, 120)}.`;
 }
