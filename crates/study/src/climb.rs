@@ -39,6 +39,7 @@ pub struct CapacityRequest<'a> {
     /// How long the search of a cell may take, of one that goes on from now.
     pub budget_ns: Ns,
     /// A rate of each publisher above which nothing needs to be known, messages a second.
+    /// With it the search is a short one: no run of full length follows.
     pub enough_each_per_s: Option<f64>,
 }
 
@@ -185,6 +186,7 @@ impl Search {
                 None => fits(&[step_ns]) || climb.steps().is_empty(),
             };
         let confirms = !searches
+            && request.enough_each_per_s.is_none()
             && answer.estimate.is_some()
             && !answer.confirmed
             && self.confirming < CONFIRMING_MAX
