@@ -22,8 +22,8 @@ export function saveSummary(result: Result): void {
 
 /** The cells with their axes and figures, and what the figures are. */
 export function saveCells(page: Page, result: Result): void {
-  const { name, title, question, constants, systems, axes, cells, points, claims } = result;
-  const all = { pubmark: page.pubmark, figures: page.figures, quantiles: page.quantiles, name, title, question, constants, systems, axes, points, cells, claims };
+  const { name, title, question, constants, systems, axes, cells, points, claims, capacities } = result;
+  const all = { pubmark: page.pubmark, figures: page.figures, quantiles: page.quantiles, name, title, question, constants, systems, axes, points, cells, claims, capacities };
   save(fileName(name, "-cells.json"), "application/json", JSON.stringify(all));
 }
 

@@ -67,6 +67,8 @@ export interface Result {
   /** Cells that differ in the system only. */
   points: Point[];
   claims: Claim[];
+  /** Searches for a capacity; empty where the study names no objective. */
+  capacities: Capacity[];
   reference: Reference | null;
   machine: { label: string; value: string }[];
   /** What `pubmark doctor` said before the study began. */
@@ -78,7 +80,7 @@ export interface Result {
 }
 
 export interface Finding {
-  about: "delivery" | "latency" | "throughput" | "cost" | "validity";
+  about: "arms" | "capacity" | "delivery" | "latency" | "throughput" | "cost" | "validity";
   outcome: "kept" | "lost" | "winner" | "tie" | "undecided" | "unranked" | "note";
   text: string;
 }
@@ -193,6 +195,73 @@ export interface Claim {
   says: string;
   outcome: "holds" | "fails" | "undecided";
   evidence: string;
+}
+
+/** A search for the highest load at which an objective holds. */
+export interface Capacity {
+  label: string;
+  /** The answer: the interval, and what gave out first. */
+  sentence: string;
+  /** The objective, as it would be typed. */
+  until: string;
+  /** What is turned up: `rate`, `pairs` and so on. */
+  over: string;
+  /** What a load is, in words. */
+  load: string;
+  /** What a load is counted in. */
+  unit: Unit;
+  /** Null where nothing failed, or nothing held. */
+  estimate: number | null;
+  /** Where nothing failed, the highest load that held. */
+  lo: number | null;
+  /** Null of a lower bound; where nothing held, the lowest load that failed. */
+  hi: number | null;
+  /** How sure the interval is, 0 to 1. */
+  level: number;
+  /** Whether the system may carry more: the load generator gave out first. */
+  lower_bound: boolean;
+  /** Whether the interval is as narrow as was asked for. */
+  settled: boolean;
+  /** Whether a run of full length held at the low end. */
+  confirmed: boolean;
+  limited_by: string | null;
+  /** Each load that was asked, ascending. */
+  curve: CapacityLoad[];
+  /** The steps in their order; empty where they are thousands. */
+  steps: CapacityStep[];
+}
+
+/** What is shown of a load: the median over its steps, or one step's own. */
+export interface CapacityFigures {
+  load: number;
+  offered_per_s: number | null;
+  delivered_per_s: number | null;
+  p50_ns: number | null;
+  p99_ns: number | null;
+  server_cpu_cores: number | null;
+  server_rss_bytes: number | null;
+}
+
+export interface CapacityLoad extends CapacityFigures {
+  /** Steps in which the objective held, of those that count. */
+  held: number;
+  counted: number;
+}
+
+/** `generator`, `disturbed` and `not-made` say nothing of the system. */
+export type StepOutcome = "held" | "failed" | "disturbed" | "generator" | "not-made";
+
+export interface CapacityStep extends CapacityFigures {
+  /** Its cell, by index. */
+  cell: number;
+  outcome: StepOutcome;
+  /** Whether it counts: one that says nothing is made again. */
+  counts: boolean;
+  /** Whether it was the run of full length. */
+  confirms: boolean;
+  /** What was not kept to; empty where it held. */
+  why: string;
+  window_s: number;
 }
 
 /** Published figures of another machine. */

@@ -8,6 +8,7 @@ import "./browser/charts.mjs";
 import "./browser/files.mjs";
 import "./browser/hostile.mjs";
 import "./browser/kinds.mjs";
+import "./browser/capacity.mjs";
 import "./browser/keyboard.mjs";
 import "./browser/live.mjs";
 import "./browser/speed.mjs";

@@ -225,6 +225,10 @@ pub struct BenchArgs {
     /// How long --until may take [default: 5m].
     #[arg(long, value_name = "T", requires = "until")]
     pub budget: Option<String>,
+    /// After the runs, search for how many times this load holds (p99 < 10ms and lost = 0), up to 10 times; a minute
+    /// at most. Its steps are no runs, and stand in headroom/ within the results folder.
+    #[arg(long)]
+    pub headroom: bool,
     /// The results folder [default: results/bench-TARGET-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -14,6 +14,7 @@ mod completions;
 mod doctor;
 mod engine;
 mod gates;
+mod headroom;
 mod keep;
 mod new_system;
 mod peer;

@@ -97,6 +97,14 @@ fn whole(load: f64, least: f64, most: f64) -> String {
     format!("{:.0}", load.round().clamp(least, most))
 }
 
+/// The folder within a results folder that has the search for its headroom: how far
+/// the given loads lie from what holds. It is a results folder of its own, so that
+/// its steps are in no figure of the runs beside it.
+pub const HEADROOM: &str = "headroom";
+
+/// How many times a given load the search for its headroom goes up.
+pub const HEADROOM_MOST: f64 = 10.0;
+
 /// What is to be found: `[capacity]` of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CapacityGoal {

@@ -242,6 +242,8 @@ keys! {
     tie: Percent = Percent(5.0);
     /// true keeps each processor awake with a spinner of the idle class while a run is on
     awake: bool = false;
+    /// true searches, after the runs, for how many times each given load holds, up to 10 times (false)
+    headroom: bool;
     /// seed of the order and of Poisson gaps
     seed: Count<u64, 0, { u64::MAX }> = Count(1);
 }

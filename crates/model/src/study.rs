@@ -224,6 +224,11 @@ impl Study {
         self.settings.awake()
     }
 
+    /// Whether a short search follows the runs: see [`crate::capacity::HEADROOM`].
+    pub fn headroom(&self) -> bool {
+        self.settings.headroom == Some(true)
+    }
+
     /// Whether systems alternate within a repeat.
     pub fn interleaved(&self) -> bool {
         self.settings.order() == RunSequence::Interleaved

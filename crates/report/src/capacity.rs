@@ -7,8 +7,8 @@ use pubmark_model::capacity::{
     CapacityAnswer, CapacityClimb, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome,
 };
 use pubmark_model::cell::label;
-use pubmark_model::record::RunRecord;
 use pubmark_stats::median;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Longest evidence and name that are shown, characters.
@@ -23,6 +23,23 @@ pub struct CapacityResult {
     pub label: String,
     /// Its steps, and what they say.
     pub climb: CapacityClimb,
+    /// The cell of each step, as an index into [`Report::cells`].
+    pub(crate) cells: Vec<usize>,
+}
+
+/// What the steps at one load say together: the median of each figure.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct LoadFigures {
+    pub load: f64,
+    pub offered_per_s: Option<f64>,
+    pub delivered_per_s: Option<f64>,
+    pub p50_ns: Option<f64>,
+    pub p99_ns: Option<f64>,
+    pub server_cpu_cores: Option<f64>,
+    pub server_rss_bytes: Option<f64>,
+    /// Steps in which the objective held, of those that count.
+    pub held: usize,
+    pub counted: usize,
 }
 
 impl CapacityResult {
@@ -77,10 +94,7 @@ impl CapacityResult {
         if over != LoadAxis::Rate {
             heads.insert(0, figure(over.word(), 0));
         }
-        let mut loads: Vec<f64> = self.climb.steps().iter().map(|step| step.load).collect();
-        loads.sort_by(f64::total_cmp);
-        loads.dedup();
-        let rows = loads.iter().map(|load| self.row(*load, over)).collect();
+        let rows = self.curve().iter().map(|at| self.row(at)).collect();
         let mut notes = Vec::new();
         if self.climb.steps().iter().any(|step| !step.counts) {
             notes.push(Note::on_rows("steps that say nothing of the system were made again, and do not count".into()));
@@ -96,38 +110,68 @@ impl CapacityResult {
         }
     }
 
-    fn row(&self, load: f64, over: LoadAxis) -> Row {
-        let steps: Vec<&CapacityStep> = self.climb.steps().iter().filter(|step| step.load == load).collect();
-        let middle = |of: &dyn Fn(&CapacityStep) -> Option<f64>, show: &dyn Fn(f64) -> String| {
-            let values: Vec<f64> = steps.iter().filter_map(|step| of(step)).collect();
-            median(&values).map_or_else(Entry::none, |value| Entry::plain(show(value)))
+    /// Each load that was asked, ascending.
+    pub(crate) fn curve(&self) -> Vec<LoadFigures> {
+        let mut loads: Vec<f64> = self.climb.steps().iter().map(|step| step.load).collect();
+        loads.sort_by(f64::total_cmp);
+        loads.dedup();
+        loads.into_iter().map(|load| self.at(load)).collect()
+    }
+
+    fn at(&self, load: f64) -> LoadFigures {
+        let steps: Vec<&CapacityStep> = self.steps_at(load).collect();
+        let middle = |of: &dyn Fn(&CapacityStep) -> Option<f64>| {
+            median(&steps.iter().filter_map(|step| of(step)).collect::<Vec<f64>>())
         };
         let counted = steps.iter().filter(|step| step.counts);
-        let held = counted.clone().filter(|step| step.outcome == StepOutcome::Held).count();
-        let otherwise = steps.iter().find(|step| step.outcome != StepOutcome::Held).map_or(String::new(), |step| {
-            let why = step.unmet.first().or(step.evidence.as_ref()).map_or("", String::as_str);
-            let why = clean(why, 60);
-            match step.outcome {
-                StepOutcome::Failed => why,
-                outcome => format!("{outcome}: {why}"),
-            }
+        LoadFigures {
+            load,
+            offered_per_s: middle(&|step| Some(step.offered_per_s)),
+            delivered_per_s: middle(&|step| Some(step.delivered_per_s)),
+            p50_ns: middle(&|step| step.p50_ns.map(|ns| ns as f64)),
+            p99_ns: middle(&|step| step.p99_ns.map(|ns| ns as f64)),
+            server_cpu_cores: middle(&|step| step.server_cpu_cores),
+            server_rss_bytes: middle(&|step| step.server_rss_bytes.map(|rss| rss as f64)),
+            held: counted.clone().filter(|step| step.outcome == StepOutcome::Held).count(),
+            counted: counted.count(),
+        }
+    }
+
+    fn steps_at(&self, load: f64) -> impl Iterator<Item = &CapacityStep> {
+        self.climb.steps().iter().filter(move |step| step.load == load)
+    }
+
+    fn row(&self, at: &LoadFigures) -> Row {
+        let over = self.climb.goal().over;
+        let shown = |value: Option<f64>, show: &dyn Fn(f64) -> String| {
+            value.map_or_else(Entry::none, |value| Entry::plain(show(value)))
+        };
+        let mut failing = self.steps_at(at.load).filter(|step| step.outcome != StepOutcome::Held);
+        let otherwise = failing.next().map_or(String::new(), |step| match step.outcome {
+            StepOutcome::Failed => why(step, 60),
+            outcome => format!("{outcome}: {}", why(step, 60)),
         });
         let mut entries = vec![
-            middle(&|step| Some(step.offered_per_s), &count),
-            middle(&|step| Some(step.delivered_per_s), &count),
-            middle(&|step| step.p50_ns.map(|ns| ns as f64), &time),
-            middle(&|step| step.p99_ns.map(|ns| ns as f64), &time),
-            middle(&|step| step.server_cpu_cores, &number),
-            middle(&|step| step.server_rss_bytes.map(|rss| rss as f64), &bytes),
-            Entry::plain(format!("{held} of {}", counted.count())),
+            shown(at.offered_per_s, &count),
+            shown(at.delivered_per_s, &count),
+            shown(at.p50_ns, &time),
+            shown(at.p99_ns, &time),
+            shown(at.server_cpu_cores, &number),
+            shown(at.server_rss_bytes, &bytes),
+            Entry::plain(format!("{} of {}", at.held, at.counted)),
             Entry::plain(otherwise),
         ];
         if over != LoadAxis::Rate {
-            entries.insert(0, Entry::plain(format!("{load}")));
+            entries.insert(0, Entry::plain(format!("{}", at.load)));
         }
-        let mark = if held * 2 >= steps.len() { Mark::Plain } else { Mark::Muted };
+        let mark = if at.held * 2 >= self.steps_at(at.load).count() { Mark::Plain } else { Mark::Muted };
         Row { entries, mark, bar: None }
     }
+}
+
+/// What was not kept to in a step, or what was seen of what gave out.
+pub(crate) fn why(step: &CapacityStep, chars: usize) -> String {
+    clean(step.unmet.first().or(step.evidence.as_ref()).map_or("", String::as_str), chars)
 }
 
 fn found(goal: &CapacityGoal, answer: &CapacityAnswer) -> String {
@@ -172,17 +216,19 @@ impl Report {
     /// the study names an objective.
     pub fn capacities(&self) -> Vec<CapacityResult> {
         let Some(goal) = &self.study().capacity else { return Vec::new() };
-        let mut groups: Vec<(String, Vec<&RunRecord>)> = Vec::new();
-        for run in self.runs() {
+        let mut all: Vec<CapacityResult> = Vec::new();
+        for (run, cell) in self.runs().iter().zip(self.cells_of_runs()) {
             let mut axes = run.cell.clone();
             axes.retain(|name, _| name != goal.over.key() && !OF_STEPS.contains(&name.as_str()));
             let label = label(&axes);
-            match groups.iter_mut().find(|(known, _)| *known == label) {
-                Some((_, runs)) => runs.push(run),
-                None => groups.push((label, vec![run])),
+            let at = all.iter().position(|known| known.label == label).unwrap_or_else(|| {
+                all.push(CapacityResult { label, climb: CapacityClimb::new(goal.clone()), cells: Vec::new() });
+                all.len() - 1
+            });
+            if all[at].climb.note(run).is_some() {
+                all[at].cells.push(*cell);
             }
         }
-        let result = |(label, runs)| CapacityResult { label, climb: CapacityClimb::of(goal, runs) };
-        groups.into_iter().map(result).collect()
+        all
     }
 }

@@ -1,18 +1,38 @@
 //! `summary.csv`: a row a cell.
 
 use crate::figures::Column;
+use crate::headroom::CellHeadroom;
 use crate::report::Report;
 use crate::summary;
 use crate::text::clean;
+use pubmark_model::capacity::StepOutcome;
 use pubmark_stats::Interval;
 use serde_json::Value;
+use std::collections::HashMap;
 
 /// Longest axis value that is written, characters.
 const VALUE_CHARS: usize = 1_000;
 
+/// What stands behind the figures where the study names an objective: the answer of
+/// the search that the cell is a step of, the cell's load, and in how many of its
+/// steps that count the objective held.
+const CAPACITY: [&str; 8] = [
+    "capacity_estimate",
+    "capacity_lo",
+    "capacity_hi",
+    "capacity_lower_bound",
+    "capacity_limited_by",
+    "capacity_load",
+    "capacity_held",
+    "capacity_steps",
+];
+
+/// What stands there where the study asks for its headroom.
+const HEADROOM: [&str; 4] = ["headroom_times", "headroom_lo", "headroom_hi", "headroom_limited_by"];
+
 /// The table as text: the axes, the runs, the verdict, then each figure with
-/// the ends of its interval. Plain numbers; blank where there is none. Cells
-/// that the study skips have no row.
+/// the ends of its interval, and what a search for a capacity found. Plain numbers;
+/// blank where there is none. Cells that the study skips have no row.
 pub(crate) fn render(report: &Report) -> Result<String, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let axes: Vec<&str> = report.study().axis_names();
@@ -21,6 +41,14 @@ pub(crate) fn render(report: &Report) -> Result<String, csv::Error> {
     for column in Column::ALL {
         let word = column.word();
         header.extend([word.into(), format!("{word}_lo"), format!("{word}_hi")]);
+    }
+    let capacities = report.study().capacity.as_ref().map(|_| capacities(report));
+    if capacities.is_some() {
+        header.extend(CAPACITY.map(str::to_owned));
+    }
+    let headrooms = report.study().headroom().then(|| report.headrooms());
+    if headrooms.is_some() {
+        header.extend(HEADROOM.map(str::to_owned));
     }
     writer.write_record(&header)?;
     for row in summary::rows(report) {
@@ -42,11 +70,53 @@ pub(crate) fn render(report: &Report) -> Result<String, csv::Error> {
             let estimate = result.figures.get(*column);
             let interval: Option<Interval> = estimate.and_then(|e| e.interval);
             for number in [estimate.map(|e| e.value), interval.map(|i| i.lo), interval.map(|i| i.hi)] {
-                fields.push(number.map_or_else(String::new, |number| number.to_string()));
+                fields.push(written(number));
             }
+        }
+        if let Some(capacities) = &capacities {
+            fields.extend(capacities.get(&row.index).cloned().unwrap_or_default());
+        }
+        if let Some(headrooms) = &headrooms {
+            let found = headrooms[row.index].as_ref();
+            let numbers = found.map_or([None; 3], |found| [found.times, found.lo, found.hi]);
+            fields.extend(numbers.map(written));
+            fields.push(found.and_then(CellHeadroom::limited_by).unwrap_or_default().to_owned());
         }
         writer.write_record(&fields)?;
     }
     let bytes = writer.into_inner().map_err(|error| error.into_error())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A plain number; blank where there is none.
+fn written(number: Option<f64>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
+}
+
+/// What stands in the columns of [`CAPACITY`], by the index of the cell; nothing of
+/// cells without a step.
+fn capacities(report: &Report) -> HashMap<usize, [String; CAPACITY.len()]> {
+    let mut rows = HashMap::new();
+    for found in report.capacities() {
+        let answer = found.answer();
+        let mut cells = found.cells.clone();
+        cells.sort_unstable();
+        cells.dedup();
+        for cell in cells {
+            let steps = || found.climb.steps().iter().zip(&found.cells).filter(|(_, of)| **of == cell);
+            let counted = || steps().filter(|(step, _)| step.counts);
+            let row = [
+                written(answer.estimate),
+                written(answer.lo),
+                written(answer.hi),
+                answer.lower_bound.to_string(),
+                answer.limited_by.map_or_else(String::new, |limit| limit.to_string()),
+                written(steps().next().map(|(step, _)| step.load)),
+                counted().filter(|(step, _)| step.outcome == StepOutcome::Held).count().to_string(),
+                counted().count().to_string(),
+            ];
+            rows.insert(cell, row);
+        }
+    }
+    rows
 }

@@ -57,7 +57,8 @@ impl Report {
         })
     }
 
-    /// The rows of `summary.csv` as an array of objects.
+    /// The rows of `summary.csv` as an array of objects; where the study names an
+    /// objective, its capacities.
     pub fn summary_json(&self) -> Value {
         json::summary(self)
     }

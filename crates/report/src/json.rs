@@ -1,12 +1,20 @@
-//! The summary as JSON: an object a cell, its keys those of `summary.csv`.
+//! The summary as JSON: an object a cell, its keys those of `summary.csv`; of a
+//! search for a capacity an object a search.
 
+use crate::capacity::CapacityResult;
 use crate::figures::Column;
+use crate::headroom::CellHeadroom;
 use crate::report::Report;
 use crate::summary;
 use serde_json::{Map, Value};
 
-/// The rows of `summary.csv` as objects; null where there is no figure.
+/// The rows of `summary.csv` as objects; null where there is no figure. Where the
+/// study names an objective: its capacities, as `pubmark capacity` prints them.
 pub(crate) fn summary(report: &Report) -> Value {
+    if report.study().capacity.is_some() {
+        return report.capacities().iter().map(CapacityResult::json).collect();
+    }
+    let headrooms = report.study().headroom().then(|| report.headrooms());
     let rows = summary::rows(report).map(|of| {
         let result = of.result;
         let mut row: Map<String, Value> = result.cell.axes.clone();
@@ -18,6 +26,9 @@ pub(crate) fn summary(report: &Report) -> Value {
             row.insert(word.into(), number(estimate.map(|e| e.value)));
             row.insert(format!("{word}_lo"), number(interval.map(|i| i.lo)));
             row.insert(format!("{word}_hi"), number(interval.map(|i| i.hi)));
+        }
+        if let Some(headrooms) = &headrooms {
+            row.insert("headroom".into(), headrooms[of.index].as_ref().map_or(Value::Null, CellHeadroom::json));
         }
         Value::Object(row)
     });

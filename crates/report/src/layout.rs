@@ -12,6 +12,7 @@ use crate::columns::{
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
 use crate::figures::Column;
 use crate::findings::findings;
+use crate::headroom;
 use crate::knee;
 use crate::notes;
 use crate::points::{Point, headline};
@@ -46,6 +47,7 @@ pub(crate) fn document(report: &Report) -> Document {
             report.arms().and_then(|arms| arms.table()).into_iter().chain(tables).chain(knee::tables(report)).collect()
         }
     };
+    let tables = tables.into_iter().chain(headroom::table(report)).collect();
     Document {
         title: clean(&report.study().title, PROSE_CHARS),
         question: clean(&report.study().question, PROSE_CHARS),

@@ -28,6 +28,7 @@ mod export;
 mod figures;
 mod findings;
 mod floor;
+mod headroom;
 mod json;
 
 mod knee;

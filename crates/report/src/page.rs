@@ -6,6 +6,7 @@
 //! histograms stay in `runs.jsonl`: the curves made of them are in the data.
 
 mod beside;
+mod capacity;
 mod curves;
 mod data;
 pub(crate) mod explain;

@@ -9,6 +9,7 @@ use crate::points::group::points;
 use crate::ranking::RankingRules;
 use crate::records::{ReadError, Records, read_records};
 use crate::reference::Reference;
+use pubmark_model::capacity::HEADROOM;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
 use pubmark_model::plan;
@@ -106,6 +107,8 @@ pub struct Report {
     /// Systems that are brokers.
     brokers: Vec<String>,
     reference: Option<Reference>,
+    /// The search for its headroom, which has a folder of its own.
+    pub(crate) searched: Option<Box<Report>>,
     pub(crate) torn: bool,
     pub(crate) strays: usize,
 }
@@ -136,6 +139,10 @@ impl Report {
         let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         report.name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         report.reference = reference(dir, &report, &known)?;
+        let search = dir.join(HEADROOM);
+        if report.study.headroom() && search.join("runs.jsonl").exists() {
+            report.searched = Some(Box::new(Report::load(&search, &systems)?));
+        }
         Ok(report)
     }
 
@@ -183,6 +190,7 @@ impl Report {
             name: String::new(),
             brokers,
             reference: None,
+            searched: None,
             torn: records.torn,
         })
     }

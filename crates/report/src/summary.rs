@@ -32,6 +32,8 @@ pub(crate) const HEADER: [&str; 13] = [
 
 /// A row: a cell with its point.
 pub(crate) struct Row<'a> {
+    /// Which of [`Report::cells`].
+    pub index: usize,
     pub result: &'a CellResult,
     point: &'a Point,
     /// Of the loads that it is one of, the first axis's.
@@ -54,8 +56,10 @@ pub(crate) fn rows(report: &Report) -> impl Iterator<Item = Row<'_>> {
             knees.get(&(axis, place(&others))).cloned()
         })
     };
-    let cells = report.cells().iter().zip(point_of);
-    let row = move |(result, point): (_, Option<_>)| Some(Row { result, point: point?, knee: knee_of(result) });
+    let cells = report.cells().iter().zip(point_of).enumerate();
+    let row = move |(index, (result, point)): (usize, (_, Option<_>))| {
+        Some(Row { index, result, point: point?, knee: knee_of(result) })
+    };
     cells.filter_map(row).filter(|row| !row.is_skipped())
 }
 
@@ -71,7 +75,7 @@ impl Row<'_> {
 
     /// What stands in the columns of [`HEADER`].
     pub(crate) fn facts(&self) -> [Value; 13] {
-        let Row { result, point, knee } = self;
+        let Row { result, point, knee, .. } = self;
         let knee = knee.as_deref();
         let runs = |group| Value::from(result.runs_for(group));
         let word = CellVerdict::of(result, point);

@@ -3,22 +3,26 @@
 
 use crate::conduct::{Conduct, ConductError, Conductor, Ending, Observer, StudyStart};
 use crate::plan::StudyPlan;
+use crate::results::ResultsError;
 use pubmark_host::clock;
 use pubmark_host::lock::Lock;
-use pubmark_model::capacity::{CONFIRMING, CapacityClimb, CapacityGoal, CapacityStep};
+use pubmark_model::capacity::{CONFIRMING, CapacityClimb, CapacityGoal, CapacityStep, StepOutcome};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::plan::Place;
+use pubmark_model::record::RunRecord;
 use pubmark_model::setting::as_typed;
 use pubmark_model::study::{Axis, Study, StudyPart};
-use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_time};
-use serde_json::Value;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_time, parse_time};
+use serde_json::{Map, Value};
 use std::collections::HashSet;
 
 /// The part of the steps.
 const SEARCHING: &str = "search";
 /// What a run takes beside warm-up and window, before one has been made.
 const OVERHEAD_GUESS: Ns = 2 * SECOND;
+/// A load is reached from here on, as a share of it: loads are typed with four digits.
+const REACHED: f64 = 0.999;
 /// Runs of full length that fail before the search gives up on being confirmed.
 const CONFIRMING_MAX: usize = 3;
 
@@ -32,8 +36,11 @@ pub struct CapacityRequest<'a> {
     pub step_ns: Ns,
     /// The window of a run of full length.
     pub full_ns: Ns,
-    /// How long the search of a cell may take.
+    /// How long the search of a cell may take, of one that goes on from now.
     pub budget_ns: Ns,
+    /// A rate of each publisher above which nothing needs to be known, messages a second.
+    /// With it the search is a short one: no run of full length follows.
+    pub enough_each_per_s: Option<f64>,
 }
 
 /// Watches a search go by, on the coordinator's thread: nothing here may wait.
@@ -96,13 +103,8 @@ impl Course<'_> {
         Ok(Ask { part, value, window_ns })
     }
 
-    /// The study with one load more, and the cell of it that is to be run.
-    fn with(
-        &self,
-        parts: &[StudyPart],
-        of: &Cell,
-        ask: &Ask,
-    ) -> Result<(StudyPlan, Vec<StudyPart>, Cell), Vec<Diagnostic>> {
+    /// The parts with one load more.
+    fn grown(&self, parts: &[StudyPart], ask: &Ask) -> Vec<StudyPart> {
         let mut parts = parts.to_vec();
         let key = self.goal.over.key();
         let axis = |name: &str, value: Value| Axis { name: name.to_owned(), values: vec![value] };
@@ -119,6 +121,25 @@ impl Course<'_> {
                 axes: vec![axis("duration", format_time(ask.window_ns).into()), axis(key, ask.value.clone())],
             }),
         }
+        parts
+    }
+
+    /// What a record's step had asked; nothing where it is no step.
+    fn asked(&self, record: &RunRecord) -> Option<Ask> {
+        let axis = |name: &str| record.cell.get(name);
+        let window_ns = parse_time(axis("duration")?.as_str()?).ok()?;
+        Some(Ask { part: axis("part")?.as_str()?.to_owned(), value: axis(self.goal.over.key())?.clone(), window_ns })
+    }
+
+    /// The study with one load more, and the cell of it that is to be run.
+    fn with(
+        &self,
+        parts: &[StudyPart],
+        of: &Cell,
+        ask: &Ask,
+    ) -> Result<(StudyPlan, Vec<StudyPart>, Cell), Vec<Diagnostic>> {
+        let parts = self.grown(parts, ask);
+        let key = self.goal.over.key();
         let mut study = self.study.clone();
         study
             .axes
@@ -149,21 +170,30 @@ impl Search {
         };
         let climb = &self.climb;
         let answer = climb.answer();
-        let step_ns = climb.window_ns(climb.next(), request.step_ns);
+        let publishers = f64::from(self.cell.workload.publishers);
+        let enough = request.enough_each_per_s.map_or(f64::INFINITY, |each| each * publishers);
+        let reached = climb
+            .steps()
+            .iter()
+            .any(|step| step.counts && step.outcome == StepOutcome::Held && step.load >= enough * REACHED);
+        let load = climb.next().min(enough);
+        let step_ns = climb.window_ns(load, request.step_ns);
         // A run of full length has to be left time for, once there is something to confirm.
         let searches = !climb.settled()
+            && !reached
             && match answer.estimate {
                 Some(_) => fits(&[step_ns, request.full_ns]),
                 None => fits(&[step_ns]) || climb.steps().is_empty(),
             };
         let confirms = !searches
+            && request.enough_each_per_s.is_none()
             && answer.estimate.is_some()
             && !answer.confirmed
             && self.confirming < CONFIRMING_MAX
             && fits(&[request.full_ns]);
         self.confirming += usize::from(confirms);
         match (searches, confirms) {
-            (true, _) => course.ask(self, climb.next(), request.step_ns, false).map(Some),
+            (true, _) => course.ask(self, load, request.step_ns, false).map(Some),
             (false, true) => course.ask(self, answer.lo.unwrap_or_default(), request.full_ns, true).map(Some),
             (false, false) => Ok(None),
         }
@@ -202,6 +232,8 @@ fn searches(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<Vec<Se
 
 /// Makes steps until each capacity is known, or its time is over; then a run of full
 /// length at the low end. Cells take turns, so that what drifts meets all of them.
+/// A folder that it goes on with has to be of the same question, and of steps of the
+/// same length.
 ///
 /// # Errors
 /// Where the study cannot be planned, or the results folder cannot be used.
@@ -214,7 +246,9 @@ pub fn climb(
     let course = Course { study: request.study, goal };
     let mut searches = searches(request, goal).map_err(ConductError::Plan)?;
     let plan = first(request, goal).map_err(ConductError::Plan)?;
-    let (mut conductor, records) = Conductor::open(&plan, how)?;
+    let (mut conductor, records) = Conductor::open_growing(&plan, how)?;
+    let Replayed { mut parts, mut made } = replay(&course, request, &mut searches, &records)
+        .ok_or_else(|| ResultsError::OtherStudy(how.folder.to_owned()))?;
     observer.begin(&StudyStart {
         title: &plan.study().title,
         cells: &[],
@@ -223,8 +257,6 @@ pub fn climb(
         records: &records,
     });
     let mut given_up = Vec::new();
-    let mut parts: Vec<StudyPart> = Vec::new();
-    let mut made: Vec<Cell> = Vec::new();
     'rounds: while searches.iter().any(|search| !search.over) {
         for search in searches.iter_mut().filter(|search| !search.over) {
             if let Some(why) = search.climb.hopeless() {
@@ -238,16 +270,16 @@ pub fn climb(
                 continue;
             };
             let (plan, grown, cell) = course.with(&parts, &search.cell, &ask).map_err(ConductError::Plan)?;
-            let repeat = made.iter().filter(|other| other.axes == cell.axes).count() as u32 + 1;
+            let repeat = made.iter().filter(|axes| **axes == cell.axes).count() as u32 + 1;
             let place = Place { repeat, position: made.len() as u64 };
             let from_ns = clock::now();
             let Some(record) = conductor.run(&cell, place, Some(plan.study()), observer)? else { break 'rounds };
             let took_ns = clock::now().saturating_sub(from_ns);
-            search.spent_ns += took_ns;
             let beside_ns = took_ns.saturating_sub(ask.window_ns);
-            search.overhead_ns = overhead(search.overhead_ns, beside_ns, search.climb.steps().is_empty());
+            search.overhead_ns = overhead(search.overhead_ns, beside_ns, search.spent_ns == 0);
+            search.spent_ns += took_ns;
             parts = grown;
-            made.push(cell);
+            made.push(cell.axes);
             if let Some(step) = search.climb.note(&record) {
                 observer.step(&search.cell, step);
             }
@@ -255,6 +287,41 @@ pub fn climb(
     }
     let (ending, lock) = conductor.close()?;
     Ok(ClimbEnding { ending, given_up, lock })
+}
+
+/// Where a search that goes on stands.
+struct Replayed {
+    /// The loads that it has come to.
+    parts: Vec<StudyPart>,
+    /// The cells of its runs.
+    made: Vec<Map<String, Value>>,
+}
+
+/// Plays searches again from their records; nothing where a record is no step of
+/// theirs, or of one of another length.
+fn replay(
+    course: &Course<'_>,
+    request: &CapacityRequest<'_>,
+    searches: &mut [Search],
+    records: &[RunRecord],
+) -> Option<Replayed> {
+    let mut replayed = Replayed { parts: Vec::new(), made: Vec::new() };
+    for record in records {
+        let ask = course.asked(record)?;
+        let lasts_ns = match ask.part.as_str() {
+            SEARCHING => request.step_ns,
+            CONFIRMING => request.full_ns,
+            _ => ask.window_ns,
+        };
+        let is_of =
+            |search: &&mut Search| search.cell.axes.iter().all(|(name, value)| record.cell.get(name) == Some(value));
+        let search = searches.iter_mut().find(is_of).filter(|_| ask.window_ns == lasts_ns)?;
+        search.climb.note(record);
+        search.confirming += usize::from(ask.part == CONFIRMING);
+        replayed.parts = course.grown(&replayed.parts, &ask);
+        replayed.made.push(record.cell.clone());
+    }
+    Some(replayed)
 }
 
 /// What a run takes beside its window: the last ones count most, and none is

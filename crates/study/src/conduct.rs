@@ -147,6 +147,9 @@ pub fn conduct(
     conductor.close()
 }
 
+/// Opens a results folder to go on with, where it is one of this study.
+type Resume = fn(&Path, &str) -> Result<(Results, Vec<RunRecord>), ResultsError>;
+
 /// Makes one run after the other, each with its record in the results folder.
 pub(crate) struct Conductor<'a> {
     how: &'a Conduct<'a>,
@@ -162,12 +165,29 @@ pub(crate) struct Conductor<'a> {
 impl<'a> Conductor<'a> {
     /// Opens the results folder. Also the records that are there already.
     pub fn open(plan: &StudyPlan, how: &'a Conduct<'a>) -> Result<(Conductor<'a>, Vec<RunRecord>), ConductError> {
+        Conductor::open_by(plan, how, Results::resume)
+    }
+
+    /// The same of a study whose parts grow while it is measured: the folder that it
+    /// goes on with may have others.
+    pub fn open_growing(
+        plan: &StudyPlan,
+        how: &'a Conduct<'a>,
+    ) -> Result<(Conductor<'a>, Vec<RunRecord>), ConductError> {
+        Conductor::open_by(plan, how, Results::resume_growing)
+    }
+
+    fn open_by(
+        plan: &StudyPlan,
+        how: &'a Conduct<'a>,
+        resume: Resume,
+    ) -> Result<(Conductor<'a>, Vec<RunRecord>), ConductError> {
         let (study, used) = (plan.study(), used(plan.cells()));
         scratch::sweep();
         server::limits::sweep();
         let text = study.to_toml();
         let (results, records) = if how.resume {
-            Results::resume(how.folder, &text)?
+            resume(how.folder, &text)?
         } else {
             let results = Results::create(how.folder, &text, &environment(study, &used, how.folder))?;
             how.reference.map_or(Ok(()), |text| results.note_reference(text))?;

@@ -10,6 +10,7 @@ pub mod climb;
 pub mod conduct;
 pub mod context;
 pub mod fit;
+pub mod headroom;
 pub mod lead;
 pub mod live;
 mod pilot;

@@ -193,6 +193,20 @@ impl Results {
     /// Opens the results of the same study, to go on. A line that was torn by
     /// a kill is cut off. Returns the records that are there.
     pub fn resume(folder: &Path, study: &str) -> Result<(Results, Vec<RunRecord>), ResultsError> {
+        // What it is compared with changes nothing that is measured.
+        Results::resume_where(folder, |before| Study::without_reference(before) == Study::without_reference(study))
+    }
+
+    /// The same of a study whose parts grow while it is measured.
+    pub fn resume_growing(folder: &Path, study: &str) -> Result<(Results, Vec<RunRecord>), ResultsError> {
+        let asked = |text: &str| Study::without_part_tables(Study::without_reference(text));
+        Results::resume_where(folder, |before| asked(before) == asked(study))
+    }
+
+    fn resume_where(
+        folder: &Path,
+        is_same: impl FnOnce(&str) -> bool,
+    ) -> Result<(Results, Vec<RunRecord>), ResultsError> {
         let runs_path = folder.join("runs.jsonl");
         if !runs_path.exists() {
             return Err(ResultsError::Nothing(folder.to_owned()));
@@ -200,8 +214,7 @@ impl Results {
         let lock = lock(folder)?;
         let study_path = folder.join("study.toml");
         let before = std::fs::read_to_string(&study_path).map_err(io(&study_path))?;
-        // What it is compared with changes nothing that is measured.
-        if Study::without_reference(&before) != Study::without_reference(study) {
+        if !is_same(&before) {
             return Err(ResultsError::OtherStudy(folder.to_owned()));
         }
         let logs = folder.join("logs");

@@ -162,3 +162,21 @@ fn an_objective_stands_in_a_study_and_reads_back() {
     let wrong = read(&text.replace("7%", "70%").replace("p99 <", "p98 <").replace("start = 100", "start = 0"));
     assert_eq!(wrong.unwrap_err().errors.len(), 3, "all at once");
 }
+
+#[test]
+fn a_search_is_known_by_its_question_whichever_loads_it_came_to() {
+    let asked = |parts: &str, until: &str| {
+        let text = format!(
+            "title = \"t\\n[parts.x]\\n\"\n[axes]\nsystem = [\"mock\"]\n{parts}[[skip]]\nwhy = \"w\"\nsystem = \"mock\"\n\
+             [capacity]\nuntil = \"{until}\"\n"
+        );
+        let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
+        Study::without_part_tables(&study.to_toml())
+    };
+    let none = asked("", "p99 < 5ms");
+    assert!(none.contains("[parts.x]") && none.contains("[[skip]]"), "a title is no table: {none}");
+    let search = "[parts.search]\nrate = [400, 800]\nduration = \"4s\"\n";
+    assert_eq!(asked(search, "p99 < 5ms"), none);
+    assert_eq!(asked(&format!("{search}[parts.confirm]\nrate = 600\n"), "p99 < 5ms"), none);
+    assert_ne!(asked(search, "p99 < 6ms"), none);
+}

@@ -1,5 +1,6 @@
 import type { Section } from "../context";
 import { bindings } from "./bindings";
+import { capacity } from "./capacity";
 import { cells } from "./cells";
 import { claims } from "./claims";
 import { comparison } from "./comparison";
@@ -12,6 +13,6 @@ import { published } from "./published";
 import { runs } from "./runs";
 import { throughput } from "./throughput";
 
-/** The page from top to bottom. A comparison, where there is one, is what the
- *  page was made for: it follows the answer. */
-export const SECTIONS: Section[] = [opening, comparison, bindings, latency, throughput, map, cost, published, cells, claims, runs, downloads];
+/** The page from top to bottom. A comparison or a search for a capacity, where
+ *  there is one, is what the page was made for: it follows the answer. */
+export const SECTIONS: Section[] = [opening, comparison, capacity, bindings, latency, throughput, map, cost, published, cells, claims, runs, downloads];

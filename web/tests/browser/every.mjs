@@ -5,11 +5,11 @@ import { test } from "node:test";
 import { DEADLINE_MS, drawAll, pageData, section, source, until } from "./browser.mjs";
 import { at, tally, verdict } from "./world.mjs";
 
-const ALL = ["large", "failures", "partly", "old", "empty", "two", "hostile", "real", "server"];
+const ALL = ["large", "failures", "partly", "old", "empty", "two", "hostile", "capacity", "real", "server"];
 
 /** Pages that between them have everything a phone and paper may show. */
-const PHONES = ["large", "failures", "partly", "two", "hostile", "server"];
-const PAPER = ["large", "failures", "two"];
+const PHONES = ["large", "failures", "partly", "two", "hostile", "capacity", "server"];
+const PAPER = ["large", "failures", "two", "capacity"];
 
 /** Sections that a page has; those in between depend on what was measured. */
 const SECTIONS = {
@@ -20,6 +20,7 @@ const SECTIONS = {
   empty: ["Answer", "All cells", "Downloads"],
   two: ["Answer", "Comparison", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "All runs", "Downloads"],
   hostile: ["Answer", "Bindings", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "Claims", "All runs", "Downloads"],
+  capacity: ["Answer", "Capacity", "Latency", "Throughput", "Cost", "All cells", "All runs", "Downloads"],
   real: ["Answer", "Latency", "Throughput", "Map of winners", "Cost", "All cells", "All runs", "Downloads"],
   server: ["Answer", "Latency", "Throughput", "Cost", "All cells", "All runs", "Downloads"],
 };

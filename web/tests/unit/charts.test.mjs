@@ -11,6 +11,7 @@ const { square, mapAxes, squareWords, marginWords } = await source("charts/winne
 const { receivers } = await source("charts/receivers");
 const { tick } = await source("charts/axes");
 const { timePanels, spans } = await source("charts/timepanels");
+const { kneePanels, marksOf } = await source("charts/knees");
 const { fileName } = await source("charts/export");
 
 const at = (load, more = {}) => ({ load, valid: true, ratio: 1, p99: 100, ...more });
@@ -244,4 +245,29 @@ test("faults that never happened are not drawn; one that never ended is an insta
   const found = spans(run({ fault_log: [{ ...fault, at_ns: null, until_ns: null }, { ...fault, at_ns: 1e9, until_ns: null }] }));
   assert.deepEqual(found, [{ name: "warm-up", from: -1, to: 0, kind: "phase" }, { name: "kill server", from: 1, to: 1, kind: "fault" }]);
   assert.deepEqual(spans(run({ phases: null })), []);
+});
+
+const step = (outcome, more = {}) => ({ cell: 3, load: 100, outcome, counts: true, confirms: false, why: "p99 < 1ms: it was 2 ms", window_s: 4, offered_per_s: 100, delivered_per_s: 99, p50_ns: 1, p99_ns: 2, server_cpu_cores: null, server_rss_bytes: null, ...more });
+
+test("a step's mark says by its shape whether the objective held", () => {
+  const steps = [step("held"), step("failed"), step("disturbed", { counts: false }), step("disturbed"), step("generator"), step("held", { confirms: true })];
+  const marks = marksOf({ steps, curve: [] });
+  assert.deepEqual(marks.map(({ shape }) => shape), ["held", "failed", "none", "failed", "failed", "held"]);
+  assert.deepEqual([marks[0].said, marks[1].said, marks[5].said], ["held", "failed: p99 < 1ms: it was 2 ms", "held, at full length"]);
+  assert.match(marks[2].said, /made again: p99/);
+  assert.deepEqual(marks.map(({ confirms }) => confirms), [false, false, false, false, false, true]);
+});
+
+test("where steps are too many, a mark stands for those at a load", () => {
+  const load = (held, counted) => ({ ...step("held"), held, counted });
+  const marks = marksOf({ steps: [], curve: [load(3, 3), load(0, 2), load(1, 3), load(0, 0)] });
+  assert.deepEqual(marks.map(({ shape }) => shape), ["held", "failed", "mixed", "none"]);
+  assert.equal(marks[2].said, "held in 1 of 3 steps");
+  assert.ok(marks.every(({ cell }) => cell === null));
+});
+
+test("a search has the panels that it has figures for", () => {
+  const names = (curve) => kneePanels({ curve }).map(({ lines }) => lines.map(({ key }) => key).join());
+  assert.deepEqual(names([step("held")]), ["delivered_per_s,offered_per_s", "p99_ns,p50_ns"]);
+  assert.deepEqual(names([step("held", { p99_ns: null, server_cpu_cores: 0.5, server_rss_bytes: 1 })]), ["delivered_per_s,offered_per_s", "server_cpu_cores", "server_rss_bytes"]);
 });

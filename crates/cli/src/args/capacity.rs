@@ -15,7 +15,8 @@ Examples:
   pubmark capacity nats --pairs 10 --until 'p99 < 10ms and delivered >= 99.9%' --budget 10m
   pubmark capacity mosquitto --over pairs --rate 10 --until 'p99 < 50ms and lost = 0'
   pubmark capacity mqtt://broker.example:1883 --pairs 10 --qos 1 --json
-  pubmark capacity dds --only part=demand --until 'lost = 0' --budget 2m")]
+  pubmark capacity dds --only part=demand --until 'lost = 0' --budget 2m
+  pubmark capacity nats --pairs 10 --out results/nats --resume --budget 10m")]
 pub struct CapacityArgs {
     /// A system's name, a system file of one's own, or the endpoint of a broker that is there already, as of `bench`;
     /// or a study: its name or file. Then each of its cells is searched, a step of each in turn.
@@ -37,7 +38,7 @@ pub struct CapacityArgs {
     /// Of a study: only these points of an axis.
     #[arg(long, value_name = "AXIS=VALUE[,VALUE]")]
     pub only: Vec<String>,
-    /// How long the search may take, of a study the search of each cell.
+    /// How long the search may take, of a study the search of each cell; with --resume from now on.
     #[arg(long, value_name = "T", default_value = "5m")]
     pub budget: String,
     /// Length of the run that confirms the answer. Steps are of 4s, or as long as that run if it is shorter; longer
@@ -50,6 +51,10 @@ pub struct CapacityArgs {
     /// The results folder [default: results/capacity-TARGET-TIME].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Go on with a search that was interrupted, or whose time was over: --out, or else the target's newest. What is
+    /// asked has to be the same; --budget may be any.
+    #[arg(long)]
+    pub resume: bool,
     /// Print one JSON object: estimate, lo, hi, limited_by, steps; of a study a list of them.
     #[arg(long)]
     pub json: bool,

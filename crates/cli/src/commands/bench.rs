@@ -2,10 +2,10 @@
 
 use super::run::{
     Carried, Outlets, WayOn, carry_out, conclude, conclude_decided, decide, finish, fresh, leave_no_empty, missing,
-    note_replaced,
+    note_replaced, with_headroom,
 };
 use super::shared::{hosts, pairs, raise_open_files, system};
-use super::{budget, gates};
+use super::{budget, gates, headroom};
 use crate::args::{BenchArgs, WorkloadArgs};
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
@@ -39,6 +39,7 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     }
     check_options(&plan).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
     note_replaced(&plan, voice);
+    let headroom = headroom::asked(&plan)?;
     let study = plan.study();
     let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let name = format!("bench-{system}");
@@ -49,10 +50,11 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
         Some(budget_ns) => decide(&plan, None, (&folder, false), budget_ns, (voice, outlets)),
         None => carry_out(&plan, None, &folder, false, voice, outlets).map(Carried::fixed),
     };
-    let Carried { over: (ending, decided), lock, .. } = carried
+    let Carried { over: (mut ending, decided), lock, interrupt, .. } = carried
         .map_err(|error| WayOn::Again.advise(error))
         .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
     let took_ns = clock::now().saturating_sub(began_ns);
+    ending.interrupted |= !with_headroom(headroom.as_ref(), &ending, &folder, &interrupt, voice)?;
     let report = finish(&folder)?;
     drop(lock);
     if args.json {
@@ -94,6 +96,7 @@ fn study(args: &BenchArgs) -> Result<Study, Failure> {
     let mut workload = AskedWorkload::of(&args.target, &args.workload);
     let own = [("duration", &args.duration), ("count", &args.count), ("repeats", &args.repeats)];
     workload.set.extend(own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
+    workload.set.extend(args.headroom.then(|| ("headroom".to_owned(), "true".to_owned())));
     let Some(until) = &args.until else { return study_of(workload) };
     let within = Precision::parse(until).map_err(|error| Failure::usage(format!("--until: {error}")))?;
     workload.set.push(("until".into(), BlocksUntil::Decided.to_string()));

@@ -1,7 +1,7 @@
 //! `pubmark capacity`: the highest load at which an objective holds.
 
 use super::bench::{AskedWorkload, study_of};
-use super::run::{PAGE, finish, fresh, leave_no_empty, missing, note_replaced};
+use super::run::{PAGE, WayOn, finish, folder_of, leave_no_empty, missing, note_replaced};
 use super::shared::{agent_command, interrupt_flag, raise_open_files};
 use super::target::{is_system, study_at};
 use crate::args::CapacityArgs;
@@ -51,19 +51,20 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
         left.map_err(|error| planned(vec![error]))?;
         study = cells.study().clone();
     }
-    let request = CapacityRequest { study: &study, step_ns: STEP.min(full_ns), full_ns, budget_ns };
+    let request =
+        CapacityRequest { study: &study, step_ns: STEP.min(full_ns), full_ns, budget_ns, enough_each_per_s: None };
     let mut plan = first(&request, &goal).map_err(planned)?;
     if let Some(why) = leave_out(&mut plan, &missing).0.first() {
         return Err(Failure::usage(why));
     }
     check_options(&plan).map_err(planned)?;
     note_replaced(&plan, voice);
-    let folder = args.out.clone().map_or_else(|| fresh(&format!("capacity-{name}")), Ok)?;
+    let folder = folder_of(args.out.as_deref(), args.resume, &format!("capacity-{name}"))?;
     let (interrupt, agent) = (interrupt_flag()?, agent_command()?);
-    let how = Conduct { folder: &folder, resume: false, reference: None, agent: &agent, interrupt: &interrupt };
+    let how = Conduct { folder: &folder, resume: args.resume, reference: None, agent: &agent, interrupt: &interrupt };
     let mut display = ClimbDisplay::new(voice, goal.over, of_study);
     let over = climb(&request, &goal, &how, &mut display)
-        .map_err(Failure::from)
+        .map_err(|error| WayOn::Resume.advise(Failure::from(error)))
         .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
     let report = finish(&folder)?;
     drop(over.lock);
@@ -71,7 +72,11 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
     let found = report.capacities();
     show(args, of_study, &report, &found);
     voice.note(&format!("report: {}", folder.join(PAGE).display()));
-    Ok(conclude(over.ending.interrupted, &over.given_up, &found, voice))
+    let code = conclude(over.ending.interrupted, &over.given_up, &found, voice);
+    if code == Code::Run && over.given_up.is_empty() {
+        voice.note(&format!("to go on: the same command and --out {} --resume, with any --budget", folder.display()));
+    }
+    Ok(code)
 }
 
 fn show(args: &CapacityArgs, of_study: bool, report: &Report, found: &[CapacityResult]) {

@@ -2,7 +2,7 @@
 
 use super::budget::{self, ByReport};
 use super::shared::{agent_command, hosts, interrupt_flag, pairs, raise_open_files};
-use super::{answers, engine, gates, studies};
+use super::{answers, engine, gates, headroom, studies};
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
@@ -14,6 +14,7 @@ use crate::serve::{HttpServer, metrics};
 use pubmark_host::clock;
 use pubmark_host::install;
 use pubmark_host::lock::Lock;
+use pubmark_model::capacity::HEADROOM;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::host::{HostSpec, Placement};
@@ -28,6 +29,7 @@ use pubmark_study::ask::check_options;
 use pubmark_study::budget::{BudgetEnding, BudgetRequest, run_until_decided};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
 use pubmark_study::fit::{leave_out, tool_of};
+use pubmark_study::headroom::HeadroomSearch;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
 use pubmark_study::results::{new_folder, newest_folder};
@@ -66,6 +68,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     check_options(&plan).map_err(wrong)?;
     note_replaced(&plan, voice);
     let questions = budget_ns.map(|_| budget::asked(&plan)).transpose()?;
+    let headroom = headroom::asked(&plan)?;
     if args.dry_run {
         return Ok(dry_run(&plan, asked, budget_ns.zip(questions)));
     }
@@ -76,10 +79,11 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
         Some(budget_ns) => decide(&plan, reference.as_deref(), (&folder, args.resume), budget_ns, (voice, outlets)),
         None => carry_out(&plan, reference.as_deref(), &folder, args.resume, voice, outlets).map(Carried::fixed),
     };
-    let Carried { over: (ending, decided), watched, interrupt, lock } = carried
+    let Carried { over: (mut ending, decided), watched, interrupt, lock } = carried
         .map_err(|error| WayOn::Resume.advise(error))
         .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
     let took_ns = clock::now().saturating_sub(began_ns);
+    ending.interrupted |= !with_headroom(headroom.as_ref(), &ending, &folder, &interrupt, voice)?;
     let report = finish(&folder)?;
     drop(lock);
     let shown = if args.json {
@@ -287,10 +291,14 @@ pub(super) fn find(study: &str) -> Result<NamedStudy, Failure> {
     Ok(NamedStudy { name: name.to_owned(), file: path.display().to_string(), text, reference })
 }
 
-/// The results folder: as given, the newest of the study, or a new one.
 fn folder(args: &RunArgs, name: &str) -> Result<PathBuf, Failure> {
-    match (&args.out, args.resume) {
-        (Some(folder), _) => Ok(folder.clone()),
+    folder_of(args.out.as_deref(), args.resume, name)
+}
+
+/// The results folder: as given, the newest of this name, or a new one.
+pub(super) fn folder_of(out: Option<&Path>, resume: bool, name: &str) -> Result<PathBuf, Failure> {
+    match (out, resume) {
+        (Some(folder), _) => Ok(folder.to_owned()),
         (None, false) => fresh(name),
         (None, true) => newest_folder(Path::new(RESULTS), name).ok_or_else(|| {
             Failure::usage(format!(
@@ -418,6 +426,21 @@ pub fn finish(folder: &Path) -> Result<Report, Failure> {
     let report = load(folder)?;
     Report::write_html(&[&report], &folder.join(PAGE)).map_err(Failure::run)?;
     Ok(report)
+}
+
+/// Makes the search for headroom behind the runs, where one is asked for. Whether it
+/// came to its end.
+pub fn with_headroom(
+    asked: Option<&HeadroomSearch>,
+    ending: &Ending,
+    folder: &Path,
+    interrupt: &AtomicBool,
+    voice: Voice,
+) -> Result<bool, Failure> {
+    let Some(asked) = asked.filter(|_| !ending.interrupted) else { return Ok(true) };
+    let ended = headroom::search(asked, folder, interrupt, voice)?;
+    finish(&folder.join(HEADROOM))?;
+    Ok(ended)
 }
 
 /// What can be done about runs that are missing.

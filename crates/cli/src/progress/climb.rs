@@ -29,7 +29,13 @@ impl ClimbDisplay {
 }
 
 impl Observer for ClimbDisplay {
-    fn begin(&mut self, _: &StudyStart<'_>) {}
+    fn begin(&mut self, course: &StudyStart<'_>) {
+        self.steps = course.records.len();
+        if self.steps > 0 {
+            self.voice.note(&format!("going on after {} steps", self.steps));
+        }
+    }
+
     fn run_begins(&mut self, _: &Cell, _: u32, _: usize) {}
     fn news(&mut self, _: News) {}
 

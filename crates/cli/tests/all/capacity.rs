@@ -39,6 +39,9 @@ fn the_capacity_of_a_slow_sender_is_found_and_a_report_says_the_same() {
         assert_eq!(step["outcome"], if load < 1_000.0 { "held" } else { "failed" }, "{step}");
         assert!((number(step, "offered_per_s") / load - 1.0).abs() < 0.01, "{step}");
     }
+    let told = place.run(&["report", "r", "--json"]);
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert_eq!(told, Value::Array(vec![answer]), "a report has the same object");
     // From the folder alone, and in the same words.
     let report = place.run(&["report", "r"]);
     assert_eq!(report.status.code(), Some(0), "{}", stderr(&report));
@@ -48,6 +51,67 @@ fn the_capacity_of_a_slow_sender_is_found_and_a_report_says_the_same() {
     assert!(stdout(&report).contains("holds up to"), "{}", stdout(&report));
     let page = std::fs::read_to_string(place.path("r/report.html")).unwrap();
     assert!(page.contains("holds up to"));
+}
+
+/// What an interruption leaves: the first records, and half of one that was being
+/// written.
+fn cut_short(place: &Place, steps: usize) {
+    let path = place.path("r/runs.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let kept: String = lines[..steps].iter().flat_map(|line| [line, "\n"]).collect();
+    std::fs::write(path, kept + &lines[steps][..lines[steps].len() / 2]).unwrap();
+}
+
+#[test]
+fn a_search_goes_on_from_its_records_as_if_it_had_not_been_interrupted() {
+    let place = Place::new();
+    let (_, whole) = found(&place, &SLOW);
+    let all = whole["steps"].as_array().unwrap().len();
+    assert!(all > 8);
+    for steps in [0, 1, all / 2, all - 1] {
+        cut_short(&place, steps);
+        let (code, answer) = found(&place, &[&SLOW[..], &["--resume"]].concat());
+        assert_eq!((code, &answer), (Some(0), &whole), "after {steps} of {all} steps");
+        assert_eq!(place.records("r").len(), all);
+    }
+    // What is settled needs no step more.
+    let (code, answer) = found(&place, &[&SLOW[..], &["--resume", "--budget", "10s"]].concat());
+    assert_eq!((code, &answer), (Some(0), &whole));
+    let refused = search(&place, &SLOW);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("or go on with --resume"), "{}", stderr(&refused));
+    let before = std::fs::read(place.path("r/runs.jsonl")).unwrap();
+    for other in [
+        &["--until", "p99 < 20ms"][..],
+        &["--within", "10%"],
+        &["--payload", "2KiB"],
+        &["--rate", "50"],
+        &["--over", "burst"],
+        &["--duration", "20s"],
+    ] {
+        let refused = search(&place, &[&SLOW[..], &["--resume"], other].concat());
+        assert_eq!(refused.status.code(), Some(2), "{other:?}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains("made by another study, or with other settings"), "{}", stderr(&refused));
+    }
+    assert_eq!(std::fs::read(place.path("r/runs.jsonl")).unwrap(), before, "nothing was written");
+}
+
+#[test]
+fn a_search_whose_time_was_over_goes_on_with_more() {
+    let place = Place::new();
+    let (code, short) = found(&place, &[&SLOW[..], &["--budget", "10s"]].concat());
+    let steps = short["steps"].as_array().unwrap();
+    assert_eq!((code, &short["settled"]), (Some(3), &false.into()), "{short:#}");
+    let (code, answer) = found(&place, &[&SLOW[..], &["--resume"]].concat());
+    assert_eq!(code, Some(0), "{answer:#}");
+    let all = answer["steps"].as_array().unwrap();
+    assert!(all.len() > steps.len() && all[..steps.len()] == steps[..], "it goes on where it was");
+    assert!((950.0..1_050.0).contains(&number(&answer, "estimate")));
+    let nowhere = Place::new();
+    let nothing = nowhere.run(&["capacity", "mock", "--resume"]);
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(stderr(&nothing).contains("to go on with"), "{}", stderr(&nothing));
 }
 
 #[test]
@@ -151,6 +215,16 @@ fn each_cell_of_a_study_is_searched_by_itself() {
     assert_eq!(steps, records.len(), "each step is a record, and of one search");
     let costs: Vec<&Value> = records.iter().map(|record| &record["cell"]["options.send_cost"]).collect();
     assert_ne!(costs[0], costs[1], "they take turns");
+    let told = place.run(&["report", "small", "--json"]);
+    assert_eq!(serde_json::from_slice::<Vec<Value>>(&told.stdout).unwrap(), small, "a report has the same");
+    let all = std::fs::read_to_string(place.path("small/runs.jsonl")).unwrap();
+    let some: String = all.lines().take(7).flat_map(|line| [line, "\n"]).collect();
+    std::fs::write(place.path("small/runs.jsonl"), some).unwrap();
+    assert_eq!(
+        answers("small", &["--only", "part=small", "--resume"]),
+        small,
+        "each search goes on from its own steps"
+    );
     let large = answers("large", &["--only", "part=large", "--payload", "1KiB", "--within", "10%"]);
     assert_eq!(large.len(), 1, "the other is left out by the study");
     assert_eq!(place.records("large")[0]["workload"]["payload_bytes"], 1_024);

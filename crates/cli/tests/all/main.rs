@@ -19,6 +19,7 @@ mod errors;
 mod faults;
 mod folders;
 mod guests;
+mod headroom;
 mod heavy;
 mod hosts;
 mod house;

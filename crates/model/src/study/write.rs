@@ -63,6 +63,20 @@ impl Study {
         text.split_once(REFERENCE).map_or(text, |(study, _)| study)
     }
 
+    /// A study as [`Study::to_toml`] writes it, without its parts: what a search for
+    /// a capacity asks, whichever loads it has come to.
+    pub fn without_part_tables(text: &str) -> String {
+        let mut within = false;
+        let kept = text.lines().filter(|line| {
+            // No text in the file begins a line: line ends are escaped in all of them.
+            if line.starts_with('[') {
+                within = line.starts_with("[parts.");
+            }
+            !within
+        });
+        kept.flat_map(|line| [line, "\n"]).collect()
+    }
+
     /// The study as a file that reads back to the same study.
     pub fn to_toml(&self) -> String {
         let mut out = String::from("# As resolved: defaults filled in, overrides applied.\n");

@@ -2,6 +2,7 @@
 //! this contract: the names are the same.
 
 use super::beside::{ComparisonView, ReferenceView, Triple, comparison, reference, triple};
+use super::capacity::{CapacityView, capacities};
 use super::curves::{self, Curves, Distribution, curves};
 use super::explain::{self, Explanation};
 use super::records;
@@ -63,6 +64,7 @@ struct Results<'a> {
     cells: Vec<Cell<'a>>,
     points: Vec<PointView<'a>>,
     claims: Vec<ClaimView>,
+    capacities: Vec<CapacityView>,
     reference: Option<ReferenceView>,
     machine: Vec<Fact>,
     doctor: &'a Value,
@@ -265,6 +267,7 @@ fn results(report: &Report) -> Results<'_> {
         cells: cells.map(|((cell, runs), point)| self::cell(report, cell, runs, *point)).collect(),
         points: report.points().iter().map(|point| point_view(point, report.cells())).collect(),
         claims: report.claims().iter().map(claim_view).collect(),
+        capacities: capacities(report),
         reference: reference(report),
         machine: machine(report.environment()),
         doctor: match &report.environment()["doctor"] {

@@ -1,6 +1,7 @@
 //! From hand-made records to what a report says.
 
 mod analysis;
+mod capacity;
 mod claims;
 mod clocks;
 mod compare;

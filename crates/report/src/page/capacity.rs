@@ -1,0 +1,106 @@
+//! Searches for a capacity, as the page draws them.
+
+use crate::capacity::{CapacityResult, LoadFigures, why};
+use crate::report::Report;
+use crate::text::clean;
+use pubmark_model::capacity::LoadAxis;
+use serde::Serialize;
+
+/// Longest sentence, name and reason that are shown, characters.
+const SENTENCE_CHARS: usize = 2_000;
+const NAME_CHARS: usize = 120;
+const WHY_CHARS: usize = 300;
+/// Steps that a page holds one by one, of all its searches together. A search makes
+/// some 20 of them; only a study that was measured for its objective has more.
+const STEPS_MAX: usize = 5_000;
+
+/// A search, or a study's loads for one system and workload.
+#[derive(Serialize)]
+pub struct CapacityView {
+    label: String,
+    sentence: String,
+    until: String,
+    /// What is turned up.
+    over: &'static str,
+    /// What a load is, in words.
+    load: &'static str,
+    /// What it is counted in: a unit of figures.
+    unit: &'static str,
+    estimate: Option<f64>,
+    lo: Option<f64>,
+    hi: Option<f64>,
+    level: f64,
+    lower_bound: bool,
+    settled: bool,
+    confirmed: bool,
+    limited_by: Option<&'static str>,
+    curve: Vec<LoadFigures>,
+    /// Empty where they are too many.
+    steps: Vec<StepView>,
+}
+
+/// A step.
+#[derive(Serialize)]
+struct StepView {
+    cell: usize,
+    load: f64,
+    outcome: &'static str,
+    counts: bool,
+    confirms: bool,
+    why: String,
+    window_s: f64,
+    offered_per_s: f64,
+    delivered_per_s: f64,
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    server_cpu_cores: Option<f64>,
+    server_rss_bytes: Option<u64>,
+}
+
+/// The searches of a report; none where its study names no objective.
+pub fn capacities(report: &Report) -> Vec<CapacityView> {
+    let all = report.capacities();
+    let steps: usize = all.iter().map(|found| found.climb.steps().len()).sum();
+    all.iter().map(|found| view(found, steps <= STEPS_MAX)).collect()
+}
+
+fn view(found: &CapacityResult, each: bool) -> CapacityView {
+    let (goal, answer) = (found.climb.goal(), found.answer());
+    let steps = found.climb.steps().iter().zip(&found.cells).map(|(step, cell)| StepView {
+        cell: *cell,
+        load: step.load,
+        outcome: step.outcome.word(),
+        counts: step.counts,
+        confirms: step.confirms,
+        why: why(step, WHY_CHARS),
+        window_s: step.window_s,
+        offered_per_s: step.offered_per_s,
+        delivered_per_s: step.delivered_per_s,
+        p50_ns: step.p50_ns,
+        p99_ns: step.p99_ns,
+        server_cpu_cores: step.server_cpu_cores,
+        server_rss_bytes: step.server_rss_bytes,
+    });
+    CapacityView {
+        label: clean(&found.label, NAME_CHARS),
+        sentence: clean(&found.sentence(), SENTENCE_CHARS),
+        until: clean(&goal.until.to_string(), NAME_CHARS),
+        over: goal.over.word(),
+        load: goal.over.unit(),
+        unit: match goal.over {
+            LoadAxis::Rate => "per_s",
+            LoadAxis::Payload => "bytes",
+            LoadAxis::Pairs | LoadAxis::Publishers | LoadAxis::Subscribers | LoadAxis::Burst => "count",
+        },
+        estimate: answer.estimate,
+        lo: answer.lo,
+        hi: answer.hi,
+        level: answer.level,
+        lower_bound: answer.lower_bound,
+        settled: answer.settled,
+        confirmed: answer.confirmed,
+        limited_by: answer.limited_by.map(|limit| limit.word()),
+        curve: found.curve(),
+        steps: steps.filter(|_| each).collect(),
+    }
+}
