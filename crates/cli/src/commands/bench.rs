@@ -9,6 +9,7 @@ use crate::output::{Voice, colour, print, width};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::line::JsonLine;
 use pubmark_model::study::{ReadOptions, Study};
+use pubmark_report::read_records;
 use pubmark_study::ask::check_options;
 use pubmark_study::conduct::ConductError;
 use pubmark_study::fit::leave_out;
@@ -39,9 +40,11 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     let report = finish(&folder)?;
     drop(lock);
     if args.json {
+        // As they are written: a report has less of each.
+        let records = read_records(&folder).map_err(Failure::run)?.runs;
         let runs: Vec<Value> =
-            report.runs().iter().filter_map(|record| serde_json::from_slice(&record.to_json().ok()?).ok()).collect();
-        let cell = report.runs().first().map(|record| record.cell.clone()).unwrap_or_default();
+            records.iter().filter_map(|record| serde_json::from_slice(&record.to_json().ok()?).ok()).collect();
+        let cell = records.first().map(|record| record.cell.clone()).unwrap_or_default();
         let summary = report.summary_json().as_array().and_then(|rows| rows.first().cloned()).unwrap_or_default();
         print(
             &serde_json::to_string_pretty(&json!({"cell": cell, "runs": runs, "summary": summary})).unwrap_or_default(),
