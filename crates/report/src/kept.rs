@@ -121,6 +121,8 @@ impl Kept {
             }
             if !told.made && made.iter().any(|texts| !texts.is_empty()) {
                 told.made = true;
+                let agents = run.agents.len().max(made.len());
+                run.agents.resize_with(agents, AgentShare::default);
                 run.agents.iter_mut().zip(made).for_each(|(agent, texts)| agent.made = texts.clone());
             }
             let settings = run.settings.as_mut().filter(|_| !differences.is_empty());
@@ -255,9 +257,14 @@ fn lighten(run: &mut RunRecord) {
     run.faults = Script::default();
     run.fault_log = Vec::new();
     run.link = None;
+    // Whether there are others than those whose runtime tells is told as well by one.
+    if run.agents.iter().all(|agent| agent.runtime.is_none()) {
+        run.agents.truncate(1);
+    }
     for agent in &mut run.agents {
         *agent = AgentShare { runtime: agent.runtime, ..AgentShare::default() };
     }
+    run.agents.shrink_to_fit();
     if let Some(file) = &mut run.system_file {
         file.sha256 = String::new();
     }
@@ -268,6 +275,8 @@ fn lighten(run: &mut RunRecord) {
     run.phases = None;
     run.hosts = Vec::new();
     run.remarks = Vec::new();
+    run.verdict.reasons.shrink_to_fit();
+    run.verdict.notes.shrink_to_fit();
 }
 
 /// The same messages in a single slice: backlogs are told by the sums.

@@ -20,7 +20,7 @@ use crate::text::{clean, percent};
 use crate::words::CellVerdict;
 use pubmark_model::claim;
 use pubmark_model::record::{FigureGroup, RunRecord};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,8 +60,8 @@ struct Results<'a> {
     systems: Vec<System>,
     made: Vec<Made>,
     axes: Vec<Axis<'a>>,
-    cells: Vec<Cell<'a>>,
-    points: Vec<PointView<'a>>,
+    cells: Cells<'a>,
+    points: Points<'a>,
     claims: Vec<ClaimView>,
     reference: Option<ReferenceView>,
     machine: Vec<Fact>,
@@ -113,6 +113,17 @@ struct AxisValue<'a> {
     label: String,
 }
 
+/// The cells, each made when it is written: of many runs there are thousands. Beside
+/// the report the point of each.
+struct Cells<'a>(&'a Report, Vec<usize>);
+
+impl Serialize for Cells<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Cells(report, point_of) = self;
+        to.collect_seq(point_of.iter().enumerate().map(|(index, point)| cell(report, index, *point)))
+    }
+}
+
 #[derive(Serialize)]
 struct Cell<'a> {
     label: String,
@@ -153,6 +164,16 @@ struct Against {
     runs: usize,
     touches: String,
     evidence: String,
+}
+
+/// The points, in the same way.
+struct Points<'a>(&'a Report);
+
+impl Serialize for Points<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Points(report) = self;
+        to.collect_seq(report.points().iter().map(|point| point_view(point, report.cells())))
+    }
 }
 
 #[derive(Serialize)]
@@ -251,8 +272,8 @@ fn results(report: &Report) -> Results<'_> {
         systems: systems(report),
         made: made(report),
         axes: axes(report.cells()),
-        cells: point_of.iter().enumerate().map(|(cell, point)| self::cell(report, cell, *point)).collect(),
-        points: report.points().iter().map(|point| point_view(point, report.cells())).collect(),
+        cells: Cells(report, point_of),
+        points: Points(report),
         claims: report.claims().iter().map(claim_view).collect(),
         reference: reference(report),
         machine: machine(report.environment()),

@@ -60,7 +60,9 @@ fn full(line: &str, repeat: u32) -> RunRecord {
     run.clocks = vec![ClockPair { from: "a".into(), to: "b".into(), bound_ns: 40, ..ClockPair::default() }];
     let runtime = pubmark_model::protocol::RuntimeFigures { allocated_bytes: Some(77), ..Default::default() };
     let made = BTreeMap::from([("call".to_owned(), format!("send {}", repeat % 5))]);
-    let agent = AgentShare { name: "all".into(), runtime: Some(runtime), made, ..AgentShare::default() };
+    // Those of the other system tell nothing of a runtime.
+    let runtime = Some(runtime).filter(|_| run.system == "gone");
+    let agent = AgentShare { name: "all".into(), runtime, made, ..AgentShare::default() };
     run.agents = vec![AgentShare { made: BTreeMap::new(), ..agent.clone() }, agent];
     run.flows = vec![FlowRecord { name: "main".into(), ..FlowRecord::default() }];
     run.usage_series = Some(UsageSeries { slice_ns: 5, ..UsageSeries::default() });
