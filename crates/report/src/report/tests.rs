@@ -40,7 +40,7 @@ fn full(line: &str, repeat: u32) -> RunRecord {
     run.applied.insert("turbo".into(), json!(true));
     let difference = SettingDifference {
         name: "turbo".into(),
-        value: json!(repeat % 2 == 0),
+        value: json!(repeat.is_multiple_of(2)),
         stock: None,
         why: "it is fast".into(),
         moves: vec![pubmark_model::record::FigureGroup::LatencyP50],
