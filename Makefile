@@ -60,7 +60,7 @@ help:
 	@echo "make test-containers   servers and hosts in containers, and the image of pubmark (installs podman)"
 	@echo "make test-wheel   the wheel, in a new environment"
 	@echo "make test-ray     a study over three nodes of Ray in namespaces, and the manifests (installs Ray; root)"
-	@echo "make bench        the message path beside plain C loops; the rates that are offered"
+	@echo "make bench        the message path beside plain C loops; the rates that are offered; reports of many runs"
 	@echo "make verdicts     runs that are disturbed by a known amount: what moves, and whether the verdict says so"
 	@echo "make chaos        kills and stops for CHAOS_SECONDS ($(CHAOS_SECONDS)), on ourselves: no record may be wrong by them"
 	@echo "make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))"
@@ -259,7 +259,7 @@ web-screenshots: deps-web web/node_modules/.package-lock.json
 	node web/tests/screenshots.mjs $(REPORT) $(OUT)
 
 bench: deps-dev deps-test
-	for bench in zeromq_parity offered_rate idle_connections; do cargo bench --locked -p pubmark --bench $$bench || exit 1; done
+	for bench in zeromq_parity offered_rate idle_connections many_runs; do cargo bench --locked -p pubmark --bench $$bench || exit 1; done
 	cargo bench --locked -p pubmark-load --bench recording
 
 # Half an hour on a quiet machine; `ROUNDS=2` for a shorter look.

@@ -7,8 +7,7 @@ use pubmark_model::cell::Cell;
 use pubmark_model::record::{FigureGroup, Note, Reason, RunRecord};
 use pubmark_model::study::Study;
 use pubmark_model::system::{System, Systems};
-use pubmark_model::times::TimeFigures;
-use pubmark_stats::{Estimate, Histogram, HistogramError};
+use pubmark_stats::Estimate;
 use std::collections::HashMap;
 
 /// What can be said of a cell.
@@ -114,13 +113,6 @@ impl CellResult {
     }
 }
 
-/// A run whose histogram cannot be read.
-#[derive(Debug)]
-pub(crate) struct BadHistogram {
-    pub cell: String,
-    pub source: HistogramError,
-}
-
 /// Records by cell.
 pub(crate) struct Analysis {
     /// In the study's order.
@@ -130,12 +122,7 @@ pub(crate) struct Analysis {
 }
 
 /// Groups the records by cell and computes the figures of each.
-pub(crate) fn analyse(
-    cells: Vec<Cell>,
-    study: &Study,
-    runs: &[RunRecord],
-    systems: Systems<'_>,
-) -> Result<Analysis, BadHistogram> {
+pub(crate) fn analyse(cells: Vec<Cell>, study: &Study, runs: &[RunRecord], systems: Systems<'_>) -> Analysis {
     let measured = cells.iter().enumerate().filter(|(_, cell)| cell.skipped.is_none());
     let places: HashMap<String, usize> = measured.map(|(index, cell)| (place(&cell.axes), index)).collect();
     let cells_of_runs: Vec<Option<usize>> = runs.iter().map(|run| places.get(&place(&run.cell)).copied()).collect();
@@ -145,14 +132,11 @@ pub(crate) fn analyse(
     }
     let mut results = Vec::with_capacity(cells.len());
     for (cell, runs) in cells.into_iter().zip(&runs_of) {
-        let label = cell.label();
         let system = systems(&cell.system);
-        let result =
-            result(cell, system, planned(study), runs).map_err(|source| BadHistogram { cell: label, source })?;
-        results.push(result);
+        results.push(result(cell, system, planned(study), runs));
     }
     relate_to_floor(&mut results);
-    Ok(Analysis { cells: results, cells_of_runs })
+    Analysis { cells: results, cells_of_runs }
 }
 
 /// The runs that a cell is to have at least.
@@ -160,13 +144,7 @@ fn planned(study: &Study) -> u32 {
     if study.until_decided() { 1 } else { study.repeats() }
 }
 
-fn result(
-    cell: Cell,
-    system: Option<&System>,
-    repeats: u32,
-    runs: &[&RunRecord],
-) -> Result<CellResult, HistogramError> {
-    runs.iter().try_for_each(|run| check(&run.histograms))?;
+fn result(cell: Cell, system: Option<&System>, repeats: u32, runs: &[&RunRecord]) -> CellResult {
     let (failed, made): (Vec<&RunRecord>, Vec<&RunRecord>) = runs.iter().copied().partition(|run| run.error.is_some());
     let quotable = |group: &FigureGroup| made.iter().filter(|run| allows(run, *group)).count();
     let group_runs: Vec<usize> = FigureGroup::ALL.iter().map(quotable).collect();
@@ -191,7 +169,7 @@ fn result(
     let counted = if status == Status::Invalid { &invalid } else { &[valid.as_slice(), &partly].concat() };
     let mut noted: Vec<&&RunRecord> = counted.iter().filter(|run| !run.verdict.notes.is_empty()).collect();
     noted.sort_by_key(|run| run.repeat);
-    Ok(CellResult {
+    CellResult {
         noted_runs: noted.len(),
         notes: noted.first().map(|run| run.verdict.notes.clone()).unwrap_or_default(),
         figures: CellFigures::of(&made),
@@ -208,14 +186,7 @@ fn result(
         is_reference: is_reference(&cell.system, system),
         floor: system.map(|system| system.floor.clone()).filter(|floor| !floor.is_empty()),
         cell,
-    })
-}
-
-/// Whether the histograms can be read that curves are drawn of.
-fn check(histograms: &TimeFigures<Option<String>>) -> Result<(), HistogramError> {
-    let TimeFigures { latency, intended_latency, service_latency, .. } = histograms;
-    let mut drawn = [latency, intended_latency, service_latency].into_iter().flatten();
-    drawn.try_for_each(|text| Histogram::decode(text).map(drop))
+    }
 }
 
 fn reasons(runs: &[&RunRecord]) -> Vec<ReasonCount> {

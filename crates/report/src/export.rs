@@ -4,7 +4,8 @@ use crate::layout::document;
 use crate::report::{Report, ReportError};
 use crate::{bounded, csv, json, markdown, page, terminal};
 use serde_json::Value;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 impl Report {
@@ -40,7 +41,7 @@ impl Report {
     /// # Errors
     /// Where the file cannot be written.
     pub fn write_csv(&self, path: &Path) -> Result<(), ReportError> {
-        let written = self.csv().and_then(|text| std::fs::write(path, text));
+        let written = self.csv().and_then(|text| fs::write(path, text));
         written.map_err(|source| ReportError::Write { path: path.to_owned(), source })
     }
 
@@ -50,9 +51,14 @@ impl Report {
     /// Where the file cannot be written.
     pub fn write_html(reports: &[&Report], path: &Path) -> Result<(), ReportError> {
         let beside = path.with_extension("html.new");
-        let written = std::fs::write(&beside, page::html(reports, false)).and_then(|()| std::fs::rename(&beside, path));
-        written.map_err(|source| {
-            let _ = std::fs::remove_file(&beside);
+        let write = || {
+            let mut out = BufWriter::new(File::create(&beside)?);
+            page::write(reports, &mut out)?;
+            out.flush()?;
+            fs::rename(&beside, path)
+        };
+        write().map_err(|source| {
+            let _ = fs::remove_file(&beside);
             ReportError::Write { path: path.to_owned(), source }
         })
     }
@@ -61,5 +67,12 @@ impl Report {
     /// objective, its capacities.
     pub fn summary_json(&self) -> Value {
         json::summary(self)
+    }
+
+    /// What `--json` prints: [`Report::summary_json`], and of a study that is measured
+    /// until its questions are decided an object of these rows (`summary`) and what the
+    /// records answer (`questions`).
+    pub fn json(&self) -> Value {
+        json::whole(self)
     }
 }

@@ -151,6 +151,8 @@ impl Value {
             is_quotable = readings.iter().any(is_sure);
             readings.retain(|reading| !is_quotable || is_sure(reading));
         }
+        // There are fifty a cell, and cells by the thousand.
+        readings.shrink_to_fit();
         Value { estimate: typical(column, &readings), readings, is_quotable, over_floor: None }
     }
 }

@@ -1,12 +1,44 @@
 //! The summary as JSON: an object a cell, its keys those of `summary.csv`; of a
-//! search for a capacity an object a search.
+//! search for a capacity an object a search. And the questions of a study that is
+//! measured until they are decided.
 
 use crate::capacity::CapacityResult;
 use crate::figures::Column;
 use crate::headroom::CellHeadroom;
+use crate::questions::{QuestionState, StudyQuestion};
 use crate::report::Report;
 use crate::summary;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+/// The rows, with the questions where the study is measured until they are decided.
+pub(crate) fn whole(report: &Report) -> Value {
+    match report.study().until_decided() {
+        true => json!({"summary": summary(report), "questions": questions(report)}),
+        false => summary(report),
+    }
+}
+
+/// What the study asks, in the order in which it is told: how each stands.
+fn questions(report: &Report) -> Value {
+    report.questions().into_iter().map(question).collect()
+}
+
+/// One of them. Each has all keys; what does not apply is null.
+fn question(asked: StudyQuestion) -> Value {
+    let (state, answer, why, blocks_more) = match asked.state {
+        QuestionState::Decided(answer) => ("decided", Some(answer), None, None),
+        QuestionState::Open { why, blocks_more, .. } => ("open", None, Some(why), blocks_more),
+        QuestionState::Closed(why) => ("closed", None, Some(why), None),
+    };
+    json!({
+        "text": asked.text,
+        "kind": asked.kind.word(),
+        "state": state,
+        "answer": answer,
+        "why": why,
+        "blocks_more": blocks_more,
+    })
+}
 
 /// The rows of `summary.csv` as objects; null where there is no figure. Where the
 /// study names an objective: its capacities, as `pubmark capacity` prints them.

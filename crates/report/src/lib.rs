@@ -23,6 +23,7 @@ mod columns;
 mod command;
 pub mod compare;
 mod csv;
+mod curves;
 mod document;
 mod export;
 mod figures;
@@ -30,7 +31,7 @@ mod findings;
 mod floor;
 mod headroom;
 mod json;
-
+mod kept;
 mod knee;
 mod languages;
 mod layout;

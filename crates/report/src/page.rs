@@ -7,7 +7,6 @@
 
 mod beside;
 mod capacity;
-mod curves;
 mod data;
 pub(crate) mod explain;
 mod records;
@@ -18,7 +17,7 @@ use crate::report::Report;
 use data::Page;
 use flate2::read::DeflateDecoder;
 use serde::Serialize;
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::sync::LazyLock;
 
 /// The front end, built by `make web` and packed by `build.rs`.
@@ -48,32 +47,71 @@ impl Content {
     /// asks the server that it came from for what is new; another never asks
     /// anybody for anything.
     pub fn of(reports: &[&Report], live: bool) -> Content {
-        let records: Vec<Vec<String>> = reports.iter().map(|report| records::packed(report)).collect();
-        Content {
-            page: json(&Page::of(reports, live)),
-            records: json(&records),
-            plain: reports.iter().map(|report| bounded::render(|| document(report), PLAIN_WIDTH, false)).collect(),
-        }
+        Content { page: json(&Page::of(reports, live)), records: json(&records(reports)), plain: plain(reports) }
     }
 
     /// The page.
     pub fn html(&self) -> String {
-        let (before, after) = FRONT_END.split_once(PLACE).unwrap_or((&FRONT_END, ""));
-        [
-            before,
-            "<noscript><p>Charts need scripts; these tables do not.</p><pre>",
-            &escaped(&self.plain),
-            "</pre></noscript>\n",
-            &island("pubmark-page", &self.page),
-            &island("pubmark-records", &self.records),
-            after,
-        ]
-        .concat()
+        let mut page = Vec::new();
+        let blocks = Blocks {
+            page: |out: &mut dyn Write| out.write_all(self.page.as_bytes()),
+            records: |out: &mut dyn Write| out.write_all(self.records.as_bytes()),
+        };
+        // Writing to memory does not fail, and what was written is text.
+        let _ = blocks.write(&self.plain, &mut page);
+        String::from_utf8(page).unwrap_or_default()
     }
 
     /// What a live page asks for: the data and the records, `{page, records}`.
     pub fn data_json(&self) -> String {
         format!("{{\"page\":{},\"records\":{}}}", self.page, self.records)
+    }
+}
+
+/// Writes the page for these reports, which asks nobody for anything. It is in
+/// memory at no time as a whole: that of many runs is some megabytes.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(reports: &[&Report], out: &mut dyn Write) -> io::Result<()> {
+    let plain = plain(reports);
+    let blocks = Blocks {
+        page: |out: &mut dyn Write| serde_json::to_writer(out, &Page::of(reports, false)).map_err(io::Error::from),
+        records: |out: &mut dyn Write| serde_json::to_writer(out, &records(reports)).map_err(io::Error::from),
+    };
+    blocks.write(&plain, out)
+}
+
+/// The records of each report, packed.
+fn records(reports: &[&Report]) -> Vec<Vec<String>> {
+    reports.iter().map(|report| records::packed(report)).collect()
+}
+
+/// What a browser without scripts shows.
+fn plain(reports: &[&Report]) -> String {
+    reports.iter().map(|report| bounded::render(|| document(report), PLAIN_WIDTH, false)).collect()
+}
+
+/// The blocks of JSON in the page: what writes each.
+struct Blocks<P, R> {
+    page: P,
+    records: R,
+}
+
+impl<P, R> Blocks<P, R>
+where
+    P: FnOnce(&mut dyn Write) -> io::Result<()>,
+    R: FnOnce(&mut dyn Write) -> io::Result<()>,
+{
+    fn write(self, plain: &str, out: &mut dyn Write) -> io::Result<()> {
+        let (before, after) = FRONT_END.split_once(PLACE).unwrap_or((&FRONT_END, ""));
+        out.write_all(before.as_bytes())?;
+        out.write_all(b"<noscript><p>Charts need scripts; these tables do not.</p><pre>")?;
+        out.write_all(escaped(plain).as_bytes())?;
+        out.write_all(b"</pre></noscript>\n")?;
+        island("pubmark-page", out, self.page)?;
+        island("pubmark-records", out, self.records)?;
+        out.write_all(after.as_bytes())
     }
 }
 
@@ -88,11 +126,37 @@ pub fn data_json(reports: &[&Report]) -> String {
 }
 
 /// A block of JSON that no browser runs.
-fn island(id: &str, json: &str) -> String {
-    // Within JSON these stand in strings only, where they may be escaped; so
-    // nothing in the data can end the block or begin another.
-    let text = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
-    format!("<script type=\"application/json\" id=\"{id}\">{text}</script>\n")
+fn island(id: &str, out: &mut dyn Write, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    write!(out, "<script type=\"application/json\" id=\"{id}\">")?;
+    fill(&mut Harmless(&mut *out))?;
+    out.write_all(b"</script>\n")
+}
+
+/// JSON on its way into a page. Within JSON `<`, `>` and `&` stand in strings only,
+/// where they may be escaped; so nothing in the data can end the block or begin
+/// another.
+struct Harmless<'a>(&'a mut dyn Write);
+
+impl Write for Harmless<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let escaped = |byte: &u8| match byte {
+            b'<' => Some("\\u003c"),
+            b'>' => Some("\\u003e"),
+            b'&' => Some("\\u0026"),
+            _ => None,
+        };
+        if let Some(escaped) = bytes.first().and_then(escaped) {
+            self.0.write_all(escaped.as_bytes())?;
+            return Ok(1);
+        }
+        let harmless = bytes.iter().position(|byte| escaped(byte).is_some()).unwrap_or(bytes.len());
+        self.0.write_all(&bytes[..harmless])?;
+        Ok(harmless)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Nothing that is shown can fail to be JSON: keys are strings, and numbers

@@ -137,7 +137,7 @@ impl Report {
         let mut compares = true;
         let parts = self.study().claims.iter().filter(|part| part.id == claim.id);
         for (part, result) in parts.zip(&claim.parts).filter(|(_, result)| result.outcome == ClaimOutcome::Undecided) {
-            let open = open_points(part, self.evidence());
+            let open = open_points(part, self.held());
             debug_assert!(open.len() <= result.open);
             for point in open.into_iter().filter(|point| !point.cells.is_empty()) {
                 cells.extend(point.cells);

@@ -2,11 +2,14 @@
 
 use pubmark_model::line::JsonLine;
 use pubmark_model::record::{OLDEST_SCHEMA, RunRecord, SCHEMA};
+use pubmark_model::times::TimeFigures;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// The longest line that is read, bytes: 64 MiB. At most one line is in memory
@@ -85,49 +88,127 @@ pub enum ReadError {
 /// On a folder or file that cannot be read, and on the first line that is no
 /// record, unless it is the last one and has no line end.
 pub fn read_records(dir: &Path) -> Result<Records, ReadError> {
-    let path = dir.join("runs.jsonl");
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => {
-            return Ok(Records::default());
-        }
-        Err(source) => return Err(ReadError::Io { path, source }),
-    };
-    read_records_from(BufReader::new(file), path)
+    match RecordFile::open(dir)? {
+        Some(file) => collected(|each| file.each(each)),
+        None => Ok(Records::default()),
+    }
 }
 
 /// Reads records from anywhere; `path` is what errors name.
 ///
 /// # Errors
 /// As [`read_records`].
-pub fn read_records_from(mut input: impl BufRead, path: PathBuf) -> Result<Records, ReadError> {
-    let mut records = Records::default();
-    let mut line = Vec::new();
+pub fn read_records_from(input: impl BufRead, path: PathBuf) -> Result<Records, ReadError> {
+    collected(|each| each_record(input, &path, each))
+}
+
+fn collected(
+    read: impl FnOnce(&mut dyn FnMut(RunRecord, Line)) -> Result<bool, ReadError>,
+) -> Result<Records, ReadError> {
+    let mut runs = Vec::new();
+    let torn = read(&mut |run, _| runs.push(run))?;
+    let read = runs.len();
+    let keep = latest(&runs);
+    only(&mut runs, &keep);
+    Ok(Records { superseded: read - runs.len(), runs, torn })
+}
+
+/// Where a record stands in its file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    /// Its number, from 1.
+    number: usize,
+    /// Its first byte.
+    at: u64,
+    /// Its length with its end, bytes.
+    bytes: usize,
+}
+
+/// The records of a results folder, one at a time, and any of them once more.
+#[derive(Debug)]
+pub(crate) struct RecordFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl RecordFile {
+    /// That of a folder; none where there is no run yet.
+    pub fn open(dir: &Path) -> Result<Option<RecordFile>, ReadError> {
+        let path = dir.join("runs.jsonl");
+        match File::open(&path) {
+            Ok(file) => Ok(Some(RecordFile { file, path })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => Ok(None),
+            Err(source) => Err(ReadError::Io { path, source }),
+        }
+    }
+
+    /// Each record in the order of the lines, those that a later one supersedes
+    /// among them. Whether the last line breaks off.
+    pub fn each(&self, each: &mut dyn FnMut(RunRecord, Line)) -> Result<bool, ReadError> {
+        each_record(BufReader::new(&self.file), &self.path, each)
+    }
+
+    /// A record once more.
+    pub fn again(&self, line: Line) -> Result<RunRecord, ReadError> {
+        record(&self.text(line)?, &self.path, line.number)
+    }
+
+    /// The histograms of a record, without the rest of it.
+    pub fn histograms(&self, line: Line) -> Result<TimeFigures<Option<String>>, ReadError> {
+        /// What of a record says which histogram is which.
+        #[derive(Deserialize)]
+        struct Distributions {
+            schema: u32,
+            #[serde(default)]
+            intended_latency_ns: Option<IgnoredAny>,
+            histograms: TimeFigures<Option<String>>,
+        }
+        let read: Distributions = serde_json::from_slice(&self.text(line)?).map_err(|source| ReadError::Line {
+            path: self.path.clone(),
+            line: line.number,
+            source,
+        })?;
+        let mut histograms = read.histograms;
+        if counts_from_due_time(read.schema, read.intended_latency_ns.is_some()) {
+            histograms.intended_latency.clone_from(&histograms.latency);
+        }
+        Ok(histograms)
+    }
+
+    fn text(&self, line: Line) -> Result<Vec<u8>, ReadError> {
+        let mut text = vec![0; line.bytes];
+        let read = self.file.read_exact_at(&mut text, line.at);
+        read.map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
+        Ok(text)
+    }
+}
+
+fn each_record(mut input: impl BufRead, path: &Path, each: &mut dyn FnMut(RunRecord, Line)) -> Result<bool, ReadError> {
+    let (mut line, mut at, mut torn) = (Vec::new(), 0, false);
     for number in 1.. {
         line.clear();
         let limit = LINE_BYTES_MAX as u64 + 1;
-        match (&mut input).take(limit).read_until(b'\n', &mut line) {
+        let bytes = match (&mut input).take(limit).read_until(b'\n', &mut line) {
             Ok(0) => break,
-            Ok(_) => {}
-            Err(source) => return Err(ReadError::Io { path, source }),
-        }
+            Ok(bytes) => bytes,
+            Err(source) => return Err(ReadError::Io { path: path.to_owned(), source }),
+        };
+        let here = Line { number, at, bytes };
+        at += bytes as u64;
         let ended = line.last() == Some(&b'\n');
         if !ended && line.len() > LINE_BYTES_MAX {
-            return Err(ReadError::TooLong { path, line: number });
+            return Err(ReadError::TooLong { path: path.to_owned(), line: number });
         }
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        match record(&line, &path, number) {
-            Ok(run) => records.runs.push(run),
-            Err(ReadError::Line { .. }) if !ended => records.torn = true,
+        match record(&line, path, number) {
+            Ok(run) => each(run, here),
+            Err(ReadError::Line { .. }) if !ended => torn = true,
             Err(error) => return Err(error),
         }
     }
-    let read = records.runs.len();
-    records.runs = latest(std::mem::take(&mut records.runs));
-    records.superseded = read - records.runs.len();
-    Ok(records)
+    Ok(torn)
 }
 
 fn record(line: &[u8], path: &Path, number: usize) -> Result<RunRecord, ReadError> {
@@ -148,23 +229,34 @@ fn record(line: &[u8], path: &Path, number: usize) -> Result<RunRecord, ReadErro
 /// A record of an older layout with what it has under today's names: in layout
 /// 1 the headline latency counted from the due time.
 fn understood(mut run: RunRecord) -> RunRecord {
-    if run.schema < SCHEMA && run.times.intended_latency.is_none() {
+    if counts_from_due_time(run.schema, run.times.intended_latency.is_some()) {
         run.times.intended_latency.clone_from(&run.times.latency);
         run.histograms.intended_latency.clone_from(&run.histograms.latency);
     }
     run
 }
 
-/// Of several records of one cell and repeat the last, where it stands.
-fn latest(runs: Vec<RunRecord>) -> Vec<RunRecord> {
+/// Whether the headline latency of a record of this layout counts from the due time,
+/// by whether it has one that does beside it.
+fn counts_from_due_time(schema: u32, has_intended: bool) -> bool {
+    schema < SCHEMA && !has_intended
+}
+
+/// Which records count: of several of one cell and repeat the last, where it stands.
+pub(crate) fn latest(runs: &[RunRecord]) -> Vec<bool> {
     let mut last = HashMap::new();
     for (index, run) in runs.iter().enumerate() {
         last.insert((place(&run.cell), run.repeat), index);
     }
     let mut keep = vec![false; runs.len()];
     last.into_values().for_each(|index| keep[index] = true);
-    let mut keep = keep.into_iter();
-    runs.into_iter().filter(|_| keep.next() == Some(true)).collect()
+    keep
+}
+
+/// Leaves those that are to be kept.
+pub(crate) fn only<T>(all: &mut Vec<T>, keep: &[bool]) {
+    let mut keep = keep.iter();
+    all.retain(|_| keep.next() == Some(&true));
 }
 
 /// A place on the axes as a key, the same whatever the axes' order.

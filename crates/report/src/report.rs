@@ -3,6 +3,8 @@
 use crate::analysis::{CellResult, analyse};
 use crate::claims::{ClaimResult, Evidence, decide};
 use crate::command::command;
+use crate::curves::Curves;
+use crate::kept::{self, Kept, Unread};
 use crate::languages;
 use crate::points::Point;
 use crate::points::group::points;
@@ -18,6 +20,8 @@ use pubmark_model::study::{ReadOptions, Study, named_systems};
 use pubmark_model::system::{System, Systems, UNKNOWN, is_system_name};
 use pubmark_stats::HistogramError;
 use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -75,6 +79,15 @@ pub enum ReportError {
     },
 }
 
+impl From<Unread> for ReportError {
+    fn from(unread: Unread) -> ReportError {
+        match unread {
+            Unread::File(error) => ReportError::Records(error),
+            Unread::Histogram { cell, source } => ReportError::Histogram { cell, source },
+        }
+    }
+}
+
 /// How many runs there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunCounts {
@@ -101,6 +114,12 @@ pub struct Report {
     /// The records of the study's cells, each with its cell.
     runs: Vec<RunRecord>,
     cells_of_runs: Vec<usize>,
+    /// By cell.
+    curves: Vec<Curves>,
+    /// What the page has of runs that are not whole, by run.
+    evidence: Option<BTreeMap<usize, Vec<u8>>>,
+    /// Whether the user brought the system of any run.
+    has_brought: bool,
     /// The results folder as it was given; empty where the records came from memory.
     folder: PathBuf,
     name: String,
@@ -118,9 +137,24 @@ impl Report {
     /// the study names. A missing `environment.json` counts as null; where it
     /// says `"quick": true`, the study was cut down.
     ///
+    /// Of [`Report::runs`] it has what figures and sentences are made of; the records
+    /// as they are written are read by [`read_records`].
+    ///
     /// # Errors
     /// Where a file cannot be read or understood.
     pub fn load(dir: &Path, systems: Systems<'_>) -> Result<Report, ReportError> {
+        // A search is of few runs, and each of its steps asks its whole record what gave out.
+        Self::read(dir, systems, |study| match study.capacity {
+            Some(_) => read_records(dir).map(Kept::whole),
+            None => Kept::light(dir),
+        })
+    }
+
+    fn read(
+        dir: &Path,
+        systems: Systems<'_>,
+        records: impl FnOnce(&Study) -> Result<Kept, ReadError>,
+    ) -> Result<Report, ReportError> {
         let path = dir.join("study.toml");
         let text = read_text(&path).map_err(|source| ReportError::Io { path: path.clone(), source })?;
         let file = path.display().to_string();
@@ -133,8 +167,8 @@ impl Report {
         let cells = plan::cells(&study, &known).map_err(|errors| Box::new(Diagnostics { file, text, errors }))?;
         let environment = environment(&dir.join("environment.json"))?;
         study.quick = environment["quick"] == true;
-        let records = read_records(dir)?;
-        let mut report = Self::analysed(study, cells, environment, records, &systems)?;
+        let kept = records(&study)?;
+        let mut report = Self::analysed(study, cells, environment, kept, &systems)?;
         report.folder = dir.to_owned();
         let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         report.name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -154,44 +188,51 @@ impl Report {
         let cells = plan::cells(&study, systems).map_err(|errors: Vec<Diagnostic>| {
             Box::new(Diagnostics { file: study.title.clone(), text: String::new(), errors })
         })?;
-        Self::analysed(study, cells, Value::Null, records.clone(), systems)
+        Self::analysed(study, cells, Value::Null, Kept::whole(records.clone()), systems)
     }
 
     fn analysed(
         study: Study,
         cells: Vec<Cell>,
         environment: Value,
-        records: Records,
+        mut kept: Kept,
         systems: Systems<'_>,
     ) -> Result<Report, ReportError> {
-        let mut analysis = analyse(cells, &study, &records.runs, systems)
-            .map_err(|bad| ReportError::Histogram { cell: bad.cell, source: bad.source })?;
+        let mut analysis = analyse(cells, &study, &kept.runs, systems);
         languages::relate(&mut analysis.cells, study.baseline.as_deref());
         let rules = RankingRules::of(&study);
         let points = points(&analysis.cells, rules);
         let mut brokers: Vec<String> = analysis.cells.iter().map(|result| result.cell.system.clone()).collect();
         brokers.dedup();
-        let deployed = |name: &str| records.runs.iter().any(|run| run.system == name && run.deployment.is_some());
+        let deployed = |name: &str| kept.runs.iter().any(|run| run.system == name && run.deployment.is_some());
         brokers.retain(|name| systems(name).map_or_else(|| deployed(name), System::broker));
-        let known = records.runs.into_iter().zip(&analysis.cells_of_runs);
-        let (runs, cells_of_runs): (Vec<RunRecord>, Vec<usize>) =
-            known.filter_map(|(run, cell)| Some((run, (*cell)?))).unzip();
-        let evidence = Evidence { points: &points, cells: &analysis.cells, runs: (&runs, &cells_of_runs), rules };
+        let is_known: Vec<bool> = analysis.cells_of_runs.iter().map(Option::is_some).collect();
+        kept.only(&is_known);
+        kept.tell_once();
+        let cells_of_runs: Vec<usize> = analysis.cells_of_runs.into_iter().flatten().collect();
+        let curves = kept.curves(analysis.cells.iter().map(|result| &result.cell), &cells_of_runs)?;
+        let evidence = kept.evidence(&kept::chosen(&cells_of_runs, analysis.cells.len()))?;
+        let held = Evidence { points: &points, cells: &analysis.cells, runs: (&kept.runs, &cells_of_runs), rules };
+        let claims = decide(&study.claims, held);
+        let brought = |run: &RunRecord| run.system_file.as_ref().is_some_and(|file| !file.built_in);
         Ok(Report {
-            claims: decide(&study.claims, evidence),
+            claims,
             points,
-            strays: analysis.cells_of_runs.iter().filter(|cell| cell.is_none()).count(),
+            strays: is_known.iter().filter(|known| !**known).count(),
             cells: analysis.cells,
             study,
             environment,
-            runs,
+            has_brought: kept.runs.iter().any(brought),
+            runs: kept.runs,
             cells_of_runs,
+            curves,
+            evidence,
             folder: PathBuf::new(),
             name: String::new(),
             brokers,
             reference: None,
             searched: None,
-            torn: records.torn,
+            torn: kept.torn,
         })
     }
 
@@ -221,7 +262,8 @@ impl Report {
         &self.claims
     }
 
-    /// The records of the study's cells, in the order in which the runs ended.
+    /// The records of the study's cells, in the order in which the runs ended; those
+    /// of a folder without what no figure is made of ([`Report::load`]).
     pub fn runs(&self) -> &[RunRecord] {
         &self.runs
     }
@@ -232,7 +274,7 @@ impl Report {
     }
 
     /// What claims are held against.
-    pub(crate) fn evidence(&self) -> Evidence<'_> {
+    pub(crate) fn held(&self) -> Evidence<'_> {
         Evidence {
             points: &self.points,
             cells: &self.cells,
@@ -259,8 +301,21 @@ impl Report {
 
     /// The command that makes one cell's runs again.
     pub(crate) fn command(&self, cell: &Cell) -> String {
-        let brought = |run: &RunRecord| run.system_file.as_ref().is_some_and(|file| !file.built_in);
-        command(&self.folder, cell, self.runs.iter().any(brought))
+        command(&self.folder, cell, self.has_brought)
+    }
+
+    /// The curves of a cell, of its runs together.
+    pub(crate) fn curves(&self, cell: usize) -> &Curves {
+        &self.curves[cell]
+    }
+
+    /// The record of a run as the page has it, JSON without histograms; empty of one
+    /// that the page does not have.
+    pub(crate) fn evidence(&self, run: usize) -> Cow<'_, [u8]> {
+        match &self.evidence {
+            None => Cow::Owned(kept::evidence(self.runs[run].clone())),
+            Some(held) => Cow::Borrowed(held.get(&run).map(Vec::as_slice).unwrap_or_default()),
+        }
     }
 
     /// The published figures that the study names, held against its cells;
@@ -344,3 +399,6 @@ fn environment(path: &Path) -> Result<Value, ReportError> {
         Err(source) => Err(ReportError::Io { path: path.to_owned(), source }),
     }
 }
+
+#[cfg(test)]
+mod tests;

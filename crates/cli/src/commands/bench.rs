@@ -13,9 +13,10 @@ use pubmark_host::clock;
 use pubmark_model::asked::{AskedQuestions, Precision};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::line::JsonLine;
+use pubmark_model::record::RunRecord;
 use pubmark_model::setting::BlocksUntil;
 use pubmark_model::study::{ReadOptions, Study};
-use pubmark_report::Report;
+use pubmark_report::{Report, read_records};
 use pubmark_study::ask::check_options;
 use pubmark_study::conduct::ConductError;
 use pubmark_study::fit::leave_out;
@@ -58,7 +59,9 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     let report = finish(&folder)?;
     drop(lock);
     if args.json {
-        print(&serde_json::to_string_pretty(&told(&report)).unwrap_or_default());
+        // As they are written: a report has less of each.
+        let records = read_records(&folder).map_err(Failure::run)?.runs;
+        print(&serde_json::to_string_pretty(&told(&report, &records)).unwrap_or_default());
     } else if args.markdown {
         print(&report.markdown());
     } else {
@@ -76,13 +79,13 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
 }
 
 /// The cell with its runs and its figures or, where lists were given, each of them.
-fn told(report: &Report) -> Value {
+fn told(report: &Report, records: &[RunRecord]) -> Value {
     let summary = report.summary_json();
     let of_cell = |cell: usize| {
-        let runs = report.runs().iter().zip(report.cells_of_runs()).filter(|(_, of)| **of == cell);
-        let runs: Vec<Value> =
-            runs.filter_map(|(record, _)| serde_json::from_slice(&record.to_json().ok()?).ok()).collect();
-        json!({"cell": report.cells()[cell].cell.axes, "runs": runs, "summary": summary[cell]})
+        let axes = &report.cells()[cell].cell.axes;
+        let runs = records.iter().filter(|record| record.cell == *axes);
+        let runs: Vec<Value> = runs.filter_map(|record| serde_json::from_slice(&record.to_json().ok()?).ok()).collect();
+        json!({"cell": axes, "runs": runs, "summary": summary[cell]})
     };
     match report.cells().len() {
         1 => of_cell(0),

@@ -27,7 +27,7 @@ pub fn report(args: &ReportArgs) -> Result<Code, Failure> {
 
 fn shown(report: &Report, args: &ReportArgs) -> Result<String, Failure> {
     Ok(if args.json {
-        serde_json::to_string_pretty(&report.summary_json()).unwrap_or_default()
+        serde_json::to_string_pretty(&report.json()).unwrap_or_default()
     } else if args.csv {
         report.csv().map_err(Failure::run)?
     } else if args.markdown {

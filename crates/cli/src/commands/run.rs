@@ -87,7 +87,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     let report = finish(&folder)?;
     drop(lock);
     let shown = if args.json {
-        serde_json::to_string_pretty(&report.summary_json()).unwrap_or_default()
+        serde_json::to_string_pretty(&report.json()).unwrap_or_default()
     } else if args.markdown {
         report.markdown()
     } else {

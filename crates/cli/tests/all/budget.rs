@@ -2,7 +2,7 @@
 //! is asked, what is decided, what is said of the rest, and how they go on.
 
 use crate::support::{Place, stderr, stdout};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::process::Output;
 
@@ -44,8 +44,8 @@ fn runs(records: &[Value]) -> HashMap<String, usize> {
 /// The first place of each point of a folder's summary, as `pubmark report` has it.
 fn places(place: &Place) -> Vec<(String, String)> {
     let output = place.run(&["report", "r", "--json"]);
-    let cells: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    let cells = cells.as_array().unwrap();
+    let said: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let cells = said["summary"].as_array().unwrap();
     let of = |cell: &Value| {
         let text = |name: &str| cell[name].as_str().unwrap_or_default().to_owned();
         (text("system"), text("verdict"))
@@ -74,6 +74,24 @@ fn blocks_are_made_until_all_is_decided_and_no_longer() {
     assert_eq!(winners, ["swift", "swift"], "{places:?}");
     let study = std::fs::read_to_string(place.path("r/study.toml")).unwrap();
     assert!(study.contains("until = \"decided\""), "{study}");
+
+    // The same where nobody reads: nothing is left to measure.
+    let again = run(&place, &["--budget", "10m", "--resume", "--json"]);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert_eq!(stdout(&again), stdout(&place.run(&["report", "r", "--json"])), "the folder alone says it");
+    let said: Value = serde_json::from_str(&stdout(&again)).unwrap();
+    assert_eq!(said["summary"].as_array().unwrap().len(), 6, "a row a cell");
+    let claim = &said["questions"][0];
+    let all = json!({
+        "text": "claim 1: swift is best", "kind": "claim", "state": "decided",
+        "answer": "holds (2 won, 0 lost, 0 open of 2)", "why": null, "blocks_more": null,
+    });
+    assert_eq!(claim, &all);
+    let best = &said["questions"][1];
+    assert_eq!(
+        (&best["kind"], &best["text"], &best["answer"]),
+        (&"best".into(), &"best by median latency at rate=1000".into(), &"swift".into(),)
+    );
 }
 
 #[test]
@@ -93,6 +111,13 @@ fn what_is_behind_is_not_measured_again_and_the_time_is_kept() {
     let by_system = runs(&first);
     assert!(by_system["slow"] < by_system["one"], "{by_system:?}");
     assert!(by_system["one"].abs_diff(by_system["other"]) <= 2, "blocks stay whole: {by_system:?}");
+
+    let said: Value = serde_json::from_str(&stdout(&place.run(&["report", "r", "--json"]))).unwrap();
+    let question = &said["questions"][0];
+    assert_eq!((&question["state"], &question["answer"]), (&"open".into(), &Value::Null), "{said}");
+    assert!(question["why"].as_str().unwrap().contains("the differences are within the noise"), "{question}");
+    let blocks_more = &question["blocks_more"];
+    assert!(blocks_more.is_null() || blocks_more.as_u64() > Some(0), "{question}");
 
     // It goes on deciding with what is there; nothing is made twice.
     let output = run(&place, &[&few[..], &["1s", "--resume"]].concat());

@@ -338,6 +338,7 @@ impl Report {
     /// What two arms came to, where the study has arms. `None` too where this
     /// version does not understand its gates.
     pub fn arms(&self) -> Option<ArmsResult> {
+        self.study().ab.as_ref()?;
         let cells: Vec<Cell> = self.cells().iter().map(|result| result.cell.clone()).collect();
         let runs: Vec<&RunRecord> = self.runs().iter().collect();
         ArmsResult::of(self.study(), &cells, &runs).ok().flatten()

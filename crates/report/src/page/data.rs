@@ -3,14 +3,14 @@
 
 use super::beside::{ComparisonView, ReferenceView, Triple, comparison, reference, triple};
 use super::capacity::{CapacityView, capacities};
-use super::curves::{self, Curves, Distribution, curves};
 use super::explain::{self, Explanation};
 use super::records;
 use crate::analysis::{CellResult, Status};
 use crate::axes::{axis_name, axis_value};
 use crate::columns::repeats_more;
 use crate::csv;
-use crate::figures::{Column, FigureDescription, Sign, allows, counted, cpu_cores};
+use crate::curves::{self, Curves};
+use crate::figures::{Column, FigureDescription, Sign, allows, cpu_cores};
 use crate::findings::{Sentence, findings};
 use crate::made::{Made, made};
 use crate::notes;
@@ -21,7 +21,7 @@ use crate::text::{clean, percent};
 use crate::words::CellVerdict;
 use pubmark_model::claim;
 use pubmark_model::record::{FigureGroup, RunRecord};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,8 +61,8 @@ struct Results<'a> {
     systems: Vec<System>,
     made: Vec<Made>,
     axes: Vec<Axis<'a>>,
-    cells: Vec<Cell<'a>>,
-    points: Vec<PointView<'a>>,
+    cells: Cells<'a>,
+    points: Points<'a>,
     claims: Vec<ClaimView>,
     capacities: Vec<CapacityView>,
     reference: Option<ReferenceView>,
@@ -115,6 +115,17 @@ struct AxisValue<'a> {
     label: String,
 }
 
+/// The cells, each made when it is written: of many runs there are thousands. Beside
+/// the report the point of each.
+struct Cells<'a>(&'a Report, Vec<usize>);
+
+impl Serialize for Cells<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Cells(report, point_of) = self;
+        to.collect_seq(point_of.iter().enumerate().map(|(index, point)| cell(report, index, *point)))
+    }
+}
+
 #[derive(Serialize)]
 struct Cell<'a> {
     label: String,
@@ -145,14 +156,8 @@ struct Cell<'a> {
     signs: BTreeMap<&'static str, &'static str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     floors: BTreeMap<&'static str, Triple>,
-    curves: BTreeMap<&'static str, CurveView>,
+    curves: &'a Curves,
     command: String,
-}
-
-#[derive(Serialize)]
-struct CurveView {
-    values: Vec<u64>,
-    distribution: Distribution,
 }
 
 #[derive(Serialize)]
@@ -161,6 +166,16 @@ struct Against {
     runs: usize,
     touches: String,
     evidence: String,
+}
+
+/// The points, in the same way.
+struct Points<'a>(&'a Report);
+
+impl Serialize for Points<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Points(report) = self;
+        to.collect_seq(report.points().iter().map(|point| point_view(point, report.cells())))
+    }
 }
 
 #[derive(Serialize)]
@@ -240,11 +255,6 @@ fn results(report: &Report) -> Results<'_> {
     for (number, point) in report.points().iter().enumerate() {
         point.members.iter().for_each(|cell| point_of[*cell] = number);
     }
-    let mut runs_of: Vec<Vec<&RunRecord>> = vec![Vec::new(); report.cells().len()];
-    for (run, cell) in report.runs().iter().zip(report.cells_of_runs()) {
-        runs_of[*cell].push(run);
-    }
-    let cells = report.cells().iter().zip(&runs_of).zip(&point_of);
     Results {
         name: clean(report.name(), NAME_CHARS),
         title: clean(&report.study().title, PROSE_CHARS),
@@ -264,8 +274,8 @@ fn results(report: &Report) -> Results<'_> {
         systems: systems(report),
         made: made(report),
         axes: axes(report.cells()),
-        cells: cells.map(|((cell, runs), point)| self::cell(report, cell, runs, *point)).collect(),
-        points: report.points().iter().map(|point| point_view(point, report.cells())).collect(),
+        cells: Cells(report, point_of),
+        points: Points(report),
         claims: report.claims().iter().map(claim_view).collect(),
         capacities: capacities(report),
         reference: reference(report),
@@ -331,7 +341,8 @@ fn axes(cells: &[CellResult]) -> Vec<Axis<'_>> {
     axes
 }
 
-fn cell<'a>(report: &Report, result: &'a CellResult, runs: &[&RunRecord], point: usize) -> Cell<'a> {
+fn cell(report: &Report, cell: usize, point: usize) -> Cell<'_> {
+    let result = &report.cells()[cell];
     let known = || Column::ALL.iter().copied().filter(|column| result.figures.get(*column).is_some());
     let figures = known().filter_map(|column| Some((column.word(), triple(result.figures.get(column)?))));
     let floors = known().filter_map(|column| Some((column.word(), triple(result.figures.over_floor(column)?))));
@@ -370,7 +381,7 @@ fn cell<'a>(report: &Report, result: &'a CellResult, runs: &[&RunRecord], point:
         unquoted: known().filter(|column| !result.figures.may_be_quoted(*column)).map(Column::word).collect(),
         signs: known().filter_map(|column| Some((column.word(), sign(result.figures.sign(column))?))).collect(),
         floors: floors.collect(),
-        curves: drawn(runs),
+        curves: report.curves(cell),
         command: report.command(&result.cell),
     }
 }
@@ -381,22 +392,6 @@ fn sign(sign: Sign) -> Option<&'static str> {
         Sign::AtLeast => Some("≥"),
         Sign::AtMost => Some("≤"),
     }
-}
-
-/// The three latencies as curves, of the runs that count for the percentiles.
-fn drawn(runs: &[&RunRecord]) -> BTreeMap<&'static str, CurveView> {
-    let made: Vec<&RunRecord> = runs.iter().copied().filter(|run| run.error.is_none()).collect();
-    let (counted, _) = counted(&made, FigureGroup::LatencyP99);
-    let of = |word, curves: Curves| {
-        let (values, distribution) = curves.values_ns.zip(curves.distribution)?;
-        Some((word, CurveView { values, distribution }))
-    };
-    let each = [
-        of("latency", curves(&counted, |histograms| histograms.latency.as_deref())),
-        of("intended", curves(&counted, |histograms| histograms.intended_latency.as_deref())),
-        of("service", curves(&counted, |histograms| histograms.service_latency.as_deref())),
-    ];
-    each.into_iter().flatten().collect()
 }
 
 fn against(count: &crate::analysis::ReasonCount) -> Against {

@@ -33,5 +33,11 @@ fn point(cells: &[CellResult], members: Vec<usize>) -> Point {
     axes.shift_remove("system");
     let results = members.iter().map(|index| &cells[*index]);
     let rivals = results.filter(|result| result.cell.skipped.is_none() && !result.is_reference).count();
-    Point { axes, unthrottled: first.workload.rate == Rate::Max, members, rivals, ranks: Vec::new() }
+    Point {
+        axes,
+        unthrottled: first.workload.rate == Rate::Max,
+        members,
+        rivals,
+        ranks: Vec::with_capacity(Figure::ALL.len()),
+    }
 }

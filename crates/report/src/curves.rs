@@ -1,9 +1,9 @@
 //! Percentile curves and distributions, from the runs' histograms merged.
 
-use pubmark_model::record::RunRecord;
 use pubmark_model::times::TimeFigures;
-use pubmark_stats::Histogram;
+use pubmark_stats::{Histogram, HistogramError};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Points of a percentile curve for each factor of ten nearer to all.
 const STEPS_PER_DECADE: i32 = 10;
@@ -26,7 +26,7 @@ fn beyond(step: i32) -> f64 {
 }
 
 /// Shares of all messages by bin: bin k covers 10^(k/20) to 10^((k+1)/20) ns.
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Distribution {
     /// Number of the first bin.
     pub first: u32,
@@ -34,27 +34,59 @@ pub struct Distribution {
     pub shares: Vec<f32>,
 }
 
-/// Both of one kind of latency; absent where no run measured it.
-#[derive(Default)]
-pub struct Curves {
-    pub values_ns: Option<Vec<u64>>,
-    pub distribution: Option<Distribution>,
+/// Both of one kind of latency.
+#[derive(Clone, Debug, Serialize)]
+pub struct Curve {
+    /// By quantile, ns.
+    pub values: Vec<u64>,
+    /// By bin.
+    pub distribution: Distribution,
 }
 
-/// The curves of these runs, by one of their histograms. A histogram that
-/// cannot be read has been refused when the report was made.
-pub fn curves(runs: &[&RunRecord], pick: fn(&TimeFigures<Option<String>>) -> Option<&str>) -> Curves {
-    let mut merged: Option<Histogram> = None;
-    for text in runs.iter().filter_map(|run| pick(&run.histograms)) {
-        let Ok(histogram) = Histogram::decode(text) else { continue };
-        match &mut merged {
-            None => merged = Some(histogram),
-            // Of different precision: the first stands.
-            Some(all) => drop(all.merge(&histogram)),
+/// Those of a cell, by kind; absent where no run measured it.
+pub type Curves = BTreeMap<&'static str, Curve>;
+
+/// The histogram of a kind of latency, among those of a run.
+type Pick = fn(&TimeFigures<Option<String>>) -> Option<&str>;
+
+/// The kinds of latency that are drawn.
+const DRAWN: [(&str, Pick); 3] = [
+    ("latency", |histograms| histograms.latency.as_deref()),
+    ("intended", |histograms| histograms.intended_latency.as_deref()),
+    ("service", |histograms| histograms.service_latency.as_deref()),
+];
+
+/// The histograms of a cell's runs on their way to its curves: one of each kind is
+/// in memory, however many runs there are.
+#[derive(Default)]
+pub struct Merging([Option<Histogram>; DRAWN.len()]);
+
+impl Merging {
+    /// Reads what a run measured, and adds it where the run counts.
+    ///
+    /// # Errors
+    /// Where a histogram that is drawn cannot be read, whether or not the run counts.
+    pub fn add(&mut self, run: &TimeFigures<Option<String>>, counts: bool) -> Result<(), HistogramError> {
+        for (merged, (_, pick)) in self.0.iter_mut().zip(DRAWN) {
+            let Some(text) = pick(run) else { continue };
+            let read = Histogram::decode(text)?;
+            match merged {
+                _ if !counts => {}
+                None => *merged = Some(read),
+                // Of different precision: the first stands.
+                Some(all) => drop(all.merge(&read)),
+            }
         }
+        Ok(())
     }
-    let Some(merged) = merged.filter(|merged| !merged.is_empty()) else { return Curves::default() };
-    Curves { values_ns: Some(values(&merged)), distribution: Some(distribution(&merged)) }
+
+    /// The curves of what was added.
+    pub fn curves(self) -> Curves {
+        let kinds = self.0.into_iter().zip(DRAWN);
+        let measured = kinds.filter_map(|(merged, (kind, _))| Some((kind, merged.filter(|all| !all.is_empty())?)));
+        let drawn = |all: &Histogram| Curve { values: values(all), distribution: distribution(all) };
+        measured.map(|(kind, all)| (kind, drawn(&all))).collect()
+    }
 }
 
 /// The curve ends where too few messages lie beyond.

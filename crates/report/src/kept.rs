@@ -1,0 +1,287 @@
+//! What of the records of a results folder is kept in memory.
+//!
+//! Most of a record is distributions, time slices and what each part said of itself. No
+//! figure of a cell is made of these, and of many runs they would fill the memory. So
+//! records are taken from the file one at a time, and what is kept of each is what
+//! figures and sentences are made of. Curves need the distributions: these are read
+//! once more, cell by cell. Those runs that the page has one by one are read once more
+//! as well.
+//!
+//! A field that [`lighten`] takes out is absent for all figures: who makes one of it
+//! takes it off that list.
+
+use crate::curves::{Curves, Merging};
+use crate::figures::allows;
+use crate::records::{Line, ReadError, RecordFile, Records, latest, only};
+use pubmark_model::cell::Cell;
+use pubmark_model::fault::Script;
+use pubmark_model::line::JsonLine;
+use pubmark_model::record::{AgentShare, Deployment, FigureGroup, RunRecord, Series};
+use pubmark_model::times::TimeFigures;
+use pubmark_model::tuning::{SettingDifference, Use};
+use pubmark_stats::HistogramError;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+/// So many runs of one results folder are all in the page one by one.
+const RUNS_WHOLE: usize = 2_500;
+/// Of more runs so many are. A page of tens of thousands has thousands of cells,
+/// whose figures and curves take the room.
+const RUNS_MAX: usize = 1_000;
+/// What the runs of a system say alike is looked for among so many of the last that
+/// differed: where all of them differ, reading takes no longer.
+const SAYINGS_MAX: usize = 8;
+
+/// Why what was left out of records cannot be had again.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// The file, or a line of it.
+    File(ReadError),
+    /// A run's histogram.
+    Histogram {
+        /// The cell in words.
+        cell: String,
+        /// What is wrong with it.
+        source: HistogramError,
+    },
+}
+
+impl From<ReadError> for Unread {
+    fn from(error: ReadError) -> Unread {
+        Unread::File(error)
+    }
+}
+
+/// The records of a report.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// The runs in the order in which they ended, one for each cell and repeat.
+    pub runs: Vec<RunRecord>,
+    /// Whether the last line of their file breaks off.
+    pub torn: bool,
+    /// Where the rest of them is; none where they are whole.
+    rest: Option<Rest>,
+}
+
+/// Where that of records is which is not kept with each.
+#[derive(Debug)]
+struct Rest {
+    file: RecordFile,
+    /// By run.
+    lines: Vec<Line>,
+    /// By run, a place in `sayings`.
+    said: Vec<usize>,
+    sayings: Sayings,
+}
+
+impl Kept {
+    /// Records as they are.
+    pub fn whole(records: Records) -> Kept {
+        Kept { runs: records.runs, torn: records.torn, rest: None }
+    }
+
+    /// Those of a folder, without what no figure is made of.
+    pub fn light(dir: &Path) -> Result<Kept, ReadError> {
+        let Some(file) = RecordFile::open(dir)? else { return Ok(Kept::whole(Records::default())) };
+        let (mut runs, mut lines, mut said, mut sayings) = (Vec::new(), Vec::new(), Vec::new(), Sayings::default());
+        let torn = file.each(&mut |mut run, line| {
+            said.push(sayings.keep(&mut run));
+            lighten(&mut run);
+            runs.push(run);
+            lines.push(line);
+        })?;
+        let keep = latest(&runs);
+        let mut kept = Kept { runs, torn, rest: Some(Rest { file, lines, said, sayings }) };
+        kept.only(&keep);
+        Ok(kept)
+    }
+
+    /// Leaves the runs that are to be kept.
+    pub fn only(&mut self, keep: &[bool]) {
+        only(&mut self.runs, keep);
+        if let Some(rest) = &mut self.rest {
+            only(&mut rest.lines, keep);
+            only(&mut rest.said, keep);
+        }
+    }
+
+    /// Gives the first run of each system what the others say as it does: sentences
+    /// are of that one.
+    pub fn tell_once(&mut self) {
+        let Some(rest) = &self.rest else { return };
+        let mut told: HashMap<String, Told> = HashMap::new();
+        for (run, said) in self.runs.iter_mut().zip(&rest.said) {
+            let Saying { versions, made, differences } = &rest.sayings.all[*said];
+            let told = told.entry(run.system.clone()).or_default();
+            if !told.versions && !versions.is_empty() {
+                told.versions = true;
+                run.versions = versions.clone();
+            }
+            if !told.made && made.iter().any(|texts| !texts.is_empty()) {
+                told.made = true;
+                let agents = run.agents.len().max(made.len());
+                run.agents.resize_with(agents, AgentShare::default);
+                run.agents.iter_mut().zip(made).for_each(|(agent, texts)| agent.made = texts.clone());
+            }
+            let settings = run.settings.as_mut().filter(|_| !differences.is_empty());
+            if let Some(settings) = settings.filter(|settings| !told.settings.contains(&settings.asked)) {
+                told.settings.push(settings.asked);
+                settings.differences = differences.clone();
+            }
+        }
+    }
+
+    /// The curves of each cell, of the runs that count for the percentiles.
+    pub fn curves<'a>(
+        &self,
+        cells: impl Iterator<Item = &'a Cell>,
+        cells_of_runs: &[usize],
+    ) -> Result<Vec<Curves>, Unread> {
+        let cells: Vec<&Cell> = cells.collect();
+        let mut runs_of: Vec<Vec<usize>> = vec![Vec::new(); cells.len()];
+        cells_of_runs.iter().enumerate().for_each(|(run, cell)| runs_of[*cell].push(run));
+        cells.into_iter().zip(runs_of).map(|(cell, runs)| self.curves_of(cell, &runs)).collect()
+    }
+
+    fn curves_of(&self, cell: &Cell, runs: &[usize]) -> Result<Curves, Unread> {
+        let may_be_quoted = |run: &RunRecord| allows(run, FigureGroup::LatencyP99);
+        let any = runs.iter().any(|run| may_be_quoted(&self.runs[*run]));
+        let mut merging = Merging::default();
+        for run in runs {
+            let histograms = match &self.rest {
+                None => Cow::Borrowed(&self.runs[*run].histograms),
+                Some(rest) => Cow::Owned(rest.file.histograms(rest.lines[*run])?),
+            };
+            let record = &self.runs[*run];
+            let counts = if any { may_be_quoted(record) } else { record.error.is_none() };
+            let added = merging.add(&histograms, counts);
+            added.map_err(|source| Unread::Histogram { cell: cell.label(), source })?;
+        }
+        Ok(merging.curves())
+    }
+
+    /// The records of these runs as the page has them; none where the runs are whole
+    /// anyhow.
+    pub fn evidence(&self, runs: &[usize]) -> Result<Option<BTreeMap<usize, Vec<u8>>>, ReadError> {
+        let Some(rest) = &self.rest else { return Ok(None) };
+        let again = |run: &usize| rest.file.again(rest.lines[*run]).map(|record| (*run, evidence(record)));
+        runs.iter().map(again).collect::<Result<_, _>>().map(Some)
+    }
+}
+
+/// A record as the page has it: JSON without the histograms.
+pub(crate) fn evidence(run: RunRecord) -> Vec<u8> {
+    let bare = RunRecord { histograms: TimeFigures::none(), ..run };
+    bare.to_json().unwrap_or_default()
+}
+
+/// The runs that are in the page one by one, as indices: all, or where they are
+/// many the first of each cell, as many of each as there is room for. Figures and
+/// curves are of all runs nevertheless.
+pub(crate) fn chosen(cells_of_runs: &[usize], cells: usize) -> Vec<usize> {
+    let all = cells_of_runs.len();
+    if all <= RUNS_WHOLE {
+        return (0..all).collect();
+    }
+    let mut seen = vec![0; cells];
+    let mut places: Vec<(usize, usize)> = Vec::with_capacity(all);
+    for (index, cell) in cells_of_runs.iter().enumerate() {
+        places.push((seen[*cell], index));
+        seen[*cell] += 1;
+    }
+    // The first runs of all cells, then the second ones, as long as there is room.
+    places.sort_unstable();
+    let mut chosen: Vec<usize> = places.into_iter().take(RUNS_MAX).map(|(_, index)| index).collect();
+    chosen.sort_unstable();
+    chosen
+}
+
+/// What the runs of a system most often say alike.
+#[derive(Debug, PartialEq)]
+struct Saying {
+    versions: Map<String, Value>,
+    /// By agent.
+    made: Vec<BTreeMap<String, String>>,
+    differences: Vec<SettingDifference>,
+}
+
+/// What of it has been said of a system.
+#[derive(Default)]
+struct Told {
+    versions: bool,
+    made: bool,
+    settings: Vec<Use>,
+}
+
+/// What runs say, once where they say the same.
+#[derive(Debug, Default)]
+struct Sayings {
+    all: Vec<Saying>,
+    of_system: HashMap<String, Vec<usize>>,
+}
+
+impl Sayings {
+    /// Takes out of a run what others may say as well. Its place.
+    fn keep(&mut self, run: &mut RunRecord) -> usize {
+        let saying = Saying {
+            versions: std::mem::take(&mut run.versions),
+            made: run.agents.iter_mut().map(|agent| std::mem::take(&mut agent.made)).collect(),
+            differences: run.settings.as_mut().map(|own| std::mem::take(&mut own.differences)).unwrap_or_default(),
+        };
+        let known = self.of_system.entry(run.system.clone()).or_default();
+        let same = known.iter().rev().take(SAYINGS_MAX).find(|place| self.all[**place] == saying);
+        if let Some(place) = same {
+            return *place;
+        }
+        known.push(self.all.len());
+        self.all.push(saying);
+        self.all.len() - 1
+    }
+}
+
+/// Takes out of a record what no figure and no sentence of a report is made of.
+fn lighten(run: &mut RunRecord) {
+    run.options = BTreeMap::new();
+    run.applied = Map::new();
+    run.pacing = None;
+    // Whether there was a server is told, and nothing of it.
+    run.deployment = run.deployment.as_ref().map(|_| Deployment::default());
+    if let Some(connections) = &mut run.connections {
+        (connections.first_error, connections.first_loss) = (None, None);
+    }
+    if let Some(wire) = &mut run.wire {
+        wire.interfaces = Vec::new();
+    }
+    run.faults = Script::default();
+    run.fault_log = Vec::new();
+    run.link = None;
+    // Whether there are others than those whose runtime tells is told as well by one.
+    if run.agents.iter().all(|agent| agent.runtime.is_none()) {
+        run.agents.truncate(1);
+    }
+    for agent in &mut run.agents {
+        *agent = AgentShare { runtime: agent.runtime, ..AgentShare::default() };
+    }
+    run.agents.shrink_to_fit();
+    if let Some(file) = &mut run.system_file {
+        file.sha256 = String::new();
+    }
+    run.histograms = TimeFigures::none();
+    run.series = in_one(&run.series);
+    run.flows = Vec::new();
+    run.usage_series = None;
+    run.phases = None;
+    run.hosts = Vec::new();
+    run.remarks = Vec::new();
+    run.verdict.reasons.shrink_to_fit();
+    run.verdict.notes.shrink_to_fit();
+}
+
+/// The same messages in a single slice: backlogs are told by the sums.
+fn in_one(series: &Series) -> Series {
+    let sum = |slices: &[u64]| if slices.is_empty() { Vec::new() } else { vec![slices.iter().sum()] };
+    let slice_ns = series.slice_ns.saturating_mul(series.sent.len() as u64);
+    Series { slice_ns, sent: sum(&series.sent), delivered: sum(&series.delivered), ..Series::default() }
+}
