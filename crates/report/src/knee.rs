@@ -165,10 +165,10 @@ fn table(axis: &str, knees: Vec<&Knee>) -> Option<Table> {
     let varies =
         |name: &&String| *name == "system" || knees.iter().any(|knee| knee.place.get(*name) != first.place.get(*name));
     let axes: Vec<&String> = first.place.keys().filter(varies).collect();
-    let head = |name: String, is_figure, is_axis| Head { name, is_figure, is_axis, expendable: 0 };
-    let mut heads: Vec<Head> = axes.iter().map(|name| head(axis_name(name), false, true)).collect();
-    heads.extend([head(format!("sustains {axis}"), true, false), head("with p99".into(), true, false)]);
-    heads.extend([head("p99 bound".into(), true, false), head("what ends it".into(), false, false)]);
+    let head = |name: String, is_figure| Head { name, is_figure, is_axis: false, expendable: 0 };
+    let mut heads: Vec<Head> = axes.iter().map(|name| head(axis_name(name), false)).collect();
+    heads.extend([head(format!("sustains {axis}"), true), head("with p99".into(), true)]);
+    heads.extend([head("p99 bound".into(), true), head("what ends it".into(), false)]);
     let shown = |load: f64| if load < 1.0 { load.to_string() } else { count(load) };
     let row = |knee: &&Knee| {
         let of_place =

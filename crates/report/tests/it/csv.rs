@@ -120,7 +120,7 @@ fn a_row_has_plain_numbers_and_blanks() {
     // The kernel has one run: one block, and no interval.
     assert_eq!(of("floor_latency"), ["3", "", ""]);
     assert!(lines[2].starts_with("alpha,1024,1,0,0,0,0,0,0,0,missing,,,,,"), "{}", lines[2]);
-    assert!(lines[3].starts_with("kernel,1024,0,1,1,1,1,1,1,1,reference,,false,0,,,"), "{}", lines[3]);
+    assert!(lines[3].starts_with("kernel,1024,0,1,1,1,1,1,1,1,reference,,false,,,,0,,,"), "{}", lines[3]);
 }
 
 #[test]
