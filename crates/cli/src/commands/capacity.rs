@@ -42,7 +42,7 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
     }
     let Asked { name, mut study, goal } = asked(args)?;
     let planned = |errors| Failure::from(ConductError::Plan(errors));
-    let of_study = !is_system(&args.target);
+    let of_study = !is_system(&args.target) || study.axes.iter().any(|axis| axis.values.len() > 1);
     if of_study {
         // What cannot be played here is left out before its search begins.
         let mut cells = StudyPlan::new(study).map_err(planned)?;
@@ -176,6 +176,12 @@ fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
     study.lift(&["duration", "count", over.key()]);
     if study.axis("count").is_some() {
         return Err(Failure::usage("--set count: a search has windows of time; --duration is that of its last run"));
+    }
+    if study.axis(over.key()).is_some_and(|axis| axis.values.len() > 1) {
+        return Err(Failure::usage(format!(
+            "--{}: a search begins at one load, and finds the others itself",
+            over.key()
+        )));
     }
     let from = study.axis(over.key()).and_then(|axis| axis.values.first().map(as_typed));
     study.axes.retain(|axis| axis.name != "duration" && axis.name != over.key());

@@ -153,6 +153,7 @@ fn what_cannot_be_asked_is_said_at_once() {
         (["--within", "80%"], "1% to 50%"),
         (["--over", "weather"], "none of rate, pairs"),
         (["--rate", "max"], "begins at a number"),
+        (["--rate", "100,200"], "--rate: a search begins at one load"),
         (["--budget", "5s"], "--budget no shorter"),
         (["--budget", "soon"], "--budget"),
         (["--set", "count=100"], "windows of time"),

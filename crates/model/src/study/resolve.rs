@@ -385,6 +385,9 @@ fn shorten(time: &mut Option<Time>, most: Time) {
     *time = Some(time.map_or(most, |time| Time(time.0.min(most.0))));
 }
 
+/// Keys whose values may have commas of their own: what is wrong with one is no list.
+const COMMAS: [&str; 3] = ["fault", "pin", "watch"];
+
 /// The value of a key or, where it can be an axis and the text is none, the values that
 /// it lists with commas, each once.
 fn listed(key: &Key, text: &str) -> Result<Vec<Value>, Diagnostic> {
@@ -392,7 +395,7 @@ fn listed(key: &Key, text: &str) -> Result<Vec<Value>, Diagnostic> {
         Ok(value) => return Ok(vec![value]),
         Err(error) => error,
     };
-    if !text.contains(',') || !known_axis(key.name) {
+    if !text.contains(',') || !known_axis(key.name) || COMMAS.contains(&key.name) {
         return Err(Diagnostic::whole(whole));
     }
     let mut values: Vec<Value> = Vec::new();

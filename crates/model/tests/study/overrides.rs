@@ -59,6 +59,7 @@ fn a_list_makes_an_axis() {
         ("rate", "500,fast", "rate: `fast` is not a rate"),
         ("rate", "500,", "rate: `` is not a rate"),
         ("system", "alpha,gamma", "unknown system `gamma`"),
+        ("fault", "kill publishers at 1s, stop publishers at 2s for 1s", "nobody is there any more"),
     ] {
         let set = pairs(&[(name, text)]);
         let errors = read(CROSSED, &ReadOptions { set: &set, ..ReadOptions::default() }).unwrap_err();

@@ -7,6 +7,7 @@ use super::explain::{self, Explanation};
 use super::records;
 use crate::analysis::{CellResult, Status};
 use crate::axes::{axis_name, axis_value};
+use crate::claims::{ClaimResult, PartResult};
 use crate::columns::repeats_more;
 use crate::csv;
 use crate::curves::{self, Curves};
@@ -450,12 +451,21 @@ fn rank(ranked: &Ranked) -> Rank {
     Rank { kind, systems, why, repeats_more: ranked.repeats_more() }
 }
 
-fn claim_view(claim: &crate::claims::ClaimResult) -> ClaimView {
+/// What there is to say of each statement of a claim that has several.
+fn numbered(claim: &ClaimResult, say: impl Fn(&PartResult) -> String) -> Option<String> {
+    let each = claim.parts.iter().zip(1..).map(|(part, number)| format!("({number}) {}", say(part)));
+    (claim.parts.len() > 1).then(|| each.collect::<Vec<_>>().join("; "))
+}
+
+fn claim_view(claim: &ClaimResult) -> ClaimView {
     ClaimView {
         id: clean(&claim.id, NAME_CHARS),
-        says: clean(&claim.says, PROSE_CHARS),
+        says: clean(&numbered(claim, |part| part.says.clone()).unwrap_or_else(|| claim.says.clone()), PROSE_CHARS),
         outcome: claim.outcome.to_string(),
-        evidence: claim.evidence(),
+        evidence: match numbered(claim, |part| format!("{}, {}", part.outcome, part.evidence())) {
+            Some(each) => format!("{}: {each}", claim.evidence()),
+            None => claim.evidence(),
+        },
     }
 }
 
