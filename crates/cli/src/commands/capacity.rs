@@ -177,7 +177,8 @@ fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
     if study.axis("count").is_some() {
         return Err(Failure::usage("--set count: a search has windows of time; --duration is that of its last run"));
     }
-    if study.axis(over.key()).is_some_and(|axis| axis.values.len() > 1) {
+    let is_list = study.axis(over.key()).is_some_and(|axis| axis.values.len() > 1);
+    if is_list && is_system(&args.target) {
         return Err(Failure::usage(format!(
             "--{}: a search begins at one load, and finds the others itself",
             over.key()
