@@ -1,7 +1,7 @@
 //! What a study asks of its records, where it is measured until they answer.
 
 use crate::claim::Figure;
-use crate::objective::ObjectiveFigure;
+use crate::objective::{ObjectiveFigure, UnknownFigure};
 use std::fmt;
 
 /// The shares of a figure to within which it can be asked for.
@@ -62,14 +62,12 @@ pub enum PrecisionError {
     #[error("`{0}` says not how well a figure is to be known: write ±2%, or a figure before it, as in 'p99 ±5%'")]
     Form(String),
     /// It names no figure.
-    #[error("`{text}`: there is no figure `{name}`: {help}")]
+    #[error("`{text}`: {unknown}")]
     Figure {
         /// The whole.
         text: String,
         /// What was taken for a name.
-        name: String,
-        /// The way out.
-        help: String,
+        unknown: UnknownFigure,
     },
     /// A count has no noise.
     #[error(
@@ -99,11 +97,10 @@ impl Precision {
         let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
         let figure = match name.as_str() {
             "" => None,
-            name => Some(ObjectiveFigure::parse(name).map_err(|help| PrecisionError::Figure {
-                text: text.to_owned(),
-                name: name.to_owned(),
-                help,
-            })?),
+            name => {
+                let known = ObjectiveFigure::parse(name);
+                Some(known.map_err(|unknown| PrecisionError::Figure { text: text.to_owned(), unknown })?)
+            }
         };
         if figure.is_some_and(ObjectiveFigure::counts) {
             return Err(PrecisionError::Counted(text.to_owned()));

@@ -54,7 +54,7 @@ pub enum Relation {
     Equal,
 }
 
-/// A figure of a run, by the name that objectives have for it: `p99`, `acked p99`,
+/// A figure of a run, by the name that objectives have for it: `p99`, `service p99`,
 /// `delivered_per_s`.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectiveFigure(Figured);
@@ -191,6 +191,15 @@ pub fn backlog(record: &RunRecord) -> f64 {
     ((copies - arrived - counts.lost as f64) / copies.max(1.0)).max(0.0)
 }
 
+/// A name that no figure has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no figure `{name}`: {help}")]
+pub struct UnknownFigure {
+    name: String,
+    /// What it might have been, or which there are.
+    help: String,
+}
+
 /// Why a text is no objective.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectiveError {
@@ -198,14 +207,12 @@ pub enum ObjectiveError {
     #[error("`{0}` is no objective: write FIGURE < BOUND, several with `and`, as in 'p99 < 10ms and lost = 0'")]
     Form(String),
     /// It names no figure.
-    #[error("`{text}`: there is no figure `{name}`: {help}")]
+    #[error("`{text}`: {unknown}")]
     Figure {
         /// The term.
         text: String,
         /// What was taken for a name.
-        name: String,
-        /// The way out.
-        help: String,
+        unknown: UnknownFigure,
     },
     /// Its bound cannot be read, or can never be met.
     #[error("`{text}`: the bound `{bound}` is none for `{name}`: write {wanted}")]
@@ -332,11 +339,8 @@ impl ObjectiveTerm {
         if name.is_empty() || bound.is_empty() {
             return Err(form());
         }
-        let ObjectiveFigure(figure) = ObjectiveFigure::parse(name).map_err(|help| ObjectiveError::Figure {
-            text: text.to_owned(),
-            name: name.to_owned(),
-            help,
-        })?;
+        let ObjectiveFigure(figure) = ObjectiveFigure::parse(name)
+            .map_err(|unknown| ObjectiveError::Figure { text: text.to_owned(), unknown })?;
         let (figure, value) = read(figure, bound).map_err(|wanted| ObjectiveError::Bound {
             text: text.to_owned(),
             name: name.to_owned(),
@@ -427,8 +431,8 @@ impl ObjectiveFigure {
     ///
     /// # Errors
     /// What it might have been, or which there are.
-    pub fn parse(name: &str) -> Result<ObjectiveFigure, String> {
-        figure(name).map(ObjectiveFigure)
+    pub fn parse(name: &str) -> Result<ObjectiveFigure, UnknownFigure> {
+        figure(name).map(ObjectiveFigure).map_err(|help| UnknownFigure { name: name.to_owned(), help })
     }
 
     /// Its group.

@@ -85,6 +85,8 @@ pub struct Key {
     pub section: Section,
     /// What it says, with unit and range.
     pub doc: &'static str,
+    /// Whether a value may have commas of its own.
+    pub(crate) has_commas: bool,
     read: fn(&str) -> Result<Value, ValueError>,
     recorded: fn(&str) -> Result<Value, ValueError>,
     slot: fn(&Settings) -> &dyn Slot,
@@ -141,6 +143,7 @@ macro_rules! keys {
                 name: in_files(stringify!($name)),
                 section: Section::$section,
                 doc: $doc.trim_ascii(),
+                has_commas: <$kind>::HAS_COMMAS,
                 read: |text| <$kind>::read(text).map(|found| found.value()),
                 recorded: |text| <$kind>::read_recorded(text).map(|found| found.value()),
                 slot: |settings| &settings.$name,

@@ -126,10 +126,8 @@ pub(crate) fn analyse(cells: Vec<Cell>, study: &Study, runs: &[RunRecord], syste
     let measured = cells.iter().enumerate().filter(|(_, cell)| cell.skipped.is_none());
     let places: HashMap<String, usize> = measured.map(|(index, cell)| (place(&cell.axes), index)).collect();
     let cells_of_runs: Vec<Option<usize>> = runs.iter().map(|run| places.get(&place(&run.cell)).copied()).collect();
-    let mut runs_of: Vec<Vec<&RunRecord>> = vec![Vec::new(); cells.len()];
-    for (run, cell) in runs.iter().zip(&cells_of_runs) {
-        cell.iter().for_each(|cell| runs_of[*cell].push(run));
-    }
+    let of_cells = cells_of_runs.iter().zip(runs).filter_map(|(cell, run)| Some(((*cell)?, run)));
+    let runs_of = by_cell(cells.len(), of_cells);
     let mut results = Vec::with_capacity(cells.len());
     for (cell, runs) in cells.into_iter().zip(&runs_of) {
         let system = systems(&cell.system);
@@ -137,6 +135,13 @@ pub(crate) fn analyse(cells: Vec<Cell>, study: &Study, runs: &[RunRecord], syste
     }
     relate_to_floor(&mut results);
     Analysis { cells: results, cells_of_runs }
+}
+
+/// What belongs to each cell, in its order.
+pub(crate) fn by_cell<T: Clone>(cells: usize, each: impl Iterator<Item = (usize, T)>) -> Vec<Vec<T>> {
+    let mut all = vec![Vec::new(); cells];
+    each.for_each(|(cell, one)| all[cell].push(one));
+    all
 }
 
 /// The runs that a cell is to have at least.

@@ -1,12 +1,9 @@
 //! Whether the runs of a cell keep to bounds: `p99 < 5ms`.
 
-use crate::figures::allows;
+use crate::figures::{RESOLUTION, allows};
 use pubmark_model::objective::{Objective, ObjectiveTerm, Relation};
 use pubmark_model::record::{Reason, RunRecord};
 use pubmark_stats::{PairedBound, PairedDecision, PairedOutcome, PairedReading, PairedTest, Runs, typical_run};
-
-/// No figure is taken to be measured better, as a share of it.
-const RESOLUTION: f64 = 1.0 / 1_024.0;
 
 /// What some runs say of a bound.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! Deciding the study's claims by its records.
 
-use crate::analysis::{CellResult, Status};
+use crate::analysis::{CellResult, Status, by_cell};
 use crate::bounded_runs::Kept;
 use crate::points::Point;
 use crate::ranking::decide::ranked;
@@ -205,12 +205,12 @@ fn kept<'a>(
     let cells: Vec<usize> = (0..evidence.cells.len()).filter(|cell| about(&evidence.cells[*cell])).collect();
     let family = (cells.len() * objective.terms().len()).max(1);
     let test = evidence.rules.until_decided.then(|| PairedTest::new(family));
+    let (runs, of) = evidence.runs;
+    let mut runs_of = by_cell(evidence.cells.len(), of.iter().copied().zip(runs));
     cells.into_iter().map(move |cell| {
-        let (runs, of) = evidence.runs;
-        let mut runs: Vec<&RunRecord> =
-            runs.iter().zip(of).filter(|(_, of)| **of == cell).map(|(run, _)| run).collect();
+        let runs = &mut runs_of[cell];
         runs.sort_by_key(|run| run.repeat);
-        (cell, Kept::of(objective, &runs, test.as_ref()))
+        (cell, Kept::of(objective, runs, test.as_ref()))
     })
 }
 

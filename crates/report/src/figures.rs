@@ -10,7 +10,7 @@ mod reading;
 pub(crate) use clock::ClockBlur;
 pub use column::{Column, FigureDescription, Unit};
 pub use reading::Observation;
-pub(crate) use reading::cpu_cores;
+pub(crate) use reading::{RESOLUTION, cpu_cores};
 
 /// A difference in proportion that is one of computing.
 const ROUNDING: f64 = 1e-12;

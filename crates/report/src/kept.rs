@@ -10,6 +10,7 @@
 //! A field that [`lighten`] takes out is absent for all figures: who makes one of it
 //! takes it off that list.
 
+use crate::analysis::by_cell;
 use crate::curves::{Curves, Merging};
 use crate::figures::allows;
 use crate::records::{Line, ReadError, RecordFile, Records, latest, only};
@@ -140,8 +141,7 @@ impl Kept {
         cells_of_runs: &[usize],
     ) -> Result<Vec<Curves>, Unread> {
         let cells: Vec<&Cell> = cells.collect();
-        let mut runs_of: Vec<Vec<usize>> = vec![Vec::new(); cells.len()];
-        cells_of_runs.iter().enumerate().for_each(|(run, cell)| runs_of[*cell].push(run));
+        let runs_of = by_cell(cells.len(), cells_of_runs.iter().enumerate().map(|(run, cell)| (*cell, run)));
         cells.into_iter().zip(runs_of).map(|(cell, runs)| self.curves_of(cell, &runs)).collect()
     }
 

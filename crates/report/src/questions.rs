@@ -1,9 +1,9 @@
 //! The questions of a study that is measured until they are decided: which are
 //! decided, and what has to be measured for the others.
 
-use crate::analysis::{CellResult, Status};
+use crate::analysis::{CellResult, Status, by_cell};
 use crate::claims::{ClaimOutcome, ClaimResult, open_points};
-use crate::figures::{Column, allows};
+use crate::figures::{Column, RESOLUTION, allows};
 use crate::points::{Point, headline};
 use crate::ranking::{Placing, Ranked, Standing, Why};
 use crate::report::Report;
@@ -21,9 +21,6 @@ const TEXT_CHARS: usize = 160;
 /// Runs of each system after which what no test can decide is believed to stay so: a
 /// generator at its limit, and shares that differ.
 const SETTLED_RUNS: usize = 3;
-
-/// No figure is taken to be measured better, as a share of it.
-const RESOLUTION: f64 = 1.0 / 1_024.0;
 
 /// A question that a study asks.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,8 +95,10 @@ impl Report {
             all.extend(self.points().iter().filter_map(|point| self.of_pair(point, (one, other))));
         }
         for precision in &asked.within {
-            let cells = (0..self.cells().len()).filter(|cell| self.cells()[*cell].status != Status::Skipped);
-            all.extend(cells.filter_map(|cell| self.of_precision(cell, precision)));
+            let runs_of = by_cell(self.cells().len(), self.cells_of_runs().iter().copied().zip(self.runs()));
+            let cells = runs_of.into_iter().enumerate();
+            let cells = cells.filter(|(cell, _)| self.cells()[*cell].status != Status::Skipped);
+            all.extend(cells.filter_map(|(cell, runs)| self.of_precision(cell, runs, precision)));
         }
         all
     }
@@ -197,13 +196,12 @@ impl Report {
     }
 
     /// None where there is no such figure.
-    fn of_precision(&self, cell: usize, precision: &Precision) -> Option<StudyQuestion> {
+    fn of_precision(&self, cell: usize, mut runs: Vec<&RunRecord>, precision: &Precision) -> Option<StudyQuestion> {
         let result = &self.cells()[cell];
         let (name, figure) = precision.figure(result.cell.workload.rate == Rate::Max)?;
         let group = figure.group();
         let text = format!("{name} to within ±{}% of {}", percent(precision), result.cell.label());
-        let of_cell = self.runs().iter().zip(self.cells_of_runs()).filter(|(_, of)| **of == cell);
-        let mut runs: Vec<&RunRecord> = of_cell.map(|(run, _)| run).filter(|run| allows(run, group)).collect();
+        runs.retain(|run| allows(run, group));
         runs.sort_by_key(|run| run.repeat);
         let values: Vec<f64> = runs.iter().filter_map(|run| figure.value(run)).collect();
         let step = values.iter().fold(0.0, |most: f64, value| most.max(value * RESOLUTION));

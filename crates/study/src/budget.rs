@@ -6,7 +6,7 @@
 mod round;
 mod walk;
 
-use crate::conduct::{Conduct, ConductError, Conductor, Ending, Observer, StudyStart};
+use crate::conduct::{Conduct, ConductError, Conductor, Ending, Observer, begin_open};
 use crate::plan::StudyPlan;
 use pubmark_host::clock;
 use pubmark_host::lock::Lock;
@@ -16,7 +16,7 @@ use pubmark_model::record::{FigureGroup, Reason, RunRecord};
 use pubmark_model::units::Ns;
 use pubmark_stats::{REPEATS_MORE_MAX, Random, look_after};
 use round::{Candidate, round};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
 /// How often a run that does not count for what is asked is made again, within its
@@ -273,13 +273,7 @@ pub fn run_until_decided(
 ) -> Result<(BudgetEnding, Lock), ConductError> {
     let ends_ns = clock::now().saturating_add(request.budget_ns);
     let (mut conductor, records) = Conductor::open(plan, how)?;
-    observer.begin(&StudyStart {
-        title: &plan.study().title,
-        cells: plan.cells(),
-        order: &[],
-        done: &HashSet::new(),
-        records: &records,
-    });
+    begin_open(&plan.study().title, plan.cells(), &records, observer);
     let mut course = Course::new(plan, records, request.cost);
     let mut random = Random(plan.study().seed() ^ course.position);
     let mut seen = QuestionsSeen::default();

@@ -1,7 +1,7 @@
 //! The search for a capacity: which run comes next is for the records of those
 //! before it to say.
 
-use crate::conduct::{Conduct, ConductError, Conductor, Ending, Observer, StudyStart};
+use crate::conduct::{Conduct, ConductError, Conductor, Ending, Observer, begin_open};
 use crate::plan::StudyPlan;
 use crate::results::ResultsError;
 use pubmark_host::clock;
@@ -15,7 +15,6 @@ use pubmark_model::setting::as_typed;
 use pubmark_model::study::{Axis, Study, StudyPart};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_time, parse_time};
 use serde_json::{Map, Value};
-use std::collections::HashSet;
 
 /// The part of the steps.
 const SEARCHING: &str = "search";
@@ -249,13 +248,7 @@ pub fn climb(
     let (mut conductor, records) = Conductor::open_growing(&plan, how)?;
     let Replayed { mut parts, mut made } = replay(&course, request, &mut searches, &records)
         .ok_or_else(|| ResultsError::OtherStudy(how.folder.to_owned()))?;
-    observer.begin(&StudyStart {
-        title: &plan.study().title,
-        cells: &[],
-        order: &[],
-        done: &HashSet::new(),
-        records: &records,
-    });
+    begin_open(&plan.study().title, &[], &records, observer);
     let mut given_up = Vec::new();
     'rounds: while searches.iter().any(|search| !search.over) {
         for search in searches.iter_mut().filter(|search| !search.over) {

@@ -57,6 +57,11 @@ pub struct StudyStart<'a> {
     pub records: &'a [RunRecord],
 }
 
+/// Begins one whose runs are not known before: the records say which comes next.
+pub(crate) fn begin_open(title: &str, cells: &[Cell], records: &[RunRecord], observer: &mut dyn Observer) {
+    observer.begin(&StudyStart { title, cells, order: &[], done: &HashSet::new(), records });
+}
+
 /// Watches a study go by, on the coordinator's thread: nothing here may wait.
 pub trait Observer {
     /// The study begins.

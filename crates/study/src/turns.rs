@@ -2,7 +2,7 @@
 //! straight after the other, until somebody says that the records tell, or the
 //! time is over.
 
-use crate::conduct::{Conduct, ConductError, Conductor, Ending, Observer, StudyStart};
+use crate::conduct::{Conduct, ConductError, Conductor, Ending, Observer, begin_open};
 use crate::plan::StudyPlan;
 use pubmark_host::clock;
 use pubmark_host::lock::Lock;
@@ -12,7 +12,6 @@ use pubmark_model::plan::Place;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::Ns;
 use pubmark_stats::a_goes_first;
-use std::collections::HashSet;
 
 /// The most blocks of a point.
 pub const BLOCKS_MAX: u32 = 512;
@@ -78,13 +77,7 @@ pub fn take_turns(
 ) -> Result<TurnsEnding, ConductError> {
     let (plan, begun) = (request.plan, clock::now());
     let (mut conductor, mut records) = Conductor::open(plan, how)?;
-    observer.begin(&StudyStart {
-        title: &plan.study().title,
-        cells: plan.cells(),
-        order: &[],
-        done: &HashSet::new(),
-        records: &records,
-    });
+    begin_open(&plan.study().title, plan.cells(), &records, observer);
     let mut failed = vec![0; request.points.len()];
     let mut rounds = Rounds::default();
     let end = loop {

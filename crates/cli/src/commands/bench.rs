@@ -1,15 +1,13 @@
 //! `pubmark bench`: one cell without a file.
 
 use super::run::{
-    Carried, Outlets, WayOn, carry_out, conclude, conclude_decided, decide, finish, fresh, leave_no_empty, missing,
-    note_replaced, with_headroom,
+    Carried, Outlets, WayOn, carry_out, finish, fresh, leave_no_empty, missing, note_replaced, with_headroom,
 };
 use super::shared::{hosts, pairs, raise_open_files, system};
 use super::{budget, gates, headroom};
 use crate::args::{BenchArgs, WorkloadArgs};
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
-use pubmark_host::clock;
 use pubmark_model::asked::{AskedQuestions, Precision};
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::line::JsonLine;
@@ -46,16 +44,11 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     let name = format!("bench-{system}");
     let folder = args.out.clone().map_or_else(|| fresh(&name), Ok)?;
     let outlets = Outlets { metrics: args.serving.metrics, watch: None };
-    let began_ns = clock::now();
-    let carried = match budget_ns {
-        Some(budget_ns) => decide(&plan, None, (&folder, false), budget_ns, (voice, outlets)),
-        None => carry_out(&plan, None, &folder, false, voice, outlets).map(Carried::fixed),
-    };
-    let Carried { over: (mut ending, decided), lock, interrupt, .. } = carried
-        .map_err(|error| WayOn::Again.advise(error))
-        .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
-    let took_ns = clock::now().saturating_sub(began_ns);
-    ending.interrupted |= !with_headroom(headroom.as_ref(), &ending, &folder, &interrupt, voice)?;
+    let Carried { mut over, lock, interrupt, .. } =
+        carry_out(&plan, None, (&folder, false), budget_ns, (voice, outlets))
+            .map_err(|error| WayOn::Again.advise(error))
+            .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
+    over.ending.interrupted |= !with_headroom(headroom.as_ref(), &over.ending, &folder, &interrupt, voice)?;
     let report = finish(&folder)?;
     drop(lock);
     if args.json {
@@ -67,13 +60,7 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     } else {
         print(&report.terminal(width(), colour()));
     }
-    let answer = decided.as_ref().map(|over| budget::told(&report, over, took_ns));
-    // What is asked for as JSON is JSON alone.
-    answer.iter().for_each(|told| if args.json || args.markdown { voice.note(told) } else { print(told) });
-    let code = match decided {
-        Some(_) => conclude_decided(&ending, &report, &folder, voice, WayOn::Again),
-        None => conclude(&ending, &report, &folder, voice, WayOn::Again),
-    };
+    let code = over.told(&report, &folder, args.json || args.markdown, (voice, WayOn::Again));
     let gate = gates::decide(&report, &gates, &args.gates, "pubmark bench", voice)?;
     Ok(gate.map_or(code, |gate| gate.worst(code)))
 }

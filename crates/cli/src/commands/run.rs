@@ -74,16 +74,12 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     }
     let folder = folder(args, &name)?;
     let outlets = Outlets { metrics: args.serving.metrics, watch: args.watch };
-    let began_ns = clock::now();
-    let carried = match budget_ns {
-        Some(budget_ns) => decide(&plan, reference.as_deref(), (&folder, args.resume), budget_ns, (voice, outlets)),
-        None => carry_out(&plan, reference.as_deref(), &folder, args.resume, voice, outlets).map(Carried::fixed),
-    };
-    let Carried { over: (mut ending, decided), watched, interrupt, lock } = carried
-        .map_err(|error| WayOn::Resume.advise(error))
-        .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
-    let took_ns = clock::now().saturating_sub(began_ns);
-    ending.interrupted |= !with_headroom(headroom.as_ref(), &ending, &folder, &interrupt, voice)?;
+    let results = (folder.as_path(), args.resume);
+    let Carried { mut over, watched, interrupt, lock } =
+        carry_out(&plan, reference.as_deref(), results, budget_ns, (voice, outlets))
+            .map_err(|error| WayOn::Resume.advise(error))
+            .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
+    over.ending.interrupted |= !with_headroom(headroom.as_ref(), &over.ending, &folder, &interrupt, voice)?;
     let report = finish(&folder)?;
     drop(lock);
     let shown = if args.json {
@@ -94,15 +90,9 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
         report.terminal(width(), colour())
     };
     print(&shown);
-    let told = decided.as_ref().map(|over| budget::told(&report, over, took_ns));
-    // What is asked for as JSON is JSON alone.
-    told.iter().for_each(|told| if args.json || args.markdown { voice.note(told) } else { print(told) });
-    let code = match decided {
-        Some(_) => conclude_decided(&ending, &report, &folder, voice, WayOn::Resume),
-        None => conclude(&ending, &report, &folder, voice, WayOn::Resume),
-    };
+    let code = over.told(&report, &folder, args.json || args.markdown, (voice, WayOn::Resume));
     let code = gates::decide(&report, &gates, &args.gates, "pubmark run", voice)?.map_or(code, |gate| gate.worst(code));
-    if let Some((live, server)) = watched.filter(|_| !ending.interrupted && std::io::stderr().is_terminal()) {
+    if let Some((live, server)) = watched.filter(|_| !over.ending.interrupted && std::io::stderr().is_terminal()) {
         live.refresh_for_good();
         linger(&server, &interrupt);
     }
@@ -329,10 +319,19 @@ pub struct Outlets {
     pub watch: Option<u16>,
 }
 
+/// How a study ended.
+pub struct Over {
+    /// What became of its runs.
+    pub ending: Ending,
+    /// Where its questions decided how many there were: how far that came.
+    decided: Option<BudgetEnding>,
+    took_ns: Ns,
+}
+
 /// A study that is over.
-pub struct Carried<T> {
+pub struct Carried {
     /// How it ended.
-    pub over: T,
+    pub over: Over,
     /// Its live report, which is still served.
     pub watched: Option<(Arc<LiveReport>, HttpServer)>,
     /// Set when the user wants to stop.
@@ -341,49 +340,16 @@ pub struct Carried<T> {
     pub lock: Lock,
 }
 
-impl Carried<Ending> {
-    /// One whose number of runs was fixed before.
-    pub fn fixed(self) -> Carried<(Ending, Option<BudgetEnding>)> {
-        let Carried { over, watched, interrupt, lock } = self;
-        Carried { over: (over, None), watched, interrupt, lock }
-    }
-}
-
-/// Conducts a study with a progress display.
+/// Conducts a study with a progress display: all its runs or, with a time, those that
+/// its questions need until they are decided.
 pub fn carry_out(
     plan: &StudyPlan,
     reference: Option<&str>,
-    folder: &Path,
-    resume: bool,
-    voice: Voice,
-    outlets: Outlets,
-) -> Result<Carried<Ending>, Failure> {
-    shown(reference, (folder, resume), (voice, outlets), |how, progress| conduct(plan, how, progress))
-}
-
-/// Measures a study until its questions are decided, with a progress display.
-pub fn decide(
-    plan: &StudyPlan,
-    reference: Option<&str>,
-    results: (&Path, bool),
-    budget_ns: Ns,
-    outlets: (Voice, Outlets),
-) -> Result<Carried<(Ending, Option<BudgetEnding>)>, Failure> {
-    let request = BudgetRequest { budget_ns, cost: &cost };
-    let mut questions = ByReport(plan.study());
-    shown(reference, results, outlets, |how, progress| {
-        let (over, lock) = run_until_decided(plan, how, &request, &mut questions, progress)?;
-        Ok(((over.ending, Some(over)), lock))
-    })
-}
-
-/// Makes runs with a progress display.
-fn shown<T>(
-    reference: Option<&str>,
     (folder, resume): (&Path, bool),
+    budget_ns: Option<Ns>,
     (voice, outlets): (Voice, Outlets),
-    act: impl FnOnce(&Conduct<'_>, &mut ProgressDisplay) -> Result<(T, Lock), ConductError>,
-) -> Result<Carried<T>, Failure> {
+) -> Result<Carried, Failure> {
+    let began_ns = clock::now();
     let interrupt = interrupt_flag()?;
     raise_open_files();
     let agent = agent_command()?;
@@ -401,9 +367,17 @@ fn shown<T>(
         progress.between_runs(move || live.refresh());
     }
     let how = Conduct { folder, resume, reference, agent: &agent, interrupt: &interrupt };
-    let over = act(&how, &mut progress);
+    let over = match budget_ns {
+        None => conduct(plan, &how, &mut progress).map(|(ending, lock)| (ending, None, lock)),
+        Some(budget_ns) => {
+            let request = BudgetRequest { budget_ns, cost: &cost };
+            let decided = run_until_decided(plan, &how, &request, &mut ByReport(plan.study()), &mut progress);
+            decided.map(|(over, lock)| (over.ending, Some(over), lock))
+        }
+    };
     progress.finish();
-    let (over, lock) = over?;
+    let (ending, decided, lock) = over?;
+    let over = Over { ending, decided, took_ns: clock::now().saturating_sub(began_ns) };
     Ok(Carried { over, watched, interrupt, lock })
 }
 
@@ -463,49 +437,61 @@ impl WayOn {
     }
 }
 
-/// Says where the results are, and how it went, by exit code.
-pub fn conclude(ending: &Ending, report: &Report, folder: &Path, voice: Voice, way_on: WayOn) -> Code {
-    voice.note(&format!("report: {}", folder.join(PAGE).display()));
-    let again = match way_on {
-        WayOn::Resume => format!("go on with the same command and --out {} --resume", folder.display()),
-        WayOn::Again => "for the others give the command again, with another --out".into(),
-    };
-    if ending.interrupted {
-        voice.note(&format!("interrupted: finished runs are kept; {again}"));
-        return Code::Run;
+impl Over {
+    /// Says where the results are, and how it went, by exit code. What is asked for `as_data`
+    /// is data alone.
+    pub fn told(&self, report: &Report, folder: &Path, as_data: bool, (voice, way_on): (Voice, WayOn)) -> Code {
+        if let Some(over) = &self.decided {
+            let told = budget::told(report, over, self.took_ns);
+            if as_data { voice.note(&told) } else { print(&told) }
+        }
+        voice.note(&format!("report: {}", folder.join(PAGE).display()));
+        match self.decided {
+            Some(_) => self.told_of_questions(report, folder, voice, way_on),
+            None => self.told_of_runs(report, folder, voice, way_on),
+        }
     }
-    if let Some(left_out) = answers::left_out(report) {
-        voice.note(&left_out);
-    }
-    if ending.runs.failed > 0 {
-        voice.note(&format!("some runs could not be made: {again}"));
-    }
-    let unanswered = answers::unanswered(report);
-    unanswered.iter().for_each(|line| voice.note(line));
-    let refuted = report.claims().iter().any(|claim| claim.outcome == ClaimOutcome::Fails);
-    match (unanswered.is_empty(), refuted) {
-        (false, _) => Code::Run,
-        (true, true) => Code::Gate,
-        (true, false) => Code::Done,
-    }
-}
 
-/// The same of a study that was measured until its questions were decided.
-pub fn conclude_decided(ending: &Ending, report: &Report, folder: &Path, voice: Voice, way_on: WayOn) -> Code {
-    voice.note(&format!("report: {}", folder.join(PAGE).display()));
-    if let Some(left_out) = answers::left_out(report) {
-        voice.note(&left_out);
+    fn told_of_runs(&self, report: &Report, folder: &Path, voice: Voice, way_on: WayOn) -> Code {
+        let again = match way_on {
+            WayOn::Resume => format!("go on with the same command and --out {} --resume", folder.display()),
+            WayOn::Again => "for the others give the command again, with another --out".into(),
+        };
+        if self.ending.interrupted {
+            voice.note(&format!("interrupted: finished runs are kept; {again}"));
+            return Code::Run;
+        }
+        if let Some(left_out) = answers::left_out(report) {
+            voice.note(&left_out);
+        }
+        if self.ending.runs.failed > 0 {
+            voice.note(&format!("some runs could not be made: {again}"));
+        }
+        let unanswered = answers::unanswered(report);
+        unanswered.iter().for_each(|line| voice.note(line));
+        let refuted = report.claims().iter().any(|claim| claim.outcome == ClaimOutcome::Fails);
+        match (unanswered.is_empty(), refuted) {
+            (false, _) => Code::Run,
+            (true, true) => Code::Gate,
+            (true, false) => Code::Done,
+        }
     }
-    let code = budget::code(report);
-    if ending.interrupted || code == Code::Run {
-        voice.note(&match way_on {
-            WayOn::Resume => {
-                format!("to go on: the same command and --out {} --resume, with any --budget", folder.display())
-            }
-            WayOn::Again => "what is open takes a longer --budget, or a wider --until".to_owned(),
-        });
+
+    fn told_of_questions(&self, report: &Report, folder: &Path, voice: Voice, way_on: WayOn) -> Code {
+        if let Some(left_out) = answers::left_out(report) {
+            voice.note(&left_out);
+        }
+        let code = budget::code(report);
+        if self.ending.interrupted || code == Code::Run {
+            voice.note(&match way_on {
+                WayOn::Resume => {
+                    format!("to go on: the same command and --out {} --resume, with any --budget", folder.display())
+                }
+                WayOn::Again => "what is open takes a longer --budget, or a wider --until".to_owned(),
+            });
+        }
+        if self.ending.interrupted { Code::Run } else { code }
     }
-    if ending.interrupted { Code::Run } else { code }
 }
 
 /// What is planned: its cells and runs, beside those that there would be if

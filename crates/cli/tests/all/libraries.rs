@@ -318,5 +318,8 @@ fn pinning_and_spinning_still_measure() {
     );
     assert_eq!(count(&record, "delivered"), 200);
     assert_eq!(record["workload"]["pin"], "roles");
-    assert_eq!(record["remarks"].as_array().unwrap().len(), 0, "{}", record["remarks"]);
+    // The tests beside this one send over the same loopback.
+    let of_others = |remark: &&Value| !remark.as_str().unwrap().starts_with("other programs ");
+    let remarks: Vec<&Value> = record["remarks"].as_array().unwrap().iter().filter(of_others).collect();
+    assert!(remarks.is_empty(), "{remarks:?}");
 }

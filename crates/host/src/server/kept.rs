@@ -142,11 +142,11 @@ impl Kept {
             self.clean_up();
         }
         let deadline = Instant::now() + KILLING;
-        loop {
+        // While it becomes another program, a process shows no environment: one look is not enough.
+        let mut empty_looks = 0;
+        while empty_looks < 2 && Instant::now() < deadline {
             let left = processes::marked(|marker| marker == self.plan.marker);
-            if left.is_empty() || Instant::now() >= deadline {
-                break;
-            }
+            empty_looks = if left.is_empty() { empty_looks + 1 } else { 0 };
             for pid in left {
                 processes::signal(pid, Signal::SIGKILL);
             }

@@ -15,6 +15,9 @@ use serde_json::Value;
 
 /// A type of values.
 pub(crate) trait Kind: Sized {
+    /// Whether a value may have commas of its own: what is wrong with one is no list.
+    const HAS_COMMAS: bool = false;
+
     /// Reads what a file or a flag says.
     fn read(text: &str) -> Result<Self, ValueError>;
 
@@ -217,6 +220,8 @@ impl Kind for Rate {
 }
 
 impl Kind for Script {
+    const HAS_COMMAS: bool = true;
+
     fn read(text: &str) -> Result<Self, ValueError> {
         Ok(Script::parse(text)?)
     }
@@ -252,8 +257,10 @@ words! {
 
 /// What reads a text, and writes it as [`std::fmt::Display`] does.
 macro_rules! written {
-    ($($kind:ty),+) => {
+    ($($kind:ty $(: $has_commas:ident)?),+) => {
         $(impl Kind for $kind {
+            $(const $has_commas: bool = true;)?
+
             fn read(text: &str) -> Result<Self, ValueError> {
                 Ok(Self::parse(text)?)
             }
@@ -265,4 +272,4 @@ macro_rules! written {
     };
 }
 
-written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin, Side, Use, RunSequence, BlocksUntil, Ends, Watch);
+written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, BlocksUntil, Ends, Watch: HAS_COMMAS);

@@ -23,34 +23,28 @@ impl Parser<'_> {
                 name if !CLAIM.contains(&name) => self.unknown(entry.unknown("[[claims]]", CLAIM)),
                 _ => {
                     let Some(value) = entry.one(&mut self.errors) else { continue };
-                    let wrong = match entry.key.as_str() {
-                        "id" => {
-                            id.clone_from(&value.text);
-                            None
+                    let text = value.text.as_str();
+                    let read = match entry.key.as_str() {
+                        "id" | "says" => {
+                            text.clone_into(if entry.key == "id" { &mut id } else { &mut says });
+                            Ok(())
                         }
-                        "says" => {
-                            says.clone_from(&value.text);
-                            None
-                        }
-                        "figure" => {
-                            Figure::parse(&value.text).map(|read| figure = Some(read)).err().map(|e| e.to_string())
-                        }
-                        "require" => {
-                            Objective::parse(&value.text).map(|read| require = Some(read)).err().map(|e| e.to_string())
-                        }
-                        _ => match value.text.parse() {
+                        "figure" => Figure::parse(text).map(|read| figure = Some(read)).map_err(|e| e.to_string()),
+                        "require" => Objective::parse(text).map(|read| require = Some(read)).map_err(|e| e.to_string()),
+                        _ => match text.parse() {
                             Ok(read) if (0.0..=1.0).contains(&read) => {
                                 share = read;
-                                None
+                                Ok(())
                             }
-                            _ => Some("`share` is a number from 0 to 1".to_owned()),
+                            _ => Err("`share` is a number from 0 to 1".to_owned()),
                         },
                     };
-                    // Nothing can be said of it any more.
-                    if wrong.is_some() && self.study.recorded && entry.key != "share" {
-                        return;
+                    match read {
+                        Ok(()) => {}
+                        // Nothing can be said of it any more.
+                        Err(_) if self.study.recorded && entry.key != "share" => return,
+                        Err(message) => self.errors.push(Diagnostic::at_value(value.at, message)),
                     }
-                    self.errors.extend(wrong.map(|message| Diagnostic::at_value(value.at, message)));
                 }
             }
         }

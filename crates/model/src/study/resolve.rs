@@ -243,14 +243,8 @@ impl Parser<'_> {
             return Ok(());
         }
         if name == "system" {
-            let read = |name: &str| self.axis_value("system", &Scalar { text: name.trim().into(), at: 0 });
-            let mut values: Vec<Value> = Vec::new();
-            for value in text.split(',').map(read) {
-                let value = value?;
-                if !values.contains(&value) {
-                    values.push(value);
-                }
-            }
+            let read = |name: &str| self.axis_value("system", &Scalar { text: name.into(), at: 0 });
+            let values = split(text, read)?;
             self.study.axes.retain(|axis| axis.name != "system");
             self.study.axes.push(Axis { name: "system".into(), values });
             return Ok(());
@@ -385,9 +379,6 @@ fn shorten(time: &mut Option<Time>, most: Time) {
     *time = Some(time.map_or(most, |time| Time(time.0.min(most.0))));
 }
 
-/// Keys whose values may have commas of their own: what is wrong with one is no list.
-const COMMAS: [&str; 3] = ["fault", "pin", "watch"];
-
 /// The value of a key or, where it can be an axis and the text is none, the values that
 /// it lists with commas, each once.
 fn listed(key: &Key, text: &str) -> Result<Vec<Value>, Diagnostic> {
@@ -395,12 +386,17 @@ fn listed(key: &Key, text: &str) -> Result<Vec<Value>, Diagnostic> {
         Ok(value) => return Ok(vec![value]),
         Err(error) => error,
     };
-    if !text.contains(',') || !known_axis(key.name) || COMMAS.contains(&key.name) {
+    if !text.contains(',') || !known_axis(key.name) || key.has_commas {
         return Err(Diagnostic::whole(whole));
     }
+    split(text, |part| key.read(part).map_err(Diagnostic::whole))
+}
+
+/// The values with commas between them, each once.
+fn split(text: &str, read: impl Fn(&str) -> Result<Value, Diagnostic>) -> Result<Vec<Value>, Diagnostic> {
     let mut values: Vec<Value> = Vec::new();
-    for part in text.split(',') {
-        let value = key.read(part.trim()).map_err(Diagnostic::whole)?;
+    for value in text.split(',').map(|part| read(part.trim())) {
+        let value = value?;
         if !values.contains(&value) {
             values.push(value);
         }

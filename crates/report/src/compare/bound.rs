@@ -1,6 +1,7 @@
 //! Bounds that a figure has to keep by itself, whatever it was before: `p99 < 5ms`.
 
 use super::gate::GateResult;
+use crate::analysis::by_cell;
 use crate::bounded_runs::{BoundVerdict, BoundedRuns};
 use crate::text::clean;
 use pubmark_model::objective::ObjectiveTerm;
@@ -47,13 +48,10 @@ impl BoundGate {
 
     /// What the runs of each cell of a report say of it.
     pub(super) fn over(&self, report: &crate::report::Report, chosen: impl Fn(usize) -> bool) -> GateResult {
-        let runs_of = |cell: usize| -> Vec<&RunRecord> {
-            let all = report.runs().iter().zip(report.cells_of_runs());
-            all.filter(|(_, other)| **other == cell).map(|(run, _)| run).collect()
-        };
+        let runs_of = by_cell(report.cells().len(), report.cells_of_runs().iter().copied().zip(report.runs()));
         let cells = report.cells().iter().enumerate();
         let cells = cells.filter(|(index, result)| result.cell.skipped.is_none() && chosen(*index));
-        self.result(cells.map(|(index, result)| (result.cell.label(), self.of(&runs_of(index)).once())))
+        self.result(cells.map(|(index, result)| (result.cell.label(), self.of(&runs_of[index]).once())))
     }
 }
 

@@ -11,7 +11,7 @@ const P99_SAMPLES_MIN: u64 = 1_000;
 const P999_SAMPLES_MIN: u64 = 10_000;
 /// The width of a histogram's buckets as a share of the value. No figure is
 /// taken to be measured better.
-const RESOLUTION: f64 = 1.0 / 1_024.0;
+pub const RESOLUTION: f64 = 1.0 / 1_024.0;
 
 /// What one run says of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
