@@ -1,5 +1,6 @@
 //! The machine: what it is, and what it did in a window.
 
+use crate::server::processes;
 use pubmark_model::pin::parse_processors;
 use pubmark_model::record::MachineLoad;
 use pubmark_model::units::{Ns, SECOND};
@@ -9,6 +10,10 @@ use std::fs::read_to_string;
 /// Clock ticks of `/proc/stat` in a second, on every Linux.
 const TICKS_PER_S: f64 = 100.0;
 
+/// The first PID namespace of a machine, as `/proc/self/ns/pid` names it: all
+/// processes are seen from there.
+const ALL_PROCESSES: &str = "pid:[4026531836]";
+
 /// Processor time of the whole machine so far, in clock ticks. What was busy is
 /// what was neither idle nor stolen: the kernel measures idle time, and only
 /// samples what runs, at its own tick. A schedule of 5,000 messages a second
@@ -17,14 +22,19 @@ const TICKS_PER_S: f64 = 100.0;
 pub struct Ticks {
     idle: u64,
     steal: u64,
+    /// What all processes used, those included that have ended. None where not all
+    /// are seen.
+    processes: Option<u64>,
     /// Processors of the machine.
     cores: u32,
 }
 
 impl Ticks {
-    /// Reads `/proc/stat`.
+    /// Reads `/proc/stat`, and what each process used.
     pub fn now() -> Ticks {
-        Ticks::parse(&read_to_string("/proc/stat").unwrap_or_default())
+        let ticks = Ticks::parse(&read_to_string("/proc/stat").unwrap_or_default());
+        let seen = std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == ALL_PROCESSES);
+        Ticks { processes: seen.then(processes::ticks_of_all).flatten(), ..ticks }
     }
 
     fn parse(text: &str) -> Ticks {
@@ -32,11 +42,12 @@ impl Ticks {
         let fields: Vec<u64> = line.split_whitespace().filter_map(|field| field.parse().ok()).collect();
         let field = |at: usize| fields.get(at).copied().unwrap_or_default();
         // user nice system idle iowait irq softirq steal (guest is within user)
-        Ticks { idle: field(3) + field(4), steal: field(7), cores: processors(text) }
+        Ticks { idle: field(3) + field(4), steal: field(7), processes: None, cores: processors(text) }
     }
 
     /// What the machine did since: `own_cpu_ns` is what the run's own
-    /// processes used in that time.
+    /// processes used in that time. What is busy and is no process is the kernel that
+    /// takes interrupts and wakes processors, mostly for the run itself.
     pub fn load_since(self, earlier: Ticks, wall_ns: Ns, own_cpu_ns: Ns) -> MachineLoad {
         let seconds = |now: u64, then: u64| now.saturating_sub(then) as f64 / TICKS_PER_S;
         let wall_s = wall_ns as f64 / SECOND as f64;
@@ -45,11 +56,15 @@ impl Ticks {
         }
         let all_s = wall_s * f64::from(self.cores);
         let (idle_s, steal_s) = (seconds(self.idle, earlier.idle), seconds(self.steal, earlier.steal));
-        let busy_cores = (all_s - idle_s - steal_s) / wall_s;
+        let busy_cores = ((all_s - idle_s - steal_s) / wall_s).max(0.0);
+        // It is less only where a process ended of which nobody took the time over.
+        let used = self.processes.zip(earlier.processes).filter(|(now, then)| now >= then);
+        let used_cores = used.map_or(busy_cores, |(now, then)| busy_cores.min(seconds(now, then) / wall_s));
         let own_cores = own_cpu_ns as f64 / wall_ns as f64;
         MachineLoad {
             steal: (steal_s / all_s).min(1.0),
-            foreign_cores: (busy_cores - own_cores).max(0.0),
+            foreign_cores: (used_cores - own_cores).max(0.0),
+            kernel_cores: busy_cores - used_cores,
             cores: self.cores,
             awake: false,
             late_ns: 0,
@@ -135,6 +150,7 @@ pub fn network() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock;
 
     #[test]
     fn others_are_what_is_neither_idle_nor_stolen_nor_ours() {
@@ -148,5 +164,29 @@ mod tests {
         assert!((load.foreign_cores - 0.2 * machine as f64).abs() < 1e-9, "{load:?}");
         let all_ours = after.load_since(before, 2 * SECOND, machine * SECOND);
         assert_eq!(all_ours.foreign_cores, 0.0);
+        assert_eq!((load.kernel_cores, all_ours.kernel_cores), (0.0, 0.0), "nobody knows");
+    }
+
+    #[test]
+    fn what_is_busy_and_no_process_is_the_kernels() {
+        let at = |idle: u64, processes| Ticks { idle, processes, cores: 2, ..Ticks::default() };
+        // In 2 s, of two processors: 1 s of 4 idle, 2 s of processes, half of that ours.
+        let load = at(100, Some(9_200)).load_since(at(0, Some(9_000)), 2 * SECOND, SECOND);
+        assert_eq!((load.foreign_cores, load.kernel_cores), (0.5, 0.5));
+        // The clock ticks of many processes, each rounded, are never more than was busy.
+        let load = at(300, Some(200)).load_since(at(0, Some(0)), 2 * SECOND, 0);
+        assert_eq!((load.foreign_cores, load.kernel_cores), (0.5, 0.0));
+        // One that ended took what it had used along.
+        let load = at(300, Some(10)).load_since(at(0, Some(9_000)), 2 * SECOND, 0);
+        assert_eq!((load.foreign_cores, load.kernel_cores), (0.5, 0.0));
+    }
+
+    #[test]
+    fn the_time_of_all_processes_is_counted() {
+        let used = || processes::ticks_of_all().unwrap();
+        let before = used();
+        let begun = clock::process_cpu();
+        while clock::process_cpu() - begun < SECOND / 10 {}
+        assert!(used() >= before + 8, "a tenth of a second is ten ticks, and its ends are rounded");
     }
 }

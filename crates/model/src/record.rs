@@ -569,6 +569,11 @@ pub struct MachineLoad {
     pub steal: f64,
     /// Processors kept busy by processes that do not belong to the run.
     pub foreign_cores: f64,
+    /// Processors that the kernel kept busy outside of any process: interrupts, and
+    /// waking from idleness. 0 where that cannot be told from other processes, and is
+    /// counted as theirs.
+    #[serde(default)]
+    pub kernel_cores: f64,
     /// Processors of the machine.
     pub cores: u32,
     /// How late the coordinator looked at one of the window's edges, ns: so far

@@ -331,6 +331,11 @@ impl Course<'_> {
         ends_ns: Ns,
     ) -> Result<usize, ConductError> {
         let repeat = self.blocks[point] + 1;
+        let groups_of = |cells: &[usize]| -> BTreeSet<FigureGroup> {
+            let open = seen.open.iter().filter(|question| cells.iter().any(|cell| question.cells.contains(cell)));
+            open.flat_map(|question| question.groups.iter().copied()).collect()
+        };
+        let beside = groups_of(block);
         let mut made = 0;
         let mut left: Vec<usize> = block.to_vec();
         for attempt in 0..=AGAIN_MAX {
@@ -338,26 +343,22 @@ impl Course<'_> {
                 if clock::now() + self.run_ns(cell) > ends_ns || self.uncounted[cell] >= UNCOUNTED_MAX {
                     continue;
                 }
-                let groups: BTreeSet<FigureGroup> = seen
-                    .open
-                    .iter()
-                    .filter(|question| question.cells.contains(&cell))
-                    .flat_map(|question| question.groups.iter().copied())
-                    .collect();
+                let groups = groups_of(&[cell]);
                 let place = Place { repeat, position: self.position };
                 let from_ns = clock::now();
                 let Some(record) = conductor.run(&self.cells[cell], place, None, observer)? else { return Ok(made) };
                 self.took_ns[cell] = Some(clock::now().saturating_sub(from_ns));
                 (self.position, self.blocks[point], made) = (self.position + 1, repeat, made + 1);
                 self.made_again += usize::from(attempt > 0);
-                // What nothing is asked of is measured once, whatever comes of it.
-                if !groups.is_empty() {
-                    let does_count = counts(&record, &groups);
+                // What nothing is asked of stands beside the others, in their figures.
+                let is_asked = !groups.is_empty();
+                let does_count = counts(&record, if is_asked { &groups } else { &beside });
+                if is_asked {
                     self.note(cell, &record, does_count);
-                    if !does_count {
-                        self.lags[point] = true;
-                        left.push(cell);
-                    }
+                    self.lags[point] |= !does_count;
+                }
+                if !does_count {
+                    left.push(cell);
                 }
                 self.keep(record);
             }

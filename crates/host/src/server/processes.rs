@@ -67,6 +67,23 @@ pub fn gone(pid: i32) -> bool {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None) == Err(nix::errno::Errno::ESRCH)
 }
 
+/// Most processes whose time is added up: to look at them takes 15 µs each.
+const COUNTED: usize = 2_000;
+
+/// Processor time of all processes, and of all that have ended, in clock ticks: the
+/// exact time of each, rounded down. None where there are too many.
+pub fn ticks_of_all() -> Option<u64> {
+    let pids = all();
+    let used = |pid: &i32| {
+        let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        // Its own in user mode and within the kernel, and that of its children that ended.
+        let fields = text.rsplit_once(')')?.1.split_whitespace().skip(11).take(4);
+        Some(fields.filter_map(|field| field.parse::<u64>().ok()).sum::<u64>())
+    };
+    (pids.len() <= COUNTED).then(|| pids.iter().filter_map(used).sum())
+}
+
 /// Whether a process counts processes as this one does. One within a container
 /// has other numbers, so that its names must not be understood here.
 pub fn same_numbers(pid: i32) -> bool {

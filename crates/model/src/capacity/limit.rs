@@ -86,12 +86,12 @@ fn busy(record: &RunRecord, server: &Usage) -> Option<(CapacityLimit, String)> {
         return Some((CapacityLimit::Processors, format!("the server used {used:.2} of its {may} processors")));
     }
     let generator = record.generator.as_ref().map_or(0.0, |generator| generator.cpu_cores);
-    let all = used + generator + machine.foreign_cores + machine.steal * cores;
+    let others = machine.foreign_cores + machine.kernel_cores + machine.steal * cores;
+    let all = used + generator + others;
     if all >= BUSY * cores {
         let evidence = format!(
             "the machine's {cores} processors were busy: the server had {used:.2} of them, the generator {generator:.2}, \
-             others {:.2}",
-            machine.foreign_cores + machine.steal * cores
+             others {others:.2}"
         );
         return Some((CapacityLimit::Processors, evidence));
     }
