@@ -1,7 +1,7 @@
 //! What a study asks of its records, where it is measured until they answer.
 
 use crate::claim::Figure;
-use crate::objective::{ObjectiveFigure, UnknownFigure};
+use crate::objective::{NoSuchFigure, ObjectiveFigure};
 use std::fmt;
 
 /// The shares of a figure to within which it can be asked for.
@@ -67,7 +67,7 @@ pub enum PrecisionError {
         /// The whole.
         text: String,
         /// What was taken for a name.
-        unknown: UnknownFigure,
+        unknown: NoSuchFigure,
     },
     /// A count has no noise.
     #[error(

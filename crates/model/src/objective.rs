@@ -194,7 +194,7 @@ pub fn backlog(record: &RunRecord) -> f64 {
 /// A name that no figure has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no figure `{name}`: {help}")]
-pub struct UnknownFigure {
+pub struct NoSuchFigure {
     name: String,
     /// What it might have been, or which there are.
     help: String,
@@ -212,7 +212,7 @@ pub enum ObjectiveError {
         /// The term.
         text: String,
         /// What was taken for a name.
-        unknown: UnknownFigure,
+        unknown: NoSuchFigure,
     },
     /// Its bound cannot be read, or can never be met.
     #[error("`{text}`: the bound `{bound}` is none for `{name}`: write {wanted}")]
@@ -431,8 +431,8 @@ impl ObjectiveFigure {
     ///
     /// # Errors
     /// What it might have been, or which there are.
-    pub fn parse(name: &str) -> Result<ObjectiveFigure, UnknownFigure> {
-        figure(name).map(ObjectiveFigure).map_err(|help| UnknownFigure { name: name.to_owned(), help })
+    pub fn parse(name: &str) -> Result<ObjectiveFigure, NoSuchFigure> {
+        figure(name).map(ObjectiveFigure).map_err(|help| NoSuchFigure { name: name.to_owned(), help })
     }
 
     /// Its group.
