@@ -43,8 +43,9 @@ up() {
     ip -n "$(space "$name")" route add 224.0.0.0/4 dev e
     limit "$HUB" "e$number" "$rate"
     limit "$(space "$name")" e "$rate"
-    # Nothing else needs that network.
-    printf '[hosts.%s]\nreach = ["ip", "netns", "exec", "%s"]\naddress = "%s"\nroles = [%s]\nmay_cut = true\n\n' \
+    # By `ip netns exec` a host would have a /sys without control groups, and no limit of a
+    # server would hold. Nothing else needs that network.
+    printf '[hosts.%s]\nreach = ["nsenter", "--net=/run/netns/%s"]\naddress = "%s"\nroles = [%s]\nmay_cut = true\n\n' \
       "$name" "$(space "$name")" "$NET.$number" "$roles"
   done
 }

@@ -25,7 +25,10 @@ files = [file for file in importlib.metadata.files("pubmark") if file.name == sy
 assert files and "Licen" in files[0].read_text() or "MIT" in files[0].read_text(), f"no {sys.argv[1]} in the wheel"
 PYTHON
 done
-# A cell without an answer is code 3, as on any busy machine.
+# What the front page says comes next, cut down to one part of it. A cell without an answer
+# is code 3, as on any busy machine.
+pubmark run quickstart --quick --only system=kernel --out q || [ $? -eq 3 ]
+grep -q '"error":null' q/runs.jsonl && [ -s q/report.html ]
 pubmark bench kernel --transport tcp --repeats 1 --duration 1s --warmup 200ms --out r || [ $? -eq 3 ]
 grep -q '"error":null' r/runs.jsonl
 echo "the wheel of pubmark $version is installed, and measures"

@@ -135,7 +135,7 @@ pub struct RunArgs {
     /// It is the program pubmark-ENGINE.
     #[arg(long, value_name = "ENGINE[:ADDRESS]", conflicts_with = "hosts")]
     pub on: Option<String>,
-    /// First install the study's systems that are not here and can be installed.
+    /// First install the study's systems that are not here, or on their hosts, and can be installed.
     #[arg(long)]
     pub install: bool,
     /// Cut the study down to a coffee break; the result says so.
@@ -252,6 +252,7 @@ pub struct BenchArgs {
 Examples:
   pubmark systems
   pubmark systems mosquitto --install
+  pubmark systems --hosts hosts.toml
   pubmark systems my-broker --new --protocol mqtt")]
 pub struct SystemsArgs {
     /// One system, in full: its name, or a system file.
@@ -268,6 +269,9 @@ pub struct SystemsArgs {
     /// With --new: a program of one's own that plays clients by the agent protocol.
     #[arg(long, requires = "new", conflicts_with = "protocol")]
     pub agent: bool,
+    /// Ask these machines, or install it there: a file with a table [hosts.NAME] each.
+    #[arg(long, value_name = "FILE", conflicts_with = "new")]
+    pub hosts: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -13,6 +13,7 @@ mod compare;
 mod completions;
 mod doctor;
 mod engine;
+mod fit;
 mod gates;
 mod headroom;
 mod keep;
@@ -24,6 +25,7 @@ mod shared;
 mod sink;
 mod studies;
 mod systems;
+mod systems_on_hosts;
 mod target;
 
 use crate::args::{Arguments, PubmarkCommand};

@@ -7,6 +7,7 @@ use crate::server::keeper::{KeeperAnswer, KeeperOrder};
 use crate::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
 use crate::server::watch::ServerWatch;
 use crate::server::{GRACE_MS, Server, ServerEnd, StartPlan, attached, processes};
+use crate::system_file::SystemFile;
 use crate::usage::Looker;
 use crate::{install, machine};
 use pubmark_model::cell::Limits;
@@ -18,28 +19,9 @@ use pubmark_model::server::{Places, ServerSpec};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::watch::Watchee;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-
-/// A system, which crosses to another host as the text of its file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SystemFile(pub Arc<System>);
-
-impl Serialize for SystemFile {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        (&self.0.name, &self.0.source, &self.0.here, self.0.brought).serialize(to)
-    }
-}
-
-impl<'de> Deserialize<'de> for SystemFile {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<SystemFile, D::Error> {
-        let (name, source, here, brought) = <(String, String, String, bool)>::deserialize(from)?;
-        let system = System::parse(&name, &format!("systems/{name}.toml"), &source);
-        system.map(|system| SystemFile(Arc::new(System { here, brought, ..system }))).map_err(serde::de::Error::custom)
-    }
-}
 
 /// What server is to be started, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 mod carried;
 mod execute;
 mod gather;
+pub mod library;
 mod plan;
 pub mod tools;
 
@@ -12,8 +13,9 @@ use crate::programs::{LOOKED_FOR, find_program, find_program_from};
 use crate::server::container::Engine;
 use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::printable::printable;
-use pubmark_model::server::Places;
+use pubmark_model::server::{Places, ServerSpec};
 use pubmark_model::system::System;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,8 +23,12 @@ use std::time::Duration;
 /// How long a program may take to say its version.
 const ANSWER: Duration = Duration::from_secs(10);
 
+/// How a server is started where nobody says.
+pub const NATIVE: &str = "native";
+
 /// Whether a system can be used here.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Presence {
     /// Yes: what it reports of itself.
     Here(Map<String, Value>),
@@ -83,7 +89,15 @@ pub fn missing(system: &System, options: &Options) -> Option<String> {
             format_args!("`pubmark bench {}://HOST:PORT`", system.driver),
         ));
     };
-    let deployment = options.text("deployment").unwrap_or("native");
+    deployment_missing(system, server, options.text("deployment").unwrap_or(NATIVE))
+}
+
+/// The same of the server alone, where one is to be started by this deployment.
+pub fn server_missing(system: &System, deployment: &str) -> Option<String> {
+    deployment_missing(system, system.server.as_ref()?, deployment)
+}
+
+fn deployment_missing(system: &System, server: &ServerSpec, deployment: &str) -> Option<String> {
     if !Engine::runs(deployment) {
         return absent(system);
     }
@@ -173,6 +187,21 @@ pub fn agent_command(system: &System, sends: bool) -> AgentCommand {
         folder: system.here.clone(),
         environment: system.agent.environment.iter().map(|(name, value)| (name.clone(), fill(value))).collect(),
     }
+}
+
+/// The same with its program found here.
+///
+/// # Errors
+/// Where it is not, with the way out.
+pub fn own_agent(system: &System, sends: bool) -> Result<AgentCommand, String> {
+    let mut command = agent_command(system, sends);
+    let found = agent_path(system, sends).filter(|_| agent_missing(system).is_none());
+    let found =
+        found.ok_or_else(|| agent_missing(system).unwrap_or_else(|| format!("{} has no agent", system.name)))?;
+    if let Some(word) = command.words.first_mut() {
+        *word = found.display().to_string();
+    }
+    Ok(command)
 }
 
 /// Why a server's programs cannot be started natively.

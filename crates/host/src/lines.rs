@@ -2,13 +2,15 @@
 //! JSON line each where it is another. It knows no run: agents have names,
 //! what they say is passed on unread.
 
-use crate::agent::AgentCommand;
 use crate::deployed::{DeployPlan, MemberAnswer};
 use crate::doctor::Checkup;
 use crate::error::HostError;
+use crate::folder::FolderOnItsWay;
+use crate::install::Presence;
 use crate::machine::Ticks;
 use crate::network::NetworkLook;
 use crate::server::keeper::KeeperOrder;
+use crate::system_file::SystemFile;
 use pubmark_model::host::ClockSighting;
 use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::ServerReport;
@@ -55,12 +57,34 @@ pub enum HostRequest {
     ClockSeen,
     /// What there would spoil a measurement.
     Examine,
+    /// Which of these systems can be used there.
+    Systems(Vec<SystemFile>),
+    /// Why a system cannot play its part there.
+    Missing {
+        /// The system.
+        system: SystemFile,
+        /// Whether, and how, its server is to be started there.
+        deployment: Option<String>,
+        /// Whether its clients are to play there.
+        plays: bool,
+    },
+    /// Install a system, unless it is there.
+    Install(SystemFile),
+    /// Whether a folder of this digest is there.
+    HasFolder {
+        /// The digest.
+        digest: String,
+    },
+    /// Keep a folder.
+    KeepFolder(FolderOnItsWay),
     /// Start an agent: the next number is its own.
     Agent {
         /// Its name.
         name: String,
-        /// Its program.
-        command: AgentCommand,
+        /// The system whose own agent it is; none for the one that is built in.
+        system: Option<SystemFile>,
+        /// Whether it plays the side that sends.
+        sends: bool,
         /// The name of its log.
         log: String,
     },
@@ -188,6 +212,15 @@ pub struct Facts {
     pub isolated: Vec<usize>,
     /// Connections that one process may hold.
     pub connections: usize,
+    /// Files that one process may open.
+    #[serde(default)]
+    pub files: usize,
+    /// Memory, bytes.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
+    /// Connections that one address may make to another.
+    #[serde(default)]
+    pub ports: usize,
     /// The machine, as long as it runs; hosts of one may be in namespaces of it.
     #[serde(default)]
     pub machine: String,
@@ -239,6 +272,10 @@ pub enum HostReply {
     Clock(ClockSighting),
     /// To `clock_seen`.
     Sightings(Vec<ClockSighting>),
+    /// To `systems`, each in its turn.
+    Presences(Vec<Presence>),
+    /// To `has_folder`.
+    Has(bool),
     /// To `examine`.
     Checkups(Vec<Checkup>),
     /// To `agent`: its process.

@@ -8,13 +8,15 @@ use crate::deployed::{Deployed, Here};
 use crate::doctor;
 use crate::error::HostError;
 use crate::exchange::{ClockServer, ClockWatch, compare};
+use crate::folder;
+use crate::install::{self, library};
 use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, WatchSpan};
 use crate::machine::{self, Ticks};
 use crate::network::{self, NetworkWatch};
-use crate::programs::find_program_from;
 use crate::scratch::Scratch;
 use crate::server::watch::ServerWatch;
 use crate::shape::Shaped;
+use crate::system_file::SystemFile;
 use crate::usage::UsageWatch;
 use nix::sys::signal::Signal;
 use pubmark_model::protocol::Command;
@@ -107,7 +109,19 @@ impl Local {
                 let port = UdpSocket::bind((address.as_str(), 0));
                 port.map_err(|error| format!("{address} is no address of its own ({error})"))?;
             }
-            HostRequest::Agent { name, command, log } => return self.start_agent(&name, command, &log),
+            HostRequest::Systems(systems) => {
+                let look = |system: &SystemFile| library::presence(&system.0, &self.built_in);
+                return Ok(HostReply::Presences(systems.iter().map(look).collect()));
+            }
+            HostRequest::Missing { system, deployment, plays } => {
+                let server = deployment.and_then(|deployment| install::server_missing(&system.0, &deployment));
+                let clients = || plays.then(|| library::clients_missing(&system.0, &self.built_in)).flatten();
+                return Ok(HostReply::Reason(server.or_else(clients)));
+            }
+            HostRequest::Install(system) => install::install(&system.0, &|_| {})?,
+            HostRequest::HasFolder { digest } => return Ok(HostReply::Has(folder::is_kept(&digest))),
+            HostRequest::KeepFolder(folder) => folder.keep()?,
+            HostRequest::Agent { name, system, sends, log } => return self.start_agent(&name, system, sends, &log),
             HostRequest::MakeFolder => {
                 self.scratch.make().map_err(HostError::io("no folder for sockets"))?;
             }
@@ -189,22 +203,26 @@ impl Local {
             cpus: machine::usable_cpus(),
             isolated: machine::isolated_cpus(),
             connections: machine::files_for_connections(),
+            files: machine::open_files(),
+            memory_bytes: machine::memory_bytes(),
+            ports: machine::ports(),
             machine: machine::boot_id(),
             network: machine::network(),
         }
     }
 
-    fn start_agent(&mut self, name: &str, mut command: AgentCommand, log: &str) -> Result<HostReply, HostError> {
-        let folder = Some(Path::new(&command.folder)).filter(|folder| !folder.as_os_str().is_empty());
-        match command.words.first_mut() {
+    fn start_agent(
+        &mut self,
+        name: &str,
+        system: Option<SystemFile>,
+        sends: bool,
+        log: &str,
+    ) -> Result<HostReply, HostError> {
+        let command = match system {
             // It was started here, and knows nothing of a file's folder.
-            None => command = AgentCommand { words: self.built_in.clone(), ..AgentCommand::default() },
-            Some(program) => {
-                let found = find_program_from(folder, program)
-                    .ok_or_else(|| format!("the agent `{program}` is not installed"))?;
-                *program = found.display().to_string();
-            }
-        }
+            None => AgentCommand { words: self.built_in.clone(), ..AgentCommand::default() },
+            Some(system) => install::own_agent(&system.0, sends)?,
+        };
         let (index, listener) = (self.agents.len(), self.listener.clone());
         let say = move |line: Option<&[u8]>| listener(index, line);
         let agent = Agent::start_command(&command, name, &self.logs.join(log), self.scratch.path(), &self.secrets, say)

@@ -78,6 +78,20 @@ pub fn open_files() -> usize {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(1_024, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX))
 }
 
+/// Ports of an address from which connections to one server can be made, where the
+/// kernel does not say.
+const PORTS: usize = 28_232;
+
+/// Connections that one address of this host may make to another: its ephemeral ports.
+pub fn ports() -> usize {
+    let range = line("/proc/sys/net/ipv4/ip_local_port_range");
+    let ends = range.and_then(|range| {
+        let mut ends = range.split_whitespace().map(str::parse::<usize>);
+        Some((ends.next()?.ok()?, ends.next()?.ok()?))
+    });
+    ends.map_or(PORTS, |(first, last)| (last + 1).saturating_sub(first))
+}
+
 /// Files that a process of ours opens beside its connections: logs, event
 /// loops, libraries.
 const OWN_FILES: usize = 200;

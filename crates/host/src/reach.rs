@@ -1,21 +1,25 @@
 //! A host, wherever it is: this machine is asked by a call, another by lines.
 
-use crate::agent::{AgentCommand, Incoming};
+use crate::agent::Incoming;
 use crate::deployed::DeployPlan;
 use crate::doctor::Checkup;
 use crate::error::HostError;
+use crate::folder::{FolderOnItsWay, kept_at};
+use crate::install::{self, Presence};
 use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, WatchSpan};
 use crate::local::Local;
 use crate::network::NetworkLook;
 use crate::remote::Remote;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
 use crate::server::watch::ServerWatch;
+use crate::system_file::SystemFile;
 use pubmark_model::host::{ClockOffset, ClockSighting, HostSpec};
 use pubmark_model::line::JsonLine;
 use pubmark_model::protocol::Command;
 use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::ServerReport;
 use pubmark_model::secret::Secrets;
+use pubmark_model::system::System;
 use pubmark_model::units::Ns;
 use pubmark_model::watch::Watchee;
 use std::net::{IpAddr, SocketAddr};
@@ -212,10 +216,68 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Starts an agent; its number is one more than that of the one before.
-    pub fn start_agent(&mut self, name: &str, command: AgentCommand, log: &str) -> Result<(), HostError> {
+    /// A system as this host knows it: what needs no installation is brought there,
+    /// in a folder.
+    ///
+    /// # Errors
+    /// If its folder is more than is sent, or cannot be kept there.
+    pub fn bring(&mut self, system: &System) -> Result<SystemFile, HostError> {
+        let needs_folder = !system.agent.built_in() || system.source.contains("{here}");
+        let travels = system.brought && !system.here.is_empty() && needs_folder && !install::can(system);
+        if !travels || matches!(self.way, Way::Here(_)) {
+            return Ok(SystemFile::of(system));
+        }
+        let folder = FolderOnItsWay::read(Path::new(&system.here))?;
+        let here = kept_at(&folder.digest).display().to_string();
+        let is_there = match self.ask(HostRequest::HasFolder { digest: folder.digest.clone() })? {
+            HostReply::Has(is_there) => is_there,
+            other => return Err(self.unexpected(&other)),
+        };
+        if !is_there {
+            self.ask(HostRequest::KeepFolder(folder))?;
+        }
+        Ok(SystemFile(Arc::new(System { here, ..system.clone() })))
+    }
+
+    /// Which of these systems can be used there.
+    pub fn presences(&mut self, systems: &[&System]) -> Result<Vec<Presence>, HostError> {
+        match self.ask(HostRequest::Systems(systems.iter().map(|system| SystemFile::of(system)).collect()))? {
+            HostReply::Presences(found) => Ok(found),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Why a system cannot play its part there, with the way out; none if it can. Its
+    /// server is to be started there by this deployment, if by any; its clients play
+    /// there, or not.
+    pub fn missing(
+        &mut self,
+        system: SystemFile,
+        deployment: Option<String>,
+        plays: bool,
+    ) -> Result<Option<String>, HostError> {
+        match self.ask(HostRequest::Missing { system, deployment, plays })? {
+            HostReply::Reason(why) => Ok(why),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Installs a system there, unless it is there.
+    pub fn install(&mut self, system: SystemFile) -> Result<(), HostError> {
+        self.ask(HostRequest::Install(system)).map(drop)
+    }
+
+    /// Starts an agent; its number is one more than that of the one before. Without a
+    /// system the one that is built in.
+    pub fn start_agent(
+        &mut self,
+        name: &str,
+        system: Option<SystemFile>,
+        sends: bool,
+        log: &str,
+    ) -> Result<(), HostError> {
         let (name, log) = (name.to_owned(), log.to_owned());
-        self.ask(HostRequest::Agent { name, command, log }).map(drop)
+        self.ask(HostRequest::Agent { name, system, sends, log }).map(drop)
     }
 
     /// Makes the folder of the run.

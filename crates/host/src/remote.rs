@@ -29,6 +29,10 @@ const ANSWER_LATE: Duration = Duration::from_secs(2);
 const LONG: Duration = Duration::from_secs(900);
 /// How often the wait for an answer looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long it may take to look for a system.
+const SEARCH: Duration = Duration::from_secs(60);
+/// How long it may take to install one.
+const INSTALLATION: Duration = Duration::from_secs(3_600);
 /// How long a host may take to exit before it is killed.
 const EXIT: Duration = Duration::from_secs(30);
 /// So many exchanges of clocks; the one with the least round trip counts.
@@ -227,7 +231,13 @@ impl Remote {
     fn patience(&self, request: &HostRequest) -> Duration {
         match request {
             _ if self.late => ANSWER_LATE,
-            HostRequest::Deploy(_) | HostRequest::TearDown | HostRequest::EndAgents { .. } => LONG,
+            HostRequest::Missing { .. } => SEARCH,
+            HostRequest::KeepFolder(_) => TRAVEL,
+            HostRequest::Install(_) => INSTALLATION,
+            HostRequest::Systems(_)
+            | HostRequest::Deploy(_)
+            | HostRequest::TearDown
+            | HostRequest::EndAgents { .. } => LONG,
             _ => ANSWER,
         }
     }

@@ -1,7 +1,7 @@
 //! One point of a study's matrix, with nothing left open.
 
 use crate::fault::Script;
-use crate::host::Placement;
+use crate::host::{HostSpec, Placement};
 use crate::link::{self, Link};
 use crate::options::Options;
 use crate::tuning::Use;
@@ -17,6 +17,17 @@ pub struct Limits {
     pub cpus: Option<f64>,
     /// Bytes of memory.
     pub memory_bytes: Option<u64>,
+}
+
+impl Limits {
+    /// The same where the server is on this host: what is not said is what the host allows.
+    #[must_use]
+    pub fn on(self, host: &HostSpec) -> Limits {
+        Limits {
+            cpus: self.cpus.or(host.cpu_thousandths.map(|thousandths| thousandths as f64 / 1e3)),
+            memory_bytes: self.memory_bytes.or(host.memory_bytes),
+        }
+    }
 }
 
 /// One point of a study's matrix.

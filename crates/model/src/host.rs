@@ -24,12 +24,25 @@ pub struct HostSpec {
     /// What it may send there, bytes a second; none leaves its network alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<u64>,
+    /// Processors that a run may take there, in thousandths of one; none leaves it all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_thousandths: Option<u64>,
+    /// Memory that a run may take there, bytes; none leaves it all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
 }
 
 impl Default for HostSpec {
     /// This machine, reached by its loopback address.
     fn default() -> HostSpec {
-        HostSpec { name: LOCAL.into(), reach: Vec::new(), address: LOOPBACK.into(), bandwidth_bytes_per_s: None }
+        HostSpec {
+            name: LOCAL.into(),
+            reach: Vec::new(),
+            address: LOOPBACK.into(),
+            bandwidth_bytes_per_s: None,
+            cpu_thousandths: None,
+            memory_bytes: None,
+        }
     }
 }
 

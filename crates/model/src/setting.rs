@@ -350,6 +350,12 @@ mod tests {
         let wrong = error.source().and_then(|value| value.source()).expect("the time is what is wrong");
         assert!(wrong.downcast_ref::<crate::units::UnitError>().is_some(), "{wrong:?}");
         assert_eq!(said("qos", "3").to_string(), "qos: `3` is not a whole number from 0 to 2");
+        assert!(
+            said("placement", "spread")
+                .to_string()
+                .ends_with("did you mean `together`? Pairs are spread over all hosts of clients")
+        );
+        assert!(said("placement", "round-trip").to_string().contains("did you mean pattern = \"request-reply\""));
         assert_eq!(
             said("receive", "blok").to_string(),
             "receive: `blok` is none of block, spin: did you mean `block`?"

@@ -72,6 +72,14 @@ pub enum ValueError {
     /// It is no number of processors.
     #[error("`{0}` is not a number of processors from 0.01 to 4096, in steps of 0.001")]
     Cpus(String),
+    /// It asks for what is done wherever it can be.
+    #[error("`spread` needs no word: did you mean `together`? Pairs are spread over all hosts of clients")]
+    Spread,
+    /// It is a pattern's, and not a place's.
+    #[error(
+        "`round-trip` is no place: did you mean pattern = \"request-reply\" (or \"fan-out-echo\")? Each measures there and back on one clock"
+    )]
+    RoundTrip,
     /// It is no bound below which differences do not matter.
     #[error("`{0}` is no share: write a percentage from 0.1 to 50, such as `5%`")]
     Share(String),

@@ -3,11 +3,12 @@
 
 use crate::plan::StudyPlan;
 use crate::registry;
+use crate::survey::{Room, Survey};
 use pubmark_host::install::{self, tools};
-use pubmark_host::machine;
 use pubmark_model::cell::Cell;
 use pubmark_model::claim::Condition;
 use pubmark_model::diagnostic::Diagnostic;
+use pubmark_model::host::HostSpec;
 use pubmark_model::link::Side;
 use pubmark_model::options::OptionValues;
 use pubmark_model::study::Skip;
@@ -19,7 +20,7 @@ use pubmark_model::workload::Transport;
 const SERVER_FILES: usize = 300;
 
 /// Axes that say how many connections there are, and under which limits.
-const SIZES: [&str; 7] = ["part", "pattern", "pairs", "publishers", "subscribers", "cpus", "memory"];
+const SIZES: [&str; 8] = ["part", "pattern", "pairs", "publishers", "subscribers", "cpus", "memory", "placement"];
 
 /// Axes that say whether the two sides are on different hosts, and how they meet.
 const PLACES: [&str; 5] = ["part", "system", "transport", "pattern", "placement"];
@@ -40,17 +41,19 @@ pub fn tool_of(cell: &Cell) -> Option<&'static System> {
 ///
 /// # Errors
 /// Where nothing is left, the reasons all the same.
-pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>) -> (Vec<String>, Result<(), Diagnostic>) {
+pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>, survey: &Survey) -> (Vec<String>, Result<(), Diagnostic>) {
     let mut found: Vec<Skip> = Vec::new();
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
         let Some(system) = registry::find(&cell.system) else { continue };
         let (axes, why): (&[&str], String) = if let Some(why) = missing(system, cell) {
             (&["system"], why)
+        } else if let Some(why) = survey.missing(system, cell) {
+            (&PLACES, why)
         } else if let Some(why) = tool_of(cell).and_then(install::missing_tool) {
             (&LINK, format!("its link needs a proxy: {why}"))
         } else if let Some(why) = apart(system, cell) {
             (&PLACES, why)
-        } else if let Some(why) = too_large(system, cell) {
+        } else if let Some(why) = too_large(system, cell, survey) {
             (&SIZES, why)
         } else {
             continue;
@@ -73,51 +76,77 @@ fn apart(system: &System, cell: &Cell) -> Option<String> {
     stays.then(|| format!("{}: {transport} stays on one host, and the two sides are on different ones", system.name))
 }
 
-/// Why this machine is too small for a cell whose server is started here.
-fn too_large(system: &System, cell: &Cell) -> Option<String> {
-    // Another machine says for itself what it has.
-    if !system.broker() || cell.options.text("endpoint").is_some() || !cell.placement.local() {
+/// Why hosts are too small for a cell with a server: its own, and those of clients.
+fn too_large(system: &System, cell: &Cell, survey: &Survey) -> Option<String> {
+    if !system.broker() {
         return None;
     }
+    let started = cell.options.text("endpoint").is_none();
+    let server = started.then(|| survey.room(&cell.placement.server)).flatten();
+    server.and_then(|room| too_small_for_server(cell, &room)).or_else(|| too_few_ports(cell, survey))
+}
+
+/// Why a host is too small for the server that is started there.
+fn too_small_for_server(cell: &Cell, room: &Room) -> Option<String> {
+    let Room { whose, files, cpus, memory_bytes, .. } = room;
     let (publishers, subscribers) = (cell.workload.publishers as usize, cell.workload.subscribers as usize);
     let connections = publishers + subscribers;
-    let files = machine::open_files();
     // Its proxy has two for each client.
     let linked = cell.link.map_or(0, |link| match link.side {
         Side::Publishers => publishers,
         Side::Subscribers => subscribers,
         Side::Both => connections,
     });
-    if 2 * linked + SERVER_FILES > files {
+    let raise = "raise the limit (ulimit -Hn)";
+    if 2 * linked + SERVER_FILES > *files {
         return Some(format!(
-            "{linked} connections over a link need more than the {files} files that a process may open here: raise the limit (ulimit -Hn)"
+            "{linked} connections over a link need more than the {files} files that a process may open on {whose}: {raise}"
         ));
     }
-    if connections + SERVER_FILES > files {
+    if connections + SERVER_FILES > *files {
         return Some(format!(
-            "{connections} connections to one server need more than the {files} files that a process may open here: raise the limit (ulimit -Hn)"
+            "{connections} connections to one server need more than the {files} files that a process may open on {whose}: {raise}"
         ));
     }
-    let cores = machine::usable_cpus().len();
-    if cell.limits.cpus.is_some_and(|cpus| cpus > cores as f64) {
-        return Some(format!(
-            "{} processors for the server are more than the {cores} of this machine",
-            cell.limits.cpus?
-        ));
+    if let Some(asked) = cell.limits.cpus.filter(|asked| asked > cpus) {
+        return Some(format!("{asked} processors for the server are more than the {cpus} of {whose}"));
     }
-    let (asked, there) = (cell.limits.memory_bytes?, machine::memory_bytes()?);
+    let (asked, there) = (cell.limits.memory_bytes?, (*memory_bytes)?);
     (asked > there).then(|| {
-        format!(
-            "{} of memory for the server are more than the {} of this machine",
-            format_size(asked),
-            format_size(there)
-        )
+        let (asked, there) = (format_size(asked), format_size(there));
+        format!("{asked} of memory for the server are more than the {there} of {whose}")
+    })
+}
+
+/// Why clients cannot all connect from their hosts to one address.
+fn too_few_ports(cell: &Cell, survey: &Survey) -> Option<String> {
+    if cell.options.text("sources").is_some() {
+        return None;
+    }
+    let placement = &cell.placement;
+    let sides =
+        [(&placement.publishers, cell.workload.publishers), (&placement.subscribers, cell.workload.subscribers)];
+    placement.hosts().into_iter().find_map(|host| {
+        let room = survey.room(host)?;
+        let ports = room.ports?;
+        let on = |(hosts, clients): &(&Vec<HostSpec>, u32)| match hosts.contains(host) {
+            true => (*clients as usize).div_ceil(hosts.len()),
+            false => 0,
+        };
+        let clients: usize = sides.iter().map(on).sum();
+        (clients > ports).then(|| {
+            format!(
+                "{clients} clients on {} need more than the {ports} ports that an address has there (net.ipv4.ip_local_port_range): name more hosts, or more addresses (options.{}.sources)",
+                room.whose, cell.system
+            )
+        })
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pubmark_host::machine;
     use pubmark_model::study::{ReadOptions, Study};
 
     fn plan(text: &str) -> StudyPlan {
@@ -130,7 +159,7 @@ mod tests {
     fn what_is_too_large_is_left_out_and_the_rest_stays() {
         let most = machine::open_files();
         let mut plan = plan(&format!("system = [\"mosquitto\", \"redis\"]\npairs = [10, {most}]\n"));
-        let words = leave_out(&mut plan, &|_, _| None).0;
+        let words = leave_out(&mut plan, &|_, _| None, &Survey::default()).0;
         assert_eq!(words.len(), 1, "{words:?}");
         assert!(words[0].contains("ulimit"), "{words:?}");
         let cells = plan.cells();
@@ -143,7 +172,7 @@ mod tests {
     fn a_missing_system_is_left_out_once_with_its_reason() {
         let mut plan = plan("system = [\"mosquitto\", \"redis\"]\npairs = [1, 2, 3]\n");
         let missing = |system: &System, _: &Cell| (system.name == "redis").then(|| "not installed".to_owned());
-        assert_eq!(leave_out(&mut plan, &missing).0, ["not installed"]);
+        assert_eq!(leave_out(&mut plan, &missing, &Survey::default()).0, ["not installed"]);
         let cells = plan.cells();
         assert!(cells.iter().all(|cell| cell.skipped.is_some() == (cell.system == "redis")));
     }
@@ -151,14 +180,14 @@ mod tests {
     #[test]
     fn more_processors_than_there_are_cannot_be_given() {
         let mut plan = plan("system = [\"mosquitto\"]\ncpus = [1, 4000]\n");
-        let words = leave_out(&mut plan, &|_, _| None).0;
+        let words = leave_out(&mut plan, &|_, _| None, &Survey::default()).0;
         assert!(words.len() == 1 && words[0].contains("4000 processors"), "{words:?}");
     }
 
     #[test]
     fn a_plan_of_which_nothing_is_left_is_none() {
         let mut plan = plan("system = [\"mosquitto\", \"redis\"]\n");
-        let (words, left) = leave_out(&mut plan, &|_, _| Some("not here".into()));
+        let (words, left) = leave_out(&mut plan, &|_, _| Some("not here".into()), &Survey::default());
         assert_eq!((words.len(), left.is_err(), plan.extent()), (2, true, (0, 0)));
         assert_eq!(plan.study().skips.len(), 2, "a resumed study has the same cells");
     }

@@ -20,4 +20,5 @@ mod redact;
 pub mod registry;
 pub mod results;
 pub mod run;
+pub mod survey;
 pub mod turns;

@@ -2,15 +2,9 @@
 
 use crate::ask;
 use crate::lead::hello::identity;
-use pubmark_host::agent::AgentCommand;
-use pubmark_host::install::{self, Presence};
-use pubmark_host::talk::{Talk, TalkError};
-use pubmark_model::host::LOOPBACK;
+use pubmark_host::install::{self, Presence, library};
 use pubmark_model::printable::printable;
-use pubmark_model::protocol::{Client, Flow, Prepare, Role};
 use pubmark_model::system::System;
-use pubmark_model::topology::bind_at;
-use pubmark_model::workload::{Pattern, Workload};
 use serde_json::{Map, Value};
 
 /// Finds out by trying: an agent says which drivers and versions it has, or loads
@@ -21,7 +15,7 @@ pub fn probe(system: &System, agent: &[String]) -> Presence {
     let asked = match (system.agent.built_in(), system.broker()) {
         (false, _) => ask_own(system),
         (true, true) => Ok(Map::new()),
-        (true, false) => try_out(system, agent),
+        (true, false) => library::load(system, agent),
     };
     match asked {
         Ok(said) => {
@@ -66,41 +60,3 @@ fn shown_text(text: &str) -> Value {
 
 /// So much of what an agent says of itself is shown.
 const SHOWN_CHARS: usize = 300;
-
-/// Lets an agent load the library and bind one publisher.
-fn try_out(system: &System, words: &[String]) -> Result<Map<String, Value>, String> {
-    let workload = Workload::of([("pattern", Pattern::FanOut.word())]).map_err(|errors| errors.to_string())?;
-    let workload = Workload { transport: system.transports.first().copied(), ..workload };
-    let load = || {
-        let mut talk = Talk::greeted(&AgentCommand { words: words.to_vec(), ..AgentCommand::default() })?;
-        talk.prepare(Prepare {
-            driver: system.driver.clone(),
-            options: system.defaults(),
-            flows: vec![Flow::alone(workload.clone())],
-            clients: vec![Client {
-                role: Role::Publisher,
-                id: 0,
-                flow: 0,
-                bind: Some(bind_at(workload.transport, talk.scratch.path(), LOOPBACK, 0)),
-                connect: Vec::new(),
-                answers: None,
-                hears_first: 0,
-                hears_count: 0,
-            }],
-            scratch: String::new(),
-            server: None,
-            spin_cores: 0.0,
-            clock_offset_ns: 0,
-            publisher_cpus: Vec::new(),
-            subscriber_cpus: Vec::new(),
-        })?;
-        talk.ready()?;
-        let result = talk.stop()?;
-        talk.finish();
-        Ok(result.versions)
-    };
-    load().map_err(|error| match error {
-        TalkError::Refused { message, .. } => message,
-        other => other.to_string(),
-    })
-}

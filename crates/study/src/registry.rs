@@ -67,7 +67,7 @@ fn agents_folder() -> PathBuf {
 }
 
 /// The sources of the agents that come with pubmark: path and text of each.
-fn carried() -> &'static [(&'static str, &'static str)] {
+pub fn carried() -> &'static [(&'static str, &'static str)] {
     static UNPACKED: LazyLock<String> = LazyLock::new(|| {
         let mut text = String::new();
         // Packed when pubmark was built: what is broken there is found by its tests.

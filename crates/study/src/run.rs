@@ -4,6 +4,7 @@
 mod clocks;
 mod faults;
 mod machines;
+mod opening;
 mod processes;
 mod sources;
 mod tear_down;
@@ -12,6 +13,8 @@ mod wire;
 use crate::context::{RunContext, RunError, failed};
 use crate::lead::deal::{deal, layout};
 use crate::lead::{Brief, Leader};
+pub use machines::twins;
+pub use opening::{of_twins, open_all};
 use processes::Processes;
 use pubmark_host::clock;
 use pubmark_judge::assemble::assemble;

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 
+from .words import Wanted, label, runtime_env
+
 USAGE, NO_ANSWER = 2, 3
 
 
@@ -50,7 +52,22 @@ def options(one):
         metavar="NAME=AMOUNT",
         help="more of Ray's resources that each node must have",
     )
+    one.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        type=label,
+        metavar="NAME=VALUE",
+        help="a label that each node must have, as Ray's label selectors take it",
+    )
+    one.add_argument(
+        "--runtime-env",
+        type=runtime_env,
+        metavar="FILE",
+        help="a runtime environment of Ray's for what runs on the nodes, JSON or YAML",
+    )
     one.add_argument("--timeout", type=float, default=120, help="how long the nodes may be waited for, s (default: 120)")
+
 
 def resource(text):
     """NAME=AMOUNT"""
@@ -70,9 +87,8 @@ def run(arguments):
     from .cluster import Cluster, NoRoom
     from .relay import Relay
 
-    resources = {"CPU": arguments.cpus, **dict(arguments.resource)}
     try:
-        cluster = Cluster(arguments.address, arguments.count, resources, arguments.timeout)
+        cluster = Cluster(arguments.address, wanted(arguments), arguments.timeout)
     except (NoRoom, ConnectionError) as error:
         print(f"pubmark-ray: {error}", file=sys.stderr)
         return NO_ANSWER
@@ -88,6 +104,16 @@ def run(arguments):
             there, back = (sum(host.carried_bytes[way] for host in cluster.hosts.values()) for way in (0, 1))
             print(f"pubmark-ray: carried {there} bytes to {len(cluster.hosts)} nodes and {back} back", file=sys.stderr)
             cluster.close()
+
+
+def wanted(arguments):
+    """What is wanted of a cluster."""
+    return Wanted(
+        hosts=arguments.count,
+        resources={"CPU": arguments.cpus, **dict(arguments.resource)},
+        labels=dict(arguments.label),
+        runtime_env=arguments.runtime_env,
+    )
 
 
 def given(arguments):

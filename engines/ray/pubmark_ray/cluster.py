@@ -22,23 +22,24 @@ class NoRoom(Exception):
 class Cluster:
     """The hosts of one study. They are given back when this is closed."""
 
-    def __init__(self, address, hosts, resources, timeout_s):
-        """`hosts` of them, or as many as there are nodes; each with `resources`, in Ray's
-        words: {"CPU": 2, "fast_network": 1}."""
-        ray.init(address=address, log_to_driver=False, logging_level="warning", namespace="pubmark")
-        alive = [each for each in ray.nodes() if each["Alive"]]
-        wanted = hosts or len(alive)
-        if wanted > len(alive):
-            raise NoRoom(f"{wanted} hosts are wanted, and the cluster has {len(alive)} nodes")
-        self._group = placement_group([dict(resources)] * wanted, strategy="STRICT_SPREAD")
+    def __init__(self, address, wanted, timeout_s):
+        """What is `wanted` of the cluster at an address: see `words.Wanted`."""
+        options = {"log_to_driver": False, "logging_level": "warning", "namespace": "pubmark"}
+        ray.init(address=address, **options, **wanted.init_options())
+        nodes = wanted.of(ray.nodes())
+        hosts = wanted.hosts or len(nodes)
+        if hosts > len(nodes) or not nodes:
+            labelled = f" with the labels {wanted.labels}" if wanted.labels else ""
+            raise NoRoom(f"{hosts or 'any'} hosts are wanted, and the cluster has {len(nodes)} nodes{labelled}")
+        self._group = placement_group(**wanted.group_options(hosts))
         if not self._group.wait(timeout_s):
             remove_placement_group(self._group)
             raise NoRoom(
-                f"the cluster did not give {wanted} nodes with {resources} each within {timeout_s} s: "
+                f"the cluster did not give {hosts} nodes with {wanted} each within {timeout_s} s: "
                 "it is in use, or none has as much (see `ray status`)"
             )
         remote = ray.remote(node.Node)
-        actors = [remote.options(**self._place(index)).remote() for index in range(wanted)]
+        actors = [remote.options(**self._place(index)).remote() for index in range(hosts)]
         facts = ray.get([actor.facts.remote() for actor in actors], timeout=timeout_s)
         # Ray's own names are long, and differ each time: hosts are called by their
         # addresses' order, so that the same one has the server again.

@@ -49,7 +49,7 @@ class Nodes:
 
     def _start_ray(self):
         # Jobs are taken by the head's dashboard.
-        common = ["--disable-usage-stats", "--num-cpus=2", "--object-store-memory=100000000"]
+        common = ["--disable-usage-stats", "--num-cpus=2", "--labels=place=here", "--object-store-memory=100000000"]
         for name in NAMES:
             place = [f"--node-ip-address={address(name)}"]
             if name == NAMES[0]:

@@ -16,5 +16,6 @@ cp -R tests "$build/tests"
 mkdir -p "$build/engines/ray" && mv "$build/tests" "$build/engines/ray/tests"
 cp -R ../kubernetes "$build/engines/kubernetes"
 cp rayjob.yaml cluster.yaml "$build/engines/ray/"
+export PUBMARK_RAY_SOURCES="$build/source"
 cd "$build/engines/ray"
-"$python" -m unittest -v tests.test_relay tests.test_manifests tests.test_ray
+"$python" -m unittest -v tests.test_words tests.test_relay tests.test_manifests tests.test_ray tests.test_demo

@@ -55,6 +55,13 @@ class OverRay(unittest.TestCase):
         path = f"{HERE}:{os.environ['PATH']}:/usr/sbin"
         return {**os.environ, "PATH": path, "PUBMARK": PUBMARK, "RAY_USAGE_STATS_ENABLED": "0"}
 
+    def runtime_env(self):
+        """A file that has Ray start what runs on the nodes with this variable."""
+        path = os.path.join(self.folder, "env.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('env_vars:\n  PME_MARK: "seen"\n')
+        return path
+
     def command(self, options, study, out="r"):
         pubmark_ray = os.path.join(HERE, "pubmark-ray")
         return [pubmark_ray, "run", f"--address={CLUSTER}", *options, study, "-q", "--out", os.path.join(self.folder, out)]
@@ -89,7 +96,8 @@ class OverRay(unittest.TestCase):
         # The first carries the program, where the nodes have none of this build.
         first = self.on_driver(self.command([], self.study()))
         self.assertIn(first.returncode, (0, 3), first.stderr)
-        heavy = self.on_driver(self.command([], self.study(rate=500, payload="16KiB", duration="3s"), "heavy"))
+        options = ["--label=place=in(here,there)", f"--runtime-env={self.runtime_env()}"]
+        heavy = self.on_driver(self.command(options, self.study(rate=500, payload="16KiB", duration="3s"), "heavy"))
         run, before = self.good("heavy"), self.good()
         self.assertEqual([host["name"] for host in run["hosts"]], ["node1", "node2", "node3"])
         self.assertIn(address(NAMES[0]), run["deployment"]["endpoint"])
@@ -122,6 +130,9 @@ class OverRay(unittest.TestCase):
         many = self.on_driver(self.command(["--nodes=4"], self.study()))
         self.assertEqual(many.returncode, 3)
         self.assertIn("4 hosts are wanted, and the cluster has 3 nodes", many.stderr)
+        elsewhere = self.on_driver(self.command(["--label=place=there"], self.study()))
+        self.assertEqual(elsewhere.returncode, 3)
+        self.assertIn("the cluster has 0 nodes with the labels {'place': 'there'}", elsewhere.stderr)
         rare = self.on_driver(self.command(["--resource=fast=1", "--timeout=5"], self.study()))
         self.assertEqual(rare.returncode, 3)
         self.assertRegex(rare.stderr, "did not give 3 nodes with .*'fast': 1.0.* within 5")

@@ -1,10 +1,10 @@
 //! `pubmark ab`: two settings in turns, until the gates are decided.
 
 use super::bench::{AskedWorkload, study_of};
-use super::gates;
-use super::run::{PAGE, finish, fresh, leave_no_empty, missing, note_replaced};
+use super::run::{PAGE, finish, fresh, leave_no_empty, note_replaced};
 use super::shared::{agent_command, interrupt_flag, pairs, raise_open_files, system};
 use super::target::{is_system, study_at};
+use super::{fit, gates};
 use crate::args::AbArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
@@ -16,7 +16,6 @@ use pubmark_model::units::{Ns, SECOND, parse_time};
 use pubmark_report::compare::{ArmsResult, GateOutcome, Gates};
 use pubmark_study::ask::check_options;
 use pubmark_study::conduct::{Conduct, ConductError};
-use pubmark_study::fit::leave_out;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
 use pubmark_study::turns::{TurnsEnd, TurnsEnding, TurnsRequest, take_turns};
@@ -40,7 +39,8 @@ pub fn ab(args: &AbArgs, voice: Voice) -> Result<Code, Failure> {
     let planned = |errors| Failure::from(ConductError::Plan(errors));
     let study = arms.split(&study, goal, &registry::find).map_err(|error| planned(vec![error]))?;
     let mut plan = StudyPlan::new(study).map_err(planned)?;
-    let (left_out, left) = leave_out(&mut plan, &missing);
+    let survey = fit::survey(&plan, false, voice)?;
+    let (left_out, left) = fit::leave_out(&mut plan, &survey);
     left_out.iter().for_each(|why| voice.note(&format!("left out: {why}")));
     left.map_err(|error| planned(vec![error]))?;
     check_options(&plan).map_err(planned)?;

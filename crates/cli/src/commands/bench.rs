@@ -1,10 +1,8 @@
 //! `pubmark bench`: one cell without a file.
 
-use super::run::{
-    Carried, Outlets, WayOn, carry_out, finish, fresh, leave_no_empty, missing, note_replaced, with_headroom,
-};
+use super::run::{Carried, Outlets, WayOn, carry_out, finish, fresh, leave_no_empty, note_replaced, with_headroom};
 use super::shared::{hosts, pairs, raise_open_files, system};
-use super::{budget, gates, headroom};
+use super::{budget, fit, gates, headroom};
 use crate::args::{BenchArgs, WorkloadArgs};
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
@@ -17,7 +15,6 @@ use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::{Report, read_records};
 use pubmark_study::ask::check_options;
 use pubmark_study::conduct::ConductError;
-use pubmark_study::fit::leave_out;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
 use serde_json::{Value, json};
@@ -33,7 +30,8 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     let budget_ns = args.until.is_some().then(|| budget::read(args.budget.as_deref().unwrap_or(BUDGET))).transpose()?;
     let study = study(args)?;
     let mut plan = StudyPlan::new(study).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
-    if let Some(why) = leave_out(&mut plan, &missing).0.first() {
+    let survey = fit::survey(&plan, false, voice)?;
+    if let Some(why) = fit::leave_out(&mut plan, &survey).0.first() {
         return Err(Failure::usage(why));
     }
     check_options(&plan).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;

@@ -1,7 +1,8 @@
 //! `pubmark capacity`: the highest load at which an objective holds.
 
 use super::bench::{AskedWorkload, study_of};
-use super::run::{PAGE, WayOn, finish, folder_of, leave_no_empty, missing, note_replaced};
+use super::fit;
+use super::run::{PAGE, WayOn, finish, folder_of, leave_no_empty, note_replaced};
 use super::shared::{agent_command, interrupt_flag, raise_open_files};
 use super::target::{is_system, study_at};
 use crate::args::CapacityArgs;
@@ -18,7 +19,6 @@ use pubmark_report::{CapacityResult, Report};
 use pubmark_study::ask::check_options;
 use pubmark_study::climb::{CapacityRequest, climb, first};
 use pubmark_study::conduct::{Conduct, ConductError};
-use pubmark_study::fit::leave_out;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
 use serde_json::json;
@@ -46,7 +46,8 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
     if of_study {
         // What cannot be played here is left out before its search begins.
         let mut cells = StudyPlan::new(study).map_err(planned)?;
-        let (left_out, left) = leave_out(&mut cells, &missing);
+        let survey = fit::survey(&cells, false, voice)?;
+        let (left_out, left) = fit::leave_out(&mut cells, &survey);
         left_out.iter().for_each(|why| voice.note(&format!("left out: {why}")));
         left.map_err(|error| planned(vec![error]))?;
         study = cells.study().clone();
@@ -54,7 +55,8 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
     let request =
         CapacityRequest { study: &study, step_ns: STEP.min(full_ns), full_ns, budget_ns, enough_each_per_s: None };
     let mut plan = first(&request, &goal).map_err(planned)?;
-    if let Some(why) = leave_out(&mut plan, &missing).0.first() {
+    let survey = fit::survey(&plan, false, voice)?;
+    if let Some(why) = fit::leave_out(&mut plan, &survey).0.first() {
         return Err(Failure::usage(why));
     }
     check_options(&plan).map_err(planned)?;

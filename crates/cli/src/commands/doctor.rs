@@ -1,15 +1,19 @@
 //! `pubmark doctor`
 
 use super::shared::{agent_command, hosts, interrupt_flag};
+use super::systems_on_hosts::in_a_sentence;
 use crate::args::DoctorArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, print};
 use pubmark_host::doctor::{Checkup, Severity, examine};
 use pubmark_host::error::HostError;
+use pubmark_host::lines::Facts;
 use pubmark_host::reach::{Host, Wanted};
 use pubmark_model::host::HostSpec;
 use pubmark_model::secret::Secrets;
 use pubmark_model::units::SECOND;
+use pubmark_study::registry;
+use pubmark_study::run::{of_twins, twins};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
@@ -25,13 +29,23 @@ pub fn doctor(args: &DoctorArgs) -> Result<Code, Failure> {
         }
         return Ok(code(&checkups));
     };
+    registry::load().map_err(Failure::usage)?;
     let interrupt = interrupt_flag()?;
     let agent = agent_command()?;
     let mut all = serde_json::Map::new();
     let mut worst = Code::Done;
-    for host in &hosts(file)?.0 {
+    let listed = hosts(file)?.0;
+    let mut known: Vec<(&HostSpec, Facts)> = Vec::new();
+    for host in &listed {
         // One that cannot be reached keeps nobody from looking at the others.
-        let checkups = look(&host.spec, &agent, &interrupt).unwrap_or_else(|error| vec![unreachable(&error)]);
+        let mut checkups = match look(&host.spec, &agent, &interrupt) {
+            Ok((facts, checkups)) => {
+                known.push((&host.spec, facts));
+                checkups
+            }
+            Err(error) => vec![unreachable(&error)],
+        };
+        checkups.extend(twin(&known));
         if !args.json {
             print(&format!("{} ({})", host.spec.name, host.spec.address));
             show(&checkups);
@@ -47,8 +61,17 @@ pub fn doctor(args: &DoctorArgs) -> Result<Code, Failure> {
     Ok(worst)
 }
 
+/// That the host that was looked at last is one of the others.
+fn twin(known: &[(&HostSpec, Facts)]) -> Option<Checkup> {
+    let facts: Vec<Facts> = known.iter().map(|(_, facts)| facts.clone()).collect();
+    let pair = twins(&facts).filter(|[_, last]| last + 1 == known.len())?;
+    let found = of_twins(pair.map(|host| known[host].0.name.as_str()));
+    let (found, mend) = found.split_once(": ").map(|(found, mend)| (found.to_owned(), mend.to_owned()))?;
+    Some(Checkup { what: "machine".into(), severity: Severity::Bad, found, mend: Some(mend) })
+}
+
 /// What is found on a host, and of the way to it.
-fn look(spec: &HostSpec, agent: &[String], interrupt: &AtomicBool) -> Result<Vec<Checkup>, HostError> {
+fn look(spec: &HostSpec, agent: &[String], interrupt: &AtomicBool) -> Result<(Facts, Vec<Checkup>), HostError> {
     let (inbox, _) = channel();
     let secrets = Secrets::default();
     let wanted = Wanted { built_in: agent, logs: Path::new("."), secrets: &secrets, interrupt, inbox };
@@ -57,7 +80,12 @@ fn look(spec: &HostSpec, agent: &[String], interrupt: &AtomicBool) -> Result<Vec
     let clock = host.clock();
     let found = format!("{} ahead of this machine's, ± {:.1} µs", in_us(clock.offset_ns), clock.bound_ns as f64 / 1e3);
     let clock = Checkup { what: "clock".into(), severity: Severity::Good, found, mend: None };
-    Ok([clock].into_iter().chain(host.examine()?).collect())
+    let systems = registry::systems();
+    let (found, missing) = in_a_sentence(&systems, &host.presences(&systems)?);
+    let mend = format!("{missing} others are missing: `pubmark systems --hosts FILE` lists them by host");
+    let mend = (missing > 0).then_some(mend);
+    let usable = Checkup { what: "systems".into(), severity: Severity::Good, found, mend };
+    Ok((host.facts()?, [clock, usable].into_iter().chain(host.examine()?).collect()))
 }
 
 /// Microseconds; of clocks that have nothing to do with each other seconds.

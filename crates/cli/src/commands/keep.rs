@@ -8,6 +8,8 @@ use crate::failure::{Code, Failure};
 use pubmark_host::remote;
 use pubmark_host::server::keeper;
 use pubmark_host::server::launch::{self, Launch};
+use pubmark_host::system_file;
+use pubmark_study::registry;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::io::BufReader;
 use std::sync::Arc;
@@ -35,6 +37,7 @@ pub fn host() -> Result<Code, Failure> {
             .map_err(|error| Failure::run(format!("no handler for signal {signal}: {error}")))?;
     }
     raise_open_files();
+    system_file::carries(registry::carried);
     let served = remote::serve(BufReader::new(std::io::stdin()), std::io::stdout(), &agent_command()?, remote::SILENCE);
     served.map_err(Failure::run)?;
     Ok(Code::Done)

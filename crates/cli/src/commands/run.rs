@@ -2,7 +2,7 @@
 
 use super::budget::{self, ByReport};
 use super::shared::{agent_command, hosts, interrupt_flag, pairs, raise_open_files};
-use super::{answers, engine, gates, headroom, studies};
+use super::{answers, engine, fit, gates, headroom, studies};
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
@@ -15,24 +15,22 @@ use pubmark_host::clock;
 use pubmark_host::install;
 use pubmark_host::lock::Lock;
 use pubmark_model::capacity::HEADROOM;
-use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::host::{HostSpec, Placement};
 use pubmark_model::reference;
 use pubmark_model::setting::BlocksUntil;
 use pubmark_model::study::{ReadOptions, Study, has_quick_table, named_systems};
-use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::page::Content;
 use pubmark_report::{ClaimOutcome, Reference, Report, StudyQuestion};
 use pubmark_study::ask::check_options;
 use pubmark_study::budget::{BudgetEnding, BudgetRequest, run_until_decided};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
-use pubmark_study::fit::{leave_out, tool_of};
 use pubmark_study::headroom::HeadroomSearch;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
 use pubmark_study::results::{new_folder, newest_folder};
+use pubmark_study::survey::Survey;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -60,9 +58,11 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     let reference = published(&file, &text, reference, voice)?;
     raise_open_files();
     if args.install {
-        install_missing(&plan, voice)?;
+        fit::install_missing(&plan, voice)?;
     }
-    let (left_out, left) = leave_out(&mut plan, &missing);
+    // A plan is drawn without anybody being asked.
+    let survey = if args.dry_run { Survey::default() } else { fit::survey(&plan, args.install, voice)? };
+    let (left_out, left) = fit::leave_out(&mut plan, &survey);
     left_out.iter().for_each(|why| voice.note(&format!("left out: {why}")));
     left.map_err(|error| wrong(vec![error]))?;
     check_options(&plan).map_err(wrong)?;
@@ -184,34 +184,6 @@ pub fn note_replaced(plan: &StudyPlan, voice: Voice) {
             ));
         }
     }
-}
-
-/// Why a system cannot be used here.
-pub fn missing(system: &System, cell: &Cell) -> Option<String> {
-    // What another machine has is for that machine to say.
-    let here = cell.placement.hosts().iter().any(|host| host.reach.is_empty());
-    install::missing(system, &cell.options).filter(|_| here)
-}
-
-/// Installs the systems of a study that can be installed and are not here, and
-/// the tools that they need.
-fn install_missing(plan: &StudyPlan, voice: Voice) -> Result<(), Failure> {
-    let mut seen: Vec<&str> = Vec::new();
-    for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
-        if let Some(tool) = tool_of(cell).filter(|tool| install::missing_tool(tool).is_some()) {
-            voice.note(&format!("installing {}", tool.name));
-            install::install(tool, &|line| voice.note(line)).map_err(Failure::run)?;
-        }
-        let Some(system) = registry::find(&cell.system).filter(|system| !seen.contains(&system.name.as_str())) else {
-            continue;
-        };
-        seen.push(&system.name);
-        if missing(system, cell).is_some() && !install::commands(system).is_empty() {
-            voice.note(&format!("installing {}", system.name));
-            install::install(system, &|line| voice.note(line)).map_err(Failure::run)?;
-        }
-    }
-    Ok(())
 }
 
 /// A study that was asked for.

@@ -1,7 +1,7 @@
 //! `pubmark systems`
 
-use super::new_system;
 use super::shared::{agent_command, system as named};
+use super::{new_system, systems_on_hosts};
 use crate::args::SystemsArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{note, print};
@@ -17,6 +17,9 @@ use serde_json::{Value, json};
 /// Lists the systems, shows one, installs it, or begins a new one.
 pub fn systems(args: &SystemsArgs) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
+    if let Some(file) = &args.hosts {
+        return systems_on_hosts::systems(args, file);
+    }
     let Some(name) = &args.name else { return list(args.json) };
     if args.new {
         return new_system::write(name, args.protocol, args.agent);

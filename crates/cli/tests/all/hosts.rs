@@ -3,6 +3,7 @@
 //! is found by 127.0.0.1, by a process of this machine's or by a path of it.
 
 mod many;
+mod preflight;
 
 use crate::left_out::leave_out;
 use crate::support::{Place, children, free_port, stderr, wait_for};
@@ -530,5 +531,32 @@ fn a_host_sends_no_more_than_its_bandwidth_and_as_much_as_before_when_a_run_is_o
         .collect();
     assert!(held.contains(&("publishers", Some(BYTES_PER_S))) && held.contains(&("subscribers", None)), "{held:?}");
     assert!(!shown().contains("tbf"), "{}", shown());
+    assert_eq!(network.processes(), Vec::<String>::new());
+}
+
+/// A server on a host is held by the same control groups as one of this machine, by the
+/// words that reach the hosts of the demo.
+#[test]
+fn limits_of_a_server_hold_on_a_host_as_they_do_here() {
+    let Some(network) = Network::new('l') else { return leave_out("limits_of_a_server_hold_on_a_host", WHY) };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/hosts-here.sh");
+    let script = std::fs::read_to_string(script).unwrap();
+    let words = script.split_once("reach = [").and_then(|(_, rest)| rest.split_once(']')).unwrap().0;
+    let place = Place::new();
+    let table = |name: &str, part: &str| {
+        let reach = words.replace("%s", &network.namespace(name));
+        let address = network.address(name);
+        format!("[hosts.{name}]\nreach = [{reach}]\naddress = \"{address}\"\nroles = [{part}]\n")
+    };
+    let text = table("server", "\"server\"") + &table("publishers", "\"publishers\", \"subscribers\"");
+    std::fs::write(place.path("hosts.toml"), text).unwrap();
+    let limits = |more: &[&str], out: &str| {
+        let mut command = place.command(&["bench", "mosquitto", "--rate", "100", "--warmup", "100ms", "--json"]);
+        command.args(["--duration", "500ms", "--repeats", "1", "--cpus", "1", "--memory", "256MiB", "--out", out]);
+        only_run(command.args(more))["deployment"]["limits"].clone()
+    };
+    let here = limits(&[], "here");
+    assert!(here["by"].is_string(), "{here}");
+    assert_eq!(limits(&["--hosts", "hosts.toml"], "there"), here);
     assert_eq!(network.processes(), Vec::<String>::new());
 }

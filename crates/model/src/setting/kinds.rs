@@ -235,6 +235,20 @@ impl Kind for Script {
     }
 }
 
+impl Kind for Ends {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        match text {
+            "spread" => Err(ValueError::Spread),
+            "round-trip" => Err(ValueError::RoundTrip),
+            _ => Ok(Ends::parse(text)?),
+        }
+    }
+
+    fn value(&self) -> Value {
+        self.to_string().into()
+    }
+}
+
 words! {
     /// In which order the runs of a study are made.
     RunSequence {
@@ -272,4 +286,4 @@ macro_rules! written {
     };
 }
 
-written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, BlocksUntil, Ends, Watch: HAS_COMMAS);
+written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, BlocksUntil, Watch: HAS_COMMAS);

@@ -2,7 +2,8 @@
 
 use super::clocks::Clocks;
 use super::faults::{Faults, Reach, SeatedMember};
-use super::machines::{machines, twins, worst};
+use super::machines::{machines, worst};
+use super::opening::open_all;
 use super::sources;
 use super::wire::NetworkAccount;
 use crate::calibrated;
@@ -12,9 +13,8 @@ use crate::lead::{Edge, Leader, Order, Reached, Refusal, Said, Seat, Times};
 use crate::live::{News, Phase};
 use pubmark_host::agent::Incoming;
 use pubmark_host::clock;
-use pubmark_host::deployed::{DeployPlan, MemberPlan, SystemFile};
-use pubmark_host::error::HostError;
-use pubmark_host::install;
+use pubmark_host::deployed::{DeployPlan, MemberPlan};
+use pubmark_host::install::NATIVE;
 use pubmark_host::lanes::in_lanes;
 use pubmark_host::lines::{Facts, Look, ServerUsed, WatchSpan};
 use pubmark_host::proxy::{Proxy, ProxyPlan};
@@ -32,7 +32,6 @@ use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
 use pubmark_model::units::Ns;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -102,27 +101,7 @@ impl<'h> Processes<'h> {
             interrupt: context.interrupt,
             inbox: outbox,
         };
-        let is_local = placement.local();
-        let open = |(number, spec): (usize, &HostSpec)| -> Result<(Host<'h>, Facts), HostError> {
-            let mut host = Host::open(spec, number, &wanted)?;
-            let facts = host.facts()?;
-            if !is_local {
-                host.check_address()?;
-            }
-            host.shape()?;
-            Ok((host, facts))
-        };
-        // The program goes to the first alone: others may have their folders where it has.
-        let first = specs.iter().position(|spec| !spec.reach.is_empty()).map_or(specs.len(), |first| first + 1);
-        let numbered: Vec<(usize, &HostSpec)> = specs.iter().copied().enumerate().collect();
-        let mut opened = numbered[..first].iter().copied().map(open).collect::<Result<Vec<_>, _>>()?;
-        let others = in_lanes(numbered[first..].to_vec(), open);
-        opened.extend(others.into_iter().collect::<Result<Vec<_>, _>>()?);
-        let (hosts, facts): (Vec<Host<'h>>, Vec<Facts>) = opened.into_iter().unzip();
-        if let Some(twins) = twins(&facts) {
-            let [one, other] = twins.map(|host| hosts[host].spec.name.as_str());
-            return Err(failed(format!("hosts {one} and {other} are one machine")));
-        }
+        let (hosts, facts) = open_all(&specs, !placement.local(), &wanted)?;
         for (role, processors) in bound(&cell.workload.pin) {
             let on: &[usize] = match role {
                 "publishers" => &sides[0],
@@ -193,11 +172,13 @@ impl<'h> Processes<'h> {
             dealt[plan.host].push(plan);
         }
         let start = |(host, plans): (&mut Host<'_>, Vec<&AgentPlan>)| -> Result<(), RunError> {
+            let own = match system.agent.built_in() || plans.is_empty() {
+                true => None,
+                false => Some(host.bring(system)?),
+            };
             for plan in plans {
                 let log = format!("run-{}-{}.log", place.position, plan.name);
-                let command = install::agent_command(system, plan.role().sends());
-                let begun = host.start_agent(&plan.name, command, &log);
-                begun.map_err(|error| failed(with_manual(error.to_string(), system)))?;
+                host.start_agent(&plan.name, own.clone(), plan.role().sends(), &log)?;
             }
             Ok(host.make_folder()?)
         };
@@ -306,9 +287,9 @@ impl<'h> Processes<'h> {
             return Ok(());
         }
         let plan = DeployPlan {
-            system: SystemFile(Arc::new(system.clone())),
-            deployment: cell.options.text("deployment").unwrap_or("native").to_owned(),
-            limits: cell.limits,
+            system: host.bring(system)?,
+            deployment: cell.options.text("deployment").unwrap_or(NATIVE).to_owned(),
+            limits: cell.limits.on(&host.spec),
             durable: cell.workload.durable,
             processors: cell.workload.pin.of_server().to_vec(),
             options: cell.options.clone(),
@@ -558,11 +539,6 @@ fn bound(pin: &Pin) -> Vec<(&'static str, &[usize])> {
 /// A host's name as records have it.
 fn recorded(spec: &HostSpec) -> String {
     if spec.name == LOCAL { String::new() } else { spec.name.clone() }
-}
-
-/// What an agent of its own that is missing needs is said by its system.
-fn with_manual(error: String, system: &System) -> String {
-    if system.agent.built_in() { error } else { format!("{error}: {}", system.install.manual) }
 }
 
 /// Why there is no record, with the way to more evidence.

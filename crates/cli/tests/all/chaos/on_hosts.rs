@@ -196,7 +196,10 @@ impl Round<'_> {
             assert!(Instant::now() < deadline, "the coordinator does not end");
         };
         let said = std::fs::read_to_string(said).unwrap();
-        assert!(matches!(status.code(), Some(0 | 1 | 3)) && !said.contains("panicked"), "{status}: {said}");
+        // What happens to a host before the first run ends the command by the host's name.
+        let is_before = status.code() == Some(2) && said.contains("host ") && said.contains("nothing was started");
+        assert!(is_before || matches!(status.code(), Some(0 | 1 | 3)), "{status}: {said}");
+        assert!(!said.contains("panicked"), "{said}");
         wait_for("all on the hosts to end", || self.network.processes().is_empty().then_some(()));
         let left = |folder: &Path| {
             let entries = std::fs::read_dir(folder).unwrap();

@@ -1,0 +1,64 @@
+//! What of a plan can be made on its hosts and here, found out before the first run.
+
+use super::shared::agent_command;
+use crate::failure::Failure;
+use crate::output::Voice;
+use pubmark_host::install;
+use pubmark_model::cell::Cell;
+use pubmark_model::diagnostic::Diagnostic;
+use pubmark_model::system::System;
+use pubmark_study::fit::{self, tool_of};
+use pubmark_study::plan::StudyPlan;
+use pubmark_study::registry;
+use pubmark_study::survey::Survey;
+
+/// Looks at the hosts of a plan, where there are others than this machine. With `install`
+/// what is lacking is installed there first.
+///
+/// # Errors
+/// If a host cannot be reached, is not what is said of it, or is another as well.
+pub fn survey(plan: &StudyPlan, install: bool, voice: Voice) -> Result<Survey, Failure> {
+    let say = |text: &str| voice.note(text);
+    let install: Option<&dyn Fn(&str)> = if install { Some(&say) } else { None };
+    let looked = Survey::of(plan, &agent_command()?, install);
+    looked.map_err(|error| {
+        Failure::usage(format!(
+            "{error}\n  help: `pubmark doctor --hosts FILE` looks at each host and at the way to it; nothing was started"
+        ))
+    })
+}
+
+/// Leaves out what cannot be made. The reasons that are new, in words.
+///
+/// # Errors
+/// Where nothing is left, the reasons all the same.
+pub fn leave_out(plan: &mut StudyPlan, survey: &Survey) -> (Vec<String>, Result<(), Diagnostic>) {
+    fit::leave_out(plan, &missing, survey)
+}
+
+/// Why a system cannot be used here.
+fn missing(system: &System, cell: &Cell) -> Option<String> {
+    // What another machine has is for that machine to say.
+    install::missing(system, &cell.options).filter(|_| cell.placement.local())
+}
+
+/// Installs the systems of a study that can be installed and are not here, and
+/// the tools that they need.
+pub fn install_missing(plan: &StudyPlan, voice: Voice) -> Result<(), Failure> {
+    let mut seen: Vec<&str> = Vec::new();
+    for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
+        if let Some(tool) = tool_of(cell).filter(|tool| install::missing_tool(tool).is_some()) {
+            voice.note(&format!("installing {}", tool.name));
+            install::install(tool, &|line| voice.note(line)).map_err(Failure::run)?;
+        }
+        let Some(system) = registry::find(&cell.system).filter(|system| !seen.contains(&system.name.as_str())) else {
+            continue;
+        };
+        seen.push(&system.name);
+        if missing(system, cell).is_some() && !install::commands(system).is_empty() {
+            voice.note(&format!("installing {}", system.name));
+            install::install(system, &|line| voice.note(line)).map_err(Failure::run)?;
+        }
+    }
+    Ok(())
+}

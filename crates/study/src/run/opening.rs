@@ -1,0 +1,47 @@
+//! Hosts as a run, or what comes before all runs, begins with them.
+
+use super::machines::twins;
+use pubmark_host::error::HostError;
+use pubmark_host::lanes::in_lanes;
+use pubmark_host::lines::Facts;
+use pubmark_host::reach::{Host, Wanted};
+use pubmark_model::host::HostSpec;
+
+/// Opens hosts, which are numbered in this order. Whether `addressed`: then each has to
+/// have the address that it is said to have.
+///
+/// # Errors
+/// If one cannot be reached, is not what is said of it, or is another as well.
+pub fn open_all<'a>(
+    specs: &[&HostSpec],
+    addressed: bool,
+    wanted: &Wanted<'a, '_>,
+) -> Result<(Vec<Host<'a>>, Vec<Facts>), HostError> {
+    let open = |(number, spec): (usize, &HostSpec)| -> Result<(Host<'a>, Facts), HostError> {
+        let mut host = Host::open(spec, number, wanted)?;
+        let facts = host.facts()?;
+        if addressed {
+            host.check_address()?;
+        }
+        host.shape()?;
+        Ok((host, facts))
+    };
+    // The program goes to the first alone: others may have their folders where it has.
+    let first = specs.iter().position(|spec| !spec.reach.is_empty()).map_or(specs.len(), |first| first + 1);
+    let numbered: Vec<(usize, &HostSpec)> = specs.iter().copied().enumerate().collect();
+    let mut opened = numbered[..first].iter().copied().map(open).collect::<Result<Vec<_>, _>>()?;
+    let others = in_lanes(numbered[first..].to_vec(), open);
+    opened.extend(others.into_iter().collect::<Result<Vec<_>, _>>()?);
+    let (hosts, facts): (Vec<Host<'a>>, Vec<Facts>) = opened.into_iter().unzip();
+    match twins(&facts) {
+        Some(pair) => Err(HostError::Failed(of_twins(pair.map(|host| hosts[host].spec.name.as_str())))),
+        None => Ok((hosts, facts)),
+    }
+}
+
+/// That two hosts are one, with the way out.
+pub fn of_twins([one, other]: [&str; 2]) -> String {
+    format!(
+        "hosts {one} and {other} are one machine: leave one of them out of the file of hosts, or let its `reach` lead elsewhere"
+    )
+}

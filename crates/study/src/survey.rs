@@ -1,0 +1,179 @@
+//! What the hosts of a study are, have and lack: looked at once, before its first run.
+
+use crate::plan::StudyPlan;
+use crate::registry;
+use crate::run::open_all;
+use pubmark_host::error::HostError;
+use pubmark_host::install::{self, NATIVE};
+use pubmark_host::lanes::in_lanes;
+use pubmark_host::lines::Facts;
+use pubmark_host::machine;
+use pubmark_host::reach::{Host, Wanted};
+use pubmark_model::cell::Cell;
+use pubmark_model::host::{HostSpec, LOCAL};
+use pubmark_model::options::OptionValues;
+use pubmark_model::secret::Secrets;
+use pubmark_model::system::System;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+
+/// What was found on hosts. Default: nobody looked, and only this machine is known.
+#[derive(Default)]
+pub struct Survey {
+    hosts: Vec<SurveyedHost>,
+}
+
+/// What was found on a host.
+struct SurveyedHost {
+    spec: HostSpec,
+    facts: Facts,
+    lacks: Vec<(Part, String)>,
+}
+
+/// A part of a run that a host may play.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Part {
+    system: String,
+    /// How its server is to be started there, if it is.
+    deployment: Option<String>,
+    /// Whether its clients play there.
+    plays: bool,
+}
+
+/// What there is of a host for a run.
+pub struct Room {
+    /// Whose it is: `this machine`, `host b1`.
+    pub whose: String,
+    /// Files that a process may open.
+    pub files: usize,
+    /// Processors.
+    pub cpus: f64,
+    /// Memory, bytes, where it is known.
+    pub memory_bytes: Option<u64>,
+    /// Connections that it may make to one address; none where it has more addresses.
+    pub ports: Option<usize>,
+}
+
+impl Survey {
+    /// Looks at every host that a run of the plan will have, if one of them is another
+    /// machine. What is lacking is installed where `install` is given, which is told
+    /// what happens.
+    ///
+    /// # Errors
+    /// If a host cannot be reached, is not what is said of it, or is another as well; or
+    /// something cannot be installed there.
+    pub fn of(plan: &StudyPlan, agent: &[String], install: Option<&dyn Fn(&str)>) -> Result<Survey, HostError> {
+        let cells: Vec<&Cell> = plan.cells().iter().filter(|cell| cell.skipped.is_none()).collect();
+        let mut specs: Vec<&HostSpec> = Vec::new();
+        for cell in cells.iter().filter(|cell| !cell.placement.local()) {
+            for host in cell.placement.hosts() {
+                if !specs.contains(&host) {
+                    specs.push(host);
+                }
+            }
+        }
+        if specs.is_empty() {
+            return Ok(Survey::default());
+        }
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        let (inbox, _words) = channel();
+        // Whoever is lost has nothing to hand in.
+        let (secrets, logs) = (Secrets::default(), Path::new(""));
+        let wanted = Wanted { built_in: agent, logs, secrets: &secrets, interrupt: &NEVER, inbox };
+        let (mut hosts, facts) = open_all(&specs, true, &wanted)?;
+        if let Some(say) = install {
+            // One after the other: each may have the same folders.
+            for host in &mut hosts {
+                for part in parts_of(&host.spec, &cells) {
+                    install_there(host, &part, say)?;
+                }
+            }
+        }
+        let looked =
+            in_lanes(hosts.iter_mut().collect(), |host: &mut Host<'_>| lacks(host, &parts_of(&host.spec, &cells)));
+        in_lanes(hosts, drop);
+        let found = specs
+            .into_iter()
+            .zip(facts)
+            .zip(looked)
+            .map(|((spec, facts), lacks)| Ok(SurveyedHost { spec: spec.clone(), facts, lacks: lacks? }));
+        Ok(Survey { hosts: found.collect::<Result<_, HostError>>()? })
+    }
+
+    /// Why a system cannot be used by a cell on its hosts, by whoever has looked.
+    pub fn missing(&self, system: &System, cell: &Cell) -> Option<String> {
+        self.hosts.iter().find_map(|host| {
+            let part = part(&host.spec, system, cell)?;
+            let (_, why) = host.lacks.iter().find(|(lacking, _)| *lacking == part)?;
+            Some(format!("host {}: {why}", host.spec.name))
+        })
+    }
+
+    /// What there is of a host; none of another machine at which nobody has looked.
+    pub fn room(&self, spec: &HostSpec) -> Option<Room> {
+        let found = self.hosts.iter().find(|host| host.spec == *spec);
+        let (files, cpus, memory_bytes, ports) = match found {
+            Some(SurveyedHost { facts, .. }) => (facts.files, facts.cpus.len(), facts.memory_bytes, facts.ports),
+            None if spec.reach.is_empty() => {
+                (machine::open_files(), machine::usable_cpus().len(), machine::memory_bytes(), machine::ports())
+            }
+            None => return None,
+        };
+        let allowed = spec.cpu_thousandths.map_or(f64::MAX, |thousandths| thousandths as f64 / 1e3);
+        Some(Room {
+            whose: if spec.name == LOCAL { "this machine".into() } else { format!("host {}", spec.name) },
+            files,
+            cpus: allowed.min(cpus as f64),
+            memory_bytes: memory_bytes.into_iter().chain(spec.memory_bytes).min(),
+            ports: (!spec.reach.is_empty()).then_some(ports),
+        })
+    }
+}
+
+/// What a host plays in a cell.
+fn part(spec: &HostSpec, system: &System, cell: &Cell) -> Option<Part> {
+    let placement = &cell.placement;
+    let serves = system.broker() && placement.server == *spec && cell.options.text("endpoint").is_none();
+    let deployment = serves.then(|| cell.options.text("deployment").unwrap_or(NATIVE).to_owned());
+    let plays = placement.publishers.contains(spec) || placement.subscribers.contains(spec);
+    (deployment.is_some() || plays).then(|| Part { system: system.name.clone(), deployment, plays })
+}
+
+/// What a host plays in some of the cells.
+fn parts_of(spec: &HostSpec, cells: &[&Cell]) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for cell in cells {
+        let found = registry::find(&cell.system).and_then(|system| part(spec, system, cell));
+        parts.extend(found.filter(|found| !parts.contains(found)));
+    }
+    parts
+}
+
+/// Why a host cannot play a part, if it cannot.
+fn lacks_part(host: &mut Host<'_>, part: &Part) -> Result<Option<String>, HostError> {
+    let Some(system) = registry::find(&part.system) else { return Ok(None) };
+    let file = match host.bring(system) {
+        Ok(file) => file,
+        Err(error) => return Ok(Some(error.to_string())),
+    };
+    host.missing(file, part.deployment.clone(), part.plays)
+}
+
+fn lacks(host: &mut Host<'_>, parts: &[Part]) -> Result<Vec<(Part, String)>, HostError> {
+    let mut found = Vec::new();
+    for part in parts {
+        found.extend(lacks_part(host, part)?.map(|why| (part.clone(), why)));
+    }
+    Ok(found)
+}
+
+fn install_there(host: &mut Host<'_>, part: &Part, say: &dyn Fn(&str)) -> Result<(), HostError> {
+    let Some(system) = registry::find(&part.system).filter(|system| install::can(system)) else { return Ok(()) };
+    if lacks_part(host, part)?.is_none() {
+        return Ok(());
+    }
+    say(&format!("installing {} on host {}", part.system, host.spec.name));
+    let file = host.bring(system)?;
+    host.install(file)
+}
