@@ -553,7 +553,7 @@ fn limits_of_a_server_hold_on_a_host_as_they_do_here() {
     let limits = |more: &[&str], out: &str| {
         let mut command = place.command(&["bench", "mosquitto", "--rate", "100", "--warmup", "100ms", "--json"]);
         command.args(["--duration", "500ms", "--repeats", "1", "--cpus", "1", "--memory", "256MiB", "--out", out]);
-        only_run(command.args(more))["deployment"]["limits"].clone()
+        only_run(command.args(more))["deployment"]["applied"].clone()
     };
     let here = limits(&[], "here");
     assert!(here["by"].is_string(), "{here}");
