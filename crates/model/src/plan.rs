@@ -97,10 +97,10 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
             set.map_err(Diagnostic::whole)?;
         }
     }
-    if settings.warmup.is_none() {
-        // A pilot run tells it better than the file.
-        let told = system.warmup_ns.filter(|_| settings.warmup_max.is_none());
-        settings.warmup = told.map(Time);
+    // A pilot run that the study asks for tells it better than the file.
+    if settings.warmup.is_none() && settings.warmup_max.is_none() {
+        settings.warmup = system.warmup_ns.map(Time);
+        settings.warmup_max = system.warmup_max_ns.map(Time);
     }
     let mut workload = Workload::resolve(&settings).map_err(Diagnostic::whole)?;
     if workload.transport.is_none() && !system.broker() {

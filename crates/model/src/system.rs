@@ -59,6 +59,9 @@ pub struct System {
     /// From the start to the window where the study does not say, ns: what it
     /// takes until it is warm; none where the study's default will do.
     pub warmup_ns: Option<Ns>,
+    /// By when it is warm at the latest, ns: a pilot run finds the warm-up within
+    /// this where the study says neither `warmup` nor `warmup_max`; none: no pilot.
+    pub warmup_max_ns: Option<Ns>,
     /// How it is started; none for libraries, and for servers that can only be attached to.
     pub server: Option<ServerSpec>,
     /// What brings it here.

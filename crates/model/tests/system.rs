@@ -176,6 +176,8 @@ fn what_does_not_go_together_is_refused() {
             "a broker has no `transports`: it is reached over its driver's protocol",
         ],
     );
+    refused("warmup = \"5s\"\nwarmup_max = \"4s\"", &["`warmup_max` is shorter than `warmup`, which is 5s"]);
+    refused("warmup_max = \"900ms\"", &["`warmup_max` is shorter than `warmup`, which is 1s"]);
     refused(
         "[server]\nendpoint = \"mqtt://h:{port}\"\ncommand = [\"b\", \"{options.endpoint}\"]",
         &["8 `{options.endpoint}` is no place that can be filled in"],

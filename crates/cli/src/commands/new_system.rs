@@ -128,6 +128,8 @@ agents = 1
 start_timeout = "10s"
 # From the start to the measured window where a study does not say: until it is warm.
 # warmup = "5s"
+# Or found by a pilot run, so long at most:
+# warmup_max = "5s"
 
 [env]
 # NODE_PATH = "{{cache}}/node_modules"

@@ -80,7 +80,7 @@ impl Parser<'_> {
     /// to say.
     fn leaves_warmup_open(&self) -> bool {
         let names = self.study.axis("system").into_iter().flat_map(|axis| &axis.values).filter_map(Value::as_str);
-        names.filter_map(|name| (self.systems)(name)).any(|system| system.warmup_ns.is_some())
+        names.filter_map(|name| (self.systems)(name)).any(|system| system.warmup_ns.or(system.warmup_max_ns).is_some())
     }
 
     /// Conditions name axes. What is about parts that are left out goes with them.

@@ -6,7 +6,8 @@ use crate::diagnostic::{Diagnostic, Diagnostics, suggestion};
 use crate::document::{Document, Table, flag};
 use crate::options::common;
 use crate::printable::unprintable;
-use crate::units::parse_time;
+use crate::setting::Settings;
+use crate::units::{format_time, parse_time};
 use crate::wire_protocol::Protocol;
 use crate::workload::{Pattern, Transport};
 
@@ -76,6 +77,11 @@ impl System {
         if let Some(pattern) = self.lossless.iter().find(|pattern| !self.patterns.contains(pattern)) {
             errors.push(Diagnostic::whole(format!("`lossless` names `{pattern}`, which is none of its `patterns`")));
         }
+        let warmup_ns = self.warmup_ns.unwrap_or(Settings::default().warmup().0);
+        if self.warmup_max_ns.is_some_and(|most_ns| most_ns < warmup_ns) {
+            let least = format_time(warmup_ns);
+            errors.push(Diagnostic::whole(format!("`warmup_max` is shorter than `warmup`, which is {least}")));
+        }
         if self.broker() && !self.transports.is_empty() {
             errors.push(
                 Diagnostic::whole("a broker has no `transports`: it is reached over its driver's protocol")
@@ -97,7 +103,7 @@ impl System {
     }
 
     fn read_top(&mut self, table: &Table, errors: &mut Vec<Diagnostic>) {
-        const KNOWN: [&str; 17] = [
+        const KNOWN: [&str; 18] = [
             "title",
             "about",
             "licence",
@@ -114,6 +120,7 @@ impl System {
             "qos",
             "durable",
             "warmup",
+            "warmup_max",
             "notes",
         ];
         self.transports = table.words("transports", Transport::parse, errors);
@@ -129,6 +136,9 @@ impl System {
         }
         for ns in table.words("warmup", parse_time, errors) {
             self.warmup_ns = Some(ns);
+        }
+        for ns in table.words("warmup_max", parse_time, errors) {
+            self.warmup_max_ns = Some(ns);
         }
         for flag in table.words("replaces", flag, errors) {
             self.replaces = flag;

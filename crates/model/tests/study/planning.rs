@@ -143,6 +143,14 @@ fn a_system_is_as_long_in_getting_warm_as_its_file_says_unless_the_study_does() 
     assert_eq!(seconds(&file("warmup = \"2s\"", "")), [2, 2]);
     assert_eq!(seconds(&file("", "warmup = [\"3s\", \"4s\"]")), [3, 4, 3, 4]);
     assert_eq!(seconds(&file("", "[parts.a]\nwarmup = \"7s\"\n[parts.b]\nrate = 5")), [7, 7, 1, 5]);
+    let bounds = |text: &str| {
+        let of = |cell: &Cell| cell.workload.warmup_max_ns.map(|most_ns| most_ns / SECOND);
+        planned(text).iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(bounds(&file("", "")), [None, Some(9)]);
+    assert_eq!(bounds(&file("warmup = \"2s\"", "")), [None, None], "what a study says needs no pilot run");
+    let study = file("warmup_max = \"4s\"", "");
+    assert_eq!((bounds(&study), seconds(&study)), (vec![Some(4), Some(4)], vec![1, 1]));
     // As resolved it says the same again.
     let study = good(&file("", ""));
     assert_eq!(good(&study.to_toml()), study);
@@ -152,7 +160,8 @@ fn a_system_is_as_long_in_getting_warm_as_its_file_says_unless_the_study_does() 
     let quick = ReadOptions { quick: true, ..ReadOptions::default() };
     let study = read(&file("", ""), &quick).unwrap();
     let cells = cells(&study, &find).unwrap();
-    assert!(cells.iter().all(|cell| cell.workload.warmup_ns == SECOND / 4), "what is quick is quick");
+    let quick = |cell: &Cell| (cell.workload.warmup_ns, cell.workload.warmup_max_ns) == (SECOND / 4, None);
+    assert!(cells.iter().all(quick), "what is quick is quick");
 }
 
 #[test]

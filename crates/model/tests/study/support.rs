@@ -46,6 +46,7 @@ driver = "jit"
 agent = "jit-agent"
 agents = 2
 warmup = "5s"
+warmup_max = "9s"
 transports = ["inproc", "tcp"]
 patterns = ["pairs", "fan-out"]
 "#;
