@@ -12,7 +12,7 @@ BY_GO     := toxiproxy
 AGENTS    := zeromq-cpp null-cpp zeromq-python null-python zeromq-node null-node
 # All of them, with their floors.
 ALL_AGENTS := $(AGENTS) zeromq-go zeromq-go-pure null-go zeromq-java zeromq-java-jzmq null-java zeromq-dotnet \
-  null-dotnet zeromq-mono null-mono zeromq-python-system zerorpc-python fastdds cyclonedds
+  null-dotnet zeromq-mono null-mono zeromq-python-system zeromq-node-system zerorpc-python fastdds cyclonedds
 HEADERS   := libzmq3-dev
 # Network namespaces, and ssh: a run over several hosts is played on this one.
 NETWORK   := iproute2 openssh-server openssh-client

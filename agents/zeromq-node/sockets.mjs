@@ -29,6 +29,12 @@ function milliseconds(text) {
   return Math.min(INT_MAX, Math.floor(Number(number) * scale[unit]));
 }
 
+/** The path of a file that the process has mapped, or null. */
+const mapped = (name) => name.exec(fs.readFileSync("/proc/self/maps", "utf8"))?.[0] ?? null;
+
+/** The libzmq that the addon is linked with, or null: the prebuilt one holds its own. */
+const shared = () => mapped(/\/\S*libzmq\.so\S*/);
+
 /** libzmq, through zeromq.js. */
 export class ZeroMq {
   static options = [...SHARED, "idiom", "request_reply", "pairs"];
@@ -115,11 +121,10 @@ export class ZeroMq {
   }
 
   versions() {
-    const addon = /\/\S*zeromq\S*\.node/.exec(fs.readFileSync("/proc/self/maps", "utf8"));
     return {
       library: "libzmq",
       version: this.zmq.version,
-      path: addon?.[0] ?? null,
+      path: shared() ?? mapped(/\/\S*zeromq\S*\.node/),
       binding: `zeromq.js ${this.version}`,
     };
   }
@@ -129,7 +134,7 @@ export class ZeroMq {
       binding: `zeromq.js ${this.version}`,
       library: `libzmq ${this.zmq.version}`,
       copies: `send: into the message up to ${ZERO_COPY_ABOVE} bytes, by reference above; receive: into a new Buffer up to ${ZERO_COPY_ABOVE} bytes, by reference above`,
-      build: "prebuilt addon of npm",
+      build: shared() ? "addon built from source against the system's libzmq" : "prebuilt addon of npm",
     };
   }
 }
