@@ -21,6 +21,7 @@
 #include <fstream>
 #include <set>
 
+#include "../cpp/batch.h"
 #include "../cpp/place.h"
 #include "../cpp/serialization.h"
 
@@ -317,18 +318,7 @@ class FastDdsDriver : public Driver {
     if (spec.transport != "udp" && spec.transport != "ipc") {
       throw Failure("fastdds has no transport " + spec.transport + " here: use udp or ipc");
     }
-    std::vector<Room*> rooms;
-    if (spec.role == Role::kPublisher) {
-      if (rooms_.empty()) enter(spec, address_in(spec.bind), Room::free_key(spec), true);
-      rooms.push_back(rooms_.begin()->second.get());
-    }
-    std::set<Room*> entered;
-    for (const auto& endpoint : spec.connect) {
-      uint16_t key = std::stoul(endpoint.substr(endpoint.rfind(':') + 1));
-      Room* room = enter(spec, address_in(endpoint), key, false);
-      if (entered.insert(room).second) rooms.push_back(room);
-    }
-    return std::make_unique<FastDdsSocket>(spec, rooms);
+    return Batched::open(spec, [this](const Spec& one) { return open_one(one); });
   }
   Json versions() const override {
     return {{"library", "Fast DDS"}, {"version", version()}, {"path", path()}, {"runtime", "g++ " __VERSION__}};
@@ -353,6 +343,20 @@ class FastDdsDriver : public Driver {
   }
 
  private:
+  std::unique_ptr<Socket> open_one(const Spec& spec) {
+    std::vector<Room*> rooms;
+    if (spec.role == Role::kPublisher) {
+      if (rooms_.empty()) enter(spec, address_in(spec.bind), Room::free_key(spec), true);
+      rooms.push_back(rooms_.begin()->second.get());
+    }
+    std::set<Room*> entered;
+    for (const auto& endpoint : spec.connect) {
+      uint16_t key = std::stoul(endpoint.substr(endpoint.rfind(':') + 1));
+      Room* room = enter(spec, address_in(endpoint), key, false);
+      if (entered.insert(room).second) rooms.push_back(room);
+    }
+    return std::make_unique<FastDdsSocket>(spec, rooms);
+  }
   Room* enter(const Spec& spec, const std::string& address, uint16_t key, bool binds) {
     auto& room = rooms_[{address, key}];
     if (!room) room = std::make_unique<Room>(spec, address, key, binds);

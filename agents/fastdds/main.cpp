@@ -12,6 +12,6 @@ int main() {
         false,
         {{"fastdds",
           {"queue_messages", "queue_bytes", "socket_buffer", "reliability", "history_depth", "heartbeat",
-           "data_sharing", "multicast", "publish_mode", "serialization"},
+           "data_sharing", "multicast", "publish_mode", "serialization", "batch"},
           [](const Json&) { return std::make_unique<FastDdsDriver>(); }}}});
 }

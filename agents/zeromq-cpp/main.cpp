@@ -13,7 +13,7 @@ int main() {
         true,
         {{"zeromq",
           {"linger", "io_threads", "queue_messages", "queue_bytes", "socket_buffer", "tcp_nodelay", "library", "idiom",
-           "request_reply", "pairs", "serialization"},
+           "request_reply", "pairs", "serialization", "batch"},
           [](const Json& options) { return std::make_unique<ZeroMqDriver>(options); }},
          {"null", {"queue_messages", "queue_bytes"}, [](const Json&) { return std::make_unique<NullDriver>(); }}}});
 }

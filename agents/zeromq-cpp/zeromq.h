@@ -7,6 +7,7 @@
 #include <fstream>
 #include <zmq.hpp>
 
+#include "../cpp/batch.h"
 #include "../cpp/serialization.h"
 
 namespace pubmark {
@@ -160,7 +161,8 @@ class ZeroMqDriver : public Driver {
       throw Failure("zeromq has no transport " + spec.transport + ": use inproc, ipc or tcp");
     }
     auto bare = [this](const Spec& one) { return std::make_unique<ZeroMqSocket>(context_, one); };
-    return TwoWays::open(spec, [&](const Spec& one) { return Serialized::open(one, bare); });
+    auto written = [&](const Spec& one) { return Serialized::open(one, bare); };
+    return Batched::open(spec, [&](const Spec& one) { return TwoWays::open(one, written); });
   }
   Json versions() const override {
     return {{"library", "libzmq"},

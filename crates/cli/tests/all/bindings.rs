@@ -101,6 +101,38 @@ fn a_wrong_agent_in_the_place_of_a_right_one_is_refused() {
 }
 
 #[test]
+fn messages_that_go_in_batches_are_each_accounted_for() {
+    if !here("messages_that_go_in_batches_are_each_accounted_for", &["zeromq-cpp"]) {
+        return;
+    }
+    let place = Place::new();
+    // A count that no batch divides: the end marker takes the last ones along.
+    let set = ["options.batch=16", "count=1003", "drain=30s"].map(|set| ["--set", set]).concat();
+    let usual = ["bench", "zeromq-cpp", "--transport", "tcp", "--pattern", "pipeline", "--rate", "2000", "--out", "r"];
+    let output = place.run(&[&usual[..], &["--payload", "64B", "--repeats", "1", "-q"], &set].concat());
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
+    let record = &place.records("r")[0];
+    let counts = &record["counts"];
+    for (what, due) in [("sent", 1003), ("delivered", 1003), ("lost", 0), ("duplicated", 0), ("corrupted", 0)] {
+        assert_eq!(counts[what], due, "{what} of {counts}");
+    }
+    let agents = record["agents"].as_array().unwrap();
+    assert!(agents.iter().all(|agent| agent["applied"]["batch"] == 16), "{record}");
+    let refused = place.run(&[
+        "bench",
+        "zeromq-cpp",
+        "--transport",
+        "tcp",
+        "--pattern",
+        "request-reply",
+        "--set",
+        "options.batch=2",
+    ]);
+    assert!(stderr(&refused).contains("leave batch at 1"), "{}", stderr(&refused));
+    place.assert_swept();
+}
+
+#[test]
 fn a_report_tells_a_binding_from_its_language() {
     if !here("a_report_tells_a_binding_from_its_language", &["zeromq-python", "null-python", "zeromq-cpp"]) {
         return;
