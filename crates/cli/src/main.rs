@@ -12,7 +12,10 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = args::Arguments::parse();
+    let arguments = match args::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(refusal) => return output::refusal(&refusal),
+    };
     match commands::dispatch(arguments) {
         Ok(code) => code.into(),
         Err(failure) => {

@@ -1,9 +1,11 @@
 //! What goes to the screen: standard output, colours, width.
 
+use crate::failure::Code;
 use pubmark_model::printable::{printable, unprintable};
-use pubmark_model::secret::without_logins;
+use pubmark_model::secret::{Secrets, without_logins};
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
 
 /// Whether colours are wanted there: a terminal, and no NO_COLOR.
 pub fn colours(terminal: bool) -> bool {
@@ -45,6 +47,21 @@ pub fn note(text: &str) {
 pub fn error(text: &str) {
     let label = if colours(std::io::stderr().is_terminal()) { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
     let _ = writeln!(std::io::stderr(), "{label} {}", printable(&without_logins(text)));
+}
+
+/// Says what clap has to say: help, a version, or why the arguments are none. It
+/// repeats what was typed, and of that no secret.
+pub fn refusal(refusal: &clap::Error) -> ExitCode {
+    let code = ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(Code::Usage as u8));
+    let typed = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    let text = refusal.render().to_string();
+    let hidden = Secrets::of_arguments(typed).hide(&text);
+    if !refusal.use_stderr() || hidden == text {
+        let _ = refusal.print();
+    } else {
+        let _ = write!(std::io::stderr(), "{}", printable(&hidden));
+    }
+    code
 }
 
 /// A text in which nothing but colours is obeyed by a terminal, and these only

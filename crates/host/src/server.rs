@@ -187,7 +187,7 @@ impl Server {
             kept,
             group,
             container,
-            secrets: Secrets::of(&plan.places.options),
+            secrets: Secrets::of(&places.options).and_variables(&plan.spec.variables(&places.options)),
         };
         server.await_process(plan)?;
         server.await_ready(plan, &ready_log)?;

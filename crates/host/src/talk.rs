@@ -72,7 +72,8 @@ impl Talk {
         let started = || {
             let scratch = Scratch::create()?;
             let (outbox, inbox) = channel();
-            let (log, secrets) = (scratch.path().join("agent.log"), Secrets::default());
+            let (log, secrets) =
+                (scratch.path().join("agent.log"), Secrets::default().and_variables(&command.environment));
             let listen = into_inbox(0, outbox, &secrets);
             let agent = Agent::start_command(command, "asked", &log, scratch.path(), &secrets, listen)?;
             Ok(Talk { agent, inbox, hello: AgentHello::default(), progress: Vec::new(), answers: None, scratch })

@@ -69,22 +69,60 @@ impl Secrets {
             if SECRETS.contains(&name.as_str()) {
                 secrets.add(&text);
             } else if name == "endpoint" {
-                let login = text.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
-                let login = login.map(|(login, _)| login).unwrap_or_default();
-                let (user, password) = login.split_once(':').unwrap_or((login, ""));
-                [login, user, password].into_iter().for_each(|typed| secrets.add(typed));
-                let endpoint = Endpoint::parse(&text).ok();
-                let parts = endpoint.map(|endpoint| [endpoint.query(), endpoint.user, endpoint.password]);
-                parts.into_iter().flatten().flatten().for_each(|part| secrets.add(&part));
+                secrets.add_login(&text);
             }
         }
         secrets
     }
 
-    /// With these beside them.
+    /// The login of an endpoint, as it is typed and as it is meant.
+    fn add_login(&mut self, text: &str) {
+        let login = text.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
+        let login = login.map(|(login, _)| login).unwrap_or_default();
+        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        [login, user, password].into_iter().for_each(|typed| self.add(typed));
+        let endpoint = Endpoint::parse(text).ok();
+        let parts = endpoint.map(|endpoint| [endpoint.query(), endpoint.user, endpoint.password]);
+        parts.into_iter().flatten().flatten().for_each(|part| self.add(&part));
+    }
+
+    /// Those among the words of a command line, as far as one can be seen to be
+    /// secret: the values of options and of what is called by such a name, and
+    /// the logins of endpoints.
+    pub fn of_arguments(arguments: impl IntoIterator<Item = String>) -> Secrets {
+        let mut secrets = Secrets::default();
+        for argument in arguments {
+            let value = argument.match_indices(['=', ':']).find_map(|(at, mark)| {
+                let key = argument[..at].rsplit(['=', ' ']).next().unwrap_or_default();
+                let secret = key.starts_with("options.") || is_secret_variable(key);
+                secret.then(|| &argument[at + mark.len()..])
+            });
+            value.into_iter().for_each(|value| secrets.add(value));
+            secrets.add_login(&argument);
+        }
+        secrets
+    }
+
+    /// With the secrets of others.
     #[must_use]
-    pub fn and<'a>(mut self, more: impl IntoIterator<Item = &'a str>) -> Secrets {
-        more.into_iter().for_each(|text| self.add(text));
+    pub fn and(mut self, other: Secrets) -> Secrets {
+        self.forms.extend(other.forms);
+        self.forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        self.forms.dedup();
+        self
+    }
+
+    /// With what variables of an environment hold, where their names say that it
+    /// is secret, and with the logins of URLs in all of them.
+    #[must_use]
+    pub fn and_variables<'a>(mut self, variables: impl IntoIterator<Item = &'a (String, String)>) -> Secrets {
+        for (name, value) in variables {
+            if is_secret_variable(name) {
+                self.add(value);
+            } else if value.contains("://") {
+                self.add_login(value);
+            }
+        }
         self
     }
 
@@ -109,11 +147,6 @@ impl Secrets {
             }
         }
         self.forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.forms.is_empty()
     }
 
     /// The length of the longest form, bytes: so much of a text is read beyond
@@ -186,6 +219,9 @@ mod tests {
             ("one line\nmqtt://me@h", "one line\nmqtt://***@h"),
             ("/home/me@work/study.toml:3:1: mqtt://h", "/home/me@work/study.toml:3:1: mqtt://h"),
             ("write to a@b", "write to a@b"),
+            ("--use=mqtt://me:hidden@h: use: `mqtt://me:hidden@h` is", "--use=mqtt://***@h: use: `mqtt://***@h` is"),
+            ("--use=me:hid=den@h: use: `me:hid=den@h` is", "--use=***@h: use: `***@h` is"),
+            ("me:hidden@h, or http://h", "***@h, or http://h"),
         ] {
             assert_eq!(without_logins(text), shown);
         }

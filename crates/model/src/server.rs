@@ -68,6 +68,18 @@ impl ServerSpec {
         self.all_texts().any(|text| text.contains(&place))
     }
 
+    /// The variables of its environment and of its container's, as they are written
+    /// and with these options filled in.
+    pub fn variables(&self, options: &Options) -> Vec<(String, String)> {
+        let container = self.container.iter().flat_map(|container| &container.environment);
+        let written = self.environment.iter().chain(container);
+        let places = Places { options: options.clone(), ..Places::default() };
+        let known =
+            |name: &str, choice: Option<&str>| Ok(places.value(name, choice).unwrap_or_else(|_| format!("{{{name}}}")));
+        let filled = |(name, value): &(String, String)| Some((name.clone(), fill_places(value, known).ok()?));
+        written.clone().cloned().chain(written.filter_map(filled)).collect()
+    }
+
     /// The same without those of the container.
     fn texts(&self) -> impl Iterator<Item = &String> {
         let values = self.environment.iter().chain(&self.files).map(|(_, value)| value);

@@ -7,6 +7,7 @@ mod parse;
 mod settings;
 
 use crate::options::{OptionSpec, Options, common};
+use crate::secret::Secrets;
 use crate::server::ServerSpec;
 use crate::tuning::Fixed;
 use crate::units::{Ns, SECOND};
@@ -197,6 +198,13 @@ impl System {
         };
         let asked = options.keys().filter(|name| (set.contains(name) || declared(name)) && !elsewhere(name));
         asked.map(String::as_str).collect()
+    }
+
+    /// What nothing that is shown or kept of a run with these options may repeat:
+    /// the secrets among them, and those in the environments that it sets.
+    pub fn secrets(&self, options: &Options) -> Secrets {
+        let server = self.server.as_ref().map(|server| server.variables(options));
+        Secrets::of(options).and_variables(server.iter().flatten()).and_variables(&self.agent.environment)
     }
 
     /// The option of this name.

@@ -14,7 +14,7 @@ use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::plan::{Place, Planned};
 use pubmark_model::record::RunRecord;
-use pubmark_model::secret::{Secrets, is_secret_variable};
+use pubmark_model::secret::Secrets;
 use pubmark_model::study::Study;
 use pubmark_model::system::System;
 use serde_json::{Map, Value};
@@ -200,6 +200,9 @@ impl<'a> Conductor<'a> {
         };
         results.note_systems(&used.iter().map(|system| (system.name.clone(), shown(system))).collect::<Vec<_>>())?;
         let (logs, awake) = (results.logs(), study.awake());
+        if how.resume {
+            redact::all_logs(&logs, &secrets(plan.cells())).map_err(io(&logs))?;
+        }
         let pilots = Pilots::of(&records);
         let mut conductor = Conductor { how, awake, results, logs, met: Vec::new(), pilots, ending: Ending::default() };
         records.iter().for_each(|record| conductor.meet(record));
@@ -236,7 +239,7 @@ impl<'a> Conductor<'a> {
             interrupt: self.how.interrupt,
             news: &mut |news| observer.news(news),
         };
-        let secrets = Secrets::of(&cell.options);
+        let secrets = system.secrets(&cell.options);
         let (mut record, tear_down) = match self.pilots.make(cell, system, place, &mut context) {
             Ok(made) => (made.record, Some(made.tear_down)),
             Err(RunError::Interrupted) => {
@@ -293,12 +296,15 @@ fn used(cells: &[Cell]) -> Vec<&'static System> {
     used
 }
 
+/// What no log of any run of these cells may show.
+fn secrets(cells: &[Cell]) -> Secrets {
+    let of_cell = |cell: &Cell| Some(registry::find(&cell.system)?.secrets(&cell.options));
+    cells.iter().filter_map(of_cell).fold(Secrets::default(), Secrets::and)
+}
+
 /// A system's file without the secrets that it sets.
 fn shown(system: &System) -> String {
-    let server = system.server.iter().flat_map(|server| &server.environment);
-    let variables = server.chain(&system.agent.environment);
-    let secret = variables.filter(|(name, _)| is_secret_variable(name)).map(|(_, value)| value.as_str());
-    Secrets::of(&system.defaults()).and(secret).hide(&system.source)
+    system.secrets(&system.defaults()).hide(&system.source)
 }
 
 /// What `environment.json` holds when a study begins.

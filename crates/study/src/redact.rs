@@ -32,13 +32,18 @@ pub fn record(record: &mut RunRecord, secrets: &Secrets) {
 /// Takes the secrets out of the logs of a run: what programs print is theirs
 /// to choose.
 pub fn logs(folder: &Path, position: u64, secrets: &Secrets) -> std::io::Result<()> {
-    if secrets.is_empty() {
-        return Ok(());
-    }
-    let prefix = format!("run-{position}-");
+    logs_of(folder, &format!("run-{position}-"), secrets)
+}
+
+/// The same for the logs of all runs: of one that was killed nobody else does it.
+pub fn all_logs(folder: &Path, secrets: &Secrets) -> std::io::Result<()> {
+    logs_of(folder, "run-", secrets)
+}
+
+fn logs_of(folder: &Path, prefix: &str, secrets: &Secrets) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        if !entry.file_name().to_string_lossy().starts_with(&prefix) {
+        if !entry.file_name().to_string_lossy().starts_with(prefix) {
             continue;
         }
         let bytes = std::fs::read(entry.path())?;
@@ -116,5 +121,13 @@ mod tests {
         logs(place.path(), 1, &secrets()).unwrap();
         assert_eq!(read("run-1-server.log"), "said ***\nand more\n");
         assert_eq!(read("run-11-server.log"), "another run's\n");
+        // Without a secret of the run's own, a login that is printed is one all the same.
+        write("run-1-server.log", "at mqtt://me:pw@h:1\n");
+        write("run-2-server.log", "at mqtt://me:pw@h:2\n");
+        logs(place.path(), 1, &Secrets::default()).unwrap();
+        assert_eq!(read("run-1-server.log"), "at mqtt://***@h:1\n");
+        assert_eq!(read("run-2-server.log"), "at mqtt://me:pw@h:2\n");
+        all_logs(place.path(), &Secrets::default()).unwrap();
+        assert_eq!(read("run-2-server.log"), "at mqtt://***@h:2\n");
     }
 }

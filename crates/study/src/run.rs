@@ -20,7 +20,6 @@ use pubmark_host::clock;
 use pubmark_judge::assemble::assemble;
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
-use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
 pub use tear_down::{Made, TearDown};
 
@@ -33,7 +32,7 @@ pub fn make<'a>(
     context: &mut RunContext<'a>,
 ) -> Result<Made<'a>, RunError> {
     let started = jiff::Timestamp::now().to_string();
-    let mut tear_down = TearDown(Processes::open(cell, context)?);
+    let mut tear_down = TearDown(Processes::open(cell, system, context)?);
     let processes = &mut tear_down.0;
     let layout = layout(cell, system, processes.connections());
     let plans = deal(&cell.workload, processes.spots(), layout);
@@ -48,7 +47,7 @@ pub fn make<'a>(
         place,
         run: sources::run_name(),
         seats: processes.seats(),
-        secrets: Secrets::of(&cell.options),
+        secrets: system.secrets(&cell.options),
     };
     let mut leader = Leader::new(brief, plans, clock::now());
     let played = processes.play(&mut leader, cell, system, place, context);

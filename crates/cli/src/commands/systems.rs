@@ -6,7 +6,7 @@ use crate::args::SystemsArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{note, print};
 use pubmark_host::install::{self, Presence};
-use pubmark_model::secret::{HIDDEN, is_secret_variable, recorded_text};
+use pubmark_model::secret::{HIDDEN, Secrets, is_secret_variable, recorded_text};
 use pubmark_model::system::{AgentSpec, System};
 use pubmark_model::tuning::Stock;
 use pubmark_study::probe::probe;
@@ -104,6 +104,15 @@ fn ways(system: &System) -> String {
     join(system.transports.iter().map(|transport| transport.word()))
 }
 
+/// The same in a line, with what its clients can ask for beside it.
+fn abilities(system: &System) -> String {
+    let qos = match system.qos.iter().max() {
+        Some(most) if *most > 0 => format!(", QoS 0 to {most}"),
+        _ => String::new(),
+    };
+    ways(system) + &qos + if system.durable { ", durable" } else { "" }
+}
+
 fn join<T: ToString>(items: impl Iterator<Item = T>) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
 }
@@ -118,7 +127,7 @@ fn row(system: &System, presence: &Presence) -> [String; 5] {
     };
     let not_asked = (system.brought || !system.agent.built_in()) && matches!(presence, Presence::Here(_));
     let version = if not_asked { "not asked".into() } else { version(presence) };
-    [system.name.clone(), system.title.clone(), version, ways(system), how]
+    [system.name.clone(), system.title.clone(), version, abilities(system), how]
 }
 
 /// Columns as wide as their widest cell; the last one is as long as it is.
@@ -155,31 +164,32 @@ fn describe_start(system: &System) {
         let note = if replaces { " (in place of the one that comes with pubmark)" } else { "" };
         line("file", &format!("{}{note}", install::called(system)));
     }
-    describe_agent(&system.agent);
-    describe_server(system);
+    let secrets = system.secrets(&system.defaults());
+    describe_agent(&system.agent, &secrets);
+    describe_server(system, &secrets);
 }
 
 /// How its clients' program is started, word by word.
-fn describe_agent(agent: &AgentSpec) {
+fn describe_agent(agent: &AgentSpec, secrets: &Secrets) {
     if agent.built_in() {
         return;
     }
     match agent.differs() {
-        false => line("agent", &shell(&agent.sending)),
+        false => line("agent", &shell(&agent.sending, secrets)),
         true => {
-            line("publishers", &shell(&agent.sending));
-            line("subscribers", &shell(&agent.receiving));
+            line("publishers", &shell(&agent.sending, secrets));
+            line("subscribers", &shell(&agent.receiving, secrets));
         }
     }
-    agent.environment.iter().for_each(|(name, value)| line("environment", &variable(name, value)));
+    agent.environment.iter().for_each(|(name, value)| line("environment", &variable(name, value, secrets)));
     if agent.processes > 1 {
         line("agents", &format!("{} processes a side", agent.processes));
     }
 }
 
 /// A variable as one would type it, without a secret.
-fn variable(name: &str, value: &str) -> String {
-    format!("{name}={}", if is_secret_variable(name) { HIDDEN } else { value })
+fn variable(name: &str, value: &str, secrets: &Secrets) -> String {
+    format!("{name}={}", if is_secret_variable(name) { HIDDEN.to_owned() } else { secrets.hide(value) })
 }
 
 fn describe(system: &System, presence: &Presence) {
@@ -247,35 +257,35 @@ fn shown(value: &Value) -> String {
 }
 
 /// How it is started, word by word.
-fn describe_server(system: &System) {
+fn describe_server(system: &System, secrets: &Secrets) {
     if !system.broker() {
         return;
     }
     print(&format!("{:<12} {}", "deployment:", deployments(system).join(", ")));
     let Some(server) = &system.server else { return };
     for command in &server.prepare {
-        print(&format!("{:<12} {}", "before:", shell(command)));
+        print(&format!("{:<12} {}", "before:", shell(command, secrets)));
     }
     if !server.command.is_empty() {
-        print(&format!("{:<12} {}", "start:", shell(&server.command)));
+        print(&format!("{:<12} {}", "start:", shell(&server.command, secrets)));
     }
     for (name, value) in &server.environment {
-        line("environment", &variable(name, value));
+        line("environment", &variable(name, value, secrets));
     }
     for (path, text) in &server.files {
         print(&format!("{:<12} {{dir}}/{path}", "file:"));
-        text.lines().for_each(|line| print(&format!("    {line}")));
+        secrets.hide(text).lines().for_each(|line| print(&format!("    {line}")));
     }
     if let Some(container) = &server.container {
-        print(format!("{:<12} {} {}", "image:", container.image, shell(&container.command)).trim_end());
+        print(format!("{:<12} {} {}", "image:", container.image, shell(&container.command, secrets)).trim_end());
     }
 }
 
-/// A command as one would type it.
-fn shell(command: &[String]) -> String {
+/// A command as one would type it, without a secret.
+fn shell(command: &[String], secrets: &Secrets) -> String {
     let plain = |word: &str| !word.is_empty() && !word.contains([' ', '"', '*', '$', '\'', ';', '&', '|']);
     let words = command.iter().map(|word| if plain(word) { word.clone() } else { format!("'{word}'") });
-    words.collect::<Vec<_>>().join(" ")
+    secrets.hide(&words.collect::<Vec<_>>().join(" "))
 }
 
 fn as_json(system: &System, presence: &Presence) -> Value {
@@ -284,11 +294,13 @@ fn as_json(system: &System, presence: &Presence) -> Value {
         Presence::Missing(error) => (Value::Null, error.clone().into()),
         Presence::External => (Value::Null, Value::Null),
     };
+    let secrets = system.secrets(&system.defaults());
+    let hidden = |command: &[String]| command.iter().map(|word| secrets.hide(word)).collect::<Vec<_>>();
     json!({
         "name": system.name,
         "file": system.brought.then(|| install::called(system)),
         "replaces": registry::origin(system).replaces,
-        "agent": (!system.agent.built_in()).then_some([&system.agent.sending, &system.agent.receiving]),
+        "agent": (!system.agent.built_in()).then(|| [&system.agent.sending, &system.agent.receiving].map(|command| hidden(command))),
         "title": system.title,
         "licence": system.licence,
         "driver": system.driver,
@@ -298,7 +310,7 @@ fn as_json(system: &System, presence: &Presence) -> Value {
         "qos": system.qos,
         "durable": system.durable,
         "deployments": deployments(system),
-        "command": system.server.as_ref().map(|server| &server.command),
+        "command": system.server.as_ref().map(|server| hidden(&server.command)),
         "image": system.server.as_ref().and_then(|server| server.container.as_ref()).map(|container| &container.image),
         "versions": versions,
         "missing": missing,

@@ -233,6 +233,8 @@ fn the_agent_itself_is_asked_what_it_is() {
     place.write("agent.sh", SCRIPT);
     place.write("systems/mine.toml", &with_agent("agent = [\"sh\", \"{here}/../agent.sh\", \"x\"]"));
     let listed = stdout(&place.run(&["systems"]));
+    let broker = listed.lines().find(|line| line.starts_with("mosquitto ")).unwrap();
+    assert!(broker.contains("  mqtt, QoS 0 to 2, durable"), "{broker}");
     let row = listed.lines().find(|line| line.starts_with("mine ")).unwrap();
     assert!(row.contains("not asked"), "{row}");
     assert!(!place.0.path("systems/started").exists(), "a list starts nothing");

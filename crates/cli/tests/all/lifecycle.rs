@@ -92,7 +92,10 @@ fn a_stopped_agent_is_waited_for_with_a_deadline() {
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     let failed: Vec<_> = place.records("r").into_iter().filter(|record| !record["error"].is_null()).collect();
     assert_eq!(failed.len(), 1);
-    assert!(failed[0]["error"].as_str().unwrap().contains("in time"), "{}", failed[0]["error"]);
+    let error = failed[0]["error"].as_str().unwrap();
+    // A folder that has nothing of them is not named, and is not there at the end.
+    assert!(error.contains("in time") && error.ends_with("; they wrote no log"), "{error}");
+    assert!(!place.path("r/logs").exists());
     assert!(agents.iter().all(|pid| !alive(*pid)));
     place.assert_swept();
 }
@@ -203,4 +206,42 @@ fn what_keeps_processors_awake_ends_with_the_run_and_with_its_coordinator() {
         assert!(foreign.unwrap() < cores.unwrap() - ours.unwrap(), "{}", record["machine"]);
     }
     place.assert_swept();
+}
+
+/// A server that ignores SIGTERM, and prints what it should not. While it is given
+/// its time to end, its run is on record already; and what a killed coordinator
+/// left in a log is cleared by the one that goes on.
+#[test]
+fn a_record_is_on_the_disk_before_its_server_has_ended() {
+    let place = Place::new();
+    let system = "title = \"Mine\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mqtt\"\npatterns = [\"pairs\"]\n\
+        [server]\nendpoint = \"mqtt://{address}:{port}\"\ncommand = [\"sh\", \"-c\", \"\"\"\n\
+        trap '' TERM; echo $$ > {here}/pid; echo \"$MY_TOKEN\"; mosquitto -c {dir}/m.conf &\n\
+        while :; do sleep 60; done\"\"\"]\n\
+        [server.environment]\nMY_TOKEN = \"hidden-word\"\n\
+        [server.files.\"m.conf\"]\ntext = \"listener {port} {address}\\nuser root\\nallow_anonymous true\"\n";
+    std::fs::write(place.path("mine.toml"), system).unwrap();
+    place.study(
+        "title = \"t\"\n[workload]\nwarmup = \"50ms\"\nduration = \"300ms\"\nrate = 100\n\
+         [axes]\nsystem = \"./mine.toml\"\n[run]\nrepeats = 1\n",
+    );
+    let mut coordinator = start(&place, &["run", "study.toml", "--out", "r"]);
+    let server = wait_for("the server", || {
+        std::fs::read_to_string(place.path("pid")).ok()?.strip_suffix('\n')?.parse::<i32>().ok()
+    });
+    let lived = wait_for("the record", || {
+        let lives = alive(server);
+        (!place.records("r").is_empty()).then_some(lives)
+    });
+    coordinator.kill().unwrap();
+    assert_eq!(coordinator.wait().unwrap().signal(), Some(9));
+    assert!(lived, "the server was torn down before its run was on the disk");
+    assert!(place.records("r")[0]["error"].is_null(), "{}", place.records("r")[0]["error"]);
+    wait_for("the server's end", || (!alive(server)).then_some(()));
+    let log = || std::fs::read_to_string(place.path("r/logs/run-0-server.log")).unwrap();
+    assert!(log().contains("hidden-word"), "nobody has cleared it: {}", log());
+    let output = place.run(&["run", "study.toml", "--out", "r", "--resume"]);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", stderr(&output));
+    assert_eq!(place.records("r").len(), 1, "there was nothing left to make");
+    assert!(log().contains("***") && !log().contains("hidden-word"), "{}", log());
 }

@@ -3,7 +3,7 @@
 //! command lines of the processes.
 
 use crate::refusals::mosquitto;
-use crate::support::{Place, children, free_port, stderr, stdout};
+use crate::support::{PATIENCE, Place, children, free_port, stderr, stdout};
 use pubmark_model::server::Places;
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -193,4 +193,153 @@ fn the_processes_of_a_run_do_not_show_a_secret() {
         std::thread::yield_now();
     }
     assert!(seen > 0, "no process was seen");
+}
+
+/// A system whose server prints its environment, and then serves or ends.
+fn talkative(secret: &str, then: &str) -> String {
+    format!(
+        "title = \"Mine\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mqtt\"\npatterns = [\"pairs\"]\n\
+         [server]\nendpoint = \"mqtt://{{address}}:{{port}}\"\n\
+         command = [\"sh\", \"-c\", \"printenv; {then}\", {secret}]\n\
+         [server.environment]\nMY_PASSWORD = {secret}\nBROKER = \"mqtt://me:{percent}@h\"\nPLAIN = \"ws://u:other-word@h\"\n\
+         OPTION = \"with {{options.token}}\"\n\
+         [server.files.\"m.conf\"]\ntext = \"listener {{port}} {{address}}\\nuser root\\nallow_anonymous true\"\n\
+         [options.token]\nkind = \"text\"\ndefault = {secret}\ndoc = \"a\"\n",
+        secret = json(secret),
+        percent = percent(secret),
+    )
+}
+
+/// What a system file sets is printed by its server, which serves or dies.
+#[test]
+fn a_secret_of_a_system_file_is_in_nothing_that_is_left() {
+    for (index, secret) in SECRETS.into_iter().enumerate() {
+        let then = ["exec mosquitto -c {dir}/m.conf", "exit 1"][index % 2];
+        let (place, source) = (Place::new(), Place::new());
+        let file = source.path("mine.toml");
+        std::fs::write(&file, talkative(secret, then)).unwrap();
+        let file = file.display().to_string();
+        let output =
+            place.run(&["bench", &file, "--warmup", "50ms", "--duration", "200ms", "--repeats", "1", "--out", "r"]);
+        let records = place.records("r");
+        assert_eq!(records.len(), 1, "{}", stderr(&output));
+        assert_eq!(records[0]["error"].is_null(), index % 2 == 0, "{}", records[0]["error"]);
+        let log = std::fs::read_to_string(place.path("r/logs/run-0-server.log")).unwrap();
+        for shown in ["MY_PASSWORD=***", "BROKER=mqtt://***@h", "PLAIN=ws://***@h", "OPTION=with ***"] {
+            assert!(log.contains(shown), "{shown}: {log}");
+        }
+        if index % 2 == 1 {
+            assert!(stderr(&output).contains("MY_PASSWORD=***"), "{}", stderr(&output));
+        }
+        for (said, place) in [(&output, "the run"), (&place.run(&["systems", &file, "--json"]), "the system's JSON")] {
+            assert_silent(said, secret, place);
+            assert_silent(said, "other-word", place);
+        }
+        let shown = place.run(&["systems", &file]);
+        assert_silent(&shown, secret, "the system");
+        assert!(stdout(&shown).contains("PLAIN=ws://***@h\n"), "{}", stdout(&shown));
+        assert_silent(&place.run(&["report", "r"]), secret, "the report");
+        assert_no_file_has(&place.path("r"), secret);
+        assert_no_file_has(&place.path("r"), "other-word");
+        place.assert_swept();
+    }
+}
+
+/// Arguments with `E` for an endpoint with a login, and `P` for a password.
+const MISTYPED: [&[&str]; 20] = [
+    &["E"],
+    &["options.password=P"],
+    &["bench", "mock", "E"],
+    &["bench", "mock", "options.token=P"],
+    &["bench", "mock", "--metrics", "E"],
+    &["bench", "mock", "--watch", "E"],
+    &["bench", "mock", "--require", "E"],
+    &["bench", "mock", "--until", "E"],
+    &["bench", "mock", "--fail-on", "E"],
+    &["bench", "mock", "--hosts", "E"],
+    &["bench", "mock", "--settings", "E"],
+    &["run", "a.toml", "--set", "x=1", "options.password=P"],
+    &["run", "a.toml", "--set", "x=1", "MY_SECRET=P"],
+    &["run", "quickstart", "--watch=E"],
+    &["run", "quickstart", "--metrics", "E"],
+    &["ab", "mock", "--a", "options.password=P", "--b", "options.pasword=P"],
+    &["ab", "mock", "--b", "rate=E"],
+    &["capacity", "mock", "--until", "E"],
+    &["compare", "r", "s", "E"],
+    &["systems", "mock", "E"],
+];
+
+#[test]
+fn what_is_mistyped_on_the_command_line_is_repeated_without_its_secrets() {
+    let place = Place::new();
+    for secret in SECRETS {
+        let (typed, escaped) = (format!("mqtt://me:{secret}@h"), format!("mqtt://me:{}@h", percent(secret)));
+        for (words, endpoint) in MISTYPED.iter().flat_map(|words| [(words, &typed), (words, &escaped)]) {
+            let filled = |word: &&str| match (word.strip_suffix('E'), word.strip_suffix('P')) {
+                (Some(before), _) if before.is_empty() || before.ends_with('=') => before.to_owned() + endpoint,
+                (_, Some(before)) if before.ends_with('=') => before.to_owned() + secret,
+                _ => (*word).to_owned(),
+            };
+            let arguments: Vec<String> = words.iter().map(filled).collect();
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let output = place.run(&arguments);
+            assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+            assert!(!stderr(&output).is_empty(), "{arguments:?}");
+            assert_silent(&output, secret, &arguments.join(" "));
+        }
+    }
+    // What holds no secret is said as it was typed, and help is no refusal.
+    let said = stderr(&place.run(&["bench", "mock", "too-much"]));
+    assert!(said.contains("'too-much'") && said.contains("Usage:"), "{said}");
+    let help = place.run(&["bench", "--help"]);
+    assert!(help.status.success() && stdout(&help).contains("Usage:") && stderr(&help).is_empty());
+    let said = stderr(&place.run(&["bench", "mock", "--settings", "foo"]));
+    assert!(said.contains("--settings=foo") && !said.contains("--use"), "{said}");
+    let said = stderr(&place.run(&["bench", "mock", "--settings", "mqtt://me:hidden-word@h"]));
+    assert!(said.contains("--settings=mqtt://***@h") && said.contains("`mqtt://***@h`"), "{said}");
+}
+
+/// The processes below one, by pid.
+fn below(parent: u32) -> Vec<i32> {
+    let mut found: Vec<i32> = children(parent).into_iter().map(|(pid, _)| pid).collect();
+    let deeper: Vec<i32> = found.iter().flat_map(|pid| below(*pid as u32)).collect();
+    found.extend(deeper);
+    found
+}
+
+/// Another host is told a secret by its input alone.
+#[test]
+fn a_run_over_hosts_shows_no_secret() {
+    let (place, source) = (Place::new(), Place::new());
+    let secret = SECRETS[0];
+    let file = source.path("mine.toml");
+    std::fs::write(&file, talkative("none", "exec mosquitto -c {dir}/m.conf").replace("printenv; ", "")).unwrap();
+    let hosts = source.path("hosts.toml");
+    let host = "[hosts.b]\nreach = [\"env\"]\naddress = \"127.0.0.1\"\nroles = [\"server\", \"publishers\", \"subscribers\"]\n";
+    std::fs::write(&hosts, host).unwrap();
+    let study = source.study(&format!(
+        "{}[axes]\nsystem = [{}]\n[options]\nusername = \"me\"\npassword = \"{secret}\"\n",
+        HEAD.replace("\"200ms\"", "\"2s\""),
+        json(&file.display().to_string())
+    ));
+    let (study, hosts) = (study.display().to_string(), hosts.display().to_string());
+    let arguments = ["run", &study, "--hosts", &hosts, "--out", "r"];
+    let mut child = place.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut seen, deadline) = (0, std::time::Instant::now() + PATIENCE);
+    while child.try_wait().unwrap().is_none() && std::time::Instant::now() < deadline {
+        for pid in below(child.id()) {
+            for file in ["cmdline", "environ"] {
+                let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+                assert_hidden(secret, &String::from_utf8_lossy(&text), file);
+                seen += usize::from(!text.is_empty());
+            }
+        }
+        std::thread::yield_now();
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_silent(&output, secret, "a run over hosts");
+    let record = &place.records("r")[0];
+    assert!(record["error"].is_null() && seen > 0, "{}: {}", record["error"], stderr(&output));
+    assert_no_file_has(&place.path("r"), secret);
+    place.assert_swept();
 }

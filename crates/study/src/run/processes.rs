@@ -81,13 +81,14 @@ pub struct Processes<'a> {
 struct Means<'a, 'b> {
     context: &'a mut RunContext<'b>,
     faults: Option<&'a mut Faults>,
+    place: Place,
 }
 
 impl<'h> Processes<'h> {
     /// Begins with the hosts; nothing is on them yet.
-    pub fn open(cell: &Cell, context: &RunContext<'h>) -> Result<Processes<'h>, RunError> {
+    pub fn open(cell: &Cell, system: &System, context: &RunContext<'h>) -> Result<Processes<'h>, RunError> {
         let (outbox, inbox) = channel();
-        let secrets = Secrets::of(&cell.options);
+        let secrets = system.secrets(&cell.options);
         let placement = &cell.placement;
         let specs = placement.hosts();
         let number = |spec: &HostSpec| specs.iter().position(|known| *known == spec).unwrap_or(0);
@@ -218,12 +219,12 @@ impl<'h> Processes<'h> {
         context: &mut RunContext<'_>,
     ) -> Result<Measured<'static>, RunError> {
         // Before a server is started for agents that cannot play.
-        self.follow(leader, &Order::Deploy, &mut Means { context, faults: None })?;
+        self.follow(leader, &Order::Deploy, &mut Means { context, faults: None, place })?;
         self.wire.rested(&mut self.hosts)?;
         self.deploy(cell, system, place, context)?;
         self.link_up(cell, place, context)?;
         leader.deployed(self.reached(cell, leader.agents()), clock::now());
-        self.follow(leader, &Order::Begin, &mut Means { context, faults: None })?;
+        self.follow(leader, &Order::Begin, &mut Means { context, faults: None, place })?;
         // Virtual time wakes nobody up.
         let timeless = system.driver == "mock";
         if context.awake && !timeless {
@@ -245,7 +246,7 @@ impl<'h> Processes<'h> {
                 clocks.watch(&mut self.hosts, from_ns, length_ns)?;
             }
         }
-        let results = self.play_out(leader, &mut Means { context, faults: Some(&mut faults) })?;
+        let results = self.play_out(leader, &mut Means { context, faults: Some(&mut faults), place })?;
         let of_count = length_ns.is_none().then(|| window_of_count(&results, from_ns));
         let window = of_count.unwrap_or((from_ns, to_ns.unwrap_or(from_ns)));
         let wire = if timeless { None } else { self.wire.finish(&mut self.hosts, window.0, window.1)? };
@@ -383,6 +384,21 @@ impl<'h> Processes<'h> {
         Ok(looks.iter().enumerate().map(share).collect())
     }
 
+    /// Why there is no record, with the way to more evidence if there is any.
+    fn refused(&self, refusal: &Refusal, means: &Means<'_, '_>) -> RunError {
+        let Refusal::Silent { agents, .. } = refusal else { return failed(refusal.to_string()) };
+        let (logs, position) = (means.context.logs, means.place.position);
+        let log = |agent: &String| logs.join(format!("run-{position}-{agent}.log"));
+        let written = agents.iter().any(|agent| std::fs::metadata(log(agent)).is_ok_and(|log| log.len() > 0));
+        // The logs of other machines are brought here when the run is over.
+        let elsewhere = self.hosts.iter().any(|host| !host.spec.reach.is_empty());
+        failed(match (written, elsewhere) {
+            (true, _) => format!("{refusal}; their logs are in {}", logs.display()),
+            (false, true) => format!("{refusal}; their logs, if they wrote any, are in {}", logs.display()),
+            (false, false) => format!("{refusal}; they wrote no log"),
+        })
+    }
+
     /// Carries out orders until this one comes.
     fn follow(&mut self, leader: &mut Leader<'_>, until: &Order, means: &mut Means<'_, '_>) -> Result<(), RunError> {
         loop {
@@ -393,7 +409,7 @@ impl<'h> Processes<'h> {
                 self.carry_out(order, leader, means)?;
             }
             if let Some(outcome) = leader.outcome() {
-                let refusal = outcome.err().map(|refusal| refused(&refusal, means.context));
+                let refusal = outcome.err().map(|refusal| self.refused(&refusal, means));
                 return Err(refusal.unwrap_or_else(|| failed("the agents were done before they had begun")));
             }
             self.step(leader, means)?;
@@ -407,7 +423,7 @@ impl<'h> Processes<'h> {
                 self.carry_out(order, leader, means)?;
             }
             if let Some(outcome) = leader.outcome() {
-                return outcome.map_err(|refusal| refused(&refusal, means.context));
+                return outcome.map_err(|refusal| self.refused(&refusal, means));
             }
             self.step(leader, means)?;
         }
@@ -539,12 +555,4 @@ fn bound(pin: &Pin) -> Vec<(&'static str, &[usize])> {
 /// A host's name as records have it.
 fn recorded(spec: &HostSpec) -> String {
     if spec.name == LOCAL { String::new() } else { spec.name.clone() }
-}
-
-/// Why there is no record, with the way to more evidence.
-fn refused(refusal: &Refusal, context: &RunContext<'_>) -> RunError {
-    match refusal {
-        Refusal::Silent { .. } => failed(format!("{refusal}; their logs are in {}", context.logs.display())),
-        _ => failed(refusal.to_string()),
-    }
 }
