@@ -3,18 +3,43 @@
 
 use super::found::words;
 use pubmark_model::record::RunRecord;
-use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_stats::{Artefact, ArtefactStep, Histogram, artefacts};
 use serde_json::Value;
 
 /// So far from a publisher's interval a tick is no longer it.
 const INTERVAL: f64 = 0.02;
 
+/// What a wait for a delayed acknowledgement, or what is left of it, makes of a latency, ns.
+const WAITS: std::ops::Range<Ns> = 5 * MILLISECOND..48 * MILLISECOND;
+
+/// From this share on they are noted, where a setting could be their cause.
+const WAITS_SHARE: f64 = 0.05;
+
 /// The steps that were found, in words.
 pub fn found(record: &RunRecord) -> Vec<String> {
     let latency = record.histograms.latency.as_deref().and_then(|text| Histogram::decode(text).ok());
     let steps = latency.as_ref().map(artefacts).unwrap_or_default();
+    if steps.is_empty() {
+        return latency.and_then(|latency| left_on(&latency, record)).into_iter().collect();
+    }
     steps.into_iter().filter_map(|step| in_words(step, record)).collect()
+}
+
+/// Where Nagle's algorithm is left on, latencies that could be its doing: several
+/// waits on the way of a message, as at QoS 2, leave no step.
+fn left_on(latency: &Histogram, record: &RunRecord) -> Option<String> {
+    let off = nagle(record);
+    let waited = latency.nonzero().filter(|(ns, _)| WAITS.contains(ns)).map(|(_, count)| count).sum::<u64>();
+    let share = waited as f64 / latency.count().max(1) as f64;
+    (!off.is_empty() && share >= WAITS_SHARE).then(|| {
+        format!(
+            "{:.1} % of the latencies lie between 5 and 48 ms, and {} leaves Nagle's algorithm on, which waits for \
+             acknowledgements that are delayed by up to 40 ms",
+            share * 100.0,
+            off.join(", ")
+        )
+    })
 }
 
 fn in_words(step: ArtefactStep, record: &RunRecord) -> Option<String> {
@@ -43,10 +68,13 @@ fn is_interval(period_ns: Ns, record: &RunRecord) -> bool {
 }
 
 /// The options that leave Nagle's algorithm on.
-fn nodelay(record: &RunRecord) -> String {
+fn nagle(record: &RunRecord) -> Vec<String> {
     let off = record.options.iter().filter(|(name, value)| name.contains("nodelay") && **value == Value::Bool(false));
-    let off: Vec<String> = off.map(|(name, _)| format!("options.{name} = false")).collect();
-    match off.as_slice() {
+    off.map(|(name, _)| format!("options.{name} = false")).collect()
+}
+
+fn nodelay(record: &RunRecord) -> String {
+    match nagle(record).as_slice() {
         [] => ": see whether TCP_NODELAY is set on both sides".into(),
         off => format!(": {} leaves it on", off.join(", ")),
     }

@@ -228,6 +228,26 @@ fn what_a_setting_or_a_timer_leaves_in_the_latencies_is_noted_with_its_share() {
     assert!(verdict.notes.is_empty(), "{:?}", verdict.notes);
 }
 
+/// At QoS 2 several waits follow each other: no step is left, and p50 is 5 ms.
+#[test]
+fn where_nagle_is_left_on_latencies_that_could_be_its_doing_are_noted() {
+    let smeared = stepped(|message| message * 4_900);
+    let with = |value: bool, change: &dyn Fn(&mut RunRecord)| {
+        judged("none", |record| {
+            change(record);
+            record.options.insert("set_tcp_nodelay".into(), value.into());
+        })
+    };
+    let verdict = with(false, &smeared);
+    let [note] = &verdict.notes[..] else { panic!("{:?}", verdict.notes) };
+    let says = "87.7 % of the latencies lie between 5 and 48 ms, and options.set_tcp_nodelay = false leaves Nagle's";
+    assert!(verdict.valid && note.evidence.starts_with(says), "{note:?}");
+    assert!(with(true, &smeared).notes.is_empty(), "nothing leaves it on");
+    for ordinary in [&|_: &mut RunRecord| {} as &dyn Fn(&mut RunRecord), &stepped(|message| message * 400)] {
+        assert!(with(false, ordinary).notes.is_empty());
+    }
+}
+
 #[test]
 fn a_server_that_ran_out_of_memory_and_lives_on_is_no_valid_run() {
     let line = "WARN java.lang.OutOfMemoryError: Java heap space";
