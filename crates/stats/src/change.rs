@@ -172,6 +172,9 @@ pub fn change_p(a: Runs, b: Runs, order: RunOrder) -> Option<f64> {
 fn groups(a: Runs, b: Runs, order: RunOrder) -> Option<(Scale, Group, Group)> {
     let is_positive = a.values.iter().chain(b.values).all(|value| *value > 0.0);
     let scale = if is_positive { Scale::Ratio } else { Scale::Difference };
+    // What never was anything but nothing is not known to scatter.
+    let is_nothing = a.values.iter().chain(b.values).all(|value| *value == 0.0);
+    let [a, b] = [a, b].map(|runs| if is_nothing { Runs { step: 0.0, ..runs } } else { runs });
     Some((scale, Group::new(a, scale, order)?, Group::new(b, scale, order)?))
 }
 

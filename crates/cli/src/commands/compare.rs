@@ -4,7 +4,7 @@ use super::gates;
 use super::shared::{has_results, pairs};
 use crate::args::CompareArgs;
 use crate::failure::{Code, Failure};
-use crate::output::{colour, print, width};
+use crate::output::{colour, note, print, width};
 use pubmark_report::Report;
 use pubmark_report::compare::{
     Across, Comparison, GateOutcome, Gates, History, HistoryReader, Only, Selection, compare_with,
@@ -34,6 +34,11 @@ pub fn compare(args: &CompareArgs) -> Result<Code, Failure> {
     })
 }
 
+/// Whether two paths lead to one folder.
+fn is_same(a: &Path, b: &Path) -> bool {
+    a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+}
+
 /// The two folders, and what each is called.
 fn sides(args: &CompareArgs, selection: &Selection) -> Result<[(PathBuf, String); 2], Failure> {
     let (a, b) = match (args.folders.as_slice(), &selection.across) {
@@ -60,6 +65,9 @@ fn sides(args: &CompareArgs, selection: &Selection) -> Result<[(PathBuf, String)
 
 fn two(args: &CompareArgs, selection: &Selection) -> Result<GateOutcome, Failure> {
     let [(folder_a, name_a), (folder_b, name_b)] = sides(args, selection)?;
+    if selection.across.is_none() && is_same(&folder_a, &folder_b) {
+        note(&format!("{} is compared with itself: nothing can have changed", folder_a.display()));
+    }
     let a = load(&folder_a)?;
     let other = if folder_a == folder_b { None } else { Some(load(&folder_b)?) };
     let b = other.as_ref().unwrap_or(&a);

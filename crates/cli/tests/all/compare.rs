@@ -45,6 +45,9 @@ fn what_has_not_changed_passes_every_gate() {
     assert_eq!(compare(&place, &["a", "b", "--fail-on", "p50 > 0%", "--allow-noisy"]).0, 0);
     assert!(said.contains("0 worse, 0 better"), "{said}");
     assert!(said.contains("workload.seed"), "another seed is another setting: {said}");
+    assert!(!said.contains("with itself"), "{said}");
+    let (code, said) = compare(&place, &["a", "./a"]);
+    assert!(code == 0 && said.contains("a is compared with itself"), "{said}");
     let found = json(&place, &["a", "b"]);
     assert_eq!((&found["a"], &found["b"]), (&"a".into(), &"b".into()));
     assert_eq!(found["tally"]["undecided"], 0);

@@ -35,6 +35,17 @@ fn equal_groups_agree_with_welch_by_scipy() {
     }
 }
 
+/// What never was anything but nothing is not known to scatter, by whatever it is
+/// measured; where one run has something, it is.
+#[test]
+fn nothing_against_nothing_is_sure_to_be_nothing() {
+    let found = change(&[0.0; 3], &[0.0; 3], 1.0).unwrap();
+    let interval = found.change.interval.unwrap();
+    assert_eq!((interval.lo, interval.hi, found.p), (0.0, 0.0, Some(1.0)));
+    let interval = change(&[0.0; 3], &[0.0, 0.0, 1.0], 1.0).unwrap().change.interval.unwrap();
+    assert!(interval.lo < 0.0 && interval.hi > 0.0);
+}
+
 #[test]
 fn adjusted_p_agree_with_their_definition() {
     for case in load().holm {
