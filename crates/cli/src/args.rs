@@ -23,7 +23,7 @@ pub use workload::WorkloadArgs;
     arg_required_else_help = true,
     after_help = "\
 Exit codes: 0 done; 1 a gate, threshold or claim failed; 2 bad usage or bad file;
-3 a run could not be made, was interrupted, or is invalid.
+3 a cell has no answer, or it was interrupted.
 
 Examples:
   pubmark run quickstart

@@ -16,7 +16,10 @@ pub fn left_out(report: &Report) -> Option<String> {
         }
     }
     reasons.sort_by_key(|(_, runs)| std::cmp::Reverse(*runs));
-    let why: Vec<String> = reasons.iter().map(|(reason, runs)| format!("{reason} {runs}")).collect();
+    let mut why: Vec<String> = reasons.iter().map(|(reason, runs)| format!("{reason} {runs}")).collect();
+    if counts.failed > 0 {
+        why.push(format!("failed {}", counts.failed));
+    }
     let all = left_out + counts.valid;
     let figures = if counts.partly > 0 { " (for some figures or all)" } else { "" };
     let verb = if left_out == 1 { "was" } else { "were" };

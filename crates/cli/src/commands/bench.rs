@@ -134,7 +134,8 @@ pub fn study_of(workload: AskedWorkload<'_>) -> Result<Study, Failure> {
             .errors
             .iter()
             .map(|error| {
-                let message = error.message.replace("--set use=", "--settings=").replace("--set ", "--");
+                let message =
+                    error.message.replace("--set use=", "--settings=").replace(": use: ", ": ").replace("--set ", "--");
                 error.help.as_ref().map_or(message.clone(), |help| format!("{message}\n  help: {help}"))
             })
             .collect();

@@ -169,6 +169,11 @@ fn a_run_that_is_left_out_is_a_line_and_a_cell_without_an_answer_a_code() {
     let (code, said) = run(&["--resume"]);
     assert_eq!(code, 3, "{said}");
     assert!(said.contains("no run counts\n") && said.matches("no answer").count() == 2, "{said}");
+    // One that could not be made has no other reason.
+    let place = Place::new();
+    let endpoint = format!("mqtt://127.0.0.1:{}", free_port());
+    let output = place.run(&["bench", &endpoint, "--duration", "200ms", "--repeats", "1", "--out", "r"]);
+    assert!(stderr(&output).contains("1 of 1 runs was left out: failed 1\n"), "{}", stderr(&output));
 }
 
 #[test]

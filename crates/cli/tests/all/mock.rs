@@ -1,6 +1,6 @@
 //! What is injected is found, counted exactly and named; nothing else is.
 
-use crate::support::{Place, stdout};
+use crate::support::{Place, stderr, stdout};
 use serde_json::Value;
 
 /// Runs the mock for 1 s of warm-up and 2 s of window at 1000 msg/s, so that
@@ -171,6 +171,31 @@ fn arrivals_follow_the_schedule() {
     }
     let poisson = counts(&bench(&["arrival=poisson"]))[0];
     assert!((1800..2200).contains(&poisson), "{poisson}: 2000 with a standard deviation of 45");
+}
+
+/// Chance belongs to the repeat: all systems meet the same, and no repeat that of another.
+#[test]
+fn arrivals_by_chance_are_the_systems_in_common_and_each_repeats_own() {
+    let place = Place::new();
+    let mine = "title = \"Mine\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mock\"\n";
+    std::fs::write(place.path("mine.toml"), format!("{mine}patterns = [\"pairs\"]\ntransports = [\"inproc\"]\n"))
+        .unwrap();
+    place.study(
+        "title = \"t\"\nquestion = \"\"\n[workload]\nrate = 1000\narrival = \"poisson\"\nduration = \"10s\"\n\
+         [axes]\nsystem = [\"mock\", \"./mine.toml\"]\n[run]\nrepeats = 3\n",
+    );
+    let output = place.run(&["run", "study.toml", "--out", "r"]);
+    let records = place.records("r");
+    assert_eq!(records.len(), 6, "{}", stderr(&output));
+    let arrivals = |system: &str| -> Vec<&Value> {
+        let mut mine: Vec<&Value> = records.iter().filter(|record| record["system"] == system).collect();
+        mine.sort_by_key(|record| record["repeat"].as_u64());
+        mine.iter().map(|record| &record["series"]["sent"]).collect()
+    };
+    let [one, other] = ["mock", "mine"].map(arrivals);
+    assert_eq!(one, other);
+    assert!(one.len() == 3 && one[0].as_array().unwrap().len() >= 10, "{one:?}");
+    assert!(one[0] != one[1] && one[1] != one[2] && one[0] != one[2], "{one:?}");
 }
 
 /// A publisher that takes 1 ms a message, and 500 ms on the way: when the window

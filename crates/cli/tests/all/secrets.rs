@@ -195,12 +195,15 @@ fn the_processes_of_a_run_do_not_show_a_secret() {
     assert!(seen > 0, "no process was seen");
 }
 
+/// Its own variables alone: of a server that ends only the end of its log is quoted.
+const PRINT: &str = "printenv | grep -e MY_PASSWORD= -e BROKER= -e PLAIN= -e OPTION=";
+
 /// A system whose server prints its environment, and then serves or ends.
 fn talkative(secret: &str, then: &str) -> String {
     format!(
         "title = \"Mine\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mqtt\"\npatterns = [\"pairs\"]\n\
          [server]\nendpoint = \"mqtt://{{address}}:{{port}}\"\n\
-         command = [\"sh\", \"-c\", \"printenv; {then}\", {secret}]\n\
+         command = [\"sh\", \"-c\", \"{PRINT}; {then}\", {secret}]\n\
          [server.environment]\nMY_PASSWORD = {secret}\nBROKER = \"mqtt://me:{percent}@h\"\nPLAIN = \"ws://u:other-word@h\"\n\
          OPTION = \"with {{options.token}}\"\n\
          [server.files.\"m.conf\"]\ntext = \"listener {{port}} {{address}}\\nuser root\\nallow_anonymous true\"\n\
@@ -262,8 +265,8 @@ const MISTYPED: [&[&str]; 20] = [
     &["run", "a.toml", "--set", "x=1", "MY_SECRET=P"],
     &["run", "quickstart", "--watch=E"],
     &["run", "quickstart", "--metrics", "E"],
-    &["ab", "mock", "--a", "options.password=P", "--b", "options.pasword=P"],
-    &["ab", "mock", "--b", "rate=E"],
+    &["ab", "mock", "--a", "options.password=P", "--b", "options.pasword=P", "--fail-on", "p99 > 10%"],
+    &["ab", "mock", "--b", "rate=E", "--fail-on", "p99 > 10%"],
     &["capacity", "mock", "--until", "E"],
     &["compare", "r", "s", "E"],
     &["systems", "mock", "E"],
@@ -294,7 +297,7 @@ fn what_is_mistyped_on_the_command_line_is_repeated_without_its_secrets() {
     let help = place.run(&["bench", "--help"]);
     assert!(help.status.success() && stdout(&help).contains("Usage:") && stderr(&help).is_empty());
     let said = stderr(&place.run(&["bench", "mock", "--settings", "foo"]));
-    assert!(said.contains("--settings=foo") && !said.contains("--use"), "{said}");
+    assert!(said.contains("--settings=foo") && !said.contains("use:"), "{said}");
     let said = stderr(&place.run(&["bench", "mock", "--settings", "mqtt://me:hidden-word@h"]));
     assert!(said.contains("--settings=mqtt://***@h") && said.contains("`mqtt://***@h`"), "{said}");
 }
@@ -313,7 +316,7 @@ fn a_run_over_hosts_shows_no_secret() {
     let (place, source) = (Place::new(), Place::new());
     let secret = SECRETS[0];
     let file = source.path("mine.toml");
-    std::fs::write(&file, talkative("none", "exec mosquitto -c {dir}/m.conf").replace("printenv; ", "")).unwrap();
+    std::fs::write(&file, talkative("none", "exec mosquitto -c {dir}/m.conf").replace(PRINT, "true")).unwrap();
     let hosts = source.path("hosts.toml");
     let host = "[hosts.b]\nreach = [\"env\"]\naddress = \"127.0.0.1\"\nroles = [\"server\", \"publishers\", \"subscribers\"]\n";
     std::fs::write(&hosts, host).unwrap();
