@@ -53,7 +53,7 @@ export interface Result {
   constants: string;
   /** Whether the study was cut down. */
   quick: boolean;
-  runs: { valid: number; partly: number; invalid: number; failed: number; missing: number; reasons: Record<string, number> };
+  runs: { valid: number; partly: number; invalid: number; failed: number; missing: number; made_again: number; reasons: Record<string, number> };
   /** What the records support, in sentences. */
   findings: Finding[];
   /** Remarks on the whole. */

@@ -23,6 +23,9 @@ pub(crate) enum Show {
     CountBeside(Column),
     /// A count or a rate.
     Count(Column),
+    /// What all publishers of a cell owe together: in tables of cells with several, where
+    /// the rate is that of each.
+    Offered,
     /// What became of messages, to the last one: in tables of cells where that
     /// matters first, and there at every width.
     Delivery(Column),
@@ -96,7 +99,11 @@ const DELIVERY: &[Spec] = &[
 /// The columns of a table of these cells, in their order.
 pub(crate) fn columns<'a>(specs: &'a [Spec], shown: &[&CellResult]) -> Vec<&'a Spec> {
     let two_stories = shown.iter().any(|result| tells_two_stories(result));
-    let kept = specs.iter().filter(|spec| two_stories || !spec.show.is_second_story());
+    let has_several = shown.iter().any(|result| result.cell.workload.publishers > 1);
+    let kept = specs.iter().filter(|spec| match spec.show {
+        Show::Offered => has_several,
+        _ => two_stories || !spec.show.is_second_story(),
+    });
     let mut columns: Vec<&Spec> = kept.collect();
     if shown.iter().any(|result| result.cell.delivery_first()) {
         let behind_system = columns.iter().position(|spec| matches!(spec.show, Show::System)).map_or(0, |at| at + 1);
@@ -117,6 +124,7 @@ pub(crate) fn expendable(spec: &Spec, columns: &[&Spec]) -> u8 {
     let delivery_first = columns.iter().any(|spec| matches!(spec.show, Show::Delivery(_)));
     match (spec.expendable, &spec.show) {
         (0, Show::System | Show::Verdict | Show::Delivery(_)) => 0,
+        (0, Show::Offered) => LAST,
         (0, Show::Count(_)) if delivery_first => LAST + 1,
         (0, _) if delivery_first => LAST,
         (0, _) => 0,
@@ -132,6 +140,9 @@ const ON_WIRE: &str = "wire/msg";
 /// The name of the column with the time until all had heard each other.
 const MET: &str = "discovery";
 
+/// The name of the column with the load of all publishers together.
+pub(crate) const OFFERED: &str = "offered/s";
+
 /// Columns for cells with a given rate.
 pub(crate) const LATENCY: &[Spec] = &[
     spec("system", Show::System, 0),
@@ -143,6 +154,7 @@ pub(crate) const LATENCY: &[Spec] = &[
     spec("p99.9", Show::Time(Column::LatencyP999), 4),
     spec("max", Show::Time(Column::LatencyMax), 6),
     spec("× floor", Show::Number(Column::FloorLatency), 2),
+    spec(OFFERED, Show::Offered, 0),
     spec("msg/s", Show::Count(Column::Delivered), 0),
     spec("delivered", Show::Percent(Column::DeliveredRatio), 0),
     spec("MB/s", Show::Megabytes(Column::DeliveredBytes), 9),
@@ -234,6 +246,7 @@ impl Show {
             Show::HalfTime(column) if is_round_trip => figure(*column, &|ns| text::time(ns / 2.0)).without_spread(),
             Show::HalfTime(_) => Entry::none(),
             Show::Count(column) | Show::CountBeside(column) => figure(*column, &text::count).without_zero_spread(),
+            Show::Offered => figure(Column::Offered, &text::count).without_spread(),
             Show::Delivery(column) => figure(*column, &text::whole).without_spread(),
             Show::Percent(column) => figure(*column, &text::percent).without_zero_spread(),
             Show::Megabytes(column) => figure(*column, &|bytes| text::number(bytes / 1e6)),

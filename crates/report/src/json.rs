@@ -13,7 +13,11 @@ use serde_json::{Map, Value, json};
 /// The rows, with the questions where the study is measured until they are decided.
 pub(crate) fn whole(report: &Report) -> Value {
     match report.study().until_decided() {
-        true => json!({"summary": summary(report), "questions": questions(report)}),
+        true => json!({
+            "summary": summary(report),
+            "questions": questions(report),
+            "made_again": report.counts().made_again,
+        }),
         false => summary(report),
     }
 }

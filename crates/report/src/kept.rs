@@ -62,6 +62,8 @@ pub(crate) struct Kept {
     pub runs: Vec<RunRecord>,
     /// Whether the last line of their file breaks off.
     pub torn: bool,
+    /// Records that a later one of the same cell and repeat stands in the place of.
+    pub superseded: usize,
     /// Where the rest of them is; none where they are whole.
     rest: Option<Rest>,
 }
@@ -80,7 +82,7 @@ struct Rest {
 impl Kept {
     /// Records as they are.
     pub fn whole(records: Records) -> Kept {
-        Kept { runs: records.runs, torn: records.torn, rest: None }
+        Kept { runs: records.runs, torn: records.torn, superseded: records.superseded, rest: None }
     }
 
     /// Those of a folder, without what no figure is made of.
@@ -94,7 +96,8 @@ impl Kept {
             lines.push(line);
         })?;
         let keep = latest(&runs);
-        let mut kept = Kept { runs, torn, rest: Some(Rest { file, lines, said, sayings }) };
+        let superseded = keep.iter().filter(|kept| !**kept).count();
+        let mut kept = Kept { runs, torn, superseded, rest: Some(Rest { file, lines, said, sayings }) };
         kept.only(&keep);
         Ok(kept)
     }

@@ -6,8 +6,8 @@ use crate::bars::{self, Scale};
 use crate::capacity::CapacityResult;
 use crate::claims::{ClaimOutcome, ClaimResult};
 use crate::columns::{
-    ACKED_LOST, AT_LEAST, BINDING, CLOCK, HALF, LANGUAGES, LATENCY, MEDIAN, MESSAGE_TIME, NOT_QUOTED, RATE, SERVICE,
-    Spec, THRIFT, THROUGHPUT, columns, expendable, verdict,
+    ACKED_LOST, AT_LEAST, BINDING, CLOCK, HALF, LANGUAGES, LATENCY, MEDIAN, MESSAGE_TIME, NOT_QUOTED, OFFERED, RATE,
+    SERVICE, Spec, THRIFT, THROUGHPUT, columns, expendable, verdict,
 };
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
 use crate::figures::Column;
@@ -218,6 +218,11 @@ fn legend(heads: &[Head], groups: &[Vec<Row>]) -> Vec<Note> {
     if named(HALF).is_some() {
         notes.push(Note::on_rows(format!(
             "latency of request-reply and echoes is the full round trip; {HALF} is half of its median"
+        )));
+    }
+    if named(OFFERED).is_some() {
+        notes.push(Note::on_rows(format!(
+            "{OFFERED}: messages a second that all publishers of a cell owe together; a rate is of each"
         )));
     }
     if named(MESSAGE_TIME).is_some() {

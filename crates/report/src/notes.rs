@@ -220,8 +220,12 @@ fn skipped(cells: &[CellResult]) -> Vec<String> {
 pub(crate) fn counted(report: &Report) -> String {
     let counts = report.counts();
     let partly = if counts.partly > 0 { format!("{} valid in part, ", counts.partly) } else { String::new() };
+    let again = match counts.made_again {
+        0 => String::new(),
+        again => format!("; {again} made again, because one before did not count"),
+    };
     format!(
-        "Runs: {} valid, {partly}{} invalid, {} failed, {} missing.",
+        "Runs: {} valid, {partly}{} invalid, {} failed, {} missing{again}.",
         counts.valid, counts.invalid, counts.failed, counts.missing
     )
 }

@@ -101,6 +101,9 @@ pub struct RunCounts {
     pub failed: usize,
     /// Runs that the study plans and that have no record.
     pub missing: usize,
+    /// Runs made again because one before did not count or could not be made: the one
+    /// before is in none of the other numbers.
+    pub made_again: usize,
 }
 
 /// A study's records, analysed.
@@ -129,6 +132,7 @@ pub struct Report {
     /// The search for its headroom, which has a folder of its own.
     pub(crate) searched: Option<Box<Report>>,
     pub(crate) torn: bool,
+    superseded: usize,
     pub(crate) strays: usize,
 }
 
@@ -233,6 +237,7 @@ impl Report {
             reference: None,
             searched: None,
             torn: kept.torn,
+            superseded: kept.superseded,
         })
     }
 
@@ -350,6 +355,7 @@ impl Report {
             invalid: sum(|cell| cell.invalid_runs),
             failed: sum(|cell| cell.failed_runs),
             missing: sum(|cell| cell.missing_runs),
+            made_again: self.superseded,
         }
     }
 }

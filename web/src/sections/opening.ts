@@ -74,6 +74,7 @@ function verdicts(context: Context): HTMLElement {
       { class: "counts" },
       there.map(([word, count]) => h("span", { class: word }, word === "missing" ? `${count.toLocaleString("en")} ${word}` : link(`${count.toLocaleString("en")} ${statusWord(word)}`, show("runs.verdict", word)))),
     ),
+    result.runs.made_again === 0 ? null : h("p", { class: "muted" }, `${many(result.runs.made_again, "run")} made again, because one before did not count`),
     ordered.length === 0 ? null : h("ul", { class: "reasons" }, ordered.map(([reason, count]) => h("li", null, link(clean(reason), show("runs.reason", reason)), ` ${many(count, "run")}`))),
   );
 }

@@ -80,6 +80,7 @@ struct Runs {
     invalid: usize,
     failed: usize,
     missing: usize,
+    made_again: usize,
     /// Of all runs, those against which each reason speaks.
     reasons: BTreeMap<String, usize>,
 }
@@ -268,6 +269,7 @@ fn results(report: &Report) -> Results<'_> {
             invalid: counts.invalid,
             failed: counts.failed,
             missing: counts.missing,
+            made_again: counts.made_again,
             reasons: reasons(report.runs()),
         },
         findings: findings(report),

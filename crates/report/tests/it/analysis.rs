@@ -193,7 +193,7 @@ fn a_reason_takes_away_the_figures_that_it_touches_and_no_others() {
     assert_eq!(beta.quotable(Column::LatencyP50), None);
     assert_eq!(beta.figures.get(Column::LatencyP50).unwrap().value, 105.0, "it is shown, marked");
     assert!(beta.figures.each(Column::LatencyP50).is_empty());
-    assert_eq!(report.counts(), RunCounts { valid: 1, partly: 3, invalid: 1, failed: 0, missing: 1 });
+    assert_eq!(report.counts(), RunCounts { valid: 1, partly: 3, invalid: 1, failed: 0, missing: 1, made_again: 0 });
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Studies that are measured until their questions are decided: what is asked, what
 //! is decided, and that nothing is taken back.
 
-use crate::lab::{Lab, latency};
-use pubmark_model::record::FigureGroup;
+use crate::lab::{Lab, latency, spoil, spoil_for};
+use pubmark_model::record::{FigureGroup, Reason};
 use pubmark_report::{ClaimOutcome, Placing, QuestionKind, QuestionState, Report};
 
 const CLAIM: &str = "[[claims]]\nid = \"c\"\nsays = \"gamma is better than beta\"\nfigure = \"latency_p50_ns\"\n\
@@ -265,4 +265,36 @@ fn a_bound_is_claimed_of_the_cells_that_are_named_and_of_a_share_of_them() {
     assert_eq!(outcome("[claims.where]\nsystem = \"alpha\"\n"), ClaimOutcome::Holds);
     assert_eq!(outcome("[claims.where]\nsystem = [\"kernel\"]\n"), ClaimOutcome::Holds);
     assert_eq!(outcome("share = 0.6\n[claims.where]\nsystem = [\"kernel\", \"beta\"]\n"), ClaimOutcome::Fails);
+}
+
+/// That it was the machine is said where a noisy machine is among the reasons that stand
+/// against most of the runs, for the figures that are asked for.
+#[test]
+fn why_runs_do_not_count_is_told_and_whether_it_was_the_machine() {
+    let mut lab = lab("\"alpha\", \"beta\", \"gamma\"", "decided", "");
+    for repeat in 1..=4 {
+        lab.run("alpha 64B", repeat, |run| {
+            spoil(run, Reason::NoisyMachine, "others took a core");
+            if repeat < 3 {
+                spoil(run, Reason::GeneratorSaturated, "late");
+            }
+        });
+        lab.run("beta 64B", repeat, |run| {
+            spoil(run, Reason::MessagesLost, "seven");
+            if repeat == 1 {
+                spoil(run, Reason::NoisyMachine, "others took a core");
+            }
+        });
+        lab.run("gamma 64B", repeat, |run| spoil_for(run, Reason::NoisyMachine, &[FigureGroup::LatencyP99]));
+    }
+    let report = lab.report();
+    let why = |label: &str, group: FigureGroup| {
+        let cell = report.cells().iter().position(|result| result.cell.label() == label).unwrap();
+        report.why_not_counted(cell, &[group]).unwrap()
+    };
+    let (p50, p99) = (FigureGroup::LatencyP50, FigureGroup::LatencyP99);
+    assert_eq!(why("alpha 64B", p50), ("noisy-machine, generator-saturated".into(), true));
+    assert_eq!(why("beta 64B", p50), ("messages-lost, noisy-machine".into(), false), "it was in one of four");
+    assert_eq!(why("gamma 64B", p99), ("noisy-machine".into(), true));
+    assert_eq!(why("gamma 64B", p50), ("failed".into(), false), "what touches another figure is no reason here");
 }

@@ -169,8 +169,29 @@ fn a_run_made_again_takes_the_place_of_the_one_that_failed() {
     assert_eq!((records.runs.len(), records.superseded), (2, 1));
     assert_eq!(records.runs[1].remarks, ["again"]);
     let report = Report::load(dir.path(), &systems).unwrap();
-    let expected = RunCounts { valid: 2, ..RunCounts::default() };
+    let expected = RunCounts { valid: 2, made_again: 1, ..RunCounts::default() };
     assert_eq!(report.counts(), expected);
+    let said = "Runs: 2 valid, 0 invalid, 0 failed, 0 missing; 1 made again, because one before did not count.";
+    assert!(report.terminal(120, false).contains(said), "{}", report.terminal(120, false));
+    assert!(report.markdown().contains(said));
+    // The same of records that are not read from a folder.
+    assert_eq!(Report::of(lab.study, &records, &systems).unwrap().counts(), expected);
+}
+
+#[test]
+fn the_page_and_the_json_say_how_many_runs_were_made_again() {
+    let dir = tempdir().unwrap();
+    let mut lab = Lab::new("[axes]\nsystem = [\"alpha\", \"beta\"]\n[run]\nuntil = \"decided\"\n");
+    for _ in 0..3 {
+        lab.run("alpha", 1, |_| {});
+    }
+    lab.run("beta", 1, |_| {});
+    lab.write(dir.path(), "");
+    let report = Report::load(dir.path(), &systems).unwrap();
+    assert_eq!(report.json()["made_again"], 2, "{}", report.json());
+    let page = dir.path().join("report.html");
+    Report::write_html(&[&report], &page).unwrap();
+    assert!(std::fs::read_to_string(page).unwrap().contains("\"made_again\":2"));
 }
 
 #[test]

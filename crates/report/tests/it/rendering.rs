@@ -121,6 +121,31 @@ fn the_load_that_is_sustained_has_a_table_of_its_own() {
     assert_eq!(of("kernel", 500), [Value::Null, Value::Null, Value::Null]);
 }
 
+/// A rate is that of each publisher: what all of them owe together stands beside it.
+#[test]
+fn the_load_of_all_publishers_together_stands_in_the_table() {
+    let of = |publishers: &str| {
+        let mut lab = Lab::new(&format!(
+            "[axes]\nsystem = [\"delta\"]\nrate = [500, 2000]\n[workload]\npattern = \"pairs\"\npublishers = {publishers}\n"
+        ));
+        for (label, rate) in [("delta rate=500", 500.0), ("delta rate=2000", 2_000.0)] {
+            lab.latencies(label, &[40_000; 3]);
+            lab.records.runs.iter_mut().filter(|run| run.cell["rate"] == rate as u64).for_each(|run| {
+                run.rates.offered_per_s = 40.0 * rate;
+                run.rates.delivered_per_s = 39.0 * rate;
+            });
+        }
+        lab.report()
+    };
+    let many = of("40");
+    for text in [many.terminal(80, false), many.terminal(160, false), many.markdown()] {
+        assert!(text.contains("offered/s") && text.contains("20.0k") && text.contains("80.0k"), "{text}");
+        assert!(text.contains("offered/s: messages a second that all publishers of a cell owe together"), "{text}");
+    }
+    let one = of("1").terminal(160, false);
+    assert!(!one.contains("offered/s"), "one publisher's rate says it: {one}");
+}
+
 /// Given rates and `max` in one study.
 fn both() -> Lab {
     let mut lab = Lab::new(
