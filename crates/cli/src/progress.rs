@@ -5,25 +5,27 @@
 pub mod board;
 pub mod climb;
 pub mod estimate;
+pub mod questions;
 mod screen;
 pub mod table;
 pub mod turns;
 
 use crate::output::{Voice, note};
-use board::{QuestionCounts, SharedBoard};
+use board::SharedBoard;
 use pubmark_host::clock;
 use pubmark_model::cell::Cell;
 use pubmark_model::record::RunRecord;
-use pubmark_model::units::Ns;
 use pubmark_report::text::{clean, count, time};
-use pubmark_study::budget::{BudgetObserver, QuestionsSeen};
+use pubmark_study::budget::{BudgetLook, BudgetObserver};
 use pubmark_study::conduct::{Observer, StudyStart};
 use pubmark_study::live::News;
 use screen::Screen;
-use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+/// So many questions that a look has decided are said, a line each.
+const DECIDED_MAX: usize = 5;
 
 /// Shows a study as it goes by.
 pub struct ProgressDisplay {
@@ -157,14 +159,27 @@ impl Observer for ProgressDisplay {
 }
 
 impl BudgetObserver for ProgressDisplay {
-    fn looked(&mut self, seen: &QuestionsSeen, wanted: &BTreeSet<usize>, ends_ns: Ns) {
-        let (decided, open, closed) = (seen.decided, seen.open.len(), seen.closed);
-        self.shared.lock().looked(QuestionCounts { decided, open, closed, ends_ns }, wanted);
-        let said = Some((decided, open, closed));
+    fn looked(&mut self, look: &BudgetLook<'_>) {
+        let (asked, is_new) = {
+            let mut board = self.shared.lock();
+            let is_new = board.looked(look);
+            (board.questions.clone().unwrap_or_default(), is_new)
+        };
+        let said = Some((asked.decided, asked.open, asked.closed));
         if self.said != said && self.screen.is_none() {
-            let left = table::duration(ends_ns.saturating_sub(clock::now()));
-            let closed = if closed > 0 { format!(", {closed} that no run decides") } else { String::new() };
-            self.say(&format!("questions: {decided} decided, {open} open{closed}; {left} left"));
+            let left = table::duration(look.ends_ns.saturating_sub(clock::now()));
+            let closed = match asked.closed {
+                0 => String::new(),
+                closed => format!(", {closed} that no run decides"),
+            };
+            self.say(&format!("questions: {} decided, {} open{closed}; {left} left", asked.decided, asked.open));
+            let decided = asked.just_decided.iter().filter(|_| is_new);
+            decided.clone().take(DECIDED_MAX).for_each(|question| self.say(&format!("  decided: {question}")));
+            let hidden = decided.count().saturating_sub(DECIDED_MAX);
+            if hidden > 0 {
+                self.say(&format!("  … and {hidden} more that are decided"));
+            }
+            asked.nearest.iter().for_each(|question| self.say(&format!("  open: {}", table::still_open(question))));
         }
         self.said = said;
     }

@@ -33,6 +33,8 @@ const REVIVALS_MAX: usize = 3;
 /// A question that further runs may decide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenQuestion {
+    /// In words.
+    pub text: String,
     /// The cells that it needs, as indices into the plan's.
     pub cells: Vec<usize>,
     /// The figures that a run has to be quotable for.
@@ -44,11 +46,20 @@ pub struct OpenQuestion {
     pub blocks_more: Option<u32>,
 }
 
+/// A question that has its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecidedQuestion {
+    /// In words.
+    pub text: String,
+    /// Likewise.
+    pub answer: String,
+}
+
 /// How the questions of a study stand.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QuestionsSeen {
-    /// How many are decided.
-    pub decided: usize,
+    /// Those that are decided.
+    pub decided: Vec<DecidedQuestion>,
     /// How many no further run decides.
     pub closed: usize,
     /// The others.
@@ -74,9 +85,21 @@ pub struct BudgetRequest<'a> {
 
 /// Watches such a study, on the coordinator's thread: nothing here may wait.
 pub trait BudgetObserver: Observer {
-    /// The records were looked at; these cells, by their index, have further runs to
-    /// come, and all is over at an instant of CLOCK_MONOTONIC, ns.
-    fn looked(&mut self, seen: &QuestionsSeen, wanted: &BTreeSet<usize>, ends_ns: Ns);
+    /// The records were looked at.
+    fn looked(&mut self, look: &BudgetLook<'_>);
+}
+
+/// What a look at the records came to.
+pub struct BudgetLook<'a> {
+    /// How the questions stand.
+    pub seen: &'a QuestionsSeen,
+    /// By open question: about how much longer it takes, ns, by what runs of its cells
+    /// took so far; none where nobody can say.
+    pub more_ns: Vec<Option<Ns>>,
+    /// The cells that have further runs to come, by their index.
+    pub wanted: BTreeSet<usize>,
+    /// When all is over, an instant of CLOCK_MONOTONIC, ns.
+    pub ends_ns: Ns,
 }
 
 /// Why no further runs were made.
@@ -96,8 +119,6 @@ pub struct BudgetEnding {
     pub ending: Ending,
     /// Why it ended.
     pub end: BudgetEnd,
-    /// How many runs were made in place of one that did not count.
-    pub made_again: usize,
     /// Cells, by their index, of which too many runs in a row did not count, and none
     /// since.
     pub given_up: Vec<usize>,
@@ -129,7 +150,6 @@ struct Course<'a> {
     records: Vec<RunRecord>,
     /// Records on the disk, those made again among them.
     position: u64,
-    made_again: usize,
 }
 
 impl<'a> Course<'a> {
@@ -152,7 +172,6 @@ impl<'a> Course<'a> {
             cost_ns: cells.iter().map(cost).collect(),
             records: Vec::new(),
             position: before.iter().map(|record| record.position + 1).max().unwrap_or(0),
-            made_again: 0,
             points,
             point_of,
         };
@@ -207,6 +226,12 @@ impl<'a> Course<'a> {
             0 => self.cost_ns[cell],
             planned => (self.cost_ns[cell] as f64 * took as f64 / planned as f64) as Ns,
         }
+    }
+
+    /// About how much longer a question takes, ns.
+    fn more_ns(&self, question: &OpenQuestion) -> Option<Ns> {
+        let block_ns: Ns = question.cells.iter().map(|cell| self.run_ns(*cell)).sum();
+        question.blocks_more.map(|blocks| block_ns.saturating_mul(u64::from(blocks)))
     }
 
     /// The cells that open questions need and that can be measured, by point.
@@ -283,7 +308,12 @@ pub fn run_until_decided(
             seen = questions.look(&course.records).map_err(ConductError::Questions)?;
         }
         let wanted = course.wanted(&seen);
-        observer.looked(&seen, &wanted.values().flatten().copied().collect(), ends_ns);
+        observer.looked(&BudgetLook {
+            seen: &seen,
+            more_ns: seen.open.iter().map(|question| course.more_ns(question)).collect(),
+            wanted: wanted.values().flatten().copied().collect(),
+            ends_ns,
+        });
         if wanted.is_empty() {
             match course.revive() {
                 true => continue,
@@ -316,7 +346,7 @@ pub fn run_until_decided(
     let given_up = (0..plan.cells().len()).filter(|cell| course.given_up[*cell]).collect();
     let run_ns = (0..plan.cells().len()).map(|cell| course.run_ns(cell)).collect();
     let (ending, lock) = conductor.close()?;
-    Ok((BudgetEnding { ending, end, made_again: course.made_again, given_up, run_ns }, lock))
+    Ok((BudgetEnding { ending, end, given_up, run_ns }, lock))
 }
 
 impl Course<'_> {
@@ -338,7 +368,7 @@ impl Course<'_> {
         let beside = groups_of(block);
         let mut made = 0;
         let mut left: Vec<usize> = block.to_vec();
-        for attempt in 0..=AGAIN_MAX {
+        for _ in 0..=AGAIN_MAX {
             for cell in std::mem::take(&mut left) {
                 if clock::now() + self.run_ns(cell) > ends_ns || self.uncounted[cell] >= UNCOUNTED_MAX {
                     continue;
@@ -349,7 +379,6 @@ impl Course<'_> {
                 let Some(record) = conductor.run(&self.cells[cell], place, None, observer)? else { return Ok(made) };
                 self.took_ns[cell] = Some(clock::now().saturating_sub(from_ns));
                 (self.position, self.blocks[point], made) = (self.position + 1, repeat, made + 1);
-                self.made_again += usize::from(attempt > 0);
                 // What nothing is asked of stands beside the others, in their figures.
                 let is_asked = !groups.is_empty();
                 let does_count = counts(&record, if is_asked { &groups } else { &beside });

@@ -8,7 +8,7 @@ use pubmark_model::setting::BlocksUntil;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, parse_time};
 use pubmark_report::{ClaimOutcome, QuestionState, Records, Report, StudyQuestion};
-use pubmark_study::budget::{BudgetEnd, BudgetEnding, OpenQuestion, Questions, QuestionsSeen};
+use pubmark_study::budget::{BudgetEnd, BudgetEnding, DecidedQuestion, OpenQuestion, Questions, QuestionsSeen};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
 use std::error::Error;
@@ -88,11 +88,12 @@ impl Questions for ByReport<'_> {
 fn seen(questions: Vec<StudyQuestion>) -> QuestionsSeen {
     let mut seen = QuestionsSeen::default();
     for question in questions {
+        let text = question.text;
         match question.state {
-            QuestionState::Decided(_) => seen.decided += 1,
+            QuestionState::Decided(answer) => seen.decided.push(DecidedQuestion { text, answer }),
             QuestionState::Closed(_) => seen.closed += 1,
             QuestionState::Open { cells, groups, compares, blocks_more, .. } => {
-                seen.open.push(OpenQuestion { cells, groups, compares, blocks_more });
+                seen.open.push(OpenQuestion { text, cells, groups, compares, blocks_more });
             }
         }
     }
@@ -136,8 +137,9 @@ pub fn told(report: &Report, over: &BudgetEnding, took_ns: Ns) -> String {
     // Claims stay before points where they take as long.
     open.sort_by_key(|(more_ns, _)| *more_ns);
     let open: Vec<String> = open.into_iter().map(|(_, said)| said).collect();
-    let runs = over.ending.runs.runs();
-    let again = match over.made_again {
+    let made_again = report.counts().made_again;
+    let runs = report.runs().len() + made_again;
+    let again = match made_again {
         0 => String::new(),
         again => format!(", {again} of them made again because one before did not count"),
     };
@@ -178,3 +180,6 @@ pub fn code(report: &Report) -> Code {
         false => Code::Done,
     }
 }
+
+#[cfg(test)]
+mod tests;

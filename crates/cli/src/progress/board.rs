@@ -2,6 +2,7 @@
 //! show. It is told what happens and when; it has no clock and no screen.
 
 use super::estimate::{TimeLeft, cost};
+use super::questions::QuestionsBoard;
 use pubmark_host::server::watch::ServerWatch;
 use pubmark_model::cell::Cell;
 use pubmark_model::profile::Profile;
@@ -9,10 +10,11 @@ use pubmark_model::record::RunRecord;
 use pubmark_model::units::Ns;
 use pubmark_report::text::clean;
 use pubmark_stats::Summary;
+use pubmark_study::budget::BudgetLook;
 use pubmark_study::conduct::{StudyStart, Tally};
 use pubmark_study::live::{Figures, News, Phase};
 use serde_json::{Map, Value};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Longest label of a cell that is kept, characters.
@@ -93,19 +95,6 @@ pub struct Current {
     pub server: Option<ServerWatch>,
 }
 
-/// How the questions of a study stand that is measured until they are decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QuestionCounts {
-    /// How many are decided.
-    pub decided: usize,
-    /// How many are open, and may be decided yet.
-    pub open: usize,
-    /// How many no further run decides.
-    pub closed: usize,
-    /// When its time is over, ns.
-    pub ends_ns: Ns,
-}
-
 /// A study, as far as it has come.
 #[derive(Default)]
 pub struct Board {
@@ -128,7 +117,7 @@ pub struct Board {
     /// Grows whenever a record is on the disk.
     pub records: u64,
     /// Where runs are made until questions are decided, how these stand.
-    pub questions: Option<QuestionCounts>,
+    pub questions: Option<QuestionsBoard>,
     estimate: TimeLeft,
     /// From a cell of the plan to one of the list.
     places: Vec<usize>,
@@ -179,15 +168,16 @@ impl Board {
         self.estimate = TimeLeft::new(left.map(|run| cost(&course.cells[run.cell])).sum());
     }
 
-    /// The questions were looked at: these cells of the plan have runs to come.
-    pub fn looked(&mut self, counts: QuestionCounts, wanted: &BTreeSet<usize>) {
-        self.questions = Some(counts);
+    /// The questions were looked at. Whether any is decided that was not before.
+    pub fn looked(&mut self, look: &BudgetLook<'_>) -> bool {
+        let is_new = self.questions.get_or_insert_default().look(look);
         for (index, place) in self.places.iter().enumerate() {
             if let Some(cell) = self.cells.get_mut(*place).filter(|_| self.skips.get(index) == Some(&false)) {
-                cell.planned = cell.tally.runs() + usize::from(wanted.contains(&index));
+                cell.planned = cell.tally.runs() + usize::from(look.wanted.contains(&index));
             }
         }
         self.runs = self.cells.iter().map(|cell| cell.planned).sum();
+        is_new
     }
 
     /// The run at this place in the order will be one of this cell: where the order

@@ -2,6 +2,7 @@
 //! size of the screen.
 
 use super::board::{Board, CellState, Current};
+use super::questions::{OPEN_MAX, OpenView, QuestionsBoard};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::text::{count, time};
 use pubmark_study::conduct::Tally;
@@ -44,11 +45,14 @@ pub struct ScreenLine {
 pub fn lines(board: &Board, now_ns: Ns, columns: usize, rows: usize) -> Vec<ScreenLine> {
     let (width, height) = (columns.saturating_sub(1), rows.saturating_sub(1).max(1));
     let mut lines = vec![line(title(board, now_ns, width), Tone::Bold)];
-    let room = height.saturating_sub(FIXED);
+    let asked = board.questions.as_ref().map(|asked| questions(asked, height.saturating_sub(FIXED) / 3));
+    let asked = asked.unwrap_or_default();
+    let room = height.saturating_sub(FIXED + asked.len());
     let groups = if board.cells.len() <= CELLS_MAX.min(room) { by_cell(board) } else { by_system(board) };
     if room > 0 {
         lines.extend(table(&groups, width, room));
     }
+    lines.extend(asked);
     lines.extend(present(board, now_ns));
     let last = board.last.as_ref().map(|last| line(format!("last  {last}"), Tone::Dim));
     lines.extend(last);
@@ -76,6 +80,23 @@ fn title(board: &Board, now_ns: Ns, width: usize) -> String {
     let title = fit(&board.title, width.saturating_sub(right.width() + 2));
     let gap = width.saturating_sub(title.width() + right.width());
     format!("{title}{}{right}", " ".repeat(gap))
+}
+
+/// What is open, the nearest first, and what was decided last, in so many lines at
+/// most.
+fn questions(asked: &QuestionsBoard, room: usize) -> Vec<ScreenLine> {
+    let decided = asked.just_decided.last().filter(|_| room > 1);
+    let open = asked.nearest.iter().take(room.saturating_sub(usize::from(decided.is_some())).min(OPEN_MAX));
+    let open = open.map(|question| line(format!("open  {}", still_open(question)), Tone::Plain));
+    open.chain(decided.map(|decided| line(format!("done  {decided}"), Tone::Dim))).collect()
+}
+
+/// A question that is open, with how much longer it takes by what was seen.
+pub fn still_open(question: &OpenView) -> String {
+    match question.more_ns {
+        Some(ns) => format!("{}; about {} more", question.text, duration(ns)),
+        None => format!("{}; nobody can say yet how much more time", question.text),
+    }
 }
 
 /// A row of the table: a cell, or all cells of a system.

@@ -2,6 +2,9 @@
 //! is asked, what is decided, what is said of the rest, and how they go on.
 
 use crate::support::{Place, stderr, stdout};
+use crate::terminal::Terminal;
+use jiff::Timestamp;
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::process::Output;
@@ -41,6 +44,13 @@ fn runs(records: &[Value]) -> HashMap<String, usize> {
     runs
 }
 
+/// From the beginning of the first of these runs to that of the last, s.
+fn span_s(records: &[Value]) -> f64 {
+    let began = |record: &Value| record["started"].as_str().unwrap().parse::<Timestamp>().unwrap();
+    let (first, last) = (began(records.first().unwrap()), began(records.last().unwrap()));
+    last.duration_since(first).as_secs_f64()
+}
+
 /// The first place of each point of a folder's summary, as `pubmark report` has it.
 fn places(place: &Place) -> Vec<(String, String)> {
     let output = place.run(&["report", "r", "--json"]);
@@ -65,6 +75,13 @@ fn blocks_are_made_until_all_is_decided_and_no_longer() {
     assert!(said.contains("claim 1: swift is best: holds (2 won, 0 lost, 0 open of 2)"), "{said}");
     assert!(said.contains("best by median latency at rate=1000: swift"), "{said}");
     assert!(noted.contains("questions: 0 decided, 3 open;"), "{noted}");
+    // What is decided and what is open is named whenever that changes.
+    let said_of = |word: &str, text: &str| noted.lines().any(|line| line.trim_start() == format!("{word}: {text}"));
+    assert!(said_of("decided", "best by median latency at rate=1000: swift"), "{noted}");
+    assert!(said_of("decided", "claim 1: swift is best: holds (2 won, 0 lost, 0 open of 2)"), "{noted}");
+    assert!(said_of("open", "best by median latency at rate=1000; nobody can say yet how much more time"), "{noted}");
+    let last = noted.lines().filter(|line| line.starts_with("questions: ")).last().unwrap();
+    assert!(last.starts_with("questions: 3 decided, 0 open;"), "{noted}");
     let records = place.records("r");
     assert!((12..=60).contains(&records.len()), "two blocks at least, and not many: {}", records.len());
     // What the folder alone says is what the run said.
@@ -108,6 +125,7 @@ fn what_is_behind_is_not_measured_again_and_the_time_is_kept() {
     assert!(said.contains("the differences are within the noise"), "{said}");
     assert!(noted.contains("to go on: the same command and --out r --resume, with any --budget"), "{noted}");
     let first = place.records("r");
+    assert!(span_s(&first) <= 2.0, "no run is begun when the time is over: {}", span_s(&first));
     let by_system = runs(&first);
     assert!(by_system["slow"] < by_system["one"], "{by_system:?}");
     assert!(by_system["one"].abs_diff(by_system["other"]) <= 2, "blocks stay whole: {by_system:?}");
@@ -125,6 +143,7 @@ fn what_is_behind_is_not_measured_again_and_the_time_is_kept() {
     let records = place.records("r");
     assert_eq!(records[..first.len()], first[..]);
     assert!(records.len() > first.len());
+    assert!(span_s(&records[first.len()..]) <= 1.0, "{}", span_s(&records[first.len()..]));
     let mut made: Vec<String> =
         records.iter().map(|record| format!("{} {}", record["cell"], record["repeat"])).collect();
     let all = made.len();
@@ -137,6 +156,43 @@ fn what_is_behind_is_not_measured_again_and_the_time_is_kept() {
     let refused = run(&place, &fixed);
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
     assert!(stderr(&refused).contains("with other settings"), "{}", stderr(&refused));
+}
+
+#[test]
+fn what_is_decided_and_what_is_open_stands_in_the_live_table_and_an_interrupted_study_goes_on() {
+    let place = place(&[("one", "100us"), ("other", "2665us"), ("slow", "90ms")]);
+    let claim = "[[claims]]\nid = \"1\"\nsays = \"slow is best\"\nfigure = \"latency_p50_ns\"\nbest = [\"slow\"]\n";
+    study(&place, "\"one\", \"other\", \"slow\"", &format!("{claim}[options.one]\njitter = \"5ms\"\n"));
+    let all = ["run", "study.toml", "--out", "r", "--set", "rate=100", "--budget"];
+    let config = place.path("config").display().to_string();
+    let terminal = Terminal::start(&place, 120, 30, &[&all[..], &["10m"]].concat(), &[("XDG_CONFIG_HOME", &config)]);
+    terminal.wait("what is decided, and what is open with its time", |lines| {
+        let has = |start: &str, rest: &str| {
+            lines.iter().any(|line| {
+                line.split_once(start).is_some_and(|(before, after)| before.is_empty() && after.contains(rest))
+            })
+        };
+        let is_told = has("open  best by median latency", " more") && has("done  claim 1: slow is best: ", "fails");
+        (is_told && lines.iter().any(|line| line.contains("1 decided, 1 open;"))).then_some(())
+    });
+    terminal.signal(Signal::SIGINT);
+    let (code, last, _) = terminal.end();
+    let text = last.join("\n");
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("1 of 2 questions decided") && text.contains(": interrupted"), "{text}");
+    let first = place.records("r");
+
+    let output = run(&place, &["--set", "rate=100", "--budget", "1s", "--resume"]);
+    let (said, noted) = (stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(3), "{said}\n{noted}");
+    assert!(
+        said.contains("the time is over") && noted.contains("decided: claim 1: slow is best: fails"),
+        "{said}\n{noted}"
+    );
+    let records = place.records("r");
+    assert_eq!(records[..first.len()], first[..], "what was there is kept");
+    assert!(records.len() > first.len(), "and it goes on");
+    assert!(span_s(&records[first.len()..]) <= 1.0);
 }
 
 #[test]
@@ -163,6 +219,12 @@ fn runs_that_do_not_count_are_made_again_and_not_for_ever() {
     assert!(said.contains("10 of them made again because one before did not count"), "{said}");
     assert!(said.contains("undecided: runs that do not count (lossy rate=1000: messages-lost)"), "{said}");
     assert_eq!(output.status.code(), Some(3), "{said}");
+    // It is a fact of the folder: a report tells it, and so does a call that goes on.
+    let report = stdout(&place.run(&["report", "r"]));
+    assert!(report.contains("10 made again, because one before did not count"), "{report}");
+    let again = stdout(&run(&place, &["--budget", "10m", "--resume"]));
+    assert_eq!(runs(&place.records("r"))["lossy"], 32, "as often once more");
+    assert!(again.contains("20 of them made again"), "those of the first call among them: {again}");
 }
 
 #[test]

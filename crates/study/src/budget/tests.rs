@@ -1,16 +1,24 @@
 use super::walk::walk;
+use super::{Course, OpenQuestion, QuestionsSeen, REVIVALS_MAX, UNCOUNTED_MAX};
 use crate::plan::StudyPlan;
 use crate::registry;
+use pubmark_judge::blank::blank;
 use pubmark_model::cell::Cell;
+use pubmark_model::plan::Place;
+use pubmark_model::record::{FigureGroup, Finding, Reason, RunRecord};
 use pubmark_model::study::{ReadOptions, Study};
 use std::collections::HashSet;
 
 fn cells(axes: &str) -> Vec<Cell> {
+    plan(axes).cells().to_vec()
+}
+
+fn plan(axes: &str) -> StudyPlan {
     registry::load().unwrap();
     let text =
         format!("title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = [\"kernel\", \"nng\"]\n{axes}");
     let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
-    StudyPlan::new(study).unwrap().cells().to_vec()
+    StudyPlan::new(study).unwrap()
 }
 
 #[test]
@@ -54,4 +62,70 @@ fn a_walk_that_is_broken_off_is_spread_over_all_axes() {
             }
         }
     }
+}
+
+/// A run that does not count, for this reason.
+fn spoilt(cell: &Cell, repeat: u32, reason: Reason) -> RunRecord {
+    let mut record = blank(cell, None, Place { repeat, position: 0 }, String::new());
+    record.verdict.valid = false;
+    record.verdict.reasons = vec![Finding { reason, evidence: "seen".into(), figures: FigureGroup::all() }];
+    record
+}
+
+/// A machine that never gets quiet ends a study, after a number of tries that is known.
+#[test]
+fn a_cell_given_up_for_the_machines_noise_is_tried_again_and_not_for_ever() {
+    let plan = plan("payload = [\"16B\"]\n");
+    let seen = QuestionsSeen {
+        open: vec![OpenQuestion {
+            text: "who is best".into(),
+            cells: vec![0, 1],
+            groups: FigureGroup::all(),
+            compares: true,
+            blocks_more: None,
+        }],
+        ..QuestionsSeen::default()
+    };
+    for (reason, tries) in [(Reason::NoisyMachine, REVIVALS_MAX), (Reason::MessagesLost, 0)] {
+        let mut course = Course::new(&plan, Vec::new(), &|_| 1);
+        let mut made = 0;
+        let mut revived = 0;
+        loop {
+            while !course.wanted(&seen).is_empty() {
+                for cell in 0..2 {
+                    course.note(cell, &spoilt(&plan.cells()[cell], made + 1, reason), false);
+                }
+                made += 1;
+                assert!(made < 1_000, "{reason}: it ends");
+            }
+            assert_eq!(course.given_up, [true, true], "{reason}");
+            if !course.revive() {
+                break;
+            }
+            revived += 1;
+        }
+        assert_eq!((revived, made), (tries, UNCOUNTED_MAX * (1 + tries as u32)), "{reason}");
+        // One that counts takes a cell off the list of those that are given up.
+        course.note(0, &spoilt(&plan.cells()[0], made + 1, reason), true);
+        assert_eq!(course.given_up, [false, true], "{reason}");
+    }
+}
+
+/// What each open question takes is told by what runs of its cells took.
+#[test]
+fn how_much_longer_a_question_takes_is_by_what_its_runs_took() {
+    let plan = plan("payload = [\"16B\", \"1KB\"]\n");
+    let mut course = Course::new(&plan, Vec::new(), &|_| 10);
+    let question = |blocks_more| OpenQuestion {
+        text: "who is best".into(),
+        cells: vec![0, 2],
+        groups: FigureGroup::all(),
+        compares: true,
+        blocks_more,
+    };
+    assert_eq!(course.more_ns(&question(Some(3))), Some(60), "by the plan");
+    course.took_ns[0] = Some(30);
+    course.took_ns[2] = Some(50);
+    assert_eq!(course.more_ns(&question(Some(3))), Some(240));
+    assert_eq!(course.more_ns(&question(None)), None);
 }

@@ -1,14 +1,14 @@
 use super::*;
-use crate::progress::board::QuestionCounts;
 use pubmark_judge::blank::blank;
 use pubmark_model::plan::Place;
 use pubmark_model::plan::{cells, order};
 use pubmark_model::record::{FigureGroup, Finding, Reason, RunRecord, Verdict};
 use pubmark_model::study::{ReadOptions, Study};
+use pubmark_study::budget::{BudgetLook, DecidedQuestion, OpenQuestion, QuestionsSeen};
 use pubmark_study::conduct::StudyStart;
 use pubmark_study::live::{Figures, News};
 use pubmark_study::registry;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 /// A board of a study of two systems whose axis `payload` has so many values.
 fn board(payloads: usize, repeats: u32, title: &str) -> Board {
@@ -80,6 +80,33 @@ fn systems_are_counted_where_there_are_many_cells() {
     assert!(text.contains("last  ") && text.contains(": said"), "{text}");
 }
 
+/// A look at a study's questions: what is decided, with an answer, and what is open,
+/// with how much longer it takes, s.
+fn looked(board: &mut Board, decided: &[&str], open: &[(&str, Option<u64>)], wanted: &[usize]) {
+    let seen = QuestionsSeen {
+        decided: decided.iter().map(|text| DecidedQuestion { text: (*text).into(), answer: "nng".into() }).collect(),
+        closed: 0,
+        open: open
+            .iter()
+            .map(|(text, _)| OpenQuestion {
+                text: (*text).into(),
+                cells: Vec::new(),
+                groups: Vec::new(),
+                compares: true,
+                blocks_more: None,
+            })
+            .collect(),
+    };
+    let more_ns = open.iter().map(|(_, more_s)| more_s.map(|s| s * SECOND)).collect();
+    let wanted = wanted.iter().copied().collect();
+    board.looked(&BudgetLook { seen: &seen, more_ns, wanted, ends_ns: 100 * SECOND });
+}
+
+/// What the lines say that begin with this word.
+fn lines_of<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
+    text.lines().filter_map(|line| line.strip_prefix(word)).map(str::trim).collect()
+}
+
 /// Nobody knows how many runs there will be: there are questions and a time.
 #[test]
 fn a_study_with_a_time_says_how_its_questions_stand() {
@@ -87,17 +114,31 @@ fn a_study_with_a_time_says_how_its_questions_stand() {
     let cells = cells(&study, &registry::find).unwrap();
     let mut board = Board::default();
     board.begin(&StudyStart { title: "A title", cells: &cells, order: &[], done: &HashSet::new(), records: &[] });
-    let counts = |decided, open| QuestionCounts { decided, open, closed: 0, ends_ns: 100 * SECOND };
-    board.looked(counts(0, 3), &BTreeSet::from([0, 1, 2, 3]));
+    looked(
+        &mut board,
+        &[],
+        &[("claim 1", None), ("best at a", Some(90)), ("best at b", Some(20)), ("c", Some(300))],
+        &[0, 1, 2, 3],
+    );
     board.is_next(0, &cells[2]);
     board.run_begins(0, 1, SECOND);
     let begun = text(&board, 10 * SECOND, 80, 24);
-    assert!(begun.contains("0 decided, 3 open; 0 runs, 1 min 30 s left"), "{begun}");
+    assert!(begun.contains("0 decided, 4 open; 0 runs, 1 min 30 s left"), "{begun}");
     assert!(begun.contains(&format!("now   {}", cells[2].label())), "{begun}");
+    assert_eq!(
+        lines_of(&begun, "open"),
+        ["best at b; about 20 s more", "best at a; about 1 min 30 s more", "c; about 5 min 00 s more"],
+        "the nearest first, and no more of them: {begun}"
+    );
+    assert!(lines_of(&begun, "done").is_empty(), "{begun}");
     board.run_ends(&record(true, None), "said", 20 * SECOND);
-    board.looked(counts(2, 1), &BTreeSet::from([0]));
+    looked(&mut board, &["best at a", "best at b", "c"], &[("claim 1", None)], &[0]);
+    looked(&mut board, &["best at a", "best at b", "c"], &[("claim 1", None)], &[0]);
     let later = text(&board, 20 * SECOND, 80, 24);
-    assert!(later.contains("2 decided, 1 open; 1 runs, 1 min 20 s left"), "{later}");
+    assert!(later.contains("3 decided, 1 open; 1 runs, 1 min 20 s left"), "{later}");
+    assert_eq!(lines_of(&later, "open"), ["claim 1; nobody can say yet how much more time"], "{later}");
+    assert_eq!(lines_of(&later, "done"), ["c: nng"], "what was decided last stays: {later}");
+    assert!(lines_of(&text(&board, 20 * SECOND, 80, 8), "done").is_empty(), "the rows go before it");
     let row = |index: usize| figures(&later, &cells[index].label());
     assert_eq!((&row(0)[2][..], &row(2)[0][..], &row(2)[3][..]), ("1", "1", "1/1"), "{later}");
 }
