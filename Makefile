@@ -258,7 +258,7 @@ web-check: deps-web web/node_modules/.package-lock.json
 web-screenshots: deps-web web/node_modules/.package-lock.json
 	node web/tests/screenshots.mjs $(REPORT) $(OUT)
 
-bench: deps-dev deps-test
+bench: deps-dev deps-test deps-web web/node_modules/.package-lock.json
 	for bench in zeromq_parity offered_rate idle_connections many_runs; do cargo bench --locked -p pubmark --bench $$bench || exit 1; done
 	cargo bench --locked -p pubmark-load --bench recording
 

@@ -1,7 +1,10 @@
 //! What a report of many runs costs: time, memory, the size of its page and its lines
-//! on a terminal, of 2,000 runs and of 20,000; and by what power each grows.
+//! on a terminal, of 2,000 runs and of 20,000; how long its page takes until it answers
+//! the first press; and by what power each grows.
 //!
 //!     cargo bench -p pubmark --bench many_runs
+//!
+//! The page is opened by Node in Chromium (`make web-check` installs both).
 //!
 //! Two systems in virtual time are measured once at ten rates, ten repeats of each;
 //! these records stand in the folder once for each of many payloads.
@@ -23,11 +26,13 @@ const PAYLOADS: [usize; 2] = [10, 100];
 /// Reports of each folder; the one that took the least time counts.
 const REPORTS: usize = 3;
 
-/// Bounds of the larger folder: lines on a terminal, bytes of the page, s, bytes of memory.
+/// Bounds of the larger folder: lines on a terminal, bytes of the page, s, bytes of memory,
+/// s until the page answers.
 const LINES_MAX: f64 = 200.0;
 const PAGE_MAX: f64 = 15e6;
 const WALL_MAX_S: f64 = 10.0;
 const MEMORY_MAX: f64 = 200e6;
+const ANSWERED_MAX_S: f64 = 3.0;
 /// The greatest power by which a report may grow: linear, and what two measurements
 /// on one machine differ by.
 const POWER_MAX: f64 = 1.05;
@@ -49,17 +54,20 @@ struct Cost {
     memory_bytes: f64,
     page_bytes: f64,
     lines: f64,
+    /// From opening the page until it answers the first press.
+    answered_s: f64,
 }
 
 impl Cost {
     /// Each with its name, its unit's size and its bound.
-    fn parts(&self) -> [(&'static str, f64, f64, f64); 5] {
+    fn parts(&self) -> [(&'static str, f64, f64, f64); 6] {
         [
             ("wall time, s", self.wall_s, 1.0, WALL_MAX_S),
             ("user time, s", self.user_s, 1.0, f64::INFINITY),
             ("peak memory, MB", self.memory_bytes, 1e6, MEMORY_MAX),
             ("page, MB", self.page_bytes, 1e6, PAGE_MAX),
             ("lines", self.lines, 1.0, LINES_MAX),
+            ("page answers, s", self.answered_s, 1.0, ANSWERED_MAX_S),
         ]
     }
 }
@@ -96,7 +104,7 @@ fn measure(folder: &Path) -> Result<Cost, String> {
         .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&output.stderr)))?;
     let page = std::fs::metadata(folder.join("report.html")).map_err(|error| error.to_string())?;
     let [wall_s, user_s, memory_bytes, lines] = said;
-    Ok(Cost { wall_s, user_s, memory_bytes, page_bytes: page.len() as f64, lines })
+    Ok(Cost { wall_s, user_s, memory_bytes, page_bytes: page.len() as f64, lines, answered_s: 0.0 })
 }
 
 /// Measures both systems in virtual time. The results folder.
@@ -145,7 +153,18 @@ fn multiplied(measured: &Path, payloads: usize, folder: PathBuf) -> Result<PathB
 /// The cheapest of some reports.
 fn cheapest(folder: &Path) -> Result<Cost, String> {
     let costs: Vec<Cost> = (0..REPORTS).map(|_| measure(folder)).collect::<Result<_, _>>()?;
-    costs.into_iter().min_by(|one, other| one.wall_s.total_cmp(&other.wall_s)).ok_or_else(|| "no report".to_owned())
+    let cheapest = costs.into_iter().min_by(|one, other| one.wall_s.total_cmp(&other.wall_s)).ok_or("no report")?;
+    Ok(Cost { answered_s: answered(&folder.join("report.html"))?, ..cheapest })
+}
+
+/// How long a page takes in a browser until it answers the first press, s.
+fn answered(page: &Path) -> Result<f64, String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/tests/opened.mjs");
+    let output = Command::new("node").arg(script).arg(page).output();
+    let output = output.map_err(|error| format!("the page cannot be opened: node: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let ms: Result<f64, _> = said.trim().parse();
+    ms.map(|ms| ms / 1e3).map_err(|_| format!("the page cannot be opened: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 fn compare() -> Result<bool, String> {
