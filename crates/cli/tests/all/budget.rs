@@ -80,7 +80,7 @@ fn blocks_are_made_until_all_is_decided_and_no_longer() {
     assert!(said_of("decided", "best by median latency at rate=1000: swift"), "{noted}");
     assert!(said_of("decided", "claim 1: swift is best: holds (2 won, 0 lost, 0 open of 2)"), "{noted}");
     assert!(said_of("open", "best by median latency at rate=1000; nobody can say yet how much more time"), "{noted}");
-    let last = noted.lines().filter(|line| line.starts_with("questions: ")).last().unwrap();
+    let last = noted.lines().rfind(|line| line.starts_with("questions: ")).unwrap();
     assert!(last.starts_with("questions: 3 decided, 0 open;"), "{noted}");
     let records = place.records("r");
     assert!((12..=60).contains(&records.len()), "two blocks at least, and not many: {}", records.len());
