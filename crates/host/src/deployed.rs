@@ -6,7 +6,7 @@ use crate::server::container::Engine;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
 use crate::server::sample::{ProcessShare, Sampler, ServerUsage, Watched};
 use crate::server::watch::ServerWatch;
-use crate::server::{GRACE_MS, Server, ServerEnd, StartPlan, attached, processes};
+use crate::server::{GRACE_MS, Server, ServerEnd, StartPlan, attached, password, processes};
 use crate::system_file::SystemFile;
 use crate::usage::Looker;
 use crate::{install, machine};
@@ -15,7 +15,7 @@ use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::record::{AppliedLimits, Attached, Deployment, ServerProcess};
 use pubmark_model::reported::ServerReport;
-use pubmark_model::server::{Places, ServerSpec};
+use pubmark_model::server::{Places, ServerLogin, ServerSpec};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::watch::Watchee;
@@ -39,6 +39,9 @@ pub struct DeployPlan {
     pub processors: Vec<usize>,
     /// The system's options, all of them.
     pub options: Options,
+    /// The user and the password that clients have to give, where the server can be told.
+    #[serde(default)]
+    pub login: Option<(String, String)>,
     /// Its members on this host: one, unless it is a cluster.
     pub members: Vec<MemberPlan>,
 }
@@ -349,6 +352,11 @@ fn start_members(
     here: &Here<'_>,
 ) -> Result<Vec<Member>, HostError> {
     let limits = plan.limits;
+    let login = |(user, password): &(String, String)| -> Result<ServerLogin, String> {
+        let password_hash = password::for_mosquitto(password)?;
+        Ok(ServerLogin { user: user.clone(), password: password.clone(), password_hash })
+    };
+    let login = plan.login.as_ref().map(login).transpose()?;
     let usable = || match plan.processors.len() {
         0 => machine::usable_cpus().len() as u32,
         bound => bound as u32,
@@ -363,6 +371,7 @@ fn start_members(
             memory_mb: limits.memory_bytes.or_else(machine::memory_bytes).unwrap_or(1 << 30) >> 20,
             durable: plan.durable,
             address: member.address.clone(),
+            login: login.clone(),
             options: plan.options.clone(),
             ..Places::default()
         };

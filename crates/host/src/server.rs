@@ -14,6 +14,7 @@ pub mod launch;
 mod layout;
 pub mod limits;
 mod log;
+pub mod password;
 pub mod ports;
 pub mod processes;
 pub mod sample;
@@ -187,7 +188,9 @@ impl Server {
             kept,
             group,
             container,
-            secrets: Secrets::of(&places.options).and_variables(&plan.spec.variables(&places.options)),
+            secrets: Secrets::of(&places.options)
+                .and_variables(&plan.spec.variables(&places.options))
+                .and_password(places.login.as_ref().map(|login| login.password.as_str())),
         };
         server.await_process(plan)?;
         server.await_ready(plan, &ready_log)?;

@@ -112,6 +112,13 @@ impl Secrets {
         self
     }
 
+    /// With a password that no option holds, where there is one.
+    #[must_use]
+    pub fn and_password(mut self, password: Option<&str>) -> Secrets {
+        password.into_iter().for_each(|password| self.add(password));
+        self
+    }
+
     /// With what variables of an environment hold, where their names say that it
     /// is secret, and with the logins of URLs in all of them.
     #[must_use]

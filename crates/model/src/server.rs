@@ -1,9 +1,11 @@
 //! How a broker comes to run: what a system file says about it, with places
 //! (`{port}`, `{dir}`, …) that are filled in for each run.
 
+use crate::login::HIDDEN;
 use crate::options::Options;
 use crate::units::{Ns, SECOND};
 use serde_json::Value;
+use std::fmt;
 
 /// A server as a system file describes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +62,11 @@ impl ServerSpec {
             container.command.iter().chain(values)
         });
         self.texts().chain(container)
+    }
+
+    /// Whether the server can be told a user and a password that are made for it.
+    pub fn takes_login(&self) -> bool {
+        self.all_texts().any(|text| text.contains("{password"))
     }
 
     /// Whether the server is told this option.
@@ -135,8 +142,27 @@ pub struct Places {
     pub durable: bool,
     /// `{address}`: where it listens; empty for 127.0.0.1.
     pub address: String,
+    /// `{login:A|B}`: A where there is one, else B.
+    pub login: Option<ServerLogin>,
     /// `{options.NAME}`; one whose value is the text `{cpus}` is filled in like it.
     pub options: Options,
+}
+
+/// A user and a password that clients have to give.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ServerLogin {
+    /// `{user}`.
+    pub user: String,
+    /// `{password}`.
+    pub password: String,
+    /// `{password_hash}`: the same as a password file of Mosquitto's holds it.
+    pub password_hash: String,
+}
+
+impl fmt::Debug for ServerLogin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{HIDDEN}", self.user)
+    }
 }
 
 /// Why a text's places cannot be filled in.
@@ -146,8 +172,8 @@ pub enum PlaceError {
     #[error("`{{{0}` is not closed")]
     NotClosed(String),
     /// Nothing is said for one of two cases.
-    #[error("write `{{durable:A|B}}`")]
-    NoChoice,
+    #[error("write `{{{0}:A|B}}`")]
+    NoChoice(&'static str),
     /// Nothing is known by this name.
     #[error("`{{{0}}}` is no place that can be filled in")]
     Unknown(String),
@@ -162,11 +188,21 @@ impl Places {
     }
 
     fn value(&self, name: &str, choice: Option<&str>) -> Result<String, PlaceError> {
-        if name == "durable" {
-            let (yes, no) = choice.and_then(|choice| choice.split_once('|')).ok_or(PlaceError::NoChoice)?;
-            let stored = self.options.get("persistence") != Some(&Value::Bool(false));
-            return Ok(if self.durable && stored { yes } else { no }.to_owned());
+        let either = |name: &'static str, holds: bool| {
+            let (yes, no) = choice.and_then(|choice| choice.split_once('|')).ok_or(PlaceError::NoChoice(name))?;
+            Ok(if holds { yes } else { no }.to_owned())
+        };
+        match name {
+            "durable" => {
+                let stored = self.options.get("persistence") != Some(&Value::Bool(false));
+                return either("durable", self.durable && stored);
+            }
+            "login" => return either("login", self.login.is_some()),
+            _ => {}
         }
+        let login = |part: fn(&ServerLogin) -> &String| {
+            self.login.as_ref().map_or_else(String::new, |login| part(login).clone())
+        };
         let port = |name: &str| self.ports.iter().find(|(known, _)| known == name).map(|(_, port)| port.to_string());
         let found = match (name, choice) {
             (_, Some(_)) => None,
@@ -175,6 +211,9 @@ impl Places {
             ("dir", None) => Some(self.dir.clone()),
             ("address", None) if self.address.is_empty() => Some("127.0.0.1".into()),
             ("address", None) => Some(self.address.clone()),
+            ("user", None) => Some(login(|login| &login.user)),
+            ("password", None) => Some(login(|login| &login.password)),
+            ("password_hash", None) => Some(login(|login| &login.password_hash)),
             ("cache", None) => Some(self.cache.clone()),
             ("cpus", None) => Some(self.cpus.to_string()),
             ("memory_mb", None) => Some(self.memory_mb.to_string()),
@@ -250,13 +289,20 @@ mod tests {
         let text = "-kernel {127,0,0,1} {port} {port.admin} {dir}/a {cpus} {durable:yes|no} {options.max_queued} {}";
         assert_eq!(places.fill(text).unwrap(), "-kernel {127,0,0,1} 11000 11001 /tmp/x/a 2 yes 0 {}");
         assert_eq!(Places::ports_in(text), ["", "admin"]);
+        let text = "{login:user|#} {user} {password} {password_hash}";
+        assert_eq!(places.fill(text).unwrap(), "#   ");
+        let login = ServerLogin { user: "u".into(), password: "p".into(), password_hash: "$6$".into() };
+        assert!(!format!("{login:?}").contains(":p"), "{login:?}");
+        let closed = Places { login: Some(login), ..places.clone() };
+        assert_eq!(closed.fill(text).unwrap(), "user u p $6$");
+        assert_eq!(places.fill("{login}"), Err(PlaceError::NoChoice("login")));
         let mut forgetful = places.clone();
         forgetful.options.insert("persistence".to_owned(), Value::from(false));
         assert_eq!(forgetful.fill("{durable:yes|no}").unwrap(), "no");
         forgetful.options.insert("threads".to_owned(), Value::from("{cpus}"));
         assert_eq!(forgetful.fill("{options.threads}").unwrap(), "2");
         assert_eq!(places.fill("{prot}").unwrap_err().to_string(), "`{prot}` is no place that can be filled in");
-        assert_eq!(places.fill("{durable:a}"), Err(PlaceError::NoChoice));
+        assert_eq!(places.fill("{durable:a}"), Err(PlaceError::NoChoice("durable")));
         assert_eq!(places.fill("{durable:a|b").unwrap_err().to_string(), "`{durable` is not closed");
     }
 }

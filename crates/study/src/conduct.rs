@@ -5,6 +5,7 @@ use crate::live::News;
 use crate::pilot::Pilots;
 use crate::plan::StudyPlan;
 use crate::results::{Results, ResultsError, io};
+use crate::run::login;
 use crate::{calibrated, redact, registry};
 use pubmark_host::lock::Lock;
 use pubmark_host::{environment, install, scratch, server};
@@ -239,7 +240,7 @@ impl<'a> Conductor<'a> {
             interrupt: self.how.interrupt,
             news: &mut |news| observer.news(news),
         };
-        let secrets = system.secrets(&cell.options);
+        let secrets = login::secrets(cell, system);
         let (mut record, tear_down) = match self.pilots.make(cell, system, place, &mut context) {
             Ok(made) => (made.record, Some(made.tear_down)),
             Err(RunError::Interrupted) => {
@@ -298,7 +299,7 @@ fn used(cells: &[Cell]) -> Vec<&'static System> {
 
 /// What no log of any run of these cells may show.
 fn secrets(cells: &[Cell]) -> Secrets {
-    let of_cell = |cell: &Cell| Some(registry::find(&cell.system)?.secrets(&cell.options));
+    let of_cell = |cell: &Cell| Some(login::secrets(cell, registry::find(&cell.system)?));
     cells.iter().filter_map(of_cell).fold(Secrets::default(), Secrets::and)
 }
 

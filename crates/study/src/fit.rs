@@ -97,15 +97,14 @@ fn too_small_for_server(cell: &Cell, room: &Room) -> Option<String> {
         Side::Subscribers => subscribers,
         Side::Both => connections,
     });
-    let raise = "raise the limit (ulimit -Hn)";
     if 2 * linked + SERVER_FILES > *files {
         return Some(format!(
-            "{linked} connections over a link need more than the {files} files that a process may open on {whose}: {raise}"
+            "{linked} connections over a link need more than the {files} files that a process may open on {whose}: raise the limit (ulimit -Hn)"
         ));
     }
     if connections + SERVER_FILES > *files {
         return Some(format!(
-            "{connections} connections to one server need more than the {files} files that a process may open on {whose}: {raise}"
+            "{connections} connections to one server need more than the {files} files that a process may open on {whose}: raise the limit (ulimit -Hn)"
         ));
     }
     if let Some(asked) = cell.limits.cpus.filter(|asked| asked > cpus) {

@@ -208,7 +208,7 @@ mod tests {
     use pubmark_host::install;
     use pubmark_model::endpoint::Endpoint;
     use pubmark_model::plan::cells;
-    use pubmark_model::server::Places;
+    use pubmark_model::server::{Places, ServerLogin};
     use pubmark_model::study::{ReadOptions, Study};
     use pubmark_model::tuning::Use;
 
@@ -255,6 +255,7 @@ mod tests {
                     memory_mb: 1024,
                     durable,
                     address: String::new(),
+                    login: durable.then(ServerLogin::default),
                     options: defaults.clone().collect(),
                 };
                 let fill = |text: &str| places.fill(text).unwrap_or_else(|error| panic!("{}: {error}", system.name));

@@ -3,6 +3,7 @@
 
 mod clocks;
 mod faults;
+pub mod login;
 mod machines;
 mod opening;
 mod processes;
@@ -47,7 +48,7 @@ pub fn make<'a>(
         place,
         run: sources::run_name(),
         seats: processes.seats(),
-        secrets: system.secrets(&cell.options),
+        secrets: login::secrets(cell, system),
     };
     let mut leader = Leader::new(brief, plans, clock::now());
     let played = processes.play(&mut leader, cell, system, place, context);

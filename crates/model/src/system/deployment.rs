@@ -255,7 +255,7 @@ impl Deployment {
 /// What may stand in `[install]`.
 const INSTALL: [&str; 8] = ["apt", "pip", "npm", "maven", "cargo", "go", "build", "manual"];
 
-const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {address}, {dir}, {here}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, and {options.NAME} where that option has a default";
+const KNOWN_PLACES: &str = "places: {port}, {port.NAME}, {address}, {dir}, {here}, {cache}, {cpus}, {memory_mb}, {durable:A|B}, {user}, {password}, {password_hash}, {login:A|B}, and {options.NAME} where that option has a default";
 
 /// Places with something in each of them.
 fn sample(system: &System, server: &ServerSpec) -> Places {
@@ -268,6 +268,7 @@ fn sample(system: &System, server: &ServerSpec) -> Places {
         memory_mb: 1024,
         durable: false,
         address: String::new(),
+        login: None,
         options: system.defaults(),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::clocks::Clocks;
 use super::faults::{Faults, Reach, SeatedMember};
+use super::login;
 use super::machines::{machines, worst};
 use super::opening::open_all;
 use super::sources;
@@ -88,7 +89,7 @@ impl<'h> Processes<'h> {
     /// Begins with the hosts; nothing is on them yet.
     pub fn open(cell: &Cell, system: &System, context: &RunContext<'h>) -> Result<Processes<'h>, RunError> {
         let (outbox, inbox) = channel();
-        let secrets = system.secrets(&cell.options);
+        let secrets = login::secrets(cell, system);
         let placement = &cell.placement;
         let specs = placement.hosts();
         let number = |spec: &HostSpec| specs.iter().position(|known| *known == spec).unwrap_or(0);
@@ -287,6 +288,7 @@ impl<'h> Processes<'h> {
             self.endpoint = Some(endpoint.to_owned());
             return Ok(());
         }
+        let login = login::of(cell, system);
         let plan = DeployPlan {
             system: host.bring(system)?,
             deployment: cell.options.text("deployment").unwrap_or(NATIVE).to_owned(),
@@ -294,6 +296,7 @@ impl<'h> Processes<'h> {
             durable: cell.workload.durable,
             processors: cell.workload.pin.of_server().to_vec(),
             options: cell.options.clone(),
+            login: login.clone(),
             members: vec![MemberPlan {
                 name: SERVER.into(),
                 address: host.spec.address.clone(),
@@ -302,7 +305,7 @@ impl<'h> Processes<'h> {
         };
         self.members =
             plan.members.iter().map(|member| SeatedMember { name: member.name.clone(), host: self.server }).collect();
-        self.endpoint = Some(host.deploy(plan)?);
+        self.endpoint = Some(login::put_into(&host.deploy(plan)?, login.as_ref()));
         if let Some(watch) = host.server_watch() {
             (context.news)(News::Server(watch));
         }

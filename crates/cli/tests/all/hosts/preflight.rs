@@ -163,3 +163,29 @@ fn systems_are_listed_and_installed_by_host() {
     let told = stdout(&installed);
     assert!(told.contains("b1: here"), "{told}{}", stderr(&installed));
 }
+
+/// What a study lacks on a host is installed there, into the host's own cache folder.
+#[test]
+fn a_study_installs_what_its_hosts_lack() {
+    let place = Place::new();
+    let cache = place.path("cache-of-b1");
+    let hosts = hosts(&place, &[("b1", &["env", &format!("XDG_CACHE_HOME={}", cache.display())], "")]);
+    let top = "title = \"Mine\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mqtt\"\npatterns = [\"pairs\"]\n";
+    let server =
+        "[server]\nendpoint = \"mqtt://127.0.0.1:{port}\"\ncommand = [\"{cache}/built\"]\nstart_timeout = \"10s\"\n";
+    let build = "[install]\nbuild = [\"sh\", \"-c\", \"printf '#!/bin/sh\\nexit 7' >{cache}/built; chmod 755 {cache}/built\"]\n";
+    std::fs::write(place.path("mine.toml"), format!("{top}{server}{build}")).unwrap();
+    let text = "title = \"t\"\n[workload]\nwarmup = \"100ms\"\nduration = \"300ms\"\n[run]\nrepeats = 1\n\
+                [axes]\nsystem = [\"./mine.toml\", \"mosquitto\"]\n";
+    place.study(text);
+    let left_out = place.run(&["run", "study.toml", "--hosts", &hosts, "--out", "r"]);
+    assert!(stderr(&left_out).contains("left out: host b1: mine is not installed"), "{}", stderr(&left_out));
+    let output = place.run(&["run", "study.toml", "--install", "--hosts", &hosts, "--out", "s"]);
+    let said = stderr(&output);
+    assert!(said.contains("installing mine on host b1") && !said.contains("left out: host"), "{said}");
+    assert!(cache.join("pubmark/systems/mine/built").exists(), "{said}");
+    let records = place.records("s");
+    let error = |run: &Value| run["error"].as_str().map(str::to_owned);
+    let mine = records.iter().find(|run| run["system"] == "mine").and_then(error).unwrap_or_default();
+    assert!(mine.contains("ended while starting"), "it was started there: {mine}");
+}
