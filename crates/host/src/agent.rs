@@ -5,7 +5,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use pubmark_model::line::JsonLine;
 use pubmark_model::printable::{printable, unprintable};
-use pubmark_model::protocol::{Command, Event, MAX_LINE, SCRATCH};
+use pubmark_model::protocol::{Command, Event, MAX_HELLO, MAX_LINE, SCRATCH};
 use pubmark_model::secret::Secrets;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,6 +45,9 @@ impl Incoming {
         }
         match read(line) {
             Ok(event) => Incoming::Event(event),
+            Err(_) if line.len() == MAX_HELLO && line.last() != Some(&b'\n') => {
+                Incoming::Garbage(format!("a first line of more than {} MiB, which no `hello` has", MAX_HELLO >> 20))
+            }
             Err(error) => {
                 // More of it is not shown, so more is not looked at.
                 let head = &line[..line.len().min(SHOWN_BYTES + secrets.longest())];
@@ -303,11 +306,15 @@ fn write_out(mut input: impl Write, lines: &Receiver<impl AsRef<[u8]>>) {
 fn listen(output: impl Read, mut say: impl FnMut(Option<&[u8]>)) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
+    let mut most = MAX_HELLO;
     loop {
         line.clear();
-        match (&mut output).take(MAX_LINE as u64).read_until(b'\n', &mut line) {
+        match (&mut output).take(most as u64).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return say(None),
             Ok(_) => say(Some(&line)),
+        }
+        if line.last() == Some(&b'\n') {
+            most = MAX_LINE;
         }
     }
 }
@@ -361,17 +368,16 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_is_not_waited_for() {
-        let mut lines = 0;
-        listen(std::io::repeat(b'x').take(2 * MAX_LINE as u64), |line| {
-            lines += 1;
-            if let Some(line) = line {
-                let told = match Incoming::of(Some(line), &Secrets::default()) {
-                    Incoming::Garbage(told) => told,
-                    other => panic!("{other:?}"),
-                };
-                assert_eq!(told, "a line of more than 256 MiB, which no event has");
-            }
-        });
-        assert_eq!(lines, 3, "two pieces and the end");
+        let heard = |output: &mut dyn Read| {
+            let mut told = Vec::new();
+            listen(output, |line| told.extend(line.map(garbage)));
+            told
+        };
+        let endless = || std::io::repeat(b'x').take(2 * MAX_LINE as u64);
+        let told = heard(&mut b"hello\n".chain(endless()));
+        assert_eq!(told[1..], ["a line of more than 256 MiB, which no event has"; 2], "two pieces");
+        // Nobody waits for so much of one who has not even said hello.
+        let told = heard(&mut endless().take(3 * MAX_HELLO as u64));
+        assert_eq!(told, ["a first line of more than 1 MiB, which no `hello` has"; 3]);
     }
 }

@@ -6,7 +6,9 @@ use crate::clock;
 use crate::scratch::Scratch;
 use nix::sys::signal::Signal;
 use pubmark_model::line::JsonLine;
-use pubmark_model::protocol::{AgentHello, AgentResult, Command, Event, Prepare, Progress, PublisherTotal, VERSION};
+use pubmark_model::protocol::{
+    AgentHello, AgentResult, Command, Event, Prepare, Progress, PublisherTotal, UPDATE_AGENT, VERSION,
+};
 use pubmark_model::secret::Secrets;
 use pubmark_model::units::Ns;
 use serde_json::{Value, json};
@@ -24,7 +26,7 @@ const END: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 pub enum TalkError {
     /// There is no such agent, or no folder for it.
-    #[error("`{command}` cannot be started: {source}")]
+    #[error("`{command}` cannot be started: {source}{}", hint(source))]
     NotStarted {
         /// The agent's command.
         command: String,
@@ -46,10 +48,22 @@ pub enum TalkError {
         due: String,
         /// Why not.
         message: String,
+        /// Whether it says that it cannot go on.
+        fatal: bool,
     },
     /// It did something else; what it did.
     #[error("{0}")]
     Otherwise(String),
+}
+
+/// What may help one that cannot be started.
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            " (a script that may not be run as a program is run by its language: `python3 agent.py`)"
+        }
+        _ => "",
+    }
 }
 
 /// One agent, from its start to its end.
@@ -137,7 +151,9 @@ impl Talk {
             Some(Incoming::Garbage(line)) => format!("it said what is no event of the protocol: {line}"),
             Some(Incoming::Event(event)) => match want(*event) {
                 Ok(found) => return Ok(found),
-                Err(Event::Error { message, .. }) => return Err(TalkError::Refused { due: due.into(), message }),
+                Err(Event::Error { message, fatal }) => {
+                    return Err(TalkError::Refused { due: due.into(), message, fatal });
+                }
                 Err(other) => {
                     let said = other.to_json().unwrap_or_default();
                     format!(
@@ -150,12 +166,23 @@ impl Talk {
         Err(TalkError::Otherwise(format!("`{due}` was due; {what}")))
     }
 
-    /// Greets it.
+    /// Greets it. Why it cannot answer, where it says so, may be that it is of
+    /// another version: what helps then is said beside it.
     pub fn hello(&mut self, within: Duration) -> Result<AgentHello, TalkError> {
-        self.tell_json(&json!({"type": "hello", "protocol": VERSION}));
-        self.hello =
-            self.wait("hello", within, |event| if let Event::Hello(hello) = event { Ok(*hello) } else { Err(event) })?;
+        self.hello = self.greet(VERSION, within).map_err(|error| match error {
+            TalkError::Refused { due, message, fatal } => {
+                let message = format!("{message}; this pubmark speaks version {VERSION}: {UPDATE_AGENT}");
+                TalkError::Refused { due, message, fatal }
+            }
+            other => other,
+        })?;
         Ok(self.hello.clone())
+    }
+
+    /// Greets it in this version of the protocol.
+    pub fn greet(&mut self, protocol: u32, within: Duration) -> Result<AgentHello, TalkError> {
+        self.tell_json(&json!({"type": "hello", "protocol": protocol}));
+        self.wait("hello", within, |event| if let Event::Hello(hello) = event { Ok(*hello) } else { Err(event) })
     }
 
     /// An order with those of its options that the agent knows.
@@ -275,10 +302,10 @@ impl Talk {
         Err(TalkError::Otherwise(format!("its input ended {phase}, and {} s later it still ran", END.as_secs())))
     }
 
-    /// Waits for an error.
-    pub fn refused(&mut self, what: &str) -> Result<String, TalkError> {
+    /// Waits for an error; whether it is fatal.
+    pub fn refused(&mut self, what: &str) -> Result<bool, TalkError> {
         self.wait(&format!("error for {what}"), ANSWER, |event| match event {
-            Event::Error { message, .. } => Ok(message),
+            Event::Error { fatal, .. } => Ok(fatal),
             other => Err(other),
         })
     }

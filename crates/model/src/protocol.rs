@@ -28,9 +28,15 @@ use serde::{Deserialize, Serialize, Serializer};
 /// The version that this crate speaks.
 pub const VERSION: u32 = 2;
 
+/// What to do about an agent of an older version, or one that answers `hello` with an error.
+pub const UPDATE_AGENT: &str = "update the agent, or take its release for this version";
+
 /// The longest line that either side reads, bytes: what a million clients of
 /// one agent, and [`MOST_RANGES`] of both kinds, have room in.
 pub const MAX_LINE: usize = 256 << 20;
+
+/// The longest `hello` of an agent, which is the first line that it says, bytes.
+pub const MAX_HELLO: usize = 1 << 20;
 
 /// What the coordinator says. Fields that are not known here are passed over: a
 /// new one breaks no agent, for what a run needs of it is asked for by its

@@ -302,8 +302,10 @@ impl<'a> Leader<'a> {
         let heard = match said {
             Said::Closed(end) => Err(Refusal::Ended { agent: name(), end }),
             Said::Garbage(line) => Err(Refusal::Garbage { agent: name(), line }),
-            Said::Event(Event::Error { message, fatal: true }) => Err(Refusal::Fatal { agent: name(), message }),
-            Said::Event(Event::Error { message, fatal: false }) => Err(Refusal::Error { agent: name(), message }),
+            Said::Event(Event::Error { message, fatal }) => {
+                let greeted = self.phase > Phase::Meeting || !self.awaited.is_missing(from);
+                Err(Refusal::of_error(name(), message, (greeted, fatal)))
+            }
             // Nothing is sent before the start.
             Said::Event(event @ Event::Progress(_)) if self.phase < Phase::WarmUp => {
                 Err(self.out_of_turn(from, &event))

@@ -13,7 +13,7 @@ use pubmark_model::record::RunRecord;
 use pubmark_model::setting::BlocksUntil;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_report::{Report, read_records};
-use pubmark_study::ask::check_options;
+use pubmark_study::ask::check_agents;
 use pubmark_study::conduct::ConductError;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
@@ -34,7 +34,7 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     if let Some(why) = fit::leave_out(&mut plan, &survey).0.first() {
         return Err(Failure::usage(why));
     }
-    check_options(&plan).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
+    check_agents(&plan).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
     note_replaced(&plan, voice);
     let headroom = headroom::asked(&plan)?;
     let study = plan.study();

@@ -16,7 +16,7 @@ use pubmark_model::setting::as_typed;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, parse_time};
 use pubmark_report::{CapacityResult, Report};
-use pubmark_study::ask::check_options;
+use pubmark_study::ask::check_agents;
 use pubmark_study::climb::{CapacityRequest, climb, first};
 use pubmark_study::conduct::{Conduct, ConductError};
 use pubmark_study::plan::StudyPlan;
@@ -59,7 +59,7 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
     if let Some(why) = fit::leave_out(&mut plan, &survey).0.first() {
         return Err(Failure::usage(why));
     }
-    check_options(&plan).map_err(planned)?;
+    check_agents(&plan).map_err(planned)?;
     note_replaced(&plan, voice);
     let folder = folder_of(args.out.as_deref(), args.resume, &format!("capacity-{name}"))?;
     let (interrupt, agent) = (interrupt_flag()?, agent_command()?);

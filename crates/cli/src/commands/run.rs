@@ -23,7 +23,7 @@ use pubmark_model::study::{ReadOptions, Study, has_quick_table, named_systems};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_report::page::Content;
 use pubmark_report::{ClaimOutcome, Reference, Report, StudyQuestion};
-use pubmark_study::ask::check_options;
+use pubmark_study::ask::check_agents;
 use pubmark_study::budget::{BudgetEnding, BudgetRequest, run_until_decided};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
 use pubmark_study::headroom::HeadroomSearch;
@@ -65,7 +65,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     let (left_out, left) = fit::leave_out(&mut plan, &survey);
     left_out.iter().for_each(|why| voice.note(&format!("left out: {why}")));
     left.map_err(|error| wrong(vec![error]))?;
-    check_options(&plan).map_err(wrong)?;
+    check_agents(&plan).map_err(wrong)?;
     note_replaced(&plan, voice);
     let questions = budget_ns.map(|_| budget::asked(&plan)).transpose()?;
     let headroom = headroom::asked(&plan)?;

@@ -156,7 +156,7 @@ fn an_agent_is_started_as_its_file_says() {
     assert_eq!(record["counts"]["delivered"], record["counts"]["expected"]);
     let started = std::fs::read_to_string(place.0.path("mine/started")).unwrap();
     let folder = place.0.path("mine").canonicalize().unwrap();
-    assert_eq!(started, format!("both in {} with agent\n", folder.display()).repeat(4));
+    assert_eq!(started, format!("both in {} with agent\n", folder.display()).repeat(1 + 4), "asked, and then played");
     let kept = std::fs::read_to_string(place.0.path("both/systems/both.toml")).unwrap();
     assert!(kept.contains("API_TOKEN = \"***\"") && !kept.contains(HUSH), "{kept}");
     assert!(!stdout(&place.run(&["systems", "mine/both.toml"])).contains(HUSH));
@@ -169,7 +169,7 @@ fn an_agent_is_started_as_its_file_says() {
     let started = std::fs::read_to_string(place.0.path("mine/started")).unwrap();
     let mut who: Vec<&str> = started.lines().filter_map(|line| line.split(' ').next()).collect();
     who.sort_unstable();
-    assert_eq!(who, ["one", "two"]);
+    assert_eq!(who, ["one", "one", "two", "two"], "each asked, and then played");
     place.0.assert_swept();
 }
 
@@ -290,6 +290,72 @@ fn an_option_that_an_agent_does_not_know_is_refused_before_a_server_is_started()
     assert_eq!(planned.status.code(), Some(0), "{}", stderr(&planned));
     assert!(!place.0.path("started").exists() && !place.0.path("r").exists(), "nothing was begun");
     assert!(stdout(&place.run(&["systems", "./mine.toml"])).contains("\nknows:       inflight\n"));
+}
+
+/// What an agent of the shell says of itself: without options, and with features of its own.
+fn greeting_that_plays(protocol: u32, features: &str) -> String {
+    greeting_that_knows(protocol, &["kernel"], json!({"kernel": []}))
+        .replace("\"options\"", &format!("\"features\":{features},\"options\""))
+}
+
+#[test]
+fn what_a_study_needs_and_an_agent_has_not_is_refused_when_it_is_planned() {
+    let place = Guests::new();
+    let both = "patterns = [\"pairs\", \"fan-out\"]";
+    let all = "patterns = [\"pairs\", \"fan-out\", \"request-reply\"]";
+    let file = |agent: &str| with_agent(agent).replace(both, all);
+    place.write("old.sh", &greeting_that_plays(1, "{}"));
+    place.write("agent.sh", &greeting_that_plays(2, "{}"));
+    place.write("crashes.sh", &greeting_that_plays(2, "{\"crash\":true}"));
+    place.write("old.toml", &file("agent = [\"sh\", \"old.sh\"]"));
+    place.write("mine.toml", &file("agent = [\"sh\", \"agent.sh\"]"));
+    place.write(
+        "sides.toml",
+        &file("agent = { publisher = [\"sh\", \"agent.sh\"], subscriber = [\"sh\", \"crashes.sh\"] }"),
+    );
+    let study = |system: &str, more: &str| {
+        format!("title = \"t\"\n[workload]\ntransport = \"tcp\"\n{more}\n[axes]\nsystem = \"./{system}.toml\"\n")
+    };
+    let arrivals = "[axes]\narrival = [\"uniform\", \"poisson\"]\npattern = [\"fan-out\", \"request-reply\"]\n";
+    let two = study("mine", "").replace("[axes]\n", arrivals);
+    for (text, says) in [
+        (two.as_str(), &["shell 7.1 cannot play the arrival `poisson`", "cannot play the pattern `request-reply`"][..]),
+        (&study("old", ""), &["old cannot be played: the agent shell 7.1 speaks version 1", "update the agent"]),
+        (
+            &study("sides", "duration = \"2s\"\n[faults]\nfault = \"kill publishers at 1s\""),
+            &["shell 7.1 cannot play", "`crash`"],
+        ),
+    ] {
+        place.write("study.toml", text);
+        for more in [&["--dry-run"][..], &["--out", "r"]] {
+            place.refused(&[&["run", "study.toml"], more].concat(), says);
+        }
+        assert!(!place.0.path("r").exists(), "nothing was begun");
+    }
+    for fits in [study("mine", ""), study("sides", "duration = \"2s\"\n[faults]\nfault = \"kill subscribers at 1s\"")] {
+        place.write("study.toml", &fits);
+        let planned = place.run(&["run", "study.toml", "--dry-run"]);
+        assert_eq!(planned.status.code(), Some(0), "{fits}: {}", stderr(&planned));
+    }
+}
+
+#[test]
+fn an_agent_that_answers_hello_with_an_error_is_told_with_what_helps() {
+    let place = Guests::new();
+    let error = r#"{"type":"error","message":"I speak 1","fatal":true}"#;
+    place.write("agent.sh", &format!("read hello\necho '{error}'"));
+    place.write("mine.toml", &with_agent("agent = [\"sh\", \"agent.sh\"]"));
+    let helps = "I speak 1; this pubmark speaks version 2: update the agent, or take its release for this version";
+    let told = |arguments: &[&str], code: i32| {
+        let output = place.run(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+        let said = stdout(&output) + &stderr(&output);
+        assert!(said.contains(helps), "{arguments:?}: {said}");
+    };
+    told(&["bench", "./mine.toml", "--transport", "tcp", "--repeats", "1", "--out", "r"], 3);
+    told(&["systems", "./mine.toml"], 0);
+    let agent = place.0.path("agent.sh").display().to_string();
+    told(&["agent-check", "--only", "hello", "sh", &agent], 1);
 }
 
 #[test]
@@ -431,6 +497,55 @@ fn from_a_registry(test: &str, name: &str, tool: &str) {
     assert_eq!((&record["system_file"]["built_in"], record["system"].as_str()), (&false.into(), Some(name)));
     assert!(record["versions"].to_string().contains('.'), "{}", record["versions"]);
     place.0.assert_swept();
+}
+
+/// A library by the driver of docs/add-a-language.md, with the files that the program carries.
+#[test]
+fn a_library_in_python_is_measured_by_a_driver_of_100_lines() {
+    let test = "a_library_in_python_is_measured_by_a_driver_of_100_lines";
+    if find_program("python3").is_none() {
+        leave_out(test, "there is no python3");
+        return;
+    }
+    let (place, page) = (Guests::new(), Page::read(Path::new("docs/add-a-language.md")));
+    let driver = page.blocks.iter().find(|block| block.language.as_deref() == Some("py")).unwrap();
+    assert!(driver.text.lines().count() <= 100);
+    place.write("pyzmq_agent.py", &driver.text);
+    let file = page.blocks.iter().find(|block| block.file.as_deref() == Some("pyzmq.toml")).unwrap();
+    place.write("pyzmq.toml", &file.text);
+    let cache = PathBuf::from(concat!(env!("CARGO_TARGET_TMPDIR"), "/guests"));
+    let run = |arguments: &[&str]| {
+        let mut command = place.0.command(arguments);
+        command.env("XDG_CONFIG_HOME", place.0.path("config")).env("XDG_CACHE_HOME", &cache).output().unwrap()
+    };
+    for system in ["zeromq-python", "./pyzmq.toml"] {
+        let installed = run(&["systems", system, "--install"]);
+        if !installed.status.success() {
+            let said = stderr(&installed);
+            leave_out(test, &format!("pip cannot bring it: {}", said.lines().last().unwrap_or_default()));
+            return;
+        }
+    }
+    // Where the page says that they lie; those of other versions of the program lie beside them.
+    let agents = std::fs::read_dir(cache.join("pubmark")).unwrap().flatten().map(|entry| entry.path());
+    let folders = agents.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("agents-"));
+    let own = |folder: &PathBuf| {
+        let text = std::fs::read_to_string(folder.join("zeromq-python/pubmark_agent.py")).unwrap_or_default();
+        text == include_str!("../../../../agents/zeromq-python/pubmark_agent.py")
+    };
+    let folder = folders.into_iter().find(own).expect("the files that the program carries").join("zeromq-python");
+    for name in ["pubmark_agent.py", "books.py"] {
+        place.write(name, &std::fs::read_to_string(folder.join(name)).unwrap());
+    }
+    let only = "hello,send-schedule,send-lag,receive-latency,receive-counts,meet-pipeline";
+    let checked = run(&["agent-check", "--system", "./pyzmq.toml", "--transport", "tcp", "--only", only]);
+    assert!(stdout(&checked).ends_with("6 cases as due.\n"), "{}{}", stdout(&checked), stderr(&checked));
+    let short = ["--transport", "tcp", "--rate", "100", "--duration", "1s", "--warmup", "500ms", "--repeats", "1"];
+    let output = run(&[&["bench", "./pyzmq.toml", "--out", "r"], &short[..]].concat());
+    let records = place.0.records("r");
+    let record = records.first().unwrap_or_else(|| panic!("{}", stderr(&output)));
+    assert!(record["error"].is_null(), "{}", record["error"]);
+    assert_eq!((&record["counts"]["delivered"], &record["counts"]["lost"]), (&100.into(), &0.into()));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What an agent says of itself, and whether it can play.
 
-use pubmark_model::protocol::{AgentHello, Lack, NoSuchDriver, UnknownOption, VERSION};
+use pubmark_model::protocol::{AgentHello, Lack, NoSuchDriver, UPDATE_AGENT, UnknownOption, VERSION};
 use pubmark_model::record::AgentIdentity;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Workload;
@@ -60,11 +60,7 @@ pub enum Misfit {
 
 /// What to do about an agent of another version.
 fn mend(said: u32) -> &'static str {
-    if said < VERSION {
-        "update the agent to what docs/agent-protocol.md says"
-    } else {
-        "update pubmark, or take the agent's release for this version"
-    }
+    if said < VERSION { UPDATE_AGENT } else { "update pubmark, or take the agent's release for this version" }
 }
 
 /// Longest name or version that is kept, characters.

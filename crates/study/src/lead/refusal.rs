@@ -1,7 +1,7 @@
 //! Why agents did not play a run to its end.
 
 use super::hello::Misfit;
-use pubmark_model::protocol::BadHistogram;
+use pubmark_model::protocol::{BadHistogram, UPDATE_AGENT, VERSION};
 
 /// What was wrong, and with whom.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +28,16 @@ pub enum Refusal {
     /// It cannot go on.
     #[error("agent {agent} cannot go on: {message}")]
     Fatal {
+        /// Which.
+        agent: String,
+        /// What it says.
+        message: String,
+    },
+    /// It answered `hello` with an error.
+    #[error(
+        "agent {agent} answered `hello` with an error: {message}; this pubmark speaks version {VERSION}: {UPDATE_AGENT}"
+    )]
+    Unwilling {
         /// Which.
         agent: String,
         /// What it says.
@@ -84,6 +94,18 @@ pub enum Refusal {
     /// The schedule is over, and not all publishers have said what they sent.
     #[error("the publishers did not finish sending in time")]
     Sending,
+}
+
+impl Refusal {
+    /// Of an agent that says that something is wrong: whether it had been greeted, and whether
+    /// it cannot go on.
+    pub fn of_error(agent: String, message: String, (greeted, fatal): (bool, bool)) -> Refusal {
+        match (greeted, fatal) {
+            (false, _) => Refusal::Unwilling { agent, message },
+            (true, true) => Refusal::Fatal { agent, message },
+            (true, false) => Refusal::Error { agent, message },
+        }
+    }
 }
 
 fn others(more: usize) -> String {

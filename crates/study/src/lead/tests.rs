@@ -456,6 +456,14 @@ fn nothing_is_in_progress_before_the_start_and_what_is_fatal_has_a_name() {
     assert!(refusal.starts_with("agent subscribers said out of turn: ") && refusal.contains("progress"), "{refusal}");
     let refusal = Stage::new(&cell, Some((1, 2, Way::Error(true)))).play().outcome.unwrap_err().to_string();
     assert_eq!(refusal, "agent subscribers cannot go on: it is broken");
+    for fatal in [true, false] {
+        let refusal = Stage::new(&cell, Some((1, 0, Way::Error(fatal)))).play().outcome.unwrap_err().to_string();
+        assert_eq!(
+            refusal,
+            "agent subscribers answered `hello` with an error: it is broken; this pubmark speaks version 2: \
+             update the agent, or take its release for this version"
+        );
+    }
 }
 
 #[test]
