@@ -384,9 +384,11 @@ Examples:
   pubmark agent-check -- pubmark agent
   pubmark agent-check --system nng
   pubmark agent-check --system ./my-library.toml --transport tcp
-  pubmark agent-check --transport tcp -- node agents/zeromq-js/agent.js
+  pubmark agent-check --transport tcp -- node my-agent.mjs --verbose
   pubmark agent-check --only send-schedule,receive-latency -- python3 agent.py
-  pubmark agent-check --list")]
+  pubmark agent-check --list
+
+--driver, --transport, --only and the others stand before the command: all that is behind it is the agent's own.")]
 pub struct AgentCheckArgs {
     /// The agent of this system (its name, or its file), with its options, instead of a command.
     #[arg(long, value_name = "SYSTEM", conflicts_with = "command")]
@@ -408,7 +410,7 @@ pub struct AgentCheckArgs {
     /// Names the cases, with what is sent and what is due, and tries nothing.
     #[arg(long)]
     pub list: bool,
-    /// The agent's command.
+    /// The agent's command, with its arguments.
     #[arg(trailing_var_arg = true, required_unless_present_any = ["list", "system"], allow_hyphen_values = true)]
     pub command: Vec<String>,
 }

@@ -1,14 +1,37 @@
 //! Histograms of a result beside what they should hold.
 
 use crate::wrong::{Wrong, due};
-use pubmark_model::protocol::PackedHistogram;
+use pubmark_model::protocol::{AgentResult, Features, PackedHistogram};
 use pubmark_model::units::{MILLISECOND, Ns, format_time};
 use pubmark_stats::Histogram;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// How long a message, a wake-up or a look at the clock may take at the median
 /// on a machine that does something else as well. What is told apart is several
 /// times as long.
 pub const SLACK: Ns = 40 * MILLISECOND;
+
+/// For how long an agent is stopped, and what it may call that in `pauses`: it looks now
+/// and then, and the machine may let it wait.
+pub const STOP: Duration = Duration::from_millis(400);
+const STOP_SEEN: RangeInclusive<Ns> = 250 * MILLISECOND..=600 * MILLISECOND;
+
+/// That an agent which says that it tells its pauses has told that of [`STOP`].
+pub fn paused(features: &Features, agent: &AgentResult) -> Result<(), Wrong> {
+    if !features.pauses {
+        return Ok(());
+    }
+    let pauses = agent.pauses.ok_or_else(|| Wrong::did("its `hello` says `pauses`, and its result has none"))?;
+    due(pauses.count >= 1 && STOP_SEEN.contains(&pauses.longest_ns), || {
+        format!(
+            "it was stopped for {} ms; `pauses` says {} of {} ms at most",
+            STOP.as_millis(),
+            pauses.count,
+            pauses.longest_ns / MILLISECOND
+        )
+    })
+}
 
 /// A histogram of a result.
 pub fn read(name: &str, packed: Option<&PackedHistogram>) -> Result<Histogram, Wrong> {

@@ -27,4 +27,4 @@ mod wrong;
 
 pub use case::{Came, Outcome};
 pub use subject::{Asked, Known};
-pub use suite::{SuiteError, check, names};
+pub use suite::{SuiteError, check, names, unseen};

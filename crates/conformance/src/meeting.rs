@@ -1,6 +1,7 @@
 //! Both sides are agents: over a server, or where the other side has no sockets.
 
-use crate::course::{LEAD, only, until};
+use crate::course::{LEAD, only, pause, until};
+use crate::figures::STOP;
 use crate::order::{clients, places, prepare, workload};
 use crate::server::{Meeting, scripted};
 use crate::subject::Subject;
@@ -10,7 +11,7 @@ use pubmark_host::talk::Talk;
 use pubmark_model::host::LOOPBACK;
 use pubmark_model::protocol::{FlowResult, Prepare, PublisherTotal, Role};
 use pubmark_model::topology::bind_answers_at;
-use pubmark_model::units::Ns;
+use pubmark_model::units::{MILLISECOND, Ns};
 use pubmark_model::workload::{Transport, Workload};
 
 /// Who plays which side.
@@ -36,8 +37,41 @@ pub struct Met {
     pub receiver: FlowResult,
 }
 
+/// Which side is stopped (SIGSTOP) from a third of the window on, for [`STOP`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// Nobody.
+    Nobody,
+    /// Who sends.
+    Sender,
+    /// Who receives.
+    Receiver,
+}
+
+impl Stopped {
+    /// Stops it, if it is this side, where the window has begun at `start_ns`.
+    fn stop(self, talk: &Talk, side: Stopped, workload: &Workload, start_ns: Ns) {
+        if self == side && side != Stopped::Nobody {
+            // Between two due times: a call that is on its way then is nobody's lag.
+            let third = workload.window_ns().unwrap_or(0) / 3 + MILLISECOND;
+            pause(talk, start_ns + workload.warmup_ns + third, STOP);
+        }
+    }
+}
+
 /// Lets two agents meet; where there is a server, it does what the script says.
 pub fn meet(bench: &Subject<'_>, settings: &[(&str, &str)], sides: Sides, script: &str) -> Result<Met, Wrong> {
+    meet_stopped(bench, settings, sides, script, Stopped::Nobody)
+}
+
+/// The same, where one side is stopped for a while.
+pub fn meet_stopped(
+    bench: &Subject<'_>,
+    settings: &[(&str, &str)],
+    sides: Sides,
+    script: &str,
+    stopped: Stopped,
+) -> Result<Met, Wrong> {
     let workload = workload(bench, settings)?;
     if !bench.patterns.is_empty() && !bench.patterns.contains(&workload.pattern) {
         return Err(Wrong::NotTried(format!("its system has no `{}`", workload.pattern)));
@@ -51,7 +85,8 @@ pub fn meet(bench: &Subject<'_>, settings: &[(&str, &str)], sides: Sides, script
         false => (Role::Publisher, Role::Subscriber),
     };
     if bench.transport == Some(Transport::Inproc) {
-        return within(bench, &workload, sends, hears, sides);
+        due(sides == Sides::Both, || "within a process there is one agent".into())?;
+        return within(bench, &workload, sends, hears, stopped);
     }
     let (sending, hearing) = match sides {
         Sides::Both => (bench.sending, bench.receiving),
@@ -89,6 +124,8 @@ pub fn meet(bench: &Subject<'_>, settings: &[(&str, &str)], sides: Sides, script
     let start_ns = clock::now() + LEAD;
     sender.begin(start_ns);
     hearer.begin(start_ns);
+    stopped.stop(&sender, Stopped::Sender, &workload, start_ns);
+    stopped.stop(&hearer, Stopped::Receiver, &workload, start_ns);
     let over = start_ns + workload.warmup_ns + workload.window_ns().unwrap_or(0);
     let totals = sender.sent(until(over).as_nanos() as Ns + workload.drain_ns)?;
     sender.drain(totals.clone(), workload.drain_ns)?;
@@ -101,8 +138,7 @@ pub fn meet(bench: &Subject<'_>, settings: &[(&str, &str)], sides: Sides, script
 }
 
 /// All clients in one agent, as between threads of a process.
-fn within(bench: &Subject<'_>, workload: &Workload, sends: Role, hears: Role, sides: Sides) -> Result<Met, Wrong> {
-    due(sides == Sides::Both, || "within a process there is one agent".into())?;
+fn within(bench: &Subject<'_>, workload: &Workload, sends: Role, hears: Role, stopped: Stopped) -> Result<Met, Wrong> {
     let mut talk = Talk::greeted(bench.sending)?;
     let binds = if sends == Role::Requester { hears } else { sends };
     let connects = if binds == sends { hears } else { sends };
@@ -117,7 +153,9 @@ fn within(bench: &Subject<'_>, workload: &Workload, sends: Role, hears: Role, si
     let order = prepare(bench, workload, all, &talk.scratch);
     talk.prepare(order)?;
     talk.ready()?;
-    talk.begin(clock::now() + LEAD);
+    let start_ns = clock::now() + LEAD;
+    talk.begin(start_ns);
+    stopped.stop(&talk, stopped, workload, start_ns);
     let totals = talk.sent(workload.warmup_ns + workload.window_ns().unwrap_or(0) + workload.drain_ns)?;
     talk.drain(totals.clone(), workload.drain_ns)?;
     let result = only(&talk.stop()?)?;

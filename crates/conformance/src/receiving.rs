@@ -7,7 +7,7 @@ use crate::tap::{Line, SentLine, Tap, Taps};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
 use pubmark_host::talk::Talk;
-use pubmark_model::protocol::{Command, FlowResult, Prepare, PublisherTotal, Role};
+use pubmark_model::protocol::{AgentResult, Command, FlowResult, Prepare, PublisherTotal, Role};
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Workload;
 use std::ops::Range;
@@ -53,6 +53,8 @@ pub struct Received {
     pub back: Vec<Vec<crate::tap::Heard>>,
     /// What it says of the flow.
     pub result: FlowResult,
+    /// What it says of itself.
+    pub agent: AgentResult,
     /// What it said before it had heard a probe of each publisher.
     pub early: Option<Wrong>,
     /// From the word `drain` until it was drained.
@@ -149,11 +151,12 @@ impl Playback {
         let began = Instant::now();
         talk.drain((0..workload.publishers).map(total).collect(), workload.drain_ns)?;
         let drained_after = began.elapsed();
-        let result = only(&talk.stop()?)?;
+        let agent = talk.stop()?;
+        let result = only(&agent)?;
         talk.exit()?;
         let said = taps.all().iter().map(Tap::said).collect();
         let back = taps.all().iter().map(Tap::heard).collect();
-        Ok(Received { workload, start_ns, said, back, result, early, drained_after })
+        Ok(Received { workload, start_ns, said, back, result, agent, early, drained_after })
     }
 }
 

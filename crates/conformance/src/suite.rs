@@ -39,6 +39,14 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str, &'static str
     cases::all().map(|case| (case.name, case.sent, case.due))
 }
 
+/// Why a case was not tried that looks at messages on their way.
+const NO_SOCKETS: &str = "this pubmark has no sockets of";
+
+/// Whether nobody has seen the agent's messages on their way: no time of them was compared.
+pub fn unseen(outcomes: &[Outcome]) -> bool {
+    outcomes.iter().any(|outcome| matches!(&outcome.came, Came::NotTried(why) if why.starts_with(NO_SOCKETS)))
+}
+
 /// Tries an agent; each outcome is told as it comes.
 pub fn check(
     (sending, receiving): (&AgentCommand, &AgentCommand),
@@ -113,7 +121,7 @@ pub fn check(
                 (Needs::Peer | Needs::BuiltIn, true, _) if !server::scripted(&driver) => continue,
                 (Needs::Sockets | Needs::BuiltIn, false, _) if !across(&transport) => continue,
                 (Needs::Sockets | Needs::BuiltIn, false, false) => {
-                    Err(Wrong::NotTried(format!("this pubmark has no sockets of `{driver}` to be the other side")))
+                    Err(Wrong::NotTried(format!("{NO_SOCKETS} `{driver}` to be the other side")))
                 }
                 // What the machine held up is as due when it is played anew; a fault stays.
                 _ => match (case.run)(&shared) {

@@ -4,7 +4,7 @@ use super::shared::{agent_command, system};
 use crate::args::AgentCheckArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{note, print};
-use pubmark_conformance::{Asked, Came, Known, Outcome, SuiteError, check, names};
+use pubmark_conformance::{Asked, Came, Known, Outcome, SuiteError, check, names, unseen};
 use pubmark_host::agent::AgentCommand;
 use pubmark_host::install;
 use pubmark_model::protocol::VERSION;
@@ -62,16 +62,21 @@ pub fn agent_check(args: &AgentCheckArgs) -> Result<Code, Failure> {
             false => String::new(),
         };
         print(&format!("{speaks}{good} cases as due{rest}."));
+        if unseen(&outcomes) {
+            print("Its messages were not seen: no time was compared.");
+        }
     } else {
         print(&format!("{} of {tried} cases are not as they should be.", tried - good));
     }
     Ok(if good == tried && tried > 0 { Code::Done } else { Code::Gate })
 }
 
-/// What is known of a driver: by this system, or else the first that uses it.
+/// What is known of a driver: by this system, or else the first that uses it of those that
+/// come with pubmark.
 fn known(driver: &str, system: Option<&'static System>) -> Option<Known> {
     let of_driver = |system: &&'static System| system.driver == driver;
-    let system = system.filter(of_driver).or_else(|| registry::systems().into_iter().find(of_driver))?;
+    let of_pubmark = || registry::systems().into_iter().find(|system| !system.brought && of_driver(system));
+    let system = system.filter(of_driver).or_else(|| of_pubmark())?;
     let server = system.broker().then_some(system);
     let (transports, patterns) = (system.transports.clone(), system.patterns.clone());
     Some(Known { options: System::defaults(system), transports, patterns, server })

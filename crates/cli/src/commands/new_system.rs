@@ -111,7 +111,9 @@ fn library(name: &str) -> String {
 title = "{name}"
 about = "a library, in a sentence"
 licence = "UNKNOWN"
-# The driver that the program is asked for.
+# The driver that the program is asked for. Where it speaks to the same sockets as one of
+# pubmark's (zeromq, nanomsg, nng, kernel), that name: `pubmark agent-check` can then be
+# the other side, and sees its messages.
 driver = "{name}"
 transports = ["tcp"]
 patterns = ["pairs", "fan-out"]

@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use wrong::{WRONG, WRONG_AT_A_SERVER, WRONG_IN_NODE, Wrong};
+use wrong::{WRONG, WRONG_AT_A_SERVER, WRONG_IN_NODE, WRONG_RELAYED, Wrong};
 
 const BUILT_IN: &str = env!("CARGO_BIN_EXE_pubmark");
 
 /// The agent of docs/add-a-language.md, put together as the page says.
-fn of_the_page() -> String {
+pub fn of_the_page() -> String {
     let page = Page::read(Path::new("docs/add-a-language.md"));
     let parts = page.blocks.iter().filter(|block| block.language.as_deref() == Some("python"));
     parts.map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n\n")
@@ -67,10 +67,37 @@ fn an_agent_in_node_passes() {
 
 const RELAYED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/conformance/relayed.mjs");
 
+/// The cases of these faults, each once.
+fn cases_of(faults: &[Wrong]) -> Vec<&'static str> {
+    let mut cases: Vec<_> = faults.iter().map(|fault| fault.case).collect();
+    cases.sort_unstable();
+    cases.dedup();
+    cases
+}
+
 #[test]
-fn clients_behind_a_relay_die_as_they_should() {
-    let only = ["--driver", "mqtt", "--only", "server-crash,server-receive-crash"];
-    assert_eq!(passes(&only, &["node", RELAYED, BUILT_IN]), 2);
+fn an_agent_behind_a_relay_is_right_before_it_is_made_wrong() {
+    for (faults, flags) in
+        [(WRONG_RELAYED, &["--driver", "kernel", "--transport", "tcp"][..]), (WRONG_AT_A_SERVER, &["--driver", "mqtt"])]
+    {
+        let cases = cases_of(faults);
+        let names = cases.join(",");
+        let only = [flags, &["--only", &names]].concat();
+        assert_eq!(passes(&only, &["node", RELAYED, BUILT_IN]), cases.len());
+    }
+}
+
+/// How many lines of an agent's text are code.
+fn lines_of_code(text: &str, comment: &str) -> usize {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(comment)).count()
+}
+
+#[test]
+fn an_agent_of_sockets_takes_fewer_than_300_lines() {
+    for (text, comment) in [(of_the_page(), "#"), (std::fs::read_to_string(IN_NODE).unwrap(), "//")] {
+        let lines = lines_of_code(&text, comment);
+        assert!(lines < 300, "{lines} lines, the first of them {:?}", text.lines().next());
+    }
 }
 
 /// An agent that is right: its program, its text, what follows it, and what it is
@@ -115,6 +142,7 @@ fn every_wrong_agent_is_refused_by_the_case_that_names_its_fault() {
     let kinds = [
         (WRONG, Right { program: "python3", text: &page, ..in_node }),
         (WRONG_IN_NODE, in_node),
+        (WRONG_RELAYED, Right { text: &relayed, follows: &[BUILT_IN], ..in_node }),
         (WRONG_AT_A_SERVER, Right { text: &relayed, follows: &[BUILT_IN], flags: ["--driver", "mqtt"], ..in_node }),
     ];
     let all: Vec<_> =
@@ -138,9 +166,13 @@ fn every_wrong_agent_is_refused_by_the_case_that_names_its_fault() {
 fn cases_are_named_with_what_is_sent_and_what_is_due() {
     let place = Place::new();
     let listed = stdout(&place.run(&["agent-check", "--list"]));
-    for name in WRONG.iter().map(|wrong| wrong.case) {
-        assert!(listed.lines().any(|line| line == name), "{name} is no case");
-    }
+    let cases: Vec<&str> = listed.lines().filter(|line| !line.starts_with(' ')).collect();
+    let all = [WRONG, WRONG_IN_NODE, WRONG_RELAYED, WRONG_AT_A_SERVER];
+    let tried: Vec<&str> = all.into_iter().flatten().map(|wrong| wrong.case).collect();
+    let unknown: Vec<_> = tried.iter().filter(|name| !cases.contains(name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?} are no cases");
+    let untried: Vec<_> = cases.iter().filter(|name| !tried.contains(name)).collect();
+    assert!(untried.is_empty(), "{untried:?}: no wrong agent is refused by these cases");
     let output = place.run(&["agent-check", "--only", "no-such-case", "--", BUILT_IN, "agent"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(crate::support::stderr(&output).contains("there is no case `no-such-case`"));

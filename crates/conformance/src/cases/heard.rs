@@ -3,13 +3,13 @@
 use super::killed::half_came;
 use crate::bench::Bench;
 use crate::case::{Case, of_sockets as case};
-use crate::figures::{SLACK, holds, read};
+use crate::figures::{SLACK, STOP, holds, paused, read};
 use crate::receiving::{Playback, Received};
 use crate::sending::AHEAD_NS;
 use crate::tap::{Flaw, Line};
 use crate::wrong::{Wrong, due};
 use pubmark_model::protocol::{LedgerCounts, PackedHistogram};
-use pubmark_model::units::{MILLISECOND, Ns};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use std::time::Duration;
 
 /// Messages before the window, and all of them.
@@ -89,6 +89,15 @@ fn silence(_: u32) -> Vec<Line> {
     (0..ALL).map(|sequence| Line { at: at(sequence), due: at(sequence), ..line(sequence) }).collect()
 }
 
+/// A message every 6 ms, throughout a window of 1,200 ms.
+fn steady(_: u32) -> Vec<Line> {
+    let at = |sequence: u32| match sequence.checked_sub(WARMUP) {
+        None => Ns::from(sequence) * 2 * MILLISECOND,
+        Some(of_window) => 100 * MILLISECOND + Ns::from(of_window) * 6 * MILLISECOND,
+    };
+    (0..ALL).map(|sequence| Line { at: at(sequence), due: at(sequence), ..line(sequence) }).collect()
+}
+
 fn without_the_last(_: u32) -> Vec<Line> {
     (0..ALL - 1).map(line).collect()
 }
@@ -126,10 +135,10 @@ static DEADLINE: Playback = Playback {
     ..script("the last is lost without a word", &[("pattern", "fan-out"), ("drain", "1s")], without_the_last)
 };
 static ECHO: Playback = script("requests", &[("pattern", "request-reply"), ("pairs", "2")], plain);
-static STOPPED: Playback = Playback {
-    stopped: Duration::from_millis(400),
-    ..script("stopped", &[("pattern", "fan-out"), ("duration", "1200ms")], silence)
-};
+static STOPPED: Playback =
+    Playback { stopped: STOP, ..script("stopped", &[("pattern", "fan-out"), ("duration", "1200ms")], steady) };
+static COUNTED: Playback =
+    script("a count at max", &[("pattern", "fan-out"), ("rate", "max"), ("count", "200")], plain);
 /// Killed in the silence: a hundred messages of the window have come, a hundred follow.
 static KILLED: Playback =
     Playback { killed: true, ..script("killed", &[("pattern", "fan-out"), ("duration", "1200ms")], silence) };
@@ -237,8 +246,14 @@ pub const CASES: &[Case] = &[
     case(
         "receive-stopped",
         "a process that is stopped for 400 ms",
-        "what came meanwhile is late, and it was the agent",
+        "nothing is lost, what came meanwhile is late, and a pause where it tells them",
         stopped,
+    ),
+    case(
+        "receive-max",
+        "a count of 200 at max",
+        "a window without an end: all of it arrived, in slices of 1 s, and without a latency",
+        counted_at_max,
     ),
     case("receive-crash", "crash in a silence", "nothing is heard any more, and the books are what came", killed),
     case("drain-complete", "all messages, and no end marker", "drained at once: nothing is missing", |bench| {
@@ -379,6 +394,37 @@ fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
     let ledger = received.result.ledger;
     due((ledger.expected, ledger.delivered) == (200, 200), || {
         format!("200 messages were sent, and none was lost; it says {} of {}", ledger.delivered, ledger.expected)
+    })?;
+    let histograms = &received.result.histograms;
+    let latency = read("latency", histograms.latency.as_ref())?;
+    due(latency.max() >= 300 * MILLISECOND, || {
+        format!(
+            "a message came every 6 ms while it was stopped for 400 ms; the greatest `latency` is {} ms",
+            latency.max() / MILLISECOND
+        )
+    })?;
+    if histograms.receive_lag.is_some() {
+        let lag = read("receive_lag", histograms.receive_lag.as_ref())?;
+        crate::figures::counts("receive_lag", &lag, latency.count())?;
+    }
+    paused(&bench.features, &received.agent)
+}
+
+fn counted_at_max(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let received = bench.receives(&COUNTED)?;
+    let result = &received.result;
+    ledger(&received, LedgerCounts { expected: 200, delivered: 200, ..LedgerCounts::default() })?;
+    due(result.arrived == 200, || format!("`arrived` is {}, and the window had 200 messages", result.arrived))?;
+    let (series, delivered) = (&result.series, result.series.delivered.iter().sum::<u64>());
+    due((series.slice_ns, delivered) == (SECOND, 200), || {
+        format!("`series` has {delivered} of 200 messages, in slices of {} ns, not 1 s", series.slice_ns)
+    })?;
+    due(result.histograms.latency.is_none(), || "it has a `latency` at `max`, where nothing is due".into())?;
+    // Who looks at the clock only now and then knows it by what the message says.
+    let last_ns = received.said[0].last().map_or(0, |said| said.due_ns);
+    let said = result.last_arrival_ns.unwrap_or_default();
+    due((last_ns..=last_ns + SECOND).contains(&said), || {
+        format!("the last message says that it was sent at {last_ns}; `last_arrival_ns` is {said}")
     })
 }
 

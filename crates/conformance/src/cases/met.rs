@@ -4,10 +4,12 @@
 use crate::bench::Bench;
 use crate::case::{Case, Needs};
 use crate::figures::{SLACK, counts, read};
-use crate::meeting::{Met, Sides, meet};
+use crate::meeting::{Met, Sides, Stopped, meet, meet_stopped};
 use crate::wrong::{Wrong, due};
-use pubmark_model::protocol::{PackedHistogram, PublisherTotal};
+use pubmark_model::protocol::{PackedHistogram, PublisherTotal, Ranges};
 use pubmark_model::units::{MILLISECOND, Ns};
+use pubmark_model::workload::Pattern;
+use std::collections::BTreeSet;
 
 const fn case(
     name: &'static str,
@@ -46,6 +48,16 @@ pub const CASES: &[Case] = &[
     case("meet-pipeline", Needs::Meeting, "a pipeline of one publisher and two subscribers", FITS, |bench| {
         whole(&meet(bench, &[("pattern", "pipeline"), ("subscribers", "2")], Sides::Both, "")?)
     }),
+    case("meet-tree", Needs::Meeting, "a tree of four publishers and two subscribers, each with two", FITS, |bench| {
+        whole(&meet(bench, &[("pattern", "tree"), ("publishers", "4"), ("subscribers", "2")], Sides::Both, "")?)
+    }),
+    case(
+        "meet-stopped",
+        Needs::Meeting,
+        "one side stopped for 400 ms, and then the other",
+        "what was due meanwhile is late by it; where it is the sender, the lag is its own",
+        stopped,
+    ),
     case("to-built-in", Needs::BuiltIn, "messages for pubmark's own subscriber", FITS, |bench| {
         whole(&meet(bench, &[("pattern", "fan-out"), ("verify", "full")], Sides::Sender, "")?)
     }),
@@ -93,6 +105,13 @@ pub const CASES: &[Case] = &[
         due(ledger.corrupted == damaged, || format!("{damaged} of the window were damaged; its ledger says {ledger:?}"))
     }),
     case(
+        "server-acked",
+        Needs::Peer,
+        "QoS 1, and a server that neither acknowledges nor hands on every 7th message",
+        "acked: the others; unacked and missing: those alone",
+        acked,
+    ),
+    case(
         "server-stalls",
         Needs::Peer,
         "a server that stands still for 300 ms",
@@ -112,6 +131,58 @@ pub const CASES: &[Case] = &[
         },
     ),
 ];
+
+/// Neither side calls what it was stopped for anything but late.
+fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
+    let plays = |pattern: &&(Pattern, &'static [(&str, &str)])| {
+        let of_system = bench.patterns.is_empty() || bench.patterns.contains(&pattern.0);
+        of_system && bench.features.patterns.iter().any(|word| word == pattern.0.word())
+    };
+    let pattern = STOPPED_IN.iter().find(plays).map(|(_, settings)| settings);
+    let settings =
+        pattern.ok_or_else(|| Wrong::NotTried("it has no pattern in which one side can be stopped".into()))?;
+    let greatest = |name: &str, packed: Option<&PackedHistogram>| {
+        let greatest = read(name, packed)?.max();
+        due(greatest >= 300 * MILLISECOND, || {
+            format!("one side was stopped for 400 ms, and the greatest of `{name}` is {} ms", greatest / MILLISECOND)
+        })
+    };
+    let met = meet_stopped(bench, settings, Sides::Both, "", Stopped::Sender)?;
+    greatest("send_lag", met.sender.histograms.send_lag.as_ref())?;
+    greatest("own_lag", met.sender.histograms.own_lag.as_ref())?;
+    greatest("intended_latency", met.receiver.histograms.intended_latency.as_ref())?;
+    let met = meet_stopped(bench, settings, Sides::Both, "", Stopped::Receiver)?;
+    greatest("intended_latency", met.receiver.histograms.intended_latency.as_ref())
+}
+
+/// In which pattern one side is stopped: the first that there is.
+const STOPPED_IN: [(Pattern, &[(&str, &str)]); 4] = [
+    (Pattern::FanOut, &[("pattern", "fan-out"), ("duration", "1200ms")]),
+    (Pattern::Pairs, &[("pattern", "pairs"), ("duration", "1200ms")]),
+    (Pattern::Pipeline, &[("pattern", "pipeline"), ("duration", "1200ms")]),
+    (Pattern::RequestReply, &[("pattern", "request-reply"), ("rate", "100"), ("duration", "1200ms")]),
+];
+
+fn acked(bench: &Bench<'_>) -> Result<(), Wrong> {
+    if !bench.system.is_some_and(|system| system.qos.contains(&1)) {
+        return Err(Wrong::NotTried("its system has no QoS 1".into()));
+    }
+    let settings = [("pattern", "fan-out"), ("qos", "1"), ("rate", "100"), ("duration", "800ms"), ("drain", "1s")];
+    let met = meet(bench, &settings, Sides::Both, "lose = { every = 7 }")?;
+    let of_window = |total: &PublisherTotal| total.window_first..total.window_end;
+    let window: BTreeSet<u64> = met.totals.iter().flat_map(of_window).collect();
+    let lost: BTreeSet<u64> = window.iter().copied().filter(|sequence| (sequence + 1).is_multiple_of(7)).collect();
+    let confirmed = (window.len() - lost.len()) as u64;
+    due(met.sender.acked == confirmed, || {
+        format!("the server acknowledged {confirmed} messages of the window; `acked` is {}", met.sender.acked)
+    })?;
+    for (name, ranges) in [("unacked", &met.sender.unacked), ("missing", &met.receiver.missing)] {
+        let Ranges(Some(ranges)) = ranges else { continue };
+        let named: BTreeSet<u64> = ranges.iter().flat_map(|range| range.first..range.end.min(1 << 32)).collect();
+        due(named == lost, || format!("the server lost {lost:?}; `{name}` says {named:?}"))?;
+    }
+    Ok(())
+}
 
 /// 500 messages a second by way of a server with a script.
 fn over(bench: &Bench<'_>, sides: Sides, script: &str) -> Result<Met, Wrong> {

@@ -3,7 +3,7 @@
 use super::killed::books_fit;
 use crate::bench::Bench;
 use crate::case::{Case, of_sockets as case};
-use crate::figures::{SLACK, counts, read};
+use crate::figures::{SLACK, STOP, counts, paused, read};
 use crate::sending::{AHEAD_NS, Sending, SentOut};
 use crate::tap::{Heard, echoes};
 use crate::wrong::{Wrong, due};
@@ -38,10 +38,8 @@ static ECHOED: Sending = Sending {
         &[("pattern", "fan-out-echo"), ("subscribers", "2"), ("rate", "10"), ("duration", "2s"), ("drain", "60ms")],
     )
 };
-static STOPPED: Sending = Sending {
-    stopped: Duration::from_millis(400),
-    ..Sending::plain("stopped", &[("pattern", "fan-out"), ("duration", "1200ms")])
-};
+static STOPPED: Sending =
+    Sending { stopped: STOP, ..Sending::plain("stopped", &[("pattern", "fan-out"), ("duration", "1200ms")]) };
 static BLOCKED: Sending = Sending {
     unread: Duration::from_millis(800),
     ..Sending::plain(
@@ -98,11 +96,20 @@ pub const CASES: &[Case] = &[
     case("send-series", "the same", "series.sent: messages by the slice in which they were sent", series),
     case("send-empty", "the same", "nothing received: no latency, and counts of 0", empty),
     case("send-usage", "the same", "processor time and memory of its process over the window", usage),
-    case("send-versions", "the same", "library and version of what was loaded", |bench| {
-        let out = bench.sends(&FAN_OUT)?;
-        let text = |key: &str| out.agent.versions.get(key).and_then(|value| value.as_str()).unwrap_or_default().len();
-        due(text("library") > 0 && text("version") > 0, || "`versions` names no library, or no version of it".into())
-    }),
+    case(
+        "send-versions",
+        "the same",
+        "library and version of what was loaded, and options as they took effect",
+        |bench| {
+            let out = bench.sends(&FAN_OUT)?;
+            let text =
+                |key: &str| out.agent.versions.get(key).and_then(|value| value.as_str()).unwrap_or_default().len();
+            due(text("library") > 0 && text("version") > 0, || {
+                "`versions` names no library, or no version of it".into()
+            })?;
+            due(!out.agent.applied.is_empty(), || "`applied` is empty: no option took effect".into())
+        },
+    ),
     case("send-progress", "100 messages a second for 3.4 s", "progress each second, with what was sent", progress),
     case("send-poisson", "poisson arrivals", "the gaps that the seed gives", |bench| {
         let out = bench.sends(&POISSON)?;
@@ -139,7 +146,12 @@ pub const CASES: &[Case] = &[
         "one at a time; latency is the round trip; those without an echo are counted as unanswered",
         echoed,
     ),
-    case("send-stopped", "a process that is stopped for 400 ms", "nothing left out, and the lag is its own", stopped),
+    case(
+        "send-stopped",
+        "a process that is stopped for 400 ms",
+        "nothing left out, the lag is its own, and a pause where it tells them",
+        stopped,
+    ),
     case(
         "send-blocked",
         "256 KiB a message, and nobody reads for 800 ms",
@@ -490,7 +502,7 @@ fn stopped(bench: &Bench<'_>) -> Result<(), Wrong> {
             format!("it was stopped for 400 ms, and the greatest of `{name}` is {} ms", greatest / MILLISECOND)
         })?;
     }
-    Ok(())
+    paused(&bench.features, &out.agent)
 }
 
 /// What the system keeps a publisher waiting for counts from the due time to the

@@ -6,9 +6,9 @@ use crate::course::until;
 use crate::order::{clients, places, prepare, workload};
 use crate::wrong::{Wrong, due};
 use pubmark_host::clock;
-use pubmark_host::talk::{ANSWER, Talk};
+use pubmark_host::talk::{ANSWER, Talk, TalkError};
 use pubmark_model::line::JsonLine;
-use pubmark_model::protocol::{Command, Prepare, Role, VERSION};
+use pubmark_model::protocol::{Command, Prepare, Role, UPDATE_AGENT, VERSION};
 use pubmark_model::units::{MILLISECOND, SECOND};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "other-version",
         sent: "hello, version 99",
-        due: "a fatal error",
+        due: "a fatal error, or hello of its own version",
         needs: Needs::Words,
         run: other_version,
     },
@@ -103,7 +103,7 @@ fn hello(bench: &Bench<'_>) -> Result<(), Wrong> {
     let mut talk = Talk::start(bench.sending)?;
     let hello = talk.hello(ANSWER)?;
     due(hello.protocol == VERSION, || {
-        format!("it speaks version {}: an agent of this pubmark speaks version {VERSION}", hello.protocol)
+        format!("it speaks version {}: this pubmark speaks version {VERSION}: {UPDATE_AGENT}", hello.protocol)
     })?;
     due(!hello.name.trim().is_empty() && !hello.version.trim().is_empty(), || "its name or version is empty".into())?;
     due(!hello.drivers.is_empty(), || "it names no driver".into())?;
@@ -116,9 +116,16 @@ fn hello(bench: &Bench<'_>) -> Result<(), Wrong> {
 
 fn other_version(bench: &Bench<'_>) -> Result<(), Wrong> {
     let mut talk = Talk::start(bench.sending)?;
-    talk.tell_json(&json!({"type": "hello", "protocol": 99}));
-    talk.refused("version 99")?;
-    Ok(())
+    match talk.greet(99, ANSWER) {
+        Ok(hello) => due(hello.protocol != 99, || "it says that it speaks version 99".into()),
+        Err(TalkError::Refused { fatal, .. }) => gave_up(fatal, "version 99"),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// That an error is fatal.
+fn gave_up(fatal: bool, what: &str) -> Result<(), Wrong> {
+    due(fatal, || format!("it refused {what}, and called its error not fatal: a run would go on without it"))
 }
 
 fn unknown_command(bench: &Bench<'_>) -> Result<(), Wrong> {
@@ -161,8 +168,7 @@ fn changed(bench: &Bench<'_>, change: impl Fn(&mut Value)) -> Result<Talk, Wrong
 
 fn unknown_driver(bench: &Bench<'_>) -> Result<(), Wrong> {
     let mut talk = changed(bench, |order| order["driver"] = "no-such-driver".into())?;
-    talk.refused("the driver `no-such-driver`")?;
-    Ok(())
+    gave_up(talk.refused("the driver `no-such-driver`")?, "a driver that it has not")
 }
 
 fn unknown_option(bench: &Bench<'_>) -> Result<(), Wrong> {
@@ -183,8 +189,7 @@ fn unknown_field(bench: &Bench<'_>) -> Result<(), Wrong> {
 fn late_start(bench: &Bench<'_>) -> Result<(), Wrong> {
     let mut talk = prepared(bench)?;
     talk.begin(clock::now().saturating_sub(SECOND));
-    talk.refused("a start that has passed")?;
-    Ok(())
+    gave_up(talk.refused("a start that has passed")?, "a start that has passed")
 }
 
 fn input_ends_while_sending(bench: &Bench<'_>) -> Result<(), Wrong> {

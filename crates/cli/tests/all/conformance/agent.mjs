@@ -165,26 +165,16 @@ class Subscriber {
     const word = (from) => (length >= from + 8 ? Number(message.readBigUInt64LE(from)) : 0);
     const [publisher, sequence] = length >= 16 ? [message.readUInt32LE(8), message.readUInt32LE(12)] : [];
     const seen = this.seen.get(publisher), [intended, sent, free] = [word(0), word(16), word(24)];
-    if (seen && (sequence === PROBE || sequence === END)) {
-      (sequence === PROBE ? this.probed : this.ended).add(publisher);
-      return;
-    }
+    if (seen && sequence === PROBE) return void this.probed.add(publisher);
+    if (seen && sequence === END) return void this.ended.add(publisher);
     const sound = window && seen && length === work.payload_bytes;
-    if (!sound || intended < window.start || intended > at + SECOND) {
-      counts.unidentified += 1;
-      return;
-    }
+    if (!sound || intended < window.start || intended > at + SECOND) return void (counts.unidentified += 1);
     books.received += 1;
     const measured = window.holds(intended), twice = seen.has(sequence);
     seen.add(sequence);
-    if (work.verify === "full" && measured && this.body.compare(message, 32, length, 32) !== 0) {
-      counts.corrupted += 1;
-      return;
-    }
-    if (twice) {
-      counts.duplicated += measured;
-      return;
-    }
+    const full = work.verify === "full" && measured;
+    if (full && this.body.compare(message, 32, length, 32) !== 0) return void (counts.corrupted += 1);
+    if (twice) return void (counts.duplicated += measured);
     const highest = this.highest.get(publisher) ?? 0;
     counts.reordered += measured && sequence < highest;
     this.highest.set(publisher, Math.max(sequence, highest));
@@ -202,10 +192,9 @@ class Subscriber {
       books.jitter += Math.abs(latency - before[1]);
       books.pairs += 1;
     }
-    if (window.holds(at)) {
-      books.delivered[window.place(at)] += 1;
-      add(books.latency[window.place(at)], Math.max(0, latency));
-    }
+    if (!window.holds(at)) return;
+    books.delivered[window.place(at)] += 1;
+    add(books.latency[window.place(at)], Math.max(0, latency));
   }
   complete() {
     return crashed || this.hears.every((id) => this.ended.has(id) || this.seen.get(id).size >= totals.get(id).sent);
@@ -231,10 +220,7 @@ function usage() {
   };
 }
 
-function once(word, fields) {
-  if (!said.has(word)) say(word, fields);
-  said.add(word);
-}
+const once = (word, fields) => said.has(word) || (said.add(word), say(word, fields));
 
 async function prepare(order) {
   work = order.flows[0].workload;

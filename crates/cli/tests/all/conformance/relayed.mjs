@@ -1,16 +1,27 @@
-// An agent whose clients reach their server by a relay within this program: so that
-// one line makes of it an agent whose clients do not die as they should.
+// An agent whose clients reach their server, or each other, by a relay within this
+// program, which also reads what it is told and what it says: so that one line makes
+// of it an agent that measures wrongly, whatever it plays.
 // node relayed.mjs PUBMARK
 import { spawn } from "node:child_process";
 import { connect, createServer } from "node:net";
 import { createInterface } from "node:readline";
 
-const agent = spawn(process.argv[2], ["agent"], { stdio: ["pipe", "inherit", "inherit"] });
-agent.on("exit", (status) => process.exit(status ?? 1));
+const agent = spawn(process.argv[2], ["agent"], { stdio: ["pipe", "pipe", "inherit"] });
+agent.on("close", (status) => process.exit(status ?? 1)); // after the last of its words
 
-/** A listener that hands on to the server at `endpoint`; where it is. */
+/** What it is told to play. */
+function told(workload) {
+  return workload;
+}
+
+/** What it says of a flow, and of itself. */
+function measured(flow, result) {
+  return flow;
+}
+
+/** A listener that hands on to whoever listens at `endpoint`; where it is. */
 function relay(endpoint) {
-  const [, host, port] = endpoint.match(/^mqtt:\/\/(.*):(\d+)$/);
+  const [, scheme, host, port] = endpoint.match(/^(.*):\/\/(.*):(\d+)$/);
   const listener = createServer((near) => {
     const far = connect(Number(port), host);
     near.on("data", (bytes) => far.write(bytes));
@@ -19,13 +30,24 @@ function relay(endpoint) {
     far.on("close", () => near.destroy());
     for (const socket of [near, far]) socket.on("error", () => {});
   });
-  const url = () => `mqtt://127.0.0.1:${listener.address().port}`;
+  const url = () => `${scheme}://127.0.0.1:${listener.address().port}`;
   return new Promise((resolve) => listener.listen(0, "127.0.0.1", () => resolve(url())));
 }
 
+async function hand_back() {
+  for await (const line of createInterface({ input: agent.stdout })) {
+    const event = JSON.parse(line);
+    for (const bound of event.endpoints ?? []) bound.endpoint = await relay(bound.endpoint);
+    if (event.flows) event.flows = event.flows.map((flow) => measured(flow, event));
+    process.stdout.write(`${JSON.stringify(event)}\n`);
+  }
+}
+
+hand_back();
 for await (const line of createInterface({ input: process.stdin })) {
   const command = JSON.parse(line);
   if (command.server) command.server.endpoint = await relay(command.server.endpoint);
+  for (const flow of command.flows ?? []) flow.workload = told(flow.workload);
   agent.stdin.write(`${JSON.stringify(command)}\n`);
 }
 agent.stdin.end();

@@ -216,8 +216,8 @@ pub const WRONG: &[Wrong] = &[
     wrong(
         "it speaks every version",
         "other-version",
-        "if kind == \"hello\" and command[\"protocol\"] == 2:",
-        "if kind == \"hello\":",
+        "if kind == \"hello\" and command[\"protocol\"] == 2:\n            say(\"hello\", protocol=2,",
+        "if kind == \"hello\":\n            say(\"hello\", protocol=command[\"protocol\"],",
     ),
     wrong(
         "it has every driver",
@@ -226,6 +226,107 @@ pub const WRONG: &[Wrong] = &[
         "elif kind == \"prepare\" and",
     ),
     wrong("it takes every option", "unknown-option", " and not command[\"options\"]:", ":"),
+    wrong(
+        "it goes on when it is greeted in another version",
+        "other-version",
+        "message=message, fatal=True",
+        "message=message, fatal=False",
+    ),
+    wrong(
+        "it goes on without a driver",
+        "unknown-driver",
+        "message=message, fatal=True",
+        "message=message, fatal=False",
+    ),
+    wrong("it goes on when it is late", "late-start", "message=message, fatal=True", "message=message, fatal=False"),
+    wrong(
+        "it refuses a field that it does not know",
+        "unknown-field",
+        "            self.work = command[\"flows\"][0][\"workload\"]\n",
+        "            self.work = command[\"flows\"][0][\"workload\"]\n            \
+         \"of_a_later_version\" in self.work and fatal(\"what is that?\")\n",
+    ),
+    wrong(
+        "it stays when its input has ended before it had an order",
+        "input-ends-after-hello",
+        "sys.exit(1)  # the coordinator has gone",
+        "sys.exit(1) if self.work else time.sleep(9)",
+    ),
+    wrong(
+        "it stays when its input has ended before the start",
+        "input-ends-while-ready",
+        "sys.exit(1)  # the coordinator has gone",
+        "sys.exit(1) if self.window else time.sleep(9)",
+    ),
+    wrong(
+        "it stays when its input has ended in the window",
+        "input-ends-while-sending",
+        "sys.exit(1)  # the coordinator has gone",
+        "time.sleep(9) if self.window else sys.exit(1)",
+    ),
+    wrong(
+        "probes are messages to it",
+        "stop-before-start",
+        "self.id, \"sent\": self.sent,",
+        "self.id, \"sent\": self.sent + (not self.window),",
+    ),
+    wrong(
+        "no option took effect",
+        "send-versions",
+        "applied={\"tcp_nodelay\": True, \"batch_messages\": 1}",
+        "applied={}",
+    ),
+    wrong(
+        "who sends has something arrive",
+        "send-empty",
+        "\"arrived\": counts[\"arrived\"]",
+        "\"arrived\": counts[\"arrived\"] + len(self.publishers)",
+    ),
+    wrong(
+        "the result of who receives has no flow",
+        "receive",
+        "flows=[flow]",
+        "flows=[flow] if self.publishers else []",
+    ),
+    wrong(
+        "who receives has a publisher",
+        "receive-empty",
+        "            \"publishers\": [publisher.total() for publisher in self.publishers],",
+        "            \"publishers\": [publisher.total() for publisher in self.publishers] or\n            \
+         [dict(publisher=0, sent=0, window_first=0, window_end=0, offered=0)],",
+    ),
+    wrong(
+        "two publishers share one row of sequences",
+        "receive-two",
+        "{publisher: set() for publisher in self.hears}",
+        "dict.fromkeys(self.hears, set())",
+    ),
+    wrong(
+        "what came while it was stopped came in time",
+        "receive-stopped",
+        "self.latency[max(0, latency)] += 1",
+        "self.latency[min(max(0, latency), 100 * MILLISECOND)] += 1",
+    ),
+    wrong(
+        "of two publishers one tells its lag",
+        "meet-pairs",
+        "times(self.publishers, \"own_lag\")",
+        "times(self.publishers[:1], \"own_lag\")",
+    ),
+    wrong(
+        "of two subscribers one keeps books",
+        "meet-fan-out",
+        "sum(of(self.subscribers, \"counts\"), Counter())",
+        "sum(of(self.subscribers[:1], \"counts\"), Counter())",
+    ),
+    wrong(
+        "two publishers that meet a subscriber share one row of sequences",
+        "meet-fan-in",
+        "{publisher: set() for publisher in self.hears}",
+        "dict.fromkeys(self.hears, set())",
+    ),
+    wrong("its bodies are those that it alone knows", "to-built-in", "0x7075626D61726B31", "0x7075626D61726B32"),
+    wrong("it knows no bodies but its own", "from-built-in", "0x7075626D61726B31", "0x7075626D61726B32"),
     wrong("its clock is the wall's", "hello", "now = time.monotonic_ns", "now = time.time_ns"),
     wrong("it names another process", "hello", "pid=os.getpid()", "pid=2**31 - 1"),
     wrong(
@@ -387,6 +488,98 @@ pub const WRONG_IN_NODE: &[Wrong] = &[
     wrong("killed subscribers are waited for", "receive-crash", "return crashed || ", "return "),
 ];
 
+const WORKLOAD: &str = "  return workload;\n";
+const FLOW: &str = "  return flow;\n";
+const REPLIES: &str = "far.on(\"data\", (bytes) => near.write(bytes));";
+const SPOILS: &str =
+    "far.on(\"data\", (bytes) => near.write(bytes.map((byte, at) => (at === bytes.length - 1 ? byte ^ 1 : byte))));";
+
+/// Of pubmark's own agent behind a relay, over the sockets of the kernel: told
+/// otherwise than it was, or with another result.
+pub const WRONG_RELAYED: &[Wrong] = &[
+    wrong(
+        "its gaps are those of another seed",
+        "send-poisson",
+        WORKLOAD,
+        "  return { ...workload, seed: workload.seed + 1 };\n",
+    ),
+    wrong("it sends no bursts", "send-burst", WORKLOAD, "  return { ...workload, arrival: \"uniform\" };\n"),
+    wrong("a count at max is not kept", "send-max", WORKLOAD, "  return { ...workload, extent: { count: 499 } };\n"),
+    wrong("pairs share one rate", "send-pairs", WORKLOAD, "  return { ...workload, rate: workload.rate / 2 };\n"),
+    wrong(
+        "in a pipeline each subscriber hears all",
+        "send-pipeline",
+        WORKLOAD,
+        "  return { ...workload, pattern: \"fan-out\" };\n",
+    ),
+    wrong(
+        "the latency of a request is not its round trip",
+        "send-requests",
+        FLOW,
+        "  flow.histograms.latency = [[1e6, flow.ledger.delivered]];\n  return flow;\n",
+    ),
+    wrong("what is not echoed is not counted", "send-echoed", FLOW, "  flow.ledger.unanswered = 0;\n  return flow;\n"),
+    wrong(
+        "a stopped publisher had no pause",
+        "send-stopped",
+        FLOW,
+        "  result.pauses = { count: 0, longest_ns: 0, longest_at_ns: 0 };\n  return flow;\n",
+    ),
+    wrong(
+        "a stopped subscriber had no pause",
+        "receive-stopped",
+        FLOW,
+        "  result.pauses = { count: 0, longest_ns: 0, longest_at_ns: 0 };\n  return flow;\n",
+    ),
+    wrong(
+        "pauses are told in microseconds",
+        "receive-stopped",
+        FLOW,
+        "  result.pauses.longest_ns = Math.floor(result.pauses.longest_ns / 1000);\n  return flow;\n",
+    ),
+    wrong(
+        "one message has a lag of the receiver's",
+        "receive-stopped",
+        FLOW,
+        "  flow.histograms.receive_lag = [[1000, 1]];\n  return flow;\n",
+    ),
+    wrong(
+        "there was no silence",
+        "receive-silence",
+        FLOW,
+        "  flow.stalls = { count: 0, longest_ns: 0, longest_at_ns: 0 };\n  return flow;\n",
+    ),
+    wrong("nothing arrived of a count at max", "receive-max", FLOW, "  flow.arrived = 0;\n  return flow;\n"),
+    wrong("a pipeline's messages are not named", "receive-pipeline", FLOW, "  flow.seen = [];\n  return flow;\n"),
+    wrong("a reply is not its request", "reply", REPLIES, SPOILS),
+    wrong(
+        "in a pipeline of its own each subscriber hears all",
+        "meet-pipeline",
+        WORKLOAD,
+        "  return { ...workload, pattern: \"fan-out\" };\n",
+    ),
+    wrong(
+        "requesters have no lag of their own",
+        "meet-request-reply",
+        FLOW,
+        "  flow.histograms.own_lag = null;\n  return flow;\n",
+    ),
+    wrong("an echo is counted as none", "meet-fan-out-echo", FLOW, "  flow.ledger.unanswered = 1;\n  return flow;\n"),
+    wrong(
+        "whoever is stopped has no lag of its own",
+        "meet-stopped",
+        FLOW,
+        "  flow.histograms.own_lag = [[1000, 1]];\n  return flow;\n",
+    ),
+    wrong(
+        "echoes of another's have no times",
+        "echo-to-built-in",
+        FLOW,
+        "  flow.histograms.latency = null;\n  return flow;\n",
+    ),
+    wrong("what it echoes it has twice", "echo-from-built-in", FLOW, "  flow.ledger.duplicated = 1;\n  return flow;\n"),
+];
+
 const GOES: &str = "    near.on(\"close\", () => far.end());\n";
 /// DISCONNECT of MQTT.
 const POLITE: &str = "    near.on(\"close\", () => far.end(Buffer.of(0xe0, 0)));\n";
@@ -394,8 +587,42 @@ const STAYS: &str = "    near.on(\"close\", () => {});\n";
 const GOES_ON: &str = "    let last;\n    near.on(\"data\", (bytes) => (last = bytes));\n    \
     near.on(\"close\", () => setInterval(() => far.write(last), 5));\n";
 
-/// Of the agent behind a relay, whose clients can be killed at a server.
+/// Of the same agent at a server, whose clients can be killed there.
 pub const WRONG_AT_A_SERVER: &[Wrong] = &[
+    wrong(
+        "it holds what comes itself",
+        "server-delays",
+        "(bytes) => near.write(bytes));",
+        "(bytes) => setTimeout(() => near.write(bytes), 100));",
+    ),
+    wrong(
+        "what a server loses was not expected",
+        "server-losses",
+        FLOW,
+        "  flow.ledger.expected = flow.ledger.delivered;\n  return flow;\n",
+    ),
+    wrong(
+        "what a server doubles is not counted",
+        "server-duplicates",
+        FLOW,
+        "  flow.ledger.duplicated = 0;\n  return flow;\n",
+    ),
+    wrong(
+        "what a server damages is not counted",
+        "server-damage",
+        FLOW,
+        "  flow.ledger.corrupted = 0;\n  return flow;\n",
+    ),
+    wrong(
+        "what a server keeps waiting is not late",
+        "server-stalls",
+        FLOW,
+        "  flow.histograms.intended_latency = [[1e6, 1]];\n  return flow;\n",
+    ),
+    wrong("acknowledgements are off by one", "server-acked", FLOW, "  flow.acked += 1;\n  return flow;\n"),
+    wrong("what was not acknowledged is not named", "server-acked", FLOW, "  flow.unacked = [];\n  return flow;\n"),
+    wrong("what did not come is not named", "server-acked", FLOW, "  flow.missing = [];\n  return flow;\n"),
+    wrong("in a tree something is out of order", "meet-tree", FLOW, "  flow.ledger.reordered = 1;\n  return flow;\n"),
     wrong("a killed publisher takes its leave of the server", "server-crash", GOES, POLITE),
     wrong("a killed publisher stays connected", "server-crash", GOES, STAYS),
     wrong("a killed publisher goes on", "server-crash", GOES, GOES_ON),
