@@ -262,7 +262,17 @@ fn version_in(printed: &str, after: &str) -> Option<String> {
 
 /// Whether pubmark can bring a system here.
 pub fn can(system: &System) -> bool {
-    !system.carried.is_empty() || !commands(system).is_empty()
+    !by_hand(system) && (!system.carried.is_empty() || !commands(system).is_empty())
+}
+
+/// Whether a system's agent is brought in the way that its file puts in words
+/// alone: what its packages and its build fill is the cache.
+fn by_hand(system: &System) -> bool {
+    if system.agent.built_in() || system.install.manual.is_empty() {
+        return false;
+    }
+    let elsewhere = |sends: &bool| system.agent.command(*sends).first().is_some_and(|word| !word.contains("{cache}"));
+    [true, false].iter().filter(|sends| elsewhere(sends)).any(|sends| agent_path(system, *sends).is_none())
 }
 
 /// The commands that would install a system here, in order.
@@ -287,9 +297,13 @@ fn python_makes_environments() -> bool {
 
 /// Installs a system, unless it is there; what is built in place is built again.
 /// `say` is told each command first.
+///
+/// # Errors
+/// Where a command fails, a tool is not there, or the agent is one that its user
+/// has to bring: how, in the words of its file.
 pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), String> {
     carried::put(system)?;
-    if !can(system) {
+    if !can(system) && commands(system).is_empty() {
         return Err(match system.install.manual.as_str() {
             "" => format!("{} needs no installation", system.name),
             manual => format!("{} cannot be installed by pubmark: {manual}", system.name),
@@ -321,7 +335,8 @@ pub fn install(system: &System, say: &dyn Fn(&str)) -> Result<(), String> {
     if system.install.cached() && (build || !gather::is_whole(system)) {
         gather::gather(system, say)?;
     }
-    Ok(())
+    // Packages do not bring it: they are what it needs.
+    agent_missing(system).filter(|_| by_hand(system)).map_or(Ok(()), Err)
 }
 
 #[cfg(test)]

@@ -43,22 +43,27 @@ fn missing(system: &System, cell: &Cell) -> Option<String> {
 }
 
 /// Installs the systems of a study that can be installed and are not here, and
-/// the tools that they need.
-pub fn install_missing(plan: &StudyPlan, voice: Voice) -> Result<(), Failure> {
-    let mut seen: Vec<&str> = Vec::new();
+/// the tools that they need. What cannot be had stops no other: its cells are
+/// left out, and say why.
+pub fn install_missing(plan: &StudyPlan, voice: Voice) {
+    let mut tried: Vec<&str> = Vec::new();
+    let mut bring = |system: &'static System| {
+        if tried.contains(&system.name.as_str()) {
+            return;
+        }
+        tried.push(&system.name);
+        voice.note(&format!("installing {}", system.name));
+        if let Err(why) = install::install(system, &|line| voice.note(line)) {
+            voice.note(&format!("{} cannot be installed, and the study goes on: {why}", system.name));
+        }
+    };
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
         if let Some(tool) = tool_of(cell).filter(|tool| install::missing_tool(tool).is_some()) {
-            voice.note(&format!("installing {}", tool.name));
-            install::install(tool, &|line| voice.note(line)).map_err(Failure::run)?;
+            bring(tool);
         }
-        let Some(system) = registry::find(&cell.system).filter(|system| !seen.contains(&system.name.as_str())) else {
-            continue;
-        };
-        seen.push(&system.name);
-        if missing(system, cell).is_some() && !install::commands(system).is_empty() {
-            voice.note(&format!("installing {}", system.name));
-            install::install(system, &|line| voice.note(line)).map_err(Failure::run)?;
+        let absent = registry::find(&cell.system).filter(|system| missing(system, cell).is_some());
+        if let Some(system) = absent.filter(|system| !install::commands(system).is_empty()) {
+            bring(system);
         }
     }
-    Ok(())
 }

@@ -58,7 +58,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     let reference = published(&file, &text, reference, voice)?;
     raise_open_files();
     if args.install {
-        fit::install_missing(&plan, voice)?;
+        fit::install_missing(&plan, voice);
     }
     // A plan is drawn without anybody being asked.
     let survey = if args.dry_run { Survey::default() } else { fit::survey(&plan, args.install, voice)? };

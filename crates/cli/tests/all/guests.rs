@@ -13,28 +13,28 @@ use std::process::Output;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pubmark");
 
 /// A system in virtual time: it takes none.
-fn timeless(more: &str) -> String {
+pub fn timeless(more: &str) -> String {
     format!(
         "{more}\ntitle = \"Mine\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"mock\"\npatterns = [\"pairs\"]\ntransports = [\"inproc\"]\n"
     )
 }
 
 /// A place that knows no systems of the user who runs the tests.
-struct Guests(Place);
+pub struct Guests(pub Place);
 
 impl Guests {
-    fn new() -> Guests {
+    pub fn new() -> Guests {
         Guests(Place::new())
     }
 
-    fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
         path
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    pub fn run(&self, arguments: &[&str]) -> Output {
         self.0.command(arguments).env("XDG_CONFIG_HOME", self.0.path("config")).output().unwrap()
     }
 
@@ -49,7 +49,7 @@ impl Guests {
         records[0].clone()
     }
 
-    fn refused(&self, arguments: &[&str], says: &[&str]) {
+    pub fn refused(&self, arguments: &[&str], says: &[&str]) {
         let output = self.run(arguments);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
@@ -137,7 +137,7 @@ const HUSH: &str = "hush-hush-token";
 /// Plays by pubmark's own agent, and writes down how it was started.
 const SCRIPT: &str = "#!/bin/sh\necho \"$1 in $(pwd) with $MODE\" >> started\nexec \"$PUBMARK\" \"$MODE\"\n";
 
-fn with_agent(agent: &str) -> String {
+pub fn with_agent(agent: &str) -> String {
     format!(
         "title = \"Mine\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"kernel\"\ntransports = [\"tcp\"]\n\
          patterns = [\"pairs\", \"fan-out\"]\n{agent}\n[env]\nPUBMARK = \"{PROGRAM}\"\nMODE = \"agent\"\nAPI_TOKEN = \"{HUSH}\"\n"

@@ -23,6 +23,7 @@ mod headroom;
 mod heavy;
 mod hosts;
 mod house;
+mod installs;
 mod known_answers;
 mod left_out;
 mod libraries;

@@ -1,0 +1,49 @@
+//! What `--install` can bring, and what becomes of what it cannot.
+
+use crate::guests::{Guests, timeless, with_agent};
+use crate::support::{stderr, stdout};
+use serde_json::Value;
+
+#[test]
+fn an_agent_that_no_package_brings_is_told_how_to_be_had() {
+    let place = Guests::new();
+    // A package that is here: installing it changes nothing.
+    let far = with_agent("agent = \"no-such-agent\"") + "[install]\napt = [\"libc6\"]\nmanual = \"ask its makers\"\n";
+    place.write("systems/far.toml", &far);
+    place.refused(&["bench", "far"], &["the agent `no-such-agent` of far is not found", "): ask its makers"]);
+    let listed = stdout(&place.run(&["systems"]));
+    let row = listed.lines().find(|line| line.starts_with("far ")).unwrap();
+    assert!(row.ends_with("ask its makers"), "{row}");
+    let output = place.run(&["systems", "far"]);
+    assert!(!(stdout(&output) + &stderr(&output)).contains("`--install` does it"), "{}", stderr(&output));
+    // The ones that come with pubmark and that cargo builds.
+    let empty = place.0.path("cache");
+    std::fs::create_dir_all(&empty).unwrap();
+    for name in ["zeromq-rust", "zeromq-rust-pure", "null-rust"] {
+        let shown = stdout(&place.run(&["systems", name]));
+        let missing = shown.lines().find(|line| line.starts_with("missing:")).unwrap_or_else(|| panic!("{shown}"));
+        assert!(missing.contains("make -C agents/zeromq-rust") && !missing.contains("--install"), "{missing}");
+    }
+}
+
+#[test]
+fn a_system_that_cannot_be_installed_stops_no_other() {
+    let place = Guests::new();
+    let never = with_agent("agent = [\"{cache}/agent\"]").replace("\"tcp\"", "\"inproc\"");
+    place.write("mine.toml", &timeless(""));
+    place.write("never.toml", &(never + "[install]\nbuild = [\"false\"]\n"));
+    place.write(
+        "study.toml",
+        "title = \"t\"\n[workload]\npattern = \"pairs\"\ntransport = \"inproc\"\nrate = 1000\nduration = \"1s\"\n\
+         [axes]\nsystem = [\"./never.toml\", \"./mine.toml\"]\n[run]\nrepeats = 1\n",
+    );
+    let output = place.run(&["run", "study.toml", "--out", "r", "--install"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(said.matches("never cannot be installed, and the study goes on: ").count(), 1, "{said}");
+    assert!(said.contains("left out: never is not installed: "), "{said}");
+    let systems: Vec<Value> = place.0.records("r").iter().map(|record| record["system"].clone()).collect();
+    assert_eq!(systems, ["mine"]);
+    let resolved = std::fs::read_to_string(place.0.path("r/study.toml")).unwrap();
+    assert!(resolved.contains("[[skip]]") && resolved.contains("never is not installed"), "{resolved}");
+}
