@@ -17,6 +17,7 @@
 #include <fastdds/dds/subscriber/Subscriber.hpp>
 #include <fastdds/dds/topic/Topic.hpp>
 #include <fastdds/dds/topic/TopicDataType.hpp>
+#include <fastdds/rtps/flowcontrol/FlowControllerDescriptor.hpp>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -24,6 +25,7 @@
 #include "../cpp/batch.h"
 #include "../cpp/place.h"
 #include "../cpp/serialization.h"
+#include "leftovers.h"
 
 namespace pubmark {
 
@@ -108,16 +110,36 @@ inline void check(ReturnCode_t code, const char* what) {
 }
 inline Duration_t duration(Ns ns) { return Duration_t(static_cast<long double>(ns) / 1e9L); }
 
+// How often a writer whose flow is controlled may send so many bytes.
+inline uint64_t flow_period_ms(const Spec& spec) {
+  Ns period = time_ns(spec.options.value("flow_period", "100ms"));
+  if (period == 0 || period % 1'000'000 != 0)
+    throw Failure("flow_period is in whole milliseconds, of which 1 is the least");
+  return period / 1'000'000;
+}
+inline int32_t flow_bytes(const Spec& spec) {
+  uint64_t bytes = spec.number("flow_bytes_per_period", 0);
+  if (bytes > INT32_MAX) throw Failure("flow_bytes_per_period is 2147483647 at most");
+  return static_cast<int32_t>(bytes);
+}
+// Whether a thread of the library sends: what is written and may not be sent yet has to wait for one.
+inline bool asynchronous(const Spec& spec) {
+  return word(spec.options, "publish_mode", {"sync", "async"}) == "async" || flow_bytes(spec) > 0;
+}
+
 inline Json settings(const Spec& spec) {
   uint64_t depth = spec.number("history_depth", 0), buffer = spec.number("socket_buffer", 0);
   Json applied{{"reliability", word(spec.options, "reliability", {"reliable", "best-effort"})},
-               {"publish_mode", word(spec.options, "publish_mode", {"sync", "async"})},
+               {"publish_mode", asynchronous(spec) ? "async" : "sync"},
                {"history_depth", depth > 0 ? Json(depth) : Json("all")},
                {"queue_messages", depth > 0 ? depth : spec.queue()},
                {"heartbeat", time_text(time_ns(spec.options.value("heartbeat", "100ms")))},
                {"data_sharing", spec.options.value("data_sharing", false)},
                {"multicast", spec.options.value("multicast", false)},
                {"socket_buffer_bytes", buffer > 0 ? Json(buffer) : Json("automatic")}};
+  if (uint64_t bytes = spec.number("flow_bytes_per_period", 0)) {
+    applied.update({{"flow_bytes_per_period", bytes}, {"flow_period", time_text(flow_period_ms(spec) * 1'000'000)}});
+  }
   if (spec.options.value("multicast", false) && spec.transport == "ipc") throw Failure("multicast goes with udp alone");
   return applied;
 }
@@ -151,6 +173,8 @@ inline std::string topic(const Spec& spec, uint32_t publisher) {
   return spec.pattern == "pairs" ? std::to_string(publisher) : "all";
 }
 inline const std::string kAnswers = "answers";
+// What says how many bytes the writers of a participant may send in a period.
+constexpr const char* kFlow = "pubmark";
 
 // A participant that knows one other process at most: where publishers wait, or where they are to be found.
 class Room {
@@ -179,6 +203,11 @@ class Room {
       memory->port_queue_capacity(1024);
       qos.transport().user_transports.push_back(memory);
     }
+    if (int32_t bytes = flow_bytes(spec); bytes > 0) {
+      auto flow = std::make_shared<rtps::FlowControllerDescriptor>();
+      flow->name = kFlow, flow->max_bytes_per_period = bytes, flow->period_ms = flow_period_ms(spec);
+      qos.flow_controllers().push_back(flow);
+    }
     auto* factory = dds::DomainParticipantFactory::get_instance();
     participant_ = made(factory->create_participant(domain(spec, key), qos), "a participant");
     type_ = dds::TypeSupport(new MessageType(spec.payload_bytes));
@@ -193,9 +222,8 @@ class Room {
     dds::DataWriterQos qos;
     describe(qos, spec);
     qos.reliable_writer_qos().times.heartbeatPeriod = duration(time_ns(spec.options.value("heartbeat", "100ms")));
-    qos.publish_mode().kind = word(spec.options, "publish_mode", {"sync", "async"}) == "sync"
-                                  ? dds::SYNCHRONOUS_PUBLISH_MODE
-                                  : dds::ASYNCHRONOUS_PUBLISH_MODE;
+    qos.publish_mode().kind = asynchronous(spec) ? dds::ASYNCHRONOUS_PUBLISH_MODE : dds::SYNCHRONOUS_PUBLISH_MODE;
+    if (flow_bytes(spec) > 0 && topic != kAnswers) qos.publish_mode().flow_controller_name = kFlow;
     auto* publisher = made(participant_->create_publisher(dds::PUBLISHER_QOS_DEFAULT), "a publisher");
     return made(publisher->create_datawriter(known(topic), qos), "a writer");
   }
@@ -314,6 +342,7 @@ class FastDdsSocket : public Socket {
 
 class FastDdsDriver : public Driver {
  public:
+  FastDdsDriver() { remove_leftovers(); }
   std::unique_ptr<Socket> open(const Spec& spec) override {
     if (spec.transport != "udp" && spec.transport != "ipc") {
       throw Failure("fastdds has no transport " + spec.transport + " here: use udp or ipc");
@@ -329,7 +358,7 @@ class FastDdsDriver : public Driver {
             {"copies", "into the writer's history and from the reader's, and the transport's own"}};
   }
   void leave(bool in_order) override {
-    auto files = shared();
+    auto files = shared_files("self");
     if (in_order) rooms_.clear();
     std::error_code ignored;
     for (const auto& file : files) {
@@ -369,17 +398,6 @@ class FastDdsDriver : public Driver {
     std::error_code ignored;
     return std::filesystem::canonical(found.dli_fname ? found.dli_fname : "", ignored);
   }
-  // Memory that this process shares through the library: segments, and queues of ports.
-  static std::set<std::string> shared() {
-    std::set<std::string> files;
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-      auto at = line.find("/dev/shm/fast");
-      if (at != std::string::npos) files.insert(line.substr(at, line.find(' ', at) - at));
-    }
-    return files;
-  }
-
   std::map<std::pair<std::string, uint16_t>, std::unique_ptr<Room>> rooms_;
 };
 

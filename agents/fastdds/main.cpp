@@ -3,15 +3,16 @@
 using namespace pubmark;
 
 int main() {
-  play({"fastdds",
-        BUILD,
-        FLAGS,
-        {{"runtime", "g++ " __VERSION__}, {"fastdds", FastDdsDriver::version()}, {"fastcdr", FASTCDR_VERSION_STR}},
-        {"pairs", "fan-out", "fan-in", "fan-out-echo"},
-        {"ipc", "udp"},
-        false,
-        {{"fastdds",
-          {"queue_messages", "queue_bytes", "socket_buffer", "reliability", "history_depth", "heartbeat",
-           "data_sharing", "multicast", "publish_mode", "serialization", "batch"},
-          [](const Json&) { return std::make_unique<FastDdsDriver>(); }}}});
+  play(
+      {"fastdds",
+       BUILD,
+       FLAGS,
+       {{"runtime", "g++ " __VERSION__}, {"fastdds", FastDdsDriver::version()}, {"fastcdr", FASTCDR_VERSION_STR}},
+       {"pairs", "fan-out", "fan-in", "fan-out-echo"},
+       {"ipc", "udp"},
+       false,
+       {{"fastdds",
+         {"queue_messages", "queue_bytes", "socket_buffer", "reliability", "history_depth", "heartbeat", "data_sharing",
+          "multicast", "publish_mode", "flow_bytes_per_period", "flow_period", "serialization", "batch"},
+         [](const Json&) { return std::make_unique<FastDdsDriver>(); }}}});
 }

@@ -16,6 +16,7 @@ mod conformance;
 mod containers;
 mod engines;
 mod errors;
+mod fastdds;
 mod faults;
 mod folders;
 mod guests;
