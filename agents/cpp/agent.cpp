@@ -196,7 +196,8 @@ class Conversation {
     Json names, options;
     for (const auto& driver : about_.drivers) names.push_back(driver.name), options[driver.name] = driver.options;
     Json features = Json::parse(R"({"arrivals": ["uniform", "poisson", "burst"], "verification": ["header", "full"],
-      "pacing": ["sleep", "hybrid", "spin"], "profiles": ["constant", "max"], "flows": 1, "pauses": true})");
+      "pacing": ["sleep", "hybrid", "spin"], "profiles": ["constant", "max"], "flows": 1, "pauses": true,
+      "clock_offset": true})");
     features.update({{"patterns", about_.patterns}, {"transports", about_.transports}, {"crash", about_.crash}});
     Json event = Json::parse(R"({"protocol": 2, "version": "1.0.0"})");
     event.update({{"name", about_.name}, {"pid", getpid()}, {"drivers", names}, {"options", options}});
@@ -217,6 +218,7 @@ class Conversation {
       }
     }
     work_.emplace(order["flows"][0].at("workload"));
+    work_->ahead_ns = order.value("clock_offset_ns", int64_t{0});
     if (std::count(about_.patterns.begin(), about_.patterns.end(), work_->pattern) == 0) {
       fail("the driver " + name + " cannot play the pattern " + work_->pattern);
     }

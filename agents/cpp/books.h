@@ -90,6 +90,7 @@ struct Workload {
   bool competing = pattern == "pipeline", echoed = pattern == "fan-out-echo";
   bool round_trip = pattern == "request-reply" || echoed;
   bool timed = !max || round_trip;  // whether latency is measured
+  Ns ahead_ns = 0;                  // of the instants in messages, as seen by this machine's clock; modulo 2^64
   uint64_t burst = 1;
   std::optional<uint64_t> count;
   std::optional<Ns> window_ns;  // none: a count at `max`
@@ -169,6 +170,10 @@ struct Header {
 static_assert(sizeof(Header) == 32 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the header is copied as it lies");
 
 inline size_t header_bytes(size_t payload) { return payload >= 32 ? 32 : payload >= 24 ? 24 : 16; }
+
+inline Header shifted(const Header& header, Ns by) {
+  return {header.intended + by, header.publisher, header.sequence, header.sent + by, header.free + by};
+}
 
 // A message with the body that all messages have.
 inline std::vector<uint8_t> blank(size_t payload) {

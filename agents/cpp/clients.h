@@ -94,7 +94,8 @@ struct Sending {
     return total.sent >= most || (schedule && time >= give_up) ? kDone : kSend;
   }
   void stamp(Ns time) {
-    Header header{intended, total.publisher, static_cast<uint32_t>(total.sent), time, std::max(intended, free)};
+    Header own{intended, total.publisher, static_cast<uint32_t>(total.sent), time, std::max(intended, free)};
+    Header header = shifted(own, work.ahead_ns);
     std::memcpy(message.data(), &header, header_bytes(message.size()));
   }
   // The call began and ended then; all of it was the system's.
@@ -161,6 +162,7 @@ struct Receiving {
     Header header{};
     if (message.size != work.payload_bytes) return foreign();
     std::memcpy(&header, message.data, header_bytes(message.size));
+    header = shifted(header, -work.ahead_ns);
     if (header.publisher - first >= streams.size()) return foreign();
     Stream& stream = streams[header.publisher - first];
     if (header.sequence == kProbe) unheard -= !std::exchange(stream.heard, true);
@@ -351,7 +353,7 @@ class Client {
       if (until()) return true;
       if (now() < next) continue;
       for (uint32_t copy = 0; copy < copies; copy++) {
-        Header header{now(), id, sequence, now(), now()};
+        Header header = shifted({now(), id, sequence, now(), now()}, work_.ahead_ns);
         std::memcpy(marker.data(), &header, header_bytes(marker.size()));
         socket->send(marker.data(), marker.size());
       }
@@ -454,7 +456,7 @@ class Client {
     for (Ns next = 0; control_.start_ns == 0 && !control_.silenced();) {
       if (Ns time = now(); time >= next) {
         next = time + 5 * kMillisecond;
-        Header header{time, id, kProbe, time, time};
+        Header header = shifted({time, id, kProbe, time, time}, work_.ahead_ns);
         std::memcpy(probe.data(), &header, header_bytes(probe.size()));
         socket->send(probe.data(), probe.size());
       }
@@ -516,7 +518,7 @@ class Client {
     Receiving& in = *receiving;
     std::vector<uint8_t> probe = blank(work_.payload_bytes);
     while (in.unheard && !control_.silenced()) {
-      Header header{now(), id, kProbe, now(), now()};
+      Header header = shifted({now(), id, kProbe, now(), now()}, work_.ahead_ns);
       std::memcpy(probe.data(), &header, header_bytes(probe.size()));
       if (socket->send(probe.data(), probe.size())) await_answer(nullptr, kNever);
     }

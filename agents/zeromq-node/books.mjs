@@ -95,9 +95,11 @@ export class ReceiveBook {
   stalls = { count: 0, longest_ns: 0, longest_at_ns: 0 };
   window = null;
 
-  constructor(work, body) {
+  /** `ahead`: what is added to this machine's clock in messages, ns. */
+  constructor(work, body, ahead) {
     this.work = work;
     this.body = body;
+    this.ahead = ahead;
     this.bodyAt = work.payload_bytes >= 32 ? 32 : Math.min(24, work.payload_bytes);
     this.most = mostMessages(work);
   }
@@ -196,7 +198,7 @@ export class Incoming {
       stream.heard ||= sequence === PROBE;
       return;
     }
-    const intended = word(message, 0);
+    const intended = word(message, 0) - book.ahead;
     if (!window || intended < window.start || intended > at + SECOND || sequence >= book.most) return book.damaged();
     const measured = window.holds(intended);
     book.received += 1;
@@ -222,8 +224,8 @@ export class Incoming {
       this.#silence(at);
     }
     if (!measured || !sound || !book.times) return;
-    const sent = length >= 24 ? word(message, 16) : 0;
-    const free = length >= 32 ? word(message, 24) : 0;
+    const sent = length >= 24 ? word(message, 16) - book.ahead : 0;
+    const free = length >= 32 ? word(message, 24) - book.ahead : 0;
     const own = length >= 32 && intended <= free && free <= sent ? sent - free : 0;
     book.measure(stream, sequence, intended, own, sent, at, listened);
   }

@@ -79,7 +79,8 @@ export class Publisher extends Client {
   /** The message to send: a buffer that is kept if the binding copies it, else a new one. */
   write(sequence, intended, sent, free) {
     if (this.#message.length > this.run.binding.copiesAbove) this.#frames[0] = Buffer.from(this.#message);
-    writeHeader(this.#frames[0], intended, this.id, sequence, sent, free);
+    const { ahead } = this.run;
+    writeHeader(this.#frames[0], intended + ahead, this.id, sequence, sent + ahead, free + ahead);
     return this.#frames;
   }
   async mark(sequence) {

@@ -151,13 +151,16 @@ class Outgoing(Table):
         self.work, self.id, self.message = work, id, bytearray(body(work["payload_bytes"]))
         self.room = max(room for room in (16, 24, 32) if room <= len(self.message))
         self.first = self.worst = self.unsent = 0
+        self.ahead = work.get("ahead_ns", 0)  # what is added to this machine's clock in messages
 
     def stamp(self, intended, sequence, sent, free):
         """The message with this header."""
+        ahead, id = self.ahead, self.id
         if self.room == 32:
-            HEADER.pack_into(self.message, 0, intended, self.id, sequence, sent, free)
+            HEADER.pack_into(self.message, 0, intended + ahead, id, sequence, sent + ahead, free + ahead)
         else:
-            self.message[: self.room] = HEADER.pack(intended, self.id, sequence, sent, free)[: self.room]
+            header = HEADER.pack(intended + ahead, id, sequence, sent + ahead, free + ahead)
+            self.message[: self.room] = header[: self.room]
         return self.message
 
     def accepted(self, intended, sent, free):
@@ -295,6 +298,7 @@ class Incoming(Table):
     def measure(self, figures, streams, competing):
         """One pass over all that came."""
         window, counts, slice_ns = figures.window, figures.counts, figures.window.slice
+        ahead = self.work.get("ahead_ns", 0)
         start, begin, end, unsound = window.start, window.begin, window.end, self.unsound
         timed, lagging = self.work["rate"] != "max" or self.work["pattern"] == "request-reply", self.lagging
         latencies, wholes, services, lags = (array("Q") for _ in range(4))
@@ -304,6 +308,7 @@ class Incoming(Table):
             *(memoryview(column)[: self.count] for column in self.columns)
         ):
             row += 1
+            intended, sent, free = intended - ahead, sent and sent - ahead, free and free - ahead
             backlog = backlog + listened - taken if listened and at - listened <= WAITED else 0
             taken = at
             stream = streams.get(publisher)

@@ -98,7 +98,8 @@ class Client(threading.Thread):
     def __init__(self, order, prepare, driver, control, report):
         super().__init__(daemon=True)
         self.order, self.driver, self.control, self.report = order, driver, control, report
-        self.work, self.id, self.role = prepare["flows"][0]["workload"], order["id"], order["role"]
+        self.work = {**prepare["flows"][0]["workload"], "ahead_ns": prepare.get("clock_offset_ns", 0)}
+        self.id, self.role = order["id"], order["role"]
         self.sends = self.role in ("publisher", "requester")
         self.budget = prepare.get("spin_cores", 0) / sum(one["role"] == self.role for one in prepare["clients"])
         self.cpus = prepare["publisher_cpus" if self.sends else "subscriber_cpus"]
@@ -409,6 +410,7 @@ class Agent:
                 "arrivals": ["uniform", "poisson", "burst"], "verification": ["header", "full"],
                 "pacing": ["sleep", "hybrid", "spin"], "profiles": ["constant", "max"], "faults": [], "flows": 1,
                 "pauses": True, "crash": all(driver.crash for driver in drivers),
+                "clock_offset": True,
             },
         )  # fmt: skip
 

@@ -6,9 +6,12 @@ use crate::left_out::leave_out;
 use crate::support::{Place, stderr, stdout};
 use pubmark_host::cache::cache_folder;
 use pubmark_host::install;
+use pubmark_host::programs::find_program;
 use pubmark_study::registry;
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// Each names its language's floor, which is installed with it by `make test`.
 const SYSTEMS: [&str; 3] = ["zeromq-cpp", "zeromq-node", "zeromq-python"];
@@ -33,7 +36,8 @@ fn cases(place: &Place, arguments: &[&str]) -> Vec<(String, String)> {
 #[test]
 fn agents_in_three_languages_measure_as_they_should() {
     const ONLY: &str = "hello,send-schedule,send-sequences,send-instants,send-lag,receive-counts,receive-latency,\
-                        receive-losses,receive-bodies,receive-silence,meet-request-reply,meet-pipeline";
+                        receive-losses,receive-bodies,receive-silence,meet-request-reply,meet-pipeline,\
+                        send-clock-offset,receive-clock-offset";
     for system in SYSTEMS {
         if !here("agents_in_three_languages_measure_as_they_should", &[system]) {
             continue;
@@ -41,63 +45,236 @@ fn agents_in_three_languages_measure_as_they_should() {
         let place = Place::new();
         let cases = cases(&place, &["--system", system, "--transport", "tcp", "--only", ONLY]);
         let otherwise: Vec<_> = cases.iter().filter(|(_, outcome)| outcome != "as_due").collect();
-        assert!(cases.len() == 12 && otherwise.is_empty(), "{system}: {otherwise:?} of {cases:?}");
+        assert!(cases.len() == 14 && otherwise.is_empty(), "{system}: {otherwise:?} of {cases:?}");
         place.assert_swept();
     }
 }
 
-/// An agent's sources in a place of their own, with one line changed.
-fn wrong(place: &Place, folder: &str, file: &str, right: &str, wrong: &str) -> PathBuf {
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents").join(folder);
-    let to = place.path(folder);
-    std::fs::create_dir_all(&to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().flatten().filter(|entry| entry.path().is_file()) {
-        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+/// Set by `make test-agents`: toolchains of all languages are here.
+const ALL_LANGUAGES: &str = "PUBMARK_TEST_AGENTS";
+
+/// One line of a right agent, what it becomes, and the case that has to find that.
+struct Fault {
+    system: &'static str,
+    file: &'static str,
+    right: &'static str,
+    wrong: &'static str,
+    case: &'static str,
+}
+
+const fn fault(
+    system: &'static str,
+    file: &'static str,
+    right: &'static str,
+    wrong: &'static str,
+    case: &'static str,
+) -> Fault {
+    Fault { system, file, right, wrong, case }
+}
+
+/// Times that are halved, and bodies that nobody reads, in each language. Those of
+/// C++ are in what the agents of Fast DDS and Cyclone DDS are made of too.
+const FAULTS: [Fault; 12] = [
+    fault(
+        "zeromq-cpp",
+        "cpp/clients.h",
+        "times[kLatency].record(value);",
+        "times[kLatency].record(value / 2);",
+        "receive-latency",
+    ),
+    fault("zeromq-cpp", "cpp/clients.h", "bool sound = !work.full ||", "bool sound = true ||", "receive-bodies"),
+    fault(
+        "zeromq-python",
+        "zeromq-python/books.py",
+        "                latencies.append(latency)",
+        "                latencies.append(latency // 2)",
+        "receive-latency",
+    ),
+    fault(
+        "zeromq-python",
+        "zeromq-python/books.py",
+        "if self.body and bytes(",
+        "if False and bytes(",
+        "receive-bodies",
+    ),
+    fault(
+        "zeromq-node",
+        "zeromq-node/books.mjs",
+        "times.latency.record(latency);",
+        "times.latency.record(latency / 2);",
+        "receive-latency",
+    ),
+    fault(
+        "zeromq-node",
+        "zeromq-node/books.mjs",
+        "const sound = work.verify !== \"full\"",
+        "const sound = true",
+        "receive-bodies",
+    ),
+    fault(
+        "zeromq-mono",
+        "zeromq-dotnet/Books.cs",
+        "        Latency.Record(latency);",
+        "        Latency.Record(latency / 2);",
+        "receive-latency",
+    ),
+    fault(
+        "zeromq-mono",
+        "zeromq-dotnet/Books.cs",
+        "var sound = work.Verify != \"full\"",
+        "var sound = work.Verify != \"none\"",
+        "receive-bodies",
+    ),
+    fault(
+        "zeromq-go-pure",
+        "zeromq-go/books.go",
+        "in.latency.record(latency)",
+        "in.latency.record(latency / 2)",
+        "receive-latency",
+    ),
+    fault(
+        "zeromq-go-pure",
+        "zeromq-go/books.go",
+        "if w.Verify == \"full\" {",
+        "if w.Verify == \"none\" {",
+        "receive-bodies",
+    ),
+    fault(
+        "zeromq-java",
+        "zeromq-java/Books.java",
+        "            latency.record(took);",
+        "            latency.record(took / 2);",
+        "receive-latency",
+    ),
+    fault(
+        "zeromq-java",
+        "zeromq-java/Books.java",
+        "work.verify.equals(\"full\")",
+        "work.verify.equals(\"none\")",
+        "receive-bodies",
+    ),
+];
+
+impl Fault {
+    fn folder(&self) -> &'static str {
+        match self.system {
+            "zeromq-mono" => "zeromq-dotnet",
+            "zeromq-go-pure" => "zeromq-go",
+            other => other,
+        }
     }
-    let text = std::fs::read_to_string(to.join(file)).unwrap();
-    assert_eq!(text.matches(right).count(), 1, "{file} has `{right}` once");
-    std::fs::write(to.join(file), text.replace(right, wrong)).unwrap();
-    to
+
+    /// Puts the agent's sources into a place of their own, with the line changed.
+    fn copy(&self, place: &Place) {
+        for folder in [self.folder(), "cpp"] {
+            let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents").join(folder);
+            std::fs::create_dir(place.path(folder)).unwrap();
+            for entry in std::fs::read_dir(from).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+                std::fs::copy(entry.path(), place.path(folder).join(entry.file_name())).unwrap();
+            }
+        }
+        let text = std::fs::read_to_string(place.path(self.file)).unwrap();
+        assert_eq!(text.matches(self.right).count(), 1, "{} has `{}` once", self.file, self.right);
+        std::fs::write(place.path(self.file), text.replace(self.right, self.wrong)).unwrap();
+    }
+
+    /// Builds the copy, where its language wants that: how it is started.
+    fn build(&self, place: &Place) -> Vec<String> {
+        let cache = cache_folder(registry::find(self.system).unwrap());
+        let path = |path: PathBuf| path.display().to_string();
+        let (folder, built) = (place.path(self.folder()), place.path("built"));
+        let make = |words: &[String]| {
+            let mut make = Command::new("make");
+            make.arg("-s").arg("-C").arg(&folder).arg(format!("DEST={}", built.display())).args(words);
+            let made = make.output().unwrap();
+            assert!(made.status.success(), "{}: {}", self.system, stderr(&made));
+        };
+        match self.system {
+            "zeromq-cpp" => {
+                make(&["FLAGS=-std=c++17 -O0".to_owned()]);
+                vec![path(built.join("pubmark-zeromq-cpp"))]
+            }
+            "zeromq-node" => {
+                std::os::unix::fs::symlink(cache.join("node_modules"), place.path("node_modules")).unwrap();
+                vec!["node".to_owned(), path(folder.join("agent.mjs"))]
+            }
+            "zeromq-mono" => {
+                make(&["RUNTIME=".to_owned()]);
+                vec!["mono".to_owned(), path(built.join("agent.dll"))]
+            }
+            "zeromq-go-pure" => {
+                make(&["pure".to_owned()]);
+                ["--binding", "pure"].iter().fold(vec![path(built.join("zeromq-go-pure"))], with)
+            }
+            "zeromq-java" => {
+                make(&[format!("LIB={}", cache.join("lib").display()), "jeromq".to_owned()]);
+                ["--binding", "jeromq"].iter().fold(vec![path(built.join("zeromq-java"))], with)
+            }
+            _ => vec![path(cache.join("python/bin/python")), path(folder.join("agent.py"))],
+        }
+    }
+}
+
+fn with(mut words: Vec<String>, word: &&str) -> Vec<String> {
+    words.push((*word).to_owned());
+    words
 }
 
 #[test]
 fn a_wrong_agent_in_the_place_of_a_right_one_is_refused() {
-    let python = cache_folder(registry::find("zeromq-python").unwrap()).join("python/bin/python");
-    let modules = cache_folder(registry::find("zeromq-node").unwrap()).join("node_modules");
-    let faults = [
-        (
-            "zeromq-python",
-            "books.py",
-            "                latencies.append(latency)",
-            "                latencies.append(latency // 2)",
-            "receive-latency",
-        ),
-        ("zeromq-python", "books.py", "if self.body and bytes(", "if False and bytes(", "receive-bodies"),
-        (
-            "zeromq-node",
-            "books.mjs",
-            "times.latency.record(latency);",
-            "times.latency.record(latency / 2);",
-            "receive-latency",
-        ),
-        ("zeromq-node", "books.mjs", "const sound = work.verify !== \"full\"", "const sound = true", "receive-bodies"),
-    ];
-    for (system, file, right, changed, case) in faults {
-        if !here("a_wrong_agent_in_the_place_of_a_right_one_is_refused", &[system]) {
+    const NAME: &str = "a_wrong_agent_in_the_place_of_a_right_one_is_refused";
+    let all = std::env::var_os(ALL_LANGUAGES).is_some();
+    for fault in FAULTS {
+        let place = Place::new();
+        // What is changed is there, whether or not it can be built here.
+        fault.copy(&place);
+        if !all && !SYSTEMS.contains(&fault.system) {
+            leave_out(&format!("bindings::{NAME}"), &format!("{} is played by `make test-agents`", fault.system));
             continue;
         }
-        let place = Place::new();
-        let folder = wrong(&place, system, file, right, changed);
-        let command = if system == "zeromq-node" {
-            std::os::unix::fs::symlink(&modules, place.path("node_modules")).unwrap();
-            ["node".to_owned(), folder.join("agent.mjs").display().to_string()]
-        } else {
-            [python.display().to_string(), folder.join("agent.py").display().to_string()]
-        };
-        let only = ["--driver", "zeromq", "--transport", "tcp", "--only", case, "--", &command[0], &command[1]];
-        let outcomes = cases(&place, &only);
-        assert_eq!(outcomes, [(format!("tcp/{case}"), "otherwise".to_owned())], "{system}, {changed}");
+        if !here(NAME, &[fault.system]) {
+            continue;
+        }
+        let only = ["--driver", "zeromq", "--transport", "tcp", "--only", fault.case, "--"];
+        let command = fault.build(&place);
+        let words: Vec<&str> = only.into_iter().chain(command.iter().map(String::as_str)).collect();
+        let expected = [(format!("tcp/{}", fault.case), "otherwise".to_owned())];
+        assert_eq!(cases(&place, &words), expected, "{}, {}", fault.system, fault.wrong);
     }
+}
+
+/// In the place of `hello`, so that it is the last that its log has.
+#[test]
+fn a_runtime_that_is_too_old_is_named() {
+    let place = Place::new();
+    let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents");
+    let refused = |command: &mut Command, says: &[&str]| {
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "{said}");
+        let last = said.lines().last().unwrap_or_default();
+        says.iter().for_each(|says| assert!(last.contains(says), "should say {says:?}: {said}"));
+    };
+    let java = place.path("java");
+    std::fs::write(&java, "#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n").unwrap();
+    std::fs::set_permissions(&java, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", place.path("").display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("sh");
+    command.arg(agents.join("zeromq-java/zeromq-java.sh")).args(["--binding", "null"]).env("PATH", path);
+    refused(&mut command, &["this is Java 8 (", "it needs 17 or newer", "apt-get install"]);
+    if find_program("node").is_none() {
+        leave_out("bindings::a_runtime_that_is_too_old_is_named", "there is no node");
+        return;
+    }
+    let old = place.path("old.cjs");
+    std::fs::write(
+        &old,
+        "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '18.20.4' } });",
+    )
+    .unwrap();
+    let mut command = Command::new("node");
+    command.arg("-r").arg(&old).arg(agents.join("zeromq-node/agent.mjs"));
+    refused(&mut command, &["this is Node 18.20.4 (", "it needs 20 or newer", "https://nodejs.org"]);
 }
 
 #[test]
