@@ -255,6 +255,7 @@ fn usage(agents: &[&AgentUsage]) -> Usage {
         uss_bytes_median: median_whole(samples(|usage| &usage.uss_bytes)),
         voluntary_switches: sum(|usage| usage.voluntary_switches),
         involuntary_switches: sum(|usage| usage.involuntary_switches),
+        busiest_thread_cores: None,
     }
 }
 

@@ -193,6 +193,10 @@ pub struct Usage {
     pub voluntary_switches: u64,
     /// Involuntary context switches.
     pub involuntary_switches: u64,
+    /// Processors that the busiest of its threads used, 0 to 1; none where no single
+    /// thread was looked at, as in records of versions that did not, and of agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest_thread_cores: Option<f64>,
 }
 
 /// What a pilot run, which is not measured, said of how long the figures of a

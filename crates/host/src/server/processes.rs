@@ -164,20 +164,29 @@ pub fn signal(pid: i32, signal: nix::sys::signal::Signal) {
 
 /// What the kernel has counted of a process.
 pub fn counters(pid: i32) -> Option<Counters> {
+    counters_and_threads(pid).map(|(counters, _)| counters)
+}
+
+/// The same, and the CPU time of each of its threads by number, ns.
+pub fn counters_and_threads(pid: i32) -> Option<(Counters, Vec<(i32, Ns)>)> {
     let stat = stat(pid)?;
     let mut counters = Counters { user_ticks: stat.user_ticks, system_ticks: stat.system_ticks, ..Counters::default() };
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let mut each = Vec::new();
     for thread in threads.flatten() {
         // First of three figures: time on a processor, ns.
         let schedule = read_to_string(thread.path().join("schedstat")).unwrap_or_default();
-        counters.cpu_ns += schedule.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
+        let cpu_ns = schedule.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
+        counters.cpu_ns += cpu_ns;
+        let number = thread.file_name().to_string_lossy().parse().ok();
+        each.extend(number.map(|number: i32| (number, cpu_ns)));
         // A process's own `status` counts its first thread only.
         let (voluntary, involuntary) =
             parse_switches(&read_to_string(thread.path().join("status")).unwrap_or_default());
         counters.voluntary += voluntary;
         counters.involuntary += involuntary;
     }
-    Some(counters)
+    Some((counters, each))
 }
 
 fn field(text: &str, name: &str) -> Option<u64> {

@@ -97,8 +97,15 @@ fn charged_to(watched: &[Watched]) -> Option<u64> {
     each.reduce(|sum, bytes| sum + bytes)
 }
 
-fn counters_of(watched: &[Watched]) -> BTreeMap<i32, Counters> {
-    processes_of(watched).into_iter().filter_map(|pid| Some((pid, processes::counters(pid)?))).collect()
+/// What each process has used, and each thread of them, ns.
+fn counters_of(watched: &[Watched]) -> (BTreeMap<i32, Counters>, BTreeMap<i32, Ns>) {
+    let (mut counters, mut threads) = (BTreeMap::new(), BTreeMap::new());
+    for pid in processes_of(watched) {
+        let Some((own, each)) = processes::counters_and_threads(pid) else { continue };
+        counters.insert(pid, own);
+        threads.extend(each);
+    }
+    (counters, threads)
 }
 
 struct Edge {
@@ -108,6 +115,8 @@ struct Edge {
     group: Option<CpuTime>,
     throttled_ns: Ns,
     counters: BTreeMap<i32, Counters>,
+    /// CPU time of each thread, ns.
+    threads: BTreeMap<i32, Ns>,
 }
 
 /// Watches all members of a server on a thread of its own.
@@ -143,7 +152,7 @@ impl Sampler {
     /// To be called before all that is watched is killed: what it has used so
     /// far would be lost with it.
     pub fn before_kill(&self) {
-        let counters = counters_of(&self.watched);
+        let (counters, _) = counters_of(&self.watched);
         let anew: Vec<Watched> = self.watched.iter().filter(|one| one.made_anew).cloned().collect();
         let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
         departed.counters.extend(counters);
@@ -164,6 +173,8 @@ impl Sampler {
 #[derive(Default)]
 struct Seen {
     wall_ns: Ns,
+    /// What the busiest thread used meanwhile; none where no thread was seen.
+    busiest_ns: Option<Ns>,
     all: Used,
     /// Where the window has no known end.
     course: Vec<UsageReading>,
@@ -175,6 +186,7 @@ struct Seen {
 impl Seen {
     fn usage(mut self, window: Option<(Ns, Ns)>) -> ServerUsage {
         let (mut wall_ns, mut used) = (self.wall_ns, self.all);
+        let busiest = self.busiest_ns.filter(|_| wall_ns > 0).map(|busiest_ns| busiest_ns as f64 / wall_ns as f64);
         if let (Some((from_ns, to_ns)), false) = (window, self.course.is_empty()) {
             (wall_ns, used) = (to_ns.saturating_sub(from_ns), used::between(&self.course, from_ns, to_ns));
             self.memory.sums.truncate(used::samples_by(&self.course, to_ns).max(1));
@@ -188,6 +200,7 @@ impl Seen {
         usage.user_s = used.user_ns as f64 / SECOND as f64;
         usage.voluntary_switches = used.voluntary_switches;
         usage.involuntary_switches = used.involuntary_switches;
+        usage.busiest_thread_cores = busiest.map(|cores| cores.min(1.0));
         seen
     }
 }
@@ -195,8 +208,8 @@ impl Seen {
 fn edge(watched: &[Watched]) -> Edge {
     let (at, group) = (clock::now(), cpu_time_of(watched));
     let throttled_ns = throttled_of(watched);
-    let counters = counters_of(watched);
-    Edge { at, done: clock::now(), group, throttled_ns, counters }
+    let (counters, threads) = counters_of(watched);
+    Edge { at, done: clock::now(), group, throttled_ns, counters, threads }
 }
 
 fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool, departed: &Departed) -> Seen {
@@ -241,6 +254,7 @@ fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool
         course.push(UsageReading { at_ns: ended.at, used: all, samples: memory.sums.len() });
     }
     Seen {
+        busiest_ns: busiest(&began.threads, &ended.threads),
         wall_ns: ended.at.saturating_sub(began.at),
         all,
         course,
@@ -256,7 +270,14 @@ fn sample(watched: &[Watched], from_ns: Ns, to_ns: Option<Ns>, stop: &AtomicBool
 fn glance(watched: &[Watched], began: &Edge) -> Edge {
     let (at, group) = (clock::now(), cpu_time_of(watched));
     let counters = began.counters.keys().filter_map(|pid| Some((*pid, processes::counters(*pid)?))).collect();
-    Edge { at, done: at, group, throttled_ns: 0, counters }
+    Edge { at, done: at, group, throttled_ns: 0, counters, threads: BTreeMap::new() }
+}
+
+/// What the thread used that used most between two edges, ns: one that began meanwhile
+/// has used all that it has.
+fn busiest(began: &BTreeMap<i32, Ns>, ended: &BTreeMap<i32, Ns>) -> Option<Ns> {
+    let used = |(number, now): (&i32, &Ns)| now.saturating_sub(began.get(number).copied().unwrap_or_default());
+    ended.iter().map(used).max()
 }
 
 /// CPU time and context switches between two edges.
@@ -341,6 +362,7 @@ mod tests {
             group,
             throttled_ns: 0,
             counters: list.iter().copied().collect(),
+            threads: BTreeMap::new(),
         };
         let began = edge(0, None, &[(1, counters(SECOND, 5)), (2, counters(9, 9))]);
         let ended = edge(2 * SECOND, None, &[(1, counters(2 * SECOND, 8)), (3, counters(SECOND, 1))]);
@@ -349,6 +371,17 @@ mod tests {
         let (began, ended) = (Edge { group: group(0), ..began }, Edge { group: group(4 * SECOND), ..ended });
         let exact = spent(&began, &ended);
         assert_eq!((exact.cpu_ns, exact.user_ns), (4 * SECOND, 2 * SECOND));
+    }
+
+    #[test]
+    fn the_busiest_thread_is_told_apart_from_the_others() {
+        let threads = |list: &[(i32, Ns)]| list.iter().copied().collect::<BTreeMap<i32, Ns>>();
+        let began = threads(&[(1, 50), (2, 900)]);
+        assert_eq!(busiest(&began, &threads(&[(1, 250), (2, 950), (3, 120)])), Some(200));
+        assert_eq!(busiest(&began, &threads(&[(1, 60), (3, 120)])), Some(120), "one that is new has used all of it");
+        assert_eq!(busiest(&began, &threads(&[])), None);
+        let seen = Seen { wall_ns: 200, busiest_ns: Some(190), ..Seen::default() };
+        assert_eq!(seen.usage(None).usage.busiest_thread_cores, Some(0.95));
     }
 
     #[test]
@@ -388,6 +421,8 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(used.usage.cpu_s > 0.0 && used.usage.cpu_s <= spent as f64 / SECOND as f64, "{used:?}");
+        let busiest = used.usage.busiest_thread_cores.unwrap();
+        assert!(busiest > 0.0 && busiest <= used.usage.cpu_cores * 1.2 + 0.05, "it has one thread: {used:?}");
         assert_eq!(used.processes.len(), 1);
         assert_eq!((used.processes[0].pid, used.processes[0].name.as_str()), (pid, "sh"));
         assert!(used.usage.rss_bytes_max >= used.usage.rss_bytes_median && used.usage.rss_bytes_median > 0);

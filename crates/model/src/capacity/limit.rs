@@ -1,7 +1,9 @@
 //! What gave out first.
 
+use crate::link::Side;
 use crate::objective::{Objective, backlog};
-use crate::record::{Reason, RunRecord, Usage};
+use crate::record::{HostShare, Reason, RunRecord, Usage};
+use crate::units::SECOND;
 use crate::words::words;
 
 words! {
@@ -20,6 +22,8 @@ words! {
         Processors = "processors",
         /// One processor, while others were idle: one of the server's threads.
         Thread = "thread",
+        /// The bandwidth that a link, or the network of a host, was held to.
+        Network = "network",
         /// Messages are lost.
         Losses = "losses",
         /// A backlog grows, or messages are not taken, and no processor is known to be busy.
@@ -33,7 +37,7 @@ words! {
 const THROTTLED: f64 = 0.05;
 /// So much of the processors is all of them.
 const BUSY: f64 = 0.9;
-/// What a server with one busy thread uses, processors.
+/// What a server with one busy thread uses, processors, where no thread was looked at.
 const ONE_THREAD: std::ops::RangeInclusive<f64> = 0.9..=1.05;
 /// A backlog of more than this share of what was sent grows.
 pub(super) const GREW: f64 = 0.05;
@@ -54,6 +58,9 @@ pub(super) fn of(record: &RunRecord, objective: &Objective) -> (CapacityLimit, S
     }
     if let Some(found) = record.server.as_ref().and_then(|server| busy(record, server)) {
         return found;
+    }
+    if let Some(full) = full(record) {
+        return (CapacityLimit::Network, full);
     }
     let unmet = objective.unmet(record);
     let lost = unmet.iter().any(|(term, _)| term.about_losses());
@@ -95,10 +102,46 @@ fn busy(record: &RunRecord, server: &Usage) -> Option<(CapacityLimit, String)> {
         );
         return Some((CapacityLimit::Processors, evidence));
     }
-    ONE_THREAD.contains(&used).then(|| {
-        (
-            CapacityLimit::Thread,
-            format!("the server used {used:.2} processors while others were idle, as one busy thread does"),
-        )
-    })
+    let evidence = match server.busiest_thread_cores {
+        Some(busiest) => (busiest >= BUSY).then(|| {
+            format!("one thread of the server used {busiest:.2} of a processor while others were idle: it has {used:.2} in all")
+        }),
+        None => ONE_THREAD
+            .contains(&used)
+            .then(|| format!("the server used {used:.2} processors while others were idle, as one busy thread does")),
+    };
+    evidence.map(|evidence| (CapacityLimit::Thread, evidence))
+}
+
+/// A bandwidth that had no more to give: that of each connection over a link, or of a
+/// host's network. Payloads are what is counted, but where a host's interface was looked at.
+fn full(record: &RunRecord) -> Option<String> {
+    let workload = &record.workload;
+    let rates = record.rates;
+    let words = |what: &str, bytes_per_s: f64, bandwidth: u64| {
+        format!("{what} carried {bytes_per_s:.0} bytes a second, of {bandwidth} that it was held to")
+    };
+    let is_full = |bytes_per_s: f64, bandwidth: u64| bytes_per_s >= BUSY * bandwidth as f64;
+    let link = record.link.as_ref().and_then(|link| {
+        let bandwidth = link.asked.bandwidth_bytes_per_s?;
+        let share = |bytes_per_s: f64, clients: u32| bytes_per_s / f64::from(clients.max(1));
+        let received = share(rates.delivered_bytes_per_s, workload.subscribers);
+        let sent = share(rates.sent_per_s * workload.payload_bytes as f64, workload.publishers);
+        let most = match link.asked.side {
+            Side::Subscribers => received,
+            Side::Publishers => sent,
+            Side::Both => received.max(sent),
+        };
+        is_full(most, bandwidth).then(|| words("each connection over the link", most, bandwidth))
+    });
+    let of_host = |host: &HostShare| {
+        let bandwidth = host.bandwidth_bytes_per_s?;
+        let interfaces = record.wire.iter().flat_map(|wire| &wire.interfaces).filter(|found| found.host == host.name);
+        let counted = interfaces.map(|found| found.sent_bytes).reduce(|sum, bytes| sum + bytes);
+        let seconds = record.window_ns as f64 / SECOND as f64;
+        let bytes_per_s =
+            counted.filter(|_| seconds > 0.0).map_or(rates.delivered_bytes_per_s, |bytes| bytes as f64 / seconds);
+        is_full(bytes_per_s, bandwidth).then(|| words(&format!("the network of {}", host.name), bytes_per_s, bandwidth))
+    };
+    link.or_else(|| record.hosts.iter().find_map(of_host))
 }
