@@ -8,6 +8,7 @@ mod clocks;
 mod cuts;
 mod found;
 mod killed;
+mod limit;
 mod loops;
 mod machine;
 mod pauses;
@@ -104,6 +105,8 @@ pub fn judge(
     judge.against(Reason::Clock, clocks::apart(record));
     judge.against(Reason::NoisyMachine, machine::noisy(record));
     judge.note(Component::Server, machine::unknown(record));
+    let which = limit::noted(record, &judge.verdict);
+    judge.note(Component::Generator, which);
     judge.verdict.valid = judge.verdict.reasons.is_empty();
     judge.verdict
 }
