@@ -178,6 +178,8 @@ export interface Point {
   floor: number | null;
   /** Who is best by each figure that can be ranked. */
   ranks: Record<string, Rank>;
+  /** By the capacity that the study asks for, whatever the load of the point. */
+  capacity?: Rank;
 }
 
 export interface Rank {
@@ -225,6 +227,8 @@ export interface Capacity {
   /** Whether a run of full length held at the low end. */
   confirmed: boolean;
   limited_by: string | null;
+  /** Where its system stands among those of its point, in a word. */
+  standing: string;
   /** Each load that was asked, ascending. */
   curve: CapacityLoad[];
   /** The steps in their order; empty where they are thousands. */
@@ -252,8 +256,8 @@ export interface CapacityLoad extends CapacityFigures {
 export type StepOutcome = "held" | "failed" | "disturbed" | "generator" | "not-made";
 
 export interface CapacityStep extends CapacityFigures {
-  /** Its cell, by index. */
-  cell: number;
+  /** Its cell, by index; null where the search has a folder of its own. */
+  cell: number | null;
   outcome: StepOutcome;
   /** Whether it counts: one that says nothing is made again. */
   counts: boolean;

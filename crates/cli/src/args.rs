@@ -302,14 +302,19 @@ pub struct StudiesArgs {
 #[command(after_help = "\
 Examples:
   pubmark report results/quickstart-20260101-120000
-  pubmark report results/before results/after --out both.html")]
+  pubmark report results/before results/after --out both.html
+  pubmark report results/slow-rates results/fast-rates --join")]
 pub struct ReportArgs {
     /// Results folders; several are shown side by side on one page.
     #[arg(required = true, value_name = "DIR")]
     pub folders: Vec<PathBuf>,
-    /// The page [default: report.html in the folder; of several, comparison.html in the first].
+    /// The page [default: report.html in the folder; of several, comparison.html in the first, joined.html with --join].
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Take several folders for one result: those of one study that differ in the values of one axis, as two sweeps
+    /// of rates do. What was measured in both has the repeats of both.
+    #[arg(long)]
+    pub join: bool,
     /// Print all rows of all tables; otherwise the beginning of those that are longer than 200 lines.
     #[arg(long)]
     pub all: bool,

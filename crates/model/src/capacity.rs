@@ -102,6 +102,10 @@ fn whole(load: f64, least: f64, most: f64) -> String {
 /// its steps are in no figure of the runs beside it.
 pub const HEADROOM: &str = "headroom";
 
+/// The folder within a results folder that has the searches for the capacities that
+/// its study asks for. They are results folders of their own for the same reason.
+pub const CAPACITY: &str = "capacity";
+
 /// How many times a given load the search for its headroom goes up.
 pub const HEADROOM_MOST: f64 = 10.0;
 
@@ -116,6 +120,21 @@ pub struct CapacityGoal {
     pub within: f64,
     /// The load at which the search begins.
     pub start: f64,
+    /// Whether the study asks for it, so that a search of each of its cells follows its
+    /// runs; otherwise its records say it as they are.
+    pub asked: Option<AskedCapacity>,
+}
+
+/// What a study says of the searches that it asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AskedCapacity {
+    /// The parts whose cells are searched; all, where there is none.
+    pub parts: Vec<String>,
+    /// The load at which the searches begin; where it says none, the lowest that the
+    /// cells have.
+    pub start: Option<f64>,
+    /// How long the search of a cell may take where the command gives no time, ns.
+    pub budget_ns: Option<Ns>,
 }
 
 /// The widest and the narrowest interval that can be asked for.

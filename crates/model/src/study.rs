@@ -11,7 +11,7 @@ mod write;
 
 use crate::ab::ArmsGoal;
 use crate::asked::AskedQuestions;
-use crate::capacity::CapacityGoal;
+use crate::capacity::{AskedCapacity, CapacityGoal};
 use crate::claim::{Claim, Condition};
 use crate::hosts::Hosts;
 use crate::setting::{BlocksUntil, RunSequence, Settings, as_typed, key};
@@ -190,6 +190,37 @@ impl Study {
         });
         self.claims.clear();
         Ok(())
+    }
+
+    /// The study with this of its parts alone, and so without parts. Of a study that
+    /// has none, itself.
+    pub fn of_part(&self, part: Option<&str>) -> Study {
+        let mut own = self.clone();
+        if let Some(name) = part {
+            own.axes.iter_mut().filter(|axis| axis.name == "part").for_each(|axis| axis.values = vec![name.into()]);
+            own.parts.retain(|part| part.name == name);
+            // One part is left, so it is the one.
+            let _ = own.without_parts();
+        }
+        own
+    }
+
+    /// Its parts that are measured, by name; one without a name of a study that has none.
+    pub fn chosen_parts(&self) -> Vec<Option<String>> {
+        match self.axis("part") {
+            Some(axis) => axis.values.iter().map(|part| Some(as_typed(part))).collect(),
+            None => vec![None],
+        }
+    }
+
+    /// What it asks a search for: the capacity of its cells.
+    pub fn asked_capacity(&self) -> Option<(&CapacityGoal, &AskedCapacity)> {
+        self.capacity.as_ref().and_then(|goal| Some((goal, goal.asked.as_ref()?)))
+    }
+
+    /// What its own records say the capacity of: steps of a search, or a study's loads.
+    pub fn recorded_capacity(&self) -> Option<&CapacityGoal> {
+        self.capacity.as_ref().filter(|goal| goal.asked.is_none())
     }
 
     /// Runs of each cell.

@@ -1,30 +1,36 @@
-//! The capacity that the records of a study say, where it names an objective.
+//! A capacity that records say: in a sentence, as JSON, and as a table of its loads.
 
+use crate::capacities::verdict;
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
-use crate::report::Report;
 use crate::text::{bytes, clean, count, number, time};
 use pubmark_model::capacity::{
     CapacityAnswer, CapacityClimb, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome,
 };
-use pubmark_model::cell::label;
-use pubmark_stats::median;
+use pubmark_stats::{CapacityStanding, median};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Longest evidence and name that are shown, characters.
 const PROSE_CHARS: usize = 300;
 /// Axes on which the steps of one search differ, beside the key that is turned up.
-const OF_STEPS: [&str; 2] = ["part", "duration"];
+pub(crate) const OF_STEPS: [&str; 2] = ["part", "duration"];
 
 /// The capacity of a system under a workload.
 #[derive(Clone, Debug)]
 pub struct CapacityResult {
     /// Which, in words.
     pub label: String,
+    /// The same as places on axes, without the one that is turned up.
+    pub(crate) axes: Map<String, Value>,
     /// Its steps, and what they say.
     pub climb: CapacityClimb,
-    /// The cell of each step, as an index into [`Report::cells`].
+    /// The cell of each step, as an index into the report's; empty where the search has
+    /// a folder of its own.
     pub(crate) cells: Vec<usize>,
+    /// Whether its system is never ranked.
+    pub(crate) is_reference: bool,
+    /// Where its system stands among those of its point; none where it has no answer.
+    pub(crate) standing: Option<CapacityStanding>,
 }
 
 /// What the steps at one load say together: the median of each figure.
@@ -71,10 +77,38 @@ impl CapacityResult {
         text
     }
 
+    /// The answer in a few words: `998 messages/s …, 985 to 1020`.
+    pub(crate) fn short(&self) -> String {
+        found(self.climb.goal(), &self.answer())
+    }
+
+    /// A load as the search has it.
+    fn shown(&self, load: f64) -> String {
+        show(self.climb.goal(), load)
+    }
+
+    /// Up to which load it holds; blank where that is not known.
+    pub(crate) fn load_text(&self) -> String {
+        let answer = self.answer();
+        match (answer.estimate, answer.lo, answer.hi) {
+            (Some(_), Some(lo), None) | (None, Some(lo), None) => format!("≥ {}", self.shown(lo)),
+            (None, None, Some(hi)) => format!("< {}", self.shown(hi)),
+            (estimate, ..) => estimate.map_or_else(String::new, |load| self.shown(load)),
+        }
+    }
+
+    /// Its interval; blank where there is none.
+    pub(crate) fn interval_text(&self) -> String {
+        let answer = self.answer();
+        let ends = answer.estimate.and(answer.lo).zip(answer.hi);
+        ends.map_or_else(String::new, |(lo, hi)| format!("{} to {}", self.shown(lo), self.shown(hi)))
+    }
+
     /// As JSON: the answer, what was asked, and each step.
     pub fn json(&self) -> Value {
         let goal = self.climb.goal();
         let mut all = json!(self.answer());
+        all["standing"] = verdict(self).into();
         all["cell"] = self.label.as_str().into();
         all["until"] = goal.until.to_string().into();
         all["over"] = goal.over.word().into();
@@ -174,13 +208,17 @@ pub(crate) fn why(step: &CapacityStep, chars: usize) -> String {
     clean(step.unmet.first().or(step.evidence.as_ref()).map_or("", String::as_str), chars)
 }
 
-fn found(goal: &CapacityGoal, answer: &CapacityAnswer) -> String {
-    let unit = goal.over.unit();
-    let show = |load: f64| match goal.over {
+fn show(goal: &CapacityGoal, load: f64) -> String {
+    match goal.over {
         LoadAxis::Rate => number(load),
         LoadAxis::Payload => bytes(load),
         _ => format!("{:.0}", load.floor()),
-    };
+    }
+}
+
+fn found(goal: &CapacityGoal, answer: &CapacityAnswer) -> String {
+    let unit = goal.over.unit();
+    let show = |load: f64| show(goal, load);
     match (answer.estimate, answer.lo, answer.hi) {
         (Some(_), Some(lo), None) => format!("holds up to {} {unit} at least.", show(lo)),
         (Some(estimate), Some(lo), Some(hi)) => format!(
@@ -205,30 +243,9 @@ fn gave_out(limit: CapacityLimit) -> &'static str {
         CapacityLimit::Memory => "What gave out first is the server's memory",
         CapacityLimit::Processors => "What gave out first are the processors",
         CapacityLimit::Thread => "What gave out first is one thread of the server",
+        CapacityLimit::Network => "What gave out first is the bandwidth of the network",
         CapacityLimit::Losses => "What gave out first is delivery",
         CapacityLimit::Queue => "What gave out first is a queue",
         CapacityLimit::Latency => "What gave out first is latency",
-    }
-}
-
-impl Report {
-    /// The capacities that the records say: one for each system and workload, where
-    /// the study names an objective.
-    pub fn capacities(&self) -> Vec<CapacityResult> {
-        let Some(goal) = &self.study().capacity else { return Vec::new() };
-        let mut all: Vec<CapacityResult> = Vec::new();
-        for (run, cell) in self.runs().iter().zip(self.cells_of_runs()) {
-            let mut axes = run.cell.clone();
-            axes.retain(|name, _| name != goal.over.key() && !OF_STEPS.contains(&name.as_str()));
-            let label = label(&axes);
-            let at = all.iter().position(|known| known.label == label).unwrap_or_else(|| {
-                all.push(CapacityResult { label, climb: CapacityClimb::new(goal.clone()), cells: Vec::new() });
-                all.len() - 1
-            });
-            if all[at].climb.note(run).is_some() {
-                all[at].cells.push(*cell);
-            }
-        }
-        all
     }
 }

@@ -1,5 +1,7 @@
 //! `summary.csv`: a row a cell.
 
+use crate::capacities::verdict;
+use crate::capacity::CapacityResult;
 use crate::figures::Column;
 use crate::headroom::CellHeadroom;
 use crate::report::Report;
@@ -15,13 +17,15 @@ const VALUE_CHARS: usize = 1_000;
 
 /// What stands behind the figures where the study names an objective: the answer of
 /// the search that the cell is a step of, the cell's load, and in how many of its
-/// steps that count the objective held.
-const CAPACITY: [&str; 8] = [
+/// steps that count the objective held. Where the study asks for capacities: that of the
+/// cell without its load, of which no step is a run of the study.
+const CAPACITY: [&str; 9] = [
     "capacity_estimate",
     "capacity_lo",
     "capacity_hi",
     "capacity_lower_bound",
     "capacity_limited_by",
+    "capacity_standing",
     "capacity_load",
     "capacity_held",
     "capacity_steps",
@@ -97,8 +101,16 @@ fn written(number: Option<f64>) -> String {
 /// cells without a step.
 fn capacities(report: &Report) -> HashMap<usize, [String; CAPACITY.len()]> {
     let mut rows = HashMap::new();
-    for found in report.capacities() {
-        let answer = found.answer();
+    let all = report.capacities();
+    for (index, result) in report.cells().iter().enumerate() {
+        let Some(place) = report.place_of_search(&result.cell.axes) else { continue };
+        let Some(found) = all.iter().find(|found| found.axes == place) else { continue };
+        let [load, held, steps] = Default::default();
+        let [estimate, lo, hi, bound, limit, standing] = answered(found);
+        rows.insert(index, [estimate, lo, hi, bound, limit, standing, load, held, steps]);
+    }
+    for found in &all {
+        let [estimate, lo, hi, bound, limit, standing] = answered(found);
         let mut cells = found.cells.clone();
         cells.sort_unstable();
         cells.dedup();
@@ -106,11 +118,12 @@ fn capacities(report: &Report) -> HashMap<usize, [String; CAPACITY.len()]> {
             let steps = || found.climb.steps().iter().zip(&found.cells).filter(|(_, of)| **of == cell);
             let counted = || steps().filter(|(step, _)| step.counts);
             let row = [
-                written(answer.estimate),
-                written(answer.lo),
-                written(answer.hi),
-                answer.lower_bound.to_string(),
-                answer.limited_by.map_or_else(String::new, |limit| limit.to_string()),
+                estimate.clone(),
+                lo.clone(),
+                hi.clone(),
+                bound.clone(),
+                limit.clone(),
+                standing.clone(),
                 written(steps().next().map(|(step, _)| step.load)),
                 counted().filter(|(step, _)| step.outcome == StepOutcome::Held).count().to_string(),
                 counted().count().to_string(),
@@ -119,4 +132,18 @@ fn capacities(report: &Report) -> HashMap<usize, [String; CAPACITY.len()]> {
         }
     }
     rows
+}
+
+/// What is said of a capacity: estimate, ends, whether it is a lower bound, what gave
+/// out first, and where its system stands.
+fn answered(found: &CapacityResult) -> [String; 6] {
+    let answer = found.answer();
+    [
+        written(answer.estimate),
+        written(answer.lo),
+        written(answer.hi),
+        answer.lower_bound.to_string(),
+        answer.limited_by.map_or_else(String::new, |limit| limit.to_string()),
+        verdict(found).to_owned(),
+    ]
 }

@@ -4,6 +4,7 @@ use crate::analysis::CellResult;
 use crate::axes::{NAME_CHARS, axis_name, axis_value};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::report::Report;
+use crate::searched::SearchedPart;
 use crate::text::{clean, count};
 use pubmark_model::capacity::{CapacityAnswer, HEADROOM_MOST, LoadAxis};
 use serde_json::{Map, Value, json};
@@ -94,18 +95,15 @@ impl Report {
     /// The headroom of each cell, by its index; none of those at `max`, and of those
     /// whose search has not begun.
     pub(crate) fn headrooms(&self) -> Vec<Option<CellHeadroom>> {
-        let found = self.searched.as_deref().map(|search| {
-            let places = search.capacities().into_iter().filter_map(|found| {
-                let cell = &search.cells()[*found.cells.first()?].cell;
-                Some((place(&cell.axes), found.answer()))
-            });
-            places.collect::<Vec<_>>()
-        });
-        let found = found.unwrap_or_default();
+        let mut found = Vec::new();
+        for SearchedPart { part, report } in &self.searched_headroom {
+            found.extend(report.capacities().into_iter().map(|one| (part.as_deref(), place(&one.axes), one.answer())));
+        }
         let of = |result: &CellResult| {
             let load = LoadAxis::Rate.load(&result.cell.workload)?;
             let own = place(&result.cell.axes);
-            let (_, answer) = found.iter().find(|(place, _)| *place == own)?;
+            let part = result.cell.axes.get("part").and_then(Value::as_str);
+            let (_, _, answer) = found.iter().find(|(of, place, _)| *of == part && *place == own)?;
             Some(CellHeadroom::of(load, answer.clone()))
         };
         self.cells().iter().map(of).collect()
@@ -114,7 +112,7 @@ impl Report {
 
 /// The headroom of all cells that have one.
 pub(crate) fn table(report: &Report) -> Option<Table> {
-    let search = report.searched.as_deref()?;
+    let search = report.searched_headroom.first()?;
     let headrooms = report.headrooms();
     let shown: Vec<(&CellResult, &CellHeadroom)> =
         report.cells().iter().zip(&headrooms).filter_map(|(result, found)| Some((result, found.as_ref()?))).collect();
@@ -123,7 +121,12 @@ pub(crate) fn table(report: &Report) -> Option<Table> {
         axis.as_str() == "system"
             || shown.iter().any(|(other, _)| other.cell.axes.get(*axis) != first.cell.axes.get(*axis))
     };
-    let axes: Vec<&String> = first.cell.axes.keys().filter(varies).collect();
+    let mut axes: Vec<&String> = Vec::new();
+    for axis in shown.iter().flat_map(|(result, _)| result.cell.axes.keys()).filter(varies) {
+        if !axes.contains(&axis) {
+            axes.push(axis);
+        }
+    }
     let head = |name: &str, is_figure, expendable| Head { name: name.into(), is_figure, is_axis: false, expendable };
     let mut heads: Vec<Head> = axes.iter().map(|axis| head(&axis_name(axis), false, 0)).collect();
     heads.extend([head("offered/s", true, 0), head("holds", true, 0), head("90 %", true, 2)]);
@@ -133,7 +136,7 @@ pub(crate) fn table(report: &Report) -> Option<Table> {
         let own = [count(found.offered_per_s), found.text(), found.interval(), found.gave_out()];
         Row { entries: place.chain(own).map(Entry::plain).collect(), mark: Mark::Plain, bar: None }
     };
-    let until = search.study().capacity.as_ref().map_or_else(String::new, |goal| goal.until.to_string());
+    let until = search.report.study().capacity.as_ref().map_or_else(String::new, |goal| goal.until.to_string());
     let note = format!(
         "holds: so many times the load that was given `{}` holds, by a short search after the runs, up to {HEADROOM_MOST} \
          times; its steps are in headroom/ and in no figure above. Offered: by all publishers together",

@@ -10,16 +10,22 @@ use crate::report::Report;
 use crate::summary;
 use serde_json::{Map, Value, json};
 
-/// The rows, with the questions where the study is measured until they are decided.
+/// The rows, with the questions where the study is measured until they are decided, and
+/// the capacities that it asks for.
 pub(crate) fn whole(report: &Report) -> Value {
-    match report.study().until_decided() {
-        true => json!({
-            "summary": summary(report),
-            "questions": questions(report),
-            "made_again": report.counts().made_again,
-        }),
-        false => summary(report),
+    let (decides, asks) = (report.study().until_decided(), report.study().asked_capacity().is_some());
+    if !decides && !asks {
+        return summary(report);
     }
+    let mut all = json!({"summary": summary(report)});
+    if decides {
+        all["questions"] = questions(report);
+        all["made_again"] = report.counts().made_again.into();
+    }
+    if asks {
+        all["capacities"] = report.capacities().iter().map(CapacityResult::json).collect();
+    }
+    all
 }
 
 /// What the study asks, in the order in which it is told: how each stands.
@@ -47,7 +53,7 @@ fn question(asked: StudyQuestion) -> Value {
 /// The rows of `summary.csv` as objects; null where there is no figure. Where the
 /// study names an objective: its capacities, as `pubmark capacity` prints them.
 pub(crate) fn summary(report: &Report) -> Value {
-    if report.study().capacity.is_some() {
+    if report.study().recorded_capacity().is_some() {
         return report.capacities().iter().map(CapacityResult::json).collect();
     }
     let headrooms = report.study().headroom().then(|| report.headrooms());

@@ -126,7 +126,7 @@ impl Report {
     /// The knees of the study: by axis, then in the order of its cells.
     pub fn knees(&self) -> Vec<Knee> {
         // Steps of a search are no sweep, and arms are compared.
-        if self.study().capacity.is_some() || self.study().ab.is_some() {
+        if self.study().recorded_capacity().is_some() || self.study().ab.is_some() {
             return Vec::new();
         }
         let mut all = Vec::new();

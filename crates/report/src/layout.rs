@@ -3,6 +3,7 @@
 use crate::analysis::{CellResult, Status};
 use crate::axes::{NAME_CHARS, axis_name, axis_value};
 use crate::bars::{self, Scale};
+use crate::capacities::overview;
 use crate::capacity::CapacityResult;
 use crate::claims::{ClaimOutcome, ClaimResult};
 use crate::columns::{
@@ -40,11 +41,14 @@ pub(crate) fn document(report: &Report) -> Document {
     };
     // A part has axes of its own, and so a table of its own.
     let tables = parts.into_iter().flat_map(|part| kinds.into_iter().filter_map(move |kind| table(report, kind, part)));
-    let tables: Vec<Table> = match report.study().capacity {
+    let capacities = report.capacities();
+    let found = overview(&capacities).into_iter().chain(capacities.iter().map(CapacityResult::table));
+    let tables: Vec<Table> = match report.study().recorded_capacity() {
         // A search has as many cells as steps, and a curve says more of them.
-        Some(_) => report.capacities().iter().map(CapacityResult::table).collect(),
+        Some(_) => found.collect(),
         None => {
-            report.arms().and_then(|arms| arms.table()).into_iter().chain(tables).chain(knee::tables(report)).collect()
+            let arms = report.arms().and_then(|arms| arms.table()).into_iter();
+            arms.chain(tables).chain(knee::tables(report)).chain(found).collect()
         }
     };
     let tables = tables.into_iter().chain(headroom::table(report)).collect();

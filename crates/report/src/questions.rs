@@ -44,6 +44,8 @@ pub enum QuestionKind {
     Differ,
     /// What a figure of a cell is, to within a share of it.
     Within,
+    /// The highest load of a cell at which an objective holds.
+    Capacity,
 }
 
 impl QuestionKind {
@@ -54,6 +56,7 @@ impl QuestionKind {
             QuestionKind::Best => "best",
             QuestionKind::Differ => "differ",
             QuestionKind::Within => "within",
+            QuestionKind::Capacity => "capacity",
         }
     }
 }
@@ -100,6 +103,7 @@ impl Report {
             let cells = cells.filter(|(cell, _)| self.cells()[*cell].status != Status::Skipped);
             all.extend(cells.filter_map(|(cell, runs)| self.of_precision(cell, runs, precision)));
         }
+        all.extend(self.capacity_questions());
         all
     }
 

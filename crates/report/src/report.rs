@@ -11,7 +11,8 @@ use crate::points::group::points;
 use crate::ranking::RankingRules;
 use crate::records::{ReadError, Records, read_records};
 use crate::reference::Reference;
-use pubmark_model::capacity::HEADROOM;
+use crate::searched::{self, SearchedPart};
+use pubmark_model::capacity::{CAPACITY, HEADROOM};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
 use pubmark_model::plan;
@@ -129,8 +130,10 @@ pub struct Report {
     /// Systems that are brokers.
     brokers: Vec<String>,
     reference: Option<Reference>,
-    /// The search for its headroom, which has a folder of its own.
-    pub(crate) searched: Option<Box<Report>>,
+    /// The searches for its headroom, which have folders of their own.
+    pub(crate) searched_headroom: Vec<SearchedPart>,
+    /// Those for the capacities that it asks for.
+    pub(crate) searched_capacity: Vec<SearchedPart>,
     pub(crate) torn: bool,
     superseded: usize,
     pub(crate) strays: usize,
@@ -148,7 +151,7 @@ impl Report {
     /// Where a file cannot be read or understood.
     pub fn load(dir: &Path, systems: Systems<'_>) -> Result<Report, ReportError> {
         // A search is of few runs, and each of its steps asks its whole record what gave out.
-        Self::read(dir, systems, |study| match study.capacity {
+        Self::read(dir, systems, |study| match study.recorded_capacity() {
             Some(_) => read_records(dir).map(Kept::whole),
             None => Kept::light(dir),
         })
@@ -159,29 +162,31 @@ impl Report {
         systems: Systems<'_>,
         records: impl FnOnce(&Study) -> Result<Kept, ReadError>,
     ) -> Result<Report, ReportError> {
-        let path = dir.join("study.toml");
-        let text = read_text(&path).map_err(|source| ReportError::Io { path: path.clone(), source })?;
-        let file = path.display().to_string();
-        // Records outlive the systems that a build knows: the folder has its own.
-        let own = systems_of(&dir.join("systems"), &text);
+        let (study, environment, own) = study_of(dir, systems)?;
         let systems = |name: &str| own.iter().find(|system| system.name == name).or_else(|| systems(name));
         let known = |name: &str| systems(name).or(Some(&*UNKNOWN));
-        let reading = ReadOptions { recorded: true, ..ReadOptions::default() };
-        let mut study = Study::parse(&file, &text, &known, &reading).map_err(Box::new)?;
-        let cells = plan::cells(&study, &known).map_err(|errors| Box::new(Diagnostics { file, text, errors }))?;
-        let environment = environment(&dir.join("environment.json"))?;
-        study.quick = environment["quick"] == true;
+        let cells = plan::cells(&study, &known).map_err(|errors| {
+            let file = dir.join("study.toml").display().to_string();
+            Box::new(Diagnostics { file, text: study.to_toml(), errors })
+        })?;
         let kept = records(&study)?;
         let mut report = Self::analysed(study, cells, environment, kept, &systems)?;
         report.folder = dir.to_owned();
         let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         report.name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         report.reference = reference(dir, &report, &known)?;
-        let search = dir.join(HEADROOM);
-        if report.study.headroom() && search.join("runs.jsonl").exists() {
-            report.searched = Some(Box::new(Report::load(&search, &systems)?));
+        if report.study.headroom() {
+            report.searched_headroom = searched::read(&dir.join(HEADROOM), &report.study, &systems)?;
+        }
+        if report.study.asked_capacity().is_some() {
+            report.searched_capacity = searched::read(&dir.join(CAPACITY), &report.study, &systems)?;
         }
         Ok(report)
+    }
+
+    /// Where records that are in memory come from, and their name.
+    pub(crate) fn set_origin(&mut self, environment: Value, name: String) {
+        (self.environment, self.name) = (environment, name);
     }
 
     /// Analyses records that are in memory.
@@ -235,7 +240,8 @@ impl Report {
             name: String::new(),
             brokers,
             reference: None,
-            searched: None,
+            searched_headroom: Vec::new(),
+            searched_capacity: Vec::new(),
             torn: kept.torn,
             superseded: kept.superseded,
         })
@@ -358,6 +364,22 @@ impl Report {
             made_again: self.superseded,
         }
     }
+}
+
+/// The study of a folder, where it was measured, and the systems as they were used.
+pub(crate) fn study_of(dir: &Path, systems: Systems<'_>) -> Result<(Study, Value, Vec<System>), ReportError> {
+    let path = dir.join("study.toml");
+    let text = read_text(&path).map_err(|source| ReportError::Io { path: path.clone(), source })?;
+    let file = path.display().to_string();
+    // Records outlive the systems that a build knows: the folder has its own.
+    let own = systems_of(&dir.join("systems"), &text);
+    let systems = |name: &str| own.iter().find(|system| system.name == name).or_else(|| systems(name));
+    let known = |name: &str| systems(name).or(Some(&*UNKNOWN));
+    let reading = ReadOptions { recorded: true, ..ReadOptions::default() };
+    let mut study = Study::parse(&file, &text, &known, &reading).map_err(Box::new)?;
+    let environment = environment(&dir.join("environment.json"))?;
+    study.quick = environment["quick"] == true;
+    Ok((study, environment, own))
 }
 
 fn read_text(path: &Path) -> io::Result<String> {

@@ -15,6 +15,7 @@
 mod artefact;
 mod better;
 mod capacity;
+mod capacity_ranking;
 mod change;
 mod change_point;
 mod codec;
@@ -35,6 +36,7 @@ mod typical;
 pub use artefact::{ARTEFACT_SAMPLES_MIN, Artefact, ArtefactStep, TIMERS_NS, artefacts};
 pub use better::Better;
 pub use capacity::{CAPACITY_LEVEL, CapacityInterval, CapacitySearch};
+pub use capacity_ranking::{CapacityStanding, KnownCapacity, rank_capacities};
 pub use change::{Change, FALSE_ALARM, RunOrder, Runs, Scale, change, change_p, holm};
 pub use change_point::{ChangePoint, HISTORY_MIN, change_point};
 pub use estimate::{Estimate, Interval, median, median_whole};

@@ -37,6 +37,9 @@ pub struct CapacityRequest<'a> {
     pub full_ns: Ns,
     /// How long the search of a cell may take, of one that goes on from now.
     pub budget_ns: Ns,
+    /// An instant of CLOCK_MONOTONIC, ns, at which all of it is over: no step is begun
+    /// that does not fit before it.
+    pub ends_ns: Option<Ns>,
     /// A rate of each publisher above which nothing needs to be known, messages a second.
     /// With it the search is a short one: no run of full length follows.
     pub enough_each_per_s: Option<f64>,
@@ -165,7 +168,8 @@ impl Search {
     fn next(&mut self, course: &Course<'_>, request: &CapacityRequest<'_>) -> Result<Option<Ask>, Diagnostic> {
         let fits = |windows: &[Ns]| {
             let all: Ns = windows.iter().map(|window_ns| window_ns + self.overhead_ns).sum();
-            self.spent_ns + all <= request.budget_ns
+            let is_over = request.ends_ns.is_some_and(|ends_ns| clock::now() + all > ends_ns);
+            self.spent_ns + all <= request.budget_ns && !is_over
         };
         let climb = &self.climb;
         let answer = climb.answer();
@@ -182,7 +186,7 @@ impl Search {
             && !reached
             && match answer.estimate {
                 Some(_) => fits(&[step_ns, request.full_ns]),
-                None => fits(&[step_ns]) || climb.steps().is_empty(),
+                None => fits(&[step_ns]) || climb.steps().is_empty() && request.ends_ns.is_none(),
             };
         let confirms = !searches
             && request.enough_each_per_s.is_none()
@@ -215,6 +219,14 @@ pub fn first(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<Study
     plan.ok_or_else(|| vec![Diagnostic::whole("there is no cell to search the capacity of")])
 }
 
+/// How many cells are searched.
+///
+/// # Errors
+/// Where a cell cannot be.
+pub fn searched(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<usize, Vec<Diagnostic>> {
+    searches(request, goal).map(|all| all.len())
+}
+
 fn searches(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<Vec<Search>, Vec<Diagnostic>> {
     let plan = StudyPlan::new(request.study.clone())?;
     let played = plan.cells().iter().filter(|cell| cell.skipped.is_none());
@@ -222,7 +234,7 @@ fn searches(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<Vec<Se
         cell: cell.clone(),
         climb: CapacityClimb::new(goal.clone()),
         spent_ns: 0,
-        overhead_ns: OVERHEAD_GUESS,
+        overhead_ns: OVERHEAD_GUESS + cell.workload.warmup_ns,
         confirming: 0,
         over: false,
     };

@@ -3,9 +3,12 @@
 
 use pubmark_judge::blank::blank;
 use pubmark_model::capacity::{CapacityClimb, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome};
+use pubmark_model::link::{Link, Side};
 use pubmark_model::objective::Objective;
 use pubmark_model::plan::{Place, cells};
-use pubmark_model::record::{FigureGroup, Finding, Reason, RunRecord, Usage};
+use pubmark_model::record::{
+    FigureGroup, Finding, HostShare, InterfaceShare, LinkFigures, Reason, RunRecord, Usage, WireFigures,
+};
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_stats::Histogram;
 use pubmark_study::registry;
@@ -35,7 +38,13 @@ fn against(mut record: RunRecord, reason: Reason, figures: &[FigureGroup]) -> Ru
 }
 
 fn goal(until: &str) -> CapacityGoal {
-    CapacityGoal { until: Objective::parse(until).unwrap(), over: LoadAxis::Rate, within: 0.05, start: 400.0 }
+    CapacityGoal {
+        until: Objective::parse(until).unwrap(),
+        over: LoadAxis::Rate,
+        within: 0.05,
+        start: 400.0,
+        asked: None,
+    }
 }
 
 fn step(record: &RunRecord, until: &str) -> CapacityStep {
@@ -84,6 +93,43 @@ fn what_gave_out_first_is_told() {
     let cores = |cores| move |run: &mut RunRecord| run.server.as_mut().unwrap().cpu_cores = cores;
     assert_eq!(with(&cores(0.97)), CapacityLimit::Thread);
     assert_eq!(with(&cores(3.8)), CapacityLimit::Processors);
+    // Of which the busiest thread was looked at: one that is full among others, and several that are not.
+    let threads = |all, busiest| {
+        move |run: &mut RunRecord| {
+            let server = run.server.as_mut().unwrap();
+            (server.cpu_cores, server.busiest_thread_cores) = (all, Some(busiest));
+        }
+    };
+    assert_eq!(with(&threads(1.8, 0.96)), CapacityLimit::Thread);
+    assert_eq!(with(&threads(0.97, 0.4)), CapacityLimit::Latency, "0.97 of two threads or more");
+    // A link of 1 MB/s for each of two subscribers, and a host's network of 2 MB/s.
+    let linked = |bytes_per_s: f64| {
+        move |run: &mut RunRecord| {
+            (run.workload.subscribers, run.rates.delivered_bytes_per_s) = (2, bytes_per_s);
+            let asked = Link {
+                side: Side::Subscribers,
+                delay_ns: 0,
+                bandwidth_bytes_per_s: Some(1_000_000),
+                mttf_ns: None,
+                mttr_ns: None,
+            };
+            run.link = Some(LinkFigures { asked, usage: None });
+            run.series.delivered = vec![2_000];
+        }
+    };
+    assert_eq!(with(&linked(1_900_000.0)), CapacityLimit::Network, "before the queue that it leads to");
+    assert_eq!(with(&linked(1_000_000.0)), CapacityLimit::Queue, "half of it for each connection");
+    let hosted = |sent_bytes: u64| {
+        move |run: &mut RunRecord| {
+            let host = HostShare { name: "far".into(), bandwidth_bytes_per_s: Some(2_000_000), ..HostShare::default() };
+            run.hosts = vec![host];
+            run.window_ns = 2_000_000_000;
+            let interface = InterfaceShare { host: "far".into(), sent_bytes, ..InterfaceShare::default() };
+            run.wire = Some(WireFigures { sent_bytes, interfaces: vec![interface] });
+        }
+    };
+    assert_eq!(with(&hosted(3_800_000)), CapacityLimit::Network);
+    assert_eq!(with(&hosted(2_000_000)), CapacityLimit::Latency);
     let shared = |run: &mut RunRecord| {
         cores(1.9)(run);
         run.generator = Some(Usage { cpu_cores: 1.9, ..Usage::default() });

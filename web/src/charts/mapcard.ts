@@ -5,7 +5,7 @@ import type { Figure } from "../model";
 import { label } from "./clean";
 import { glyph } from "./mark";
 import { absence, runs, verdict } from "./tip";
-import { moreWords } from "./winners";
+import { CAPACITY, moreWords } from "./winners";
 
 /** All systems at a point of the map, the best first, each with its evidence. */
 export function cardOf(context: Context, point: number, figure: Figure, close: () => void): HTMLElement {
@@ -19,7 +19,7 @@ export function cardOf(context: Context, point: number, figure: Figure, close: (
   };
   const cells = [...at.cells].sort((a, b) => worth(a) - worth(b) || a - b);
   const isReference = (system: string) => result.systems.find(({ name }) => name === system)?.kind === "reference";
-  const rank = at.ranks[figure.key];
+  const rank = figure === CAPACITY ? at.capacity : at.ranks[figure.key];
   const rows = cells.map((index) => {
     const cell = result.cells[index]!;
     const estimate = cell.figures[figure.key];
@@ -42,7 +42,8 @@ export function cardOf(context: Context, point: number, figure: Figure, close: (
     { class: "knees" },
     h("div", { class: "chart-head" }, h("h3", null, label(at.label, 120)), h("button", { type: "button", class: "toggle", onclick: close }, "Close")),
     rank && h("p", null, rank.kind === "undecided" || rank.kind === "unranked" ? `${rank.kind === "undecided" ? "Undecided" : "Unranked"}${rank.why ? `: ${label(rank.why, 300)}` : ""}${moreWords(rank.repeats_more)}` : rank.kind === "tie" ? `Tie: ${label(rank.systems.join(", "), 200)}` : `Best: ${label(rank.systems.join(", "), 200)}`),
-    h(
+    // What searches have found stands in a section of its own, with the curves.
+    figure === CAPACITY ? h("p", null, "Each search is shown under Capacity.") : h(
       "table",
       null,
       h("caption", null, `${figure.label}, with the 95 % interval`),

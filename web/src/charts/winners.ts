@@ -18,6 +18,11 @@ export interface Square {
   more?: number | null;
 }
 
+/** What searches have found: no figure of a run, but one by which systems are ranked. */
+export const CAPACITY: Figure = {
+  key: "capacity", label: "capacity", unit: "count", better: "higher", group: "rates", about: "The highest load at which the objective holds.",
+};
+
 /** Systems that are compared with and never compete. */
 function competes(result: Result, cell: Cell): boolean {
   return result.systems.find(({ name }) => name === cell.system)?.kind !== "reference";
@@ -27,9 +32,9 @@ function competes(result: Result, cell: Cell): boolean {
 export function square(result: Result, index: number, figure: Figure): Square {
   const point = result.points[index]!;
   const base = { point: index, systems: [], margin: null, why: null };
-  const rank = point.ranks[figure.key];
+  const rank = figure === CAPACITY ? point.capacity : point.ranks[figure.key];
   const cells = point.cells.map((cell) => result.cells[cell]!).filter((cell) => competes(result, cell));
-  const has = cells.some((cell) => quotable(cell, figure.key));
+  const has = figure === CAPACITY || cells.some((cell) => quotable(cell, figure.key));
   // Where nobody has a figure that may be quoted, it is said why rather than "undecided".
   if (rank && (has || (rank.kind !== "undecided" && rank.kind !== "alone"))) {
     return { ...base, kind: rank.kind, systems: rank.systems, why: rank.why, more: rank.repeats_more ?? null, margin: rank.kind === "winner" ? margin(result, point, rank.systems[0], figure) : null };

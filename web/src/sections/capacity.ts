@@ -60,8 +60,9 @@ function overview(capacities: Capacity[]): HTMLElement {
     answer(search),
     search.limited_by === null ? NONE : clean(search.limited_by, 40),
     search.confirmed ? "yes" : "no",
+    clean(search.standing, 20),
   ]);
-  return plainTable("The capacity of each", ["system and workload", { label: "holds up to", numeric: true }, "what gave out first", "held at full length"], rows);
+  return plainTable("The capacity of each", ["system and workload", { label: "holds up to", numeric: true }, "what gave out first", "held at full length", "verdict"], rows);
 }
 
 function kneeChart(context: Context, search: Capacity, index: number): HTMLElement {

@@ -8,10 +8,10 @@ import { glyph } from "../charts/mark";
 import { present } from "../charts/slicing";
 import type { Entry, Table } from "../charts/table";
 import { theme as themeOf } from "../charts/theme";
-import { mapAxes, marginShort, marginWords, square, squareWords, type Square } from "../charts/winners";
+import { CAPACITY, mapAxes, marginShort, marginWords, square, squareWords, type Square } from "../charts/winners";
 import type { Context, Section } from "../context";
 import { fill, h, type Child } from "../dom";
-import type { Axis, Cell, Figure } from "../model";
+import type { Axis, Cell, Figure, Point } from "../model";
 import { at } from "./shared";
 import { cut, cutWords, sliceBar } from "./slice";
 
@@ -53,7 +53,8 @@ const ONE = "-";
 /** Figures by which somebody is ranked somewhere. */
 function figures(context: Context): Figure[] {
   const keys = new Set(context.result.points.flatMap(({ ranks }) => Object.keys(ranks)));
-  return context.page.figures.filter(({ key }) => keys.has(key));
+  const own = context.page.figures.filter(({ key }) => keys.has(key));
+  return context.result.points.some(({ capacity }) => capacity !== undefined) ? [...own, CAPACITY] : own;
 }
 
 function chosenFigure(context: Context): Figure {
@@ -65,7 +66,8 @@ function chosenFigure(context: Context): Figure {
 function shown(context: Context) {
   const { result, state } = context;
   const figure = chosenFigure(context);
-  const use = (cell: Cell) => (result.points[cell.point]?.ranks[figure.key] ? 1 : 0);
+  const rankOf = (point: Point | undefined) => (figure === CAPACITY ? point?.capacity : point?.ranks[figure.key]);
+  const use = (cell: Cell) => (rankOf(result.points[cell.point]) ? 1 : 0);
   const others = result.axes.map(({ name }) => name).filter((name) => name !== "part");
   const within = cut(context, result.cells, others, use).cells;
   const axes = mapAxes(within, result.axes, state.get("mapx"), state.get("mapy"));

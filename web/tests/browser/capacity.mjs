@@ -21,7 +21,7 @@ test("each search says its answer with the interval and what gave out first", as
     }
     const rows = await shown.getByRole("table", { name: "The capacity of each" }).getByRole("row").allTextContents();
     assert.equal(rows.length, 3);
-    assert.match(rows[1], /send_cost=1ms.*\/s \(.* to .*\)latencyyes$/);
+    assert.match(rows[1], /send_cost=1ms.*\/s \(.* to .*\)latencyyesreference$/);
     // The opening says it too, under its name.
     assert.deepEqual(findings.filter(({ about }) => about === "capacity").length, 2);
     const answer = await section(tab, "Answer");

@@ -39,7 +39,7 @@ pub struct CapacityArgs {
     #[arg(long, value_name = "AXIS=VALUE[,VALUE]")]
     pub only: Vec<String>,
     /// How long the search may take, of a study the search of each cell; with --resume from now on.
-    #[arg(long, value_name = "T", default_value = "5m")]
+    #[arg(long, value_name = "T", default_value = "3m")]
     pub budget: String,
     /// Length of the run that confirms the answer. Steps are of 4s, or as long as that run if it is shorter; longer
     /// where 1,100 messages take longer.

@@ -1,7 +1,7 @@
 //! What a study's runs answer, and which of them were left out.
 
 use pubmark_model::record::{FigureGroup, Reason};
-use pubmark_report::{CellResult, Report, Status};
+use pubmark_report::{CellResult, QuestionKind, QuestionState, Report, Status};
 
 /// How many runs were left out, wholly or for some figures, and why; none
 /// where all count for everything.
@@ -26,9 +26,16 @@ pub fn left_out(report: &Report) -> Option<String> {
     (left_out > 0).then(|| format!("{left_out} of {all} runs {verb} left out{figures}: {}", why.join(", ")))
 }
 
-/// The cells of which no run counts, for some figures or for all: a line each.
+/// The cells of which no run counts, for some figures or for all, and the capacities
+/// that are asked for and not known: a line each.
 pub fn unanswered(report: &Report) -> Vec<String> {
-    report.cells().iter().filter_map(question).collect()
+    let capacities = report.questions().into_iter().filter_map(|asked| match asked.state {
+        QuestionState::Open { why, .. } if asked.kind == QuestionKind::Capacity => {
+            Some(format!("no answer: {}: {why}", asked.text))
+        }
+        _ => None,
+    });
+    report.cells().iter().filter_map(question).chain(capacities).collect()
 }
 
 fn question(result: &CellResult) -> Option<String> {

@@ -1,8 +1,8 @@
 //! `pubmark bench`: one cell without a file.
 
-use super::run::{Carried, Outlets, WayOn, carry_out, finish, fresh, leave_no_empty, note_replaced, with_headroom};
+use super::run::{Carried, Outlets, StudyTime, WayOn, carry_out, finish, fresh, leave_no_empty, note_replaced};
 use super::shared::{hosts, pairs, raise_open_files, system};
-use super::{budget, fit, gates, headroom};
+use super::{budget, fit, gates, searches};
 use crate::args::{BenchArgs, WorkloadArgs};
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
@@ -36,17 +36,18 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     }
     check_agents(&plan).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
     note_replaced(&plan, voice);
-    let headroom = headroom::asked(&plan)?;
+    let following = searches::asked(&plan)?;
+    let time = budget_ns.map(|budget_ns| StudyTime::of(budget_ns, &following));
     let study = plan.study();
     let system = study.axis("system").and_then(|axis| axis.values[0].as_str()).unwrap_or_default();
     let name = format!("bench-{system}");
     let folder = args.out.clone().map_or_else(|| fresh(&name), Ok)?;
     let outlets = Outlets { metrics: args.serving.metrics, watch: None };
     let Carried { mut over, lock, interrupt, .. } =
-        carry_out(&plan, None, (&folder, false), budget_ns, (voice, outlets))
+        carry_out(&plan, None, (&folder, false), time.map(|time| time.of_runs_ns), (voice, outlets))
             .map_err(|error| WayOn::Again.advise(error))
             .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
-    over.ending.interrupted |= !with_headroom(headroom.as_ref(), &over.ending, &folder, &interrupt, voice)?;
+    over.search(&following, &folder, time, (&interrupt, voice))?;
     let report = finish(&folder)?;
     drop(lock);
     if args.json {

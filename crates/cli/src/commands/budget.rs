@@ -7,7 +7,7 @@ use pubmark_model::record::RunRecord;
 use pubmark_model::setting::BlocksUntil;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, parse_time};
-use pubmark_report::{ClaimOutcome, QuestionState, Records, Report, StudyQuestion};
+use pubmark_report::{ClaimOutcome, QuestionKind, QuestionState, Records, Report, StudyQuestion};
 use pubmark_study::budget::{BudgetEnd, BudgetEnding, DecidedQuestion, OpenQuestion, Questions, QuestionsSeen};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
@@ -68,7 +68,7 @@ pub fn asked(plan: &StudyPlan) -> Result<Vec<StudyQuestion>, Failure> {
     if questions.is_empty() {
         return Err(Failure::usage(
             "there is nothing to decide: a study asks who is best where two systems or more share a point, and whether \
-             its claims hold; without --budget it is measured as it stands",
+             its claims hold, and for the capacity of its cells where [capacity] names an objective; without --budget it is measured as it stands",
         ));
     }
     Ok(questions)
@@ -127,6 +127,7 @@ pub fn told(report: &Report, over: &BudgetEnding, took_ns: Ns) -> String {
                         let label = report.cells()[*cell].cell.label();
                         format!("{text}: undecided: {whose} ({label}: {reasons})")
                     }
+                    (None, None) if question.kind == QuestionKind::Capacity => format!("{text}: {why}"),
                     (None, Some(more_ns)) => format!("{text}: {why}; about {} more", duration(more_ns)),
                     (None, None) => format!("{text}: {why}; nobody can say yet how much more time"),
                 };
@@ -137,6 +138,8 @@ pub fn told(report: &Report, over: &BudgetEnding, took_ns: Ns) -> String {
     // Claims stay before points where they take as long.
     open.sort_by_key(|(more_ns, _)| *more_ns);
     let open: Vec<String> = open.into_iter().map(|(_, said)| said).collect();
+    let is_search = |question: &&StudyQuestion| question.kind == QuestionKind::Capacity;
+    let searches = questions.iter().filter(is_search).any(|asked| matches!(asked.state, QuestionState::Open { .. }));
     let made_again = report.counts().made_again;
     let runs = report.runs().len() + made_again;
     let again = match made_again {
@@ -150,6 +153,7 @@ pub fn told(report: &Report, over: &BudgetEnding, took_ns: Ns) -> String {
         duration(took_ns),
         match over.end {
             BudgetEnd::Decided if open.is_empty() => ": nothing is open",
+            BudgetEnd::Decided if searches => ": the time is over",
             BudgetEnd::Decided => ": what is open cannot be measured further",
             BudgetEnd::Time => ": the time is over",
             BudgetEnd::Interrupted => ": interrupted",

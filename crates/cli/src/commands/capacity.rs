@@ -52,8 +52,14 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
         left.map_err(|error| planned(vec![error]))?;
         study = cells.study().clone();
     }
-    let request =
-        CapacityRequest { study: &study, step_ns: STEP.min(full_ns), full_ns, budget_ns, enough_each_per_s: None };
+    let request = CapacityRequest {
+        study: &study,
+        step_ns: STEP.min(full_ns),
+        full_ns,
+        budget_ns,
+        ends_ns: None,
+        enough_each_per_s: None,
+    };
     let mut plan = first(&request, &goal).map_err(planned)?;
     let survey = fit::survey(&plan, false, voice)?;
     if let Some(why) = fit::leave_out(&mut plan, &survey).0.first() {
@@ -208,7 +214,7 @@ fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
         (LoadAxis::Payload, None) => 64.0,
         (_, found) => found.unwrap_or(1.0).max(1.0),
     };
-    let goal = CapacityGoal { until, over, within, start };
+    let goal = CapacityGoal { until, over, within, start, asked: None };
     study.title = format!("Capacity of {}", study.title);
     study.question = format!("How far does `{}` hold?", goal.until);
     study.capacity = Some(goal.clone());

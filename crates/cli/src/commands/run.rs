@@ -2,7 +2,7 @@
 
 use super::budget::{self, ByReport};
 use super::shared::{agent_command, hosts, interrupt_flag, pairs, raise_open_files};
-use super::{answers, engine, fit, gates, headroom, studies};
+use super::{answers, engine, fit, gates, searches, studies};
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
@@ -14,7 +14,6 @@ use crate::serve::{HttpServer, metrics};
 use pubmark_host::clock;
 use pubmark_host::install;
 use pubmark_host::lock::Lock;
-use pubmark_model::capacity::HEADROOM;
 use pubmark_model::diagnostic::Diagnostics;
 use pubmark_model::host::{HostSpec, Placement};
 use pubmark_model::reference;
@@ -26,10 +25,10 @@ use pubmark_report::{ClaimOutcome, Reference, Report, StudyQuestion};
 use pubmark_study::ask::check_agents;
 use pubmark_study::budget::{BudgetEnding, BudgetRequest, run_until_decided};
 use pubmark_study::conduct::{Conduct, ConductError, Ending, conduct};
-use pubmark_study::headroom::HeadroomSearch;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
 use pubmark_study::results::{new_folder, newest_folder};
+use pubmark_study::searches::FollowingSearch;
 use pubmark_study::survey::Survey;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -68,18 +67,21 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     check_agents(&plan).map_err(wrong)?;
     note_replaced(&plan, voice);
     let questions = budget_ns.map(|_| budget::asked(&plan)).transpose()?;
-    let headroom = headroom::asked(&plan)?;
+    let following = searches::asked(&plan)?;
     if args.dry_run {
-        return Ok(dry_run(&plan, asked, budget_ns.zip(questions)));
+        let code = dry_run(&plan, asked, budget_ns.zip(questions));
+        following.iter().for_each(|search| print(&format!("then {}", searches::told(search))));
+        return Ok(code);
     }
+    let time = budget_ns.map(|budget_ns| StudyTime::of(budget_ns, &following));
     let folder = folder(args, &name)?;
     let outlets = Outlets { metrics: args.serving.metrics, watch: args.watch };
     let results = (folder.as_path(), args.resume);
     let Carried { mut over, watched, interrupt, lock } =
-        carry_out(&plan, reference.as_deref(), results, budget_ns, (voice, outlets))
+        carry_out(&plan, reference.as_deref(), results, time.as_ref().map(|time| time.of_runs_ns), (voice, outlets))
             .map_err(|error| WayOn::Resume.advise(error))
             .inspect_err(|_| leave_no_empty(&folder, args.out.as_deref()))?;
-    over.ending.interrupted |= !with_headroom(headroom.as_ref(), &over.ending, &folder, &interrupt, voice)?;
+    over.search(&following, &folder, time, (&interrupt, voice))?;
     let report = finish(&folder)?;
     drop(lock);
     let shown = if args.json {
@@ -374,21 +376,6 @@ pub fn finish(folder: &Path) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Makes the search for headroom behind the runs, where one is asked for. Whether it
-/// came to its end.
-pub fn with_headroom(
-    asked: Option<&HeadroomSearch>,
-    ending: &Ending,
-    folder: &Path,
-    interrupt: &AtomicBool,
-    voice: Voice,
-) -> Result<bool, Failure> {
-    let Some(asked) = asked.filter(|_| !ending.interrupted) else { return Ok(true) };
-    let ended = headroom::search(asked, folder, interrupt, voice)?;
-    finish(&folder.join(HEADROOM))?;
-    Ok(ended)
-}
-
 /// What can be done about runs that are missing.
 #[derive(Clone, Copy)]
 pub enum WayOn {
@@ -409,7 +396,42 @@ impl WayOn {
     }
 }
 
+/// The time of a study.
+#[derive(Clone, Copy)]
+pub struct StudyTime {
+    /// What its runs have of it, ns; the searches that follow them have the rest.
+    pub of_runs_ns: Ns,
+    ends_ns: Ns,
+}
+
+impl StudyTime {
+    /// Shares out a time that begins now.
+    pub fn of(budget_ns: Ns, following: &[FollowingSearch]) -> StudyTime {
+        let of_runs_ns = budget_ns - searches::share(following, budget_ns);
+        StudyTime { of_runs_ns, ends_ns: clock::now().saturating_add(budget_ns) }
+    }
+}
+
 impl Over {
+    /// Makes the searches that follow the runs, in the time that is left where there is
+    /// one.
+    pub fn search(
+        &mut self,
+        following: &[FollowingSearch],
+        folder: &Path,
+        time: Option<StudyTime>,
+        (interrupt, voice): (&AtomicBool, Voice),
+    ) -> Result<(), Failure> {
+        if self.ending.interrupted || following.is_empty() {
+            return Ok(());
+        }
+        let from_ns = clock::now();
+        let ended = searches::search(following, folder, time.map(|time| time.ends_ns), (interrupt, voice))?;
+        self.ending.interrupted |= !ended;
+        self.took_ns += clock::now().saturating_sub(from_ns);
+        Ok(())
+    }
+
     /// Says where the results are, and how it went, by exit code. What is asked for `as_data`
     /// is data alone.
     pub fn told(&self, report: &Report, folder: &Path, as_data: bool, (voice, way_on): (Voice, WayOn)) -> Code {

@@ -1,21 +1,48 @@
 //! `[capacity]` and `[ab]`: what the records are to say.
 
 use crate::ab::ArmsGoal;
-use crate::capacity::{CapacityGoal, LoadAxis, WITHIN};
+use crate::capacity::{AskedCapacity, CapacityGoal, LoadAxis, WITHIN};
 use crate::diagnostic::Diagnostic;
 use crate::document::Table;
 use crate::objective::Objective;
+use crate::units::parse_time;
 
-const KEYS: [&str; 4] = ["until", "over", "within", "start"];
+const KEYS: [&str; 7] = ["until", "objective", "over", "within", "start", "parts", "budget"];
 
 /// Reads the table; reports all that is wrong with it.
 pub(super) fn read(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<CapacityGoal> {
-    let mut goal = CapacityGoal { until: Objective::usual(), over: LoadAxis::Rate, within: 0.05, start: 100.0 };
+    let mut goal =
+        CapacityGoal { until: Objective::usual(), over: LoadAxis::Rate, within: 0.05, start: 100.0, asked: None };
+    let given = |name: &str| table.entries.iter().find(|entry| entry.key == name);
+    if given("objective").is_some() {
+        goal.asked = Some(AskedCapacity::default());
+    }
+    if let Some(both) = given("until").filter(|_| goal.asked.is_some()) {
+        let message = "`objective` asks for the capacity, and `until` says what the records have: write one of them";
+        errors.push(Diagnostic::at(both.key_at, message));
+    }
     for entry in &table.entries {
+        if entry.key == "parts" {
+            match &mut goal.asked {
+                Some(asked) => asked.parts = entry.values.iter().map(|value| value.text.clone()).collect(),
+                None => errors.push(Diagnostic::at(entry.key_at, "`parts` are those whose `objective` is asked for")),
+            }
+            continue;
+        }
         let Some(value) = entry.one(errors) else { continue };
         let text = value.text.as_str();
         let wrong = match entry.key.as_str() {
-            "until" => Objective::parse(text).map(|until| goal.until = until).err().map(|error| error.to_string()),
+            "budget" => match (parse_time(text), &mut goal.asked) {
+                (Ok(ns), Some(asked)) => {
+                    asked.budget_ns = Some(ns);
+                    None
+                }
+                (Ok(_), None) => Some("`budget` is that of each search, where an `objective` is asked for".into()),
+                (Err(error), _) => Some(error.to_string()),
+            },
+            "until" | "objective" => {
+                Objective::parse(text).map(|until| goal.until = until).err().map(|error| error.to_string())
+            }
             "over" => LoadAxis::parse(text).map(|over| goal.over = over).err().map(|error| error.to_string()),
             "within" => match fraction(text) {
                 Some(within) => {
@@ -27,6 +54,7 @@ pub(super) fn read(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<Capaci
             "start" => match text.parse().ok().filter(|start: &f64| start.is_finite() && *start > 0.0) {
                 Some(start) => {
                     goal.start = start;
+                    goal.asked.iter_mut().for_each(|asked| asked.start = Some(start));
                     None
                 }
                 None => Some(format!("`{text}` is no load above 0")),

@@ -21,7 +21,7 @@ impl Parser<'_> {
         if reading.quick {
             self.cut();
         }
-        self.name_parts(reading.quick);
+        self.name_parts(reading);
         self.check_options();
         for (name, text) in reading.set {
             if let Err(error) = self.set(name, text) {
@@ -101,8 +101,9 @@ impl Parser<'_> {
         self.study.claims.retain(|claim| stays(&claim.conditions));
     }
 
-    /// The names of the parts are an axis; those that `--only` leaves stay.
-    fn name_parts(&mut self, quick: bool) {
+    /// The names of the parts are an axis; those that `--only` leaves stay, and what it
+    /// names is there where the study is cut down, too.
+    fn name_parts(&mut self, reading: &ReadOptions<'_>) {
         let of_quick = self.quick_axes.iter().position(|axis| axis.name == PART).map(|at| self.quick_axes.remove(at));
         if self.study.axis(PART).is_some() {
             self.errors.push(
@@ -116,11 +117,19 @@ impl Parser<'_> {
                 if let Some(missing) = few.values.iter().find(|name| !all.contains(name)) {
                     self.errors
                         .push(Diagnostic::whole(format!("[quick.axes] names the part {missing}: there is none")));
-                } else if quick {
-                    values = few.values;
+                } else if reading.quick {
+                    let wanted = reading.only.iter().filter(|(name, _)| name == PART);
+                    let wanted: Vec<&str> = wanted.flat_map(|(_, text)| text.split(',')).map(str::trim).collect();
+                    let named = |name: &&Value| wanted.contains(&name.as_str().unwrap_or_default());
+                    values = all.iter().filter(|name| few.values.contains(name) || named(name)).cloned().collect();
                 }
             }
             self.study.axes.push(Axis { name: PART.into(), values });
+        }
+        let asked = self.study.asked_capacity().map_or_else(Vec::new, |(_, asked)| asked.parts.clone());
+        let unknown = |name: &&String| self.study.parts.iter().all(|part| part.name != **name);
+        if let Some(name) = asked.iter().find(unknown) {
+            self.errors.push(Diagnostic::whole(format!("[capacity] names the part `{name}`: there is none")));
         }
         for part in &self.study.parts {
             for axis in &part.axes {

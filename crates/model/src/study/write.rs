@@ -7,6 +7,7 @@ use crate::asked::AUTO;
 use crate::claim::{Condition, Figure, Statement};
 use crate::secret::recorded_text;
 use crate::setting::{KEYS, Section};
+use crate::units::format_time;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -170,12 +171,19 @@ impl Study {
         if let Some(goal) = &self.capacity {
             let _ = writeln!(
                 out,
-                "\n[capacity]\nuntil = {}\nover = \"{}\"\nwithin = \"{}%\"\nstart = {}",
+                "\n[capacity]\n{} = {}\nover = \"{}\"\nwithin = \"{}%\"",
+                if goal.asked.is_some() { "objective" } else { "until" },
                 quoted(&goal.until.to_string()),
                 goal.over,
-                (goal.within * 1e8).round() / 1e6,
-                goal.start
+                (goal.within * 1e8).round() / 1e6
             );
+            let start = goal.asked.as_ref().map_or(Some(goal.start), |asked| asked.start);
+            let _ = start.map_or(Ok(()), |start| writeln!(out, "start = {start}"));
+            if let Some(asked) = goal.asked.as_ref().filter(|asked| !asked.parts.is_empty()) {
+                let _ = writeln!(out, "parts = {}", texts(&asked.parts));
+            }
+            let budget_ns = goal.asked.as_ref().and_then(|asked| asked.budget_ns);
+            let _ = budget_ns.map_or(Ok(()), |ns| writeln!(out, "budget = {}", quoted(&format_time(ns))));
         }
         if let Some(ab) = &self.ab {
             let [keys, fail_on, require] = [&ab.keys, &ab.fail_on, &ab.require].map(|all| texts(all));

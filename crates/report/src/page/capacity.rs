@@ -1,5 +1,6 @@
 //! Searches for a capacity, as the page draws them.
 
+use crate::capacities::verdict;
 use crate::capacity::{CapacityResult, LoadFigures, why};
 use crate::report::Report;
 use crate::text::clean;
@@ -34,6 +35,8 @@ pub struct CapacityView {
     settled: bool,
     confirmed: bool,
     limited_by: Option<&'static str>,
+    /// Where its system stands among those of its point, in a word.
+    standing: &'static str,
     curve: Vec<LoadFigures>,
     /// Empty where they are too many.
     steps: Vec<StepView>,
@@ -42,7 +45,8 @@ pub struct CapacityView {
 /// A step.
 #[derive(Serialize)]
 struct StepView {
-    cell: usize,
+    /// None where the search has a folder of its own.
+    cell: Option<usize>,
     load: f64,
     outcome: &'static str,
     counts: bool,
@@ -66,8 +70,8 @@ pub fn capacities(report: &Report) -> Vec<CapacityView> {
 
 fn view(found: &CapacityResult, each: bool) -> CapacityView {
     let (goal, answer) = (found.climb.goal(), found.answer());
-    let steps = found.climb.steps().iter().zip(&found.cells).map(|(step, cell)| StepView {
-        cell: *cell,
+    let steps = found.climb.steps().iter().enumerate().map(|(at, step)| StepView {
+        cell: found.cells.get(at).copied(),
         load: step.load,
         outcome: step.outcome.word(),
         counts: step.counts,
@@ -100,6 +104,7 @@ fn view(found: &CapacityResult, each: bool) -> CapacityView {
         settled: answer.settled,
         confirmed: answer.confirmed,
         limited_by: answer.limited_by.map(|limit| limit.word()),
+        standing: verdict(found),
         curve: found.curve(),
         steps: steps.filter(|_| each).collect(),
     }

@@ -11,6 +11,8 @@ use crate::claims::{ClaimResult, PartResult};
 use crate::columns::repeats_more;
 use crate::csv;
 use crate::curves::{self, Curves};
+use crate::capacities::best_at;
+use crate::capacity::CapacityResult;
 use crate::figures::{Column, FigureDescription, Sign, allows, cpu_cores};
 use crate::findings::{Sentence, findings};
 use crate::made::{Made, made};
@@ -176,7 +178,10 @@ struct Points<'a>(&'a Report);
 impl Serialize for Points<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Points(report) = self;
-        to.collect_seq(report.points().iter().map(|point| point_view(point, report.cells())))
+        // Of a study that asks for capacities; steps of a search are no points of one.
+        let found = report.study().asked_capacity().map_or_else(Vec::new, |_| report.capacities());
+        let view = |point| PointView { capacity: capacity_rank(report, &found, point), ..point_view(point, report.cells()) };
+        to.collect_seq(report.points().iter().map(view))
     }
 }
 
@@ -188,6 +193,9 @@ struct PointView<'a> {
     cells: &'a [usize],
     floor: Option<usize>,
     ranks: BTreeMap<&'static str, Rank>,
+    /// By the capacity that the study asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capacity: Option<Rank>,
 }
 
 #[derive(Serialize)]
@@ -426,7 +434,14 @@ fn point_view<'a>(point: &'a Point, cells: &[CellResult]) -> PointView<'a> {
         cells: &point.members,
         floor: floor.find(is_floor),
         ranks: ranks.collect(),
+        capacity: None,
     }
+}
+
+fn capacity_rank(report: &Report, found: &[CapacityResult], point: &Point) -> Option<Rank> {
+    let (kind, systems) = best_at(report, found, point)?;
+    let why = (kind == "undecided").then(|| "the intervals of the searches show neither".to_owned());
+    Some(Rank { kind, systems, why, repeats_more: None })
 }
 
 fn rank(ranked: &Ranked) -> Rank {

@@ -2,6 +2,7 @@
 //! against properties that must hold for any input.
 
 mod capacity;
+mod capacity_ranking;
 mod change;
 mod change_point;
 mod codec;

@@ -1,0 +1,87 @@
+//! The searches that follow the runs of a study: for the capacities that it asks for,
+//! and for its headroom.
+
+use super::run::finish;
+use super::shared::agent_command;
+use crate::failure::Failure;
+use crate::output::Voice;
+use crate::progress::climb::ClimbDisplay;
+use pubmark_host::clock;
+use pubmark_model::units::{Ns, SECOND};
+use pubmark_study::climb::climb;
+use pubmark_study::conduct::{Conduct, ConductError};
+use pubmark_study::plan::StudyPlan;
+use pubmark_study::searches::{FollowingSearch, SearchKind, following};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// The searches that a study asks for, checked before its runs begin.
+pub fn asked(plan: &StudyPlan) -> Result<Vec<FollowingSearch>, Failure> {
+    following(plan).map_err(|errors| Failure::from(ConductError::Plan(errors)))
+}
+
+/// How much of the time of a study its searches are left: half of it, and no more than
+/// they take where nobody says. What the runs before them do not need comes on top.
+pub fn share(searches: &[FollowingSearch], budget_ns: Ns) -> Ns {
+    usual_ns(searches).min(budget_ns / 2)
+}
+
+/// How long the searches take at most, where nobody gives a time.
+pub fn usual_ns(searches: &[FollowingSearch]) -> Ns {
+    searches.iter().map(|search| search.usual_ns().saturating_mul(search.cells() as u64)).sum()
+}
+
+/// A line of what is asked.
+pub fn told(search: &FollowingSearch) -> String {
+    let cells = match search.cells() {
+        1 => "1 cell".to_owned(),
+        cells => format!("{cells} cells"),
+    };
+    let part = search.part().map_or(String::new(), |part| format!(" of part {part}"));
+    let (goal, minutes) = (search.goal(), search.usual_ns() / (60 * SECOND));
+    match search.kind() {
+        SearchKind::Capacity => format!(
+            "the capacity of {cells}{part}: how far `{}` holds over {}, {minutes} min each at most",
+            goal.until, goal.over
+        ),
+        SearchKind::Headroom => format!(
+            "the headroom of {cells}{part}: how many times the given load `{}` holds, {minutes} min each at most",
+            goal.until
+        ),
+    }
+}
+
+/// Makes the searches, or goes on with them, in their folders within the results
+/// folder; until an instant of CLOCK_MONOTONIC, ns, where there is one: each cell has
+/// an equal share of what is left until then. Whether they came to their end.
+pub fn search(
+    searches: &[FollowingSearch],
+    results: &Path,
+    ends_ns: Option<Ns>,
+    (interrupt, voice): (&AtomicBool, Voice),
+) -> Result<bool, Failure> {
+    let agent = agent_command()?;
+    let mut cells_left: usize = searches.iter().map(FollowingSearch::cells).sum();
+    for search in searches {
+        let folder = results.join(search.folder());
+        voice.note(&format!("searching: {}", told(search)));
+        // A search of a share is over when its cells have had theirs, so that the next have them too.
+        let cells = search.cells().max(1) as u64;
+        let each_ns = ends_ns.map(|ends_ns| ends_ns.saturating_sub(clock::now()) / cells_left.max(1) as u64);
+        let until_ns = each_ns.map(|each_ns| clock::now().saturating_add(each_ns.saturating_mul(cells)));
+        cells_left = cells_left.saturating_sub(search.cells());
+        let resume = folder.join("runs.jsonl").exists();
+        let how = Conduct { folder: &folder, resume, reference: None, agent: &agent, interrupt };
+        let mut display = ClimbDisplay::new(voice, search.goal().over, true);
+        let over = climb(&search.request(each_ns, until_ns), search.goal(), &how, &mut display)?;
+        for (cell, why) in &over.given_up {
+            voice.note(&format!("{}: no answer: {why}", cell.label()));
+        }
+        drop(over.lock);
+        finish(&folder)?;
+        if over.ending.interrupted {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

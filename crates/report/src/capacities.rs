@@ -1,0 +1,261 @@
+//! All capacities of a report: which there are, how they rank, and what a study asks
+//! of them.
+
+use crate::analysis::Status;
+use crate::axes::{NAME_CHARS, axis_name, axis_value};
+use crate::capacity::{CapacityResult, OF_STEPS};
+use crate::document::{Entry, Head, Mark, Note, Row, Table};
+use crate::questions::{QuestionKind, QuestionState, StudyQuestion};
+use crate::points::Point;
+use crate::report::Report;
+use crate::text::clean;
+use pubmark_model::capacity::{CapacityAnswer, CapacityClimb, CapacityGoal, StepOutcome};
+use pubmark_model::cell::label;
+use pubmark_stats::{CapacityStanding, KnownCapacity, rank_capacities};
+use serde_json::{Map, Value};
+
+/// Longest question and objective that is shown, characters.
+const TEXT_CHARS: usize = 200;
+/// Keys on which the runs of a study and the steps of its search differ, beside the one
+/// that is turned up.
+const OF_RUNS: [&str; 3] = ["duration", "count", "warmup_max"];
+
+impl Report {
+    /// The capacities that the records say: one for each system and workload, where
+    /// the study names an objective; of a study that asks for them, those of the
+    /// searches that followed its runs.
+    pub fn capacities(&self) -> Vec<CapacityResult> {
+        let mut all = match &self.study().capacity {
+            None => return Vec::new(),
+            Some(goal) if goal.asked.is_none() => own(self, goal),
+            Some(_) => self.searched_capacity.iter().flat_map(|search| of_part(&search.part, &search.report)).collect(),
+        };
+        rank(&mut all, self.study().tie());
+        all
+    }
+
+    /// What a study that asks for capacities asks: one question for each cell.
+    pub(crate) fn capacity_questions(&self) -> Vec<StudyQuestion> {
+        let Some((goal, _)) = self.study().asked_capacity() else { return Vec::new() };
+        let found = self.capacities();
+        self.asked_places()
+            .into_iter()
+            .map(|place| {
+                let result = found.iter().find(|result| result.axes == place);
+                let text = format!("how far `{}` holds over {}: {}", goal.until, goal.over, label(&place));
+                StudyQuestion { text: clean(&text, TEXT_CHARS), kind: QuestionKind::Capacity, state: state(result) }
+            })
+            .collect()
+    }
+
+    /// The places whose capacity the study asks for, in the order of its cells.
+    fn asked_places(&self) -> Vec<Map<String, Value>> {
+        let mut places: Vec<Map<String, Value>> = Vec::new();
+        let played = self.cells().iter().filter(|result| result.status != Status::Skipped);
+        for place in played.filter_map(|result| self.place_of_search(&result.cell.axes)) {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        places
+    }
+
+    /// The place of a cell without what its search turns up; none where its capacity is
+    /// not asked for.
+    pub(crate) fn place_of_search(&self, axes: &Map<String, Value>) -> Option<Map<String, Value>> {
+        let (goal, asked) = self.study().asked_capacity()?;
+        let part = axes.get("part").and_then(Value::as_str);
+        let is_asked = asked.parts.is_empty() || part.is_some_and(|part| asked.parts.iter().any(|name| name == part));
+        let mut place = axes.clone();
+        place.retain(|name, _| name != goal.over.key() && !OF_RUNS.contains(&name.as_str()));
+        is_asked.then_some(place)
+    }
+}
+
+/// Who has the highest capacity of those at a point, in a word and by name; nothing
+/// where no capacity of it is known.
+pub(crate) fn best_at(report: &Report, all: &[CapacityResult], point: &Point) -> Option<(&'static str, Vec<String>)> {
+    let members = point.members.iter().filter_map(|index| {
+        let cell = &report.cells()[*index].cell;
+        let place = report.place_of_search(&cell.axes)?;
+        let standing = all.iter().find(|found| found.axes == place)?.standing?;
+        Some((cell.system.clone(), standing))
+    });
+    let members: Vec<(String, CapacityStanding)> = members.collect();
+    let kinds = [
+        (CapacityStanding::Winner, "winner"),
+        (CapacityStanding::Tie, "tie"),
+        (CapacityStanding::Undecided, "undecided"),
+        (CapacityStanding::Alone, "alone"),
+    ];
+    kinds.into_iter().find_map(|(kind, word)| {
+        let of = members.iter().filter(|(_, standing)| *standing == kind);
+        let systems: Vec<String> = of.map(|(system, _)| system.clone()).collect();
+        (!systems.is_empty()).then_some((word, systems))
+    })
+}
+
+/// Those whose steps are the report's own runs.
+fn own(report: &Report, goal: &CapacityGoal) -> Vec<CapacityResult> {
+    let mut all: Vec<CapacityResult> = Vec::new();
+    for (run, cell) in report.runs().iter().zip(report.cells_of_runs()) {
+        let mut axes = run.cell.clone();
+        axes.retain(|name, _| name != goal.over.key() && !OF_STEPS.contains(&name.as_str()));
+        let at = all.iter().position(|known| known.axes == axes).unwrap_or_else(|| {
+            all.push(CapacityResult {
+                label: label(&axes),
+                axes,
+                climb: CapacityClimb::new(goal.clone()),
+                cells: Vec::new(),
+                is_reference: report.cells()[*cell].is_reference,
+                standing: None,
+            });
+            all.len() - 1
+        });
+        if all[at].climb.note(run).is_some() {
+            all[at].cells.push(*cell);
+        }
+    }
+    all
+}
+
+/// Those of a search that has a folder of its own: its steps are no cells of the study.
+fn of_part(part: &Option<String>, search: &Report) -> Vec<CapacityResult> {
+    let mut all = search.capacities();
+    for result in &mut all {
+        result.cells = Vec::new();
+        if let Some(part) = part {
+            result.axes.insert("part".into(), part.as_str().into());
+            result.label = label(&result.axes);
+        }
+    }
+    all
+}
+
+/// A place without its system: what systems are held against each other at.
+fn point(result: &CapacityResult) -> Map<String, Value> {
+    result
+        .axes
+        .iter()
+        .filter(|(name, _)| *name != "system")
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// By point, as indices, in the order in which they first come.
+fn points(all: &[CapacityResult]) -> Vec<Vec<usize>> {
+    let mut points: Vec<(Map<String, Value>, Vec<usize>)> = Vec::new();
+    for (index, result) in all.iter().enumerate() {
+        let place = point(result);
+        match points.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, members)) => members.push(index),
+            None => points.push((place, vec![index])),
+        }
+    }
+    points.into_iter().map(|(_, members)| members).collect()
+}
+
+fn rank(all: &mut [CapacityResult], tie: f64) {
+    let points = points(all);
+    let known = |index: &usize| {
+        let result = &all[*index];
+        let answer = result.answer();
+        let (estimate, lo) = answer.estimate.zip(answer.lo).filter(|_| !result.is_reference)?;
+        Some(KnownCapacity { lo, estimate, hi: answer.hi })
+    };
+    let table: Vec<Vec<Option<KnownCapacity>>> =
+        points.iter().map(|members| members.iter().map(known).collect()).collect();
+    let said = rank_capacities(&table, tie);
+    for (members, said) in points.iter().zip(said) {
+        members.iter().zip(said).for_each(|(index, standing)| all[*index].standing = standing);
+    }
+}
+
+/// Where a system stands, in a word.
+pub(crate) fn verdict(result: &CapacityResult) -> &'static str {
+    match result.standing {
+        _ if result.is_reference => "reference",
+        Some(CapacityStanding::Winner) => "winner",
+        Some(CapacityStanding::Tie) => "tie",
+        Some(CapacityStanding::Behind) => "behind",
+        Some(CapacityStanding::Undecided) => "undecided",
+        Some(CapacityStanding::Alone) => "alone",
+        None => "no answer",
+    }
+}
+
+fn is_answered(answer: &CapacityAnswer) -> bool {
+    answer.estimate.is_some() && answer.settled
+}
+
+fn state(result: Option<&CapacityResult>) -> QuestionState {
+    let open = |why: String| QuestionState::Open {
+        cells: Vec::new(),
+        groups: Vec::new(),
+        compares: false,
+        why,
+        blocks_more: None,
+    };
+    let Some(result) = result else { return open("not searched yet".into()) };
+    let told = result.short();
+    match result.climb.hopeless() {
+        _ if is_answered(&result.answer()) => QuestionState::Decided(told),
+        Some(why) if result.climb.steps().iter().all(|step| step.outcome != StepOutcome::NotMade) => {
+            QuestionState::Closed(why)
+        }
+        Some(why) => open(why),
+        None => open(told),
+    }
+}
+
+/// All of them, a row each, where there are several.
+pub(crate) fn overview(all: &[CapacityResult]) -> Option<Table> {
+    let first = all.first().filter(|_| all.len() > 1)?;
+    let varies =
+        |axis: &&String| *axis == "system" || all.iter().any(|other| other.axes.get(*axis) != first.axes.get(*axis));
+    let mut axes: Vec<&String> = Vec::new();
+    for axis in all.iter().flat_map(|result| result.axes.keys()).filter(varies) {
+        if !axes.contains(&axis) {
+            axes.push(axis);
+        }
+    }
+    axes.sort_by_key(|axis| *axis == "system");
+    let over = first.climb.goal().over;
+    let head = |name: &str, is_figure, expendable| Head { name: name.into(), is_figure, is_axis: false, expendable };
+    let mut heads: Vec<Head> =
+        axes.iter().map(|axis| Head { is_axis: *axis != "system", ..head(&axis_name(axis), false, 0) }).collect();
+    heads.extend([head("holds up to", true, 0), head("90 %", true, 1), head("gave out first", false, 2)]);
+    heads.push(head("verdict", false, 0));
+    let row = |index: &usize| {
+        let result = &all[*index];
+        let answer = result.answer();
+        let place =
+            axes.iter().map(|axis| result.axes.get(*axis).map_or_else(String::new, |value| axis_value(axis, value)));
+        let limit = answer.limited_by.map_or("", |limit| limit.word());
+        let own = [result.load_text(), result.interval_text(), clean(limit, NAME_CHARS), verdict(result).into()];
+        let mark = match (result.standing, answer.estimate) {
+            _ if result.is_reference => Mark::Muted,
+            (Some(CapacityStanding::Winner | CapacityStanding::Tie), _) => Mark::Good,
+            (_, None) => Mark::Muted,
+            _ => Mark::Plain,
+        };
+        Row { entries: place.chain(own).map(Entry::plain).collect(), mark, bar: None }
+    };
+    let groups = points(all).iter().map(|members| members.iter().map(row).collect()).collect();
+    let goal = first.climb.goal();
+    let note = format!(
+        "holds up to: {}, with `{}`; ≥: the load generator gave out first. verdict: by the intervals of the searches, \
+         corrected for all pairs of the table",
+        over.unit(),
+        clean(&goal.until.to_string(), TEXT_CHARS)
+    );
+    Some(Table {
+        title: "Capacities".into(),
+        heads,
+        groups,
+        notes: vec![Note::on_rows(note)],
+        ends_in_prose: false,
+        whole: "--json",
+        bars: None,
+    })
+}

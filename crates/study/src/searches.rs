@@ -1,0 +1,214 @@
+//! The searches that follow the runs of a study: for the capacities that it asks for,
+//! and for how far its given loads lie from what holds.
+//!
+//! Each is of one part of the study, and has a results folder of its own within that
+//! of the study: its steps are no runs of the cells, and in no figure of theirs.
+
+use crate::climb::{CapacityRequest, first, searched};
+use crate::plan::StudyPlan;
+use pubmark_model::capacity::{CAPACITY, CapacityGoal, HEADROOM, HEADROOM_MOST, LoadAxis};
+use pubmark_model::cell::Cell;
+use pubmark_model::diagnostic::Diagnostic;
+use pubmark_model::objective::Objective;
+use pubmark_model::study::Study;
+use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::workload::Rate;
+use std::path::PathBuf;
+
+/// Keys of the runs that are not the search's: it sets them itself, or has none.
+const OF_RUNS: [&str; 6] = ["duration", "count", "warmup_max", "repeats", "until", "headroom"];
+
+/// How long the steps of a search are, and how long that of a cell may take.
+struct Times {
+    step_ns: Ns,
+    full_ns: Ns,
+    budget_ns: Ns,
+}
+
+/// Steps are as short as a 99th percentile allows: they are longer where messages are
+/// few.
+const OF_HEADROOM: Times = Times { step_ns: 2 * SECOND, full_ns: 2 * SECOND, budget_ns: 60 * SECOND };
+/// As [`crate::climb`] is asked to by `pubmark capacity`.
+const OF_CAPACITY: Times = Times { step_ns: 4 * SECOND, full_ns: 10 * SECOND, budget_ns: 180 * SECOND };
+/// How near to each other the ends of an answer are, as a fraction, that says how many
+/// times a load holds.
+const NEAR: f64 = 0.1;
+
+/// What a search is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchKind {
+    /// The capacity of each cell.
+    Capacity,
+    /// How far the given loads lie from what holds.
+    Headroom,
+}
+
+/// A search that follows the runs of a study.
+pub struct FollowingSearch {
+    kind: SearchKind,
+    part: Option<String>,
+    /// Within the study's results folder.
+    folder: PathBuf,
+    study: Study,
+    goal: CapacityGoal,
+    enough_each_per_s: Option<f64>,
+    /// How long the search of a cell may take, where nobody says.
+    usual_ns: Ns,
+    cells: usize,
+}
+
+/// All that a study asks for: its capacities first, each part by itself.
+///
+/// # Errors
+/// Where a search cannot be: all that stands against it is known before a run is made.
+pub fn following(plan: &StudyPlan) -> Result<Vec<FollowingSearch>, Vec<Diagnostic>> {
+    let study = plan.study();
+    let mut all = Vec::new();
+    if let Some((_, asked)) = study.asked_capacity() {
+        for part in study.chosen_parts() {
+            if asked.parts.is_empty() || part.as_ref().is_some_and(|part| asked.parts.contains(part)) {
+                all.extend(FollowingSearch::of(plan, part, SearchKind::Capacity)?);
+            }
+        }
+    }
+    if study.headroom() {
+        for part in study.chosen_parts() {
+            all.extend(FollowingSearch::of(plan, part, SearchKind::Headroom)?);
+        }
+    }
+    Ok(all)
+}
+
+impl FollowingSearch {
+    /// Nothing where a part has no cell that is measured, or none with a load.
+    fn of(
+        plan: &StudyPlan,
+        part: Option<String>,
+        kind: SearchKind,
+    ) -> Result<Option<FollowingSearch>, Vec<Diagnostic>> {
+        let study = plan.study();
+        let (name, word) = match kind {
+            SearchKind::Capacity => (CAPACITY, "[capacity]"),
+            SearchKind::Headroom => (HEADROOM, "headroom"),
+        };
+        let wrong = |text: String| vec![Diagnostic::whole(format!("{word}: {text}"))];
+        let is_of =
+            |cell: &&Cell| part.as_ref().is_none_or(|part| cell.axes.get("part").is_some_and(|own| own == part));
+        let played = || plan.cells().iter().filter(|cell| cell.skipped.is_none()).filter(is_of);
+        if played().next().is_none() {
+            return Ok(None);
+        }
+        let (over, within, until) = match (kind, &study.capacity) {
+            (SearchKind::Capacity, Some(goal)) => (goal.over, goal.within, goal.until.clone()),
+            (_, goal) => (LoadAxis::Rate, NEAR, goal.as_ref().map_or_else(Objective::usual, |goal| goal.until.clone())),
+        };
+        let lowest = played().filter_map(|cell| over.load(&cell.workload)).reduce(f64::min);
+        let each = played().filter_map(|cell| match cell.workload.rate {
+            Rate::Due(profile) => Some(profile.fastest_per_s()),
+            Rate::Max => None,
+        });
+        let (start, enough_each_per_s) = match (kind, study.asked_capacity()) {
+            (SearchKind::Capacity, Some((goal, asked))) => (asked.start.or(lowest).unwrap_or(goal.start), None),
+            _ => match (lowest, each.reduce(f64::max)) {
+                (Some(lowest), Some(highest)) => (lowest, Some(HEADROOM_MOST * highest)),
+                _ => return Ok(None),
+            },
+        };
+        if played().any(|cell| !cell.faults.is_empty() || cell.link.is_some_and(|link| link.mttf_ns.is_some())) {
+            let way = match (kind, &part) {
+                (SearchKind::Headroom, None) => "set headroom = false".into(),
+                (SearchKind::Headroom, Some(part)) => format!("set headroom = false, or leave part {part} out"),
+                (SearchKind::Capacity, _) => "name the other `parts`, or leave `objective` out".into(),
+            };
+            return Err(wrong(format!("what holds while parts fail is not searched; {way}")));
+        }
+        let mut own = study.of_part(part.as_deref());
+        let key = over.key();
+        own.lift(&OF_RUNS);
+        own.lift(&[key]);
+        let is_own = |name: &str| name == key || OF_RUNS.contains(&name);
+        own.axes.retain(|axis| !is_own(&axis.name));
+        own.skips.retain(|skip| !skip.conditions.iter().any(|(axis, _)| is_own(axis)));
+        own.settings.set("repeats", "1").map_err(|error| wrong(error.to_string()))?;
+        own.claims.clear();
+        (own.ab, own.reference, own.questions) = (None, None, None);
+        let goal = CapacityGoal { until, over, within, start, asked: None };
+        let of = part.as_ref().map_or_else(|| study.title.clone(), |part| format!("{}: {part}", study.title));
+        (own.title, own.question) = match kind {
+            SearchKind::Capacity => (format!("Capacity of {of}"), format!("How far does `{}` hold?", goal.until)),
+            SearchKind::Headroom => {
+                (format!("Headroom of {of}"), format!("How many times the given load does `{}` hold?", goal.until))
+            }
+        };
+        own.capacity = Some(goal.clone());
+        let mut folder = PathBuf::from(name);
+        // The only part needs no folder of its own.
+        if let Some(part) = part.as_ref().filter(|_| study.chosen_parts().len() > 1) {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            if part.starts_with('.') || !part.chars().all(is_plain) {
+                return Err(wrong(format!("no folder can have the name of the part `{part}`")));
+            }
+            folder.push(part);
+        }
+        let usual_ns = match (kind, study.asked_capacity()) {
+            (SearchKind::Capacity, Some((_, asked))) => asked.budget_ns.unwrap_or(OF_CAPACITY.budget_ns),
+            _ => OF_HEADROOM.budget_ns,
+        };
+        let mut search =
+            FollowingSearch { kind, part, folder, study: own, goal, enough_each_per_s, usual_ns, cells: 0 };
+        first(&search.request(None, None), &search.goal)?;
+        search.cells = searched(&search.request(None, None), &search.goal)?;
+        Ok(Some(search))
+    }
+
+    /// What it is for.
+    pub fn kind(&self) -> SearchKind {
+        self.kind
+    }
+
+    /// The part of the study whose cells it is of; none where it has no parts.
+    pub fn part(&self) -> Option<&str> {
+        self.part.as_deref()
+    }
+
+    /// Its results folder, within that of the study.
+    pub fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    /// What is to be found.
+    pub fn goal(&self) -> &CapacityGoal {
+        &self.goal
+    }
+
+    /// How many cells it searches, each by itself.
+    pub fn cells(&self) -> usize {
+        self.cells
+    }
+
+    /// How long the search of a cell may take, where nobody says.
+    pub fn usual_ns(&self) -> Ns {
+        self.usual_ns
+    }
+
+    fn times(&self) -> &'static Times {
+        match self.kind {
+            SearchKind::Capacity => &OF_CAPACITY,
+            SearchKind::Headroom => &OF_HEADROOM,
+        }
+    }
+
+    /// What the search is to do: with so much time for each cell, and an instant at
+    /// which all is over.
+    pub fn request(&self, budget_ns: Option<Ns>, ends_ns: Option<Ns>) -> CapacityRequest<'_> {
+        let times = self.times();
+        CapacityRequest {
+            study: &self.study,
+            step_ns: times.step_ns,
+            full_ns: times.full_ns,
+            budget_ns: budget_ns.unwrap_or(self.usual_ns),
+            ends_ns,
+            enough_each_per_s: self.enough_each_per_s,
+        }
+    }
+}
