@@ -230,5 +230,5 @@ fn each_cell_of_a_study_is_searched_by_itself() {
     assert_eq!(large.len(), 1, "the other is left out by the study");
     assert_eq!(place.records("large")[0]["workload"]["payload_bytes"], 1_024);
     let said = place.run(&["report", "small"]);
-    assert_eq!(stdout(&said).matches("holds up to").count(), 2, "{}", stdout(&said));
+    assert_eq!(stdout(&said).matches("` holds up to").count(), 2, "{}", stdout(&said));
 }

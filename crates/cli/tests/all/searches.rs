@@ -139,7 +139,9 @@ fn capacities_are_questions_that_are_paid_from_the_budget() {
 fn a_budget_that_is_over_leaves_them_open_and_a_longer_one_goes_on() {
     let place = place();
     let all = STUDY.replace("[run]\nrepeats = 2\n", "[questions]\nbest = []\nclaims = false\n");
-    place.study(&all.replace("[\"swift\", \"slow\"]", "[\"swift\"]").replace("[\"small\", \"large\"]", "[\"small\"]"));
+    let one = all.replace("[\"swift\", \"slow\"]", "[\"swift\"]").replace("[\"small\", \"large\"]", "[\"small\"]");
+    // A step of 4 s: of the first load 1,100 messages take no longer.
+    place.study(&one.replace("rate = 100\n", "rate = 400\n"));
     let output = run(&place, &["--budget", "12s"]);
     let said = stdout(&output);
     assert_eq!(output.status.code(), Some(3), "{said}\n{}", stderr(&output));

@@ -7,12 +7,12 @@ use super::explain::{self, Explanation};
 use super::records;
 use crate::analysis::{CellResult, Status};
 use crate::axes::{axis_name, axis_value};
+use crate::capacities::best_at;
+use crate::capacity::CapacityResult;
 use crate::claims::{ClaimResult, PartResult};
 use crate::columns::repeats_more;
 use crate::csv;
 use crate::curves::{self, Curves};
-use crate::capacities::best_at;
-use crate::capacity::CapacityResult;
 use crate::figures::{Column, FigureDescription, Sign, allows, cpu_cores};
 use crate::findings::{Sentence, findings};
 use crate::made::{Made, made};
@@ -180,7 +180,8 @@ impl Serialize for Points<'_> {
         let Points(report) = self;
         // Of a study that asks for capacities; steps of a search are no points of one.
         let found = report.study().asked_capacity().map_or_else(Vec::new, |_| report.capacities());
-        let view = |point| PointView { capacity: capacity_rank(report, &found, point), ..point_view(point, report.cells()) };
+        let view =
+            |point| PointView { capacity: capacity_rank(report, &found, point), ..point_view(point, report.cells()) };
         to.collect_seq(report.points().iter().map(view))
     }
 }
