@@ -2,7 +2,8 @@
 //! something is open: how often they err, and what time they save.
 
 use pubmark_stats::{
-    Better, Blocks, Looks, PointInput, PointOutcome, RankedTable, RankingInput, SAME_WITHIN, SystemOutcome, rank_table,
+    Better, Blocks, Looks, PairedBound, PairedOutcome, PairedReading, PairedTest, PointInput, PointOutcome,
+    RankedPoint, RankedTable, RankingInput, SAME_WITHIN, SystemOutcome, rank_table,
 };
 
 use crate::noise::{Kind, Noise, STEP, five_percent_at_most};
@@ -108,6 +109,10 @@ fn winners(ranked: &RankedTable) -> usize {
     ranked.points.iter().filter(|point| matches!(point.placing, PointOutcome::Winner(_))).count()
 }
 
+fn ties(ranked: &RankedTable) -> usize {
+    ranked.points.iter().filter(|point| matches!(point.placing, PointOutcome::Tie(_))).count()
+}
+
 fn decided(ranked: &RankedTable) -> usize {
     ranked.points.iter().filter(|point| !matches!(point.placing, PointOutcome::Undecided { .. })).count()
 }
@@ -135,6 +140,109 @@ fn of_equal_systems_at_most_five_studies_in_a_hundred_name_a_winner_at_any_look(
         }
         println!("{scene:?}: of {all} studies {all_wrong} name a winner");
         assert!(all_wrong as f64 / all as f64 <= 0.05, "{scene:?}: {all_wrong} of {all}");
+    }
+}
+
+/// Systems that lie exactly as far apart as a tie allows are no tie: that they are is said
+/// of at most 5 studies in 100, at any look. Each is as far from the next.
+#[test]
+fn of_systems_at_the_bound_at_most_five_studies_in_a_hundred_name_a_tie_at_any_look() {
+    const STUDIES: usize = 100;
+    let mut noise = Noise(13);
+    for scene in SCENES {
+        let (mut all, mut all_wrong) = (0, 0);
+        for (points, systems) in [(1, 2), (6, 2), (12, 2), (4, 3)] {
+            for blocks in [3, 10, 50] {
+                let studies = if points * systems * blocks > 500 { STUDIES / 5 } else { STUDIES };
+                let typical: Vec<f64> = (0..systems).map(|place| (1.0 + SAME_WITHIN).powi(place as i32)).collect();
+                let mut wrong = 0;
+                for _ in 0..studies {
+                    let mut study = Study::new(&mut noise, scene, vec![typical.clone(); points], true);
+                    let mut ever = false;
+                    study.decide(blocks * points * systems, |ranked, _| ever |= ties(ranked) > 0);
+                    wrong += usize::from(ever);
+                }
+                let rate = wrong as f64 / studies as f64;
+                assert!(rate <= five_percent_at_most(studies), "{scene:?}, {points} x {systems}, {blocks}: {rate}");
+                (all, all_wrong) = (all + studies, all_wrong + wrong);
+            }
+        }
+        println!("{scene:?}: of {all} studies {all_wrong} name a tie");
+        assert!(all_wrong as f64 / all as f64 <= 0.05, "{scene:?}: {all_wrong} of {all}");
+    }
+}
+
+/// A claim that one is best holds where each rival is shown to be behind it, and fails
+/// where it is shown to be behind one. Of equal systems at most 5 studies in 100 say
+/// either at any point, whatever is claimed and whatever is measured further.
+#[test]
+fn of_equal_systems_at_most_five_studies_in_a_hundred_decide_a_claim_at_any_look() {
+    const STUDIES: usize = 100;
+    let mut noise = Noise(14);
+    let (mut all, mut all_wrong) = (0, 0);
+    for scene in SCENES {
+        for (points, systems, blocks) in [(1, 2, 50), (6, 3, 10), (12, 2, 10)] {
+            let mut wrong = 0;
+            for _ in 0..STUDIES {
+                let mut study = Study::new(&mut noise, scene, vec![vec![1.0; systems]; points], true);
+                let mut ever = false;
+                study.decide(blocks * points * systems, |ranked, _| {
+                    // The first is claimed to be best of all.
+                    let said = |point: &RankedPoint| {
+                        let holds = (1..systems).all(|rival| point.beats(0, rival));
+                        holds || (1..systems).any(|rival| point.beats(rival, 0))
+                    };
+                    ever |= ranked.points.iter().any(said);
+                });
+                wrong += usize::from(ever);
+            }
+            let rate = wrong as f64 / STUDIES as f64;
+            assert!(rate <= five_percent_at_most(STUDIES), "{scene:?}, {points} x {systems}, {blocks}: {rate}");
+            (all, all_wrong) = (all + STUDIES, all_wrong + wrong);
+        }
+    }
+    println!("of {all} studies {all_wrong} decide a claim about equal systems");
+    assert!(all_wrong as f64 / all as f64 <= 0.05, "{all_wrong} of {all}");
+}
+
+/// Bounds that are claimed of a family of cells (`p99 < 5ms`), looked at after each run:
+/// where each cell lies exactly at its bound, at most 5 studies in 100 ever say that any
+/// is broken, and at most 5 that all are kept. Where some runs are slower by much and none
+/// is faster, mean and median of runs are not the same: that a bound is broken is then
+/// about the (geometric) mean, and that it is kept about the median.
+#[test]
+fn of_cells_at_their_bounds_at_most_five_studies_in_a_hundred_decide_a_claim_at_any_look() {
+    const STUDIES: usize = 200;
+    const RUNS: usize = 50;
+    const DRAWN: usize = 200_001;
+    let mut noise = Noise(15);
+    for kind in [Kind::Lognormal, Kind::HeavyBothWays, Kind::HeavySlow, Kind::Disturbed] {
+        let mut drawn = noise.runs(kind, 1.0, DRAWN);
+        drawn.sort_by(f64::total_cmp);
+        let mean = (drawn.iter().map(|value| value.ln()).sum::<f64>() / DRAWN as f64).exp();
+        let median = drawn[DRAWN / 2];
+        for cells in [1, 4, 24] {
+            let test = PairedTest::new(cells);
+            let mut said = |bound: f64| -> Vec<PairedOutcome> {
+                let reading = |b: f64| PairedReading { a: bound, b, step_a: 0.0, step_b: b * STEP };
+                let of_cell = |_| {
+                    let runs: Vec<PairedReading> = noise.runs(kind, 1.0, RUNS).into_iter().map(reading).collect();
+                    // The first look that decides is the answer for all that follow.
+                    test.decide(&runs, PairedBound { rise: true, by: 0.0, relative: true }).unwrap().outcome
+                };
+                (0..cells).map(of_cell).collect()
+            };
+            let (mut broken, mut kept) = (0, 0);
+            for _ in 0..STUDIES {
+                broken += usize::from(said(mean).contains(&PairedOutcome::Beyond));
+                kept += usize::from(said(median).iter().all(|outcome| *outcome == PairedOutcome::Within));
+            }
+            println!("{kind:?}, {cells} cells: of {STUDIES} studies {broken} broken, {kept} kept");
+            for wrong in [broken, kept] {
+                let rate = wrong as f64 / STUDIES as f64;
+                assert!(rate <= five_percent_at_most(STUDIES), "{kind:?}, {cells} cells: {rate}");
+            }
+        }
     }
 }
 
@@ -219,8 +327,10 @@ fn the_page_says_what_time_is_saved() {
                 percent(fixed),
                 percent(same_time)
             ));
+            // Half the time, where a fixed number of repeats is more than enough.
+            let is_plenty = repeats == 20 || matches!(apart, Apart::Gross) && repeats >= 5;
+            assert!(!is_plenty || share < 0.55, "{apart:?}, {repeats} repeats: {share}");
             if repeats == 20 {
-                assert!(share < 0.6, "{apart:?}: {share}");
                 assert!(same_time >= fixed - 0.01, "{apart:?}: {same_time}, {fixed}");
             }
         }
