@@ -53,8 +53,11 @@ pub enum HostRequest {
         /// Its length, ns; none where a count ends it.
         length_ns: Option<Ns>,
     },
-    /// What was seen of that clock. Ends the watch.
-    ClockSeen,
+    /// What was seen of the clock that answers there. Ends its watch.
+    ClockSeen {
+        /// Where it answers.
+        with: SocketAddr,
+    },
     /// What there would spoil a measurement.
     Examine,
     /// Which of these systems can be used there.
@@ -90,12 +93,10 @@ pub enum HostRequest {
     },
     /// Make the folder of the run.
     MakeFolder,
-    /// Tell an agent a line.
+    /// Tell agents lines: all that one word of a coordinator's has for them.
     Tell {
-        /// Its number.
-        agent: usize,
-        /// The line.
-        line: String,
+        /// The lines.
+        words: Vec<Told>,
     },
     /// Stop an agent and what it has started, or let it go on.
     Signal {
@@ -182,6 +183,15 @@ pub enum HostRequest {
     },
     /// End whatever stands, and hand in the logs.
     TearDown,
+}
+
+/// A line, and who is told it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// Agents, by number.
+    pub agents: Vec<usize>,
+    /// The line.
+    pub line: String,
 }
 
 /// What is watched, and when.

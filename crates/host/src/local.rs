@@ -10,7 +10,7 @@ use crate::error::HostError;
 use crate::exchange::{ClockServer, ClockWatch, compare};
 use crate::folder;
 use crate::install::{self, library};
-use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, WatchSpan};
+use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, Told, WatchSpan};
 use crate::machine::{self, Ticks};
 use crate::network::{self, NetworkWatch};
 use crate::scratch::Scratch;
@@ -21,7 +21,8 @@ use crate::usage::UsageWatch;
 use nix::sys::signal::Signal;
 use pubmark_model::protocol::Command;
 use pubmark_model::secret::Secrets;
-use std::net::UdpSocket;
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -39,7 +40,8 @@ pub struct Local {
     agents: Vec<Agent>,
     awake: Option<Awake>,
     time: Option<ClockServer>,
-    clock: Option<ClockWatch>,
+    /// The clocks that are watched, by where they answer.
+    clocks: BTreeMap<SocketAddr, ClockWatch>,
     cut: Option<Cut>,
     shaped: Option<Shaped>,
     usage: Option<UsageWatch>,
@@ -65,7 +67,7 @@ impl Local {
             agents: Vec::new(),
             awake: None,
             time: None,
-            clock: None,
+            clocks: BTreeMap::new(),
             cut: None,
             shaped: None,
             usage: None,
@@ -98,10 +100,11 @@ impl Local {
             }
             HostRequest::WatchClock { address, with, from_ns, length_ns } => {
                 let watch = ClockWatch::start(address, with, from_ns, length_ns);
-                self.clock = Some(watch.map_err(HostError::io("a clock cannot be watched"))?);
+                self.clocks.insert(with, watch.map_err(HostError::io("a clock cannot be watched"))?);
             }
-            HostRequest::ClockSeen => {
-                return Ok(HostReply::Sightings(self.clock.take().map_or_else(Vec::new, ClockWatch::finish)));
+            HostRequest::ClockSeen { with } => {
+                let seen = self.clocks.remove(&with).map_or_else(Vec::new, ClockWatch::finish);
+                return Ok(HostReply::Sightings(seen));
             }
             HostRequest::Examine => return Ok(HostReply::Checkups(doctor::examine())),
             HostRequest::Owns { address } => {
@@ -125,9 +128,11 @@ impl Local {
             HostRequest::MakeFolder => {
                 self.scratch.make().map_err(HostError::io("no folder for sockets"))?;
             }
-            HostRequest::Tell { agent, line } => {
-                if let Some(agent) = self.agents.get_mut(agent) {
-                    agent.tell_line(line.into_bytes());
+            HostRequest::Tell { words } => {
+                for Told { agents, line } in words {
+                    for agent in agents {
+                        self.agents.get_mut(agent).into_iter().for_each(|agent| agent.tell_line(line.clone().into()));
+                    }
                 }
             }
             HostRequest::Signal { agent, stop } => {

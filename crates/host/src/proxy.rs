@@ -101,7 +101,8 @@ impl Proxy {
         self.toxic("abrupt", "reset_peer", "upstream", 0.0, &json!({ "timeout": 0 }))?;
         for direction in ["upstream", "downstream"] {
             if self.link.delay_ns > 0 {
-                let attributes = json!({ "latency": self.link.delay_ns / MILLISECOND });
+                let [latency, jitter] = [self.link.delay_ns, self.link.jitter_ns].map(|ns| ns / MILLISECOND);
+                let attributes = json!({ "latency": latency, "jitter": jitter });
                 self.toxic(&format!("delay-{direction}"), "latency", direction, 1.0, &attributes)?;
             }
             if let Some(bytes) = self.link.bandwidth_bytes_per_s {

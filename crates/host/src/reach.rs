@@ -6,7 +6,7 @@ use crate::doctor::Checkup;
 use crate::error::HostError;
 use crate::folder::{FolderOnItsWay, kept_at};
 use crate::install::{self, Presence};
-use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, WatchSpan};
+use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, Told, WatchSpan};
 use crate::local::Local;
 use crate::network::NetworkLook;
 use crate::remote::Remote;
@@ -27,6 +27,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
+
+/// What agents are told is said in lines of no more than that, unless one of them is
+/// told more, bytes.
+const TOLD_BYTES: usize = 16 << 20;
 
 enum Way {
     Here(Box<Local>),
@@ -153,8 +157,8 @@ impl<'a> Host<'a> {
     }
 
     /// What it saw of that clock within the window.
-    pub fn clock_seen(&mut self) -> Result<Vec<ClockSighting>, HostError> {
-        match self.ask(HostRequest::ClockSeen)? {
+    pub fn clock_seen(&mut self, with: SocketAddr) -> Result<Vec<ClockSighting>, HostError> {
+        match self.ask(HostRequest::ClockSeen { with })? {
             HostReply::Sightings(seen) => Ok(seen),
             other => Err(self.unexpected(&other)),
         }
@@ -285,15 +289,28 @@ impl<'a> Host<'a> {
         self.ask(HostRequest::MakeFolder).map(drop)
     }
 
-    /// Tells an agent something.
-    pub fn tell(&mut self, agent: usize, command: &Command) -> Result<(), HostError> {
-        let line = match &self.way {
-            Way::Here(_) => command.to_json(),
-            Way::There(remote) => remote.clock.outward(command).to_json(),
-        };
-        let line = line.map_err(|error| HostError::Failed(error.to_string()))?;
-        let line = String::from_utf8_lossy(&line).into_owned();
-        self.order_done(HostRequest::Tell { agent, line })
+    /// Tells agents something, by their numbers: in one line, unless that were a long one.
+    pub fn tell(&mut self, told: &[(usize, &Command)]) -> Result<(), HostError> {
+        let (mut words, mut bytes): (Vec<Told>, usize) = (Vec::new(), 0);
+        let mut last = None;
+        for (agent, command) in told {
+            if let (Some(said), true) = (words.last_mut(), last == Some(*command)) {
+                said.agents.push(*agent);
+                continue;
+            }
+            let line = match &self.way {
+                Way::Here(_) => command.to_json(),
+                Way::There(remote) => remote.clock.outward(command).to_json(),
+            };
+            let line = line.map_err(|error| HostError::Failed(error.to_string()))?;
+            if bytes + line.len() > TOLD_BYTES && !words.is_empty() {
+                self.order_done(HostRequest::Tell { words: std::mem::take(&mut words) })?;
+                bytes = 0;
+            }
+            (bytes, last) = (bytes + line.len(), Some(*command));
+            words.push(Told { agents: vec![*agent], line: String::from_utf8_lossy(&line).into_owned() });
+        }
+        if words.is_empty() { Ok(()) } else { self.order_done(HostRequest::Tell { words }) }
     }
 
     /// Stops an agent, or lets it go on.

@@ -4,17 +4,18 @@
 use crate::clock;
 use crate::error::HostError;
 use crate::lines::{FromHost, HostReply, HostRequest};
-use crate::local::Local;
-use crate::scratch::Scratch;
+use crate::silence;
 use crate::travel::{self, Greeted, Program};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pubmark_model::host::{ClockOffset, HostSpec};
 use pubmark_model::printable::printable;
 use pubmark_model::protocol::MAX_LINE;
-use pubmark_model::secret::Secrets;
+use pubmark_model::units::{Ns, format_time};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,13 +39,11 @@ const EXIT: Duration = Duration::from_secs(30);
 /// So many exchanges of clocks; the one with the least round trip counts.
 const EXCHANGES: usize = 8;
 /// How often a host is told that its coordinator is there, where there is nothing
-/// else to say.
+/// else to say; it answers.
 const SIGN: Duration = Duration::from_secs(5);
-/// A host whose line is silent for so long ends all that stands there.
-pub const SILENCE: Duration = Duration::from_secs(60);
-/// The longest log that is brought back, bytes.
-const LOG_BYTES: u64 = 4 << 20;
-
+/// So many parts of the time in which a host may be silent have to go by without a
+/// word: time in which this process itself stood still counts for one.
+const PARTS: u32 = 20;
 /// How long a program may be on its way.
 const TRAVEL: Duration = Duration::from_secs(300);
 /// How long the last words of one that has ended are waited for.
@@ -74,6 +73,8 @@ pub struct Remote {
     complained: Receiver<()>,
     /// Whether its program runs: from then on it is told that we are here.
     greeted: Arc<AtomicBool>,
+    /// Whether it has not been heard of for longer than it may be silent.
+    silent: Arc<AtomicBool>,
     /// Answers that are still to come, and that nobody waits for.
     owed: usize,
     /// Whether its last answer did not come in time.
@@ -92,6 +93,7 @@ impl Remote {
         lost: impl FnOnce() + Send + 'static,
     ) -> Result<Remote, HostError> {
         let program = Program::own(program)?;
+        let silence = silence::allowed(silence::OF_HOST)?;
         let cannot = HostError::io(format!("host {}: `{}` could not be started", spec.name, spec.reach.join(" ")));
         let mut command = Command::new(&spec.reach[0]);
         command.args(&spec.reach[1..]).arg("sh").process_group(0);
@@ -101,7 +103,8 @@ impl Remote {
         let mut child = command.spawn().map_err(cannot)?;
         let (answered, heard) = channel();
         let (lines, to_write) = channel::<Arc<[u8]>>();
-        let (complaint, greeted) = (Arc::new(Mutex::new(String::new())), Arc::new(AtomicBool::new(false)));
+        let complaint = Arc::new(Mutex::new(String::new()));
+        let [greeted, silent] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let (all, complained) = channel();
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let spawn = |name: String, work: Box<dyn FnOnce() + Send>| {
@@ -113,20 +116,30 @@ impl Remote {
                 keep_end(errors, &kept);
                 drop(all);
             };
+            let heard_of = HeardOf { output, greeted: greeted.clone(), silence };
+            let (silent, noted) = (silent.clone(), complaint.clone());
             let hear = move || {
-                listen(output, &answered, said);
+                if !listen(heard_of, &answered, said) {
+                    silent.store(true, Ordering::Relaxed);
+                    let what = format!("\nnothing was heard of it for {}\n", format_time(silence.as_nanos() as Ns));
+                    noted.lock().unwrap_or_else(PoisonError::into_inner).push_str(&what);
+                }
                 drop(answered);
                 lost();
             };
             spawn(format!("from {}", spec.name), Box::new(hear))?;
             let greeted = greeted.clone();
-            spawn(format!("to {}", spec.name), Box::new(move || write_lines(input, &to_write, &greeted)))?;
+            spawn(
+                format!("to {}", spec.name),
+                Box::new(move || write_lines(input, &to_write, &greeted, SIGN.min(silence / 3))),
+            )?;
             spawn(format!("errors of {}", spec.name), Box::new(errors))?;
         }
         let (name, lines) = (spec.name.clone(), Some(lines));
         let clock = ClockOffset::default();
         let (owed, late) = (0, false);
-        let mut remote = Remote { name, child, lines, heard, complaint, complained, greeted, owed, late, clock };
+        let mut remote =
+            Remote { name, child, lines, heard, complaint, complained, greeted, silent, owed, late, clock };
         remote.greet(program)?;
         remote.greeted.store(true, Ordering::Relaxed);
         remote.clock = remote.compare_clocks()?;
@@ -274,7 +287,8 @@ impl Drop for Remote {
     fn drop(&mut self) {
         // By the end of its input it knows that nobody wants it any more.
         self.lines = None;
-        let deadline = Instant::now() + EXIT;
+        let patience = if self.silent.load(Ordering::Relaxed) { ANSWER_LATE } else { EXIT };
+        let deadline = Instant::now() + patience;
         while matches!(self.child.try_wait(), Ok(None)) {
             if Instant::now() >= deadline {
                 let _ = self.child.kill();
@@ -286,9 +300,34 @@ impl Drop for Remote {
     }
 }
 
-/// Passes on what comes from a host, until there is no more. Before its program
-/// runs, a shell may print what it likes.
-fn listen(output: impl Read, answered: &Sender<Heard>, said: impl Fn(usize, Option<&[u8]>)) {
+/// What comes from a host, which may be silent for so long once its program runs.
+struct HeardOf {
+    output: ChildStdout,
+    greeted: Arc<AtomicBool>,
+    silence: Duration,
+}
+
+impl Read for HeardOf {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let part = PollTimeout::try_from(self.silence / PARTS).unwrap_or(PollTimeout::MAX);
+        let mut silent = 0;
+        while silent < PARTS {
+            let mut awaited = [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut awaited, part) {
+                Ok(0) => silent += u32::from(self.greeted.load(Ordering::Relaxed)),
+                Ok(_) => return self.output.read(buffer),
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+}
+
+/// Passes on what comes from a host, until there is no more; whether that was its end,
+/// and not that it was silent for too long. Before its program runs, a shell may print
+/// what it likes.
+fn listen(output: impl Read, answered: &Sender<Heard>, said: impl Fn(usize, Option<&[u8]>)) -> bool {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
     let mut greeted = false;
@@ -296,7 +335,11 @@ fn listen(output: impl Read, answered: &Sender<Heard>, said: impl Fn(usize, Opti
         line.clear();
         let read = (&mut output).take(2 * MAX_LINE as u64).read_until(b'\n', &mut line);
         if !matches!(read, Ok(1..)) {
-            return;
+            return !read.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut);
+        }
+        // A sign of life.
+        if line == b"\n" {
+            continue;
         }
         if !greeted {
             let word = Greeted::read(&String::from_utf8_lossy(&line));
@@ -308,15 +351,18 @@ fn listen(output: impl Read, answered: &Sender<Heard>, said: impl Fn(usize, Opti
         match serde_json::from_slice(&line) {
             Ok(FromHost::Agent { agent, line }) => said(agent, line.as_deref().map(str::as_bytes)),
             Ok(reply) => drop(answered.send(Heard::Host(reply))),
-            Err(error) => return failed(format!("it said what nobody understands: {error}")),
+            Err(error) => {
+                failed(format!("it said what nobody understands: {error}"));
+                return true;
+            }
         }
     }
 }
 
 /// Writes lines, and an empty one where there has been none for a while.
-fn write_lines(mut input: impl Write, lines: &Receiver<Arc<[u8]>>, greeted: &AtomicBool) {
+fn write_lines(mut input: impl Write, lines: &Receiver<Arc<[u8]>>, greeted: &AtomicBool, sign: Duration) {
     loop {
-        let line = match lines.recv_timeout(SIGN) {
+        let line = match lines.recv_timeout(sign) {
             Ok(line) => line,
             // What a shell reads is a program on its way.
             Err(RecvTimeoutError::Timeout) if !greeted.load(Ordering::Relaxed) => continue,
@@ -341,130 +387,10 @@ fn keep_end(mut errors: impl Read, kept: &Mutex<String>) {
     }
 }
 
-/// Removes folders when it is dropped, and also when this process is killed. The folder
-/// of a run has agents and keepers for that as well, where a host plays a part; that of
-/// the logs, and that of a host which plays none, has nobody else.
-struct Remover {
-    process: Child,
-}
-
-impl Remover {
-    fn of(folders: [&Path; 2]) -> Result<Remover, HostError> {
-        let mut command = Command::new("sh");
-        command.args(["-c", "while read -r line; do :; done; rm -rf \"$@\"", "sh"]).args(folders).process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = command.spawn().map_err(HostError::io("nobody to remove the folder for logs"))?;
-        Ok(Remover { process })
-    }
-}
-
-impl Drop for Remover {
-    fn drop(&mut self) {
-        // By the end of its input it knows that nobody wants the folder any more.
-        drop(self.process.stdin.take());
-        let _ = self.process.wait();
-    }
-}
-
-/// A line of a coordinator's, as it came.
-type RequestLine = io::Result<Vec<u8>>;
-
-/// Reads lines on a thread of its own, until there are no more: who waits for one
-/// can also hear that there is none.
-fn lines_of(mut input: impl BufRead + Send + 'static) -> Result<Receiver<RequestLine>, HostError> {
-    let (read, lines) = channel();
-    let pass_on = move || {
-        loop {
-            let mut line = Vec::new();
-            match (&mut input).take(2 * MAX_LINE as u64).read_until(b'\n', &mut line) {
-                Ok(0) => return,
-                Ok(_) if read.send(Ok(line)).is_ok() => {}
-                Ok(_) => return,
-                Err(error) => return drop(read.send(Err(error))),
-            }
-        }
-    };
-    let thread = thread::Builder::new().name("requests".into()).spawn(pass_on);
-    thread.map_err(HostError::io("no thread for requests"))?;
-    Ok(lines)
-}
-
-/// Serves a coordinator until its input ends, or is silent for so long, and leaves
-/// nothing behind. `built_in` is the command of the agent that is built in.
-///
-/// # Errors
-/// Where the line fell silent, and where it said what is no request.
-pub fn serve(
-    input: impl BufRead + Send + 'static,
-    output: impl Write + Send + 'static,
-    built_in: &[String],
-    silence: Duration,
-) -> Result<(), HostError> {
-    let logs = Scratch::create().map_err(HostError::io("no folder for logs"))?;
-    let output = Arc::new(Mutex::new(output));
-    let say = move |line: &FromHost| {
-        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Ok(mut text) = serde_json::to_vec(line) {
-            text.push(b'\n');
-            // A coordinator that has gone shows by the end of the input.
-            let _ = output.write_all(&text).and_then(|()| output.flush());
-        }
-    };
-    let say = Arc::new(say);
-    let listener = {
-        let say = say.clone();
-        Arc::new(move |agent: usize, line: Option<&[u8]>| {
-            let line = line.map(|line| String::from_utf8_lossy(line).into_owned());
-            say(&FromHost::Agent { agent, line });
-        })
-    };
-    let local = Local::new(built_in, logs.path().to_owned(), Secrets::default(), listener);
-    let _remover = Remover::of([logs.path(), local.scratch()])?;
-    // It ends before anything is removed.
-    let mut local = local;
-    // Nobody interrupts a server that starts but by going away.
-    let never = AtomicBool::new(false);
-    let lines = lines_of(input)?;
-    loop {
-        let line = match lines.recv_timeout(silence) {
-            Ok(Ok(line)) => line,
-            Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            Err(RecvTimeoutError::Timeout) => {
-                let what = format!("nothing was heard of the coordinator for {} s", silence.as_secs_f64());
-                return Err(HostError::Failed(what));
-            }
-        };
-        // A sign of life.
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let request: HostRequest = match serde_json::from_slice(&line) {
-            Ok(request) => request,
-            Err(error) => return Err(HostError::Failed(format!("a line that is no request: {error}"))),
-        };
-        let over = request == HostRequest::TearDown;
-        let answer =
-            local.answer(request, &never).map(|reply| if over { HostReply::Logs(texts(&logs)) } else { reply });
-        say(&answer.into());
-    }
-}
-
-/// The logs of a folder, by name; of a long one its end.
-fn texts(folder: &Scratch) -> Vec<(String, String)> {
-    let entries = std::fs::read_dir(folder.path()).into_iter().flatten().flatten();
-    let read = |entry: std::fs::DirEntry| {
-        let name = entry.file_name().into_string().ok().filter(|name| name.ends_with(".log"))?;
-        let text = std::fs::read(entry.path()).ok()?;
-        let from = text.len().saturating_sub(LOG_BYTES as usize);
-        Some((name, String::from_utf8_lossy(&text[from..]).into_owned()))
-    };
-    entries.filter_map(read).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lines::Facts;
+    use crate::lines::{Facts, Told};
     use pubmark_model::protocol::Command as Word;
 
     /// Hears the greeting out.
@@ -478,6 +404,10 @@ mod tests {
     fn start(script: &str) -> Result<Remote, HostError> {
         let program = std::env::current_exe().unwrap();
         Remote::start(&host(script), program.to_str().unwrap(), |_, _| {}, || {})
+    }
+
+    fn told(line: &str) -> HostRequest {
+        HostRequest::Tell { words: vec![Told { agents: vec![0, 2], line: line.to_owned() }] }
     }
 
     fn refused(script: &str) -> String {
@@ -509,7 +439,7 @@ mod tests {
             format!("{GREETED} for i in 1 2 3 4 5 6 7 8; do read line; echo '{facts}'; done; exec sleep 3600");
         let mut remote = start(&answers).unwrap();
         let word = serde_json::to_string(&Word::Stop {}).unwrap();
-        let tell = HostRequest::Tell { agent: 0, line: word.repeat(100_000) };
+        let tell = told(&word.repeat(100_000));
         let interrupt = AtomicBool::new(true);
         assert!(matches!(remote.ask(&tell, &interrupt), Err(HostError::Interrupted)));
         remote.child.kill().unwrap();
@@ -528,7 +458,7 @@ mod tests {
         let is_facts = |reply| matches!(reply, HostReply::Facts(Facts { clock_ns: 7, .. }));
         assert!(matches!(remote.ask(&HostRequest::MakeFolder, &at_once), Err(HostError::Interrupted)));
         assert!(is_facts(remote.ask(&HostRequest::Facts, &never).unwrap()), "and not what was asked before");
-        remote.order(&HostRequest::Tell { agent: 0, line: "{}".into() }).unwrap();
+        remote.order(&told("{}")).unwrap();
         let error = remote.ask(&HostRequest::MakeFolder, &never).unwrap_err().to_string();
         assert_eq!(error, "host b: no room", "what was not waited for has failed");
         assert!(is_facts(remote.ask(&HostRequest::Facts, &never).unwrap()));
@@ -536,52 +466,11 @@ mod tests {
 
     #[test]
     fn what_is_asked_comes_back_as_it_went() {
-        let orders = [
-            HostRequest::Facts,
-            HostRequest::Tell { agent: 2, line: "{\"type\":\"stop\"}".into() },
-            HostRequest::ServerUsed { window: Some((1, 2)) },
-        ];
+        let orders =
+            [HostRequest::Facts, told("{\"type\":\"stop\"}"), HostRequest::ServerUsed { window: Some((1, 2)) }];
         for order in orders {
             let line = serde_json::to_string(&order).unwrap();
             assert_eq!(serde_json::from_str::<HostRequest>(&line).unwrap(), order, "{line}");
         }
-    }
-
-    /// A host that is served within this process, and its coordinator's end.
-    #[test]
-    fn a_host_serves_until_its_input_ends_and_leaves_nothing() {
-        let asked = "\n\"facts\"\n\n\"make_folder\"\n{\"exit_reason\":{\"agent\":0}}\n";
-        let (mut read, written) = std::io::pipe().unwrap();
-        let agent = ["true".to_owned()];
-        serve(asked.as_bytes(), written, &agent, SILENCE).unwrap();
-        let mut text = String::new();
-        read.read_to_string(&mut text).unwrap();
-        let lines: Vec<FromHost> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let [FromHost::Reply(HostReply::Facts(facts)), folder, reason] = &lines[..] else { panic!("{text}") };
-        assert_eq!(*folder, FromHost::Reply(HostReply::Done));
-        assert_eq!(*reason, FromHost::Reply(HostReply::Reason(None)), "there is no such agent");
-        assert!(!std::path::Path::new(&facts.scratch).exists(), "{}", facts.scratch);
-    }
-
-    /// As where a machine is gone, or a network cut: the line neither ends nor speaks.
-    #[test]
-    fn a_host_whose_line_falls_silent_ends_by_itself_and_leaves_nothing() {
-        let (input, mut asked) = std::io::pipe().unwrap();
-        let (mut read, written) = std::io::pipe().unwrap();
-        let agent = ["true".to_owned()];
-        let served = thread::spawn(move || {
-            serve(BufReader::new(input), written, &agent, Duration::from_millis(300)).unwrap_err().to_string()
-        });
-        asked.write_all(b"\"make_folder\"\n\"facts\"\n").unwrap();
-        assert_eq!(served.join().unwrap(), "nothing was heard of the coordinator for 0.3 s");
-        let mut text = String::new();
-        read.read_to_string(&mut text).unwrap();
-        let Some(FromHost::Reply(HostReply::Facts(facts))) =
-            text.lines().map(|line| serde_json::from_str(line).unwrap()).nth(1)
-        else {
-            panic!("{text}")
-        };
-        assert!(!std::path::Path::new(&facts.scratch).exists(), "{}", facts.scratch);
-        drop(asked);
     }
 }

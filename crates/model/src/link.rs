@@ -49,6 +49,9 @@ pub enum LinkError {
     /// It fails by the script and by chance.
     #[error("the script cuts the link, and `mttf` has it fail by chance: leave one of them out")]
     FailsTwice,
+    /// It varies by more than it lasts.
+    #[error("`link_jitter` is how far `link_delay` varies: it cannot be more than that")]
+    Jitter,
     /// Nothing says what it does.
     #[error(
         "`link = \"{side}\"` says who goes over a link, and nothing says what it does: set `mttf` and \
@@ -67,6 +70,9 @@ pub struct Link {
     pub side: Side,
     /// What it holds all bytes back for, one way, in each direction, ns.
     pub delay_ns: Ns,
+    /// How much more or less than that, evenly by chance, ns; no more than the delay.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub jitter_ns: Ns,
     /// Bytes a second of each connection, in each direction; none for no bound.
     pub bandwidth_bytes_per_s: Option<u64>,
     /// Mean time from the window's beginning or a repair to a failure, ns;
@@ -74,6 +80,10 @@ pub struct Link {
     pub mttf_ns: Option<Ns>,
     /// Mean time from a failure to its repair, ns.
     pub mttr_ns: Option<Ns>,
+}
+
+fn is_none(jitter_ns: &Ns) -> bool {
+    *jitter_ns == 0
 }
 
 impl Link {
@@ -136,6 +146,8 @@ mod tests {
         assert_eq!((link.side, link.delay_ns, link.mttf_ns), (Side::Subscribers, 0, Some(30 * SECOND)));
         assert_eq!(resolve(&[], "cut link at 1s for 1s").unwrap().unwrap().mttf_ns, None);
         assert_eq!(resolve(&[("link_delay", "0s"), ("link", "both")], "none").unwrap().unwrap().side, Side::Both);
+        let link = resolve(&[("link_delay", "5ms"), ("link_jitter", "2ms")], "none").unwrap().unwrap();
+        assert_eq!((link.delay_ns, link.jitter_ns), (5 * MILLISECOND, 2 * MILLISECOND));
         let link = resolve(&[("link_bandwidth", "1MB")], "none").unwrap().unwrap();
         assert_eq!(link.bandwidth_bytes_per_s, Some(1_000_000));
         assert!(Side::Both.holds(Role::Publisher) && Side::Publishers.holds(Role::Requester));
@@ -149,10 +161,20 @@ mod tests {
             (&[("mttr", "30s")], "none", "set `mttf`"),
             (&[("mttf", "30s"), ("mttr", "1s")], "cut link at 1s for 1s", "leave one of them out"),
             (&[("link", "both")], "none", "link_delay = \"0s\""),
+            (&[("link_jitter", "2ms")], "none", "cannot be more than that"),
+            (&[("link_delay", "1ms"), ("link_jitter", "2ms")], "none", "cannot be more than that"),
         ] {
             let error = resolve(pairs, script).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
+    }
+
+    /// Its own network would have to lose it, and nothing is left out in silence.
+    #[test]
+    fn loss_is_refused_by_name() {
+        let error = Settings::of([("link_loss", "1%")]).unwrap_err().to_string();
+        assert!(error.contains("`1%` cannot be lost on a link") && error.contains("netem"), "{error}");
+        assert_eq!(resolve(&[("link_loss", "0%")], "none"), Ok(None));
     }
 
     #[test]

@@ -564,6 +564,10 @@ pub struct ClockPair {
     pub off_line_ns: Ns,
     /// Whether the offset was taken out of the latencies.
     pub taken_out: bool,
+    /// Whether these two were not compared with each other, but each with a third: then
+    /// the bound is that of both comparisons.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub derived: bool,
 }
 
 /// The machine during the window.

@@ -16,7 +16,7 @@ pub use kinds::BlocksUntil;
 pub use kinds::RunSequence;
 pub(crate) use kinds::Time;
 pub use kinds::as_typed;
-use kinds::{Bytes, Count, Cpus, Kind, LinkBandwidth, LinkDelay, Percent, Slot};
+use kinds::{Bytes, Count, Cpus, Kind, LinkBandwidth, LinkDelay, LinkLoss, Percent, Slot};
 use serde_json::Value;
 
 /// The most clients of a role.
@@ -227,8 +227,12 @@ keys! {
     mttr: Time<{ 10 * MILLISECOND }>;
     /// what the link holds bytes back for, one way, in each direction: whole milliseconds
     link_delay: LinkDelay;
+    /// how much earlier or later than `link_delay` bytes go on, evenly by chance, in their order: whole milliseconds, no more than `link_delay`
+    link_jitter: LinkDelay;
     /// bytes a second that the link carries of each connection, in each direction: whole kB
     link_bandwidth: LinkBandwidth;
+    /// what the link loses: `0%` alone, for a link carries connections of TCP, which lose nothing
+    link_loss: LinkLoss;
 
     [Settings]
     /// whose defaults systems have: stock (their makers') or tuned (pubmark's) (tuned)

@@ -66,6 +66,13 @@ pub enum ValueError {
     /// It is no delay that a link can have.
     #[error("`{0}` is no delay of whole milliseconds, 60 s at most")]
     Delay(String),
+    /// It is no loss that a link can have.
+    #[error(
+        "`{0}` cannot be lost on a link: it stands between a server and its clients, whose connections of TCP send again \
+         what a network loses (set `link_delay` and `link_jitter` for what that does to them). Where datagrams are \
+         measured, have the network itself lose them (`tc qdisc add dev … root netem loss 1%`, on kernels that have it)"
+    )]
+    Loss(String),
     /// It is no bandwidth that a link can have.
     #[error("`{0}` is no bandwidth in whole kB a second, 1 kB to 1 TB")]
     Bandwidth(String),

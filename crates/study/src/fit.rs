@@ -26,7 +26,8 @@ const SIZES: [&str; 8] = ["part", "pattern", "pairs", "publishers", "subscribers
 const PLACES: [&str; 5] = ["part", "system", "transport", "pattern", "placement"];
 
 /// Axes that say whether there is a link, beside the system.
-const LINK: [&str; 8] = ["part", "system", "fault", "link", "mttf", "mttr", "link_delay", "link_bandwidth"];
+const LINK: [&str; 9] =
+    ["part", "system", "fault", "link", "mttf", "mttr", "link_delay", "link_jitter", "link_bandwidth"];
 
 /// Why a system cannot be used here, if it cannot: told by whoever knows what
 /// is installed.

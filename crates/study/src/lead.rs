@@ -88,8 +88,8 @@ pub enum Edge {
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// Tell an agent something.
-    Tell(usize, Command),
+    /// Tell agents something, in their order: a host's are told in one line.
+    Tell(Vec<(usize, Command)>),
     /// Start the server and the link, if there are any; answered by
     /// [`Leader::deployed`].
     Deploy,
@@ -361,7 +361,7 @@ impl<'a> Leader<'a> {
     /// window goes on to its planned end.
     fn kill(&mut self, side: Target) {
         let agents = (0..self.agents.len()).filter(|index| self.agents[*index].is_of(side));
-        self.orders.extend(agents.map(|index| Order::Tell(index, Command::Crash {})));
+        self.orders.push_back(Order::Tell(agents.map(|index| (index, Command::Crash {})).collect()));
         self.orders.push_back(Order::Killed(side));
     }
 
@@ -446,15 +446,16 @@ impl<'a> Leader<'a> {
         (self.phase, self.deadline_ns) = (Phase::Preparing(wave), Some(self.ready_by_ns));
         self.awaited = Roll::of(self.agents.iter().map(|agent| agent.wave == wave).collect());
         let members = self.awaited.left() as u32;
+        let mut told = Vec::new();
         for index in self.awaited.missing().collect::<Vec<_>>() {
             if self.reached.is_none()
                 && let Err(refusal) = connect(&mut self.agents[index], &self.bound)
             {
                 return self.refuse(refusal);
             }
-            let prepare = self.prepared(index, members);
-            self.orders.push_back(Order::Tell(index, Command::Prepare(Box::new(prepare))));
+            told.push((index, Command::Prepare(Box::new(self.prepared(index, members)))));
         }
+        self.orders.push_back(Order::Tell(told));
     }
 
     /// Whether all agents can take out of latencies what their clocks differ by.
@@ -537,7 +538,7 @@ impl<'a> Leader<'a> {
         let deadline_ns = now + drain_ns;
         self.await_all(Phase::Draining, deadline_ns + ANSWER);
         let drain = |agent: &AgentPlan| Command::Drain { publishers: agent.concerns(&totals), deadline_ns };
-        self.orders.extend(self.agents.iter().enumerate().map(|(index, agent)| Order::Tell(index, drain(agent))));
+        self.orders.push_back(Order::Tell(self.agents.iter().map(drain).enumerate().collect()));
     }
 
     fn look(&mut self, edge: Edge, at_ns: Ns) {
@@ -556,7 +557,7 @@ impl<'a> Leader<'a> {
     }
 
     fn tell_all(&mut self, command: &Command) {
-        self.orders.extend((0..self.agents.len()).map(|index| Order::Tell(index, command.clone())));
+        self.orders.push_back(Order::Tell((0..self.agents.len()).map(|index| (index, command.clone())).collect()));
     }
 
     /// What an agent says that its publishers have sent is what they can have.

@@ -5,10 +5,9 @@
 use super::shared::{agent_command, raise_open_files};
 use crate::args::{AwakeArgs, LaunchArgs};
 use crate::failure::{Code, Failure};
-use pubmark_host::remote;
 use pubmark_host::server::keeper;
 use pubmark_host::server::launch::{self, Launch};
-use pubmark_host::system_file;
+use pubmark_host::{serve, silence, system_file};
 use pubmark_study::registry;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::io::BufReader;
@@ -38,7 +37,8 @@ pub fn host() -> Result<Code, Failure> {
     }
     raise_open_files();
     system_file::carries(registry::carried);
-    let served = remote::serve(BufReader::new(std::io::stdin()), std::io::stdout(), &agent_command()?, remote::SILENCE);
+    let silence = silence::allowed(silence::OF_COORDINATOR).map_err(Failure::run)?;
+    let served = serve::serve(BufReader::new(std::io::stdin()), std::io::stdout(), &agent_command()?, silence);
     served.map_err(Failure::run)?;
     Ok(Code::Done)
 }

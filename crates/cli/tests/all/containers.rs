@@ -2,9 +2,9 @@
 //! and gone whatever happens. They are played where PUBMARK_TEST_CONTAINERS is 1, as
 //! `make test-containers` sets it.
 
-use crate::engines::{containers_wanted, image, podman};
+use crate::engines::{WITHIN_LIMITS, containers_wanted, image, podman};
 use crate::servers::start_plan;
-use crate::support::{Place, alive, stderr, wait_for};
+use crate::support::{Place, alive, free_port, stderr, wait_for};
 use pubmark_host::server::{Server, StartPlan, ports, processes};
 use pubmark_model::cell::Limits;
 use pubmark_model::server::{ContainerSpec, ServerSpec};
@@ -128,6 +128,36 @@ fn nothing_is_left_of_a_container_whose_coordinator_is_killed() {
         wait_for("its process's end", || (!alive(pid)).then_some(()));
         wait_for("the folder's end", || (std::fs::read_dir(place.tmp()).unwrap().count() == 0).then_some(()));
     }
+}
+
+/// A server in a container that pubmark did not start, by the container's name.
+#[test]
+fn a_container_that_is_named_is_watched_by_its_control_group() {
+    if !containers_wanted("containers::a_container_that_is_named_is_watched") {
+        return;
+    }
+    let place = Place::new();
+    let (image, port) = (image("mosquitto", &["sh", "mosquitto"]), free_port());
+    let name = format!("pubmark-watched-{}", std::process::id());
+    let line = "printf 'user root\nlistener 1883\nallow_anonymous true\n' >/tmp/c; exec mosquitto -c /tmp/c";
+    let published = format!("127.0.0.1:{port}:1883");
+    let mut started = vec!["run", "--rm", "--detach", "--name", &name, "--publish", &published];
+    started.extend(WITHIN_LIMITS);
+    started.extend([image.as_str(), "sh", "-c", line]);
+    podman(&started);
+    wait_for("the broker", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
+    let (url, watch) = (format!("mqtt://127.0.0.1:{port}"), format!("container {name}"));
+    let mut command = place.command(&["bench", &url, "--watch", &watch, "--pairs", "2", "--rate", "200", "--json"]);
+    command.args(["--warmup", "300ms", "--duration", "2s", "--repeats", "1", "--out", "r"]);
+    let output = command.output().unwrap();
+    podman(&["rm", "--force", "--time", "0", &name]);
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+    let run = &told["runs"][0];
+    assert_eq!((&run["error"], &run["deployment"]["attached"]), (&Value::Null, &"seen".into()));
+    assert!(run["server"]["cpu_s"].as_f64().unwrap() > 0.0, "{}", run["server"]);
+    assert!(run["server"]["rss_bytes_median"].as_u64().unwrap() > 100_000, "{}", run["server"]);
+    assert!(run["usage_series"]["server"]["cpu_cores"].as_array().unwrap().len() > 1, "{}", run["usage_series"]);
+    place.assert_swept();
 }
 
 fn in_shell(line: &str) -> ServerSpec {

@@ -220,6 +220,7 @@ fn a_link_that_fails_by_chance_fails_as_its_seed_says_and_qos_1_loses_nothing() 
     let link = Link {
         side: Side::Subscribers,
         delay_ns: 0,
+        jitter_ns: 0,
         bandwidth_bytes_per_s: None,
         mttf_ns: Some(7 * second / 10),
         mttr_ns: Some(second / 10),
@@ -280,6 +281,16 @@ fn acknowledgements_that_a_cut_takes_make_duplicates_of_what_was_delayed() {
     // Once in the direction of the messages, and the proxy's own cost is less than the delay.
     assert!(slow < 2 * 30_000_000 + 2 * plain, "{slow} beside {plain}");
     assert_eq!(direct.record.get("link"), None);
+}
+
+#[test]
+fn a_link_whose_delay_varies_is_sometimes_faster_and_sometimes_slower_than_it() {
+    let set = ["--set", "link_delay=30ms", "--set", "link_jitter=25ms"];
+    let bench = Place::linked().bench(&[&["mosquitto", "--pairs", "2"][..], &set].concat());
+    let latency = |name: &str| bench.record["latency_ns"][name].as_u64().unwrap();
+    assert_eq!(bench.count("lost"), 0);
+    let (least, most) = (latency("min"), latency("max"));
+    assert!((5_000_000..30_000_000).contains(&least) && most > 30_000_000, "{least} to {most}");
 }
 
 #[test]
@@ -344,6 +355,8 @@ fn a_link_that_cannot_be_is_refused_with_the_way_out() {
         (&["bench", "mosquitto", "--set", "link=both"], "link_delay = \"0s\""),
         (&["bench", "mosquitto", "--set", "link_delay=1500us"], "whole milliseconds"),
         (&["bench", "mosquitto", "--set", "link_bandwidth=1500B"], "whole kB"),
+        (&["bench", "mosquitto", "--set", "link_loss=1%"], "cannot be lost on a link"),
+        (&["bench", "mosquitto", "--set", "link_jitter=1ms"], "it cannot be more than that"),
         (&["bench", "mosquitto", "--fault", "cut server at 1s for 1s"], "cut link"),
     ] {
         let output = place.run(arguments);

@@ -5,6 +5,7 @@
 mod login;
 mod many;
 mod preflight;
+mod silent;
 
 use crate::left_out::leave_out;
 use crate::support::{Place, children, free_port, stderr, wait_for};
@@ -81,11 +82,13 @@ impl Network {
 
     /// The processes that are in it.
     pub fn processes(&self) -> Vec<String> {
-        let inside = |host: &str| {
-            let output = Command::new("ip").args(["netns", "pids", &self.namespace(host)]).output().unwrap();
-            String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-        };
-        self.hosts.iter().flat_map(|(host, _)| inside(host)).collect()
+        self.hosts.iter().flat_map(|(host, _)| self.processes_of(host)).collect()
+    }
+
+    /// Those of one host.
+    pub fn processes_of(&self, host: &str) -> Vec<String> {
+        let output = Command::new("ip").args(["netns", "pids", &self.namespace(host)]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect()
     }
 }
 
@@ -107,6 +110,9 @@ fn a_run_over_three_hosts_counts_exactly_and_leaves_nothing() {
     let mut command = place.command(&["bench", "mosquitto", "--qos", "1", "--pairs", "3"]);
     command.args(["--rate", "100", "--warmup", "300ms", "--duration", "2s", "--repeats", "1", "--json"]);
     let run = only_run(command.args(["--hosts", &hosts, "--out", "r"]));
+    // What was written there has come back.
+    let log = std::fs::read_to_string(place.path("r/logs/run-0-server.log")).unwrap();
+    assert!(log.contains("mosquitto version"), "{log}");
     let count = |name: &str| run["counts"][name].as_u64().unwrap_or_else(|| panic!("{name}: {}", run["counts"]));
     assert_eq!(["sent", "acked", "delivered", "lost", "acked_lost"].map(count), [600, 600, 600, 0, 0]);
     assert_eq!(
@@ -239,16 +245,22 @@ fn clocks_that_are_apart_are_compared_and_taken_out() {
     assert_eq!(network.processes(), Vec::<String>::new());
 }
 
-/// A server of ssh for this test alone, on the loopback. It ends when this is dropped.
+/// A server of ssh for a test alone. It ends when this is dropped.
 struct Sshd {
     process: std::process::Child,
+    address: String,
     port: u16,
     key: String,
 }
 
 impl Sshd {
-    /// None where there is none to be had here.
+    /// On the loopback; none where there is none to be had here.
     fn new(place: &Place) -> Option<Sshd> {
+        Sshd::at(place, "127.0.0.1", &[])
+    }
+
+    /// At this address, started by such a prefix.
+    fn at(place: &Place, address: &str, within: &[&str]) -> Option<Sshd> {
         let text = |name: &str| place.path(name).display().to_string();
         let key = |name: &str| {
             let mut command = Command::new("ssh-keygen");
@@ -262,16 +274,22 @@ impl Sshd {
         std::fs::create_dir_all("/run/sshd").ok()?;
         let port = free_port();
         let config = format!(
-            "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+            "Port {port}\nListenAddress {address}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
              PidFile none\nPasswordAuthentication yes\nPermitRootLogin yes\n",
             text("host_key"),
             text("key.pub")
         );
         std::fs::write(place.path("sshd_config"), config).unwrap();
-        let mut command = Command::new("/usr/sbin/sshd");
-        let process = command.args(["-D", "-e", "-f", &text("sshd_config")]).stderr(Stdio::null()).spawn().ok()?;
-        wait_for("sshd to listen", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
-        Some(Sshd { process, port, key: text("key") })
+        let mut words = within.to_vec();
+        let config = text("sshd_config");
+        words.extend(["/usr/sbin/sshd", "-D", "-e", "-f", &config]);
+        let process = Command::new(words[0]).args(&words[1..]).stderr(Stdio::null()).spawn().ok()?;
+        // As the kernel lists it, in the namespace in which it is.
+        let listens = format!(":{port:04X} 00000000:0000 0A");
+        let sockets = format!("/proc/{}/net/tcp", process.id());
+        let is_listed = || std::fs::read_to_string(&sockets).is_ok_and(|text| text.contains(&listens));
+        wait_for("sshd to listen", || is_listed().then_some(()));
+        Some(Sshd { process, address: address.to_owned(), port, key: text("key") })
     }
 
     /// A file of one host that is reached by it.
@@ -281,7 +299,8 @@ impl Sshd {
         let reach =
             format!("\"ssh\", \"-F\", \"none\", \"-i\", \"{key}\", \"-p\", \"{}\", {}", self.port, options.join(", "));
         let path = place.path("hosts.toml");
-        let text = format!("[hosts.b1]\nreach = [{reach}, \"127.0.0.1\"]\naddress = \"127.0.0.1\"\n");
+        let address = &self.address;
+        let text = format!("[hosts.b1]\nreach = [{reach}, \"{address}\"]\naddress = \"{address}\"\n");
         std::fs::write(&path, text).unwrap();
         path.display().to_string()
     }
@@ -375,13 +394,11 @@ fn a_coordinator_that_is_killed_leaves_nothing_on_any_host() {
 
 /// The first process in the namespace of a host: `pubmark host`.
 pub fn host_process(network: &Network, host: &str) -> Option<String> {
-    let output = Command::new("ip").args(["netns", "pids", &network.namespace(host)]).output().unwrap();
-    let pids = String::from_utf8_lossy(&output.stdout).into_owned();
-    let serves = |pid: &&str| {
+    let serves = |pid: &String| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         words.ends_with(b"/pubmark\0host\0")
     };
-    pids.split_whitespace().find(serves).map(str::to_owned)
+    network.processes_of(host).into_iter().find(serves)
 }
 
 /// Whether a process is an agent that has been told to start: until its window ends it

@@ -3,6 +3,7 @@
 //! program plays it itself, as a process of its own that is kept as the proxy is.
 
 use pubmark_host::install::tools;
+use pubmark_stats::Random;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -78,8 +79,8 @@ fn request(stream: &mut TcpStream) -> (String, Value) {
 struct Link {
     listen: SocketAddr,
     upstream: SocketAddr,
-    /// To the server, and from it.
-    delays: [Duration; 2],
+    /// To the server, and from it: how long, and how much more or less.
+    delays: [[Duration; 2]; 2],
     open: Option<Open>,
 }
 
@@ -92,15 +93,15 @@ struct Open {
 
 impl Link {
     fn new(listen: SocketAddr, upstream: SocketAddr) -> Link {
-        Link { listen, upstream, delays: [Duration::ZERO; 2], open: None }
+        Link { listen, upstream, delays: [[Duration::ZERO; 2]; 2], open: None }
     }
 
     fn toxic(&mut self, toxic: &Value) {
         match toxic["type"].as_str().unwrap() {
             "latency" => {
                 let from_server = toxic["stream"] == "downstream";
-                self.delays[usize::from(from_server)] =
-                    Duration::from_millis(toxic["attributes"]["latency"].as_u64().unwrap());
+                self.delays[usize::from(from_server)] = ["latency", "jitter"]
+                    .map(|name| Duration::from_millis(toxic["attributes"][name].as_u64().unwrap()));
                 // Connections that come from now on are delayed; there are none yet.
                 self.disable();
                 self.enable();
@@ -145,13 +146,15 @@ impl Link {
     }
 }
 
-/// Passes bytes on, each as late as the delay says.
-fn pass(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
+/// Passes bytes on in their order, each as late as the delay and chance say.
+fn pass(mut from: TcpStream, mut to: TcpStream, [delay, jitter]: [Duration; 2]) {
+    let mut random = Random(u64::from(from.peer_addr().map_or(1, |address| address.port())));
     let (sender, pieces) = channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
         let mut piece = vec![0; 64 << 10];
         while let Ok(count @ 1..) = from.read(&mut piece) {
-            if sender.send((Instant::now() + delay, piece[..count].to_vec())).is_err() {
+            let due = Instant::now() + delay - jitter + jitter.mul_f64(2.0 * random.unit());
+            if sender.send((due, piece[..count].to_vec())).is_err() {
                 return;
             }
         }

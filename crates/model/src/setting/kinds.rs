@@ -148,6 +148,24 @@ impl Kind for LinkDelay {
     }
 }
 
+/// What a link loses: nothing. It is a key so that who asks for more is told why there
+/// is none, and no run is made without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkLoss;
+
+impl Kind for LinkLoss {
+    fn read(text: &str) -> Result<Self, ValueError> {
+        match text.trim() {
+            "0" | "0%" => Ok(LinkLoss),
+            _ => Err(ValueError::Loss(text.to_owned())),
+        }
+    }
+
+    fn value(&self) -> Value {
+        "0%".into()
+    }
+}
+
 /// What the proxy of a link can let through, bytes a second: it counts in whole kilobytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkBandwidth(pub u64);

@@ -20,7 +20,7 @@ use crate::notes;
 use crate::points::Point;
 use crate::ranking::{Placing, Ranked, Why};
 use crate::report::Report;
-use crate::text::{clean, percent};
+use crate::text::{clean, percent, time};
 use crate::words::CellVerdict;
 use pubmark_model::claim;
 use pubmark_model::record::{FigureGroup, RunRecord};
@@ -120,13 +120,13 @@ struct AxisValue<'a> {
 }
 
 /// The cells, each made when it is written: of many runs there are thousands. Beside
-/// the report the point of each.
-struct Cells<'a>(&'a Report, Vec<usize>);
+/// the report the point of each, and by how much the clocks of its hosts may be apart, ns.
+struct Cells<'a>(&'a Report, Vec<(usize, u64)>);
 
 impl Serialize for Cells<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Cells(report, point_of) = self;
-        to.collect_seq(point_of.iter().enumerate().map(|(index, point)| cell(report, index, *point)))
+        let Cells(report, beside) = self;
+        to.collect_seq(beside.iter().enumerate().map(|(index, (point, apart))| cell(report, index, *point, *apart)))
     }
 }
 
@@ -286,7 +286,7 @@ fn results(report: &Report) -> Results<'_> {
         systems: systems(report),
         made: made(report),
         axes: axes(report.cells()),
-        cells: Cells(report, point_of),
+        cells: Cells(report, point_of.into_iter().zip(clocks_apart(report)).collect()),
         points: Points(report),
         claims: report.claims().iter().map(claim_view).collect(),
         capacities: capacities(report),
@@ -353,7 +353,26 @@ fn axes(cells: &[CellResult]) -> Vec<Axis<'_>> {
     axes
 }
 
-fn cell(report: &Report, cell: usize, point: usize) -> Cell<'_> {
+/// By cell: by how much the clocks of its hosts may be apart, at worst; 0 where all of it
+/// was on one.
+fn clocks_apart(report: &Report) -> Vec<u64> {
+    let mut worst = vec![0; report.cells().len()];
+    for (run, cell) in report.runs().iter().zip(report.cells_of_runs()) {
+        let bound_ns = run.hosts.iter().map(|host| host.clock.bound_ns).max().unwrap_or(0);
+        worst[*cell] = bound_ns.max(worst[*cell]);
+    }
+    worst
+}
+
+/// What is to be said of the one axis of time on which all hosts are drawn.
+fn axis(apart_ns: u64) -> Option<String> {
+    let within = time(apart_ns as f64);
+    (apart_ns > 0).then(|| {
+        format!("starts, windows, faults and series of all hosts are on one axis of time to within {within} (clock)")
+    })
+}
+
+fn cell(report: &Report, cell: usize, point: usize, apart_ns: u64) -> Cell<'_> {
     let result = &report.cells()[cell];
     let known = || Column::ALL.iter().copied().filter(|column| result.figures.get(*column).is_some());
     let figures = known().filter_map(|column| Some((column.word(), triple(result.figures.get(column)?))));
@@ -386,7 +405,7 @@ fn cell(report: &Report, cell: usize, point: usize) -> Cell<'_> {
         missing_runs: result.missing_runs,
         group_runs: FigureGroup::ALL.iter().map(|group| (*group, result.runs_for(*group))).collect(),
         reasons: result.all_reasons().iter().map(against).collect(),
-        notes: result.notes.iter().map(|note| clean(&note.evidence, PROSE_CHARS)).collect(),
+        notes: result.notes.iter().map(|note| clean(&note.evidence, PROSE_CHARS)).chain(axis(apart_ns)).collect(),
         error: result.error.as_ref().map(|error| clean(error, PROSE_CHARS)),
         skipped: result.cell.skipped.as_ref().map(|why| clean(why, PROSE_CHARS)),
         figures: figures.collect(),

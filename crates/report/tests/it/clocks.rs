@@ -1,7 +1,8 @@
 //! Latencies from one host to another, whose clocks may be apart.
 
 use crate::lab::{Lab, cell, latency};
-use pubmark_model::record::{ClockPair, RunRecord};
+use pubmark_model::host::ClockOffset;
+use pubmark_model::record::{ClockPair, HostShare, RunRecord};
 use pubmark_report::compare::{ChangeOutcome, Gate, GateOutcome, Gates, Selection, compare_with};
 use pubmark_report::{Column, Placing, Report, Standing, Why};
 
@@ -109,4 +110,25 @@ fn a_change_within_the_clocks_is_none_and_a_gate_says_that_it_could_not_see() {
     let interval = change.interval_of_change().unwrap();
     // 104 / 106 and 116 / 94, and what noise there is.
     assert!((0.95..0.982).contains(&interval.lo) && (1.234..1.27).contains(&interval.hi), "{interval:?}");
+}
+
+/// What is drawn over time is of several hosts, whose instants are made one axis of.
+#[test]
+fn the_page_says_how_far_the_axis_of_all_hosts_may_be_off() {
+    let mut lab = Lab::new(&study(""));
+    let host = |bound_ns| {
+        let clock = ClockOffset { bound_ns, ..ClockOffset::default() };
+        HostShare { clock, ..HostShare::default() }
+    };
+    for repeat in 1..=4 {
+        lab.run("alpha", repeat, |record| {
+            run(record, 100_000, 4_000);
+            record.hosts = vec![host(7_000), host(12_300), host(0)];
+        });
+        lab.run("beta", repeat, |record| run(record, 100_000, 0));
+    }
+    let data: serde_json::Value = serde_json::from_str(&pubmark_report::page::data_json(&[&lab.report()])).unwrap();
+    let cells = &data["results"][0]["cells"];
+    let said = "starts, windows, faults and series of all hosts are on one axis of time to within 12.3 µs (clock)";
+    assert_eq!((&cells[0]["notes"], &cells[1]["notes"]), (&serde_json::json!([said]), &serde_json::json!([])));
 }

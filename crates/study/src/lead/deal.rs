@@ -437,6 +437,21 @@ mod tests {
     }
 
     #[test]
+    fn isolated_processors_go_first_where_there_are_two_or_more() {
+        let (roles, none) = (workload("1\npin = \"roles\""), workload("1"));
+        let all = [0, 1, 2, 3];
+        let pinned = |workload: &Workload, isolated: &[usize]| pinning(workload, &all, isolated);
+        assert_eq!(pinned(&roles, &[6, 7]), (vec![6], vec![7]), "and no other");
+        assert_eq!(pinned(&roles, &[5, 6, 7]), (vec![5], vec![6, 7]));
+        assert_eq!(pinned(&roles, &[7]), (vec![0, 1], vec![2, 3]), "one is not enough for two sides");
+        assert_eq!(pinned(&roles, &[]), (vec![0, 1], vec![2, 3]));
+        assert_eq!(pinning(&roles, &[3], &[]), (vec![], vec![]), "nothing to share out");
+        assert_eq!(pinned(&none, &[6, 7]), (vec![], vec![]), "unasked, the kernel places them");
+        let sets = workload("1\npin = \"publishers 2, subscribers 3\"");
+        assert_eq!(pinned(&sets, &[6, 7]), (vec![2], vec![3]), "what is asked for by number");
+    }
+
+    #[test]
     fn both_ends_of_a_pair_are_on_one_host_where_the_sides_share_their_hosts() {
         let layouts = [Layout::Sides { processes: 2 }, Layout::Server { connections: 1_000, processes: 2 }];
         for (layout, pairs) in layouts.into_iter().flat_map(|layout| ["1", "3", "7", "8"].map(|pairs| (layout, pairs)))

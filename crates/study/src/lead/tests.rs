@@ -11,7 +11,7 @@ use pubmark_model::plan::cells;
 use pubmark_model::protocol::{BoundEndpoint, Features, FlowResult, PackedHistogram, Role};
 use pubmark_model::record::{MachineLoad, RunRecord};
 use pubmark_model::study::{ReadOptions, Study};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What an agent does with one of its words.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,8 +49,8 @@ struct Played {
     took_ns: Ns,
     /// Until all had heard each other, if they have.
     discovery_ns: Option<Ns>,
-    /// How many orders came out.
-    orders: u64,
+    /// How many lines hosts were told: one for all that an order has for one.
+    lines: u64,
     /// Bytes of the lines that agents were told.
     told_bytes: u64,
 }
@@ -243,14 +243,17 @@ impl<'a> Stage<'a> {
     /// Plays to the end, which has to come, and in bounded virtual time.
     fn play(mut self) -> Played {
         let began = self.now;
-        let (mut orders, mut told_bytes) = (0, 0);
+        let (mut lines, mut told_bytes) = (0, 0);
         loop {
             while let Some(order) = self.leader.poll() {
-                orders += 1;
                 match order {
-                    Order::Tell(agent, command) => {
-                        told_bytes += command.to_json().unwrap().len() as u64;
-                        self.told(agent, command);
+                    Order::Tell(told) => {
+                        let hosts = told.iter().map(|(agent, _)| self.leader.agents()[*agent].host);
+                        lines += hosts.collect::<BTreeSet<usize>>().len() as u64;
+                        for (agent, command) in told {
+                            told_bytes += command.to_json().unwrap().len() as u64;
+                            self.told(agent, command);
+                        }
                     }
                     Order::Deploy => self.leader.deployed(None, self.now),
                     Order::Begin => {
@@ -265,7 +268,7 @@ impl<'a> Stage<'a> {
                 let Stage { looks, crashed, killed, leader, .. } = self;
                 let discovery_ns = leader.discovery_ns();
                 let took_ns = self.now - began;
-                return Played { outcome, looks, crashed, killed, took_ns, discovery_ns, orders, told_bytes };
+                return Played { outcome, looks, crashed, killed, took_ns, discovery_ns, lines, told_bytes };
             }
             let said = self.coming.first_key_value().map(|((at, _), _)| *at);
             let deadline = self.leader.deadline_ns();

@@ -6,21 +6,36 @@ use pubmark_host::reach::Host;
 use pubmark_model::host::{ClockOffset, ClockSighting};
 use pubmark_model::record::ClockPair;
 use pubmark_model::units::{MILLISECOND, Ns, format_time};
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// Clocks that differ by no more may be taken for one, ns: a start is told 100 ms ahead.
 const FOR_ONE: Ns = 10 * MILLISECOND;
 
-/// One host's clock is everybody's: the others are compared with it, directly.
+/// So many pairs of hosts are compared with each other at most, beside those with the
+/// reference; what is said of others is derived.
+const PAIRS_MAX: usize = 64;
+
+/// Who looks at whose clock.
+type Look = (usize, usize);
+
+/// One host's clock is everybody's: all are compared with it. Those between which
+/// streams go are also compared with each other, and what is said of their clocks is
+/// said by that.
 pub struct Clocks {
     reference: usize,
-    at: SocketAddr,
-    /// By host: what the reference's clock is ahead of its own.
-    found: BTreeMap<usize, Found>,
+    /// By host: where it tells the time.
+    at: BTreeMap<usize, SocketAddr>,
+    /// What the second one's clock is ahead of the first one's.
+    found: BTreeMap<Look, Found>,
+    /// By host: what messages have everybody's clock ahead of its own, ns.
+    ahead_ns: BTreeMap<usize, i64>,
+    /// Those that a latency hangs on: they are watched, and compared once more.
+    needed: BTreeSet<Look>,
 }
 
-/// What the reference's clock was found to be ahead of a host's.
+/// What one clock was found to be ahead of another.
 #[derive(Default)]
 struct Found {
     before: ClockSighting,
@@ -61,21 +76,89 @@ impl Found {
 }
 
 impl Clocks {
-    /// Compares the clocks of these hosts with that of `reference`.
-    pub fn compare(hosts: &mut [Host<'_>], reference: usize, played: &[usize]) -> Result<Clocks, RunError> {
-        let at = hosts[reference].tell_time()?;
-        let mut found = BTreeMap::new();
-        for host in played.iter().filter(|host| **host != reference) {
-            let before = hosts[*host].compare_clock(at)?;
-            found.insert(*host, Found { before, ..Found::default() });
+    /// Compares the clocks of these hosts with that of `reference`, and those of hosts
+    /// between which streams go with each other.
+    pub fn compare(
+        hosts: &mut [Host<'_>],
+        reference: usize,
+        played: &[usize],
+        streams: &BTreeSet<(usize, usize)>,
+    ) -> Result<Clocks, RunError> {
+        let (mut at, mut found) = (BTreeMap::new(), BTreeMap::new());
+        for (asking, asked) in comparisons(reference, played, streams) {
+            let at = match at.entry(asked) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(unknown) => *unknown.insert(hosts[asked].tell_time()?),
+            };
+            let before = hosts[asking].compare_clock(at)?;
+            found.insert((asking, asked), Found { before, ..Found::default() });
         }
-        Ok(Clocks { reference, at, found })
+        Ok(Clocks::of(reference, at, found, played, streams))
     }
 
-    /// Has the hosts look at the reference's clock during a window.
+    fn of(
+        reference: usize,
+        at: BTreeMap<usize, SocketAddr>,
+        found: BTreeMap<Look, Found>,
+        played: &[usize],
+        streams: &BTreeSet<(usize, usize)>,
+    ) -> Clocks {
+        let mut clocks = Clocks { reference, at, found, ahead_ns: BTreeMap::new(), needed: BTreeSet::new() };
+        for (from, to) in streams {
+            let direct = clocks.direct(*from, *to).map(|(look, _)| look);
+            let looks = direct.map_or_else(|| [*from, *to].map(|host| (host, reference)).to_vec(), |look| vec![look]);
+            clocks.needed.extend(looks.into_iter().filter(|(asking, asked)| asking != asked));
+        }
+        clocks.spread(played, streams);
+        clocks
+    }
+
+    /// Settles by how much each clock is said to be off: of hosts that are compared with
+    /// each other the first by the reference, and the others by one another.
+    fn spread(&mut self, played: &[usize], streams: &BTreeSet<(usize, usize)>) {
+        let mut beside: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (from, to) in streams.iter().filter(|(from, to)| self.direct(*from, *to).is_some()) {
+            beside.entry(*from).or_default().push(*to);
+            beside.entry(*to).or_default().push(*from);
+        }
+        for first in [self.reference].iter().chain(played) {
+            if self.ahead_ns.contains_key(first) {
+                continue;
+            }
+            let by_reference = self.found.get(&(*first, self.reference));
+            let ahead_ns = by_reference.map_or(0, |found| found.before.offset.offset_ns);
+            self.ahead_ns.insert(*first, ahead_ns);
+            let mut next = vec![*first];
+            while let Some(host) = next.pop() {
+                for other in beside.get(&host).into_iter().flatten() {
+                    let Some(offset_ns) = self.direct_ns(*other, host) else { continue };
+                    if !self.ahead_ns.contains_key(other) {
+                        self.ahead_ns.insert(*other, self.ahead_ns(host) + offset_ns);
+                        next.push(*other);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The comparison of two clocks with each other, if there is one, and whether it is
+    /// the first one that has looked.
+    fn direct(&self, one: usize, other: usize) -> Option<(Look, bool)> {
+        let looks = [((one, other), true), ((other, one), false)];
+        looks.into_iter().find(|(look, _)| self.found.contains_key(look))
+    }
+
+    /// What the other's clock was ahead of this one's by their own comparison, ns.
+    fn direct_ns(&self, one: usize, other: usize) -> Option<i64> {
+        let (look, is_first) = self.direct(one, other)?;
+        let offset_ns = self.found[&look].before.offset.offset_ns;
+        Some(if is_first { offset_ns } else { -offset_ns })
+    }
+
+    /// Has the hosts look at each other's clocks during a window.
     pub fn watch(&self, hosts: &mut [Host<'_>], from_ns: Ns, length_ns: Option<Ns>) -> Result<(), RunError> {
-        for host in self.found.keys() {
-            hosts[*host].watch_clock(self.at, from_ns, length_ns)?;
+        for (asking, asked) in &self.needed {
+            hosts[*asking].watch_clock(self.at[asked], from_ns, length_ns)?;
         }
         Ok(())
     }
@@ -88,7 +171,7 @@ impl Clocks {
     /// Where they are too far apart for that.
     pub fn align(&self, hosts: &mut [Host<'_>], taken_out: bool) -> Result<(), RunError> {
         let reference = hosts[self.reference].clock();
-        for host in self.found.keys().copied() {
+        for host in self.ahead_ns.keys().copied().filter(|host| *host != self.reference) {
             let ahead_ns = self.ahead_ns(host);
             if !taken_out && ahead_ns.unsigned_abs() > FOR_ONE {
                 return Err(failed(format!(
@@ -100,47 +183,92 @@ impl Clocks {
             }
             let taken_out_ns = if taken_out { ahead_ns } else { 0 };
             let offset_ns = reference.offset_ns - taken_out_ns;
-            hosts[host].set_clock(ClockOffset { offset_ns, bound_ns: reference.bound_ns + self.bound_ns(host) });
+            let bound_ns = reference.bound_ns + self.bound_ns(host, self.reference);
+            hosts[host].set_clock(ClockOffset { offset_ns, bound_ns });
         }
         Ok(())
     }
 
     /// Compares them once more, and learns what was seen in between.
     pub fn compare_again(&mut self, hosts: &mut [Host<'_>]) -> Result<(), RunError> {
-        for (host, found) in &mut self.found {
-            found.within = hosts[*host].clock_seen()?;
-            found.after = Some(hosts[*host].compare_clock(self.at)?);
+        for look in &self.needed {
+            let (asking, at) = (look.0, self.at[&look.1]);
+            let Some(found) = self.found.get_mut(look) else { continue };
+            found.within = hosts[asking].clock_seen(at)?;
+            found.after = Some(hosts[asking].compare_clock(at)?);
         }
         Ok(())
     }
 
-    /// What everybody's clock is ahead of a host's own, ns.
+    /// What messages have everybody's clock ahead of a host's own, ns.
     pub fn ahead_ns(&self, host: usize) -> i64 {
-        self.found.get(&host).map_or(0, |found| found.before.offset.offset_ns)
+        self.ahead_ns.get(&host).copied().unwrap_or(0)
+    }
+
+    /// What is between two clocks by what messages have them off, ns: the second one's
+    /// less the first one's.
+    fn applied_ns(&self, from: usize, to: usize) -> i64 {
+        self.ahead_ns(from) - self.ahead_ns(to)
     }
 
     /// Offset of two clocks, drift, and what latencies between them may be wrong by.
     pub fn pair(&self, from: usize, to: usize, taken_out: bool) -> ClockPair {
-        let offset_ns = self.ahead_ns(from) - self.ahead_ns(to);
+        let applied_ns = self.applied_ns(from, to);
+        let direct = self.direct(from, to).map(|(look, is_first)| (&self.found[&look], is_first));
         // The reference is compared with nobody.
-        let [one, other] = [from, to].map(|host| self.found.get(&host));
-        let ends = || one.into_iter().chain(other);
-        let drift_ns = one.map_or(0, Found::drift_ns) - other.map_or(0, Found::drift_ns);
+        let [one, other] = [from, to].map(|host| self.found.get(&(host, self.reference)));
+        let ends: Vec<&Found> = match direct {
+            Some((found, _)) => vec![found],
+            None => one.into_iter().chain(other).collect(),
+        };
+        let drift_ns = match direct {
+            Some((found, true)) => found.drift_ns(),
+            Some((found, false)) => -found.drift_ns(),
+            None => one.map_or(0, Found::drift_ns) - other.map_or(0, Found::drift_ns),
+        };
+        let offset_ns = self.direct_ns(from, to).unwrap_or(applied_ns);
         let left = if taken_out { 0 } else { offset_ns.unsigned_abs() };
         ClockPair {
             offset_ns,
             drift_ns,
-            bound_ns: left + ends().map(Found::bound_ns).sum::<Ns>(),
-            seen_within: ends().map(|found| found.within.len() as u32).min(),
-            off_line_ns: ends().map(Found::most_off_line_ns).sum(),
+            bound_ns: left + self.bound_ns(from, to),
+            seen_within: ends.iter().map(|found| found.within.len() as u32).min(),
+            off_line_ns: ends.iter().map(|found| found.most_off_line_ns()).sum(),
             taken_out,
+            derived: direct.is_none(),
             ..ClockPair::default()
         }
     }
 
-    fn bound_ns(&self, host: usize) -> Ns {
-        self.found.get(&host).map_or(0, Found::bound_ns)
+    /// How far what is between two clocks may be from what messages have it: by their own
+    /// comparison, else by those with the reference.
+    fn bound_ns(&self, from: usize, to: usize) -> Ns {
+        if let (Some((look, _)), Some(offset_ns)) = (self.direct(from, to), self.direct_ns(from, to)) {
+            return self.found[&look].bound_ns() + self.applied_ns(from, to).abs_diff(offset_ns);
+        }
+        let by_reference = |host: usize| {
+            let found = self.found.get(&(host, self.reference))?;
+            Some(found.bound_ns() + self.ahead_ns(host).abs_diff(found.before.offset.offset_ns))
+        };
+        [from, to].into_iter().filter_map(by_reference).sum()
     }
+}
+
+/// Who is to look at whose clock: all at the reference's, and of hosts between which
+/// streams go those that receive at those that send.
+fn comparisons(reference: usize, played: &[usize], streams: &BTreeSet<(usize, usize)>) -> Vec<Look> {
+    let mut looks: Vec<Look> =
+        played.iter().filter(|host| **host != reference).map(|host| (*host, reference)).collect();
+    let known: BTreeSet<Look> = looks.iter().copied().collect();
+    let mut between: Vec<Look> = Vec::new();
+    for (from, to) in streams {
+        let is_there = |look: &Look| known.contains(look) || between.contains(look);
+        if between.len() < PAIRS_MAX && !is_there(&(*to, *from)) && !is_there(&(*from, *to)) {
+            between.push((*to, *from));
+        }
+    }
+    looks.append(&mut between);
+    looks
 }
 
 #[cfg(test)]
@@ -157,35 +285,80 @@ mod tests {
         Found { before, within, after: Some(after) }
     }
 
-    fn of(found: impl IntoIterator<Item = (usize, Found)>) -> Clocks {
-        Clocks { reference: 0, at: "127.0.0.1:1".parse().unwrap(), found: found.into_iter().collect() }
+    /// What was found by who looked at whom, with 0 as the reference and streams between
+    /// these hosts.
+    fn clocks(found: impl IntoIterator<Item = (Look, Found)>, streams: &[(usize, usize)]) -> Clocks {
+        let found: BTreeMap<Look, Found> = found.into_iter().collect();
+        let played: BTreeSet<usize> = found.keys().flat_map(|(asking, asked)| [*asking, *asked]).collect();
+        let played: Vec<usize> = played.into_iter().collect();
+        Clocks::of(0, BTreeMap::new(), found, &played, &streams.iter().copied().collect())
     }
 
-    fn clocks() -> Clocks {
-        of([
-            // The reference is an hour ahead of host 1, and 50 ns more in the end.
-            (1, found(seen(0, 3_600_000_000_000, 20), Vec::new(), seen(100, 3_600_000_000_050, 30))),
-            (2, found(seen(0, -1_000, 25), Vec::new(), seen(100, -1_010, 5))),
-        ])
+    /// Of one host beside the reference.
+    fn of(found: Found) -> Clocks {
+        clocks([((1, 0), found)], &[(0, 1)])
+    }
+
+    fn still(offset_ns: i64, bound_ns: Ns) -> Found {
+        found(seen(0, offset_ns, bound_ns), Vec::new(), seen(100, offset_ns, bound_ns))
     }
 
     #[test]
     fn a_latency_is_as_good_as_what_was_known_at_both_ends_of_the_window() {
-        let clocks = clocks();
+        // The reference is an hour ahead of host 1, and 50 ns more in the end.
+        let hour = found(seen(0, 3_600_000_000_000, 20), Vec::new(), seen(100, 3_600_000_000_050, 30));
+        let near = found(seen(0, -1_000, 25), Vec::new(), seen(100, -1_010, 5));
+        let clocks = clocks([((1, 0), hour), ((2, 0), near)], &[(0, 1), (2, 0), (1, 2)]);
         let pair = clocks.pair(0, 1, true);
         // The receiver's clock is behind the sender's.
         assert_eq!((pair.offset_ns, pair.drift_ns, pair.bound_ns), (-3_600_000_000_000, -50, 80));
         assert_eq!(clocks.pair(2, 0, true).bound_ns, 25, "what is known at the beginning is the worse");
-        assert_eq!(clocks.pair(1, 2, true).bound_ns, 80 + 25, "both are known by the reference alone");
+        let derived = clocks.pair(1, 2, true);
+        assert_eq!((derived.bound_ns, derived.derived), (80 + 25, true), "both are known by the reference alone");
         assert_eq!(clocks.pair(2, 0, false).bound_ns, 25 + 1_000, "what is not taken out is in the latency");
         assert_eq!([0, 1, 2].map(|host| clocks.ahead_ns(host)), [0, 3_600_000_000_000, -1_000]);
+    }
+
+    /// The ways to the reference are long and uneven, that between the two is short.
+    #[test]
+    fn two_hosts_that_were_compared_with_each_other_are_known_by_that_alone() {
+        // In truth 1 is 300 ahead of 0 and 2 is 500 ahead of it.
+        let found = [((1, 0), still(-250, 90)), ((2, 0), still(-590, 95)), ((2, 1), still(-201, 4))];
+        let clocks = clocks(found, &[(1, 2)]);
+        let pair = clocks.pair(1, 2, true);
+        assert_eq!((pair.offset_ns, pair.bound_ns, pair.derived), (201, 4, false));
+        assert_eq!(clocks.pair(2, 1, true).offset_ns, -201);
+        assert_eq!(clocks.applied_ns(1, 2), 201, "and so it is taken out of messages");
+        assert_eq!(clocks.needed, BTreeSet::from([(2, 1)]), "no latency hangs on the reference");
+        // What starts there when the coordinator says so is as good as both.
+        assert_eq!((clocks.bound_ns(1, 0), clocks.bound_ns(2, 0)), (90, 95 + 590 - 451));
+    }
+
+    /// Three hosts of which each hears the two others: one offset a host cannot be right
+    /// for all three pairs, and what is left over is in the bound.
+    #[test]
+    fn what_one_offset_a_host_cannot_say_of_each_pair_is_in_the_bound() {
+        let found = [((1, 0), still(10, 5)), ((2, 0), still(20, 5)), ((2, 1), still(16, 5))];
+        let clocks = clocks(found, &[(0, 1), (0, 2), (1, 2)]);
+        let bounds = [(0, 1), (0, 2), (1, 2)].map(|(from, to)| clocks.pair(from, to, true).bound_ns);
+        assert_eq!(bounds.iter().sum::<Ns>(), 3 * 5 + 6, "the ways around are 6 apart: {bounds:?}");
+        assert_eq!([(0, 1), (0, 2), (1, 2)].map(|(from, to)| clocks.pair(from, to, true).offset_ns), [-10, -20, -16]);
+    }
+
+    #[test]
+    fn each_two_hosts_with_a_stream_are_compared_and_no_more_than_so_many() {
+        let both: BTreeSet<(usize, usize)> = [(0, 1), (1, 2), (2, 1), (3, 2)].into();
+        assert_eq!(comparisons(0, &[0, 1, 2, 3], &both), [(1, 0), (2, 0), (3, 0), (2, 1), (2, 3)]);
+        let all: BTreeSet<(usize, usize)> = (1..20).flat_map(|from| (20..40).map(move |to| (from, to))).collect();
+        let played: Vec<usize> = (0..40).collect();
+        assert_eq!(comparisons(0, &played, &all).len(), 39 + PAIRS_MAX);
     }
 
     /// Before, it was 1,000 ns ahead, and after it 1,200.
     #[test]
     fn what_is_seen_within_the_window_supports_the_line_or_widens_the_bound() {
         let at = |within: &[ClockSighting]| {
-            let clocks = of([(1, found(seen(0, 1_000, 20), within.to_vec(), seen(1_000, 1_200, 30)))]);
+            let clocks = of(found(seen(0, 1_000, 20), within.to_vec(), seen(1_000, 1_200, 30)));
             let pair = clocks.pair(0, 1, true);
             (pair.bound_ns, pair.off_line_ns, pair.seen_within)
         };
@@ -250,7 +423,7 @@ mod tests {
                 .map(|second| compared(&mut random, 1, middle(second), ways_ns, theirs))
                 .collect();
             let after = compared(&mut random, 200, from_ns + window_ns + SECOND, ways_ns, theirs);
-            let clocks = of([(1, found(before, within, after))]);
+            let clocks = of(found(before, within, after));
             let pair = clocks.pair(1, 0, true);
             assert_eq!(pair.off_line_ns, 0, "{play}: clocks that drift evenly are on their line");
             for part in 0..=10 {
@@ -282,7 +455,7 @@ mod tests {
             let within: Vec<ClockSighting> =
                 looks.iter().map(|at| compared(&mut random, 1, *at, ways_ns, theirs)).collect();
             let after = compared(&mut random, 200, from_ns + window_ns + SECOND, ways_ns, theirs);
-            let pair = of([(1, found(before, within, after))]).pair(1, 0, true);
+            let pair = of(found(before, within, after)).pair(1, 0, true);
             // A way takes 5.25 ms at most.
             let least = jump_ns.unsigned_abs() - 12 * MILLISECOND;
             assert!(pair.off_line_ns >= least && pair.off_line_ns <= jump_ns.unsigned_abs(), "{play}: {pair:?}");

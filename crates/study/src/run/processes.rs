@@ -27,11 +27,13 @@ use pubmark_model::host::{HostSpec, LOCAL};
 use pubmark_model::options::OptionValues;
 use pubmark_model::pin::Pin;
 use pubmark_model::plan::Place;
+use pubmark_model::protocol::Command;
 use pubmark_model::record::{ClockPair, HostShare, MachineLoad, UsageSeries};
 use pubmark_model::reported::ServerReport;
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
 use pubmark_model::units::Ns;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -193,7 +195,7 @@ impl<'h> Processes<'h> {
             // This machine's clock is the coordinator's, and cannot be told otherwise.
             let here = played.iter().find(|host| self.hosts[**host].spec.reach.is_empty());
             let reference = here.copied().unwrap_or(self.sides[0][0]);
-            self.clocks = Some(Clocks::compare(&mut self.hosts, reference, &played)?);
+            self.clocks = Some(Clocks::compare(&mut self.hosts, reference, &played, &streams_between(plans))?);
         }
         Ok(())
     }
@@ -434,9 +436,13 @@ impl<'h> Processes<'h> {
 
     fn carry_out(&mut self, order: Order, leader: &Leader<'_>, means: &mut Means<'_, '_>) -> Result<(), RunError> {
         match order {
-            Order::Tell(index, command) => {
-                let (host, agent) = self.seats[index];
-                self.hosts[host].tell(agent, &command)?;
+            Order::Tell(told) => {
+                let mut by_host: BTreeMap<usize, Vec<(usize, &Command)>> = BTreeMap::new();
+                for (index, command) in &told {
+                    let (host, agent) = self.seats[*index];
+                    by_host.entry(host).or_default().push((agent, command));
+                }
+                by_host.into_iter().try_for_each(|(host, told)| self.hosts[host].tell(&told))?;
             }
             Order::Figures(figures) => (means.context.news)(News::Figures(figures)),
             Order::Look { edge, at_ns } => {

@@ -1,14 +1,15 @@
 //! The same over hosts, which are network namespaces of this machine: a host stands
 //! still for up to more than a coordinator waits for an answer, or is killed; the disk
-//! that it has is full for a while; agents stand still; and of each study the clocks
-//! are set differently. A run fails by name or carries on, no record is wrong, what is
+//! that it has is full for a while; agents stand still or are killed, and so are servers;
+//! lines to hosts end, or fall silent; networks are down for a while, or slow; and of each
+//! study the clocks are set differently. A run fails by name or carries on, no record is wrong, what is
 //! said of the clocks is true, and nothing is left on any host.
 
 use super::disturber::{Draws, pass};
 use super::{Coordinator, LONGEST, RESUMES, books, checks, variable};
 use crate::hosts::{Network, WHY, host_process};
 use crate::left_out::leave_out;
-use crate::support::{Place, wait_for};
+use crate::support::{Place, children, wait_for};
 use nix::sys::signal::Signal;
 use pubmark_host::clock;
 use pubmark_host::server::processes::signal;
@@ -80,12 +81,21 @@ fn hosts(network: &Network, place: &Place, disk: &Path, ahead: &Ahead) -> String
     for host in HOSTS {
         let space = format!("{}\"]", network.namespace(host));
         let own = match ahead.get(host) {
-            Some(0) => continue,
+            Some(0) => "\"]".to_owned(),
             Some(ahead_s) => format!("\", \"unshare\", \"--time\", \"--monotonic\", \"{ahead_s}\"]"),
             None => format!("\", \"env\", \"TMPDIR={}\"]", disk.display()),
         };
         text = text.replace(&space, &format!("{}{own}", network.namespace(host)));
     }
+    // What `ssh` is to a host: a process here that carries its lines.
+    let carried = |line: &str| match line.strip_prefix("reach = [").and_then(|rest| rest.strip_suffix(']')) {
+        Some(words) => {
+            let words = words.replace(['"', ','], "");
+            format!("reach = [\"sh\", \"-c\", \"cat | {words} $0\"]\n")
+        }
+        None => format!("{line}\n"),
+    };
+    let text: String = text.lines().map(carried).collect();
     std::fs::write(&file, text).unwrap();
     file
 }
@@ -103,7 +113,7 @@ impl Acts<'_> {
     fn act(&mut self, coordinator: &mut Coordinator) {
         self.wait(coordinator, 100, 2_500);
         let host = HOSTS[self.random.between(0, HOSTS.len() as u64) as usize];
-        let (what, role) = match self.random.between(0, 20) {
+        let (what, role) = match self.random.between(0, 34) {
             0..4 => {
                 // Longer than it is waited for.
                 let Some(pid) = self.process(host) else { return };
@@ -126,14 +136,79 @@ impl Acts<'_> {
                 self.disk.empty();
                 ("full disk", "server")
             }
-            _ => {
-                let agent = self.process(host).into_iter().flat_map(processes_below).next();
-                let Some(pid) = agent else { return };
+            16..20 => {
+                let Some(pid) = self.below(host, |_| true) else { return };
                 self.stop(coordinator, pid, 50, 1_500);
                 ("stopped process", host)
             }
+            20..22 => {
+                let Some(pid) = self.below(host, |line| line.contains(" agent")) else { return };
+                signal(pid, Signal::SIGKILL);
+                ("killed agent", host)
+            }
+            22..24 => {
+                let Some(pid) = self.broker() else { return };
+                signal(pid, Signal::SIGKILL);
+                ("killed server", "server")
+            }
+            24..26 => {
+                let Some(pid) = self.carrier(coordinator, host) else { return };
+                signal(pid, Signal::SIGKILL);
+                ("killed line", host)
+            }
+            26..28 => {
+                let Some(pid) = self.carrier(coordinator, host) else { return };
+                self.stop(coordinator, pid, 50, 3_000);
+                ("silent line", host)
+            }
+            28..31 => {
+                self.with_link(host, &["link", "set", "e", "down"]);
+                self.wait(coordinator, 50, 2_500);
+                self.with_link(host, &["link", "set", "e", "up"]);
+                ("network down", host)
+            }
+            _ => {
+                let slow = ["add", "dev", "e", "root", "tbf", "rate", "200kbit", "burst", "4kb", "latency", "100ms"];
+                if !self.with_queue(host, &slow) {
+                    return;
+                }
+                self.wait(coordinator, 300, 3_000);
+                self.with_queue(host, &["del", "dev", "e", "root"]);
+                ("slow network", host)
+            }
         };
         *self.done.entry(format!("{what} of {role}")).or_default() += 1;
+    }
+
+    /// A process that a host has started, by its command line.
+    fn below(&self, host: &str, is: impl Fn(&str) -> bool) -> Option<i32> {
+        let all = self.process(host).into_iter().flat_map(|pid| children(pid as u32));
+        all.into_iter().find(|(_, line)| is(line)).map(|(pid, _)| pid)
+    }
+
+    /// The server itself, below its keeper.
+    fn broker(&self) -> Option<i32> {
+        let keeper = self.below("server", |line| line.contains(" keep"))?;
+        children(keeper as u32).into_iter().map(|(pid, _)| pid).next()
+    }
+
+    /// The process that carries a host's lines.
+    fn carrier(&self, coordinator: &Coordinator, host: &str) -> Option<i32> {
+        let space = self.network.namespace(host);
+        let shell = children(coordinator.0.id()).into_iter().find(|(_, line)| line.contains(&space))?;
+        children(shell.0 as u32).into_iter().find(|(_, line)| line.trim() == "cat").map(|(pid, _)| pid)
+    }
+
+    fn with_link(&self, host: &str, words: &[&str]) {
+        let status = Command::new("ip").args(["-n", &self.network.namespace(host)]).args(words).status();
+        assert!(status.unwrap().success(), "{words:?}");
+    }
+
+    /// Whether this kernel can hold a network back.
+    fn with_queue(&self, host: &str, words: &[&str]) -> bool {
+        let mut command = Command::new("tc");
+        command.args(["-n", &self.network.namespace(host), "qdisc"]).args(words).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
     }
 
     fn process(&self, host: &str) -> Option<i32> {
@@ -153,10 +228,6 @@ impl Acts<'_> {
         self.wait(coordinator, least_ms, most_ms);
         signal(pid, Signal::SIGCONT);
     }
-}
-
-fn processes_below(pid: i32) -> impl Iterator<Item = i32> {
-    crate::support::children(pid as u32).into_iter().map(|(pid, _)| pid)
 }
 
 /// A study over hosts whose clocks are set like this.

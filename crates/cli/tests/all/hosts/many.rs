@@ -9,6 +9,8 @@ use std::fs::{File, read_dir, read_to_string};
 use std::time::{Duration, Instant};
 
 const HOSTS: usize = 64;
+/// How long they may take from the start of the command until all are ready, s.
+const READY_S: f64 = 30.0;
 
 /// A line of `/proc/PID/status`, as the number that it has.
 fn status(pid: u32, name: &str) -> u64 {
@@ -57,7 +59,7 @@ fn sixty_four_hosts_are_led_from_start_to_ready_and_leave_nothing() {
     let count = |name: &str| run["counts"][name].as_u64().unwrap();
     let due = 2 * HOSTS as u64 / 2;
     assert_eq!(["sent", "delivered", "lost"].map(count), [due, due, 0]);
-    assert!(ready_s.is_some(), "they were not seen in their window");
+    assert!(ready_s.is_some_and(|ready_s| ready_s < READY_S), "from start to ready: {ready_s:?}");
     // A program that might have to be sent is held.
     let program_kb = std::fs::metadata(env!("CARGO_BIN_EXE_pubmark")).unwrap().len() / 1_024;
     println!(

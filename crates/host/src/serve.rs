@@ -1,0 +1,203 @@
+//! `pubmark host`: this machine serves a coordinator on another one, which tells it
+//! what to do by lines on its standard input.
+
+use crate::error::HostError;
+use crate::lines::{FromHost, HostReply, HostRequest};
+use crate::local::Local;
+use crate::scratch::Scratch;
+use pubmark_model::protocol::MAX_LINE;
+use pubmark_model::secret::Secrets;
+use pubmark_model::units::{Ns, format_time};
+use std::io::{self, BufRead, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// The longest log that is brought back, bytes.
+const LOG_BYTES: u64 = 4 << 20;
+
+/// Removes folders when it is dropped, and also when this process is killed. The folder
+/// of a run has agents and keepers for that as well, where a host plays a part; that of
+/// the logs, and that of a host which plays none, has nobody else.
+struct Remover {
+    process: Child,
+}
+
+impl Remover {
+    fn of(folders: [&Path; 2]) -> Result<Remover, HostError> {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while read -r line; do :; done; rm -rf \"$@\"", "sh"]).args(folders).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().map_err(HostError::io("nobody to remove the folder for logs"))?;
+        Ok(Remover { process })
+    }
+}
+
+impl Drop for Remover {
+    fn drop(&mut self) {
+        // By the end of its input it knows that nobody wants the folder any more.
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// A line of a coordinator's, as it came.
+type RequestLine = io::Result<Vec<u8>>;
+
+/// Reads lines on a thread of its own, until there are no more: who waits for one can
+/// also hear that there is none. A sign of life is answered with one by that thread,
+/// for a request may take minutes.
+fn lines_of(
+    mut input: impl BufRead + Send + 'static,
+    sign: impl Fn() + Send + 'static,
+) -> Result<Receiver<RequestLine>, HostError> {
+    let (read, lines) = channel();
+    let pass_on = move || {
+        loop {
+            let mut line = Vec::new();
+            match (&mut input).take(2 * MAX_LINE as u64).read_until(b'\n', &mut line) {
+                Ok(0) => return,
+                Ok(_) => {
+                    if line.trim_ascii().is_empty() {
+                        sign();
+                    }
+                    if read.send(Ok(line)).is_err() {
+                        return;
+                    }
+                }
+                Err(error) => return drop(read.send(Err(error))),
+            }
+        }
+    };
+    let thread = thread::Builder::new().name("requests".into()).spawn(pass_on);
+    thread.map_err(HostError::io("no thread for requests"))?;
+    Ok(lines)
+}
+
+/// Serves a coordinator until its input ends, or is silent for so long, and leaves
+/// nothing behind. `built_in` is the command of the agent that is built in.
+///
+/// # Errors
+/// Where the line fell silent, and where it said what is no request.
+pub fn serve(
+    input: impl BufRead + Send + 'static,
+    output: impl Write + Send + 'static,
+    built_in: &[String],
+    silence: Duration,
+) -> Result<(), HostError> {
+    let logs = Scratch::create().map_err(HostError::io("no folder for logs"))?;
+    let output = Arc::new(Mutex::new(output));
+    let write = move |text: &[u8]| {
+        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+        // A coordinator that has gone shows by the end of the input.
+        let _ = output.write_all(text).and_then(|()| output.flush());
+    };
+    let sign = write.clone();
+    let say = move |line: &FromHost| {
+        if let Ok(mut text) = serde_json::to_vec(line) {
+            text.push(b'\n');
+            write(&text);
+        }
+    };
+    let say = Arc::new(say);
+    let listener = {
+        let say = say.clone();
+        Arc::new(move |agent: usize, line: Option<&[u8]>| {
+            let line = line.map(|line| String::from_utf8_lossy(line).into_owned());
+            say(&FromHost::Agent { agent, line });
+        })
+    };
+    let local = Local::new(built_in, logs.path().to_owned(), Secrets::default(), listener);
+    let _remover = Remover::of([logs.path(), local.scratch()])?;
+    // It ends before anything is removed.
+    let mut local = local;
+    // Nobody interrupts a server that starts but by going away.
+    let never = AtomicBool::new(false);
+    let lines = lines_of(input, move || sign(b"\n"))?;
+    loop {
+        let line = match lines.recv_timeout(silence) {
+            Ok(Ok(line)) => line,
+            Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {
+                let what =
+                    format!("nothing was heard of the coordinator for {}", format_time(silence.as_nanos() as Ns));
+                return Err(HostError::Failed(what));
+            }
+        };
+        // A sign of life.
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let request: HostRequest = match serde_json::from_slice(&line) {
+            Ok(request) => request,
+            Err(error) => return Err(HostError::Failed(format!("a line that is no request: {error}"))),
+        };
+        let over = request == HostRequest::TearDown;
+        let answer =
+            local.answer(request, &never).map(|reply| if over { HostReply::Logs(texts(&logs)) } else { reply });
+        say(&answer.into());
+    }
+}
+
+/// The logs of a folder, by name; of a long one its end.
+fn texts(folder: &Scratch) -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(folder.path()).into_iter().flatten().flatten();
+    let read = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok().filter(|name| name.ends_with(".log"))?;
+        let text = std::fs::read(entry.path()).ok()?;
+        let from = text.len().saturating_sub(LOG_BYTES as usize);
+        Some((name, String::from_utf8_lossy(&text[from..]).into_owned()))
+    };
+    entries.filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::BufReader;
+
+    /// A host that is served within this process, and its coordinator's end.
+    #[test]
+    fn a_host_serves_until_its_input_ends_and_leaves_nothing() {
+        let asked = "\n\"facts\"\n\n\"make_folder\"\n{\"exit_reason\":{\"agent\":0}}\n";
+        let (mut read, written) = std::io::pipe().unwrap();
+        let agent = ["true".to_owned()];
+        serve(asked.as_bytes(), written, &agent, Duration::from_secs(60)).unwrap();
+        let mut text = String::new();
+        read.read_to_string(&mut text).unwrap();
+        let (signs, words): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.is_empty());
+        assert_eq!(signs.len(), 2, "a sign of life is answered with one");
+        let lines: Vec<FromHost> = words.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let [FromHost::Reply(HostReply::Facts(facts)), folder, reason] = &lines[..] else { panic!("{text}") };
+        assert_eq!(*folder, FromHost::Reply(HostReply::Done));
+        assert_eq!(*reason, FromHost::Reply(HostReply::Reason(None)), "there is no such agent");
+        assert!(!std::path::Path::new(&facts.scratch).exists(), "{}", facts.scratch);
+    }
+
+    /// As where a machine is gone, or a network cut: the line neither ends nor speaks.
+    #[test]
+    fn a_host_whose_line_falls_silent_ends_by_itself_and_leaves_nothing() {
+        let (input, mut asked) = std::io::pipe().unwrap();
+        let (mut read, written) = std::io::pipe().unwrap();
+        let agent = ["true".to_owned()];
+        let served = thread::spawn(move || {
+            serve(BufReader::new(input), written, &agent, Duration::from_millis(300)).unwrap_err().to_string()
+        });
+        asked.write_all(b"\"make_folder\"\n\"facts\"\n").unwrap();
+        assert_eq!(served.join().unwrap(), "nothing was heard of the coordinator for 300ms");
+        let mut text = String::new();
+        read.read_to_string(&mut text).unwrap();
+        let Some(FromHost::Reply(HostReply::Facts(facts))) =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).nth(1)
+        else {
+            panic!("{text}")
+        };
+        assert!(!std::path::Path::new(&facts.scratch).exists(), "{}", facts.scratch);
+        drop(asked);
+    }
+}
