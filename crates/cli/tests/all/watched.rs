@@ -69,7 +69,7 @@ fn a_server_that_is_named_is_watched_here_and_on_its_host() {
     assert_eq!(own.status.code(), Some(2));
     assert!(stderr(&own).contains("mosquitto is started for the run, and watched anyway"), "{}", stderr(&own));
 
-    let Some(network) = Network::new('w') else { return leave_out("a_server_that_is_named_on_its_host", WHY) };
+    let Some(network) = Network::new('v') else { return leave_out("a_server_that_is_named_on_its_host", WHY) };
     let space = network.namespace("server");
     let broker = Broker::new(&place, &network.address("server"), &["ip", "netns", "exec", &space]);
     let hosts = network.hosts(&place);

@@ -99,4 +99,6 @@ fn a_host_whose_line_is_in_the_network_that_is_cut_ends_by_itself_before_it_is_b
     assert_eq!((of_pubmark(), std::fs::read_dir(&folder).unwrap().count()), (Vec::new(), 0));
     place.assert_swept();
     assert_eq!(network.processes_of("here"), Vec::<String>::new());
+    // Of ssh the session is left: it cannot know yet that its client has gone.
+    signal("-KILL", &network.processes_of("b1"));
 }
