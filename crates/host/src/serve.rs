@@ -31,7 +31,9 @@ struct Remover {
 impl Remover {
     fn of(folders: [&Path; 2]) -> Result<Remover, HostError> {
         let mut command = Command::new("sh");
-        command.args(["-c", "while read -r line; do :; done; rm -rf \"$@\"", "sh"]).args(folders).process_group(0);
+        // Where it stands still when this process is killed, the kernel hangs it up.
+        let script = "trap '' HUP; while read -r line; do :; done; rm -rf \"$@\"";
+        command.args(["-c", script, "sh"]).args(folders).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().map_err(HostError::io("nobody to remove the folder for logs"))?;
         Ok(Remover { process })
