@@ -76,7 +76,7 @@ pub fn agent_check(args: &AgentCheckArgs) -> Result<Code, Failure> {
 fn known(driver: &str, system: Option<&'static System>) -> Option<Known> {
     let of_driver = |system: &&'static System| system.driver == driver;
     let of_pubmark = || registry::systems().into_iter().find(|system| !system.brought && of_driver(system));
-    let system = system.filter(of_driver).or_else(|| of_pubmark())?;
+    let system = system.filter(of_driver).or_else(of_pubmark)?;
     let server = system.broker().then_some(system);
     let (transports, patterns) = (system.transports.clone(), system.patterns.clone());
     Some(Known { options: System::defaults(system), transports, patterns, server })
