@@ -3,6 +3,7 @@
 //! latencies within 1 % or 20 µs of what the peer did, which is no sooner than
 //! its script says. (What a machine takes from running processes is told apart.)
 
+mod ab;
 mod agents;
 mod bare;
 mod capacity;
