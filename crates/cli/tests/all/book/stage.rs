@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Seconds that a command may take, shortened.
-const PATIENCE_S: &str = "90";
+const PATIENCE_S: &str = "150";
 
 /// What is done instead of running a command that a test cannot run.
 #[derive(Clone, Copy, Debug)]
