@@ -3,7 +3,7 @@
 
 use crate::analysis::Status;
 use crate::axes::{NAME_CHARS, axis_name, axis_value};
-use crate::capacity::{CapacityResult, OF_STEPS};
+use crate::capacity::{CapacityResult, OF_STEPS, verdict};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::points::Point;
 use crate::questions::{QuestionKind, QuestionState, StudyQuestion};
@@ -168,19 +168,6 @@ fn rank(all: &mut [CapacityResult], tie: f64) {
     let said = rank_capacities(&table, tie);
     for (members, said) in points.iter().zip(said) {
         members.iter().zip(said).for_each(|(index, standing)| all[*index].standing = standing);
-    }
-}
-
-/// Where a system stands, in a word.
-pub(crate) fn verdict(result: &CapacityResult) -> &'static str {
-    match result.standing {
-        _ if result.is_reference => "reference",
-        Some(CapacityStanding::Winner) => "winner",
-        Some(CapacityStanding::Tie) => "tie",
-        Some(CapacityStanding::Behind) => "behind",
-        Some(CapacityStanding::Undecided) => "undecided",
-        Some(CapacityStanding::Alone) => "alone",
-        None => "no answer",
     }
 }
 

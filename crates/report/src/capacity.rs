@@ -1,6 +1,5 @@
 //! A capacity that records say: in a sentence, as JSON, and as a table of its loads.
 
-use crate::capacities::verdict;
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::text::{bytes, clean, count, number, time};
 use pubmark_model::capacity::{
@@ -200,6 +199,19 @@ impl CapacityResult {
         }
         let mark = if at.held * 2 >= self.steps_at(at.load).count() { Mark::Plain } else { Mark::Muted };
         Row { entries, mark, bar: None }
+    }
+}
+
+/// Where a system stands, in a word.
+pub(crate) fn verdict(result: &CapacityResult) -> &'static str {
+    match result.standing {
+        _ if result.is_reference => "reference",
+        Some(CapacityStanding::Winner) => "winner",
+        Some(CapacityStanding::Tie) => "tie",
+        Some(CapacityStanding::Behind) => "behind",
+        Some(CapacityStanding::Undecided) => "undecided",
+        Some(CapacityStanding::Alone) => "alone",
+        None => "no answer",
     }
 }
 

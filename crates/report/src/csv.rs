@@ -1,7 +1,6 @@
 //! `summary.csv`: a row a cell.
 
-use crate::capacities::verdict;
-use crate::capacity::CapacityResult;
+use crate::capacity::{CapacityResult, verdict};
 use crate::figures::Column;
 use crate::headroom::CellHeadroom;
 use crate::report::Report;

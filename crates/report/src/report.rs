@@ -131,9 +131,9 @@ pub struct Report {
     brokers: Vec<String>,
     reference: Option<Reference>,
     /// The searches for its headroom, which have folders of their own.
-    pub(crate) searched_headroom: Vec<SearchedPart>,
+    pub(crate) searched_headroom: Vec<SearchedPart<Report>>,
     /// Those for the capacities that it asks for.
-    pub(crate) searched_capacity: Vec<SearchedPart>,
+    pub(crate) searched_capacity: Vec<SearchedPart<Report>>,
     pub(crate) torn: bool,
     superseded: usize,
     pub(crate) strays: usize,
@@ -175,11 +175,12 @@ impl Report {
         let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         report.name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         report.reference = reference(dir, &report, &known)?;
+        let load = |folder: &Path| Report::load(folder, &systems);
         if report.study.headroom() {
-            report.searched_headroom = searched::read(&dir.join(HEADROOM), &report.study, &systems)?;
+            report.searched_headroom = searched::read(&dir.join(HEADROOM), &report.study, &load)?;
         }
         if report.study.asked_capacity().is_some() {
-            report.searched_capacity = searched::read(&dir.join(CAPACITY), &report.study, &systems)?;
+            report.searched_capacity = searched::read(&dir.join(CAPACITY), &report.study, &load)?;
         }
         Ok(report)
     }

@@ -1,21 +1,23 @@
 //! The searches that followed a study's runs, each in a results folder of its own.
 
-use crate::report::{Report, ReportError};
 use pubmark_model::study::Study;
-use pubmark_model::system::Systems;
 use std::path::Path;
 
 /// A search of one part of a study.
 #[derive(Clone, Debug)]
-pub(crate) struct SearchedPart {
+pub(crate) struct SearchedPart<R> {
     /// Which; none of a study that has no parts.
     pub part: Option<String>,
     /// What its records say.
-    pub report: Report,
+    pub report: R,
 }
 
 /// Reads those that lie in a folder: one, or one for each part of the study.
-pub(crate) fn read(folder: &Path, study: &Study, systems: Systems<'_>) -> Result<Vec<SearchedPart>, ReportError> {
+pub(crate) fn read<R, E>(
+    folder: &Path,
+    study: &Study,
+    load: &dyn Fn(&Path) -> Result<R, E>,
+) -> Result<Vec<SearchedPart<R>>, E> {
     let parts = study.chosen_parts();
     let is_only = parts.len() == 1;
     let mut all = Vec::new();
@@ -31,7 +33,7 @@ pub(crate) fn read(folder: &Path, study: &Study, systems: Systems<'_>) -> Result
             _ => folder.to_owned(),
         };
         if own.join("runs.jsonl").exists() {
-            all.push(SearchedPart { part, report: Report::load(&own, systems)? });
+            all.push(SearchedPart { part, report: load(&own)? });
         }
     }
     Ok(all)

@@ -428,6 +428,8 @@ impl Over {
         let from_ns = clock::now();
         let ended = searches::search(following, folder, time.map(|time| time.ends_ns), (interrupt, voice))?;
         self.ending.interrupted |= !ended;
+        let folders = following.iter().map(|search| folder.join(search.folder()));
+        folders.filter(|own| own.join("runs.jsonl").exists()).try_for_each(|own| finish(&own).map(drop))?;
         self.took_ns += clock::now().saturating_sub(from_ns);
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! The searches that follow the runs of a study: for the capacities that it asks for,
 //! and for its headroom.
 
-use super::run::finish;
 use super::shared::agent_command;
 use crate::failure::Failure;
 use crate::output::Voice;
@@ -53,7 +52,8 @@ pub fn told(search: &FollowingSearch) -> String {
 
 /// Makes the searches, or goes on with them, in their folders within the results
 /// folder; until an instant of CLOCK_MONOTONIC, ns, where there is one: each cell has
-/// an equal share of what is left until then. Whether they came to their end.
+/// an equal share of what is left until then. Whether they came to their end; their
+/// reports are still to be made.
 pub fn search(
     searches: &[FollowingSearch],
     results: &Path,
@@ -78,7 +78,6 @@ pub fn search(
             voice.note(&format!("{}: no answer: {why}", cell.label()));
         }
         drop(over.lock);
-        finish(&folder)?;
         if over.ending.interrupted {
             return Ok(false);
         }

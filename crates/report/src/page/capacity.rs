@@ -1,7 +1,6 @@
 //! Searches for a capacity, as the page draws them.
 
-use crate::capacities::verdict;
-use crate::capacity::{CapacityResult, LoadFigures, why};
+use crate::capacity::{CapacityResult, LoadFigures, verdict, why};
 use crate::report::Report;
 use crate::text::clean;
 use pubmark_model::capacity::LoadAxis;
