@@ -438,7 +438,8 @@ mod tests {
 
     #[test]
     fn isolated_processors_go_first_where_there_are_two_or_more() {
-        let (roles, none) = (workload("1\npin = \"roles\""), workload("1"));
+        let pin = |pin: &str| Workload::of([("pairs", "1"), ("pin", pin)]).unwrap();
+        let (roles, none) = (pin("roles"), pin("none"));
         let all = [0, 1, 2, 3];
         let pinned = |workload: &Workload, isolated: &[usize]| pinning(workload, &all, isolated);
         assert_eq!(pinned(&roles, &[6, 7]), (vec![6], vec![7]), "and no other");
@@ -447,7 +448,7 @@ mod tests {
         assert_eq!(pinned(&roles, &[]), (vec![0, 1], vec![2, 3]));
         assert_eq!(pinning(&roles, &[3], &[]), (vec![], vec![]), "nothing to share out");
         assert_eq!(pinned(&none, &[6, 7]), (vec![], vec![]), "unasked, the kernel places them");
-        let sets = workload("1\npin = \"publishers 2, subscribers 3\"");
+        let sets = pin("publishers 2, subscribers 3");
         assert_eq!(pinned(&sets, &[6, 7]), (vec![2], vec![3]), "what is asked for by number");
     }
 
