@@ -109,6 +109,7 @@ fn what_gave_out_first_is_told() {
             let asked = Link {
                 side: Side::Subscribers,
                 delay_ns: 0,
+                jitter_ns: 0,
                 bandwidth_bytes_per_s: Some(1_000_000),
                 mttf_ns: None,
                 mttr_ns: None,
