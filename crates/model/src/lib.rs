@@ -42,6 +42,7 @@ pub mod units;
 pub mod used;
 pub mod value;
 pub mod watch;
+pub mod windows;
 pub mod wire_protocol;
 pub mod words;
 pub mod workload;

@@ -7,12 +7,13 @@ use crate::host::Placement;
 use crate::hosts::Ends;
 use crate::link::Link;
 use crate::options::Options;
-use crate::setting::{Settings, Time, as_typed, key};
+use crate::setting::{Settings, Time, WindowLength, as_typed, key};
 use crate::study::{Axis, Study, StudyPart};
 use crate::system::{System, Systems};
 use crate::tuning::Use;
 use crate::units::format_time;
 use crate::watch::Watch;
+use crate::windows::MessagesAsked;
 use crate::workload::{Transport, Workload};
 use pubmark_stats::Random;
 use serde_json::{Map, Value};
@@ -112,6 +113,11 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
     }
     let faults = settings.fault();
     let link = Link::resolve(&settings, &faults).map_err(Diagnostic::whole)?;
+    // What happens at an instant of the window is there for the whole of it.
+    let is_asked = settings.windows == Some(WindowLength::Asked) && !axes.contains_key("duration");
+    if is_asked && faults.is_empty() && link.is_none() {
+        MessagesAsked::of(study).iter().for_each(|asked| asked.shorten(&mut workload));
+    }
     workload.reconnect = faults.breaks_connections() || link.is_some_and(|link| link.mttf_ns.is_some());
     let mut lacks_hosts = None;
     let placement = study.hosts.place(system.broker(), &workload, settings.placement);

@@ -15,6 +15,7 @@ use crate::workload::{self, Arrival, Pacing, Pattern, Pin, Rate, Receive, Transp
 pub use kinds::BlocksUntil;
 pub use kinds::RunSequence;
 pub(crate) use kinds::Time;
+pub use kinds::WindowLength;
 pub use kinds::as_typed;
 use kinds::{Bytes, Count, Cpus, Kind, LinkBandwidth, LinkDelay, LinkLoss, Percent, Slot};
 use serde_json::Value;
@@ -243,6 +244,8 @@ keys! {
     repeats: Count<u32, 1, 1_000> = Count(3);
     /// repeats (the number is fixed) or decided (blocks are made until questions are decided or `--budget` is spent, and rankings are corrected for every look at them; `--budget` sets it) (repeats)
     until: BlocksUntil;
+    /// whole (as `duration` says) or asked (as many messages as the figures need that are asked for, over the rate, from 2 s up to `duration`; `--budget` sets it where the study does not say whole) (whole)
+    windows: WindowLength;
     /// interleaved (systems alternate, seeded) or sequential
     order: RunSequence = RunSequence::Interleaved;
     /// systems tie where they are shown to differ by less than this, 0.1% to 50%

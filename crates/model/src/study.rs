@@ -14,7 +14,7 @@ use crate::asked::AskedQuestions;
 use crate::capacity::{AskedCapacity, CapacityGoal};
 use crate::claim::{Claim, Condition};
 use crate::hosts::Hosts;
-use crate::setting::{BlocksUntil, RunSequence, Settings, as_typed, key};
+use crate::setting::{BlocksUntil, RunSequence, Settings, WindowLength, as_typed, key};
 use crate::workload::Transport;
 pub use named::{has_quick_table, named_systems};
 use serde_json::{Map, Value};
@@ -226,6 +226,19 @@ impl Study {
     /// Runs of each cell.
     pub fn repeats(&self) -> u32 {
         self.settings.repeats().0
+    }
+
+    /// Lets windows be as short as what is asked allows, unless the study says how long
+    /// they are to be.
+    pub fn shorten_windows(&mut self) {
+        self.settings.windows.get_or_insert(WindowLength::Asked);
+    }
+
+    /// The same study with its windows as long as its file says.
+    pub fn with_whole_windows(&self) -> Study {
+        let mut study = self.clone();
+        study.settings.windows = None;
+        study
     }
 
     /// Whether blocks are made until its questions are decided: then nothing says

@@ -3,14 +3,17 @@
 use crate::failure::{Code, Failure};
 use crate::progress::table::duration;
 use pubmark_model::cell::Cell;
+use pubmark_model::plan::cells;
 use pubmark_model::record::RunRecord;
 use pubmark_model::setting::BlocksUntil;
 use pubmark_model::study::Study;
-use pubmark_model::units::{Ns, SECOND, parse_time};
+use pubmark_model::units::{Ns, SECOND, format_time, parse_time};
+use pubmark_model::windows::{MessagesAsked, WINDOW_MIN};
 use pubmark_report::{ClaimOutcome, QuestionKind, QuestionState, Records, Report, StudyQuestion};
 use pubmark_study::budget::{BudgetEnd, BudgetEnding, DecidedQuestion, OpenQuestion, Questions, QuestionsSeen};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
@@ -72,6 +75,27 @@ pub fn asked(plan: &StudyPlan) -> Result<Vec<StudyQuestion>, Failure> {
         ));
     }
     Ok(questions)
+}
+
+/// Which windows are shorter than the study's file has them, and why: a line each.
+pub fn shortened(plan: &StudyPlan) -> Vec<String> {
+    let Some(asked) = MessagesAsked::of(plan.study()) else { return Vec::new() };
+    let Ok(whole) = cells(&plan.study().with_whole_windows(), &registry::find) else { return Vec::new() };
+    let mut counted: BTreeMap<(Ns, Ns), usize> = BTreeMap::new();
+    for (cell, whole) in plan.cells().iter().zip(&whole).filter(|(cell, _)| cell.skipped.is_none()) {
+        let windows = cell.workload.window_ns().zip(whole.workload.window_ns());
+        if let Some((ns, whole_ns)) = windows.filter(|(ns, whole_ns)| ns < whole_ns) {
+            *counted.entry((ns, whole_ns)).or_default() += 1;
+        }
+    }
+    let line = |((ns, whole_ns), cells): ((Ns, Ns), usize)| {
+        let why = match ns {
+            WINDOW_MIN => format!("no window is shorter, and {} messages for {} fit", asked.messages, asked.figure),
+            _ => format!("{} messages for {}", asked.messages, asked.figure),
+        };
+        format!("windows of {} instead of {} in {cells} cells: {why}", format_time(ns), format_time(whole_ns))
+    };
+    counted.into_iter().map(line).collect()
 }
 
 /// Looks at records as a report does.

@@ -123,6 +123,7 @@ fn read(
             study.hosts = hosts(named)?;
         }
         budget::check(&study, budget_ns)?;
+        budget_ns.iter().for_each(|_| study.shorten_windows());
         let wrong = |errors| Failure::usage(Diagnostics { file: file.to_owned(), text: text.to_owned(), errors });
         StudyPlan::new(study).map_err(wrong)
     };
@@ -497,6 +498,7 @@ fn dry_run(plan: &StudyPlan, asked: (usize, usize), questions: Option<(Ns, Vec<S
         let cells = plan.cells().iter().filter(|cell| cell.skipped.is_none());
         let block_ns: Ns = cells.map(cost).sum();
         questions.iter().for_each(|question| print(&question.text));
+        budget::shortened(plan).iter().for_each(|line| print(line));
         print(&format!(
             "{} questions; one block of all {} cells takes about {}, of {}",
             questions.len(),

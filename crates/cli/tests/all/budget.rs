@@ -254,6 +254,55 @@ fn what_is_asked_can_be_seen_before_and_what_asks_nothing_is_refused() {
     refused(&["--budget", "5m", "--repeats", "3"], "cannot be used with");
 }
 
+/// Windows are as short as what is asked allows; the folder says so, and goes on so.
+#[test]
+fn windows_are_as_short_as_the_figures_allow_that_are_asked_for() {
+    let place = place(&[("one", "100us"), ("other", "300us")]);
+    let study = |more: &str| {
+        place.study(&format!(
+            "title = \"t\"\nquestion = \"q\"\n[workload]\npattern = \"pairs\"\nwarmup = \"100ms\"\nduration = \"30s\"\n\
+             [options]\njitter = \"10us\"\n[axes]\nsystem = [\"one\", \"other\"]\nrate = [20, 100, 1000]\n{more}"
+        ));
+    };
+    let windows = |folder: &str| {
+        let mut windows: Vec<(u64, u64)> = place
+            .records(folder)
+            .iter()
+            .map(|record| (record["cell"]["rate"].as_u64().unwrap(), record["window_ns"].as_u64().unwrap() / 1_000_000))
+            .collect();
+        windows.sort_unstable();
+        windows.dedup();
+        windows
+    };
+    study("");
+    let said = stdout(&run(&place, &["--budget", "10m", "--dry-run"]));
+    assert!(said.contains("windows of 5500ms instead of 30s in 2 cells: 110 messages for p50"), "{said}");
+    assert!(said.contains("windows of 2s instead of 30s in 4 cells: no window is shorter"), "{said}");
+    let output = run(&place, &["--budget", "10m"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(windows("r"), [(20, 5_500), (100, 2_000), (1_000, 2_000)]);
+    let resolved = std::fs::read_to_string(place.path("r/study.toml")).unwrap();
+    assert!(resolved.contains("windows = \"asked\"") && resolved.contains("duration = \"30s\""), "{resolved}");
+    let refused = run(&place, &["--budget", "10m", "--resume", "--set", "windows=whole"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("with other settings"), "{}", stderr(&refused));
+
+    // A 99th percentile needs more, what is counted over the window the whole of it.
+    study("[questions]\nbest = [\"auto\", \"latency_p99_ns\"]\n");
+    let said = stdout(&run(&place, &["--budget", "10m", "--dry-run"]));
+    assert!(said.contains("windows of 11s instead of 30s in 2 cells: 1100 messages for p99"), "{said}");
+    // At `max` what counts is how much comes in the time.
+    let said = stdout(&run(&place, &["--budget", "10m", "--dry-run", "--set", "rate=100,max"]));
+    let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("windows of")).collect();
+    assert_eq!(lines.len(), 1, "{said}");
+    assert!(lines[0].contains(" in 2 cells: "), "{said}");
+    for whole in ["[questions]\nbest = [\"delivered_ratio\"]\n", "[run]\nwindows = \"whole\"\n"] {
+        study(whole);
+        let said = stdout(&run(&place, &["--budget", "10m", "--dry-run"]));
+        assert!(!said.contains("windows of"), "{whole}: {said}");
+    }
+}
+
 #[test]
 fn a_figure_is_measured_until_it_is_known() {
     let place = Place::new();

@@ -287,6 +287,16 @@ words! {
     }
 }
 
+words! {
+    /// How long windows are.
+    WindowLength {
+        /// As the study says.
+        Whole = "whole",
+        /// As long as the figures need that are asked for.
+        Asked = "asked",
+    }
+}
+
 /// What reads a text, and writes it as [`std::fmt::Display`] does.
 macro_rules! written {
     ($($kind:ty $(: $has_commas:ident)?),+) => {
@@ -304,4 +314,4 @@ macro_rules! written {
     };
 }
 
-written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, BlocksUntil, Watch: HAS_COMMAS);
+written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, BlocksUntil, WindowLength, Watch: HAS_COMMAS);

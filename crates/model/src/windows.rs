@@ -1,0 +1,67 @@
+//! How long a window has to be for the figures that a study asks for, where it is
+//! measured until its questions are decided.
+
+use crate::asked::AskedQuestions;
+use crate::claim::{Figure, Statement};
+use crate::study::Study;
+use crate::units::{MILLISECOND, Ns, SECOND};
+use crate::workload::{Extent, Rate, Workload};
+
+/// Messages for a median: a tenth more than a verdict wants.
+const P50_MESSAGES: u64 = 110;
+/// The same for a 99th percentile.
+const P99_MESSAGES: u64 = 1_100;
+
+/// No window is made shorter, ns: it has 20 slices, by which a trend is seen.
+pub const WINDOW_MIN: Ns = 2 * SECOND;
+
+/// Messages that a window has to have, of all publishers together, and for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessagesAsked {
+    /// How many.
+    pub messages: u64,
+    /// The figure that needs so many.
+    pub figure: &'static str,
+}
+
+impl MessagesAsked {
+    /// What a study asks of cells at a given rate. `None` where a figure is asked for that
+    /// a shorter window says less of, whatever the number of messages: a rate, a use, a
+    /// maximum, that nothing is lost.
+    pub fn of(study: &Study) -> Option<MessagesAsked> {
+        let AskedQuestions { best, claims, differ, within } = study.asks();
+        // The figure that ranks, at a given rate.
+        let mut figures: Vec<&str> = differ.iter().map(|_| "p50").collect();
+        let word = |figure: Figure| match figure {
+            Figure::LatencyP50 => "p50",
+            Figure::LatencyP99 => "p99",
+            other => other.word(),
+        };
+        figures.extend(best.into_iter().map(|figure| figure.map_or("p50", word)));
+        for claim in study.claims.iter().filter(|_| claims) {
+            figures.push(match &claim.statement {
+                Statement::Best { figure, .. } => word(*figure),
+                Statement::Keeps(_) => "a bound",
+            });
+        }
+        figures.extend(within.iter().map(|precision| precision.figure(false).map_or("", |(name, _)| name)));
+        let mut most = MessagesAsked { messages: P50_MESSAGES, figure: "p50" };
+        for figure in figures {
+            match figure {
+                "p50" => {}
+                "p99" => most = MessagesAsked { messages: P99_MESSAGES, figure: "p99" },
+                _ => return None,
+            }
+        }
+        Some(most)
+    }
+
+    /// Makes a window as short as these messages allow, and no longer than it is. One of a
+    /// number of messages, or of as many as there may be, stays as it is.
+    pub(crate) fn shorten(&self, workload: &mut Workload) {
+        let (Extent::TimeNs(whole_ns), Rate::Due(profile)) = (workload.extent, workload.rate) else { return };
+        let each = self.messages.div_ceil(u64::from(workload.publishers));
+        let needed_ns = profile.due(each).next_multiple_of(MILLISECOND).max(WINDOW_MIN);
+        workload.extent = Extent::TimeNs(whole_ns.min(needed_ns));
+    }
+}
