@@ -29,6 +29,10 @@ impl MessagesAsked {
     /// a shorter window says less of, whatever the number of messages: a rate, a use, a
     /// maximum, that nothing is lost.
     pub fn of(study: &Study) -> Option<MessagesAsked> {
+        // A search for a load and a gate ask their own figures.
+        if study.capacity.is_some() || study.ab.is_some() {
+            return None;
+        }
         let AskedQuestions { best, claims, differ, within } = study.asks();
         // The figure that ranks, at a given rate.
         let mut figures: Vec<&str> = differ.iter().map(|_| "p50").collect();
