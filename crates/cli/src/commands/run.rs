@@ -123,7 +123,9 @@ fn read(
             study.hosts = hosts(named)?;
         }
         budget::check(&study, budget_ns)?;
-        budget_ns.iter().for_each(|_| study.shorten_windows());
+        if budget_ns.is_some() {
+            study.shorten_windows();
+        }
         let wrong = |errors| Failure::usage(Diagnostics { file: file.to_owned(), text: text.to_owned(), errors });
         StudyPlan::new(study).map_err(wrong)
     };
