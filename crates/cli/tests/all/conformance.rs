@@ -153,7 +153,9 @@ fn every_wrong_agent_is_refused_by_the_case_that_names_its_fault() {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some((agent, fault)) = all.get(number) else { return };
-            missed.lock().unwrap().extend(refused(&place, *agent, number, fault));
+            // Asked before the lock is taken, or they would wait for each other.
+            let told = refused(&place, *agent, number, fault);
+            missed.lock().unwrap().extend(told);
         }
     };
     thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(work))));
