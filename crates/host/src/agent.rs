@@ -281,6 +281,14 @@ impl Agent {
         let tail = printable(&tail);
         if tail.is_empty() { status } else { format!("{status}; the end of its log: {tail}") }
     }
+
+    /// The last line of its log, if there is one.
+    pub fn last_words(&self) -> Option<String> {
+        let log = std::fs::read(&self.log).ok()?;
+        let tail = self.secrets.hide_end(&String::from_utf8_lossy(&log), 2_000);
+        let last = tail.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+        Some(printable(last).into_owned())
+    }
 }
 
 impl Drop for Agent {

@@ -115,7 +115,7 @@ pub fn missing_tool(tool: &System) -> Option<String> {
 }
 
 /// What brings a system here, in words.
-fn way(system: &System) -> String {
+pub fn way(system: &System) -> String {
     match (can(system), system.install.manual.as_str()) {
         (true, _) => format!("`pubmark systems {} --install` brings it", called(system)),
         (false, "") => "its file does not say what brings it ([install])".into(),

@@ -51,6 +51,16 @@ pub enum TalkError {
         /// Whether it says that it cannot go on.
         fatal: bool,
     },
+    /// It ended in place of the answer.
+    #[error("`{due}` was due; its output ended: {how}")]
+    Ended {
+        /// The word that was waited for.
+        due: String,
+        /// How, with the end of its log.
+        how: String,
+        /// The last line of its log, if there is one.
+        last: Option<String>,
+    },
     /// It did something else; what it did.
     #[error("{0}")]
     Otherwise(String),
@@ -147,7 +157,10 @@ impl Talk {
     ) -> Result<T, TalkError> {
         let what = match self.hear(within) {
             None => return Err(TalkError::Silent { due: due.into(), within }),
-            Some(Incoming::Closed | Incoming::Lost) => format!("its output ended: {}", self.agent.exit_reason()),
+            Some(Incoming::Closed | Incoming::Lost) => {
+                let (how, last) = (self.agent.exit_reason(), self.agent.last_words());
+                return Err(TalkError::Ended { due: due.into(), how, last });
+            }
             Some(Incoming::Garbage(line)) => format!("it said what is no event of the protocol: {line}"),
             Some(Incoming::Event(event)) => match want(*event) {
                 Ok(found) => return Ok(found),

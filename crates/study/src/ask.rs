@@ -13,7 +13,9 @@ use pubmark_model::printable::printable;
 use pubmark_model::protocol::{AgentHello, UnknownOption};
 use pubmark_model::system::System;
 use pubmark_model::workload::Workload;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Starts the agent of a side, greets it and lets it go.
@@ -21,26 +23,82 @@ use std::time::Duration;
 /// # Errors
 /// Where it cannot be started, does not answer, or cannot play at all.
 pub fn hello(system: &System, sends: bool) -> Result<AgentHello, String> {
-    let hello = greet(system, sends)?;
+    let hello = greet(system, sends).map_err(|none| none.to_string())?;
     fits(&hello, Some(&system.driver), &[], clock::now()).map_err(|misfit| misfit.to_string())?;
     Ok(hello)
 }
 
-/// The same, whatever it answers.
-fn greet(system: &System, sends: bool) -> Result<AgentHello, String> {
+/// Why an agent gave no hello.
+#[derive(Debug, thiserror::Error)]
+enum NoHello {
+    /// It ended instead, as one does whose runtime is too old.
+    #[error("{why}")]
+    Ended {
+        /// Its end, in words.
+        why: String,
+        /// What it wrote last to its log, if anything.
+        last: Option<String>,
+    },
+    #[error("{0}")]
+    Otherwise(String),
+}
+
+/// Greets the agent of a side, whatever it answers.
+fn greet(system: &System, sends: bool) -> Result<AgentHello, NoHello> {
+    let otherwise = |error: TalkError| NoHello::Otherwise(error.to_string());
     let mut command: AgentCommand = install::agent_command(system, sends);
-    let program = install::agent_path(system, sends).ok_or("the agent is not found")?;
+    let program =
+        install::agent_path(system, sends).ok_or_else(|| NoHello::Otherwise("the agent is not found".into()))?;
     if let Some(word) = command.words.first_mut() {
         *word = program.display().to_string();
     }
     let patience = Duration::from_nanos(system.agent.start_timeout_ns);
-    let mut talk = Talk::start(&command).map_err(|error| error.to_string())?;
+    let mut talk = Talk::start(&command).map_err(otherwise)?;
     let hello = talk.hello(patience).map_err(|error| {
         let key = if let TalkError::Silent { .. } = error { " (start_timeout)" } else { "" };
-        format!("`{}`: {error}{key}", command.words.join(" "))
+        let why = format!("`{}`: {error}{key}", command.words.join(" "));
+        match error {
+            TalkError::Ended { last, .. } => NoHello::Ended { why, last },
+            _ => NoHello::Otherwise(why),
+        }
     })?;
     talk.finish();
     Ok(hello)
+}
+
+type Greeting = Result<AgentHello, NoHello>;
+
+/// What agents said when they were greeted: each side of a system is asked once.
+#[derive(Debug, Default)]
+pub struct Greetings(RefCell<BTreeMap<(String, bool), Rc<Greeting>>>);
+
+impl Greetings {
+    fn of(&self, system: &System, sends: bool) -> Rc<Greeting> {
+        let mut said = self.0.borrow_mut();
+        said.entry((system.name.clone(), sends)).or_insert_with(|| Rc::new(greet(system, sends))).clone()
+    }
+
+    /// Why a system's own agent cannot be played here although it can be started: it
+    /// ends before it says hello. What it says last, with the way out.
+    pub fn ended(&self, system: &System) -> Option<String> {
+        sides(system).iter().find_map(|sends| match &*self.of(system, *sends) {
+            Err(NoHello::Ended { why, last }) => {
+                let (name, why, way) = (&system.name, last.as_ref().unwrap_or(why), install::way(system));
+                Some(format!("the agent of {name} ends before it says hello: {why} ({way})"))
+            }
+            _ => None,
+        })
+    }
+}
+
+/// Whose agents are greeted, where a system has some of its own: those of publishers
+/// (true), and those of subscribers where they are others.
+fn sides(system: &System) -> &'static [bool] {
+    match (system.agent.built_in(), system.agent.differs()) {
+        (true, _) => &[],
+        (false, true) => &[true, false],
+        (false, false) => &[true],
+    }
 }
 
 /// What a study asks of the agents of one system.
@@ -56,7 +114,7 @@ struct Asked<'a> {
 ///
 /// # Errors
 /// Whatever one of them has not, each once.
-pub fn check_agents(plan: &StudyPlan) -> Result<(), Vec<Diagnostic>> {
+pub fn check_agents(plan: &StudyPlan, greetings: &Greetings) -> Result<(), Vec<Diagnostic>> {
     let mut asked: BTreeMap<&str, Asked<'_>> = BTreeMap::new();
     // Agents on other hosts are those that lie there.
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none() && cell.placement.local()) {
@@ -74,11 +132,11 @@ pub fn check_agents(plan: &StudyPlan) -> Result<(), Vec<Diagnostic>> {
     }
     let mut refused: Vec<Diagnostic> = Vec::new();
     for (name, asked) in asked {
-        let sides: &[bool] = if asked.system.agent.differs() { &[true, false] } else { &[true] };
-        for sends in sides {
+        for sends in sides(asked.system) {
             // Where it gives no hello, its run says so.
-            let Ok(hello) = greet(asked.system, *sends) else { continue };
-            for found in asked.misfits(name, &hello, *sends) {
+            let said = greetings.of(asked.system, *sends);
+            let Ok(hello) = &*said else { continue };
+            for found in asked.misfits(name, hello, *sends) {
                 if !refused.contains(&found) {
                     refused.push(found);
                 }

@@ -48,6 +48,10 @@ pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>, survey: &Survey) ->
         let Some(system) = registry::find(&cell.system) else { continue };
         let (axes, why): (&[&str], String) = if let Some(why) = missing(system, cell) {
             (&["system"], why)
+        } else if let Some(why) =
+            Some(cell).filter(|it| it.placement.local()).and_then(|_| survey.greetings.ended(system))
+        {
+            (&["system"], why)
         } else if let Some(why) = survey.missing(system, cell) {
             (&PLACES, why)
         } else if let Some(why) = tool_of(cell).and_then(install::missing_tool) {

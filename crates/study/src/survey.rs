@@ -1,5 +1,6 @@
 //! What the hosts of a study are, have and lack: looked at once, before its first run.
 
+use crate::ask::Greetings;
 use crate::plan::StudyPlan;
 use crate::registry;
 use crate::run::open_all;
@@ -18,10 +19,13 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 
-/// What was found on hosts. Default: nobody looked, and only this machine is known.
+/// What was found on hosts, and what agents said that were greeted here. Default: nobody
+/// looked, and only this machine is known.
 #[derive(Default)]
 pub struct Survey {
     hosts: Vec<SurveyedHost>,
+    /// What agents of systems' own said on this machine.
+    pub greetings: Greetings,
 }
 
 /// What was found on a host.
@@ -98,7 +102,7 @@ impl Survey {
             .zip(facts)
             .zip(looked)
             .map(|((spec, facts), lacks)| Ok(SurveyedHost { spec: spec.clone(), facts, lacks: lacks? }));
-        Ok(Survey { hosts: found.collect::<Result<_, HostError>>()? })
+        Ok(Survey { hosts: found.collect::<Result<_, HostError>>()?, ..Survey::default() })
     }
 
     /// Why a system cannot be used by a cell on its hosts, by whoever has looked.

@@ -43,7 +43,7 @@ pub fn ab(args: &AbArgs, voice: Voice) -> Result<Code, Failure> {
     let (left_out, left) = fit::leave_out(&mut plan, &survey);
     left_out.iter().for_each(|why| voice.note(&format!("left out: {why}")));
     left.map_err(|error| planned(vec![error]))?;
-    check_agents(&plan).map_err(planned)?;
+    check_agents(&plan, &survey.greetings).map_err(planned)?;
     note_replaced(&plan, voice);
     let points = plan.study().ab.as_ref().map(|goal| goal.points(plan.cells())).unwrap_or_default();
     if points.is_empty() {

@@ -34,7 +34,7 @@ pub fn bench(args: &BenchArgs, voice: Voice) -> Result<Code, Failure> {
     if let Some(why) = fit::leave_out(&mut plan, &survey).0.first() {
         return Err(Failure::usage(why));
     }
-    check_agents(&plan).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
+    check_agents(&plan, &survey.greetings).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
     note_replaced(&plan, voice);
     let following = searches::asked(&plan)?;
     let time = budget_ns.map(|budget_ns| StudyTime::of(budget_ns, &following));

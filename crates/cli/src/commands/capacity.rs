@@ -65,7 +65,7 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
     if let Some(why) = fit::leave_out(&mut plan, &survey).0.first() {
         return Err(Failure::usage(why));
     }
-    check_agents(&plan).map_err(planned)?;
+    check_agents(&plan, &survey.greetings).map_err(planned)?;
     note_replaced(&plan, voice);
     let folder = folder_of(args.out.as_deref(), args.resume, &format!("capacity-{name}"))?;
     let (interrupt, agent) = (interrupt_flag()?, agent_command()?);

@@ -64,7 +64,7 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     let (left_out, left) = fit::leave_out(&mut plan, &survey);
     left_out.iter().for_each(|why| voice.note(&format!("left out: {why}")));
     left.map_err(|error| wrong(vec![error]))?;
-    check_agents(&plan).map_err(wrong)?;
+    check_agents(&plan, &survey.greetings).map_err(wrong)?;
     note_replaced(&plan, voice);
     let questions = budget_ns.map(|_| budget::asked(&plan)).transpose()?;
     let following = searches::asked(&plan)?;

@@ -47,3 +47,29 @@ fn a_system_that_cannot_be_installed_stops_no_other() {
     let resolved = std::fs::read_to_string(place.0.path("r/study.toml")).unwrap();
     assert!(resolved.contains("[[skip]]") && resolved.contains("never is not installed"), "{resolved}");
 }
+
+/// As one whose runtime is too old does.
+#[test]
+fn an_agent_that_ends_before_it_says_hello_is_left_out_with_its_last_words() {
+    let place = Guests::new();
+    place.write(
+        "old.sh",
+        "read hello\necho 'a trace of it' >&2\necho 'old: this is Shell 1, and it needs 2' >&2\nexit 1\n",
+    );
+    let old = with_agent("agent = [\"sh\", \"old.sh\"]").replace("\"tcp\"", "\"inproc\"");
+    place.write("old.toml", &(old + "[install]\nmanual = \"ask for a newer one\"\n"));
+    place.write("mine.toml", &timeless(""));
+    place.write(
+        "study.toml",
+        "title = \"t\"\n[workload]\npattern = \"pairs\"\ntransport = \"inproc\"\nrate = 1000\nduration = \"1s\"\n\
+         [axes]\nsystem = [\"./old.toml\", \"./mine.toml\"]\n[run]\nrepeats = 1\n",
+    );
+    let why = "the agent of old ends before it says hello: old: this is Shell 1, and it needs 2 (ask for a newer one)";
+    let output = place.run(&["run", "study.toml", "--out", "r"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains(&format!("left out: {why}")), "{}", stderr(&output));
+    assert_eq!(place.0.records("r").len(), 1);
+    assert!(std::fs::read_to_string(place.0.path("r/study.toml")).unwrap().contains(why), "the report shows it");
+    place.refused(&["bench", "./old.toml", "--out", "b"], &[why]);
+    assert!(!place.0.path("b").exists());
+}
