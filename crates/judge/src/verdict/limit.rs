@@ -43,7 +43,7 @@ mod tests {
     /// A tenth of the load was not taken, and the generator was 50 ms late by its own
     /// doing; the server had one processor, and used so much of it.
     fn both(used: f64, change: impl FnOnce(&mut RunRecord)) -> Verdict {
-        judged("", |record| {
+        judged("none", |record| {
             let mut own = Histogram::latency();
             own.record_n(50_000_000, 9_000);
             record.times.own_lag = own.summary();

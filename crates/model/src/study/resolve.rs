@@ -38,6 +38,7 @@ impl Parser<'_> {
         let known: Vec<String> = self.study.axis_names().into_iter().map(str::to_owned).collect();
         if let Some(left) = self.study.axis(PART).map(|axis| axis.values.clone()) {
             self.study.parts.retain(|part| left.iter().any(|name| *name == part.name.as_str()));
+            self.leave_out_searches(&left);
         }
         self.check_secrets();
         for axis in &self.study.axes {
@@ -74,6 +75,16 @@ impl Parser<'_> {
             key.take(&mut settings);
         }
         self.study.settings = settings;
+    }
+
+    /// The capacity of parts that are left out is not asked for.
+    fn leave_out_searches(&mut self, parts: &[Value]) {
+        let Some(asked) = self.study.capacity.as_mut().and_then(|goal| goal.asked.as_mut()) else { return };
+        let named = !asked.parts.is_empty();
+        asked.parts.retain(|name| parts.iter().any(|part| part == name.as_str()));
+        if named && asked.parts.is_empty() {
+            self.study.capacity = None;
+        }
     }
 
     /// Whether the warm-up, where the study says nothing of it, is for each system

@@ -128,7 +128,7 @@ fn the_page_says_how_far_the_axis_of_all_hosts_may_be_off() {
         lab.run("beta", repeat, |record| run(record, 100_000, 0));
     }
     let data: serde_json::Value = serde_json::from_str(&pubmark_report::page::data_json(&[&lab.report()])).unwrap();
-    let cells = &data["results"][0]["cells"];
+    let cells = &data["page"]["results"][0]["cells"];
     let said = "starts, windows, faults and series of all hosts are on one axis of time to within 12.3 µs (clock)";
     assert_eq!((&cells[0]["notes"], &cells[1]["notes"]), (&serde_json::json!([said]), &serde_json::json!([])));
 }
