@@ -194,10 +194,11 @@ pub fn agent_command(system: &System, sends: bool) -> AgentCommand {
 /// # Errors
 /// Where it is not, with the way out.
 pub fn own_agent(system: &System, sends: bool) -> Result<AgentCommand, String> {
+    if let Some(missing) = agent_missing(system) {
+        return Err(missing);
+    }
+    let found = agent_path(system, sends).ok_or_else(|| format!("{} has no agent", system.name))?;
     let mut command = agent_command(system, sends);
-    let found = agent_path(system, sends).filter(|_| agent_missing(system).is_none());
-    let found =
-        found.ok_or_else(|| agent_missing(system).unwrap_or_else(|| format!("{} has no agent", system.name)))?;
     if let Some(word) = command.words.first_mut() {
         *word = found.display().to_string();
     }

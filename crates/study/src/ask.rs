@@ -3,7 +3,6 @@
 use crate::lead::hello::{Misfit, can_crash, fits};
 use crate::plan::StudyPlan;
 use crate::registry;
-use pubmark_host::agent::AgentCommand;
 use pubmark_host::clock;
 use pubmark_host::install;
 use pubmark_host::talk::{Talk, TalkError};
@@ -46,12 +45,7 @@ enum NoHello {
 /// Greets the agent of a side, whatever it answers.
 fn greet(system: &System, sends: bool) -> Result<AgentHello, NoHello> {
     let otherwise = |error: TalkError| NoHello::Otherwise(error.to_string());
-    let mut command: AgentCommand = install::agent_command(system, sends);
-    let program =
-        install::agent_path(system, sends).ok_or_else(|| NoHello::Otherwise("the agent is not found".into()))?;
-    if let Some(word) = command.words.first_mut() {
-        *word = program.display().to_string();
-    }
+    let command = install::own_agent(system, sends).map_err(NoHello::Otherwise)?;
     let patience = Duration::from_nanos(system.agent.start_timeout_ns);
     let mut talk = Talk::start(&command).map_err(otherwise)?;
     let hello = talk.hello(patience).map_err(|error| {
