@@ -117,6 +117,23 @@ fn decided(ranked: &RankedTable) -> usize {
     ranked.points.iter().filter(|point| !matches!(point.placing, PointOutcome::Undecided { .. })).count()
 }
 
+/// In how many of so many studies, each of so many blocks, something is said at any look.
+fn ever(
+    noise: &mut Noise,
+    scene: Scene,
+    typical: &[Vec<f64>],
+    (studies, blocks): (usize, usize),
+    said: impl Fn(&RankedTable) -> bool,
+) -> usize {
+    let runs = blocks * typical.iter().map(Vec::len).sum::<usize>();
+    let one = |_: &usize| {
+        let mut once = false;
+        Study::new(noise, scene, typical.to_vec(), true).decide(runs, |ranked, _| once |= said(ranked));
+        once
+    };
+    (0..studies).filter(one).count()
+}
+
 #[test]
 fn of_equal_systems_at_most_five_studies_in_a_hundred_name_a_winner_at_any_look() {
     const STUDIES: usize = 100;
@@ -126,13 +143,9 @@ fn of_equal_systems_at_most_five_studies_in_a_hundred_name_a_winner_at_any_look(
         for (points, systems) in [(1, 2), (6, 3), (12, 2), (24, 4)] {
             for blocks in [2, 3, 5, 10, 50] {
                 let studies = if points * systems * blocks > 1_000 { STUDIES / 5 } else { STUDIES };
-                let mut wrong = 0;
-                for _ in 0..studies {
-                    let mut study = Study::new(&mut noise, scene, vec![vec![1.0; systems]; points], true);
-                    let mut ever = false;
-                    study.decide(blocks * points * systems, |ranked, _| ever |= winners(ranked) > 0);
-                    wrong += usize::from(ever);
-                }
+                let wrong = ever(&mut noise, scene, &vec![vec![1.0; systems]; points], (studies, blocks), |ranked| {
+                    winners(ranked) > 0
+                });
                 let rate = wrong as f64 / studies as f64;
                 assert!(rate <= five_percent_at_most(studies), "{scene:?}, {points} x {systems}, {blocks}: {rate}");
                 (all, all_wrong) = (all + studies, all_wrong + wrong);
@@ -155,13 +168,8 @@ fn of_systems_at_the_bound_at_most_five_studies_in_a_hundred_name_a_tie_at_any_l
             for blocks in [3, 10, 50] {
                 let studies = if points * systems * blocks > 500 { STUDIES / 5 } else { STUDIES };
                 let typical: Vec<f64> = (0..systems).map(|place| (1.0 + SAME_WITHIN).powi(place as i32)).collect();
-                let mut wrong = 0;
-                for _ in 0..studies {
-                    let mut study = Study::new(&mut noise, scene, vec![typical.clone(); points], true);
-                    let mut ever = false;
-                    study.decide(blocks * points * systems, |ranked, _| ever |= ties(ranked) > 0);
-                    wrong += usize::from(ever);
-                }
+                let wrong =
+                    ever(&mut noise, scene, &vec![typical; points], (studies, blocks), |ranked| ties(ranked) > 0);
                 let rate = wrong as f64 / studies as f64;
                 assert!(rate <= five_percent_at_most(studies), "{scene:?}, {points} x {systems}, {blocks}: {rate}");
                 (all, all_wrong) = (all + studies, all_wrong + wrong);
@@ -182,20 +190,14 @@ fn of_equal_systems_at_most_five_studies_in_a_hundred_decide_a_claim_at_any_look
     let (mut all, mut all_wrong) = (0, 0);
     for scene in SCENES {
         for (points, systems, blocks) in [(1, 2, 50), (6, 3, 10), (12, 2, 10)] {
-            let mut wrong = 0;
-            for _ in 0..STUDIES {
-                let mut study = Study::new(&mut noise, scene, vec![vec![1.0; systems]; points], true);
-                let mut ever = false;
-                study.decide(blocks * points * systems, |ranked, _| {
-                    // The first is claimed to be best of all.
-                    let said = |point: &RankedPoint| {
-                        let holds = (1..systems).all(|rival| point.beats(0, rival));
-                        holds || (1..systems).any(|rival| point.beats(rival, 0))
-                    };
-                    ever |= ranked.points.iter().any(said);
-                });
-                wrong += usize::from(ever);
-            }
+            let wrong = ever(&mut noise, scene, &vec![vec![1.0; systems]; points], (STUDIES, blocks), |ranked| {
+                // The first is claimed to be best of all.
+                let said = |point: &RankedPoint| {
+                    let holds = (1..systems).all(|rival| point.beats(0, rival));
+                    holds || (1..systems).any(|rival| point.beats(rival, 0))
+                };
+                ranked.points.iter().any(said)
+            });
             let rate = wrong as f64 / STUDIES as f64;
             assert!(rate <= five_percent_at_most(STUDIES), "{scene:?}, {points} x {systems}, {blocks}: {rate}");
             (all, all_wrong) = (all + STUDIES, all_wrong + wrong);
