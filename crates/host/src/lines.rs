@@ -12,8 +12,9 @@ use crate::network::NetworkLook;
 use crate::server::keeper::KeeperOrder;
 use crate::system_file::SystemFile;
 use pubmark_model::host::ClockSighting;
+use pubmark_model::link::Link;
 use pubmark_model::record::UsageSeries;
-use pubmark_model::reported::ServerReport;
+use pubmark_model::reported::{LinkReport, ServerReport};
 use pubmark_model::units::Ns;
 use pubmark_model::watch::Watchee;
 use serde::{Deserialize, Serialize};
@@ -120,6 +121,23 @@ pub enum HostRequest {
         #[serde(default)]
         watch: Option<Watchee>,
     },
+    /// Put a link before a server.
+    PutLink {
+        /// What it does.
+        link: Link,
+        /// The server's URL.
+        server: String,
+        /// The address of its own at which clients find the link.
+        address: String,
+        /// The name of the log.
+        log: String,
+    },
+    /// Let connections go over the link, or end them all and refuse new ones.
+    OpenLink(bool),
+    /// Why the link's proxy ended, if it has.
+    LinkExit,
+    /// What is to be said of the link.
+    LinkReport,
     /// Take the network down that has an address of its own, for so long.
     CutNetwork {
         /// The address.
@@ -158,7 +176,7 @@ pub enum HostRequest {
     Look,
     /// The last look at server and agents.
     EndWatch,
-    /// What the server used between two instants, or in the window.
+    /// What the server and the link used between two instants, or in the window.
     ServerUsed {
         /// From when to when, where the window's end was not known.
         window: Option<(Ns, Ns)>,
@@ -259,7 +277,7 @@ pub struct Happened {
     pub listens: bool,
 }
 
-/// What a server used.
+/// What a server used, and a link before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerUsed {
     /// CPU time, ns.
@@ -290,7 +308,7 @@ pub enum HostReply {
     Checkups(Vec<Checkup>),
     /// To `agent`: its process.
     Process(i32),
-    /// To `deploy`: where clients connect to, as seen from there.
+    /// To `deploy` and `put_link`: where clients connect to, as seen from there.
     Endpoint(String),
     /// A reason, if there is one.
     Reason(Option<String>),
@@ -302,6 +320,10 @@ pub enum HostReply {
     Sent(Option<u64>),
     /// To `network_back`: from when to when it was down, ns.
     Down(Ns, Ns),
+    /// To `open_link`: between which instants it happened, ns.
+    Switched(Ns, Ns),
+    /// To `link_report`; none where there is no link.
+    Link(Option<LinkReport>),
     /// To `end_watch`.
     Series(Option<UsageSeries>),
     /// To `server_used`.

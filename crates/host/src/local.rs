@@ -13,6 +13,7 @@ use crate::install::{self, library};
 use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, Told, WatchSpan};
 use crate::machine::{self, Ticks};
 use crate::network::{self, NetworkWatch};
+use crate::proxy::{Proxy, ProxyPlan};
 use crate::scratch::Scratch;
 use crate::server::watch::ServerWatch;
 use crate::shape::Shaped;
@@ -48,6 +49,8 @@ pub struct Local {
     /// The interface that is to be watched, and the watch.
     interface: Option<String>,
     network: Option<NetworkWatch>,
+    /// Ends before the server does.
+    link: Option<Proxy>,
     /// Dropped before its folder is.
     deployed: Deployed,
     scratch: Scratch,
@@ -73,6 +76,7 @@ impl Local {
             usage: None,
             interface: None,
             network: None,
+            link: None,
             deployed: Deployed::Nothing,
             scratch: Scratch::planned(),
             ended: false,
@@ -143,7 +147,7 @@ impl Local {
                 return Ok(HostReply::Reason(self.agents.get_mut(agent).map(Agent::exit_reason)));
             }
             HostRequest::Deploy(plan) => {
-                let program = self.built_in.first().map(PathBuf::from).unwrap_or_default();
+                let program = self.program();
                 let (scratch, logs) = (self.scratch.path(), self.logs.as_path());
                 let here = Here { scratch, logs, program: &program, interrupt };
                 self.deployed = Deployed::start(&plan, &here)?;
@@ -152,6 +156,28 @@ impl Local {
             HostRequest::Attach { endpoint, watch } => {
                 self.deployed = Deployed::attach(&endpoint, watch.as_ref())?;
             }
+            HostRequest::PutLink { link, server, address, log } => {
+                let plan = ProxyPlan {
+                    dir: self.scratch.path().join("link"),
+                    log: self.logs.join(log),
+                    program: self.program(),
+                    interrupt,
+                };
+                let proxy = Proxy::open(&link, &server, &address, plan)?;
+                let endpoint = proxy.endpoint().to_owned();
+                self.link = Some(proxy);
+                return Ok(HostReply::Endpoint(endpoint));
+            }
+            HostRequest::OpenLink(open) => {
+                let link = self.link.as_ref().ok_or("there is no link here")?;
+                let from_ns = clock::now();
+                if open { link.mend() } else { link.cut() }?;
+                return Ok(HostReply::Switched(from_ns, clock::now()));
+            }
+            HostRequest::LinkExit => {
+                return Ok(HostReply::Reason(self.link.as_mut().and_then(Proxy::exit_reason)));
+            }
+            HostRequest::LinkReport => return Ok(HostReply::Link(self.link.as_mut().map(Proxy::report))),
             HostRequest::CutNetwork { address, for_ns } => self.cut = Some(Cut::start(&address, for_ns)?),
             HostRequest::NetworkBack => {
                 let cut = self.cut.take().ok_or("its network was not cut")?;
@@ -176,7 +202,7 @@ impl Local {
             }
             HostRequest::EndWatch => return Ok(HostReply::Series(self.usage.take().and_then(UsageWatch::finish))),
             HostRequest::ServerUsed { window } => {
-                let cpu_ns = self.deployed.cpu_ns(window);
+                let cpu_ns = self.deployed.cpu_ns(window) + self.link.as_mut().map_or(0, |link| link.cpu_ns(window));
                 return Ok(HostReply::Used(ServerUsed { cpu_ns, late_ns: self.deployed.late_ns() }));
             }
             HostRequest::Order { member, order } => self.deployed.order(&member, order)?,
@@ -189,6 +215,7 @@ impl Local {
             HostRequest::EndAgents { told } => self.end_agents(told),
             HostRequest::TearDown => {
                 self.end_agents(true);
+                self.link = None;
                 self.deployed = Deployed::Nothing;
                 self.scratch.remove();
             }
@@ -199,6 +226,11 @@ impl Local {
     /// A look at what the server uses, if it was started here.
     pub fn server_watch(&self) -> Option<ServerWatch> {
         self.deployed.look()
+    }
+
+    /// The `pubmark` program.
+    fn program(&self) -> PathBuf {
+        self.built_in.first().map(PathBuf::from).unwrap_or_default()
     }
 
     fn facts(&self) -> Facts {
@@ -241,6 +273,7 @@ impl Local {
         let agents = self.agents.iter().map(Agent::pid);
         let usage = UsageWatch::start(self.deployed.watched(), agents, start_ns..from_ns, slice_ns);
         self.deployed.watch(from_ns, length_ns, usage.looker());
+        self.link.iter_mut().for_each(|link| link.watch(from_ns, length_ns));
         self.usage = Some(usage);
         self.network = self.interface.clone().map(|name| NetworkWatch::start(name, from_ns, length_ns));
     }

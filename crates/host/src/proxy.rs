@@ -12,7 +12,6 @@ use http::{Api, ProxyError};
 use pubmark_model::cell::Limits;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::link::Link;
-use pubmark_model::protocol::Role;
 use pubmark_model::record::Usage;
 use pubmark_model::reported::LinkReport;
 use pubmark_model::server::Places;
@@ -49,13 +48,14 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Puts a link before a server.
-    pub fn open(link: &Link, server: &str, how: ProxyPlan<'_>) -> Result<Proxy, HostError> {
+    /// Puts a link before a server, at an address of this machine's.
+    pub fn open(link: &Link, server: &str, address: &str, how: ProxyPlan<'_>) -> Result<Proxy, HostError> {
         let tool = tools::toxiproxy();
         let spec = tool.server.as_ref().ok_or("the link's proxy cannot be started")?;
         install::missing_tool(tool).map_or(Ok(()), |why| Err(format!("the link of this run is missing: {why}")))?;
         let behind = Endpoint::parse(server)?;
         let [api, port] = ports::free(2)?[..] else { return Err("no free ports for the link".into()) };
+        let at = if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") };
         let plan = StartPlan {
             system: &tool.name,
             spec,
@@ -78,18 +78,17 @@ impl Proxy {
             link: *link,
             server: Server::start(&plan)?,
             api: Api { port: api },
-            endpoint: through(server, &behind, port),
+            endpoint: through(server, &behind, &at),
             version: install::version(tool).map(|version| format!("{} {version}", tool.name)),
             sampler: None,
             usage: None,
         };
-        let set_up = proxy.set_up(&behind.address(), port);
+        let set_up = proxy.set_up(&behind.address(), &at, port);
         set_up.map_err(|source| HostError::Link { what: "the link was not put up", source })?;
         Ok(proxy)
     }
 
-    fn set_up(&mut self, behind: &str, port: u16) -> Result<(), ProxyError> {
-        let listen = format!("127.0.0.1:{port}");
+    fn set_up(&mut self, behind: &str, listen: &str, port: u16) -> Result<(), ProxyError> {
         self.api.send(
             "POST",
             "/proxies",
@@ -122,10 +121,9 @@ impl Proxy {
         self.api.send("POST", &format!("/proxies/{NAME}/toxics"), &toxic)
     }
 
-    /// Where clients of this role connect to: the link, or the server, as the
-    /// study has it.
-    pub fn endpoint_of<'a>(&'a self, role: Role, server: &'a str) -> &'a str {
-        if self.link.side.holds(role) { &self.endpoint } else { server }
+    /// Where clients connect to that go over it.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
     }
 
     /// Resets all connections, and refuses new ones. When this returns it has
@@ -153,9 +151,10 @@ impl Proxy {
         self.sampler = Some(self.server.sample(from_ns, window_ns.map(|window| from_ns + window)));
     }
 
-    /// CPU time that it used in the window, ns. Ends the watch.
-    pub fn cpu_ns(&mut self) -> Ns {
-        self.usage = self.sampler.take().map(|sampler| sampler.finish(None).usage).or(self.usage.take());
+    /// CPU time that it used in the window, ns. Ends the watch. `window` is one
+    /// whose end nobody knew before.
+    pub fn cpu_ns(&mut self, window: Option<(Ns, Ns)>) -> Ns {
+        self.usage = self.sampler.take().map(|sampler| sampler.finish(window).usage).or(self.usage.take());
         self.usage.map_or(0, |usage| (usage.cpu_s * 1e9) as Ns)
     }
 
@@ -166,18 +165,18 @@ impl Proxy {
 
     /// What it was.
     pub fn report(&mut self) -> LinkReport {
-        self.cpu_ns();
+        self.cpu_ns(None);
         LinkReport { usage: self.usage, version: self.version.clone() }
     }
 }
 
 /// A server's endpoint with the link's address in place of its own; user and
 /// password stay as they were written.
-fn through(server: &str, behind: &Endpoint, port: u16) -> String {
+fn through(server: &str, behind: &Endpoint, at: &str) -> String {
     let (scheme, rest) = server.split_once("://").unwrap_or(("", server));
     let authority = rest.find('/').map_or(rest, |slash| &rest[..slash]);
     let login = authority.rsplit_once('@').map_or(String::new(), |(login, _)| format!("{login}@"));
-    format!("{scheme}://{login}127.0.0.1:{port}{}", behind.path)
+    format!("{scheme}://{login}{at}{}", behind.path)
 }
 
 #[cfg(test)]
@@ -192,7 +191,7 @@ mod tests {
             ("ws://[::1]:80/mqtt", "ws://127.0.0.1:9/mqtt"),
             ("amqp://u@h:1/vhost", "amqp://u@127.0.0.1:9/vhost"),
         ] {
-            assert_eq!(through(server, &Endpoint::parse(server).unwrap(), 9), wanted);
+            assert_eq!(through(server, &Endpoint::parse(server).unwrap(), "127.0.0.1:9"), wanted);
         }
     }
 }

@@ -15,9 +15,10 @@ use crate::server::watch::ServerWatch;
 use crate::system_file::SystemFile;
 use pubmark_model::host::{ClockOffset, ClockSighting, HostSpec};
 use pubmark_model::line::JsonLine;
+use pubmark_model::link::Link;
 use pubmark_model::protocol::Command;
 use pubmark_model::record::UsageSeries;
-use pubmark_model::reported::ServerReport;
+use pubmark_model::reported::{LinkReport, ServerReport};
 use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
 use pubmark_model::units::Ns;
@@ -341,6 +342,42 @@ impl<'a> Host<'a> {
         self.ask(HostRequest::Attach { endpoint, watch }).map(drop)
     }
 
+    /// Puts a link before a server, at the address that this host has on the network
+    /// that is measured. Where clients find it.
+    pub fn put_link(&mut self, link: Link, server: &str, log: &str) -> Result<String, HostError> {
+        let (server, address, log) = (server.to_owned(), self.spec.address.clone(), log.to_owned());
+        match self.ask(HostRequest::PutLink { link, server, address, log })? {
+            HostReply::Endpoint(endpoint) => Ok(endpoint),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Lets connections go over the link, or ends them all and refuses new ones.
+    /// Between which instants it happened, ns.
+    pub fn open_link(&mut self, open: bool) -> Result<(Ns, Ns), HostError> {
+        let clock = self.clock();
+        match self.ask(HostRequest::OpenLink(open))? {
+            HostReply::Switched(from_ns, to_ns) => Ok((clock.ours(from_ns), clock.ours(to_ns))),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Why the link's proxy ended, if it has; of a host that is lost nobody knows.
+    pub fn link_exit(&mut self) -> Option<String> {
+        match self.ask(HostRequest::LinkExit) {
+            Ok(HostReply::Reason(reason)) => reason,
+            Ok(_) | Err(_) => None,
+        }
+    }
+
+    /// What is to be said of the link, if it stands there.
+    pub fn link_report(&mut self) -> Result<Option<LinkReport>, HostError> {
+        match self.ask(HostRequest::LinkReport)? {
+            HostReply::Link(report) => Ok(report),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
     /// A look at what the server uses, if it was started by this very process.
     pub fn server_watch(&self) -> Option<ServerWatch> {
         match &self.way {
@@ -415,7 +452,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// What the server used in the window, or between two instants.
+    /// What the server and the link used in the window, or between two instants.
     pub fn server_used(&mut self, window: Option<(Ns, Ns)>) -> Result<ServerUsed, HostError> {
         let clock = self.clock();
         let window = window.map(|(from, to)| (clock.theirs(from), clock.theirs(to)));

@@ -249,6 +249,7 @@ impl Remote {
             HostRequest::Install(_) => INSTALLATION,
             HostRequest::Systems(_)
             | HostRequest::Deploy(_)
+            | HostRequest::PutLink { .. }
             | HostRequest::TearDown
             | HostRequest::EndAgents { .. } => LONG,
             _ => ANSWER,

@@ -1,6 +1,7 @@
 //! A system on its way to another host.
 
 use crate::cache;
+use crate::install::tools;
 use pubmark_model::system::System;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::path::Path;
@@ -18,7 +19,8 @@ pub fn carries(files: fn() -> CarriedFiles) {
     let _ = CARRIED.set(files);
 }
 
-/// A system, which crosses to another host as the text of its file. What pubmark keeps
+/// A system, which crosses to another host as the text of its file; a tool, which has
+/// none, as its name. What pubmark keeps
 /// in its cache is on each host in that host's own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SystemFile(pub Arc<System>);
@@ -60,6 +62,9 @@ impl Serialize for SystemFile {
 impl<'de> Deserialize<'de> for SystemFile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<SystemFile, D::Error> {
         let OnItsWay { name, source, here, kept, brought, carried } = OnItsWay::deserialize(from)?;
+        if let Some(tool) = tools::find(&name).filter(|_| source.is_empty()) {
+            return Ok(SystemFile::of(tool));
+        }
         let system =
             System::parse(&name, &format!("systems/{name}.toml"), &source).map_err(serde::de::Error::custom)?;
         let here = if kept { cache::base().join(here).display().to_string() } else { here };
@@ -71,6 +76,13 @@ impl<'de> Deserialize<'de> for SystemFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tool_is_known_by_its_name() {
+        let tool = SystemFile::of(tools::toxiproxy());
+        let line = serde_json::to_string(&tool).unwrap();
+        assert_eq!(serde_json::from_str::<SystemFile>(&line).unwrap(), tool);
+    }
 
     #[test]
     fn what_is_kept_is_looked_for_in_the_cache_of_whoever_hears_of_it() {

@@ -3,8 +3,8 @@
 
 use crate::plan::StudyPlan;
 use crate::registry;
-use crate::survey::{Room, Survey};
-use pubmark_host::install::{self, tools};
+use crate::survey::{Room, Survey, tool_of};
+use pubmark_host::install;
 use pubmark_model::cell::Cell;
 use pubmark_model::claim::Condition;
 use pubmark_model::diagnostic::Diagnostic;
@@ -25,18 +25,13 @@ const SIZES: [&str; 8] = ["part", "pattern", "pairs", "publishers", "subscribers
 /// Axes that say whether the two sides are on different hosts, and how they meet.
 const PLACES: [&str; 5] = ["part", "system", "transport", "pattern", "placement"];
 
-/// Axes that say whether there is a link, beside the system.
-const LINK: [&str; 9] =
-    ["part", "system", "fault", "link", "mttf", "mttr", "link_delay", "link_jitter", "link_bandwidth"];
+/// Axes that say whether there is a link, and where.
+const LINK: [&str; 10] =
+    ["part", "system", "fault", "link", "mttf", "mttr", "link_delay", "link_jitter", "link_bandwidth", "placement"];
 
 /// Why a system cannot be used here, if it cannot: told by whoever knows what
 /// is installed.
 pub type Missing<'a> = &'a dyn Fn(&System, &Cell) -> Option<String>;
-
-/// The tool that a run of a cell needs beside its system.
-pub fn tool_of(cell: &Cell) -> Option<&'static System> {
-    cell.link.map(|_| tools::toxiproxy())
-}
 
 /// Leaves out what cannot be made here. The reasons that are new, in words.
 ///
@@ -54,7 +49,7 @@ pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>, survey: &Survey) ->
             (&["system"], why)
         } else if let Some(why) = survey.missing(system, cell) {
             (&PLACES, why)
-        } else if let Some(why) = tool_of(cell).and_then(install::missing_tool) {
+        } else if let Some(why) = no_proxy(cell, survey) {
             (&LINK, format!("its link needs a proxy: {why}"))
         } else if let Some(why) = apart(system, cell) {
             (&PLACES, why)
@@ -72,6 +67,15 @@ pub fn leave_out(plan: &mut StudyPlan, missing: Missing<'_>, survey: &Survey) ->
     }
     let words = found.iter().map(|skip| skip.why.clone()).collect();
     (words, plan.skip(found))
+}
+
+/// Why there is no proxy for a cell's link where its server stands.
+fn no_proxy(cell: &Cell, survey: &Survey) -> Option<String> {
+    match cell.placement.server.reach.is_empty() {
+        true => tool_of(cell).and_then(install::missing_tool),
+        // What another machine has is for that machine to say.
+        false => survey.missing_link(cell),
+    }
 }
 
 /// Why the two sides of a library cannot be on different hosts.

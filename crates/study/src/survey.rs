@@ -5,7 +5,7 @@ use crate::plan::StudyPlan;
 use crate::registry;
 use crate::run::open_all;
 use pubmark_host::error::HostError;
-use pubmark_host::install::{self, NATIVE};
+use pubmark_host::install::{self, NATIVE, tools};
 use pubmark_host::lanes::in_lanes;
 use pubmark_host::lines::Facts;
 use pubmark_host::machine;
@@ -35,9 +35,18 @@ struct SurveyedHost {
     lacks: Vec<(Part, String)>,
 }
 
+impl SurveyedHost {
+    /// Why it cannot play a part, if it cannot.
+    fn lacking(&self, part: &Part) -> Option<String> {
+        let (_, why) = self.lacks.iter().find(|(lacking, _)| lacking == part)?;
+        Some(format!("host {}: {why}", self.spec.name))
+    }
+}
+
 /// A part of a run that a host may play.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Part {
+    /// The system, or the tool that plays a link.
     system: String,
     /// How its server is to be started there, if it is.
     deployment: Option<String>,
@@ -107,11 +116,12 @@ impl Survey {
 
     /// Why a system cannot be used by a cell on its hosts, by whoever has looked.
     pub fn missing(&self, system: &System, cell: &Cell) -> Option<String> {
-        self.hosts.iter().find_map(|host| {
-            let part = part(&host.spec, system, cell)?;
-            let (_, why) = host.lacks.iter().find(|(lacking, _)| *lacking == part)?;
-            Some(format!("host {}: {why}", host.spec.name))
-        })
+        self.hosts.iter().find_map(|host| host.lacking(&part(&host.spec, system, cell)?))
+    }
+
+    /// Why the link of a cell cannot stand on its server's host, by whoever has looked.
+    pub fn missing_link(&self, cell: &Cell) -> Option<String> {
+        self.hosts.iter().find_map(|host| host.lacking(&link(&host.spec, cell)?))
     }
 
     /// What there is of a host; none of another machine at which nobody has looked.
@@ -144,19 +154,39 @@ fn part(spec: &HostSpec, system: &System, cell: &Cell) -> Option<Part> {
     (deployment.is_some() || plays).then(|| Part { system: system.name.clone(), deployment, plays })
 }
 
+/// The tool that a run of a cell needs beside its system.
+pub fn tool_of(cell: &Cell) -> Option<&'static System> {
+    cell.link.map(|_| tools::toxiproxy())
+}
+
+/// The link of a cell, if it stands on this host.
+fn link(spec: &HostSpec, cell: &Cell) -> Option<Part> {
+    let tool = tool_of(cell).filter(|_| cell.placement.server == *spec)?;
+    Some(Part { system: tool.name.clone(), deployment: Some(NATIVE.into()), plays: false })
+}
+
+/// The system of this name, or the tool.
+fn known(name: &str) -> Option<&'static System> {
+    registry::find(name).or_else(|| tools::find(name))
+}
+
 /// What a host plays in some of the cells.
 fn parts_of(spec: &HostSpec, cells: &[&Cell]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for cell in cells {
-        let found = registry::find(&cell.system).and_then(|system| part(spec, system, cell));
-        parts.extend(found.filter(|found| !parts.contains(found)));
+        let played = registry::find(&cell.system).and_then(|system| part(spec, system, cell));
+        for found in played.into_iter().chain(link(spec, cell)) {
+            if !parts.contains(&found) {
+                parts.push(found);
+            }
+        }
     }
     parts
 }
 
 /// Why a host cannot play a part, if it cannot.
 fn lacks_part(host: &mut Host<'_>, part: &Part) -> Result<Option<String>, HostError> {
-    let Some(system) = registry::find(&part.system) else { return Ok(None) };
+    let Some(system) = known(&part.system) else { return Ok(None) };
     let file = match host.bring(system) {
         Ok(file) => file,
         Err(error) => return Ok(Some(error.to_string())),
@@ -173,7 +203,7 @@ fn lacks(host: &mut Host<'_>, parts: &[Part]) -> Result<Vec<(Part, String)>, Hos
 }
 
 fn install_there(host: &mut Host<'_>, part: &Part, say: &dyn Fn(&str)) -> Result<(), HostError> {
-    let Some(system) = registry::find(&part.system).filter(|system| install::can(system)) else { return Ok(()) };
+    let Some(system) = known(&part.system).filter(|system| install::can(system)) else { return Ok(()) };
     if lacks_part(host, part)?.is_none() {
         return Ok(());
     }

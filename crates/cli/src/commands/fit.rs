@@ -7,10 +7,10 @@ use pubmark_host::install;
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::system::System;
-use pubmark_study::fit::{self, tool_of};
+use pubmark_study::fit;
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
-use pubmark_study::survey::Survey;
+use pubmark_study::survey::{Survey, tool_of};
 
 /// Looks at the hosts of a plan, where there are others than this machine. With `install`
 /// what is lacking is installed there first.
@@ -58,7 +58,8 @@ pub fn install_missing(plan: &StudyPlan, voice: Voice) {
         }
     };
     for cell in plan.cells().iter().filter(|cell| cell.skipped.is_none()) {
-        if let Some(tool) = tool_of(cell).filter(|tool| install::missing_tool(tool).is_some()) {
+        let tool = tool_of(cell).filter(|_| cell.placement.server.reach.is_empty());
+        if let Some(tool) = tool.filter(|tool| install::missing_tool(tool).is_some()) {
             bring(tool);
         }
         let absent = registry::find(&cell.system).filter(|system| missing(system, cell).is_some());

@@ -2,6 +2,7 @@
 //! server on one, publishers on the second, subscribers on the third. Nothing
 //! is found by 127.0.0.1, by a process of this machine's or by a path of it.
 
+mod linked;
 mod login;
 mod many;
 mod preflight;

@@ -4,7 +4,6 @@ use crate::context::{RunError, failed};
 use crate::lead::deal::AgentPlan;
 use pubmark_host::clock;
 use pubmark_host::deployed::MemberAnswer;
-use pubmark_host::proxy::Proxy;
 use pubmark_host::reach::Host;
 use pubmark_host::server::keeper::{KeeperAnswer, KeeperOrder};
 use pubmark_model::fault::{Act, Fault, Script, Target};
@@ -44,8 +43,8 @@ pub struct Reach<'a, 'b> {
     pub seats: &'a [(usize, usize)],
     /// What each of them plays.
     pub plans: &'a [AgentPlan],
-    /// What stands between them, if anything does.
-    pub link: Option<&'a Proxy>,
+    /// The number of the host on which a link stands between them, if one does.
+    pub link: Option<usize>,
 }
 
 /// What a member's keeper was ordered: the beginning or the end of a fault.
@@ -151,20 +150,21 @@ impl Faults {
             }
             return Ok(host.cut_network(self.lengths[step.fault])?);
         }
-        let began_ns = clock::now();
-        match (event.who, reach.link) {
-            (Target::Link, Some(link)) => if step.ends { link.mend() } else { link.cut() }?,
+        let (began_ns, done_ns) = match (event.who, reach.link) {
+            (Target::Link, Some(host)) => reach.hosts[host].open_link(step.ends)?,
             _ => {
+                let began_ns = clock::now();
                 let side = reach.seats.iter().zip(reach.plans).filter(|(_, plan)| plan.is_of(event.who));
                 for ((host, agent), _) in side {
                     reach.hosts[*host].signal(*agent, !step.ends)?;
                 }
+                (began_ns, clock::now())
             }
-        }
+        };
         if step.ends {
             event.until_ns = Some(began_ns.saturating_sub(self.from_ns));
         } else {
-            event.at_ns = Some(clock::now().saturating_sub(self.from_ns));
+            event.at_ns = Some(done_ns.saturating_sub(self.from_ns));
         }
         Ok(())
     }

@@ -18,12 +18,12 @@ use pubmark_host::deployed::{DeployPlan, MemberPlan};
 use pubmark_host::install::NATIVE;
 use pubmark_host::lanes::in_lanes;
 use pubmark_host::lines::{Facts, Look, ServerUsed, WatchSpan};
-use pubmark_host::proxy::{Proxy, ProxyPlan};
 use pubmark_host::reach::{Host, Wanted};
 use pubmark_judge::assemble::{AgentReport, Measured, window_of_count};
 use pubmark_judge::usage::joined;
 use pubmark_model::cell::Cell;
 use pubmark_model::host::{HostSpec, LOCAL};
+use pubmark_model::link::Side;
 use pubmark_model::options::OptionValues;
 use pubmark_model::pin::Pin;
 use pubmark_model::plan::Place;
@@ -34,7 +34,7 @@ use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
 use pubmark_model::units::Ns;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -47,8 +47,6 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The hosts of a run, with what stands on them.
 pub struct Processes<'a> {
-    /// Ends before the hosts do.
-    link: Option<Proxy>,
     hosts: Vec<Host<'a>>,
     facts: Vec<Facts>,
     /// The server's host: that of its first member.
@@ -59,6 +57,8 @@ pub struct Processes<'a> {
     sides: [Vec<usize>; 2],
     /// Where clients connect to, if there is a server.
     endpoint: Option<String>,
+    /// What stands before it on its host, if anything does.
+    link: Option<Linked>,
     /// By agent: its host, and its number there.
     seats: Vec<(usize, usize)>,
     /// By host: the agents of its numbers.
@@ -78,6 +78,14 @@ pub struct Processes<'a> {
     /// How late an edge was looked at, at worst.
     late_ns: Ns,
     secrets: Secrets,
+}
+
+/// The link of a run, on the server's host.
+struct Linked {
+    /// Whose connections go over it.
+    side: Side,
+    /// Where these clients connect to.
+    endpoint: String,
 }
 
 /// What carrying out orders needs beside the processes.
@@ -123,13 +131,13 @@ impl<'h> Processes<'h> {
             }
         }
         Ok(Processes {
-            link: None,
             hosts,
             facts,
             server,
             members: Vec::new(),
             sides,
             endpoint: None,
+            link: None,
             seats: Vec::new(),
             numbers: Vec::new(),
             clocks: None,
@@ -225,7 +233,7 @@ impl<'h> Processes<'h> {
         self.follow(leader, &Order::Deploy, &mut Means { context, faults: None, place })?;
         self.wire.rested(&mut self.hosts)?;
         self.deploy(cell, system, place, context)?;
-        self.link_up(cell, place, context)?;
+        self.link_up(cell, place)?;
         leader.deployed(self.reached(cell, leader.agents()), clock::now());
         self.follow(leader, &Order::Begin, &mut Means { context, faults: None, place })?;
         // Virtual time wakes nobody up.
@@ -244,7 +252,6 @@ impl<'h> Processes<'h> {
         if !timeless {
             let window = WatchSpan { start_ns, from_ns, length_ns, slice_ns: cell.workload.usage_slice_ns() };
             self.hosts.iter_mut().try_for_each(|host| host.watch(window))?;
-            self.link.iter_mut().for_each(|link| link.watch(from_ns, length_ns));
             if let Some(clocks) = &self.clocks {
                 clocks.watch(&mut self.hosts, from_ns, length_ns)?;
             }
@@ -254,6 +261,7 @@ impl<'h> Processes<'h> {
         let window = of_count.unwrap_or((from_ns, to_ns.unwrap_or(from_ns)));
         let wire = if timeless { None } else { self.wire.finish(&mut self.hosts, window.0, window.1)? };
         let shares = self.shares(&results, of_count, context.awake)?;
+        let link = if timeless || self.link.is_none() { None } else { self.hosts[self.server].link_report()? };
         let there = shares.iter().any(|share| share.name != LOCAL);
         Ok(Measured {
             results,
@@ -262,7 +270,7 @@ impl<'h> Processes<'h> {
             hosts: if there { shares } else { Vec::new() },
             clocks: self.clock_pairs(leader.agents(), leader.takes_out_offsets()),
             server: None,
-            link: self.link.as_mut().filter(|_| !timeless).map(Proxy::report),
+            link,
             fault_log: if timeless { Vec::new() } else { faults.log() },
             used: joined(std::mem::take(&mut self.used)),
             drained_ns: self.drained_ns.filter(|_| !timeless),
@@ -315,18 +323,11 @@ impl<'h> Processes<'h> {
     }
 
     /// Puts the cell's link, if it has one, between clients and server.
-    fn link_up(&mut self, cell: &Cell, place: Place, context: &mut RunContext<'_>) -> Result<(), RunError> {
+    fn link_up(&mut self, cell: &Cell, place: Place) -> Result<(), RunError> {
         let (Some(link), Some(server)) = (&cell.link, &self.endpoint) else { return Ok(()) };
-        if self.hosts.iter().any(|host| host.spec.name != LOCAL) {
-            return Err(failed("a link between several hosts cannot be put up yet: leave it out, or play on one host"));
-        }
-        let plan = ProxyPlan {
-            dir: Path::new(&self.facts[self.server].scratch).join("link"),
-            log: context.logs.join(format!("run-{}-link.log", place.position)),
-            program: context.agent.first().map(PathBuf::from).unwrap_or_default(),
-            interrupt: context.interrupt,
-        };
-        self.link = Some(Proxy::open(link, server, plan)?);
+        let log = format!("run-{}-link.log", place.position);
+        let endpoint = self.hosts[self.server].put_link(*link, server, &log)?;
+        self.link = Some(Linked { side: link.side, endpoint });
         Ok(())
     }
 
@@ -335,7 +336,8 @@ impl<'h> Processes<'h> {
         let server = self.endpoint.as_deref()?;
         let sources = sources::of_agents(cell, Some(server), plans);
         let reached = |((plan, sources), (host, _)): ((&AgentPlan, Vec<String>), &(usize, usize))| {
-            let endpoint = self.link.as_ref().map_or(server, |link| link.endpoint_of(plan.role(), server)).to_owned();
+            let link = self.link.as_ref().filter(|link| link.side.holds(plan.role()));
+            let endpoint = link.map_or(server, |link| &link.endpoint).to_owned();
             // Another host has addresses of its own, of which nobody here knows.
             let sources = if self.hosts[*host].spec.name == LOCAL { sources } else { Vec::new() };
             Reached { endpoint, sources }
@@ -363,7 +365,6 @@ impl<'h> Processes<'h> {
     ) -> Result<Vec<HostShare>, RunError> {
         let used: Vec<ServerUsed> =
             self.hosts.iter_mut().map(|host| host.server_used(of_count)).collect::<Result<_, _>>()?;
-        let link = self.link.as_mut().map_or(0, Proxy::cpu_ns);
         let looks: Vec<(Look, Look)> =
             std::mem::take(&mut self.before).into_iter().zip(std::mem::take(&mut self.after)).collect();
         // What stands on another host of the same machine is of the run as well.
@@ -379,7 +380,7 @@ impl<'h> Processes<'h> {
         let share = |(index, (before, after)): (usize, &(Look, Look))| {
             let machine = machines[index];
             let own = agents[machine].iter().map(|agent| agent.result.usage.within(before.at_ns, after.at_ns).cpu_ns);
-            let ours = own.sum::<Ns>() + link + beside[machine];
+            let ours = own.sum::<Ns>() + beside[machine];
             let machine = after.ticks.load_since(before.ticks, after.at_ns - before.at_ns, ours);
             let machine = MachineLoad { late_ns: self.late_ns.max(used[index].late_ns), awake, ..machine };
             let host = &self.hosts[index];
@@ -486,7 +487,7 @@ impl<'h> Processes<'h> {
             members: &self.members,
             seats: &self.seats,
             plans: leader.agents(),
-            link: self.link.as_ref(),
+            link: self.link.as_ref().map(|_| self.server),
         }
     }
 
@@ -542,13 +543,12 @@ impl<'h> Processes<'h> {
 
     /// Why the link's proxy ended, if it has.
     pub fn link_exit(&mut self) -> Option<String> {
-        self.link.as_mut().and_then(Proxy::exit_reason)
+        self.link.as_ref().and_then(|_| self.hosts[self.server].link_exit())
     }
 
-    /// Ends what still stands, the agents first.
+    /// Ends what still stands, the agents first; of a host its link before its server.
     pub fn end(&mut self) {
         in_lanes(self.hosts.iter_mut().collect(), |host| host.end_agents(true));
-        self.link = None;
         in_lanes(std::mem::take(&mut self.hosts), drop);
     }
 }
