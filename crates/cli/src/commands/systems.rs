@@ -106,11 +106,9 @@ fn ways(system: &System) -> String {
 
 /// The same in a line, with what its clients can ask for beside it.
 fn abilities(system: &System) -> String {
-    let qos = match system.qos.iter().max() {
-        Some(most) if *most > 0 => format!(", QoS 0 to {most}"),
-        _ => String::new(),
-    };
-    ways(system) + &qos + if system.durable { ", durable" } else { "" }
+    let qos = system.qos.iter().max().filter(|most| **most > 0).map(|most| format!("QoS 0 to {most}"));
+    let said = [Some(ways(system)).filter(|ways| !ways.is_empty()), qos, system.durable.then(|| "durable".to_owned())];
+    join(said.into_iter().flatten())
 }
 
 fn join<T: ToString>(items: impl Iterator<Item = T>) -> String {

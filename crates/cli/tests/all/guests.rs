@@ -235,6 +235,8 @@ fn the_agent_itself_is_asked_what_it_is() {
     let listed = stdout(&place.run(&["systems"]));
     let broker = listed.lines().find(|line| line.starts_with("mosquitto ")).unwrap();
     assert!(broker.contains("  mqtt, QoS 0 to 2, durable"), "{broker}");
+    let mock = listed.lines().find(|line| line.starts_with("mock ")).unwrap();
+    assert!(mock.contains("  QoS 0 to 2, durable"), "what has no transport begins with what it has: {mock}");
     let row = listed.lines().find(|line| line.starts_with("mine ")).unwrap();
     assert!(row.contains("not asked"), "{row}");
     assert!(!place.0.path("systems/started").exists(), "a list starts nothing");
