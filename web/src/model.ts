@@ -180,6 +180,8 @@ export interface Point {
   ranks: Record<string, Rank>;
   /** By the capacity that the study asks for, whatever the load of the point. */
   capacity?: Rank;
+  /** What that rank is of, as indices into `capacities`. */
+  searches?: number[];
 }
 
 export interface Rank {
@@ -201,6 +203,7 @@ export interface Claim {
 
 /** A search for the highest load at which an objective holds. */
 export interface Capacity {
+  system: string;
   label: string;
   /** The answer: the interval, and what gave out first. */
   sentence: string;

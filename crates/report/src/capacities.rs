@@ -72,15 +72,18 @@ impl Report {
     }
 }
 
-/// Who has the highest capacity of those at a point, in a word and by name; nothing
-/// where no capacity of it is known.
-pub(crate) fn best_at(report: &Report, all: &[CapacityResult], point: &Point) -> Option<(&'static str, Vec<String>)> {
-    let members = point.members.iter().filter_map(|index| {
-        let cell = &report.cells()[*index].cell;
-        let place = report.place_of_search(&cell.axes)?;
-        let standing = all.iter().find(|found| found.axes == place)?.standing?;
-        Some((cell.system.clone(), standing))
-    });
+/// The searches of a point's cells, as indices into all.
+pub(crate) fn searches_at(report: &Report, all: &[CapacityResult], point: &Point) -> Vec<usize> {
+    let of = |index: &usize| {
+        let place = report.place_of_search(&report.cells()[*index].cell.axes)?;
+        all.iter().position(|found| found.axes == place)
+    };
+    point.members.iter().filter_map(of).collect()
+}
+
+/// Whose capacity is the highest of these, in a word and by name; nothing where none is known.
+pub(crate) fn best_of<'a>(found: impl Iterator<Item = &'a CapacityResult>) -> Option<(&'static str, Vec<String>)> {
+    let members = found.filter_map(|result| Some((result.system().to_owned(), result.standing?)));
     let members: Vec<(String, CapacityStanding)> = members.collect();
     let kinds = [
         (CapacityStanding::Winner, "winner"),

@@ -53,6 +53,11 @@ impl CapacityResult {
         self.climb.answer()
     }
 
+    /// The system whose capacity it is.
+    pub(crate) fn system(&self) -> &str {
+        self.axes.get("system").and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// The answer in a sentence or two.
     pub fn sentence(&self) -> String {
         let (goal, answer) = (self.climb.goal(), self.answer());

@@ -1,3 +1,4 @@
+import { NONE, quantity } from "../format";
 import type { Capacity, CapacityFigures, CapacityStep, StepOutcome, Unit } from "../model";
 
 /** What a mark says by its shape: the objective held, it did not, or the step says
@@ -53,6 +54,19 @@ export function marksOf({ steps, curve }: Capacity): KneeMark[] {
     const shape = load.counted === 0 ? "none" : load.held === load.counted ? "held" : load.held === 0 ? "failed" : "mixed";
     return { figures: load, shape, confirms: false, said: `held in ${load.held} of ${load.counted} steps`, cell: null, step: null };
   });
+}
+
+/** A load in its unit. */
+export function load(search: Capacity, value: number): string {
+  return quantity(value, search.unit);
+}
+
+/** The answer in short: `998/s (985/s to 1.02k/s)`. */
+export function answer(search: Capacity): string {
+  const { estimate, lo, hi, lower_bound: isBound } = search;
+  if (estimate !== null && lo !== null) return isBound || hi === null ? `≥ ${load(search, lo)}` : `${load(search, estimate)} (${load(search, lo)} to ${load(search, hi)})`;
+  if (lo !== null) return `held at ${load(search, lo)}, and no higher load was asked`;
+  return hi === null ? NONE : `did not hold at ${load(search, hi)}`;
 }
 
 /** A line within a panel; that with marks is the panel's own. */

@@ -3,7 +3,7 @@ import { chart, type Drawing, type Frame } from "../charts/chart";
 import { label } from "../charts/clean";
 import { isLog, logToggle } from "../charts/controls";
 import type { Option } from "../charts/echarts";
-import { kneePanels, marksOf, SHAPES, type KneeMark, type KneePanel, type MarkShape } from "../charts/knees";
+import { answer, kneePanels, load, marksOf, SHAPES, type KneeMark, type KneePanel, type MarkShape } from "../charts/knees";
 import { scale, spansDecades, withMargin, type Scale } from "../charts/scale";
 import type { Entry, Table } from "../charts/table";
 import type { Theme } from "../charts/theme";
@@ -40,19 +40,6 @@ export const capacity: Section = {
     );
   },
 };
-
-/** A load in its unit. */
-function load(search: Capacity, value: number): string {
-  return quantity(value, search.unit);
-}
-
-/** The answer in short: `998/s (985/s to 1.02k/s)`. */
-function answer(search: Capacity): string {
-  const { estimate, lo, hi, lower_bound: isBound } = search;
-  if (estimate !== null && lo !== null) return isBound || hi === null ? `≥ ${load(search, lo)}` : `${load(search, estimate)} (${load(search, lo)} to ${load(search, hi)})`;
-  if (lo !== null) return `held at ${load(search, lo)}, and no higher load was asked`;
-  return hi === null ? NONE : `did not hold at ${load(search, hi)}`;
-}
 
 function overview(capacities: Capacity[]): HTMLElement {
   const rows = capacities.map((search): Child[] => [

@@ -73,3 +73,23 @@ test("a mark of the curve opens the evidence of its step", async () => {
     assert.match(await dialog.getByRole("heading", { level: 2 }).textContent(), /mock/);
   });
 });
+
+test("a square of the map by capacity: the card has what the search of each system has found, the best first", async () => {
+  await at("asked", {}, async (tab) => {
+    const { results: [{ capacities, points }] } = await pageData(tab);
+    assert.deepEqual(points.map(({ searches }) => searches.map((index) => capacities[index].system).sort()), [["slow", "swift"], ["slow", "swift"]]);
+    const map = (await section(tab, "Map of winners")).locator('figure[data-chart="map"]');
+    await map.getByLabel("best by").selectOption({ label: "capacity" });
+    await map.locator("tbody button").first().click();
+    const card = tab.getByRole("dialog", { name: "Point of the map" });
+    const rows = await card.getByRole("row").evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent.trim())));
+    assert.deepEqual(rows[0], ["system", "holds up to", "what gave out first", "verdict", "steps"]);
+    assert.deepEqual(rows.slice(1).map(([name]) => name), ["swift", "slow"]);
+    for (const [row, due, stands] of [[rows[1], 1_000, "winner"], [rows[2], 500, "behind"]]) {
+      const search = capacities.find(({ system, label }) => system === row[0] && points[0].searches.some((index) => capacities[index].label === label));
+      assert.ok(search.lo <= due * 1.06 && search.hi >= due * 0.94, JSON.stringify(search));
+      assert.match(row[1], /\/s \(.*\/s to .*\/s\)$/);
+      assert.deepEqual(row.slice(2), ["latency", stands, String(search.curve.reduce((steps, { counted }) => steps + counted, 0))]);
+    }
+  });
+});

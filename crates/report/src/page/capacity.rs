@@ -17,6 +17,7 @@ const STEPS_MAX: usize = 5_000;
 /// A search, or a study's loads for one system and workload.
 #[derive(Serialize)]
 pub struct CapacityView {
+    system: String,
     label: String,
     sentence: String,
     until: String,
@@ -85,6 +86,7 @@ fn view(found: &CapacityResult, each: bool) -> CapacityView {
         server_rss_bytes: step.server_rss_bytes,
     });
     CapacityView {
+        system: clean(found.system(), NAME_CHARS),
         label: clean(&found.label, NAME_CHARS),
         sentence: clean(&found.sentence(), SENTENCE_CHARS),
         until: clean(&goal.until.to_string(), NAME_CHARS),

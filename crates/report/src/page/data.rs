@@ -7,7 +7,7 @@ use super::explain::{self, Explanation};
 use super::records;
 use crate::analysis::{CellResult, Status};
 use crate::axes::{axis_name, axis_value};
-use crate::capacities::best_at;
+use crate::capacities::{best_of, searches_at};
 use crate::capacity::CapacityResult;
 use crate::claims::{ClaimResult, PartResult};
 use crate::columns::repeats_more;
@@ -180,8 +180,11 @@ impl Serialize for Points<'_> {
         let Points(report) = self;
         // Of a study that asks for capacities; steps of a search are no points of one.
         let found = report.study().asked_capacity().map_or_else(Vec::new, |_| report.capacities());
-        let view =
-            |point| PointView { capacity: capacity_rank(report, &found, point), ..point_view(point, report.cells()) };
+        let view = |point| {
+            let searches = searches_at(report, &found, point);
+            let capacity = capacity_rank(searches.iter().map(|index| &found[*index]));
+            PointView { capacity, searches, ..point_view(point, report.cells()) }
+        };
         to.collect_seq(report.points().iter().map(view))
     }
 }
@@ -197,6 +200,9 @@ struct PointView<'a> {
     /// By the capacity that the study asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
     capacity: Option<Rank>,
+    /// What that rank is of, as indices into the searches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    searches: Vec<usize>,
 }
 
 #[derive(Serialize)]
@@ -455,11 +461,12 @@ fn point_view<'a>(point: &'a Point, cells: &[CellResult]) -> PointView<'a> {
         floor: floor.find(is_floor),
         ranks: ranks.collect(),
         capacity: None,
+        searches: Vec::new(),
     }
 }
 
-fn capacity_rank(report: &Report, found: &[CapacityResult], point: &Point) -> Option<Rank> {
-    let (kind, systems) = best_at(report, found, point)?;
+fn capacity_rank<'a>(found: impl Iterator<Item = &'a CapacityResult>) -> Option<Rank> {
+    let (kind, systems) = best_of(found)?;
     let why = (kind == "undecided").then(|| "the intervals of the searches show neither".to_owned());
     Some(Rank { kind, systems, why, repeats_more: None })
 }
