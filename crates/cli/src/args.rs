@@ -315,7 +315,8 @@ pub struct ReportArgs {
     /// of rates do. What was measured in both has the repeats of both.
     #[arg(long)]
     pub join: bool,
-    /// Print all rows of all tables; otherwise the beginning of those that are longer than 200 lines.
+    /// Print all rows of all tables, and every reason why cells were not run; otherwise the beginning of those that are
+    /// longer than 200 lines, without the cells that were not run.
     #[arg(long)]
     pub all: bool,
     /// Print Markdown.

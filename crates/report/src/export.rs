@@ -1,6 +1,6 @@
 //! The report in each of the forms in which it leaves: one function a form.
 
-use crate::layout::document;
+use crate::layout::{Rows, document};
 use crate::report::{Report, ReportError};
 use crate::{bounded, csv, json, markdown, page, terminal};
 use serde_json::Value;
@@ -12,19 +12,25 @@ impl Report {
     /// Tables for a terminal of so many columns. Less important columns are
     /// left out where there is no room, and the text says so. Lines are longer
     /// than `width` only where the axes alone leave no room. Of a report with more
-    /// than 200 lines it is the beginning of each table, and the way to the rest.
+    /// than 200 lines it is the beginning of each table, and the way to the rest. Cells
+    /// that were not to be run have no row: they are counted, with their reasons.
     pub fn terminal(&self, width: usize, colour: bool) -> String {
-        bounded::render(|| document(self), width, colour)
+        bounded::render(|| document(self, Rows::ToBeRun), width, colour)
     }
 
-    /// The same with all rows, however many.
+    /// The same with all rows, however many, and with all reasons.
     pub fn terminal_whole(&self, width: usize, colour: bool) -> String {
-        terminal::render(&document(self), width, colour)
+        terminal::render(&document(self, Rows::All), width, colour)
     }
 
     /// The same tables, all columns, as GitHub Markdown.
     pub fn markdown(&self) -> String {
-        markdown::render(&document(self))
+        markdown::render(&document(self, Rows::ToBeRun))
+    }
+
+    /// The same with a row for every cell, and with all reasons.
+    pub fn markdown_whole(&self) -> String {
+        markdown::render(&document(self, Rows::All))
     }
 
     /// The text of `summary.csv`: a row a cell.

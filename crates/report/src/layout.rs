@@ -15,6 +15,7 @@ use crate::figures::Column;
 use crate::findings::findings;
 use crate::headroom;
 use crate::knee;
+use crate::not_run;
 use crate::notes;
 use crate::points::{Point, headline};
 use crate::report::Report;
@@ -26,8 +27,17 @@ const SUMMARY: &str = "summary.csv";
 /// Longest title, question or statement that is shown, characters.
 const PROSE_CHARS: usize = 500;
 
+/// Which cells have a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// Those that were to be run; of the others it is said how many there are, and why.
+    ToBeRun,
+    /// All of them.
+    All,
+}
+
 /// Lays out a report.
-pub(crate) fn document(report: &Report) -> Document {
+pub(crate) fn document(report: &Report, rows: Rows) -> Document {
     let kinds = [
         Kind { title: "Bindings (at given rates)", specs: LANGUAGES, unthrottled: false },
         Kind { title: "Bindings (unthrottled)", specs: LANGUAGES, unthrottled: true },
@@ -40,7 +50,8 @@ pub(crate) fn document(report: &Report) -> Document {
         parts => parts.iter().map(|part| Some(part.name.as_str())).collect(),
     };
     // A part has axes of its own, and so a table of its own.
-    let tables = parts.into_iter().flat_map(|part| kinds.into_iter().filter_map(move |kind| table(report, kind, part)));
+    let tables =
+        parts.into_iter().flat_map(|part| kinds.into_iter().filter_map(move |kind| table(report, kind, part, rows)));
     let capacities = report.capacities();
     let found = overview(&capacities).into_iter().chain(capacities.iter().map(CapacityResult::table));
     let tables: Vec<Table> = match report.study().recorded_capacity() {
@@ -59,7 +70,7 @@ pub(crate) fn document(report: &Report) -> Document {
         answers: answers(report),
         tables,
         claims: claims(report.claims()),
-        closing: std::iter::once(notes::counted(report)).chain(notes::closing(report)).collect(),
+        closing: std::iter::once(notes::counted(report)).chain(notes::closing(report, rows)).collect(),
     }
 }
 
@@ -85,33 +96,37 @@ impl Kind {
         self.specs.iter().any(|spec| spec.name == BINDING)
     }
 
-    fn shows(self, point: &Point, cells: &[CellResult]) -> bool {
+    fn shows(self, point: &Point, cells: &[CellResult], rows: Rows) -> bool {
         let told = |index: &usize| {
             let figures = &cells[*index].figures;
             figures.get(Column::LanguageFloor).or(figures.get(Column::OverBaseline)).is_some()
         };
         point.unthrottled == self.unthrottled
-            && !point.is_skipped(cells)
+            && (rows == Rows::All || !point.is_skipped(cells))
             && (!self.of_languages() || point.members.iter().any(told))
     }
 }
 
-fn table(report: &Report, kind: Kind, part: Option<&str>) -> Option<Table> {
+fn table(report: &Report, kind: Kind, part: Option<&str>, rows: Rows) -> Option<Table> {
     let cells = report.cells();
     let points: Vec<&Point> = report
         .points()
         .iter()
-        .filter(|point| kind.shows(point, cells))
+        .filter(|point| kind.shows(point, cells, rows))
         .filter(|point| part.is_none_or(|part| point.axes.get("part").is_some_and(|value| value == part)))
         .collect();
-    let first = points.first()?;
+    let first = points.first().filter(|_| points.iter().any(|point| !point.is_skipped(cells)))?;
     let varies = |axis: &str| {
         let mut points = points.iter();
         points.any(|point| point.axes.get(axis) != first.axes.get(axis))
     };
     let axes: Vec<&String> = first.axes.keys().filter(|axis| varies(axis)).collect();
-    let members = |point: &Point| -> Vec<&CellResult> { point.members.iter().map(|index| &cells[*index]).collect() };
+    let has_row = |result: &&CellResult| rows == Rows::All || result.status != Status::Skipped;
+    let members = |point: &Point| -> Vec<&CellResult> {
+        point.members.iter().map(|index| &cells[*index]).filter(has_row).collect()
+    };
     let shown: Vec<&CellResult> = points.iter().flat_map(|point| members(point)).collect();
+    let without_row = points.iter().map(|point| point.members.len()).sum::<usize>() - shown.len();
     let specs = columns(kind.specs, &shown);
     let mut groups: Vec<Vec<Row>> = points
         .iter()
@@ -129,13 +144,14 @@ fn table(report: &Report, kind: Kind, part: Option<&str>) -> Option<Table> {
     }));
     drop_empty(&mut heads, &mut groups);
     let bars = bars(first.unthrottled, &heads, &groups);
+    let beneath = not_run::without_row(without_row).into_iter().chain(notes::beneath(&shown, &points));
     Some(Table {
         bars,
         title: titled(report, kind.title, first, varies),
         notes: legend(&heads, &groups)
             .into_iter()
             // Of the same cells there is another table.
-            .chain(notes::beneath(&shown, &points).into_iter().map(Note::on_rows).filter(|_| !kind.of_languages()))
+            .chain(beneath.into_iter().map(Note::on_rows).filter(|_| !kind.of_languages()))
             .collect(),
         heads,
         groups,

@@ -39,6 +39,7 @@ mod languages;
 mod layout;
 mod made;
 mod markdown;
+mod not_run;
 mod notes;
 pub mod page;
 mod points;

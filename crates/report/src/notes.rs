@@ -4,7 +4,9 @@
 use crate::analysis::{CellResult, ReasonCount, Status};
 use crate::axes::{axis_name, axis_value};
 use crate::figures::Column;
+use crate::layout::Rows;
 use crate::made;
+use crate::not_run;
 use crate::points::Point;
 use crate::ranking::{Placing, Why};
 use crate::report::Report;
@@ -189,33 +191,6 @@ fn problems(result: &CellResult) -> Vec<String> {
     notes
 }
 
-/// Why cells were left out, one line a reason.
-fn skipped(cells: &[CellResult]) -> Vec<String> {
-    let mut reasons: Vec<(&str, usize, Vec<&str>)> = Vec::new();
-    for result in cells {
-        let Some(why) = result.cell.skipped.as_deref() else {
-            continue;
-        };
-        let system = result.cell.system.as_str();
-        match reasons.iter_mut().find(|(other, ..)| *other == why) {
-            None => reasons.push((why, 1, vec![system])),
-            Some((_, count, systems)) => {
-                *count += 1;
-                if !systems.contains(&system) {
-                    systems.push(system);
-                }
-            }
-        }
-    }
-    let lines = reasons.into_iter().map(|(why, count, systems)| {
-        let cells = if count == 1 { "cell" } else { "cells" };
-        let systems = clean(&systems.join(", "), LABEL_CHARS);
-        let why = clean(why, EVIDENCE_CHARS);
-        format!("Skipped, {count} {cells} ({systems}): {why}")
-    });
-    lines.take(CELLS_MAX).collect()
-}
-
 /// How many runs there are of each kind.
 pub(crate) fn counted(report: &Report) -> String {
     let counts = report.counts();
@@ -235,10 +210,10 @@ const TIMER: &str = "Recorded by pubmark 0.1, whose latencies contain the load g
     compare them with latencies from the due time only.";
 
 /// What is to be known of the whole.
-pub(crate) fn closing(report: &Report) -> Vec<String> {
+pub(crate) fn closing(report: &Report, rows: Rows) -> Vec<String> {
     let mut lines = settings::lines(report);
     lines.extend(made::lines(report));
-    lines.extend(skipped(report.cells()));
+    lines.extend(not_run::lines(report.cells(), rows));
     if report.has_timer_in_latency() {
         lines.push(TIMER.into());
     }

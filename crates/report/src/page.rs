@@ -12,7 +12,7 @@ pub(crate) mod explain;
 mod records;
 
 use crate::bounded;
-use crate::layout::document;
+use crate::layout::{Rows, document};
 use crate::report::Report;
 use data::Page;
 use flate2::read::DeflateDecoder;
@@ -89,7 +89,7 @@ fn records(reports: &[&Report]) -> Vec<Vec<String>> {
 
 /// What a browser without scripts shows.
 fn plain(reports: &[&Report]) -> String {
-    reports.iter().map(|report| bounded::render(|| document(report), PLAIN_WIDTH, false)).collect()
+    reports.iter().map(|report| bounded::render(|| document(report, Rows::ToBeRun), PLAIN_WIDTH, false)).collect()
 }
 
 /// The blocks of JSON in the page: what writes each.

@@ -92,7 +92,9 @@ impl CellVerdict {
             }
             CellVerdict::Failed => "no run of it could be made",
             CellVerdict::Missing => "no run of it has been made yet",
-            CellVerdict::Skipped => "the study leaves it out, with a reason",
+            CellVerdict::Skipped => {
+                "not run: the study leaves it out, or it cannot be played here; the reason stands at the end"
+            }
         }
     }
 

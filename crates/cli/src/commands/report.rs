@@ -44,6 +44,8 @@ fn shown(report: &Report, args: &ReportArgs) -> Result<String, Failure> {
         serde_json::to_string_pretty(&report.json()).unwrap_or_default()
     } else if args.csv {
         report.csv().map_err(Failure::run)?
+    } else if args.markdown && args.all {
+        report.markdown_whole()
     } else if args.markdown {
         report.markdown()
     } else if args.all {

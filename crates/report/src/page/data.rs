@@ -15,6 +15,7 @@ use crate::csv;
 use crate::curves::{self, Curves};
 use crate::figures::{Column, FigureDescription, Sign, allows, cpu_cores};
 use crate::findings::{Sentence, findings};
+use crate::layout::Rows;
 use crate::made::{Made, made};
 use crate::notes;
 use crate::points::Point;
@@ -288,7 +289,7 @@ fn results(report: &Report) -> Results<'_> {
             reasons: reasons(report.runs()),
         },
         findings: findings(report),
-        notes: notes::closing(report).into_iter().chain(records::left_out(report)).collect(),
+        notes: notes::closing(report, Rows::All).into_iter().chain(records::left_out(report)).collect(),
         systems: systems(report),
         made: made(report),
         axes: axes(report.cells()),

@@ -199,8 +199,61 @@ fn a_point_that_is_skipped_altogether_has_no_rows_but_a_reason() {
     let text = lab.report().terminal(80, false);
     assert_eq!(text.matches("missing\n").count(), 3, "{text}");
     assert!(!text.contains("skipped\n"), "{text}");
-    let why = "Skipped, 2 cells (alpha, beta): too slow\n";
+    let why = "Not run, 2 cells (alpha, beta): too slow\n";
     assert!(text.contains(why), "{text}");
+    assert!(!text.contains("have no row here"), "no table lacks them: {text}");
+}
+
+/// Three systems of which two are not installed, a payload that one does not take, and
+/// four more reasons of one cell each.
+fn left_out() -> Lab {
+    let skip = |system: &str, payload: &str, why: &str| {
+        let payload = if payload.is_empty() { String::new() } else { format!("payload = \"{payload}\"\n") };
+        format!("[[skip]]\nsystem = \"{system}\"\n{payload}why = \"{why}\"\n")
+    };
+    let lacks = |system: &str| {
+        skip(system, "", &format!("{system} is not installed: `pubmark systems {system} --install` brings it"))
+    };
+    let mut lab = Lab::new(
+        &[
+            "[axes]\nsystem = [\"beta\", \"gamma\", \"alpha\", \"mock\"]\n\
+             payload = [\"32B\", \"64B\", \"128B\", \"256B\", \"512B\"]\n"
+                .to_owned(),
+            skip("mock", "64B", "reason a"),
+            skip("mock", "128B", "reason b"),
+            skip("mock", "256B", "reason c"),
+            skip("mock", "512B", "reason d"),
+            lacks("beta"),
+            lacks("gamma"),
+        ]
+        .concat(),
+    );
+    lab.latencies("alpha 32B", &[40_000, 40_100]);
+    lab
+}
+
+#[test]
+fn cells_that_were_not_run_are_counted_by_their_reasons_and_take_no_row() {
+    let report = left_out().report();
+    for text in [report.terminal(200, false), report.markdown().replace('\\', "")] {
+        assert!(!text.contains("skipped"), "{text}");
+        assert!(text.contains("14 cells were not run and have no row here: the reasons are at the end"), "{text}");
+        let told: Vec<&str> = text.lines().filter(|line| line.starts_with("Not run, ")).collect();
+        let expected = [
+            "Not run, 10 cells (beta, gamma): NAME is not installed: `pubmark systems NAME --install` brings it",
+            "Not run, 1 cell (mock): reason a",
+            "Not run, 1 cell (mock): reason b",
+            "Not run, 1 cell (mock): reason c",
+            "Not run, 1 more cell for 1 other reason: `pubmark report` with --all has them.",
+        ];
+        assert_eq!(told, expected, "{text}");
+        // A cell that was to be run and has no run keeps its row.
+        assert_eq!(text.matches("missing").count(), 5 + 1, "{text}");
+    }
+    for text in [report.terminal_whole(200, false), report.markdown_whole()] {
+        assert_eq!(text.matches("skipped").count(), 14, "{text}");
+        assert!(text.contains("reason d") && !text.contains("have no row here"), "{text}");
+    }
 }
 
 #[test]
