@@ -4,6 +4,8 @@
 
 use crate::cache;
 use crate::error::HostError;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use pubmark_model::printable::hexadecimal;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -31,7 +33,7 @@ struct FileOnItsWay {
     /// Within the folder.
     path: String,
     executable: bool,
-    /// Its bytes, hexadecimal.
+    /// Its bytes: base64 with padding (RFC 4648, section 4).
     bytes: String,
 }
 
@@ -79,7 +81,7 @@ impl FolderOnItsWay {
             }
             let path = to.join(within);
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
-            fs::write(&path, unhexadecimal(&file.bytes).ok_or_else(damaged)?)?;
+            fs::write(&path, STANDARD.decode(&file.bytes).map_err(|_| damaged())?)?;
             if file.executable {
                 fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
             }
@@ -126,7 +128,7 @@ fn gather(root: &Path, folder: &Path, files: &mut Vec<FileOnItsWay>, left: &mut 
         }
         *left -= found.len();
         let Some(within) = path.strip_prefix(root).ok().and_then(Path::to_str) else { continue };
-        let bytes = hexadecimal(&fs::read(&path).map_err(cannot(&path))?);
+        let bytes = STANDARD.encode(fs::read(&path).map_err(cannot(&path))?);
         files.push(FileOnItsWay {
             path: within.to_owned(),
             executable: found.permissions().mode() & 0o111 != 0,
@@ -146,11 +148,6 @@ fn digest(files: &[FileOnItsWay]) -> String {
         }
     }
     hexadecimal(context.finish().as_ref())
-}
-
-fn unhexadecimal(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes().chunks(2);
-    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
 /// Removes the folders beside one that have been there for long.
@@ -191,13 +188,16 @@ mod tests {
     #[test]
     fn what_is_damaged_or_leads_out_of_its_folder_is_not_kept() {
         let to = tempfile::tempdir().unwrap();
-        let file = |path: &str| FileOnItsWay { path: path.into(), executable: false, bytes: "00".into() };
+        let file = |path: &str| FileOnItsWay { path: path.into(), executable: false, bytes: "AA==".into() };
         let damaged = FolderOnItsWay { digest: "0".into(), files: vec![file("a")] };
         assert!(damaged.keep().unwrap_err().to_string().contains("did not arrive as it was sent"));
         for path in ["../a", "/etc/a", "a/../../b"] {
             let leads_out = FolderOnItsWay { digest: String::new(), files: vec![file(path)] };
             assert!(leads_out.write(&to.path().join("x")).is_err(), "{path}");
         }
+        let no_base64 = FileOnItsWay { bytes: "A".into(), ..file("a") };
+        let unreadable = FolderOnItsWay { digest: String::new(), files: vec![no_base64] };
+        assert!(unreadable.write(&to.path().join("y")).is_err());
         let large = to.path().join("large");
         fs::create_dir(&large).unwrap();
         fs::File::create(large.join("a")).unwrap().set_len(MOST_BYTES + 1).unwrap();
