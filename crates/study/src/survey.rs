@@ -71,11 +71,11 @@ pub struct Room {
 impl Survey {
     /// Looks at every host that a run of the plan will have, if one of them is another
     /// machine. What is lacking is installed where `install` is given, which is told
-    /// what happens.
+    /// what happens; what cannot be had there stops no other, and its cells are left out
+    /// with the reason.
     ///
     /// # Errors
-    /// If a host cannot be reached, is not what is said of it, or is another as well; or
-    /// something cannot be installed there.
+    /// If a host cannot be reached, is not what is said of it, or is another as well.
     pub fn of(plan: &StudyPlan, agent: &[String], install: Option<&dyn Fn(&str)>) -> Result<Survey, HostError> {
         let cells: Vec<&Cell> = plan.cells().iter().filter(|cell| cell.skipped.is_none()).collect();
         let mut specs: Vec<&HostSpec> = Vec::new();
@@ -98,8 +98,11 @@ impl Survey {
         if let Some(say) = install {
             // One after the other: each may have the same folders.
             for host in &mut hosts {
+                let mut tried: Vec<String> = Vec::new();
                 for part in parts_of(&host.spec, &cells) {
-                    install_there(host, &part, say)?;
+                    if !tried.contains(&part.system) {
+                        install_there(host, &part, &mut tried, say)?;
+                    }
                 }
             }
         }
@@ -202,12 +205,25 @@ fn lacks(host: &mut Host<'_>, parts: &[Part]) -> Result<Vec<(Part, String)>, Hos
     Ok(found)
 }
 
-fn install_there(host: &mut Host<'_>, part: &Part, say: &dyn Fn(&str)) -> Result<(), HostError> {
+/// Installs what a host lacks for a part, if it can be installed, and tells what is tried.
+fn install_there(
+    host: &mut Host<'_>,
+    part: &Part,
+    tried: &mut Vec<String>,
+    say: &dyn Fn(&str),
+) -> Result<(), HostError> {
     let Some(system) = known(&part.system).filter(|system| install::can(system)) else { return Ok(()) };
     if lacks_part(host, part)?.is_none() {
         return Ok(());
     }
-    say(&format!("installing {} on host {}", part.system, host.spec.name));
-    let file = host.bring(system)?;
-    host.install(file)
+    tried.push(part.system.clone());
+    let name = host.spec.name.clone();
+    say(&format!("installing {} on host {name}", part.system));
+    let installed = host.bring(system).and_then(|file| host.install(file));
+    if let Err(why) = installed {
+        // A host that is lost can be asked for nothing more, and that ends the study.
+        lacks_part(host, part)?;
+        say(&format!("{} cannot be installed on host {name}, and the study goes on: {why}", part.system));
+    }
+    Ok(())
 }

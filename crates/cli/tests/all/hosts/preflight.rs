@@ -189,3 +189,45 @@ fn a_study_installs_what_its_hosts_lack() {
     let mine = records.iter().find(|run| run["system"] == "mine").and_then(error).unwrap_or_default();
     assert!(mine.contains("ended while starting"), "it was started there: {mine}");
 }
+
+/// As on this machine, what cannot be had on a host stops no other system.
+#[test]
+fn what_cannot_be_installed_on_a_host_is_left_out_and_the_study_goes_on() {
+    let place = Place::new();
+    let cache = place.path("cache-of-b1").display().to_string();
+    let hosts = hosts(&place, &[("b1", &["env", &format!("XDG_CACHE_HOME={cache}")], "")]);
+    let top = "about = \"a\"\nlicence = \"MIT\"\ndriver = \"kernel\"\ntransports = [\"tcp\"]\npatterns = [\"pairs\"]\n";
+    let agent = "agent = [\"{cache}/agent\"]\n[install]\nbuild = [\"false\"]\n";
+    std::fs::write(place.path("never.toml"), format!("title = \"Never\"\n{top}{agent}")).unwrap();
+    place.study(
+        "title = \"t\"\n[workload]\npattern = \"pairs\"\ntransport = \"tcp\"\nrate = 100\nwarmup = \"100ms\"\n\
+         duration = \"300ms\"\n[run]\nrepeats = 1\n[axes]\nsystem = [\"./never.toml\", \"kernel\"]\n",
+    );
+    let output = place.run(&["run", "study.toml", "--install", "--hosts", &hosts, "--out", "s"]);
+    let said = stderr(&output);
+    let why = "never cannot be installed on host b1, and the study goes on: ";
+    assert_eq!(said.matches(why).count(), 1, "{said}");
+    assert!(said.contains("left out: host b1: never is not installed"), "{said}");
+    let records = place.records("s");
+    let played: Vec<(&Value, &Value)> = records.iter().map(|run| (&run["system"], &run["error"])).collect();
+    assert_eq!(played, [(&Value::from("kernel"), &Value::Null)], "{said}");
+}
+
+/// A host that goes while it installs is no host without a system.
+#[test]
+fn a_host_that_is_lost_while_it_installs_ends_the_study() {
+    let place = Place::new();
+    let cache = place.path("cache-of-b1").display().to_string();
+    let hosts = hosts(&place, &[("b1", &["env", &format!("XDG_CACHE_HOME={cache}")], "")]);
+    let top = "title = \"Mine\"\nabout = \"a\"\nlicence = \"MIT\"\ndriver = \"kernel\"\ntransports = [\"tcp\"]\npatterns = [\"pairs\"]\n";
+    // What builds is a child of the host's program.
+    let agent = "agent = [\"{cache}/agent\"]\n[install]\nbuild = [\"sh\", \"-c\", \"kill -9 $PPID\"]\n";
+    std::fs::write(place.path("mine.toml"), format!("{top}{agent}")).unwrap();
+    place.study(
+        "title = \"t\"\n[workload]\npattern = \"pairs\"\ntransport = \"tcp\"\nrate = 100\n[run]\nrepeats = 1\n\
+         [axes]\nsystem = [\"./mine.toml\", \"kernel\"]\n",
+    );
+    let output = place.run(&["run", "study.toml", "--install", "--hosts", &hosts, "--out", "r"]);
+    ended_before(&place, &output, &["host b1 is lost"]);
+    assert!(!stderr(&output).contains("the study goes on"), "{}", stderr(&output));
+}
