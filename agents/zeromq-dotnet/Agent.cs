@@ -406,7 +406,7 @@ static class Agent
             "transports", drivers.ContainsKey("zeromq") ? new[] { "inproc", "ipc", "tcp" } : new[] { "inproc" },
             "arrivals", new[] { "uniform", "poisson", "burst" }, "verification", new[] { "header", "full" },
             "pacing", new[] { "sleep", "hybrid", "spin" }, "profiles", new[] { "constant", "max" },
-            "flows", 1, "pauses", true, "crash", true);
+            "flows", 1, "pauses", true, "crash", true, "clock_offset", true);
         var options = drivers.ToDictionary(driver => driver.Key, driver => (object)driver.Value);
         Say("hello", "protocol", 2, "name", "zeromq-dotnet", "version", "1.0", "pid", Native.getpid(), "drivers", drivers.Keys,
             "clock_ns", Native.Time(), "versions", Json.Map("runtime", Runtime.Name), "features", features, "options", options);
@@ -421,7 +421,8 @@ static class Agent
         var unknown = values.Keys.Except(drivers[driver]).ToList();
         if (unknown.Count > 0) Fatal(driver + " knows no option " + string.Join(", ", unknown));
         if (flows.Count != 1) Fatal(flows.Count + " flows are asked for: this agent plays one");
-        var work = new Workload((Dictionary<string, object>)((Dictionary<string, object>)flows[0])["workload"]);
+        var ahead = order.ContainsKey("clock_offset_ns") ? (long)(decimal)order["clock_offset_ns"] : 0;
+        var work = new Workload((Dictionary<string, object>)((Dictionary<string, object>)flows[0])["workload"], ahead);
         if (!patterns.Contains(work.Pattern)) Fatal("there is no pattern " + work.Pattern + " here: " + string.Join(", ", patterns));
         var options = new Options(values);
         if (driver == "zeromq") ZeroMq.Load(options.Text("library"));

@@ -211,7 +211,7 @@ sealed unsafe class Incoming
         if (stream == null || length != work.PayloadBytes) { Damaged(); return; }
         var sequence = *(uint*)(message + 12);
         if (sequence >= Ended) { Mark(stream, sequence); return; }
-        var intended = *(long*)message;
+        var intended = Instant(message);
         if (!Started || intended < window.Start || intended > at + Clock.Second || sequence >= most) { Damaged(); return; }
         var measured = window.Holds(intended);
         Received++;
@@ -242,6 +242,9 @@ sealed unsafe class Incoming
         if (measured && sound && Latency != null) Measure(stream, message, length, sequence, intended, at);
     }
 
+    /// An instant that a message carries, by this machine's clock.
+    long Instant(byte* at) { return *(long*)at - work.AheadNs; }
+
     Stream StreamOf(uint publisher)
     {
         var slot = (long)publisher - first;
@@ -271,8 +274,8 @@ sealed unsafe class Incoming
             Negative++;
             return;
         }
-        var sent = length >= 24 ? *(long*)(message + 16) : 0;
-        var free = length >= 32 ? *(long*)(message + 24) : 0;
+        var sent = length >= 24 ? Instant(message + 16) : 0;
+        var free = length >= 32 ? Instant(message + 24) : 0;
         var own = length >= 32 && intended <= free && free <= sent ? sent - free : 0;
         var latency = Math.Max(0, at - intended - own);
         Latency.Record(latency);

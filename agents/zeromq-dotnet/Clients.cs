@@ -100,13 +100,14 @@ class Publisher : Client
         }
     }
 
+    /// Writes what the message says of itself, its instants as all hosts mean them.
     protected unsafe void Write(long intended, uint sequence, long at, long from)
     {
-        *(long*)message = intended;
+        *(long*)message = intended + work.AheadNs;
         *(uint*)(message + 8) = (uint)Id;
         *(uint*)(message + 12) = sequence;
-        if (length >= 24) *(long*)(message + 16) = at;
-        if (length >= 32) *(long*)(message + 24) = from;
+        if (length >= 24) *(long*)(message + 16) = at + work.AheadNs;
+        if (length >= 32) *(long*)(message + 24) = from + work.AheadNs;
     }
 
     protected unsafe void Mark(uint sequence)

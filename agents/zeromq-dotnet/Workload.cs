@@ -22,9 +22,12 @@ sealed class Workload
     public readonly long PerKilosecond;
     public readonly ulong Seed;
     public readonly bool Spins;
+    /// What is added to this machine's clock in messages, ns.
+    public readonly long AheadNs;
 
-    public Workload(Dictionary<string, object> fields)
+    public Workload(Dictionary<string, object> fields, long aheadNs)
     {
+        AheadNs = aheadNs;
         Func<string, object> field = name => fields.ContainsKey(name) ? fields[name] : null;
         Func<string, long> number = name => (long)(decimal)(field(name) ?? 0m);
         Pattern = (string)field("pattern");

@@ -188,6 +188,11 @@ func (in *incoming) hands(now int64) {
 	in.taken = now
 }
 
+// instant is one that a message carries, by this machine's clock.
+func (in *incoming) instant(at []byte) int64 {
+	return int64(binary.LittleEndian.Uint64(at)) - in.work.ahead
+}
+
 func (in *incoming) damaged() { in.ledger.Corrupted++; in.ledger.Unidentified++ }
 
 // take enters a message; whether somebody may want to know: a first probe, an end marker.
@@ -196,7 +201,7 @@ func (in *incoming) take(message []byte, now int64) (news bool) {
 		in.damaged()
 		return false
 	}
-	intended := int64(binary.LittleEndian.Uint64(message))
+	intended := in.instant(message)
 	publisher, sequence := binary.LittleEndian.Uint32(message[8:]), binary.LittleEndian.Uint32(message[12:])
 	slot := publisher - in.first
 	if slot >= uint32(len(in.streams)) || len(message) != in.work.PayloadBytes {
@@ -263,12 +268,12 @@ func (in *incoming) measure(s *stream, message []byte, intended int64, sequence 
 	latency := now - intended
 	in.intended.record(latency)
 	if len(message) >= 24 {
-		sent := int64(binary.LittleEndian.Uint64(message[16:]))
+		sent := in.instant(message[16:])
 		if sent <= now {
 			in.service.record(now - sent)
 		}
 		if len(message) >= 32 {
-			if free := int64(binary.LittleEndian.Uint64(message[24:])); intended <= free && free <= sent {
+			if free := in.instant(message[24:]); intended <= free && free <= sent {
 				latency = max(0, latency-(sent-free))
 			}
 		}

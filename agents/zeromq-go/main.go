@@ -39,6 +39,7 @@ type command struct {
 	Flows          []struct{ Workload *workload }
 	Clients        []client
 	SpinCores      float64 `json:"spin_cores"`
+	ClockOffset    int64   `json:"clock_offset_ns"`
 	PublisherCPUs  []int   `json:"publisher_cpus"`
 	SubscriberCPUs []int   `json:"subscriber_cpus"`
 	At             int64   `json:"at_ns"`
@@ -184,7 +185,7 @@ func (a *agent) hello(c *command) {
 		"features": fields{
 			"patterns": a.binding.patterns, "transports": a.binding.transports, "arrivals": []string{"uniform", "poisson", "burst"},
 			"verification": []string{"header", "full"}, "pacing": []string{"sleep", "hybrid", "spin"},
-			"profiles": []string{"constant", "max"}, "flows": 1, "pauses": true, "crash": true,
+			"profiles": []string{"constant", "max"}, "flows": 1, "pauses": true, "crash": true, "clock_offset": true,
 		},
 	})
 }
@@ -201,6 +202,7 @@ func (a *agent) prepare(c *command) {
 		a.plays = bindings["null"]
 	}
 	a.work.resolve()
+	a.work.ahead = c.ClockOffset
 	if err := a.plays.check(a.driver, a.work, a.options); err != nil {
 		fatal("%v", err)
 	}

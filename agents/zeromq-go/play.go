@@ -171,17 +171,17 @@ func (out *outgoing) next(now int64) (due int64, more bool) {
 	return due, true
 }
 
-// header writes what the message says of itself.
+// header writes what the message says of itself, its instants as all hosts mean them.
 func (out *outgoing) header(sequence uint32, intended, sent, free int64) []byte {
-	m := out.message
-	binary.LittleEndian.PutUint64(m, uint64(intended))
+	m, ahead := out.message, out.work.ahead
+	binary.LittleEndian.PutUint64(m, uint64(intended+ahead))
 	binary.LittleEndian.PutUint32(m[8:], out.id)
 	binary.LittleEndian.PutUint32(m[12:], sequence)
 	if len(m) >= 24 {
-		binary.LittleEndian.PutUint64(m[16:], uint64(sent))
+		binary.LittleEndian.PutUint64(m[16:], uint64(sent+ahead))
 	}
 	if len(m) >= 32 {
-		binary.LittleEndian.PutUint64(m[24:], uint64(free))
+		binary.LittleEndian.PutUint64(m[24:], uint64(free+ahead))
 	}
 	return m
 }
@@ -353,7 +353,7 @@ func (p *player) send(offer func(message []byte, now int64) (int64, error)) erro
 
 func (p *player) publish() error {
 	p.ready()
-	marker := &outgoing{id: p.id, message: body(p.work.PayloadBytes)}
+	marker := &outgoing{id: p.id, work: p.work, message: body(p.work.PayloadBytes)}
 	if err := p.markers(marker, probe, p.started); err != nil || p.control.start.Load() == 0 {
 		return err
 	}
@@ -405,7 +405,7 @@ func (p *player) subscribe() error {
 }
 
 func (p *player) request() error {
-	marker := &outgoing{id: p.id, message: body(p.work.PayloadBytes)}
+	marker := &outgoing{id: p.id, work: p.work, message: body(p.work.PayloadBytes)}
 	for !p.in.heardAll() && !p.control.silenced() {
 		now := nanotime()
 		if ok, err := p.socket.send(marker.header(probe, now, now, now)); err != nil {

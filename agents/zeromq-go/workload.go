@@ -47,6 +47,7 @@ type workload struct {
 	}
 	perKs uint64 // messages in 1,000 s of a publisher; 0: as fast as possible
 	burst uint64
+	ahead int64 // what is added to this machine's clock in messages, ns
 }
 
 func (w *workload) resolve() {

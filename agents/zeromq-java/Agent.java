@@ -145,7 +145,7 @@ public final class Agent {
         features.put("verification", List.of("header", "full"));
         features.put("pacing", List.of("sleep", "hybrid", "spin"));
         features.put("profiles", List.of("constant", "max"));
-        features.putAll(Map.of("flows", 1, "pauses", true, "crash", true));
+        features.putAll(Map.of("flows", 1, "pauses", true, "crash", true, "clock_offset", true));
         Map<String, Object> hello =
                 new LinkedHashMap<>(
                         Map.of("protocol", 2, "name", "zeromq-java", "version", VERSION));
@@ -187,7 +187,10 @@ public final class Agent {
         if (flows.size() != 1)
             throw new IllegalArgumentException(
                     "this agent plays one flow at a time, not " + flows.size());
-        work = new Workload(Workload.map(flows.get(0), "workload"));
+        work =
+                new Workload(
+                        Workload.map(flows.get(0), "workload"),
+                        Workload.number(order, "clock_offset_ns"));
         options = new Options(Workload.map(order, "options"));
         options.check(plays, work);
         // Who binds comes first: within a process nobody can connect to what is not there.

@@ -234,10 +234,15 @@ final class Books {
             return false;
         }
 
+        /** An instant that a message carries, by this machine's clock. */
+        private long instant(byte[] message, int at) {
+            return (long) Workload.LONG.get(message, at) - work.ahead;
+        }
+
         /** Enters a message; whether somebody may want to know: a first probe, an end marker. */
         boolean take(byte[] message, int length, long now) {
             if (length < 16) return damaged();
-            long due = (long) Workload.LONG.get(message, 0),
+            long due = instant(message, 0),
                     publisher = (int) Workload.INT.get(message, 8) & 0xffffffffL;
             int number = (int) Workload.INT.get(message, 12);
             if (publisher < first || publisher - first >= streams.length || length != work.payload)
@@ -289,10 +294,10 @@ final class Books {
             long took = now - due;
             intended.record(took);
             if (length >= 24) {
-                long sent = (long) Workload.LONG.get(message, 16);
+                long sent = instant(message, 16);
                 if (sent <= now) service.record(now - sent);
                 if (length >= 32) {
-                    long free = (long) Workload.LONG.get(message, 24);
+                    long free = instant(message, 24);
                     if (due <= free && free <= sent) took = Math.max(0, took - (sent - free));
                 }
             }

@@ -171,13 +171,13 @@ final class Player extends Thread {
             return intended = due;
         }
 
-        /** Writes what the message says of itself. */
+        /** Writes what the message says of itself, its instants as all hosts mean them. */
         byte[] header(int sequence, long intended, long sent, long free) {
-            Workload.LONG.set(message, 0, intended);
+            Workload.LONG.set(message, 0, intended + work.ahead);
             Workload.INT.set(message, 8, (int) id);
             Workload.INT.set(message, 12, sequence);
-            if (message.length >= 24) Workload.LONG.set(message, 16, sent);
-            if (message.length >= 32) Workload.LONG.set(message, 24, free);
+            if (message.length >= 24) Workload.LONG.set(message, 16, sent + work.ahead);
+            if (message.length >= 32) Workload.LONG.set(message, 24, free + work.ahead);
             return message;
         }
 

@@ -23,7 +23,11 @@ final class Workload {
 
     final long burst;
 
-    Workload(Map<String, Object> order) {
+    /** What is added to this machine's clock in messages, ns. */
+    final long ahead;
+
+    Workload(Map<String, Object> order, long ahead) {
+        this.ahead = ahead;
         pattern = (String) order.get("pattern");
         transport = (String) order.get("transport");
         arrival = (String) order.get("arrival");
