@@ -22,6 +22,15 @@ pub(crate) struct Document {
     pub closing: Vec<String>,
 }
 
+/// Which cells have a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// Those that were to be run; of the others it is said how many there are, and why.
+    ToBeRun,
+    /// All of them.
+    All,
+}
+
 /// A table.
 pub(crate) struct Table {
     /// Its heading.

@@ -1,6 +1,7 @@
 //! The report in each of the forms in which it leaves: one function a form.
 
-use crate::layout::{Rows, document};
+use crate::document::Rows;
+use crate::layout::document;
 use crate::report::{Report, ReportError};
 use crate::{bounded, csv, json, markdown, page, terminal};
 use serde_json::Value;

@@ -10,7 +10,7 @@ use crate::columns::{
     ACKED_LOST, AT_LEAST, BINDING, CLOCK, HALF, LANGUAGES, LATENCY, MEDIAN, MESSAGE_TIME, NOT_QUOTED, OFFERED, RATE,
     SERVICE, Spec, THRIFT, THROUGHPUT, columns, expendable, verdict,
 };
-use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
+use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Rows, Table};
 use crate::figures::Column;
 use crate::findings::findings;
 use crate::headroom;
@@ -26,15 +26,6 @@ use serde_json::Value;
 const SUMMARY: &str = "summary.csv";
 /// Longest title, question or statement that is shown, characters.
 const PROSE_CHARS: usize = 500;
-
-/// Which cells have a row.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rows {
-    /// Those that were to be run; of the others it is said how many there are, and why.
-    ToBeRun,
-    /// All of them.
-    All,
-}
 
 /// Lays out a report.
 pub(crate) fn document(report: &Report, rows: Rows) -> Document {

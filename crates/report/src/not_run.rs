@@ -1,7 +1,7 @@
 //! Cells that were not to be run: how many, and why.
 
 use crate::analysis::{CellResult, Status};
-use crate::layout::Rows;
+use crate::document::Rows;
 use crate::text::clean;
 
 /// Reasons that are told where nobody asks for all; those of most cells come first.

@@ -3,8 +3,8 @@
 
 use crate::analysis::{CellResult, ReasonCount, Status};
 use crate::axes::{axis_name, axis_value};
+use crate::document::Rows;
 use crate::figures::Column;
-use crate::layout::Rows;
 use crate::made;
 use crate::not_run;
 use crate::points::Point;

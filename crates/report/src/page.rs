@@ -12,7 +12,8 @@ pub(crate) mod explain;
 mod records;
 
 use crate::bounded;
-use crate::layout::{Rows, document};
+use crate::document::Rows;
+use crate::layout::document;
 use crate::report::Report;
 use data::Page;
 use flate2::read::DeflateDecoder;
