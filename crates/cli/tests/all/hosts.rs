@@ -371,7 +371,11 @@ fn a_server_elsewhere_is_killed_and_comes_back_by_the_script() {
     }
     assert!(kill["note"].as_str().unwrap().contains("listened again"), "{kill}");
     assert_eq!(run["connections"]["reconnected"], 4);
-    assert!(run["counts"]["lost"].as_u64().unwrap() > 0, "{}", run["counts"]);
+    // A publisher that comes back sends what was due meanwhile, and that is lost where its
+    // subscriber comes back later: who is first is for chance, and for the machine, to say.
+    let count = |name: &str| run["counts"][name].as_u64().unwrap();
+    assert_eq!((count("expected"), count("delivered") + count("lost")), (count("sent"), count("sent")));
+    assert!(count("delivered") > 0 && count("duplicated") == 0, "{}", run["counts"]);
     assert_eq!(network.processes(), Vec::<String>::new());
 }
 

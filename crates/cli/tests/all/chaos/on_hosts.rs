@@ -100,6 +100,9 @@ fn hosts(network: &Network, place: &Place, disk: &Path, ahead: &Ahead) -> String
     file
 }
 
+/// What was done, and to whom.
+type Done = (&'static str, &'static str);
+
 /// What is done to the hosts of a run.
 struct Acts<'a> {
     network: &'a Network,
@@ -113,71 +116,93 @@ impl Acts<'_> {
     fn act(&mut self, coordinator: &mut Coordinator) {
         self.wait(coordinator, 100, 2_500);
         let host = HOSTS[self.random.between(0, HOSTS.len() as u64) as usize];
-        let (what, role) = match self.random.between(0, 34) {
+        let drawn = self.random.between(0, 34);
+        let done = match drawn {
+            0..12 => self.to_host(coordinator, host, drawn),
+            12..16 => self.to_disk(coordinator),
+            16..24 => self.to_what_it_has_started(coordinator, host, drawn),
+            24..28 => self.to_line(coordinator, host, drawn),
+            _ => self.to_network(coordinator, host, drawn),
+        };
+        if let Some((what, role)) = done {
+            *self.done.entry(format!("{what} of {role}")).or_default() += 1;
+        }
+    }
+
+    /// `pubmark host` stands still, for longer than it is waited for or not, or is killed.
+    fn to_host(&mut self, coordinator: &mut Coordinator, host: &'static str, drawn: u64) -> Option<Done> {
+        let pid = self.process(host)?;
+        let what = match drawn {
             0..4 => {
-                // Longer than it is waited for.
-                let Some(pid) = self.process(host) else { return };
                 self.stop(coordinator, pid, 10_500, 11_000);
-                ("long stop", host)
+                "long stop"
             }
             4..9 => {
-                let Some(pid) = self.process(host) else { return };
                 self.stop(coordinator, pid, 50, 3_000);
-                ("stop", host)
-            }
-            9..12 => {
-                let Some(pid) = self.process(host) else { return };
-                signal(pid, Signal::SIGKILL);
-                ("kill", host)
-            }
-            12..16 => {
-                self.disk.fill();
-                self.wait(coordinator, 300, 4_000);
-                self.disk.empty();
-                ("full disk", "server")
-            }
-            16..20 => {
-                let Some(pid) = self.below(host, |_| true) else { return };
-                self.stop(coordinator, pid, 50, 1_500);
-                ("stopped process", host)
-            }
-            20..22 => {
-                let Some(pid) = self.below(host, |line| line.contains(" agent")) else { return };
-                signal(pid, Signal::SIGKILL);
-                ("killed agent", host)
-            }
-            22..24 => {
-                let Some(pid) = self.broker() else { return };
-                signal(pid, Signal::SIGKILL);
-                ("killed server", "server")
-            }
-            24..26 => {
-                let Some(pid) = self.carrier(coordinator, host) else { return };
-                signal(pid, Signal::SIGKILL);
-                ("killed line", host)
-            }
-            26..28 => {
-                let Some(pid) = self.carrier(coordinator, host) else { return };
-                self.stop(coordinator, pid, 50, 3_000);
-                ("silent line", host)
-            }
-            28..31 => {
-                self.with_link(host, &["link", "set", "e", "down"]);
-                self.wait(coordinator, 50, 2_500);
-                self.with_link(host, &["link", "set", "e", "up"]);
-                ("network down", host)
+                "stop"
             }
             _ => {
-                let slow = ["add", "dev", "e", "root", "tbf", "rate", "200kbit", "burst", "4kb", "latency", "100ms"];
-                if !self.with_queue(host, &slow) {
-                    return;
-                }
-                self.wait(coordinator, 300, 3_000);
-                self.with_queue(host, &["del", "dev", "e", "root"]);
-                ("slow network", host)
+                signal(pid, Signal::SIGKILL);
+                "kill"
             }
         };
-        *self.done.entry(format!("{what} of {role}")).or_default() += 1;
+        Some((what, host))
+    }
+
+    fn to_disk(&mut self, coordinator: &mut Coordinator) -> Option<Done> {
+        self.disk.fill();
+        self.wait(coordinator, 300, 4_000);
+        self.disk.empty();
+        Some(("full disk", "server"))
+    }
+
+    fn to_what_it_has_started(
+        &mut self,
+        coordinator: &mut Coordinator,
+        host: &'static str,
+        drawn: u64,
+    ) -> Option<Done> {
+        match drawn {
+            16..20 => {
+                let pid = self.below(host, |_| true)?;
+                self.stop(coordinator, pid, 50, 1_500);
+                Some(("stopped process", host))
+            }
+            20..22 => {
+                signal(self.below(host, |line| line.contains(" agent"))?, Signal::SIGKILL);
+                Some(("killed agent", host))
+            }
+            _ => {
+                signal(self.broker()?, Signal::SIGKILL);
+                Some(("killed server", "server"))
+            }
+        }
+    }
+
+    fn to_line(&mut self, coordinator: &mut Coordinator, host: &'static str, drawn: u64) -> Option<Done> {
+        let pid = self.carrier(coordinator, host)?;
+        if drawn < 26 {
+            signal(pid, Signal::SIGKILL);
+            return Some(("killed line", host));
+        }
+        self.stop(coordinator, pid, 50, 3_000);
+        Some(("silent line", host))
+    }
+
+    fn to_network(&mut self, coordinator: &mut Coordinator, host: &'static str, drawn: u64) -> Option<Done> {
+        if drawn < 31 {
+            self.with_link(host, &["link", "set", "e", "down"]);
+            self.wait(coordinator, 50, 2_500);
+            self.with_link(host, &["link", "set", "e", "up"]);
+            return Some(("network down", host));
+        }
+        let slow = ["add", "dev", "e", "root", "tbf", "rate", "200kbit", "burst", "4kb", "latency", "100ms"];
+        if !self.with_queue(host, &slow) {
+            return None;
+        }
+        self.wait(coordinator, 300, 3_000);
+        self.with_queue(host, &["del", "dev", "e", "root"]);
+        Some(("slow network", host))
     }
 
     /// A process that a host has started, by its command line.
