@@ -1,11 +1,13 @@
 //! What one coordinator leads, with real processes: 64 hosts on this machine, an agent
 //! on each.
 
-use super::{Network, WHY, is_in_window};
+use super::{Network, WHY, is_in_window, only_run};
 use crate::left_out::leave_out;
 use crate::support::{Place, children};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::{File, read_dir, read_to_string};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const HOSTS: usize = 64;
@@ -72,4 +74,112 @@ fn sixty_four_hosts_are_led_from_start_to_ready_and_leave_nothing() {
     );
     assert_eq!(network.processes(), Vec::<String>::new());
     assert_eq!(read_dir(place.tmp()).unwrap().count(), 0, "a folder is left behind");
+}
+
+/// What has crossed the lines of a host in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Crossed {
+    /// Requests, by their names.
+    asked: BTreeMap<String, u64>,
+    asked_bytes: u64,
+    /// Answers to requests.
+    replies: u64,
+    /// Words of agents.
+    words: u64,
+    answered_bytes: u64,
+}
+
+impl Crossed {
+    fn asked(&self) -> u64 {
+        self.asked.values().sum()
+    }
+}
+
+/// Words that are JSON, and how they are called. Signs of life are empty lines, as many
+/// as time wants; what the shell is told that starts the program is no JSON.
+fn named_lines(path: &Path) -> Vec<(String, usize)> {
+    let bytes = std::fs::read(path).unwrap();
+    let named = |line: &[u8]| {
+        let name = match serde_json::from_slice(line).ok()? {
+            Value::String(name) => name,
+            Value::Object(object) => object.keys().next()?.clone(),
+            _ => return None,
+        };
+        Some((name, line.len() + 1))
+    };
+    bytes.split(|byte| *byte == b'\n').filter_map(named).collect()
+}
+
+impl Crossed {
+    fn of(to: &Path, from: &Path) -> Crossed {
+        let mut crossed = Crossed::default();
+        for (name, bytes) in named_lines(to) {
+            *crossed.asked.entry(name).or_default() += 1;
+            crossed.asked_bytes += bytes as u64;
+        }
+        for (name, bytes) in named_lines(from) {
+            *if name == "agent" { &mut crossed.words } else { &mut crossed.replies } += 1;
+            crossed.answered_bytes += bytes as u64;
+        }
+        crossed
+    }
+}
+
+/// A run of so many agents on each of so many hosts: by host, what crosses its lines.
+fn crossed(hosts: usize, agents: usize) -> Option<Vec<Crossed>> {
+    const BOTH: &str = "publishers\", \"subscribers";
+    let names: Vec<String> = (0..hosts).map(|number| format!("h{number}")).collect();
+    let network = Network::of('z', names.iter().map(|name| (name.clone(), BOTH)).collect())?;
+    let place = Place::new();
+    let file = network.hosts(&place);
+    let mut text = read_to_string(&file).unwrap();
+    let copy = |name: &str, way: &str| place.path(&format!("{name}.{way}"));
+    for name in &names {
+        let space = network.namespace(name);
+        let [to, from] = ["to", "from"].map(|way| copy(name, way).display().to_string());
+        // Each start makes the copies anew: the last one is that for the run.
+        let copied = format!("[\"sh\", \"-c\", \"tee {to} | ip netns exec {space} $0 | tee {from}\"]");
+        text = text.replace(&format!("[\"ip\", \"netns\", \"exec\", \"{space}\"]"), &copied);
+    }
+    std::fs::write(&file, text).unwrap();
+    let (pairs, a_side) = ((hosts * agents / 2).to_string(), format!("agents={}", agents / 2));
+    let mut command = place.command(&["bench", "kernel", "--transport", "tcp", "--pairs", &pairs, "--rate", "20"]);
+    command.args(["--warmup", "100ms", "--duration", "500ms", "--repeats", "1", "--json", "--set", &a_side]);
+    let run = only_run(command.args(["--set", "placement=together", "--hosts", &file, "--out", "r"]));
+    assert_eq!(run["agents"].as_array().unwrap().len(), hosts * agents);
+    Some(names.iter().map(|name| Crossed::of(&copy(name, "to"), &copy(name, "from"))).collect())
+}
+
+#[test]
+fn what_a_host_is_asked_grows_by_the_start_of_each_of_its_agents_and_with_nothing_else() {
+    let mut all = Vec::new();
+    println!("hosts  agents a host  asked of a host    answered");
+    for (hosts, agents) in [(2, 2), (4, 2), (2, 8)] {
+        let Some(found) = crossed(hosts, agents) else { return leave_out("hosts::many::what_a_host_is_asked", WHY) };
+        for host in &found {
+            assert_eq!(
+                (host.asked.get("tell"), host.asked.get("agent")),
+                (Some(&6), Some(&(agents as u64))),
+                "{host:?}"
+            );
+            assert_eq!(host.replies, host.asked(), "an answer each: {host:?}");
+        }
+        let last = &found[hosts - 1];
+        println!(
+            "{hosts:5}  {agents:13}  {:3} lines {:4.1} kB  {:3} lines {:4.1} kB",
+            last.asked(),
+            last.asked_bytes as f64 / 1e3,
+            last.replies + last.words,
+            last.answered_bytes as f64 / 1e3
+        );
+        // Besides.
+        let besides = |mut host: Crossed| {
+            host.asked.remove("agent");
+            host.asked
+        };
+        all.push(found.into_iter().map(besides).collect::<Vec<_>>());
+    }
+    let [few, more_hosts, more_agents] = &all[..] else { unreachable!() };
+    assert_eq!(more_agents, few);
+    assert!(more_hosts[1..].iter().all(|host| *host == few[1]) && more_hosts[0] == few[0], "{more_hosts:#?}");
 }
