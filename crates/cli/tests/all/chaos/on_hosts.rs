@@ -118,11 +118,11 @@ impl Acts<'_> {
         let host = HOSTS[self.random.between(0, HOSTS.len() as u64) as usize];
         let drawn = self.random.between(0, 34);
         let done = match drawn {
-            0..12 => self.to_host(coordinator, host, drawn),
-            12..16 => self.to_disk(coordinator),
-            16..24 => self.to_what_it_has_started(coordinator, host, drawn),
-            24..28 => self.to_line(coordinator, host, drawn),
-            _ => self.to_network(coordinator, host, drawn),
+            0..12 => self.on_host(coordinator, host, drawn),
+            12..16 => self.on_disk(coordinator),
+            16..24 => self.on_what_it_has_started(coordinator, host, drawn),
+            24..28 => self.on_line(coordinator, host, drawn),
+            _ => self.on_network(coordinator, host, drawn),
         };
         if let Some((what, role)) = done {
             *self.done.entry(format!("{what} of {role}")).or_default() += 1;
@@ -130,7 +130,7 @@ impl Acts<'_> {
     }
 
     /// `pubmark host` stands still, for longer than it is waited for or not, or is killed.
-    fn to_host(&mut self, coordinator: &mut Coordinator, host: &'static str, drawn: u64) -> Option<Done> {
+    fn on_host(&mut self, coordinator: &mut Coordinator, host: &'static str, drawn: u64) -> Option<Done> {
         let pid = self.process(host)?;
         let what = match drawn {
             0..4 => {
@@ -149,14 +149,14 @@ impl Acts<'_> {
         Some((what, host))
     }
 
-    fn to_disk(&mut self, coordinator: &mut Coordinator) -> Option<Done> {
+    fn on_disk(&mut self, coordinator: &mut Coordinator) -> Option<Done> {
         self.disk.fill();
         self.wait(coordinator, 300, 4_000);
         self.disk.empty();
         Some(("full disk", "server"))
     }
 
-    fn to_what_it_has_started(
+    fn on_what_it_has_started(
         &mut self,
         coordinator: &mut Coordinator,
         host: &'static str,
@@ -179,7 +179,7 @@ impl Acts<'_> {
         }
     }
 
-    fn to_line(&mut self, coordinator: &mut Coordinator, host: &'static str, drawn: u64) -> Option<Done> {
+    fn on_line(&mut self, coordinator: &mut Coordinator, host: &'static str, drawn: u64) -> Option<Done> {
         let pid = self.carrier(coordinator, host)?;
         if drawn < 26 {
             signal(pid, Signal::SIGKILL);
@@ -189,7 +189,7 @@ impl Acts<'_> {
         Some(("silent line", host))
     }
 
-    fn to_network(&mut self, coordinator: &mut Coordinator, host: &'static str, drawn: u64) -> Option<Done> {
+    fn on_network(&mut self, coordinator: &mut Coordinator, host: &'static str, drawn: u64) -> Option<Done> {
         if drawn < 31 {
             self.with_link(host, &["link", "set", "e", "down"]);
             self.wait(coordinator, 50, 2_500);
