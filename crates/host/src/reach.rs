@@ -63,6 +63,14 @@ pub struct Wanted<'a, 'w> {
     pub inbox: Sender<(usize, usize, Incoming)>,
 }
 
+/// What a host said, without what may not be shown: it cannot know what that is.
+fn without(secrets: &Secrets, error: HostError) -> HostError {
+    match error {
+        HostError::Failed(text) => HostError::Failed(secrets.hide(&text)),
+        other => other,
+    }
+}
+
 impl<'a> Host<'a> {
     /// Begins with a host, under this number.
     pub fn open(spec: &HostSpec, number: usize, wanted: &Wanted<'a, '_>) -> Result<Host<'a>, HostError> {
@@ -82,7 +90,8 @@ impl<'a> Host<'a> {
         } else {
             let program = wanted.built_in.first().ok_or("there is no program to start on another host")?;
             let said = move |agent: usize, line: Option<&[u8]>| tell(agent, Incoming::of(line, &secrets));
-            Way::There(Box::new(Remote::start(spec, program, said, lost)?))
+            let started = Remote::start(spec, program, said, lost);
+            Way::There(Box::new(started.map_err(|error| without(wanted.secrets, error))?))
         };
         let (logs, secrets) = (wanted.logs.to_owned(), wanted.secrets.clone());
         Ok(Host { spec: spec.clone(), way, logs, secrets, interrupt: wanted.interrupt })
@@ -91,7 +100,7 @@ impl<'a> Host<'a> {
     fn ask(&mut self, request: HostRequest) -> Result<HostReply, HostError> {
         match &mut self.way {
             Way::Here(local) => local.answer(request, self.interrupt),
-            Way::There(remote) => remote.ask(&request, self.interrupt),
+            Way::There(remote) => remote.ask(&request, self.interrupt).map_err(|error| without(&self.secrets, error)),
         }
     }
 
@@ -99,7 +108,7 @@ impl<'a> Host<'a> {
     fn order_done(&mut self, request: HostRequest) -> Result<(), HostError> {
         match &mut self.way {
             Way::Here(local) => local.answer(request, self.interrupt).map(drop),
-            Way::There(remote) => remote.order(&request),
+            Way::There(remote) => remote.order(&request).map_err(|error| without(&self.secrets, error)),
         }
     }
 
@@ -107,7 +116,7 @@ impl<'a> Host<'a> {
     pub fn lost(&mut self) -> HostError {
         match &mut self.way {
             Way::Here(_) => HostError::Failed(format!("host {} is lost", self.spec.name)),
-            Way::There(remote) => remote.gone(),
+            Way::There(remote) => without(&self.secrets, remote.gone()),
         }
     }
 

@@ -15,7 +15,6 @@ use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::plan::{Place, Planned};
 use pubmark_model::record::RunRecord;
-use pubmark_model::secret::Secrets;
 use pubmark_model::study::Study;
 use pubmark_model::system::System;
 use serde_json::{Map, Value};
@@ -202,7 +201,7 @@ impl<'a> Conductor<'a> {
         results.note_systems(&used.iter().map(|system| (system.name.clone(), shown(system))).collect::<Vec<_>>())?;
         let (logs, awake) = (results.logs(), study.awake());
         if how.resume {
-            redact::all_logs(&logs, &secrets(plan.cells())).map_err(io(&logs))?;
+            redact::all_logs(&logs, &login::secrets_of(plan.cells())).map_err(io(&logs))?;
         }
         let pilots = Pilots::of(&records);
         let mut conductor = Conductor { how, awake, results, logs, met: Vec::new(), pilots, ending: Ending::default() };
@@ -295,12 +294,6 @@ fn used(cells: &[Cell]) -> Vec<&'static System> {
         used.extend(registry::find(&cell.system).filter(|_| !known));
     }
     used
-}
-
-/// What no log of any run of these cells may show.
-fn secrets(cells: &[Cell]) -> Secrets {
-    let of_cell = |cell: &Cell| Some(login::secrets(cell, registry::find(&cell.system)?));
-    cells.iter().filter_map(of_cell).fold(Secrets::default(), Secrets::and)
 }
 
 /// A system's file without the secrets that it sets.

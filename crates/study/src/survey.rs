@@ -3,7 +3,7 @@
 use crate::ask::Greetings;
 use crate::plan::StudyPlan;
 use crate::registry;
-use crate::run::open_all;
+use crate::run::{login, open_all};
 use pubmark_host::error::HostError;
 use pubmark_host::install::{self, NATIVE, tools};
 use pubmark_host::lanes::in_lanes;
@@ -13,7 +13,6 @@ use pubmark_host::reach::{Host, Wanted};
 use pubmark_model::cell::Cell;
 use pubmark_model::host::{HostSpec, LOCAL};
 use pubmark_model::options::OptionValues;
-use pubmark_model::secret::Secrets;
 use pubmark_model::system::System;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -92,7 +91,7 @@ impl Survey {
         static NEVER: AtomicBool = AtomicBool::new(false);
         let (inbox, _words) = channel();
         // Whoever is lost has nothing to hand in.
-        let (secrets, logs) = (Secrets::default(), Path::new(""));
+        let (secrets, logs) = (login::secrets_of(cells.iter().copied()), Path::new(""));
         let wanted = Wanted { built_in: agent, logs, secrets: &secrets, interrupt: &NEVER, inbox };
         let (mut hosts, facts) = open_all(&specs, true, &wanted)?;
         if let Some(say) = install {

@@ -1,7 +1,7 @@
 //! `pubmark doctor`
 
 use super::shared::{agent_command, hosts, interrupt_flag};
-use super::systems_on_hosts::in_a_sentence;
+use super::systems_on_hosts::{in_a_sentence, secrets_of};
 use crate::args::DoctorArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{colour, print};
@@ -10,7 +10,6 @@ use pubmark_host::error::HostError;
 use pubmark_host::lines::Facts;
 use pubmark_host::reach::{Host, Wanted};
 use pubmark_model::host::HostSpec;
-use pubmark_model::secret::Secrets;
 use pubmark_model::units::SECOND;
 use pubmark_study::registry;
 use pubmark_study::run::{of_twins, twins};
@@ -73,7 +72,7 @@ fn twin(known: &[(&HostSpec, Facts)]) -> Option<Checkup> {
 /// What is found on a host, and of the way to it.
 fn look(spec: &HostSpec, agent: &[String], interrupt: &AtomicBool) -> Result<(Facts, Vec<Checkup>), HostError> {
     let (inbox, _) = channel();
-    let secrets = Secrets::default();
+    let secrets = secrets_of(registry::systems());
     let wanted = Wanted { built_in: agent, logs: Path::new("."), secrets: &secrets, interrupt, inbox };
     let mut host = Host::open(spec, 0, &wanted)?;
     host.check_address()?;

@@ -50,11 +50,17 @@ fn may_need(host: &ListedHost, system: &System) -> bool {
     !has_server_alone || host.roles.is_empty() || host.roles.contains(&Duty::Server)
 }
 
+/// What nothing that a host says of these systems may repeat: no run has options yet.
+pub fn secrets_of<'s>(systems: impl IntoIterator<Item = &'s System>) -> Secrets {
+    let own = systems.into_iter().map(|system| system.secrets(&system.defaults()));
+    own.fold(Secrets::default(), Secrets::and)
+}
+
 /// What can be used on a host, in the order of the systems.
 fn look(spec: &HostSpec, systems: &[&System], install: Option<&System>) -> Result<Vec<Presence>, HostError> {
     let agent = agent_command().map_err(|error| HostError::Failed(error.to_string()))?;
     let (inbox, _words) = channel();
-    let secrets = Secrets::default();
+    let secrets = secrets_of(systems.iter().copied().chain(install));
     let wanted = Wanted { built_in: &agent, logs: Path::new(""), secrets: &secrets, interrupt: &NEVER, inbox };
     let mut host = Host::open(spec, 0, &wanted)?;
     if let Some(system) = install {

@@ -1,6 +1,7 @@
 //! The credentials of servers that others can reach: a user, and a password that each
 //! process of this program makes for itself.
 
+use crate::registry;
 use pubmark_model::cell::Cell;
 use pubmark_model::options::OptionValues;
 use pubmark_model::printable::hexadecimal;
@@ -39,6 +40,12 @@ pub fn secrets(cell: &Cell, system: &System) -> Secrets {
     system.secrets(&cell.options).and_password(login.as_ref().map(|(_, password)| password.as_str()))
 }
 
+/// What nothing of any run of these cells may show.
+pub fn secrets_of<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Secrets {
+    let of_cell = |cell: &Cell| Some(secrets(cell, registry::find(&cell.system)?));
+    cells.into_iter().filter_map(of_cell).fold(Secrets::default(), Secrets::and)
+}
+
 /// An endpoint with a login.
 pub fn put_into(endpoint: &str, login: Option<&(String, String)>) -> String {
     match (login, endpoint.split_once("://")) {
@@ -50,7 +57,6 @@ pub fn put_into(endpoint: &str, login: Option<&(String, String)>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry;
     use pubmark_model::study::{ReadOptions, Study};
 
     fn login(system: &str, address: &str, more: &str) -> Option<(String, String)> {

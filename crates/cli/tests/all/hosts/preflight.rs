@@ -57,6 +57,29 @@ fn a_host_that_cannot_be_reached_and_twins_end_a_study_before_its_first_run() {
     assert!(told.contains("systems: ") && told.contains("mosquitto"), "{told}");
 }
 
+/// What a host complains of is what its own programs say, an installer's words among
+/// them.
+#[test]
+fn no_secret_of_an_environment_stands_in_what_a_host_complains_of() {
+    const SECRET: &str = "planted-1f0e9d";
+    let place = Place::new();
+    let says = format!("echo no index at https://me:{SECRET}@example.org, token {SECRET} >&2; exit 3");
+    let lost = hosts(&place, &[("b1", &["sh", "-c", &says], "")]);
+    let agent = "title = \"T\"\nabout = \"a\"\nlicence = \"MIT\"\nhomepage = \"h\"\ndriver = \"mine\"\npatterns = [\"pairs\"]\n\
+                 [agent]\ncommand = [\"sh\", \"-c\", \"true\"]\n[agent.environment]\nINDEX_TOKEN = \"SECRET\"\n";
+    script(&place, "systems/mine.toml", &agent.replace("SECRET", SECRET));
+    for arguments in [
+        &["bench", "mine", "--repeats", "1", "--out", "r", "--hosts", &lost][..],
+        &["systems", "mine", "--hosts", &lost],
+        &["doctor", "--hosts", &lost],
+    ] {
+        let output = place.run(arguments);
+        let said = stdout(&output) + &stderr(&output);
+        assert!(said.contains("no index at"), "{arguments:?}: {said}");
+        assert!(!said.contains(SECRET), "{arguments:?}: {said}");
+    }
+}
+
 #[test]
 fn what_does_not_fit_on_its_hosts_is_left_out_with_the_reason() {
     let place = Place::new();
