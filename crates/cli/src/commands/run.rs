@@ -1,7 +1,7 @@
 //! `pubmark run`
 
 use super::budget::{self, ByReport};
-use super::shared::{agent_command, hosts, interrupt_flag, pairs, raise_open_files};
+use super::shared::{agent_command, by_flags, hosts, interrupt_flag, pairs, raise_open_files};
 use super::{answers, engine, fit, gates, searches, studies};
 use crate::args::RunArgs;
 use crate::failure::{Code, Failure};
@@ -118,7 +118,9 @@ fn read(
     let names: Vec<&str> = registry::systems().into_iter().map(|system| system.name.as_str()).collect();
     let planned = |quick| -> Result<StudyPlan, Failure> {
         let reading = ReadOptions { quick, set: &set, only: &only, names: &names, recorded: false };
-        let mut study = Study::parse(file, text, &registry::find, &reading).map_err(Failure::usage)?;
+        let flags: Vec<&str> = set.iter().skip(args.set.len()).map(|(key, _)| key.as_str()).collect();
+        let by_flags = |errors| Failure::usage(by_flags(errors, &flags));
+        let mut study = Study::parse(file, text, &registry::find, &reading).map_err(by_flags)?;
         if let Some(named) = &args.hosts {
             study.hosts = hosts(named)?;
         }

@@ -2,7 +2,7 @@
 
 use crate::failure::{Code, Failure};
 use pubmark_host::cache::config_folder;
-use pubmark_model::diagnostic::suggestion;
+use pubmark_model::diagnostic::{Diagnostics, suggestion};
 use pubmark_model::hosts::Hosts;
 use pubmark_model::system::System;
 use pubmark_study::registry;
@@ -31,6 +31,20 @@ pub fn interrupt_flag() -> Result<Arc<AtomicBool>, Failure> {
         registered.map_err(|error| Failure::run(format!("no handler for signal {signal}: {error}")))?;
     }
     Ok(flag)
+}
+
+/// Errors in what flags have set, under the names of these: a key of a study has a flag
+/// of its name, but for whose defaults systems have.
+pub fn by_flags(mut errors: Diagnostics, keys: &[&str]) -> Diagnostics {
+    for error in &mut errors.errors {
+        for key in keys {
+            let flag = if *key == "use" { "settings".to_owned() } else { key.replace('_', "-") };
+            if let Some(rest) = error.message.strip_prefix(&format!("--set {key}=")) {
+                error.message = format!("--{flag}={}", rest.replacen(&format!(": {key}: "), ": ", 1));
+            }
+        }
+    }
+    errors
 }
 
 /// Agents inherit the limit on open files: let it be as high as it may.

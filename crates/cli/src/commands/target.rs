@@ -1,7 +1,7 @@
 //! What a command is pointed at: one system, or a study.
 
 use super::run::{NamedStudy, find};
-use super::shared::{hosts, pairs};
+use super::shared::{by_flags, hosts, pairs};
 use crate::args::WorkloadArgs;
 use crate::failure::Failure;
 use pubmark_model::study::{ReadOptions, Study, named_systems};
@@ -27,7 +27,10 @@ pub fn study_at(
     workload: &WorkloadArgs,
 ) -> Result<(String, Study), Failure> {
     let NamedStudy { name, file, text, .. } = find(target)?;
-    set.extend(workload.typed());
+    let typed = workload.typed();
+    let flags: Vec<&str> = typed.iter().map(|(key, _)| key.as_str()).collect();
+    let by_flags = |errors| Failure::usage(by_flags(errors, &flags));
+    set.extend(typed.iter().cloned());
     set.extend(pairs(&workload.set, "--set")?);
     let only = pairs(only, "--only")?;
     let folder = Path::new(&file).parent().filter(|_| Path::new(target).exists()).unwrap_or(Path::new(""));
@@ -36,7 +39,7 @@ pub fn study_at(
     }
     let names: Vec<&str> = registry::systems().into_iter().map(|system| system.name.as_str()).collect();
     let reading = ReadOptions { quick: false, set: &set, only: &only, names: &names, recorded: false };
-    let mut study = Study::parse(&file, &text, &registry::find, &reading).map_err(Failure::usage)?;
+    let mut study = Study::parse(&file, &text, &registry::find, &reading).map_err(by_flags)?;
     if let Some(named) = &workload.hosts {
         study.hosts = hosts(named)?;
     }

@@ -60,3 +60,22 @@ fn both_can_be_measured_side_by_side_and_nothing_else_is_taken() {
     let about = stdout(&place.run(&["systems", "mosquitto"]));
     assert!(about.contains("not its makers' 1800: 1,800 would lose half an hour"), "{about}");
 }
+
+#[test]
+fn settings_that_there_are_not_are_refused_by_the_name_of_the_flag() {
+    let place = Place::new();
+    place.study("title = \"t\"\n[workload]\nduration = \"1s\"\n[axes]\nsystem = [\"mosquitto\", \"nats\"]\n");
+    let arms = ["--a", "payload=64B", "--b", "payload=1KiB", "--fail-on", "p99 > +10%"];
+    for (command, more) in [("run", &[][..]), ("bench", &[]), ("ab", &arms), ("capacity", &[])] {
+        let of_study = ["study.toml"].iter().filter(|_| command != "bench");
+        for target in ["mosquitto"].iter().filter(|_| command != "run").chain(of_study) {
+            let output = place.run(&[&[command, target, "--settings", "theirs"][..], more].concat());
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{command} {target}: {said}");
+            let says = "--settings=theirs: `theirs` is neither stock (the makers' defaults) nor tuned (pubmark's)";
+            assert!(said.contains(says) && !said.contains("use"), "{command} {target}: {said}");
+        }
+    }
+    let output = place.run(&["run", "study.toml", "--set", "use=theirs"]);
+    assert!(stderr(&output).contains("--set use=theirs: "), "who writes the key is told of it: {}", stderr(&output));
+}
