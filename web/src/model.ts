@@ -305,6 +305,17 @@ export interface Run {
   cpu_cores: number | null;
 }
 
+/** What it cost that the server ended, stood still or was cut off, ns. */
+export interface Recovery {
+  silence_ns: number | null;
+  beyond_ns: number | null;
+  caught_up_after_ns: number | null;
+  watched_ns: number | null;
+  listens_after_ns?: number | null;
+  clients_back_after_ns: number | null;
+  clients_not_back: number | null;
+}
+
 /** A run record, as in runs.jsonl without its histograms: what the page uses of it. */
 export interface RunRecord {
   /** Version of the record's layout. */
@@ -336,6 +347,8 @@ export interface RunRecord {
   deployment: Record<string, unknown> | null;
   connections: Record<string, unknown> | null;
   fault_log: { what: string; who: string; at_ns: number | null; until_ns: number | null; note: string | null }[];
+  /** Absent where no fault of the server or of a link happened. */
+  recovery?: Recovery | null;
   series: {
     slice_ns: number;
     sent: number[];

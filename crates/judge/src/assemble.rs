@@ -14,7 +14,7 @@ use pubmark_model::plan::Place;
 use pubmark_model::protocol::{AgentResult, AgentUsage, Connections, Flow, FlowResult, PackedHistogram, Role};
 use pubmark_model::record::{
     AgentIdentity, AgentShare, Attached, ClockPair, ConnectionFigures, FaultEvent, HostShare, MachineLoad, Phases,
-    RunRecord, Untold, Usage, UsageSeries, WireFigures,
+    Recovery, RunRecord, Untold, Usage, UsageSeries, WireFigures,
 };
 use pubmark_model::reported::{LinkReport, ServerReport};
 use pubmark_model::system::System;
@@ -144,6 +144,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     remarks.extend(record.wire.iter().flat_map(|wire| foreign(wire, record.window_ns)));
     remarks.extend(measured.remarks);
     record.remarks = remarks;
+    record.recovery = Recovery::of(&record);
     record.rates.lower_bound = verdict::lower_bound(&record);
     record.flows.iter_mut().for_each(|flow| flow.rates.lower_bound = record.rates.lower_bound);
     record.verdict = verdict::judge(&record, system, negative, exit_reason, measured.calibration);

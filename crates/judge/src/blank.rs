@@ -38,6 +38,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         generator: None,
         faults: cell.script(place.repeat),
         fault_log: Vec::new(),
+        recovery: None,
         link: cell.link.map(|asked| LinkFigures { asked, usage: None }),
         agents: Vec::new(),
         stalls: None,

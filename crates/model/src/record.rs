@@ -2,15 +2,17 @@
 
 mod agent;
 mod delivery;
+mod faults;
 mod judgement;
 
 pub use crate::counts::Counts;
 pub use crate::later::LaterWord;
 pub use agent::{AgentIdentity, Untold};
+pub use faults::{FaultEvent, Recovery};
 pub use judgement::{Component, Finding, Note, Reason, Verdict};
 
 use crate::cell::Limits;
-use crate::fault::{Act, Script, Target};
+use crate::fault::Script;
 pub use crate::figure_group::FigureGroup;
 use crate::host::ClockOffset;
 use crate::link::Link;
@@ -102,6 +104,10 @@ pub struct RunRecord {
     /// What did, and when.
     #[serde(default)]
     pub fault_log: Vec<FaultEvent>,
+    /// What the end, the standstill or the cut-off of the server cost beyond the
+    /// time that was asked for; none where nothing of the kind happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
     /// What stood between clients and the server; none where nothing did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkFigures>,
@@ -387,29 +393,6 @@ pub struct LinkFigures {
     pub asked: Link,
     /// What the proxy used that plays it; none before it has been measured.
     pub usage: Option<Usage>,
-}
-
-/// A fault as it happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FaultEvent {
-    /// What happened.
-    pub what: Act,
-    /// Whom.
-    pub who: Target,
-    /// The host whose network it was, where it was a host's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
-    /// When the last of its processes had been sent the signal, all of the
-    /// link's connections had been reset, or the last agent of a side had been
-    /// told that its clients are killed, ns from the window's beginning; none
-    /// where it never was.
-    pub at_ns: Option<Ns>,
-    /// When the first of them was sent the signal to go on, the server was
-    /// started again or the link began to be repaired, ns from the window's
-    /// beginning; none where it never was, as of clients that are killed.
-    pub until_ns: Option<Ns>,
-    /// What else is to be known of it.
-    pub note: Option<String>,
 }
 
 /// One agent's part.

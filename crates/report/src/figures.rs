@@ -23,6 +23,8 @@ pub struct CellFigures {
     /// Whether a loop of the generator was at its limit in a run of which the
     /// delivered rate is.
     is_lower_bound: bool,
+    /// Whether a run was not caught up with a fault when its window ended.
+    is_behind: bool,
     /// How the multiple of the floor's delivered rate is to be read.
     over_floor: Sign,
 }
@@ -44,7 +46,7 @@ pub enum Sign {
     #[default]
     Equal,
     /// The system reaches at least so much: a loop of the generator was at its
-    /// limit.
+    /// limit; or it takes at least so long: the window ended before.
     AtLeast,
     /// At most so much, as what it is a multiple of is at least what it is.
     AtMost,
@@ -83,10 +85,11 @@ impl CellFigures {
     }
 
     /// How a figure is to be read: at `max`, messages a second may be a lower
-    /// bound.
+    /// bound, and so may the time until a fault is caught up.
     pub fn sign(&self, column: Column) -> Sign {
         match column {
             Column::Delivered | Column::DeliveredBytes if self.is_lower_bound => Sign::AtLeast,
+            Column::CaughtUp if self.is_behind => Sign::AtLeast,
             Column::FloorDelivered => self.over_floor,
             _ => Sign::Equal,
         }
@@ -136,7 +139,11 @@ impl CellFigures {
     pub(crate) fn of(made: &[&RunRecord]) -> CellFigures {
         let values = Column::ALL.iter().map(|column| Value::of(*column, made));
         let is_lower_bound = counted(made, FigureGroup::Rates).0.iter().any(|run| run.rates.lower_bound);
-        CellFigures { values: values.collect(), is_lower_bound, over_floor: Sign::Equal }
+        let behind = |run: &&RunRecord| {
+            run.recovery.is_some_and(|cost| cost.watched_ns.is_some() && cost.caught_up_after_ns.is_none())
+        };
+        let is_behind = counted(made, Column::CaughtUp.group()).0.iter().any(behind);
+        CellFigures { values: values.collect(), is_lower_bound, is_behind, over_floor: Sign::Equal }
     }
 }
 

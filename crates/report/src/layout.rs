@@ -18,6 +18,7 @@ use crate::knee;
 use crate::not_run;
 use crate::notes;
 use crate::points::{Point, headline};
+use crate::recovery;
 use crate::report::Report;
 use crate::text::{NONE, clean};
 use serde_json::Value;
@@ -50,7 +51,7 @@ pub(crate) fn document(report: &Report, rows: Rows) -> Document {
         Some(_) => found.collect(),
         None => {
             let arms = report.arms().and_then(|arms| arms.table()).into_iter();
-            arms.chain(tables).chain(knee::tables(report)).chain(found).collect()
+            arms.chain(tables).chain(recovery::table(report)).chain(knee::tables(report)).chain(found).collect()
         }
     };
     let tables = tables.into_iter().chain(headroom::table(report)).collect();

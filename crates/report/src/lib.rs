@@ -46,6 +46,7 @@ mod points;
 mod questions;
 mod ranking;
 mod records;
+mod recovery;
 mod reference;
 mod report;
 mod searched;

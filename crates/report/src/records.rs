@@ -1,7 +1,7 @@
 //! Reading `runs.jsonl`: a run record a line.
 
 use pubmark_model::line::JsonLine;
-use pubmark_model::record::{OLDEST_SCHEMA, RunRecord, SCHEMA};
+use pubmark_model::record::{OLDEST_SCHEMA, Recovery, RunRecord, SCHEMA};
 use pubmark_model::times::TimeFigures;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -226,13 +226,15 @@ fn record(line: &[u8], path: &Path, number: usize) -> Result<RunRecord, ReadErro
     read.map(understood).map_err(|source| ReadError::Line { path: path.to_owned(), line: number, source })
 }
 
-/// A record of an older layout with what it has under today's names: in layout
-/// 1 the headline latency counted from the due time.
+/// A record of an older version with what it has under today's names: in layout
+/// 1 the headline latency counted from the due time. What a fault cost is told by
+/// figures that older records have too.
 fn understood(mut run: RunRecord) -> RunRecord {
     if counts_from_due_time(run.schema, run.times.intended_latency.is_some()) {
         run.times.intended_latency.clone_from(&run.times.latency);
         run.histograms.intended_latency.clone_from(&run.histograms.latency);
     }
+    run.recovery = run.recovery.or_else(|| Recovery::of(&run));
     run
 }
 

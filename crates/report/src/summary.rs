@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 /// The columns between the axes and the figures.
-pub(crate) const HEADER: [&str; 13] = [
+pub(crate) const HEADER: [&str; 14] = [
     "runs",
     "valid_runs",
     "counts_runs",
@@ -25,6 +25,7 @@ pub(crate) const HEADER: [&str; 13] = [
     "verdict",
     "repeats_more",
     "delivered_is_lower_bound",
+    "caught_up_is_lower_bound",
     "knee_axis",
     "knee",
     "knee_end",
@@ -74,12 +75,13 @@ impl Row<'_> {
     }
 
     /// What stands in the columns of [`HEADER`].
-    pub(crate) fn facts(&self) -> [Value; 13] {
+    pub(crate) fn facts(&self) -> [Value; 14] {
         let Row { result, point, knee, .. } = self;
         let knee = knee.as_deref();
         let runs = |group| Value::from(result.runs_for(group));
         let word = CellVerdict::of(result, point);
-        let is_bound = result.figures.sign(Column::Delivered) == Sign::AtLeast;
+        let is_bound = |column| Value::from(result.figures.sign(column) == Sign::AtLeast);
+        let bound = |column| result.figures.get(column).map(|_| is_bound(column)).into();
         [
             result.runs.into(),
             result.valid_runs.into(),
@@ -90,7 +92,8 @@ impl Row<'_> {
             runs(FigureGroup::Cost),
             word.text().into(),
             repeats_more(word, point).into(),
-            result.figures.get(Column::Delivered).map(|_| is_bound).into(),
+            bound(Column::Delivered),
+            bound(Column::CaughtUp),
             knee.map(|knee| knee.axis).into(),
             knee.and_then(|knee| knee.load).map(whole).into(),
             knee.and_then(|knee| knee.end).map(|(_, end)| end.word()).into(),

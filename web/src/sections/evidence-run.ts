@@ -126,7 +126,24 @@ function faults(record: RunRecord): Child {
   if (log.length === 0) return null;
   const at = (ns: number | null): string => (ns === null ? "never" : quantity(ns, "ns"));
   const rows = log.map((event): Child[] => [clean(event.what, 40), clean(event.who, 40), at(event.at_ns), at(event.until_ns), clean(event.note ?? "", 300)]);
-  return [h("h3", null, "Faults"), plainTable("Faults, from the window's beginning", ["what", "whom", number("at"), number("until"), "note"], rows)];
+  return [h("h3", null, "Faults"), plainTable("Faults, from the window's beginning", ["what", "whom", number("at"), number("until"), "note"], rows), cost(record.recovery)];
+}
+
+/** What they cost beyond what was asked for. */
+function cost(recovery: RunRecord["recovery"]): Child {
+  if (!recovery) return null;
+  const { caught_up_after_ns: caughtUp, watched_ns: watched, clients_not_back: notBack } = recovery;
+  const facts: [string, number | null | undefined][] = [
+    ["longest silence of a subscriber", recovery.silence_ns],
+    ["that less the time asked for", recovery.beyond_ns],
+    ["caught up, from the fault's end", caughtUp],
+    ["server listened, from its start", recovery.listens_after_ns],
+    ["all clients back, from the fault's end", recovery.clients_back_after_ns],
+  ];
+  const known = facts.flatMap(([name, ns]): [string, string][] => (typeof ns === "number" ? [[name, quantity(ns, "ns")]] : []));
+  if (typeof caughtUp !== "number" && typeof watched === "number") known.push(["caught up, from the fault's end", `not within ${quantity(watched, "ns")}`]);
+  if (typeof notBack === "number" && notBack > 0) known.push(["connections not had again", notBack.toLocaleString("en")]);
+  return h("dl", { class: "facts" }, known.map(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
 }
 
 function phases({ phases }: RunRecord): Child {

@@ -54,9 +54,10 @@ pub struct WorkloadArgs {
     /// The processes of a server that was there already: 'process NAME', 'pid N' or 'container NAME', with 'on HOST' behind it where needed.
     #[arg(long, value_name = "WHAT")]
     pub watch: Option<String>,
-    /// What happens to a part in the window: "stop server at 5s for 1s", "stop publishers at …",
-    /// "stop subscribers at …", "kill server at 10s for 2s", "kill publishers at 5s", "kill subscribers
-    /// at …" (for good), "cut link at 5s for 2s"; several with commas.
+    /// What happens to a part in the window: "stop server at 5s for 1s" (it stands still and goes on),
+    /// "kill server at 10s for 2s" (it ends at once, and is started again), "cut link at 5s for 2s",
+    /// "stop publishers at …", "stop subscribers at …", "kill publishers at 5s", "kill subscribers at …"
+    /// (for good); several with commas.
     #[arg(long, value_name = "FAULT")]
     pub fault: Vec<String>,
     /// Whose defaults the system has: stock (its makers') or tuned (pubmark's) [default: tuned].

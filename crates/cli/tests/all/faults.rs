@@ -143,6 +143,33 @@ fn a_server_that_was_killed_by_the_script_has_not_died() {
 }
 
 #[test]
+fn what_a_restart_cost_is_a_row_of_its_own() {
+    let place = Place::new();
+    let load = ["--pairs", "2", "--rate", "200", "--qos", "1", "--durable", "--warmup", "300ms", "--duration", "5s"];
+    let fault = ["--fault", "kill server at 1s for 1s", "--repeats", "1", "--out", "r"];
+    let mut bench = place.command(&[&["bench", "mosquitto"][..], &load, &fault].concat());
+    let shown = stdout(&bench.env("COLUMNS", "80").output().unwrap());
+    let table = shown.split("What the restart cost\n").nth(1).unwrap_or_else(|| panic!("{shown}"));
+    assert!(table.lines().next().unwrap().contains("beyond  caught up  all back"), "{shown}");
+    assert!(table.lines().nth(2).unwrap().starts_with("mosquitto "), "{shown}");
+    let record = &place.records("r")[0];
+    let (event, cost) = (&record["fault_log"][0], &record["recovery"]);
+    let of = |value: &Value, key: &str| value[key].as_u64().unwrap_or_else(|| panic!("{key}: {value}"));
+    let (began, ended) = (of(event, "at_ns"), of(event, "until_ns"));
+    assert_eq!(of(cost, "listens_after_ns"), of(event, "listens_ns") - ended, "{event}");
+    assert_eq!(of(cost, "beyond_ns") + 1_000_000_000, of(cost, "silence_ns"), "a second was asked for: {cost}");
+    assert_eq!(of(cost, "watched_ns"), of(record, "window_ns") - ended, "{cost}");
+    assert_eq!(of(cost, "clients_not_back"), 0, "{cost}");
+    let away = of(&record["connections"]["reconnect_ns"], "max");
+    assert_eq!(of(cost, "clients_back_after_ns"), away.saturating_sub(ended - began), "{cost}");
+    // A second in which two publishers send 400 messages is a backlog: it takes a time.
+    let caught_up = cost["caught_up_after_ns"].as_u64();
+    assert!(caught_up.is_none_or(|after| after > 0 && after <= of(cost, "watched_ns")), "{cost}");
+    let rows: Value = serde_json::from_slice(&place.run(&["report", "r", "--json"]).stdout).unwrap();
+    assert_eq!(rows[0]["outage_beyond_ns"], cost["beyond_ns"], "{rows}");
+}
+
+#[test]
 fn a_server_cannot_be_stopped_where_there_is_none() {
     let place = Place::new();
     let refused = |arguments: &[&str], says: &[&str]| {

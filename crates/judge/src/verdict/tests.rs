@@ -104,8 +104,15 @@ fn a_silence_is_the_generators_where_an_agent_did_not_run() {
 fn an_agent_that_the_script_stopped_is_named_with_what_it_says_or_without() {
     let stop = |record: &mut RunRecord| {
         let (at_ns, until_ns) = (Some(2 * SECOND), Some(3 * SECOND));
-        record.fault_log =
-            vec![FaultEvent { what: Act::Stop, who: Target::Publishers, host: None, at_ns, until_ns, note: None }];
+        record.fault_log = vec![FaultEvent {
+            what: Act::Stop,
+            who: Target::Publishers,
+            host: None,
+            at_ns,
+            until_ns,
+            listens_ns: None,
+            note: None,
+        }];
     };
     let fault = "stop publishers at 2s for 1s";
     let says = "the agent `sends-2` did not run for 1.000 s, from 2.000 s into the window: the script stopped it";
@@ -170,6 +177,7 @@ fn acknowledged_and_lost_comes_first_and_lost_is_not_never() {
             host: None,
             at_ns: Some(5 * SECOND),
             until_ns: Some(6 * SECOND),
+            listens_ns: None,
             note: None,
         }];
         (record.counts.sent, record.counts.acked, record.counts.acked_lost) = (10_000, 8_700, Some(1_000));
@@ -298,6 +306,7 @@ fn what_a_cut_link_brings_about_is_the_links() {
             host: None,
             at_ns: Some(at_ns),
             until_ns: Some(at_ns + SECOND),
+            listens_ns: None,
             note: None,
         };
         record.fault_log = vec![event];

@@ -206,6 +206,21 @@ columns! {
     /// What the clocks of two hosts may be wrong by in a latency from one to the
     /// other, ns: of the cell's runs the largest.
     ClockBound = "clock_bound_ns" LatencyP50, "clocks", Ns, LOWER, "what the clocks of two hosts may have added to each latency from one to the other, or taken from it: the largest of the runs; no repeat averages it out";
+    /// The longest silence of a subscriber in which a fault of the server or a link
+    /// lies, ns.
+    Silence = "fault_silence_ns" LatencyP99, "silence of a fault", Ns, LOWER, "the longest silence of a subscriber in which a fault of the server or a link lies";
+    /// That less the time that was asked for, ns.
+    Beyond = "outage_beyond_ns" LatencyP99, "outage beyond the fault", Ns, LOWER, "the longest silence of a subscriber less the time for which the fault within it was asked";
+    /// From the end of a fault until its backlog was caught up, ns.
+    CaughtUp = "caught_up_after_ns" LatencyP99, "caught up after", Ns, LOWER, "from the end of a fault until all that was due before it and arrives at all had arrived, and as much arrived as before it; to a slice of the window";
+    /// From the start of a server that was killed until it listened, ns.
+    ListensAfter = "listens_after_ns" LatencyP99, "listens after", Ns, LOWER, "from the start of the server after it was killed until it listened";
+    /// From the end of a fault until the last client had its connection again, ns.
+    ClientsBack = "clients_back_after_ns" LatencyP99, "all clients back after", Ns, LOWER, "from the end of a fault until the last client had its connection again";
+    /// Messages that were due and that the system never took.
+    NotSent = "not_sent" Counts, "not sent", Count, LOWER, "messages that were due by the schedule and that the system did not take: in no other count of what became of messages";
+    /// Lost connections that clients did not get again.
+    ClientsNotBack = "clients_not_back" Counts, "clients not back", Count, LOWER, "connections lost where a fault of the server or a link happened, and not had again";
 }
 
 impl From<Figure> for Column {

@@ -98,6 +98,14 @@ fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
         Column::Late if run.times.latency.is_some() => counts.late as f64,
         Column::Reconnected => run.connections.as_ref()?.reconnected as f64,
         Column::ReconnectP99 => run.connections.as_ref()?.reconnect_ns.as_ref()?.p99 as f64,
+        Column::NotSent => counts.not_sent as f64,
+        Column::Silence => run.recovery?.silence_ns? as f64,
+        Column::Beyond => run.recovery?.beyond_ns? as f64,
+        // Where it was not within the window, it took at least as long as was watched.
+        Column::CaughtUp => run.recovery.and_then(|cost| cost.caught_up_after_ns.or(cost.watched_ns))? as f64,
+        Column::ListensAfter => run.recovery?.listens_after_ns? as f64,
+        Column::ClientsBack => run.recovery?.clients_back_after_ns? as f64,
+        Column::ClientsNotBack => run.recovery?.clients_not_back? as f64,
         Column::RuntimePaused => {
             let paused = runtimes(run).filter_map(|own| own.pauses).map(|pauses| pauses.total_ns);
             paused.max()? as f64 / run.window_ns.max(1) as f64
@@ -173,7 +181,10 @@ fn step(column: Column, run: &RunRecord) -> f64 {
         | Column::Corrupted
         | Column::AckedLost
         | Column::Late
+        | Column::NotSent
+        | Column::ClientsNotBack
         | Column::Reconnected => scalar(column, run).unwrap_or(0.0).max(0.0).sqrt(),
+        Column::CaughtUp => run.workload.slice_ns() as f64,
         Column::SteadyAfter => run.pilot.map_or(1.0, |pilot| pilot.slice_ns as f64),
         _ => 1.0,
     }

@@ -4,7 +4,7 @@ use tempfile::tempdir;
 
 /// The contract: the axes, then these.
 const HEADER: &str = "runs,valid_runs,counts_runs,rates_runs,p50_runs,p99_runs,cost_runs,\
-verdict,repeats_more,delivered_is_lower_bound,knee_axis,knee,knee_end,\
+verdict,repeats_more,delivered_is_lower_bound,caught_up_is_lower_bound,knee_axis,knee,knee_end,\
 offered_per_s,offered_per_s_lo,offered_per_s_hi,\
 sent_per_s,sent_per_s_lo,sent_per_s_hi,\
 delivered_per_s,delivered_per_s_lo,delivered_per_s_hi,\
@@ -55,7 +55,14 @@ allocated_bytes_per_message,allocated_bytes_per_message_lo,allocated_bytes_per_m
 wire_bytes_per_message,wire_bytes_per_message_lo,wire_bytes_per_message_hi,\
 discovery_ns,discovery_ns_lo,discovery_ns_hi,\
 steady_after_ns,steady_after_ns_lo,steady_after_ns_hi,\
-clock_bound_ns,clock_bound_ns_lo,clock_bound_ns_hi";
+clock_bound_ns,clock_bound_ns_lo,clock_bound_ns_hi,\
+fault_silence_ns,fault_silence_ns_lo,fault_silence_ns_hi,\
+outage_beyond_ns,outage_beyond_ns_lo,outage_beyond_ns_hi,\
+caught_up_after_ns,caught_up_after_ns_lo,caught_up_after_ns_hi,\
+listens_after_ns,listens_after_ns_lo,listens_after_ns_hi,\
+clients_back_after_ns,clients_back_after_ns_lo,clients_back_after_ns_hi,\
+not_sent,not_sent_lo,not_sent_hi,\
+clients_not_back,clients_not_back_lo,clients_not_back_hi";
 
 fn lab() -> Lab {
     let mut lab = Lab::new(
@@ -97,7 +104,7 @@ fn a_row_has_plain_numbers_and_blanks() {
     // A header, three cells; the skipped one has no row.
     assert_eq!(lines.len(), 4);
     assert!(
-        lines[1].starts_with("alpha,1024,0,2,2,2,2,2,2,2,valid,,false,,,,1000,1000,1000,1000,1000,1000,999,"),
+        lines[1].starts_with("alpha,1024,0,2,2,2,2,2,2,2,valid,,false,,,,,1000,1000,1000,1000,1000,1000,999,"),
         "{}",
         lines[1]
     );
@@ -120,7 +127,7 @@ fn a_row_has_plain_numbers_and_blanks() {
     // The kernel has one run: one block, and no interval.
     assert_eq!(of("floor_latency"), ["3", "", ""]);
     assert!(lines[2].starts_with("alpha,1024,1,0,0,0,0,0,0,0,missing,,,,,"), "{}", lines[2]);
-    assert!(lines[3].starts_with("kernel,1024,0,1,1,1,1,1,1,1,reference,,false,,,,0,,,"), "{}", lines[3]);
+    assert!(lines[3].starts_with("kernel,1024,0,1,1,1,1,1,1,1,reference,,false,,,,,0,,,"), "{}", lines[3]);
 }
 
 #[test]

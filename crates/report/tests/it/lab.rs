@@ -128,6 +128,7 @@ fn record(cell: &Cell, repeat: u32) -> RunRecord {
         error: None,
         faults: Default::default(),
         fault_log: Vec::new(),
+        recovery: None,
         link: None,
         verdict: Verdict { valid: true, ..Verdict::default() },
     };

@@ -14,6 +14,7 @@ mod page;
 mod questions;
 mod ranking;
 mod records;
+mod recovery;
 mod reference;
 mod rendering;
 mod settings;

@@ -92,6 +92,7 @@ impl Faults {
             host: fault.host.as_deref().map(str::to_owned),
             at_ns: None,
             until_ns: None,
+            listens_ns: None,
             note: None,
         };
         let log = script.0.iter().map(event).collect();
@@ -205,8 +206,11 @@ impl Faults {
             }
         }
         if let Some(returning) = self.returning.take_if(|_| listens) {
-            let took_ms = clock::now().saturating_sub(returning.since_ns) as f64 / MILLISECOND as f64;
-            self.log[returning.fault].note = Some(format!("it listened again {took_ms:.0} ms after it was started"));
+            let listens_ns = clock::now();
+            let took_ms = listens_ns.saturating_sub(returning.since_ns) as f64 / MILLISECOND as f64;
+            let event = &mut self.log[returning.fault];
+            event.note = Some(format!("it listened again {took_ms:.0} ms after it was started"));
+            event.listens_ns = Some(listens_ns.saturating_sub(self.from_ns));
         }
         Ok(())
     }

@@ -1,0 +1,172 @@
+//! Records of a run that was made by hand: ten messages a second of each of ten
+//! publishers, in slices of 100 ms, with an outage from 1 s to 2 s.
+
+use super::*;
+use crate::fault::Script;
+use crate::protocol::Stalls;
+use crate::record::{ConnectionFigures, Counts, MachineLoad, Rates, SCHEMA, Verdict};
+use crate::setting::Settings;
+use crate::units::{MILLISECOND, SECOND};
+use crate::workload::Workload;
+use pubmark_stats::{Histogram, Summary};
+use serde_json::json;
+
+const SLICE: Ns = 100 * MILLISECOND;
+const WINDOW: Ns = 5 * SECOND;
+/// From one message that is due to the next, of all publishers.
+const GAP: Ns = 10 * MILLISECOND;
+
+fn summary(values: &[Ns]) -> Option<Summary> {
+    let mut histogram = Histogram::latency();
+    values.iter().for_each(|value| histogram.record_n(*value, 1));
+    histogram.summary()
+}
+
+fn record(faults: &str, events: &[(Ns, Ns)]) -> RunRecord {
+    let workload = Workload::resolve(&Settings::default()).unwrap();
+    let mut record: RunRecord = serde_json::from_value(json!({
+        "schema": SCHEMA, "cell": {}, "repeat": 1, "position": 0, "system": "s", "versions": {}, "started": "",
+        "workload": workload, "options": {}, "applied": {}, "window_ns": WINDOW, "counts": Counts::default(),
+        "rates": Rates::default(), "agents": [], "histograms": {}, "series": Series::default(),
+        "machine": MachineLoad::default(), "remarks": [], "verdict": Verdict::default(),
+    }))
+    .unwrap();
+    record.faults = Script::parse(faults).unwrap();
+    let event = |(fault, (at_ns, until_ns)): (&crate::fault::Fault, &(Ns, Ns))| FaultEvent {
+        what: fault.what,
+        who: fault.who,
+        host: None,
+        at_ns: Some(*at_ns),
+        until_ns: Some(*until_ns),
+        listens_ns: None,
+        note: None,
+    };
+    record.fault_log = record.faults.0.iter().zip(events).map(event).collect();
+    record
+}
+
+/// One message after the other through a server that takes a millisecond for each,
+/// and that is away between these instants; what is due then waits, or is lost.
+fn served(record: &mut RunRecord, outages: &[(Ns, Ns)], waits: bool) {
+    let slices = (WINDOW / SLICE) as usize;
+    let series = &mut record.series;
+    (series.slice_ns, series.delivered, series.latency_max_ns) = (SLICE, vec![0; slices], vec![0; slices]);
+    let (mut free_ns, mut last_ns, mut latencies, mut lost) = (0, 0, Vec::new(), 0);
+    let mut stalls = Stalls::default();
+    for due_ns in (0..WINDOW).step_by(GAP as usize) {
+        let away = |at: Ns| outages.iter().find(|(from, until)| (*from..*until).contains(&at));
+        if away(due_ns).is_some() && !waits {
+            lost += 1;
+            continue;
+        }
+        let ready_ns = free_ns.max(due_ns);
+        let arrives_ns = away(ready_ns).map_or(ready_ns, |(_, until)| *until) + MILLISECOND;
+        free_ns = arrives_ns;
+        latencies.push(arrives_ns - due_ns);
+        if arrives_ns - last_ns > SLICE {
+            stalls.add(&Stalls { count: 1, longest_ns: arrives_ns - last_ns, longest_at_ns: last_ns });
+        }
+        last_ns = arrives_ns;
+        if let Some(slice) = Some((arrives_ns / SLICE) as usize).filter(|slice| *slice < slices) {
+            series.delivered[slice] += 1;
+            series.latency_max_ns[slice] = series.latency_max_ns[slice].max(arrives_ns - due_ns);
+        }
+    }
+    record.stalls = Some(stalls);
+    record.times.latency = summary(&latencies);
+    let counts = &mut record.counts;
+    (counts.sent, counts.expected) = (WINDOW / GAP, WINDOW / GAP);
+    (counts.delivered, counts.lost) = (WINDOW / GAP - lost, lost);
+}
+
+#[test]
+fn an_outage_that_lasted_longer_than_asked_is_told_to_the_slice() {
+    // Asked for a second, and the server was back half a second later.
+    let mut record = record("kill server at 1s for 1s", &[(SECOND, 2 * SECOND)]);
+    served(&mut record, &[(SECOND, 2_500 * MILLISECOND)], true);
+    record.fault_log[0].listens_ns = Some(2_400 * MILLISECOND);
+    record.connections = Some(ConnectionFigures {
+        lost: 11,
+        reconnected: 11,
+        reconnect_ns: summary(&[1_100 * MILLISECOND, 1_700 * MILLISECOND]),
+        ..ConnectionFigures::default()
+    });
+    let found = Recovery::of(&record).unwrap();
+    // The last before it came 991 ms into the window, the next at 2,501 ms.
+    assert_eq!(found.silence_ns, Some(1_510 * MILLISECOND));
+    assert_eq!(found.beyond_ns, Some(510 * MILLISECOND));
+    // 150 messages wait at 2.5 s, and nine of each ten ms are left for them: the queue is
+    // empty 166.7 ms later. Of those due before 2 s the last came at 2,600 ms, in a slice
+    // of its own; in that from 2.6 s more arrives than usual, in that from 2.7 s as much.
+    assert_eq!(found.caught_up_after_ns, Some(700 * MILLISECOND));
+    assert_eq!(found.watched_ns, Some(3 * SECOND));
+    assert_eq!(found.listens_after_ns, Some(400 * MILLISECOND));
+    let back = found.clients_back_after_ns.unwrap();
+    assert!(back.abs_diff(700 * MILLISECOND) < 2 * MILLISECOND, "the longest time away, less a second: {back}");
+    assert_eq!(found.clients_not_back, Some(0));
+}
+
+#[test]
+fn what_is_lost_is_not_waited_for() {
+    let mut record = record("cut link at 1s for 1s", &[(SECOND, 2 * SECOND)]);
+    served(&mut record, &[(SECOND, 2 * SECOND)], false);
+    let found = Recovery::of(&record).unwrap();
+    assert_eq!((record.counts.lost, found.silence_ns), (100, Some(1_010 * MILLISECOND)));
+    // The first whole slice after the fault is as those before it.
+    assert_eq!(found.caught_up_after_ns, Some(SLICE));
+    assert_eq!((found.clients_back_after_ns, found.clients_not_back), (None, None), "a library has no connections");
+}
+
+#[test]
+fn a_backlog_that_outlasts_the_window_is_not_caught_up() {
+    let at = 4_500 * MILLISECOND;
+    let mut record = record("stop server at 3500ms for 1s", &[(3_500 * MILLISECOND, at)]);
+    served(&mut record, &[(3_500 * MILLISECOND, 4_950 * MILLISECOND)], true);
+    let found = Recovery::of(&record).unwrap();
+    assert_eq!((found.caught_up_after_ns, found.watched_ns), (None, Some(500 * MILLISECOND)));
+    // Of what ends with the window nobody knows.
+    record.fault_log[0].until_ns = Some(WINDOW);
+    let unwatched = Recovery::of(&record).unwrap();
+    assert_eq!((unwatched.caught_up_after_ns, unwatched.watched_ns), (None, None));
+    record.fault_log[0].until_ns = Some(at);
+    // Neither is what comes in the drain alone, however quiet the window ends.
+    served(&mut record, &[(3_500 * MILLISECOND, at)], true);
+    assert_eq!(Recovery::of(&record).unwrap().caught_up_after_ns, Some(2 * SLICE));
+    record.counts.delivered += 100;
+    assert_eq!(Recovery::of(&record).unwrap().caught_up_after_ns, None);
+}
+
+#[test]
+fn a_client_that_never_came_back_is_counted_and_has_no_time() {
+    let mut record = record("kill server at 1s for 1s", &[(SECOND, 2 * SECOND)]);
+    served(&mut record, &[(SECOND, 2 * SECOND)], true);
+    let times = summary(&[1_100 * MILLISECOND]);
+    record.connections =
+        Some(ConnectionFigures { lost: 11, reconnected: 8, reconnect_ns: times, ..ConnectionFigures::default() });
+    let found = Recovery::of(&record).unwrap();
+    assert_eq!((found.clients_back_after_ns, found.clients_not_back), (None, Some(3)));
+}
+
+#[test]
+fn faults_that_come_before_one_is_caught_up_are_one() {
+    let script = "cut link at 1s for 500ms, cut link at 1600ms for 400ms";
+    let events = [(SECOND, 1_500 * MILLISECOND), (1_600 * MILLISECOND, 2 * SECOND)];
+    let mut record = record(script, &events);
+    served(&mut record, &[(SECOND, 2 * SECOND)], true);
+    let found = Recovery::of(&record).unwrap();
+    assert_eq!((found.silence_ns, found.beyond_ns), (Some(1_010 * MILLISECOND), Some(110 * MILLISECOND)));
+    // 100 messages at 2 s: of these and those that come meanwhile the last at 2,112 ms.
+    assert_eq!(found.caught_up_after_ns, Some(2 * SLICE));
+}
+
+#[test]
+fn a_silence_of_another_time_and_faults_of_clients_are_none() {
+    let mut record = record("stop publishers at 1s for 1s", &[(SECOND, 2 * SECOND)]);
+    served(&mut record, &[(SECOND, 2 * SECOND)], true);
+    assert_eq!(Recovery::of(&record), None);
+    let mut record = self::record("stop server at 1s for 1s", &[(SECOND, 2 * SECOND)]);
+    served(&mut record, &[(3 * SECOND, 4 * SECOND)], true);
+    assert_eq!(Recovery::of(&record).unwrap().silence_ns, None);
+    record.error = Some("it could not be made".into());
+    assert_eq!(Recovery::of(&record), None);
+}

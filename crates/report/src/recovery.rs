@@ -1,0 +1,143 @@
+//! What it cost that a server ended, stood still, or was cut off: a row a cell.
+
+use crate::analysis::{CellResult, Status};
+use crate::axes::{axis_name, axis_value};
+use crate::columns::{ACKED_LOST, AT_LEAST, LAST, Show};
+use crate::document::{Entry, Head, Mark, Note, Row, Table};
+use crate::figures::{Column, Sign};
+use crate::points::Point;
+use crate::report::Report;
+use crate::text::{NONE, count, time};
+use pubmark_model::fault::{Act, Target};
+use serde_json::Value;
+
+/// The name of the column with what an outage was longer than asked for.
+const BEYOND: &str = "beyond";
+/// The name of the column with the time until its backlog was gone.
+const CAUGHT_UP: &str = "caught up";
+/// The name of the column with the time until all clients were back.
+const ALL_BACK: &str = "all back";
+/// The name of the column with the longest silence.
+const SILENCE: &str = "silence";
+/// The name of the column with the time until the server listened.
+const LISTENS: &str = "listens";
+
+/// The name of the column with what was due and never taken.
+const NOT_SENT: &str = "not sent";
+
+/// The figures, and how soon each goes where there is no room.
+const FIGURES: [(&str, Show, u8); 10] = [
+    (BEYOND, Show::Time(Column::Beyond), 0),
+    (CAUGHT_UP, Show::Time(Column::CaughtUp), 0),
+    (ALL_BACK, Show::Time(Column::ClientsBack), 0),
+    (NOT_SENT, Show::Delivery(Column::NotSent), 0),
+    ("late", Show::Count(Column::Late), 0),
+    (ACKED_LOST, Show::Delivery(Column::AckedLost), 0),
+    ("lost", Show::Delivery(Column::Lost), LAST + 1),
+    ("duplicated", Show::Delivery(Column::Duplicated), LAST + 2),
+    (SILENCE, Show::Time(Column::Silence), LAST + 3),
+    (LISTENS, Show::Time(Column::ListensAfter), LAST + 4),
+];
+
+/// The figures of which one at least says that there was such a fault.
+const OWN: [Column; 4] = [Column::Silence, Column::CaughtUp, Column::ClientsBack, Column::ClientsNotBack];
+
+/// The cells to which it happened.
+pub(crate) fn table(report: &Report) -> Option<Table> {
+    let cells = report.cells();
+    let happened = |result: &CellResult| {
+        let made = !matches!(result.status, Status::Missing | Status::Skipped | Status::Failed);
+        made && OWN.into_iter().any(|column| result.figures.get(column).is_some())
+    };
+    let of_points =
+        report.points().iter().flat_map(|point| point.members.iter().map(move |index| (point, &cells[*index])));
+    let shown: Vec<(&Point, &CellResult)> = of_points.filter(|(_, result)| happened(result)).collect();
+    let (_, first) = shown.first()?;
+    let axes: Vec<&String> = first
+        .cell
+        .axes
+        .keys()
+        .filter(|axis| {
+            let varies = |(_, other): &(&Point, &CellResult)| other.cell.axes.get(*axis) != first.cell.axes.get(*axis);
+            axis.as_str() == "system" || shown.iter().any(varies)
+        })
+        .collect();
+    let known = |show: &Show| match show {
+        // Where all was sent there is nothing to say.
+        Show::Delivery(Column::NotSent) => shown.iter().any(|(_, result)| not_sent(result)),
+        show => shown.iter().any(|(point, result)| entry(show, result, point).text != NONE),
+    };
+    let figures: Vec<&(&str, Show, u8)> = FIGURES.iter().filter(|(_, show, _)| known(show)).collect();
+    let head = |name: &str, is_figure, expendable| Head { name: name.into(), is_figure, is_axis: false, expendable };
+    let mut heads: Vec<Head> = axes.iter().map(|axis| head(&axis_name(axis), false, 0)).collect();
+    heads.extend(figures.iter().map(|(name, _, expendable)| head(name, true, *expendable)));
+    let row = |(point, result): &(&Point, &CellResult)| {
+        let place =
+            axes.iter().map(|axis| axis_value(axis, result.cell.axes.get(axis.as_str()).unwrap_or(&Value::Null)));
+        let own = figures.iter().map(|(_, show, _)| entry(show, result, point));
+        Row { entries: place.map(Entry::plain).chain(own).collect(), mark: Mark::Plain, bar: None }
+    };
+    let results: Vec<&CellResult> = shown.iter().map(|(_, result)| *result).collect();
+    Some(Table {
+        title: title(&results).into(),
+        groups: vec![shown.iter().map(row).collect()],
+        notes: notes(&results, &heads),
+        heads,
+        ends_in_prose: false,
+        whole: "summary.csv",
+        bars: None,
+    })
+}
+
+/// A server that was killed was started again; what was stopped or cut off was not.
+fn title(shown: &[&CellResult]) -> &'static str {
+    let mut faults = shown.iter().flat_map(|result| &result.cell.faults.0).peekable();
+    match faults.peek().is_some() && faults.all(|fault| (fault.what, fault.who) == (Act::Kill, Target::Server)) {
+        true => "What the restart cost",
+        false => "What the outage cost",
+    }
+}
+
+/// Whether messages that were due were never taken.
+fn not_sent(result: &CellResult) -> bool {
+    result.figures.get(Column::NotSent).is_some_and(|found| found.value > 0.0)
+}
+
+/// What stands in the table. Clients that never came back have no time.
+fn entry(show: &Show, result: &CellResult, point: &Point) -> Entry {
+    let of = |column| result.figures.get(column).map_or(0.0, |found| found.value);
+    match show {
+        Show::Time(Column::ClientsBack) if of(Column::ClientsNotBack) > 0.0 => {
+            Entry::plain(format!("{} not", count(of(Column::ClientsNotBack))))
+        }
+        show => show.entry(result, point),
+    }
+}
+
+fn notes(shown: &[&CellResult], heads: &[Head]) -> Vec<Note> {
+    let named = |name: &str| heads.iter().any(|head| head.name == name);
+    let slice = shown.iter().map(|result| result.cell.workload.slice_ns()).max().unwrap_or_default();
+    let mut texts = Vec::new();
+    if named(BEYOND) {
+        texts.push(format!(
+            "{BEYOND}: the longest silence of a subscriber, less the time for which the fault was asked"
+        ));
+    }
+    if named(CAUGHT_UP) {
+        texts.push(format!(
+            "{CAUGHT_UP}: from the end of the fault (the server's start, the link's repair) until all that was due \
+             before it and arrives at all had arrived, and as much arrived as before; in steps of {}",
+            time(slice as f64)
+        ));
+    }
+    if named(ALL_BACK) {
+        texts.push(format!("{ALL_BACK}: from the end of the fault until the last client had its connection again"));
+    }
+    if named(NOT_SENT) {
+        texts.push(format!("{NOT_SENT}: due and never taken by the server, and so neither acknowledged nor lost"));
+    }
+    if shown.iter().any(|result| result.figures.sign(Column::CaughtUp) == Sign::AtLeast) {
+        texts.push(format!("{CAUGHT_UP} {}…: it was not, when the window ended", AT_LEAST));
+    }
+    texts.into_iter().map(Note::on_rows).collect()
+}
