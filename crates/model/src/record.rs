@@ -4,6 +4,7 @@ mod agent;
 mod delivery;
 mod faults;
 mod judgement;
+mod recovery;
 
 pub use crate::counts::Counts;
 pub use crate::later::LaterWord;

@@ -66,7 +66,7 @@ fn no_secret_of_an_environment_stands_in_what_a_host_complains_of() {
     let says = format!("echo no index at https://me:{SECRET}@example.org, token {SECRET} >&2; exit 3");
     let lost = hosts(&place, &[("b1", &["sh", "-c", &says], "")]);
     let agent = "title = \"T\"\nabout = \"a\"\nlicence = \"MIT\"\nhomepage = \"h\"\ndriver = \"mine\"\npatterns = [\"pairs\"]\n\
-                 [agent]\ncommand = [\"sh\", \"-c\", \"true\"]\n[agent.environment]\nINDEX_TOKEN = \"SECRET\"\n";
+                 agent = [\"sh\", \"-c\", \"true\"]\n[env]\nINDEX_TOKEN = \"SECRET\"\n";
     script(&place, "systems/mine.toml", &agent.replace("SECRET", SECRET));
     for arguments in [
         &["bench", "mine", "--repeats", "1", "--out", "r", "--hosts", &lost][..],

@@ -1,0 +1,145 @@
+//! What faults cost beyond the time that was asked for, from a record's own figures.
+
+use super::{FaultEvent, Recovery, RunRecord, Series};
+use crate::fault::{Act, Target};
+use crate::units::Ns;
+
+/// A fault that keeps clients from the server, ns from the window's beginning.
+struct Outage {
+    at_ns: Ns,
+    until_ns: Ns,
+    /// For how long it was asked.
+    asked_ns: Ns,
+}
+
+impl Recovery {
+    /// What a record says of it; none where no fault of the server, a link or a host's
+    /// network began and ended, and where the run could not be made.
+    pub fn of(record: &RunRecord) -> Option<Recovery> {
+        let outages = outages(record);
+        let (first, last) = (outages.first()?, outages.last()?);
+        let silence_ns = silence(record, &outages);
+        let end_ns = outages.iter().map(|outage| outage.until_ns).fold(last.until_ns, Ns::max);
+        let watched_ns = record.times.latency.as_ref().map(|_| record.window_ns.saturating_sub(end_ns));
+        let watched_ns = watched_ns.filter(|watched| *watched >= record.series.slice_ns.max(1));
+        let connections = record.connections.as_ref();
+        let not_back = connections.map(|all| all.lost.saturating_sub(all.reconnected));
+        let away_ns = connections.and_then(|all| Some(all.reconnect_ns.as_ref()?.max));
+        let alone = outages.len() == 1 && not_back == Some(0);
+        let listened = record.fault_log.iter().filter_map(|event| event.listens_ns?.checked_sub(event.until_ns?));
+        Some(Recovery {
+            silence_ns: silence_ns.map(|(silence, _)| silence),
+            beyond_ns: silence_ns.map(|(silence, asked)| silence.saturating_sub(asked)),
+            caught_up_after_ns: caught_up(record, &outages).filter(|_| watched_ns.is_some()),
+            watched_ns,
+            listens_after_ns: listened.max(),
+            clients_back_after_ns: away_ns
+                .filter(|_| alone)
+                .map(|away| away.saturating_sub(first.until_ns.saturating_sub(first.at_ns))),
+            clients_not_back: not_back,
+        })
+    }
+}
+
+/// The faults that kept clients from the server and were over in the window, by their
+/// beginnings.
+fn outages(record: &RunRecord) -> Vec<Outage> {
+    if record.error.is_some() {
+        return Vec::new();
+    }
+    let asked = |place: usize, event: &FaultEvent| {
+        let fault = record.faults.0.get(place)?;
+        fault.for_ns.filter(|_| (fault.what, fault.who) == (event.what, event.who))
+    };
+    let of_server = |event: &FaultEvent| {
+        let stops = matches!(event.what, Act::Stop | Act::Kill) && event.who == Target::Server;
+        stops || (event.what == Act::Cut && matches!(event.who, Target::Link | Target::Host))
+    };
+    let events = record.fault_log.iter().enumerate().filter(|(_, event)| of_server(event));
+    let outage = |(place, event): (usize, &FaultEvent)| {
+        let (at_ns, until_ns) = (event.at_ns?, event.until_ns?);
+        let asked_ns = asked(place, event).unwrap_or(until_ns.saturating_sub(at_ns));
+        Some(Outage { at_ns, until_ns, asked_ns })
+    };
+    let mut outages: Vec<Outage> = events.filter_map(outage).collect();
+    outages.sort_by_key(|outage| (outage.at_ns, outage.until_ns));
+    outages
+}
+
+/// The longest silence, where an outage lies in it, and how long these were to be.
+fn silence(record: &RunRecord, outages: &[Outage]) -> Option<(Ns, Ns)> {
+    let stalls = record.stalls.filter(|stalls| stalls.count > 0)?;
+    let (from_ns, to_ns) = (stalls.longest_at_ns, stalls.longest_at_ns.saturating_add(stalls.longest_ns));
+    let within = || outages.iter().filter(|outage| outage.at_ns < to_ns && outage.until_ns > from_ns);
+    within().next()?;
+    Some((stalls.longest_ns, within().map(|outage| outage.asked_ns).sum()))
+}
+
+/// The longest time from the end of an outage until its backlog was gone, ns; none
+/// where that of the last was not by the window's end.
+fn caught_up(record: &RunRecord, outages: &[Outage]) -> Option<Ns> {
+    let usual = usual_slice(record, outages.first()?.at_ns);
+    let (mut longest_ns, mut end_ns) = (0, 0);
+    for (place, outage) in outages.iter().enumerate() {
+        end_ns = outage.until_ns.max(end_ns);
+        let next_ns = outages.get(place + 1).map_or(record.window_ns, |next| next.at_ns.min(record.window_ns));
+        match caught_up_at(&record.series, usual.as_ref(), end_ns, next_ns) {
+            Some(at_ns) => longest_ns = longest_ns.max(at_ns - end_ns),
+            None if place + 1 < outages.len() => {}
+            None => return None,
+        }
+    }
+    let in_window: u64 = record.series.delivered.iter().sum();
+    let later = record.counts.delivered.saturating_sub(in_window) as f64;
+    usual.is_none_or(|usual| later <= usual.most).then_some(longest_ns)
+}
+
+/// How much arrives in a slice of which nothing is to be said.
+struct UsualSlice {
+    least: f64,
+    most: f64,
+}
+
+/// As much as in the whole slices before the first outage, to within a tenth and three
+/// times the scatter of a count by chance. None where there is no such slice, and where
+/// the rate is not the same all the time.
+fn usual_slice(record: &RunRecord, before_ns: Ns) -> Option<UsualSlice> {
+    let rates = record.workload.rate.profile()?.per_ks();
+    if rates.start() != rates.end() {
+        return None;
+    }
+    let series = &record.series;
+    let whole = before_ns.checked_div(series.slice_ns)? as usize;
+    let before = series.delivered.get(..whole.min(series.delivered.len())).filter(|slices| !slices.is_empty())?;
+    let mean = before.iter().sum::<u64>() as f64 / before.len() as f64;
+    let copies = record.counts.expected as f64 / record.counts.sent.max(1) as f64;
+    let scatter = (0.1 * mean).max(3.0 * (mean * copies.max(1.0)).sqrt());
+    let (least, most) = (before.iter().min()?, before.iter().max()?);
+    Some(UsualSlice { least: *least as f64 - scatter, most: *most as f64 + scatter })
+}
+
+/// The beginning of the first slice from `end_ns` on, and before `next_ns`, from which
+/// on nothing arrives that was due before `end_ns`, and behind the last of which as
+/// much arrives as usual.
+///
+/// Whether a slice has such an arrival is told by its largest latency: one that reaches
+/// from the slice's beginning back beyond the outage's end. So none is missed, and a
+/// message that was due up to a slice after that end may be taken for one.
+fn caught_up_at(series: &Series, usual: Option<&UsualSlice>, end_ns: Ns, next_ns: Ns) -> Option<Ns> {
+    let slice_ns = series.slice_ns;
+    let first = end_ns.checked_div(slice_ns)? as usize + 1;
+    let slices = next_ns.div_ceil(slice_ns).min(series.delivered.len() as u64) as usize;
+    let starts = |slice: usize| slice as Ns * slice_ns;
+    let reaches_back =
+        |slice: &usize| series.latency_max_ns.get(*slice).is_some_and(|max| *max > starts(*slice) - end_ns);
+    let first_without = (first..slices).rev().find(reaches_back).map_or(first, |last| last + 1);
+    let is_usual = |slice: &usize| {
+        // Of a slice that is cut off by the window's end or by what comes next less arrives.
+        let whole = starts(slice + 1) <= next_ns;
+        usual.is_none_or(|usual| !whole || (usual.least..=usual.most).contains(&(series.delivered[*slice] as f64)))
+    };
+    (first_without..slices).find(is_usual).map(starts)
+}
+
+#[cfg(test)]
+mod tests;
