@@ -5,10 +5,12 @@ use crate::plan::StudyPlan;
 use crate::registry;
 use crate::survey::{Room, Survey, tool_of};
 use pubmark_host::install;
+use pubmark_host::server::attached;
 use pubmark_model::cell::Cell;
 use pubmark_model::claim::Condition;
 use pubmark_model::diagnostic::Diagnostic;
-use pubmark_model::host::HostSpec;
+use pubmark_model::endpoint::Endpoint;
+use pubmark_model::host::{HostSpec, LOCAL};
 use pubmark_model::link::Side;
 use pubmark_model::options::OptionValues;
 use pubmark_model::study::Skip;
@@ -101,11 +103,7 @@ fn too_small_for_server(cell: &Cell, room: &Room) -> Option<String> {
     let (publishers, subscribers) = (cell.workload.publishers as usize, cell.workload.subscribers as usize);
     let connections = publishers + subscribers;
     // Its proxy has two for each client.
-    let linked = cell.link.map_or(0, |link| match link.side {
-        Side::Publishers => publishers,
-        Side::Subscribers => subscribers,
-        Side::Both => connections,
-    });
+    let linked = linked(cell);
     if 2 * linked + SERVER_FILES > *files {
         return Some(format!(
             "{linked} connections over a link need more than the {files} files that a process may open on {whose}: raise the limit (ulimit -Hn)"
@@ -126,34 +124,68 @@ fn too_small_for_server(cell: &Cell, room: &Room) -> Option<String> {
     })
 }
 
-/// Why clients cannot all connect from their hosts to one address.
+/// Connections of clients that go over a cell's link.
+fn linked(cell: &Cell) -> usize {
+    let (publishers, subscribers) = (cell.workload.publishers as usize, cell.workload.subscribers as usize);
+    cell.link.map_or(0, |link| match link.side {
+        Side::Publishers => publishers,
+        Side::Subscribers => subscribers,
+        Side::Both => publishers + subscribers,
+    })
+}
+
+/// Why clients, or the proxy of a link, cannot all connect from their hosts to one address.
 fn too_few_ports(cell: &Cell, survey: &Survey) -> Option<String> {
-    if cell.options.text("sources").is_some() {
-        return None;
-    }
     let placement = &cell.placement;
     let sides =
         [(&placement.publishers, cell.workload.publishers), (&placement.subscribers, cell.workload.subscribers)];
-    placement.hosts().into_iter().find_map(|host| {
-        let room = survey.room(host)?;
-        let ports = room.ports?;
+    let of_clients = placement.hosts().into_iter().find_map(|host| {
+        let Room { whose, ports, .. } = survey.room(host)?;
         let on = |(hosts, clients): &(&Vec<HostSpec>, u32)| match hosts.contains(host) {
             true => (*clients as usize).div_ceil(hosts.len()),
             false => 0,
         };
         let clients: usize = sides.iter().map(on).sum();
-        (clients > ports).then(|| {
+        if clients <= ports || clients <= ports.saturating_mul(addresses(cell, host)?) {
+            return None;
+        }
+        let out = match host.name == LOCAL {
+            true => format!("name more addresses (options.{}.sources)", cell.system),
+            false => "name more hosts".into(),
+        };
+        Some(format!(
+            "{clients} clients on {whose} need more than the {ports} ports that an address has there (net.ipv4.ip_local_port_range): {out}"
+        ))
+    });
+    of_clients.or_else(|| {
+        let (linked, Room { whose, ports, .. }) = (linked(cell), survey.room(&placement.server)?);
+        (linked > ports).then(|| {
             format!(
-                "{clients} clients on {} need more than the {ports} ports that an address has there (net.ipv4.ip_local_port_range): name more hosts, or more addresses (options.{}.sources)",
-                room.whose, cell.system
+                "the proxy of a link on {whose} cannot pass on {linked} connections: it has {ports} ports there (net.ipv4.ip_local_port_range)"
             )
         })
     })
 }
 
+/// How many addresses the clients of a host connect from; none where each is given as many
+/// of this machine as it needs.
+fn addresses(cell: &Cell, host: &HostSpec) -> Option<usize> {
+    // Another host has addresses of its own, of which nobody here knows.
+    if host.name != LOCAL {
+        return Some(1);
+    }
+    if let Some(given) = cell.options.text("sources") {
+        return Some(given.split(',').count());
+    }
+    let endpoint = cell.options.text("endpoint")?;
+    let is_here = Endpoint::parse(endpoint).is_ok_and(|endpoint| attached::here(&endpoint));
+    (!is_here).then_some(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pubmark_host::lines::Facts;
     use pubmark_host::machine;
     use pubmark_model::study::{ReadOptions, Study};
 
@@ -190,6 +222,60 @@ mod tests {
         let mut plan = plan("system = [\"mosquitto\"]\ncpus = [1, 4000]\n");
         let words = leave_out(&mut plan, &|_, _| None, &Survey::default()).0;
         assert!(words.len() == 1 && words[0].contains("4000 processors"), "{words:?}");
+    }
+
+    /// A server on one host, publishers on the second, subscribers on the third; each has so
+    /// many ports, and all that it needs of the rest.
+    fn on_three_hosts(more: &str, ports: [usize; 3]) -> Vec<String> {
+        let parts = [("s", "server", 1), ("p", "publishers", 2), ("r", "subscribers", 3)];
+        let host = |(name, role, last): (&str, &str, u8)| {
+            format!("[hosts.{name}]\nreach = [\"true\"]\naddress = \"10.0.0.{last}\"\nroles = [\"{role}\"]\n")
+        };
+        let mut plan = plan(&format!("system = \"mosquitto\"\n{more}\n{}", parts.map(host).concat()));
+        let specs: Vec<HostSpec> = plan.cells()[0].placement.hosts().into_iter().cloned().collect();
+        let facts = |spec: &HostSpec| {
+            let place = parts.iter().position(|(name, ..)| *name == spec.name).unwrap();
+            Facts { ports: ports[place], files: 1_000_000, cpus: vec![0], ..Facts::default() }
+        };
+        let survey = Survey::of_facts(specs.iter().map(|spec| (spec.clone(), facts(spec))).collect());
+        leave_out(&mut plan, &|_, _| None, &survey).0
+    }
+
+    #[test]
+    fn more_clients_than_a_host_has_ports_are_left_out_by_its_name() {
+        assert_eq!(on_three_hosts("pairs = 200", [1, 200, 200]), Vec::<String>::new(), "a server needs none");
+        for (more, ports, says) in [
+            ("pairs = [100, 300]", [1, 299, 300], "300 clients on host p need more than the 299 ports"),
+            ("pairs = [100, 300]", [1, 300, 299], "300 clients on host r need more than the 299 ports"),
+            // Addresses that were named are this machine's.
+            ("pairs = 300\n[options.mosquitto]\nsources = \"10.0.0.2,10.0.0.3\"", [1, 299, 300], "name more hosts"),
+            (
+                "pairs = [100, 300]\nlink_delay = \"1ms\"",
+                [299, 300, 300],
+                "the proxy of a link on host s cannot pass on 300",
+            ),
+        ] {
+            let words = on_three_hosts(more, ports);
+            assert!(words.len() == 1 && words[0].contains(says), "{more}: {words:?}");
+        }
+    }
+
+    /// Each client of a server on this machine is given an address that has ports.
+    #[test]
+    fn ports_of_this_machine_are_counted_where_a_server_is_elsewhere() {
+        let most = machine::ports();
+        let clients = |more: &str| {
+            let mut plan = plan(&format!("system = \"mosquitto\"\npairs = {most}\n[options.mosquitto]\n{more}"));
+            let facts = Facts { ports: most, files: 1_000_000, cpus: vec![0], ..Facts::default() };
+            let survey = Survey::of_facts(vec![(HostSpec::default(), facts)]);
+            leave_out(&mut plan, &|_, _| None, &survey).0
+        };
+        let elsewhere = "endpoint = \"mqtt://192.0.2.1:1883\"\n";
+        assert_eq!(clients(""), Vec::<String>::new());
+        assert_eq!(clients("endpoint = \"mqtt://127.0.0.1:1883\"\n"), Vec::<String>::new());
+        let words = clients(elsewhere);
+        assert!(words.len() == 1 && words[0].contains("name more addresses (options.mosquitto.sources)"), "{words:?}");
+        assert_eq!(clients(&format!("{elsewhere}sources = \"192.0.2.7, 192.0.2.8\"\n")), Vec::<String>::new());
     }
 
     #[test]

@@ -63,8 +63,8 @@ pub struct Room {
     pub cpus: f64,
     /// Memory, bytes, where it is known.
     pub memory_bytes: Option<u64>,
-    /// Connections that it may make to one address; none where it has more addresses.
-    pub ports: Option<usize>,
+    /// Connections that one address of it may make to another: its ephemeral ports.
+    pub ports: usize,
 }
 
 impl Survey {
@@ -116,6 +116,13 @@ impl Survey {
         Ok(Survey { hosts: found.collect::<Result<_, HostError>>()?, ..Survey::default() })
     }
 
+    /// As if hosts that lack nothing had been looked at.
+    #[cfg(test)]
+    pub fn of_facts(found: Vec<(HostSpec, Facts)>) -> Survey {
+        let host = |(spec, facts)| SurveyedHost { spec, facts, lacks: Vec::new() };
+        Survey { hosts: found.into_iter().map(host).collect(), ..Survey::default() }
+    }
+
     /// Why a system cannot be used by a cell on its hosts, by whoever has looked.
     pub fn missing(&self, system: &System, cell: &Cell) -> Option<String> {
         self.hosts.iter().find_map(|host| host.lacking(&part(&host.spec, system, cell)?))
@@ -142,7 +149,7 @@ impl Survey {
             files,
             cpus: allowed.min(cpus as f64),
             memory_bytes: memory_bytes.into_iter().chain(spec.memory_bytes).min(),
-            ports: (!spec.reach.is_empty()).then_some(ports),
+            ports,
         })
     }
 }
