@@ -205,11 +205,13 @@ impl CapacityClimb {
             StepOutcome::Held | StepOutcome::Failed => 0,
             StepOutcome::Generator | StepOutcome::Disturbed | StepOutcome::NotMade => AGAIN_MAX,
         };
-        step.counts = before >= most || self.again >= AGAIN_IN_ALL_MAX;
+        let is_told = matches!(step.outcome, StepOutcome::Held | StepOutcome::Failed);
+        // A run of full length that says nothing of the system takes nothing back either.
+        step.counts = is_told || !step.confirms && (before >= most || self.again >= AGAIN_IN_ALL_MAX);
         match (step.counts, step.outcome) {
             (true, StepOutcome::Disturbed) => self.search.note_doubtful(load),
             (true, outcome) => self.search.note(load, outcome == StepOutcome::Held),
-            (false, _) => self.again += 1,
+            (false, _) => self.again += u32::from(!step.confirms),
         }
         self.steps.push(step);
         self.steps.last()
@@ -227,16 +229,35 @@ impl CapacityClimb {
 
     /// The load of the next step: the last one again, where it said nothing.
     pub fn next(&self) -> f64 {
-        let again = self.steps.last().filter(|step| !step.counts);
+        let again = self.steps.last().filter(|step| !step.counts && !step.confirms);
         again.map_or_else(|| self.search.next(), |step| step.load)
     }
 
-    /// Whether enough is known.
+    /// Whether enough is known. A run of full length that says nothing of the system
+    /// leaves what the steps before it have found.
     pub fn settled(&self) -> bool {
         let whole = |search: &CapacitySearch| {
             self.goal.over.counts() && search.interval().is_some_and(|found| found.hi - found.lo < 1.0)
         };
-        self.steps.last().is_none_or(|step| step.counts) && (self.search.settled() || whole(&self.search))
+        self.steps.last().is_none_or(|step| step.counts || step.confirms)
+            && (self.search.settled() || whole(&self.search))
+    }
+
+    /// Why no run of full length confirms the answer, in words; none where one does.
+    pub fn unconfirmed(&self) -> Option<String> {
+        let Some(last) = self.steps.iter().rfind(|step| step.confirms) else {
+            return Some("there was no time for the run of full length at the low end".into());
+        };
+        let evidence = last.evidence.as_deref().unwrap_or("nobody knows why");
+        Some(match last.outcome {
+            StepOutcome::Held => return None,
+            StepOutcome::Failed => format!("in the run of full length it did not hold: {}", last.unmet.join("; ")),
+            StepOutcome::Disturbed => {
+                format!("others used the machine in the run of full length: {}", last.unmet.join("; "))
+            }
+            StepOutcome::Generator => format!("the run of full length is not valid: {evidence}"),
+            StepOutcome::NotMade => format!("the run of full length could not be made: {evidence}"),
+        })
     }
 
     /// Why it is of no use to go on, if it is: no run can be made, or nothing

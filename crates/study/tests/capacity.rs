@@ -183,6 +183,42 @@ fn where_the_generator_gives_out_the_answer_is_a_lower_bound() {
 }
 
 #[test]
+fn a_run_of_full_length_that_says_nothing_takes_nothing_back() {
+    let mut climb = CapacityClimb::new(goal("p99 < 5ms"));
+    while !climb.settled() {
+        let load = climb.next();
+        climb.note(&record(load, if load < 9_000.0 { 1 } else { 50 }));
+    }
+    assert!(climb.unconfirmed().unwrap().contains("no time"));
+    let answer = climb.answer();
+    let full = |latency_ms| {
+        let mut run = record(answer.lo.unwrap(), latency_ms);
+        run.cell.insert("part".into(), "confirm".into());
+        run
+    };
+    let p99 = &[FigureGroup::LatencyP99];
+    let mut unmade = full(1);
+    unmade.error = Some("no port is free".into());
+    for (run, why) in [
+        (against(full(50), Reason::NoisyMachine, p99), "others used the machine"),
+        (against(full(50), Reason::NoisyMachine, p99), "p99 < 5ms: it was 50"),
+        (against(full(1), Reason::GeneratorSaturated, p99), "is not valid: generator-saturated"),
+        (unmade, "could not be made: no port is free"),
+    ] {
+        let step = climb.note(&run).unwrap();
+        assert!(step.confirms && !step.counts, "{step:?}");
+        assert!(climb.settled() && climb.answer() == answer, "{:?}", climb.answer());
+        let said = climb.unconfirmed().unwrap();
+        assert!(said.contains(why), "{said}");
+    }
+    let mut held = climb.clone();
+    held.note(&full(1));
+    assert_eq!((held.answer().confirmed, held.unconfirmed()), (true, None));
+    assert!(climb.note(&full(50)).unwrap().counts, "one that fails in its own right is an answer");
+    assert!(climb.unconfirmed().unwrap().contains("it did not hold: p99 < 5ms"));
+}
+
+#[test]
 fn a_search_played_again_from_its_records_knows_the_same() {
     let goal = goal("p99 < 5ms");
     let mut climb = CapacityClimb::new(goal.clone());

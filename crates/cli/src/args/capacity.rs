@@ -8,7 +8,8 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "\
 Exit codes: 0 the interval is as narrow as was asked for, or a lower bound is (the load generator
-gave out before the system); 2 bad usage; 3 no answer within the budget, or interrupted.
+gave out before the system), also where no run of full length confirms it: a line says why;
+2 bad usage; 3 no answer within the budget, or interrupted.
 
 Examples:
   pubmark capacity mosquitto --pairs 10 --payload 1KB --until 'p99 < 5ms'
@@ -16,6 +17,7 @@ Examples:
   pubmark capacity mosquitto --over pairs --rate 10 --until 'p99 < 50ms and lost = 0'
   pubmark capacity mqtt://broker.example:1883 --pairs 10 --qos 1 --json
   pubmark capacity dds --only part=demand --until 'lost = 0' --budget 2m
+  pubmark capacity iot-edge --only part=most-pairs --dry-run
   pubmark capacity nats --pairs 10 --out results/nats --resume --budget 10m")]
 pub struct CapacityArgs {
     /// A system's name, a system file of one's own, or the endpoint of a broker that is there already, as of `bench`;
@@ -38,9 +40,10 @@ pub struct CapacityArgs {
     /// Of a study: only these points of an axis.
     #[arg(long, value_name = "AXIS=VALUE[,VALUE]")]
     pub only: Vec<String>,
-    /// How long the search may take, of a study the search of each cell; with --resume from now on.
-    #[arg(long, value_name = "T", default_value = "3m")]
-    pub budget: String,
+    /// How long the search may take, of a study the search of each cell; with --resume from now on [default: what the
+    /// study says, or 3m].
+    #[arg(long, value_name = "T")]
+    pub budget: Option<String>,
     /// Length of the run that confirms the answer. Steps are of 4s, or as long as that run if it is shorter; longer
     /// where 1,100 messages take longer.
     #[arg(long, value_name = "T", default_value = "10s")]
@@ -55,6 +58,9 @@ pub struct CapacityArgs {
     /// asked has to be the same; --budget may be any.
     #[arg(long)]
     pub resume: bool,
+    /// Print what would be searched, and how long that takes at most.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Print one JSON object: estimate, lo, hi, limited_by, steps; of a study a list of them.
     #[arg(long)]
     pub json: bool,

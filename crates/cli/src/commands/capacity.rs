@@ -2,7 +2,7 @@
 
 use super::bench::{AskedWorkload, study_of};
 use super::fit;
-use super::run::{PAGE, WayOn, finish, folder_of, leave_no_empty, note_replaced};
+use super::run::{PAGE, WayOn, finish, folder_of, in_words, leave_no_empty, note_replaced};
 use super::shared::{agent_command, interrupt_flag, raise_open_files};
 use super::target::{is_system, study_at};
 use crate::args::CapacityArgs;
@@ -21,6 +21,7 @@ use pubmark_study::climb::{CapacityRequest, climb, first};
 use pubmark_study::conduct::{Conduct, ConductError};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
+use pubmark_study::survey::Survey;
 use serde_json::json;
 
 /// The window of a step, where the run of full length has not a shorter one.
@@ -30,23 +31,27 @@ const START_PER_S: f64 = 400.0;
 
 /// How near to each other the ends of an answer are, where nobody says.
 const WITHIN_USUAL: f64 = 0.05;
+/// How long the search of a cell may take, where nobody says.
+const BUDGET_USUAL: Ns = 180 * SECOND;
 
 /// Searches for the capacity of a system, or of each cell of a study.
 pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
     registry::load().map_err(Failure::usage)?;
     raise_open_files();
-    let budget_ns = parse_time(&args.budget).map_err(|error| Failure::usage(format!("--budget: {error}")))?;
+    let given_ns = args.budget.as_deref().map(parse_time).transpose();
+    let given_ns = given_ns.map_err(|error| Failure::usage(format!("--budget: {error}")))?;
     let full_ns = parse_time(&args.duration).map_err(|error| Failure::usage(format!("--duration: {error}")))?;
+    let Asked { name, mut study, goal, budget_ns } = asked(args)?;
+    let budget_ns = given_ns.or(budget_ns).unwrap_or(BUDGET_USUAL);
     if full_ns < SECOND || budget_ns < full_ns {
         return Err(Failure::usage("--duration is 1s or more, and --budget no shorter than it"));
     }
-    let Asked { name, mut study, goal } = asked(args)?;
     let planned = |errors| Failure::from(ConductError::Plan(errors));
     let of_study = !is_system(&args.target) || study.axes.iter().any(|axis| axis.values.len() > 1);
     if of_study {
         // What cannot be played here is left out before its search begins.
         let mut cells = StudyPlan::new(study).map_err(planned)?;
-        let survey = fit::survey(&cells, false, voice)?;
+        let survey = survey(args, &cells, voice)?;
         let (left_out, left) = fit::leave_out(&mut cells, &survey);
         left_out.iter().for_each(|why| voice.note(&format!("left out: {why}")));
         left.map_err(|error| planned(vec![error]))?;
@@ -61,12 +66,15 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
         enough_each_per_s: None,
     };
     let mut plan = first(&request, &goal).map_err(planned)?;
-    let survey = fit::survey(&plan, false, voice)?;
+    let survey = survey(args, &plan, voice)?;
     if let Some(why) = fit::leave_out(&mut plan, &survey).0.first() {
         return Err(Failure::usage(why));
     }
     check_agents(&plan, &survey.greetings).map_err(planned)?;
     note_replaced(&plan, voice);
+    if args.dry_run {
+        return dry_run(&request, &goal);
+    }
     let folder = folder_of(args.out.as_deref(), args.resume, &format!("capacity-{name}"))?;
     let (interrupt, agent) = (interrupt_flag()?, agent_command()?);
     let how = Conduct { folder: &folder, resume: args.resume, reference: None, agent: &agent, interrupt: &interrupt };
@@ -85,6 +93,31 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
         voice.note(&format!("to go on: the same command and --out {} --resume, with any --budget", folder.display()));
     }
     Ok(code)
+}
+
+/// What is known of the hosts; a plan is drawn without anybody being asked.
+fn survey(args: &CapacityArgs, plan: &StudyPlan, voice: Voice) -> Result<Survey, Failure> {
+    if args.dry_run { Ok(Survey::default()) } else { fit::survey(plan, false, voice) }
+}
+
+/// What would be searched, a line each cell, and how long that takes at most.
+fn dry_run(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<Code, Failure> {
+    let plan = StudyPlan::new(request.study.clone()).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
+    let cells: Vec<&Cell> = plan.cells().iter().filter(|cell| cell.skipped.is_none()).collect();
+    for cell in &cells {
+        print(&format!(
+            "{}: how far `{}` holds over {}, from {} {}",
+            cell.label(),
+            goal.until,
+            goal.over,
+            goal.start,
+            goal.over.unit()
+        ));
+    }
+    let count = if cells.len() == 1 { "1 search".to_owned() } else { format!("{} searches", cells.len()) };
+    let all_ns = request.budget_ns.saturating_mul(cells.len() as u64);
+    print(&format!("{count}, {} each at most, {} in all", in_words(request.budget_ns), in_words(all_ns)));
+    Ok(Code::Done)
 }
 
 fn show(args: &CapacityArgs, of_study: bool, report: &Report, found: &[CapacityResult]) {
@@ -107,12 +140,10 @@ fn conclude(interrupted: bool, given_up: &[(Cell, String)], found: &[CapacityRes
     for one in found.iter().filter(|one| !gave_up(&one.label)) {
         let answer = one.answer();
         let why = match answer.estimate {
+            // The steps have answered: a run that could not confirm it takes nothing back.
             Some(_) if answer.settled => {
-                if !answer.confirmed {
-                    voice.note(&format!(
-                        "{}not confirmed: no run of full length held at the low end within the budget",
-                        of(&one.label)
-                    ));
+                if let Some(why) = one.climb.unconfirmed() {
+                    voice.note(&format!("{}not confirmed: {why}", of(&one.label)));
                 }
                 continue;
             }
@@ -134,6 +165,8 @@ struct Asked {
     name: String,
     study: Study,
     goal: CapacityGoal,
+    /// How long the search of a cell may take, where the study says so, ns.
+    budget_ns: Option<Ns>,
 }
 
 /// The study of what is measured, as it was asked for.
@@ -150,9 +183,13 @@ fn target(args: &CapacityArgs) -> Result<(String, Study), Failure> {
         return Ok((name, study));
     }
     let (name, mut study) = study_at(&args.target, vec![repeats], &args.only, &args.workload)?;
+    let asks = study.asked_capacity().map(|(_, asked)| asked.parts.join(", ")).filter(|parts| !parts.is_empty());
     study.without_parts().map_err(|parts| {
+        let asks = asks.map_or_else(String::new, |asks| {
+            format!("; its [capacity] asks for {asks}: `pubmark run` searches all of these, each after the other")
+        });
         Failure::usage(format!(
-            "a search is of one part of {name}: choose it with --only part=…, one of {}",
+            "a search is of one part of {name}: choose it with --only part=…, one of {}{asks}",
             parts.join(", ")
         ))
     })?;
@@ -214,11 +251,12 @@ fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
         (LoadAxis::Payload, None) => 64.0,
         (_, found) => found.unwrap_or(1.0).max(1.0),
     };
+    let budget_ns = study.asked_capacity().and_then(|(_, asked)| asked.budget_ns);
     let goal = CapacityGoal { until, over, within, start, asked: None };
     study.title = format!("Capacity of {}", study.title);
     study.question = format!("How far does `{}` hold?", goal.until);
     study.capacity = Some(goal.clone());
-    Ok(Asked { name, study, goal })
+    Ok(Asked { name, study, goal, budget_ns })
 }
 
 /// `5%`, as a fraction.

@@ -71,6 +71,9 @@ pub fn run(args: &RunArgs, voice: Voice) -> Result<Code, Failure> {
     if args.dry_run {
         let code = dry_run(&plan, asked, budget_ns.zip(questions));
         following.iter().for_each(|search| print(&format!("then {}", searches::told(search))));
+        if !following.is_empty() {
+            print(&searches::all_told(&following, budget_ns));
+        }
         return Ok(code);
     }
     let time = budget_ns.map(|budget_ns| StudyTime::of(budget_ns, &following));
@@ -549,7 +552,7 @@ fn placed(placement: &Placement) -> String {
 }
 
 /// A time as an estimate is told.
-fn in_words(ns: Ns) -> String {
+pub(super) fn in_words(ns: Ns) -> String {
     match ns.div_ceil(SECOND) {
         seconds @ ..90 => format!("{seconds} s"),
         seconds => format!("{} min", seconds.div_ceil(60)),

@@ -1,6 +1,7 @@
 //! The searches that follow the runs of a study: for the capacities that it asks for,
 //! and for its headroom.
 
+use super::run::in_words;
 use super::shared::agent_command;
 use crate::failure::Failure;
 use crate::output::Voice;
@@ -46,6 +47,20 @@ pub fn told(search: &FollowingSearch) -> String {
         SearchKind::Headroom => format!(
             "the headroom of {cells}{part}: how many times the given load `{}` holds, {minutes} min each at most",
             goal.until
+        ),
+    }
+}
+
+/// A line of how many searches there are, and how long they take at most.
+pub fn all_told(searches: &[FollowingSearch], budget_ns: Option<Ns>) -> String {
+    let cells: usize = searches.iter().map(FollowingSearch::cells).sum();
+    let count = if cells == 1 { "1 search".to_owned() } else { format!("{cells} searches") };
+    match budget_ns {
+        None => format!("{count}, {} at most on top of the runs", in_words(usual_ns(searches))),
+        Some(budget_ns) => format!(
+            "{count}, {} at least of the {} and what the runs leave",
+            in_words(share(searches, budget_ns)),
+            in_words(budget_ns)
         ),
     }
 }

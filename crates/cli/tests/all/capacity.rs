@@ -130,6 +130,66 @@ fn any_figure_can_be_the_objective() {
     assert!(number(&answer, "lo") >= 1_600.0);
 }
 
+/// The record of the run of full length, as others on the machine would have left it.
+fn disturb_the_confirming_run(place: &Place) {
+    let path = place.path("r/runs.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let disturbed = |line: &str| {
+        let mut record: Value = serde_json::from_str(line).unwrap();
+        if record["cell"]["part"] == "confirm" {
+            record["counts"]["lost"] = 5.into();
+            let finding = serde_json::json!({
+                "reason": "noisy-machine", "evidence": "others used 2 processors"
+            });
+            record["verdict"] = serde_json::json!({"valid": false, "reasons": [finding], "notes": []});
+        }
+        format!("{record}\n")
+    };
+    std::fs::write(path, text.lines().map(disturbed).collect::<String>()).unwrap();
+}
+
+#[test]
+fn an_answer_stands_where_the_run_that_was_to_confirm_it_is_not_valid() {
+    let place = Place::new();
+    let (code, before) = found(&place, &SLOW);
+    assert_eq!((code, &before["confirmed"]), (Some(0), &true.into()));
+    disturb_the_confirming_run(&place);
+    // No time for another: what is there is all.
+    let output = search(&place, &[&SLOW[..], &["--json", "--resume", "--budget", "10s"]].concat());
+    let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(answer["steps"].as_array().unwrap().len(), before["steps"].as_array().unwrap().len());
+    assert_eq!((&answer["confirmed"], &answer["settled"]), (&false.into(), &true.into()), "{answer:#}");
+    assert_eq!(["lo", "estimate", "hi"].map(|name| &answer[name]), ["lo", "estimate", "hi"].map(|name| &before[name]));
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("not confirmed: others used the machine") && said.contains("lost = 0: it was 5"), "{said}");
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_searched_and_for_how_long() {
+    let place = Place::new();
+    let dry = |arguments: &[&str]| {
+        let output = place.run(&[&["capacity", "--dry-run"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let one = dry(&["mock", "--until", "p99 < 5ms"]);
+    assert!(one.contains("how far `p99 < 5ms` holds over rate, from 400 messages/s"), "{one}");
+    assert!(one.contains("1 search, 3 min each at most, 3 min in all"), "{one}");
+    let asked = "[capacity]\nobjective = \"lost = 0\"\nover = \"pairs\"\nparts = [\"small\"]\nbudget = \"10m\"\n";
+    std::fs::write(place.path("senders.toml"), format!("{STUDY}{asked}")).unwrap();
+    let small = dry(&["senders.toml", "--only", "part=small"]);
+    assert_eq!(small.matches("how far `lost = 0` holds over pairs, from ").count(), 2, "{small}");
+    assert!(small.contains("2 searches, 10 min each at most, 20 min in all"), "as the study says: {small}");
+    let less = dry(&["senders.toml", "--only", "part=small", "--budget", "1m"]);
+    assert!(less.contains("2 searches, 60 s each at most, 2 min in all"), "{less}");
+    assert!(!place.path("results").exists(), "nothing is made");
+    let all = place.run(&["capacity", "senders.toml", "--dry-run"]);
+    let said = stderr(&all);
+    assert_eq!(all.status.code(), Some(2), "{said}");
+    assert!(said.contains("one of small, large; its [capacity] asks for small: `pubmark run` searches"), "{said}");
+}
+
 #[test]
 fn other_things_than_rates_are_turned_up() {
     // Of a burst of 10, the last is sent 9 ms late and takes 0.1 ms; of 11 it is late.

@@ -69,6 +69,7 @@ fn a_study_that_asks_for_capacities_has_them_beside_its_runs_each_part_by_itself
     let lines = stdout(&planned);
     assert!(lines.contains("then the capacity of 2 cells of part small"), "{lines}");
     assert!(lines.contains("then the capacity of 2 cells of part large") && !lines.contains("part other:"), "{lines}");
+    assert!(lines.contains("4 searches, 12 min at most on top of the runs"), "{lines}");
     let output = run(&place, &["-q"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(place.records("r").len(), 12, "no step is a run of the study");
@@ -122,6 +123,7 @@ fn capacities_are_questions_that_are_paid_from_the_budget() {
     let lines = stdout(&planned);
     assert_eq!(lines.matches("how far `p99 < 10ms and lost = 0` holds over rate: ").count(), 4, "{lines}");
     assert!(lines.contains("4 questions"), "{lines}");
+    assert!(lines.contains("4 searches, 5 min at least of the 10 min"), "{lines}");
     let output = run(&place, &["--budget", "10m"]);
     let said = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{said}\n{}", stderr(&output));
