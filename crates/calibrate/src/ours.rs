@@ -12,6 +12,7 @@ use pubmark_model::workload::{Extent, Pacing, Rate, Verify, Workload};
 use pubmark_study::context::{RunContext, RunError, failed};
 use pubmark_study::registry;
 use pubmark_study::run::make;
+use pubmark_study::servers::Servers;
 
 /// Connections a second: as fast as it goes.
 const CONNECT_RATE: u32 = 1_000_000;
@@ -89,7 +90,9 @@ impl Calibrator<'_> {
         let agent = [self.program.clone(), "agent".into()];
         let place = Place { repeat: 1, position: self.position };
         self.position += 1;
+        let mut servers = Servers::default();
         let mut stage = RunContext {
+            servers: &mut servers,
             agent: &agent,
             logs: self.scratch.path(),
             awake: false,

@@ -273,6 +273,19 @@ impl Deployed {
         started.members.iter().all(|member| member.server.is_listening())
     }
 
+    /// How many connections are open at the ports of what was started here.
+    pub(crate) fn connections(&self) -> usize {
+        let Deployed::Started(started) = self else { return 0 };
+        started.members.iter().map(|member| member.server.connections()).sum()
+    }
+
+    /// What was watched of it for a run is over.
+    pub(crate) fn end_watch(&mut self) {
+        if let Deployed::Started(started) = self {
+            (started.sampler, started.looker, started.usage) = (None, None, None);
+        }
+    }
+
     /// CPU time that it used in the window, ns. Ends the watch. `window` is one
     /// whose end nobody knew before.
     pub fn cpu_ns(&mut self, window: Option<(Ns, Ns)>) -> Ns {

@@ -31,6 +31,7 @@ pub mod serve;
 pub mod server;
 mod shape;
 pub mod silence;
+pub mod standing;
 pub mod system_file;
 pub mod talk;
 pub mod travel;

@@ -17,6 +17,7 @@ use crate::proxy::{Proxy, ProxyPlan};
 use crate::scratch::Scratch;
 use crate::server::watch::ServerWatch;
 use crate::shape::Shaped;
+use crate::standing::StandingServer;
 use crate::system_file::SystemFile;
 use crate::usage::UsageWatch;
 use nix::sys::signal::Signal;
@@ -53,6 +54,8 @@ pub struct Local {
     link: Option<Proxy>,
     /// Dropped before its folder is.
     deployed: Deployed,
+    /// The folder of a server that another run has started.
+    server_folder: Option<Scratch>,
     scratch: Scratch,
     /// Whether agents have been told to go, or have been ended.
     ended: bool,
@@ -78,6 +81,7 @@ impl Local {
             network: None,
             link: None,
             deployed: Deployed::Nothing,
+            server_folder: None,
             scratch: Scratch::planned(),
             ended: false,
         }
@@ -233,6 +237,27 @@ impl Local {
         self.built_in.first().map(PathBuf::from).unwrap_or_default()
     }
 
+    /// Has this server in the place of one that is started.
+    pub fn adopt(&mut self, server: StandingServer) {
+        (self.deployed, self.server_folder) = (server.deployed, Some(server.scratch));
+    }
+
+    /// Ends the agents, and lets go of the server that was started here or for a run
+    /// before; none where there is no such one.
+    pub fn release(&mut self) -> Option<StandingServer> {
+        self.end_agents(true);
+        self.link = None;
+        if !self.deployed.keeps() {
+            return None;
+        }
+        let mut deployed = std::mem::replace(&mut self.deployed, Deployed::Nothing);
+        deployed.end_watch();
+        // Its keeper removes the folder of the run for which it was started.
+        let own = || std::mem::replace(&mut self.scratch, Scratch::planned());
+        let scratch = self.server_folder.take().unwrap_or_else(own);
+        Some(StandingServer { deployed, scratch })
+    }
+
     fn facts(&self) -> Facts {
         Facts {
             clock_ns: clock::now(),
@@ -286,7 +311,7 @@ impl Local {
         }
         self.ended = true;
         if told {
-            if !self.deployed.keeps() {
+            if !self.deployed.keeps() || self.server_folder.is_some() {
                 self.scratch.remove();
             }
             self.agents.iter_mut().for_each(|agent| agent.tell(&Command::Exit {}));

@@ -12,6 +12,7 @@ use crate::network::NetworkLook;
 use crate::remote::Remote;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
 use crate::server::watch::ServerWatch;
+use crate::standing::StandingServer;
 use crate::system_file::SystemFile;
 use pubmark_model::host::{ClockOffset, ClockSighting, HostSpec};
 use pubmark_model::line::JsonLine;
@@ -342,6 +343,22 @@ impl<'a> Host<'a> {
         match self.ask(HostRequest::Deploy(Box::new(plan)))? {
             HostReply::Endpoint(endpoint) => Ok(endpoint),
             other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Has a server that an earlier run has left, in the place of one that is started: of
+    /// this very process alone.
+    pub fn adopt(&mut self, server: StandingServer) {
+        if let Way::Here(local) = &mut self.way {
+            local.adopt(server);
+        }
+    }
+
+    /// Ends the agents, and lets go of the server; none where another machine has it.
+    pub fn release(&mut self) -> Option<StandingServer> {
+        match &mut self.way {
+            Way::Here(local) => local.release(),
+            Way::There(_) => None,
         }
     }
 

@@ -269,6 +269,15 @@ impl Server {
         }
     }
 
+    /// How many connections are open at its ports; 0 where they cannot be seen from here.
+    pub fn connections(&self) -> usize {
+        let within = |process: &str, port: u16| ports::connections_within(process, port).unwrap_or(0);
+        match self.container.as_ref().and_then(|contained| contained.within) {
+            Some(port) => within(&self.pid.to_string(), port),
+            None => self.ports.iter().map(|(_, port)| within("self", *port)).sum(),
+        }
+    }
+
     /// Whether it, and nobody else, listens on this port.
     pub fn holds(&self, port: u16) -> bool {
         ports::listener(&self.watched().processes(), port) == Listener::Own

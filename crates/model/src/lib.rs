@@ -32,6 +32,7 @@ pub mod reported;
 pub mod role;
 pub mod secret;
 pub mod server;
+pub mod server_need;
 pub mod setting;
 pub mod study;
 pub mod system;

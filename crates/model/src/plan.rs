@@ -7,7 +7,7 @@ use crate::host::Placement;
 use crate::hosts::Ends;
 use crate::link::Link;
 use crate::options::Options;
-use crate::setting::{Settings, Time, WindowLength, as_typed, key};
+use crate::setting::{FreshServer, Settings, Time, WindowLength, as_typed, key};
 use crate::study::{Axis, Study, StudyPart};
 use crate::system::{System, Systems};
 use crate::tuning::Use;
@@ -151,6 +151,7 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
         }
         can_watch(watch.as_ref(), system, &options)?;
         can_bind(&workload, system, &options)?;
+        can_stay(study.fresh(), system, &placement, &options)?;
         if let Some(link) = &link {
             can_link(link, system, &workload)?;
         }
@@ -318,6 +319,19 @@ fn can_watch(watch: Option<&Watch>, system: &System, options: &Options) -> Resul
                 .help("it is for a server that is there: bench its URL, or set options.SYSTEM.endpoint"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Whether a server can be there for several runs, if it is to be.
+fn can_stay(fresh: FreshServer, system: &System, placement: &Placement, options: &Options) -> Result<(), Diagnostic> {
+    let is_afar = !placement.server.reach.is_empty() && system.broker() && !options.contains_key("endpoint");
+    match fresh {
+        FreshServer::Cell if is_afar => Err(Diagnostic::whole(format!(
+            "fresh = cell: servers on other hosts are started for each run, and {}'s is on {}",
+            system.name, placement.server.name
+        ))
+        .help("leave `fresh` out, or place the server on this machine")),
+        FreshServer::Cell | FreshServer::Run => Ok(()),
     }
 }
 

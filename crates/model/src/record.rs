@@ -284,6 +284,12 @@ pub struct Deployment {
     pub pid: Option<u32>,
     /// From its start until it listened, s.
     pub started_s: Option<f64>,
+    /// `cell` where it may serve several runs; none where it was started for this alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<String>,
+    /// How many runs it had served before this one, pilot runs among them; none likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<u32>,
     /// The limits that were asked for.
     pub limits: Limits,
     /// The limits that were in force, read back from the kernel.

@@ -13,6 +13,7 @@ use crate::value::ValueError;
 use crate::watch::Watch;
 use crate::workload::{self, Arrival, Pacing, Pattern, Pin, Rate, Receive, Transport, Verify};
 pub use kinds::BlocksUntil;
+pub use kinds::FreshServer;
 pub use kinds::RunSequence;
 pub(crate) use kinds::Time;
 pub use kinds::WindowLength;
@@ -250,6 +251,8 @@ keys! {
     order: RunSequence = RunSequence::Interleaved;
     /// systems tie where they are shown to differ by less than this, 0.1% to 50%
     tie: Percent = Percent(5.0);
+    /// for how long a server is there that pubmark starts: run (one run) or cell (consecutive runs that need the very same server, as long as each is valid) (run)
+    fresh: FreshServer;
     /// true keeps each processor awake with a spinner of the idle class while a run is on
     awake: bool = false;
     /// true searches, after the runs, for how many times each given load holds, up to 10 times (false)

@@ -14,7 +14,7 @@ use crate::asked::AskedQuestions;
 use crate::capacity::{AskedCapacity, CapacityGoal};
 use crate::claim::{Claim, Condition};
 use crate::hosts::Hosts;
-use crate::setting::{BlocksUntil, RunSequence, Settings, WindowLength, as_typed, key};
+use crate::setting::{BlocksUntil, FreshServer, RunSequence, Settings, WindowLength, as_typed, key};
 use crate::workload::Transport;
 pub use named::{has_quick_table, named_systems};
 use serde_json::{Map, Value};
@@ -266,6 +266,11 @@ impl Study {
     /// Whether each processor is kept awake while a run is on.
     pub fn awake(&self) -> bool {
         self.settings.awake()
+    }
+
+    /// For how long a server is there that is started for its runs.
+    pub fn fresh(&self) -> FreshServer {
+        self.settings.fresh.unwrap_or(FreshServer::Run)
     }
 
     /// Whether a short search follows the runs: see [`crate::capacity::HEADROOM`].

@@ -6,6 +6,7 @@ use crate::pilot::Pilots;
 use crate::plan::StudyPlan;
 use crate::results::{Results, ResultsError, io};
 use crate::run::login;
+use crate::servers::Servers;
 use crate::{calibrated, redact, registry};
 use pubmark_host::lock::Lock;
 use pubmark_host::{environment, install, scratch, server};
@@ -15,6 +16,8 @@ use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::plan::{Place, Planned};
 use pubmark_model::record::RunRecord;
+use pubmark_model::secret::Secrets;
+use pubmark_model::setting::FreshServer;
 use pubmark_model::study::Study;
 use pubmark_model::system::System;
 use serde_json::{Map, Value};
@@ -55,11 +58,13 @@ pub struct StudyStart<'a> {
     pub done: &'a HashSet<Planned>,
     /// What is on the disk already.
     pub records: &'a [RunRecord],
+    /// For how long a server is there.
+    pub fresh: FreshServer,
 }
 
 /// Begins one whose runs are not known before: the records say which comes next.
 pub(crate) fn begin_open(title: &str, cells: &[Cell], records: &[RunRecord], observer: &mut dyn Observer) {
-    observer.begin(&StudyStart { title, cells, order: &[], done: &HashSet::new(), records });
+    observer.begin(&StudyStart { title, cells, order: &[], done: &HashSet::new(), records, fresh: FreshServer::Run });
 }
 
 /// Watches a study go by, on the coordinator's thread: nothing here may wait.
@@ -141,7 +146,14 @@ pub fn conduct(
     let (study, cells, order) = (plan.study(), plan.cells(), plan.order());
     let (mut conductor, records) = Conductor::open(plan, how)?;
     let done = finished(&records, cells);
-    observer.begin(&StudyStart { title: &study.title, cells, order: &order, done: &done, records: &records });
+    observer.begin(&StudyStart {
+        title: &study.title,
+        cells,
+        order: &order,
+        done: &done,
+        records: &records,
+        fresh: study.fresh(),
+    });
     for (position, planned) in order.iter().enumerate().filter(|(_, planned)| !done.contains(planned)) {
         let place = Place { repeat: planned.repeat, position: position as u64 };
         conductor.run(&cells[planned.cell], place, None, observer)?;
@@ -164,6 +176,9 @@ pub(crate) struct Conductor<'a> {
     /// By system, the versions that were met first.
     met: Vec<(String, Map<String, Value>)>,
     pilots: Pilots,
+    servers: Servers,
+    /// What logs may not show that servers write for as long as they serve.
+    secrets: Secrets,
     ending: Ending,
 }
 
@@ -204,7 +219,9 @@ impl<'a> Conductor<'a> {
             redact::all_logs(&logs, &login::secrets_of(plan.cells())).map_err(io(&logs))?;
         }
         let pilots = Pilots::of(&records);
-        let mut conductor = Conductor { how, awake, results, logs, met: Vec::new(), pilots, ending: Ending::default() };
+        let (servers, secrets) = (Servers::new(study.fresh()), Secrets::default());
+        let (met, ending) = (Vec::new(), Ending::default());
+        let mut conductor = Conductor { how, awake, results, logs, met, pilots, servers, secrets, ending };
         records.iter().for_each(|record| conductor.meet(record));
         records.iter().filter(|record| record.error.is_none()).for_each(|record| conductor.ending.runs.count(record));
         Ok((conductor, records))
@@ -237,6 +254,7 @@ impl<'a> Conductor<'a> {
             logs: &self.logs,
             awake: self.awake,
             interrupt: self.how.interrupt,
+            servers: &mut self.servers,
             news: &mut |news| observer.news(news),
         };
         let secrets = login::secrets(cell, system);
@@ -264,8 +282,13 @@ impl<'a> Conductor<'a> {
         renewed.map_or(Ok(()), |study| self.results.renew_study(&study.to_toml()))?;
         self.results.append(&record)?;
         // What it measured is safe: only now may it take its time to end.
-        drop(tear_down);
+        let left = tear_down.and_then(|tear_down| tear_down.settle(&record));
+        self.servers.put(left);
         redact::logs(&self.logs, place.position, &secrets).map_err(io(&self.logs))?;
+        if let Some(position) = self.servers.position() {
+            redact::logs(&self.logs, position, &secrets).map_err(io(&self.logs))?;
+            self.secrets = std::mem::take(&mut self.secrets).and(secrets);
+        }
         self.ending.runs.count(&record);
         self.meet(&record);
         observer.run_ends(&record);
@@ -278,7 +301,11 @@ impl<'a> Conductor<'a> {
     }
 
     /// No more runs.
-    pub fn close(self) -> Result<(Ending, Lock), ConductError> {
+    pub fn close(mut self) -> Result<(Ending, Lock), ConductError> {
+        self.servers.end();
+        if self.servers.are_shared() {
+            redact::all_logs(&self.logs, &self.secrets).map_err(io(&self.logs))?;
+        }
         self.results.note_versions(&self.met)?;
         // An empty folder of logs says that there was nothing to log.
         let _ = std::fs::remove_dir(&self.logs);

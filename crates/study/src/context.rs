@@ -1,6 +1,7 @@
 //! What a run is made with, and why there may be none.
 
 use crate::live::News;
+use crate::servers::Servers;
 use pubmark_host::error::HostError;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -40,6 +41,8 @@ pub struct RunContext<'a> {
     pub awake: bool,
     /// Set when the user wants to stop.
     pub interrupt: &'a AtomicBool,
+    /// The server that an earlier run may have left.
+    pub servers: &'a mut Servers,
     /// Told what is new, on the coordinator's thread: it has to return at once.
     pub news: &'a mut dyn FnMut(News),
 }

@@ -20,5 +20,6 @@ pub mod registry;
 pub mod results;
 pub mod run;
 pub mod searches;
+pub mod servers;
 pub mod survey;
 pub mod turns;

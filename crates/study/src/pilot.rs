@@ -38,6 +38,7 @@ impl Pilots {
             None => {
                 let made = make(&of_pilot(cell), system, place, context)?;
                 let found = read(&made.record, bound_ns)?;
+                context.servers.put(made.tear_down.settle(&made.record));
                 self.0.push((cell.axes.clone(), found));
                 found
             }

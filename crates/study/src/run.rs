@@ -21,6 +21,7 @@ use pubmark_host::clock;
 use pubmark_judge::assemble::assemble;
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
+use pubmark_model::server_need::ServerNeed;
 use pubmark_model::system::System;
 pub use tear_down::{Made, TearDown};
 
@@ -32,8 +33,10 @@ pub fn make<'a>(
     place: Place,
     context: &mut RunContext<'a>,
 ) -> Result<Made<'a>, RunError> {
+    let need = ServerNeed::of(cell, system).filter(|_| context.servers.are_shared());
+    context.servers.make_room(need.as_ref());
     let started = jiff::Timestamp::now().to_string();
-    let mut tear_down = TearDown(Processes::open(cell, system, context)?);
+    let mut tear_down = TearDown(Processes::open(cell, system, need, context)?);
     let processes = &mut tear_down.0;
     let layout = layout(cell, system, processes.connections());
     let plans = deal(&cell.workload, processes.spots(), layout);

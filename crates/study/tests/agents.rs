@@ -10,6 +10,7 @@ use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::context::{RunContext, RunError};
 use pubmark_study::registry;
 use pubmark_study::run;
+use pubmark_study::servers::Servers;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -47,7 +48,9 @@ fn run(system: &'static str, workload: &str, script: String) -> String {
         let cell = cells(&study, &registry::find).unwrap().remove(0);
         let logs = tempfile::tempdir().unwrap();
         let command = ["sh".to_owned(), "-c".to_owned(), script];
+        let mut servers = Servers::default();
         let mut stage = RunContext {
+            servers: &mut servers,
             agent: &command,
             logs: logs.path(),
             awake: false,

@@ -1,8 +1,8 @@
 //! `pubmark run --budget`: what a study asks, and what its records answer.
 
 use crate::failure::{Code, Failure};
+use crate::progress::estimate::costs;
 use crate::progress::table::duration;
-use pubmark_model::cell::Cell;
 use pubmark_model::plan::cells;
 use pubmark_model::record::RunRecord;
 use pubmark_model::setting::BlocksUntil;
@@ -37,8 +37,9 @@ pub fn read(typed: &str) -> Result<Ns, Failure> {
 }
 
 /// Whether the whole of a study has too little time for anything to be decided.
-pub fn is_short(cells: &[Cell], budget_ns: Ns, cost: fn(&Cell) -> Ns) -> bool {
-    let block_ns: Ns = cells.iter().filter(|cell| cell.skipped.is_none()).map(cost).sum();
+pub fn is_short(plan: &StudyPlan, budget_ns: Ns) -> bool {
+    let cells = plan.cells().iter().filter(|cell| cell.skipped.is_none());
+    let block_ns: Ns = costs(plan.study().fresh(), cells).iter().sum();
     block_ns.saturating_mul(BLOCKS_WORTH) > budget_ns
 }
 

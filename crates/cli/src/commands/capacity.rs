@@ -2,13 +2,14 @@
 
 use super::bench::{AskedWorkload, study_of};
 use super::fit;
-use super::run::{PAGE, WayOn, finish, folder_of, in_words, leave_no_empty, note_replaced};
+use super::run::{PAGE, WayOn, finish, folder_of, leave_no_empty, note_replaced};
 use super::shared::{agent_command, interrupt_flag, raise_open_files};
 use super::target::{is_system, study_at};
 use crate::args::CapacityArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
 use crate::progress::climb::ClimbDisplay;
+use crate::progress::estimate::in_words;
 use pubmark_model::capacity::{CapacityGoal, LoadAxis, WITHIN};
 use pubmark_model::cell::Cell;
 use pubmark_model::objective::Objective;

@@ -8,7 +8,7 @@ use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
 use crate::progress::ProgressDisplay;
 use crate::progress::board::SharedBoard;
-use crate::progress::estimate::cost;
+use crate::progress::estimate::{cost, costs, in_words};
 use crate::serve::live::{LiveReport, Pages, linger};
 use crate::serve::{HttpServer, metrics};
 use pubmark_host::clock;
@@ -19,7 +19,7 @@ use pubmark_model::host::{HostSpec, Placement};
 use pubmark_model::reference;
 use pubmark_model::setting::BlocksUntil;
 use pubmark_model::study::{ReadOptions, Study, has_quick_table, named_systems};
-use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::units::Ns;
 use pubmark_report::page::Content;
 use pubmark_report::{ClaimOutcome, Reference, Report, StudyQuestion};
 use pubmark_study::ask::check_agents;
@@ -139,7 +139,7 @@ fn read(
     let is_short = match args.resume {
         // It goes on as it began.
         true => budget::is_quick(&folder(args, name)?),
-        false => budget::is_short(plan.cells(), budget_ns, cost),
+        false => budget::is_short(&plan, budget_ns),
     };
     if !is_short {
         return Ok(plan);
@@ -503,7 +503,7 @@ impl Over {
 fn dry_run(plan: &StudyPlan, asked: (usize, usize), questions: Option<(Ns, Vec<StudyQuestion>)>) -> Code {
     if let Some((budget_ns, questions)) = questions {
         let cells = plan.cells().iter().filter(|cell| cell.skipped.is_none());
-        let block_ns: Ns = cells.map(cost).sum();
+        let block_ns: Ns = costs(plan.study().fresh(), cells).iter().sum();
         questions.iter().for_each(|question| print(&question.text));
         budget::shortened(plan).iter().for_each(|line| print(line));
         print(&format!(
@@ -515,7 +515,8 @@ fn dry_run(plan: &StudyPlan, asked: (usize, usize), questions: Option<(Ns, Vec<S
         ));
         return Code::Done;
     }
-    let ns: Ns = plan.order().iter().map(|run| cost(&plan.cells()[run.cell])).sum();
+    let order = plan.order();
+    let ns: Ns = costs(plan.study().fresh(), order.iter().map(|run| &plan.cells()[run.cell])).iter().sum();
     for cell in plan.cells() {
         match &cell.skipped {
             Some(why) => print(&format!("{}  (skipped: {why})", cell.label())),
@@ -548,13 +549,5 @@ fn placed(placement: &Placement) -> String {
         (true, _) => {
             format!("  (server on {}, clients on {}, both ends of a stream on one)", server.name, names(publishers))
         }
-    }
-}
-
-/// A time as an estimate is told.
-pub(super) fn in_words(ns: Ns) -> String {
-    match ns.div_ceil(SECOND) {
-        seconds @ ..90 => format!("{seconds} s"),
-        seconds => format!("{} min", seconds.div_ceil(60)),
     }
 }

@@ -1,11 +1,11 @@
 //! The searches that follow the runs of a study: for the capacities that it asks for,
 //! and for its headroom.
 
-use super::run::in_words;
 use super::shared::agent_command;
 use crate::failure::Failure;
 use crate::output::Voice;
 use crate::progress::climb::ClimbDisplay;
+use crate::progress::estimate::in_words;
 use pubmark_host::clock;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_study::climb::climb;

@@ -1,10 +1,11 @@
 //! How a study stands: what the live table, the metrics and the live report
 //! show. It is told what happens and when; it has no clock and no screen.
 
-use super::estimate::{TimeLeft, cost};
+use super::estimate::{TimeLeft, cost, costs};
 use super::questions::QuestionsBoard;
 use pubmark_host::server::watch::ServerWatch;
 use pubmark_model::cell::Cell;
+use pubmark_model::plan::Planned;
 use pubmark_model::profile::Profile;
 use pubmark_model::record::RunRecord;
 use pubmark_model::units::Ns;
@@ -85,6 +86,8 @@ pub struct Current {
     pub cell: usize,
     /// Which repetition, from 1.
     pub repeat: u32,
+    /// What it takes by the plan, ns.
+    pub cost_ns: Ns,
     /// When it began, ns.
     pub began_ns: Ns,
     /// What it has come to.
@@ -125,6 +128,8 @@ pub struct Board {
     skips: Vec<bool>,
     /// From a run's place in the order to a cell of the plan.
     order: Vec<usize>,
+    /// By a run's place in the order: what it takes by the plan, ns.
+    costs_ns: Vec<Ns>,
     /// From a cell's axes to its place in the plan.
     by_axes: HashMap<String, usize>,
 }
@@ -164,8 +169,12 @@ impl Board {
                 cell.last = Some(finished(record));
             }
         }
-        let left = course.order.iter().filter(|run| !course.done.contains(run));
-        self.estimate = TimeLeft::new(left.map(|run| cost(&course.cells[run.cell])).sum());
+        let is_left = |run: &&Planned| !course.done.contains(*run);
+        let left = costs(course.fresh, course.order.iter().filter(is_left).map(|run| &course.cells[run.cell]));
+        self.estimate = TimeLeft::new(left.iter().sum());
+        let mut left = left.into_iter();
+        let cost_of = |run: &Planned| if is_left(&run) { left.next().unwrap_or_default() } else { 0 };
+        self.costs_ns = course.order.iter().map(cost_of).collect();
     }
 
     /// The questions were looked at. Whether any is decided that was not before.
@@ -194,8 +203,9 @@ impl Board {
     pub fn run_begins(&mut self, number: usize, repeat: u32, now_ns: Ns) {
         let place = self.order.get(number).and_then(|cell| self.places.get(*cell)).copied();
         let Some(cell) = place.filter(|place| *place < self.cells.len()) else { return };
-        self.current =
-            Some(Current { cell, repeat, began_ns: now_ns, phase: Phase::Starting, figures: None, server: None });
+        let cost_ns = self.costs_ns.get(number).copied().unwrap_or(self.cells[cell].cost_ns);
+        let (phase, began_ns) = (Phase::Starting, now_ns);
+        self.current = Some(Current { cell, repeat, cost_ns, began_ns, phase, figures: None, server: None });
     }
 
     /// Something is new of the run.
@@ -218,7 +228,7 @@ impl Board {
         if record.error.is_none() {
             cell.last = Some(finished(record));
         }
-        self.estimate.done(cell.cost_ns, now_ns.saturating_sub(current.began_ns));
+        self.estimate.done(current.cost_ns, now_ns.saturating_sub(current.began_ns));
         let (run, line) = (format!("{} #{}", cell.label, current.repeat), clean(line, LABEL_CHARS));
         // What was lost is not to be cut off by a narrow screen.
         self.last = Some(if record.delivery_first() { format!("{line} ({run})") } else { format!("{run}: {line}") });
@@ -242,7 +252,7 @@ impl Board {
             return questions.ends_ns.saturating_sub(now_ns);
         }
         let current = self.current.as_ref();
-        let current = current.map(|run| (self.cells[run.cell].cost_ns, now_ns.saturating_sub(run.began_ns)));
+        let current = current.map(|run| (run.cost_ns, now_ns.saturating_sub(run.began_ns)));
         self.estimate.left_ns(current)
     }
 

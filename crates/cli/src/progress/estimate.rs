@@ -1,6 +1,8 @@
 //! How long runs take: by the plan, and corrected by those that were made.
 
 use pubmark_model::cell::Cell;
+use pubmark_model::server_need::ServerNeed;
+use pubmark_model::setting::FreshServer;
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_study::registry;
@@ -30,6 +32,28 @@ pub fn cost(cell: &Cell) -> Ns {
         ns += SERVER + clients * SECOND / u64::from(workload.connect_rate.max(1));
     }
     ns
+}
+
+/// What runs take one after the other, ns: a server that one leaves to the next is not
+/// started again.
+pub fn costs<'a>(fresh: FreshServer, runs: impl IntoIterator<Item = &'a Cell>) -> Vec<Ns> {
+    let mut before: Option<&Cell> = None;
+    let cost = |cell: &'a Cell| {
+        let with_system = |cell: &'a Cell| Some((cell, registry::find(&cell.system)?));
+        let is_met =
+            with_system(cell).is_some_and(|cell| ServerNeed::is_met(fresh, before.and_then(with_system), cell));
+        before = Some(cell);
+        cost(cell) - if is_met { SERVER } else { 0 }
+    };
+    runs.into_iter().map(cost).collect()
+}
+
+/// A time as an estimate is told.
+pub fn in_words(ns: Ns) -> String {
+    match ns.div_ceil(SECOND) {
+        seconds @ ..90 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds.div_ceil(60)),
+    }
 }
 
 /// The time that is left, as the runs so far suggest.
@@ -90,6 +114,25 @@ mod tests {
         };
         assert_eq!(cost_of("mock", "10m"), cost_of("mock", "1s"));
         assert_eq!(cost_of("kernel", "10m"), cost_of("kernel", "1s") + 599 * SECOND);
+    }
+
+    #[test]
+    fn a_server_that_is_there_is_not_started_again() {
+        registry::load().unwrap();
+        let costs_of = |fresh: &str, more: &str| {
+            let text = format!(
+                "title = \"t\"\n[axes]\nsystem = [\"mosquitto\"]\nrate = [100, 200]\n{more}[run]\nfresh = \"{fresh}\"\n"
+            );
+            let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
+            costs(study.fresh(), &cells(&study, &registry::find).unwrap())
+        };
+        let alone = costs_of("run", "");
+        assert_eq!(alone[0], alone[1]);
+        assert_eq!(costs_of("cell", ""), [alone[0], alone[1] - SERVER], "the first one starts it");
+        let limited = "cpus = [1, 2]\n";
+        assert_eq!(costs_of("cell", limited), [alone[0]; 4], "limits that alternate are another server each time");
+        let failing = "[faults]\nfault = \"stop subscribers at 1s for 1s\"\n";
+        assert_eq!(costs_of("cell", failing), alone, "a run whose parts fail has its own");
     }
 
     #[test]

@@ -159,7 +159,9 @@ fn an_answer_stands_where_the_run_that_was_to_confirm_it_is_not_valid() {
     let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(answer["steps"].as_array().unwrap().len(), before["steps"].as_array().unwrap().len());
     assert_eq!((&answer["confirmed"], &answer["settled"]), (&false.into(), &true.into()), "{answer:#}");
-    assert_eq!(["lo", "estimate", "hi"].map(|name| &answer[name]), ["lo", "estimate", "hi"].map(|name| &before[name]));
+    // What the steps alone have said, without the one that held in full length.
+    let [lo, estimate, hi] = ["lo", "estimate", "hi"].map(|name| number(&answer, name));
+    assert!((lo..hi).contains(&number(&before, "estimate")) && (950.0..1_050.0).contains(&estimate), "{answer:#}");
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains("not confirmed: others used the machine") && said.contains("lost = 0: it was 5"), "{said}");

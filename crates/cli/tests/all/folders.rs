@@ -10,6 +10,7 @@ use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::context::RunContext;
 use pubmark_study::registry;
 use pubmark_study::run::make;
+use pubmark_study::servers::Servers;
 use serde_json::{Value, json};
 use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
@@ -87,8 +88,14 @@ fn a_record_is_made_while_its_server_still_stands() {
     let cell = cells(&study, &registry::find).unwrap().remove(0);
     let agent = [env!("CARGO_BIN_EXE_pubmark").to_owned(), "agent".to_owned()];
     let never = AtomicBool::new(false);
-    let mut stage =
-        RunContext { agent: &agent, logs: place.0.path(), awake: false, interrupt: &never, news: &mut |_| {} };
+    let mut stage = RunContext {
+        agent: &agent,
+        logs: place.0.path(),
+        awake: false,
+        interrupt: &never,
+        servers: &mut Servers::default(),
+        news: &mut |_| {},
+    };
     let at = pubmark_model::plan::Place { repeat: 1, position: 0 };
     let made = make(&cell, registry::find("mosquitto").unwrap(), at, &mut stage).unwrap();
     let server = made.record.deployment.as_ref().and_then(|deployment| deployment.pid).unwrap() as i32;

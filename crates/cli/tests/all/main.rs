@@ -19,6 +19,7 @@ mod errors;
 mod fastdds;
 mod faults;
 mod folders;
+mod fresh;
 mod guests;
 mod headroom;
 mod heavy;

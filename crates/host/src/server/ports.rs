@@ -30,6 +30,8 @@ pub enum Listener {
 struct Socket {
     port: u16,
     listens: bool,
+    /// Whether it is a connection that this end has not closed.
+    is_open: bool,
     inode: u64,
 }
 
@@ -37,7 +39,10 @@ fn parse_sockets(text: &str) -> Vec<Socket> {
     let socket = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let port = u16::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok()?;
-        Some(Socket { port, listens: *fields.get(3)? == "0A", inode: fields.get(9)?.parse().ok()? })
+        // Listening; established, or closed by the other end alone.
+        let state = *fields.get(3)?;
+        let (listens, is_open) = (state == "0A", matches!(state, "01" | "08"));
+        Some(Socket { port, listens, is_open, inode: fields.get(9)?.parse().ok()? })
     };
     text.lines().filter_map(socket).collect()
 }
@@ -108,6 +113,13 @@ pub fn listens_within(pid: i32, port: u16) -> Option<bool> {
     Some(sockets(&pid.to_string()).iter().any(|socket| socket.listens && socket.port == port))
 }
 
+/// How many connections to a port are open at its end, in the network namespace of a
+/// process (`self` for this one's). None where that cannot be seen.
+pub fn connections_within(process: &str, port: u16) -> Option<usize> {
+    std::fs::metadata(format!("/proc/{process}/net/tcp")).ok()?;
+    Some(sockets(process).iter().filter(|socket| socket.is_open && socket.port == port).count())
+}
+
 /// The inodes of the sockets that a process has open.
 fn open_sockets(pid: i32) -> impl Iterator<Item = u64> {
     let links = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
@@ -124,8 +136,9 @@ mod tests {
     #[test]
     fn the_kernels_table_is_read() {
         let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   0: 0100007F:2AF8 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 12345 1 0 100 0 0 10 0\n   1: 0100007F:2AF8 0100007F:C001 01 00000000:00000000 00:00000000 00000000     0        0 12346 1\n";
-        let listens = Socket { port: 11_000, listens: true, inode: 12_345 };
-        assert_eq!(parse_sockets(text), [listens, Socket { listens: false, inode: 12_346, ..listens }]);
+        let listens = Socket { port: 11_000, listens: true, is_open: false, inode: 12_345 };
+        let open = Socket { listens: false, is_open: true, inode: 12_346, ..listens };
+        assert_eq!(parse_sockets(text), [listens, open]);
     }
 
     #[test]
@@ -135,6 +148,21 @@ mod tests {
         ports.sort_unstable();
         ports.dedup();
         assert_eq!(ports.len(), 20);
+    }
+
+    #[test]
+    fn a_connection_counts_until_its_own_end_is_closed() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let open = || connections_within("self", port).unwrap();
+        assert_eq!(open(), 0, "one that listens is none");
+        let client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let (server, _) = socket.accept().unwrap();
+        assert_eq!(open(), 1, "the end at the port, and not the client's");
+        drop(client);
+        assert_eq!(open(), 1, "what has come may not have been read yet");
+        drop(server);
+        assert_eq!(open(), 0);
     }
 
     #[test]

@@ -288,6 +288,16 @@ words! {
 }
 
 words! {
+    /// For how long a server is there that is started for runs.
+    FreshServer {
+        /// For one run.
+        Run = "run",
+        /// For consecutive runs that need the very same one, whichever their cells are.
+        Cell = "cell",
+    }
+}
+
+words! {
     /// How long windows are.
     WindowLength {
         /// As the study says.
@@ -314,4 +324,4 @@ macro_rules! written {
     };
 }
 
-written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, BlocksUntil, WindowLength, Watch: HAS_COMMAS);
+written!(Pattern, Transport, Arrival, Pacing, Receive, Verify, Pin: HAS_COMMAS, Side, Use, RunSequence, BlocksUntil, WindowLength, FreshServer, Watch: HAS_COMMAS);

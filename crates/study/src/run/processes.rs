@@ -12,6 +12,7 @@ use crate::context::{RunContext, RunError, failed};
 use crate::lead::deal::{AgentPlan, Spot, streams_between};
 use crate::lead::{Edge, Leader, Order, Reached, Refusal, Said, Seat, Times};
 use crate::live::{News, Phase};
+use crate::servers::ServerAtHand;
 use pubmark_host::agent::Incoming;
 use pubmark_host::clock;
 use pubmark_host::deployed::{DeployPlan, MemberPlan};
@@ -31,6 +32,7 @@ use pubmark_model::protocol::Command;
 use pubmark_model::record::{ClockPair, HostShare, MachineLoad, UsageSeries};
 use pubmark_model::reported::ServerReport;
 use pubmark_model::secret::Secrets;
+use pubmark_model::server_need::ServerNeed;
 use pubmark_model::system::System;
 use pubmark_model::units::Ns;
 use std::collections::BTreeMap;
@@ -59,6 +61,12 @@ pub struct Processes<'a> {
     endpoint: Option<String>,
     /// What stands before it on its host, if anything does.
     link: Option<Linked>,
+    /// What other runs have to need that may have its server; none where none may.
+    need: Option<ServerNeed>,
+    /// How many runs the server had served before, and which run's log it writes.
+    served: (u32, u64),
+    /// Whether a server may serve several runs.
+    is_shared: bool,
     /// By agent: its host, and its number there.
     seats: Vec<(usize, usize)>,
     /// By host: the agents of its numbers.
@@ -97,7 +105,12 @@ struct Means<'a, 'b> {
 
 impl<'h> Processes<'h> {
     /// Begins with the hosts; nothing is on them yet.
-    pub fn open(cell: &Cell, system: &System, context: &RunContext<'h>) -> Result<Processes<'h>, RunError> {
+    pub fn open(
+        cell: &Cell,
+        system: &System,
+        need: Option<ServerNeed>,
+        context: &RunContext<'h>,
+    ) -> Result<Processes<'h>, RunError> {
         let (outbox, inbox) = channel();
         let secrets = login::secrets(cell, system);
         let placement = &cell.placement;
@@ -138,6 +151,9 @@ impl<'h> Processes<'h> {
             sides,
             endpoint: None,
             link: None,
+            need,
+            served: (0, 0),
+            is_shared: context.servers.are_shared(),
             seats: Vec::new(),
             numbers: Vec::new(),
             clocks: None,
@@ -298,6 +314,16 @@ impl<'h> Processes<'h> {
             self.endpoint = Some(endpoint.to_owned());
             return Ok(());
         }
+        let address = host.spec.address.clone();
+        let member = MemberPlan { name: SERVER.into(), address, log: format!("run-{}-{SERVER}.log", place.position) };
+        self.members = vec![SeatedMember { name: member.name.clone(), host: self.server }];
+        if let Some(ServerAtHand { server, endpoint, served, position, .. }) = context.servers.take() {
+            host.adopt(server);
+            (self.endpoint, self.served) = (Some(endpoint), (served, position));
+            host.server_watch().into_iter().for_each(|watch| (context.news)(News::Server(watch)));
+            return Ok(());
+        }
+        self.served = (0, place.position);
         let login = login::of(cell, system);
         let plan = DeployPlan {
             system: host.bring(system)?,
@@ -307,18 +333,10 @@ impl<'h> Processes<'h> {
             processors: cell.workload.pin.of_server().to_vec(),
             options: cell.options.clone(),
             login: login.clone(),
-            members: vec![MemberPlan {
-                name: SERVER.into(),
-                address: host.spec.address.clone(),
-                log: format!("run-{}-{SERVER}.log", place.position),
-            }],
+            members: vec![member],
         };
-        self.members =
-            plan.members.iter().map(|member| SeatedMember { name: member.name.clone(), host: self.server }).collect();
         self.endpoint = Some(login::put_into(&host.deploy(plan)?, login.as_ref()));
-        if let Some(watch) = host.server_watch() {
-            (context.news)(News::Server(watch));
-        }
+        host.server_watch().into_iter().for_each(|watch| (context.news)(News::Server(watch)));
         Ok(())
     }
 
@@ -533,7 +551,10 @@ impl<'h> Processes<'h> {
 
     /// What is to be said of the server.
     pub fn report(&mut self) -> Result<Option<ServerReport>, RunError> {
-        Ok(self.hosts[self.server].report()?)
+        let mut report = self.hosts[self.server].report()?;
+        let started = report.as_mut().filter(|report| self.is_shared && report.deployment.attached.is_none());
+        started.into_iter().for_each(|report| report.deployment.note_shared(self.served.0));
+        Ok(report)
     }
 
     /// Why the server ended, if it has.
@@ -544,6 +565,15 @@ impl<'h> Processes<'h> {
     /// Why the link's proxy ended, if it has.
     pub fn link_exit(&mut self) -> Option<String> {
         self.link.as_ref().and_then(|_| self.hosts[self.server].link_exit())
+    }
+
+    /// Ends agents and link, and lets go of the server where another run may have it.
+    pub fn release(&mut self) -> Option<ServerAtHand> {
+        let (need, endpoint) = (self.need.take()?, self.endpoint.take()?);
+        in_lanes(self.hosts.iter_mut().collect(), |host| host.end_agents(true));
+        let server = self.hosts[self.server].release()?;
+        let (served, position) = self.served;
+        Some(ServerAtHand { need, server, endpoint, served: served + 1, position })
     }
 
     /// Ends what still stands, the agents first; of a host its link before its server.

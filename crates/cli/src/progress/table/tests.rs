@@ -3,6 +3,7 @@ use pubmark_judge::blank::blank;
 use pubmark_model::plan::Place;
 use pubmark_model::plan::{cells, order};
 use pubmark_model::record::{FigureGroup, Finding, Reason, RunRecord, Verdict};
+use pubmark_model::setting::FreshServer;
 use pubmark_model::study::{ReadOptions, Study};
 use pubmark_study::budget::{BudgetLook, DecidedQuestion, OpenQuestion, QuestionsSeen};
 use pubmark_study::conduct::StudyStart;
@@ -16,7 +17,14 @@ fn board(payloads: usize, repeats: u32, title: &str) -> Board {
     let cells = cells(&study, &registry::find).unwrap();
     let order = order(&study, &cells);
     let mut board = Board::default();
-    let course = StudyStart { title: &study.title, cells: &cells, order: &order, done: &HashSet::new(), records: &[] };
+    let course = StudyStart {
+        title: &study.title,
+        cells: &cells,
+        order: &order,
+        done: &HashSet::new(),
+        records: &[],
+        fresh: FreshServer::Run,
+    };
     board.begin(&course);
     board
 }
@@ -113,7 +121,14 @@ fn a_study_with_a_time_says_how_its_questions_stand() {
     let study = study(2, 1, "A title");
     let cells = cells(&study, &registry::find).unwrap();
     let mut board = Board::default();
-    board.begin(&StudyStart { title: "A title", cells: &cells, order: &[], done: &HashSet::new(), records: &[] });
+    board.begin(&StudyStart {
+        title: "A title",
+        cells: &cells,
+        order: &[],
+        done: &HashSet::new(),
+        records: &[],
+        fresh: FreshServer::Run,
+    });
     looked(
         &mut board,
         &[],

@@ -1,0 +1,39 @@
+//! A server that outlives the run for which it was started, so that it can serve others.
+
+use crate::deployed::Deployed;
+use crate::scratch::Scratch;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a server may take to close what its clients have left.
+const CLOSING: Duration = Duration::from_secs(5);
+/// How often it is looked whether it has.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A server between two runs, with the folder that its keeper removes. It ends when this
+/// is dropped.
+pub struct StandingServer {
+    /// Dropped before its folder is.
+    pub(crate) deployed: Deployed,
+    pub(crate) scratch: Scratch,
+}
+
+impl StandingServer {
+    /// Whether it lives and listens.
+    pub fn is_well(&mut self) -> bool {
+        self.deployed.exit_reason().is_none() && self.deployed.is_listening()
+    }
+
+    /// Whether no client of the run before is left: each has gone, or the server closes
+    /// its connection within seconds.
+    pub fn is_left_alone(&self) -> bool {
+        let deadline = Instant::now() + CLOSING;
+        while self.deployed.connections() > 0 {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::park_timeout(LOOK);
+        }
+        true
+    }
+}
