@@ -12,6 +12,7 @@ use crate::outcome::ThreadOutcome;
 use crate::pacing::Pacer;
 use crate::publisher::{Marker, Next, Publisher};
 use crate::subscriber::{Subscriber, Totals, ledger_capacity};
+use crate::usage::paused_within;
 use crate::window::clock_stride;
 use pubmark_model::header::{END, Header, PROBE};
 use pubmark_model::protocol::{Client, Role};
@@ -160,11 +161,12 @@ impl ClientThread {
                             self.counter.set(publisher.sent());
                             self.counter.lag(publisher.take_own_lag_max());
                         }
-                        publisher.accepted(began, now);
+                        // That this process was stopped in the call is not the library's doing.
+                        publisher.accepted(began, now - paused_within(began, now));
                     }
                     Sent::Full => {
-                        now = clock::now();
-                        publisher.refused(now);
+                        let asked = std::mem::replace(&mut now, clock::now());
+                        publisher.refused(now - paused_within(asked, now));
                     }
                 },
             }

@@ -7,7 +7,7 @@ use pubmark_model::protocol::{AgentUsage, Stalls};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::used::{UsageReading, UsageReadings, Used};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 /// RSS samples are this far apart.
@@ -21,6 +21,40 @@ const READING: Ns = 4 * MILLISECOND;
 /// pause of the process: three times what it should be, and far more than a
 /// busy scheduler makes of it.
 const SHORTEST_PAUSE: Ns = 3 * NAP;
+
+/// When the watching thread was last awake, ns; 0 while none watches.
+static AWAKE_NS: AtomicU64 = AtomicU64::new(0);
+/// The last pause of this process, ns: from when and until when.
+static LAST_PAUSE: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// For how long of this time the process did not run, ns, as far as it is known: a call
+/// that lasted so long was not all the callee's doing. 0 of a time that is too short to
+/// have a pause in it.
+#[inline]
+pub fn paused_within(from_ns: Ns, to_ns: Ns) -> Ns {
+    if to_ns.saturating_sub(from_ns) < SHORTEST_PAUSE {
+        return 0;
+    }
+    let last = [0, 1].map(|edge| LAST_PAUSE[edge].load(Ordering::Relaxed));
+    pause_in(from_ns, to_ns, AWAKE_NS.load(Ordering::Acquire), last)
+}
+
+/// The same, by when the watching thread was awake last and by the last pause that it
+/// has noticed: where it has slept too long it is in a pause that it could not note yet.
+fn pause_in(from_ns: Ns, to_ns: Ns, awake_ns: Ns, [paused_ns, went_on_ns]: [Ns; 2]) -> Ns {
+    let is_in_pause = awake_ns > 0 && to_ns.saturating_sub(awake_ns) >= SHORTEST_PAUSE;
+    let (began, ended) = if is_in_pause { (awake_ns, to_ns) } else { (paused_ns, went_on_ns) };
+    ended.min(to_ns).saturating_sub(began.max(from_ns))
+}
+
+/// The watching thread has woken up.
+fn note_awake(before_ns: Ns, woke_ns: Ns) {
+    if woke_ns.saturating_sub(before_ns) >= SHORTEST_PAUSE {
+        LAST_PAUSE[0].store(before_ns, Ordering::Relaxed);
+        LAST_PAUSE[1].store(woke_ns, Ordering::Relaxed);
+    }
+    AWAKE_NS.store(woke_ns, Ordering::Release);
+}
 
 /// Samples the process on a thread of its own.
 pub struct UsageSampler {
@@ -127,6 +161,7 @@ fn sample(window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
             clock::sleep_until(until);
             let before_ns = std::mem::replace(&mut woke_ns, clock::now());
             note_gap(&mut pauses, &window, before_ns, woke_ns);
+            note_awake(before_ns, woke_ns);
         }
     };
     let mut usage = AgentUsage::default();
@@ -160,6 +195,7 @@ fn sample(window: Window, stop: &AtomicBool) -> (AgentUsage, Stalls) {
         next += if usage.rss_bytes.len() < 4 { SAMPLE } else { SECOND };
     }
     wait(to);
+    AWAKE_NS.store(0, Ordering::Release);
     let ended = snapshot();
     usage.wall_ns = ended.at - began.at;
     let all = used(&began, &ended);
@@ -201,6 +237,21 @@ mod tests {
         assert_eq!(pauses(&[(500, 1_100), (2_900, 9_000)]), (0, 0, 0), "before and after the window it does not count");
         assert_eq!(pauses(&[(0, 9_000)]), (1, 1_950, 0));
         assert_eq!(pauses(&[(1_100, 1_040)]), (0, 0, 0), "a clock that steps back is no pause");
+    }
+
+    #[test]
+    fn what_the_process_stood_still_of_a_call_is_told_whichever_thread_woke_first() {
+        let paused = |from: Ns, to: Ns, awake: Ns, last: [Ns; 2]| {
+            pause_in(from * MILLISECOND, to * MILLISECOND, awake * MILLISECOND, last.map(|at| at * MILLISECOND))
+                / MILLISECOND
+        };
+        let (call_from, call_to) = (1_000, 2_000);
+        assert_eq!(paused(call_from, call_to, 980, [0, 0]), 1_000, "the caller woke first");
+        assert_eq!(paused(call_from, call_to, 1_999, [980, 1_999]), 999, "the watching thread woke first");
+        assert_eq!(paused(call_from, call_to, 1_999, [300, 700]), 0, "a pause before the call");
+        assert_eq!(paused(call_from, call_to, 1_960, [0, 0]), 0, "the call itself took so long");
+        assert_eq!(paused(call_from, call_to, 1_960, [1_200, 1_500]), 300, "a pause within the call");
+        assert_eq!(paused(call_from, call_to, 0, [0, 0]), 0, "nobody watches");
     }
 
     #[test]

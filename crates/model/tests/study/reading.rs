@@ -320,7 +320,7 @@ fn sections_keep_to_their_keys() {
     refused(
         &with("[run]\nwhatever_is_this = 1"),
         &[
-            "3:1 unknown key `whatever_is_this` in [run] | known: repeats, until, windows, order, tie, awake, headroom, seed",
+            "3:1 unknown key `whatever_is_this` in [run] | known: repeats, until, windows, order, tie, fresh, awake, headroom, seed",
         ],
     );
     refused(
