@@ -105,7 +105,8 @@ Examples:
   pubmark run quickstart
   pubmark run brokerless --quick
   pubmark run brokerless --budget 30m
-  pubmark run my/study.toml --only system=zeromq,nng --set payload=64B --repeats 5
+  pubmark run my/study.toml --only system=zeromq,nng --set payload=64B \\
+      --repeats 5
   pubmark run brokerless --out results/overnight --resume
   pubmark run brokerless --watch --metrics 9464")]
 pub struct RunArgs {
@@ -192,11 +193,16 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
 #[command(after_help = "\
 Examples:
   pubmark bench zeromq --transport tcp --rate 1000 --payload 1KiB
-  pubmark bench nng --transport ipc --pattern request-reply --rate max --payload 64B
-  pubmark bench zeromq --transport inproc --pattern pipeline --rate max --repeats 5 --json
-  pubmark bench kernel --transport tcp --pattern fan-out --subscribers 8 --rate 1000
-  pubmark bench mosquitto --pairs 1000 --rate 10 --payload 1KB --cpus 1 --memory 2GB
-  pubmark bench mosquitto --pairs 10 --rate 100 --duration 20s --fault 'stop server at 5s for 1s'
+  pubmark bench nng --transport ipc --pattern request-reply --rate max \\
+      --payload 64B
+  pubmark bench zeromq --transport inproc --pattern pipeline --rate max \\
+      --repeats 5 --json
+  pubmark bench kernel --transport tcp --pattern fan-out --subscribers 8 \\
+      --rate 1000
+  pubmark bench mosquitto --pairs 1000 --rate 10 --payload 1KB --cpus 1 \\
+      --memory 2GB
+  pubmark bench mosquitto --pairs 10 --rate 100 --duration 20s \\
+      --fault 'stop server at 5s for 1s'
   pubmark bench mqtt://broker.example:1883 --pairs 100 --rate 10 --qos 1
   pubmark bench nats --pairs 10 --rate 500,1000,2000 --payload 64B,1KiB
   pubmark bench mosquitto --pairs 10 --until 'p99 ±5%' --budget 10m
@@ -338,9 +344,12 @@ under a gate nothing can be said (a single run, no valid run).
 
 Examples:
   pubmark compare results/before results/after
-  pubmark compare results/main results/branch --fail-on 'p99 > +5%, delivered < -2%' --markdown
-  pubmark compare results/before results/after --only payload=1KiB --fail-on 'lost > 0'
-  pubmark compare results/before results/after --require 'p99 < 5ms and lost = 0' --junit gates.xml
+  pubmark compare results/main results/branch \\
+      --fail-on 'p99 > +5%, delivered < -2%' --markdown
+  pubmark compare results/before results/after --only payload=1KiB \\
+      --fail-on 'lost > 0'
+  pubmark compare results/before results/after \\
+      --require 'p99 < 5ms and lost = 0' --junit gates.xml
   pubmark compare results/brokers --across system=mosquitto,nats
   pubmark compare --history results/nightly-* --fail-on 'p99 > +10%'")]
 pub struct CompareArgs {

@@ -13,10 +13,13 @@ last lines say how much more would tell), interrupted, or no run counts.
 
 Examples:
   pubmark ab mosquitto --pairs 5 --rate 400 --qos 1 --duration 3s \\
-      --a options.max_inflight_messages=20 --b options.max_inflight_messages=1 --fail-on 'p99 > +10%'
+      --a options.max_inflight_messages=20 --b options.max_inflight_messages=1 \\
+      --fail-on 'p99 > +10%'
   pubmark ab zeromq --transport tcp --a options.library=/opt/old/libzmq.so \\
-      --b options.library=/opt/new/libzmq.so --fail-on 'p99 > +5%, delivered < -1%' --budget 20m
-  pubmark ab my/study.toml --a system=./old.toml --b system=./new.toml --fail-on 'p99 > +10%' \\
+      --b options.library=/opt/new/libzmq.so \\
+      --fail-on 'p99 > +5%, delivered < -1%' --budget 20m
+  pubmark ab my/study.toml --a system=./old.toml --b system=./new.toml \\
+      --fail-on 'p99 > +10%' \\
       --require 'p99 < 5ms and lost = 0' --junit gate.xml")]
 pub struct AbArgs {
     /// A system's name, a system file of one's own, or an endpoint, as of `bench`; or a study: its name, its file, or

@@ -13,8 +13,10 @@ gave out before the system), also where no run of full length confirms it: a lin
 
 Examples:
   pubmark capacity mosquitto --pairs 10 --payload 1KB --until 'p99 < 5ms'
-  pubmark capacity nats --pairs 10 --until 'p99 < 10ms and delivered >= 99.9%' --budget 10m
-  pubmark capacity mosquitto --over pairs --rate 10 --until 'p99 < 50ms and lost = 0'
+  pubmark capacity nats --pairs 10 --until 'p99 < 10ms and delivered >= 99.9%' \\
+      --budget 10m
+  pubmark capacity mosquitto --over pairs --rate 10 \\
+      --until 'p99 < 50ms and lost = 0'
   pubmark capacity mqtt://broker.example:1883 --pairs 10 --qos 1 --json
   pubmark capacity dds --only part=demand --until 'lost = 0' --budget 2m
   pubmark capacity iot-edge --only part=most-pairs --dry-run

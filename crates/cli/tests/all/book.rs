@@ -235,3 +235,21 @@ fn the_command_line_is_that_of_the_program() {
     let there = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(there == wanted, "docs/command-line.md is not what --help says: write it anew with PUBMARK_WRITE_DOCS=1");
 }
+
+/// A line that the terminal's width breaks is another command when it is pasted.
+#[test]
+fn examples_of_the_help_are_no_wider_than_a_terminal() {
+    let page = command_line();
+    let blocks = page.split("Examples:\n").skip(1).map(|rest| rest.split("\n\n").next().unwrap_or(rest));
+    let (mut broken, mut seen) = (Vec::new(), 0);
+    for block in blocks {
+        let lines: Vec<&str> = block.lines().take_while(|line| !line.starts_with("```")).collect();
+        seen += lines.len();
+        let goes_on = |at: usize| at > 0 && lines[at - 1].ends_with('\\');
+        let begins = |line: &str| line.starts_with("  pubmark ") || !line.starts_with("  ");
+        let own = (0..lines.len()).filter(|at| !begins(lines[*at]) && !goes_on(*at));
+        broken.extend(own.map(|at| lines[at].to_owned()));
+    }
+    assert!(seen > 20, "{seen} lines of examples");
+    assert_none(&broken);
+}
