@@ -11,7 +11,7 @@ use pubmark_host::talk::Talk;
 use pubmark_model::host::LOOPBACK;
 use pubmark_model::protocol::{FlowResult, Prepare, PublisherTotal, Role};
 use pubmark_model::topology::bind_answers_at;
-use pubmark_model::units::{MILLISECOND, Ns};
+use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::{Transport, Workload};
 
 /// Who plays which side.
@@ -52,8 +52,9 @@ impl Stopped {
     /// Stops it, if it is this side, where the window has begun at `start_ns`.
     fn stop(self, talk: &Talk, side: Stopped, workload: &Workload, start_ns: Ns) {
         if self == side && side != Stopped::Nobody {
-            // Between two due times: a call that is on its way then is nobody's lag.
-            let third = workload.window_ns().unwrap_or(0) / 3 + MILLISECOND;
+            // In the middle between two due times: a call that is on its way then is nobody's lag.
+            let a_second = workload.rate.profile().map_or(1_000, |rate| rate.per_ks().start() / 1_000);
+            let third = workload.window_ns().unwrap_or(0) / 3 + SECOND / a_second.max(1) / 2;
             pause(talk, start_ns + workload.warmup_ns + third, STOP);
         }
     }

@@ -160,7 +160,7 @@ const STOPPED_IN: [(Pattern, &[(&str, &str)]); 4] = [
     (Pattern::FanOut, &[("pattern", "fan-out"), ("duration", "1200ms")]),
     (Pattern::Pairs, &[("pattern", "pairs"), ("duration", "1200ms")]),
     (Pattern::Pipeline, &[("pattern", "pipeline"), ("duration", "1200ms")]),
-    (Pattern::RequestReply, &[("pattern", "request-reply"), ("rate", "100"), ("duration", "1200ms")]),
+    (Pattern::RequestReply, &[("pattern", "request-reply"), ("rate", "20"), ("duration", "1200ms")]),
 ];
 
 fn acked(bench: &Bench<'_>) -> Result<(), Wrong> {
