@@ -345,6 +345,7 @@ impl ClientThread {
         let mut publisher = Publisher::new(workload, self.client.id, window, ledger_capacity(workload));
         let mut now = clock::now();
         while !control.silenced() {
+            let asked = now;
             match publisher.next(now) {
                 Next::Done => break,
                 Next::Wait(until) => {
@@ -363,8 +364,8 @@ impl ClientThread {
                     }
                 },
             }
-            // Waiting for the answer, or for room, is the system's doing.
-            publisher.refused(now);
+            // Waiting for the answer, or for room, is the system's doing; that this process was stopped is not.
+            publisher.refused(now - paused_within(asked, now));
         }
         let killed_ns = self.take_socket(control);
         publisher.end(killed_ns);
