@@ -290,8 +290,8 @@ web-screenshots: deps-web web/node_modules/.package-lock.json
 	node web/tests/screenshots.mjs $(REPORT) $(OUT)
 
 bench: deps-dev deps-test deps-web web/node_modules/.package-lock.json
-	for bench in zeromq_parity offered_rate idle_connections many_runs; do cargo bench --locked -p pubmark --bench $$bench || exit 1; done
 	cargo bench --locked -p pubmark-load --bench recording
+	for bench in offered_rate idle_connections many_runs zeromq_parity; do cargo bench --locked -p pubmark --bench $$bench || exit 1; done
 
 # Half an hour on a quiet machine; `ROUNDS=2` for a shorter look.
 verdicts: deps deps-test
