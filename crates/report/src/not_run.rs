@@ -2,7 +2,7 @@
 
 use crate::analysis::{CellResult, Status};
 use crate::document::Rows;
-use crate::text::clean;
+use crate::text::{clean, counted};
 
 /// Reasons that are told where nobody asks for all; those of most cells come first.
 const REASONS_MAX: usize = 4;
@@ -83,10 +83,6 @@ impl Group<'_> {
         let why = if self.systems.len() == 1 { self.why } else { &self.of_any };
         format!("Not run, {} ({systems}): {}", counted(self.cells, "cell"), clean(why, REASON_CHARS))
     }
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// A reason without the name of the system that it is about, so that systems that

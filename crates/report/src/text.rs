@@ -70,6 +70,11 @@ pub fn time(ns: f64) -> String {
     scaled(ns, TIMES, " ")
 }
 
+/// So many of something: `1 cell`, `2 cells`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
 /// A count to the last one; the middle between two of them has a half.
 pub(crate) fn whole(value: f64) -> String {
     format!("{value}")

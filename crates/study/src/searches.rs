@@ -28,8 +28,10 @@ struct Times {
 /// Steps are as short as a 99th percentile allows: they are longer where messages are
 /// few.
 const OF_HEADROOM: Times = Times { step_ns: 2 * SECOND, full_ns: 2 * SECOND, budget_ns: 60 * SECOND };
+/// How long the search for a capacity may take, where nobody says.
+pub const CAPACITY_USUAL: Ns = 180 * SECOND;
 /// As [`crate::climb`] is asked to by `pubmark capacity`.
-const OF_CAPACITY: Times = Times { step_ns: 4 * SECOND, full_ns: 10 * SECOND, budget_ns: 180 * SECOND };
+const OF_CAPACITY: Times = Times { step_ns: 4 * SECOND, full_ns: 10 * SECOND, budget_ns: CAPACITY_USUAL };
 /// How near to each other the ends of an answer are, as a fraction, that says how many
 /// times a load holds.
 const NEAR: f64 = 0.1;

@@ -3,6 +3,7 @@
 use super::bench::{AskedWorkload, study_of};
 use super::fit;
 use super::run::{PAGE, WayOn, finish, folder_of, leave_no_empty, note_replaced};
+use super::searches;
 use super::shared::{agent_command, interrupt_flag, raise_open_files};
 use super::target::{is_system, study_at};
 use crate::args::CapacityArgs;
@@ -22,6 +23,7 @@ use pubmark_study::climb::{CapacityRequest, climb, first};
 use pubmark_study::conduct::{Conduct, ConductError};
 use pubmark_study::plan::StudyPlan;
 use pubmark_study::registry;
+use pubmark_study::searches::CAPACITY_USUAL;
 use pubmark_study::survey::Survey;
 use serde_json::json;
 
@@ -32,8 +34,6 @@ const START_PER_S: f64 = 400.0;
 
 /// How near to each other the ends of an answer are, where nobody says.
 const WITHIN_USUAL: f64 = 0.05;
-/// How long the search of a cell may take, where nobody says.
-const BUDGET_USUAL: Ns = 180 * SECOND;
 
 /// Searches for the capacity of a system, or of each cell of a study.
 pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
@@ -43,7 +43,7 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
     let given_ns = given_ns.map_err(|error| Failure::usage(format!("--budget: {error}")))?;
     let full_ns = parse_time(&args.duration).map_err(|error| Failure::usage(format!("--duration: {error}")))?;
     let Asked { name, mut study, goal, budget_ns } = asked(args)?;
-    let budget_ns = given_ns.or(budget_ns).unwrap_or(BUDGET_USUAL);
+    let budget_ns = given_ns.or(budget_ns).unwrap_or(CAPACITY_USUAL);
     if full_ns < SECOND || budget_ns < full_ns {
         return Err(Failure::usage("--duration is 1s or more, and --budget no shorter than it"));
     }
@@ -115,7 +115,7 @@ fn dry_run(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<Code, F
             goal.over.unit()
         ));
     }
-    let count = if cells.len() == 1 { "1 search".to_owned() } else { format!("{} searches", cells.len()) };
+    let count = searches::counted(cells.len());
     let all_ns = request.budget_ns.saturating_mul(cells.len() as u64);
     print(&format!("{count}, {} each at most, {} in all", in_words(request.budget_ns), in_words(all_ns)));
     Ok(Code::Done)

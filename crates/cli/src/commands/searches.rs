@@ -51,10 +51,15 @@ pub fn told(search: &FollowingSearch) -> String {
     }
 }
 
+/// How many searches, in words.
+pub fn counted(searches: usize) -> String {
+    if searches == 1 { "1 search".into() } else { format!("{searches} searches") }
+}
+
 /// A line of how many searches there are, and how long they take at most.
 pub fn all_told(searches: &[FollowingSearch], budget_ns: Option<Ns>) -> String {
     let cells: usize = searches.iter().map(FollowingSearch::cells).sum();
-    let count = if cells == 1 { "1 search".to_owned() } else { format!("{cells} searches") };
+    let count = counted(cells);
     match budget_ns {
         None => format!("{count}, {} at most on top of the runs", in_words(usual_ns(searches))),
         Some(budget_ns) => format!(

@@ -4,7 +4,7 @@ use super::comparison::{CellChange, ChangeOutcome, Comparison, FigureChange, ran
 use super::figure::{short_name, shown, signed_percent};
 use super::gate::{GateOutcome, GateResult};
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Table};
-use crate::text::clean;
+use crate::text::{clean, counted};
 use pubmark_stats::RunOrder;
 
 /// Longest name of a results folder that is shown, characters.
@@ -142,7 +142,7 @@ pub(super) fn gate_table(gates: &[GateResult], words: [&str; 4]) -> Option<Table
             GateOutcome::Failed => (Mark::Bad, &gate.failed),
         };
         let told = match told.as_slice() {
-            [] => format!("{} looked at", comparisons(gate.comparisons)),
+            [] => format!("{} looked at", counted(gate.comparisons, "comparison")),
             all => few(all, REASONS_MAX),
         };
         let word = words[gate.outcome as usize].to_owned();
@@ -158,8 +158,7 @@ pub(super) fn closing(comparison: &Comparison) -> Vec<String> {
     let mut lines = Vec::new();
     for (side, cells) in [("A", &comparison.only_a), ("B", &comparison.only_b)] {
         if !cells.is_empty() {
-            let noun = if cells.len() == 1 { "cell" } else { "cells" };
-            lines.push(format!("Only in {side}, {} {noun}: {}.", cells.len(), few(cells, NAMES_MAX)));
+            lines.push(format!("Only in {side}, {}: {}.", counted(cells.len(), "cell"), few(cells, NAMES_MAX)));
         }
     }
     let decided = |gated: bool| {
@@ -168,9 +167,9 @@ pub(super) fn closing(comparison: &Comparison) -> Vec<String> {
     };
     let family = match (decided(true), decided(false)) {
         (0, 0) => return lines,
-        (0, all) => comparisons(all),
-        (gated, 0) => format!("{} under gates", comparisons(gated)),
-        (gated, others) => format!("{} under gates, or in the {others} others,", comparisons(gated)),
+        (0, all) => counted(all, "comparison"),
+        (gated, 0) => format!("{} under gates", counted(gated, "comparison")),
+        (gated, others) => format!("{} under gates, or in the {others} others,", counted(gated, "comparison")),
     };
     lines.push(format!(
         "A run is one observation; A and B are medians over the runs that count for the figure. A change is called \
@@ -186,10 +185,6 @@ pub(super) fn closing(comparison: &Comparison) -> Vec<String> {
         );
     }
     lines
-}
-
-fn comparisons(count: usize) -> String {
-    if count == 1 { "1 comparison".into() } else { format!("{count} comparisons") }
 }
 
 /// The first few, and how many more there are.
