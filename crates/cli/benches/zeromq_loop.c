@@ -143,8 +143,8 @@ static int ascending(const void *left, const void *right) {
 /* Single round trips with pauses, and a rest: as pubmark looks whether the other
  * side is there before it starts. Where the kernel puts the threads hangs on it for
  * the rest of the run: on two processors, two sides that begin at full speed stay where
- * they are, and a round trip of 32 KiB takes a third less time than where the library's
- * I/O threads change processors at each message, as they do after such a beginning. */
+ * they are, and a round trip of 32 KiB takes less time than where the library's I/O
+ * threads change processors at each message, as they do after such a beginning. */
 static void meet(void *socket, zmq_msg_t *message, const char *buffer) {
     for (int i = 0; i < PROBES; i++) {
         usleep(PAUSE_US);
