@@ -5,7 +5,7 @@ use crate::ledger::SeenSequences;
 use crate::pacing::Pacer;
 use crate::schedule::Schedule;
 use crate::window::{Slicer, Window, measures_latency};
-use pubmark_model::header::{Header, MAX_SEQUENCE, MIN_LEN, pattern};
+use pubmark_model::header::{Header, MAX_SEQUENCE, MIN_LEN, pattern, renumber};
 use pubmark_model::protocol::{PacingFigures, PublisherTotal, Sequences};
 use pubmark_model::role::Role;
 use pubmark_model::times::TimeFigures;
@@ -487,10 +487,29 @@ impl Publisher {
         &self.message
     }
 
+    /// The one that goes so many after it at the same instant.
+    #[inline]
+    pub fn later_message(&mut self, by: u32) -> &[u8] {
+        renumber(&mut self.message, self.outgoing.sequence as u32 + by);
+        &self.message
+    }
+
+    /// See [`Outgoing::at_once`].
+    #[inline]
+    pub fn at_once(&self) -> u32 {
+        self.outgoing.at_once(&self.window)
+    }
+
     /// The message was accepted: offered at `began`, and the call returned at `ended`.
     #[inline]
     pub fn accepted(&mut self, began: Ns, ended: Ns) {
         self.outgoing.accepted(&mut self.recorder, began, ended);
+    }
+
+    /// See [`Outgoing::accepted_together`].
+    #[inline]
+    pub fn accepted_together(&mut self, count: u32, began: Ns, ended: Ns) {
+        self.outgoing.accepted_together(&mut self.recorder, count, began, ended);
     }
 
     /// See [`Outgoing::refused`].

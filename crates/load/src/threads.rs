@@ -13,7 +13,7 @@ use crate::pacing::Pacer;
 use crate::publisher::{Marker, Next, Publisher};
 use crate::subscriber::{Subscriber, Totals, ledger_capacity};
 use crate::usage::paused_within;
-use crate::window::clock_stride;
+use crate::window::{clock_stride, measures_latency};
 use pubmark_model::header::{END, Header, PROBE};
 use pubmark_model::protocol::{Client, Role};
 use pubmark_model::units::{MILLISECOND, Ns};
@@ -146,29 +146,25 @@ impl ClientThread {
         let mut publisher = Publisher::new(workload, self.client.id, window, ledger_capacity(workload));
         let stride = clock_stride(workload);
         let mut now = clock::now();
-        let mut since_clock = 0;
         while !control.silenced() {
             match publisher.next(now) {
                 Next::Done => break,
                 Next::Wait(until) => now = wait(&mut pacer, until),
-                Next::Send => match self.socket.send(publisher.message(now))? {
-                    Sent::Accepted => {
-                        let began = now;
-                        since_clock += 1;
-                        if since_clock >= stride {
-                            since_clock = 0;
-                            now = clock::now();
-                            self.counter.set(publisher.sent());
-                            self.counter.lag(publisher.take_own_lag_max());
-                        }
-                        // That this process was stopped in the call is not the library's doing.
-                        publisher.accepted(began, now - paused_within(began, now));
+                Next::Send => {
+                    let most = stride.min(publisher.at_once());
+                    let taken = self.send_together(&mut publisher, most, now, control)?;
+                    let began = std::mem::replace(&mut now, clock::now());
+                    // That this process was stopped in a call is not the library's doing.
+                    let ended = now - paused_within(began, now);
+                    if taken > 0 {
+                        publisher.accepted_together(taken, began, ended);
+                        self.counter.set(publisher.sent());
+                        self.counter.lag(publisher.take_own_lag_max());
                     }
-                    Sent::Full => {
-                        let asked = std::mem::replace(&mut now, clock::now());
-                        publisher.refused(now - paused_within(asked, now));
+                    if taken < most {
+                        publisher.refused(ended);
                     }
-                },
+                }
             }
         }
         publisher.end(self.take_socket(control));
@@ -188,6 +184,28 @@ impl ClientThread {
         Ok(ThreadOutcome::of_publisher(publisher))
     }
 
+    /// Offers up to `most` messages, one after the other and all of one instant: how
+    /// many were taken, before the first that was not.
+    #[inline]
+    fn send_together(
+        &mut self,
+        publisher: &mut Publisher,
+        most: u32,
+        now: Ns,
+        control: &Control,
+    ) -> Result<u32, DriverError> {
+        let mut sent = self.socket.send(publisher.message(now))?;
+        let mut taken = 0;
+        while sent == Sent::Accepted {
+            taken += 1;
+            if taken == most || control.silenced() {
+                break;
+            }
+            sent = self.socket.send(publisher.later_message(taken))?;
+        }
+        Ok(taken)
+    }
+
     fn subscribe(
         &mut self,
         context: &ThreadContext,
@@ -197,23 +215,26 @@ impl ClientThread {
         let hears = self.client.hears_first..self.client.hears_first + self.client.hears_count;
         let mut subscriber = Subscriber::new(workload, hears);
         let stride = clock_stride(workload);
+        let timed = measures_latency(workload);
         let (mut ready, mut started, mut drained) = (false, false, false);
-        let (mut now, mut since_clock, mut since_look) = (0, 0, 0u32);
+        // Messages until the clock is read again, and since this thread has looked about.
+        let (mut now, mut until_clock, mut since_look) = (0, 0, 0u32);
         // Messages so far, and when there was last one more; end markers go on coming.
         let (mut last, mut last_ns) = (0, 0);
         let mut occupied = Occupied::default();
         let mut echo = echo::Echo::of(workload, &self.client);
         while !control.silenced() {
-            if started && stride == 1 {
+            if started && timed {
                 occupied.listens(clock::now());
             }
             match self.socket.recv()? {
                 Some(message) => {
-                    if since_clock == 0 {
+                    if until_clock == 0 {
+                        until_clock = stride;
                         now = clock::now();
                         subscriber.listened(occupied.since(now));
                     }
-                    since_clock = (since_clock + 1) % stride;
+                    until_clock -= 1;
                     let message = match &mut echo {
                         Some(echo) => {
                             echo.keep(message);
@@ -235,7 +256,7 @@ impl ClientThread {
                     }
                 }
                 None => {
-                    since_clock = 0;
+                    until_clock = 0;
                     occupied.idle();
                     if workload.receive == Receive::Spin {
                         clock::let_others_run();

@@ -2,6 +2,7 @@ use super::*;
 use pubmark_model::header::Header;
 use pubmark_model::setting::Settings;
 use serde_json::{Map, Value, json};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
@@ -101,6 +102,60 @@ impl Socket for Taking {
     fn crash(self: Box<Self>) {
         self.0.crashes.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Takes all but each seventh message that it is offered; keeps the numbers of those taken.
+struct Balking(Arc<Mutex<Vec<u32>>>, u32);
+
+impl Socket for Balking {
+    fn endpoint(&self) -> Option<&str> {
+        None
+    }
+    fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError> {
+        self.1 += 1;
+        if self.1.is_multiple_of(7) {
+            return Ok(Sent::Full);
+        }
+        let sequence = Header::read(message).unwrap().sequence;
+        self.0.lock().unwrap().extend((sequence < END).then_some(sequence));
+        Ok(Sent::Accepted)
+    }
+    fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
+        Ok(None)
+    }
+    fn applied(&self) -> Map<String, Value> {
+        Map::new()
+    }
+}
+
+/// As fast as it goes, messages go together between two looks at the clock: 64 of 64 B.
+#[test]
+fn what_goes_together_is_numbered_without_a_gap_though_some_are_refused() {
+    let workload = Workload::of([("rate", "max"), ("count", "1000"), ("warmup", "0s"), ("payload", "64B")]).unwrap();
+    let context = Arc::new(ThreadContext { workload, control: Control::default(), ahead_ns: 0 });
+    let (taken, (sender, reports)) = (Arc::new(Mutex::new(Vec::new())), channel());
+    let client = json!({"role": "publisher", "id": 0, "hears_first": 0, "hears_count": 1});
+    let client_thread = ClientThread {
+        client: serde_json::from_value(client).unwrap(),
+        socket: Box::new(Balking(taken.clone(), 0)),
+        counter: Arc::default(),
+        cpus: Vec::new(),
+        spin_cores: 0.0,
+    };
+    context.control.start(clock::now());
+    let theirs = context.clone();
+    let thread = thread::spawn(move || client_thread.run(&theirs, &sender));
+    let total = loop {
+        match reports.recv().unwrap() {
+            ThreadReport::Ready => {}
+            ThreadReport::Sent(totals) => break totals[0],
+            _ => panic!("it said something else"),
+        }
+    };
+    context.control.stop();
+    thread.join().unwrap();
+    assert_eq!((total.sent, total.window_first, total.window_end, total.offered), (1_000, 0, 1_000, 1_000));
+    assert_eq!(*taken.lock().unwrap(), (0..1_000).collect::<Vec<u32>>());
 }
 
 #[test]
