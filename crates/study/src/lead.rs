@@ -33,10 +33,6 @@ use std::collections::VecDeque;
 pub const ANSWER: Ns = 10 * SECOND;
 /// How long each client may take to take leave of a server.
 const LEAVE: Ns = MILLISECOND;
-/// From the word `start` to the instant of the start.
-const LEAD: Ns = 100 * MILLISECOND;
-/// The same where the word goes to other hosts.
-const LEAD_AFAR: Ns = 500 * MILLISECOND;
 /// So many agents that are silent are named.
 const NAMED: usize = 16;
 /// How long a run whose end is a count may go without sending anything.
@@ -277,8 +273,7 @@ impl<'a> Leader<'a> {
     /// The schedule may start. When it does so.
     pub fn begin(&mut self, now: Ns) -> Times {
         let workload = &self.brief.cell.workload;
-        let is_afar = self.brief.seats.iter().any(|seat| !seat.host.is_empty());
-        let start_ns = now + if is_afar { LEAD_AFAR } else { LEAD };
+        let start_ns = now + seat::lead_ns(&self.brief.seats);
         let from_ns = start_ns + workload.warmup_ns;
         let to_ns = workload.window_ns().map(|window_ns| from_ns + window_ns);
         self.times = Times { start_ns, from_ns, to_ns };

@@ -1,5 +1,15 @@
 //! Where an agent is.
 
+use pubmark_model::units::{MILLISECOND, Ns};
+
+/// From the word `start` to the instant of the start, at least.
+const LEAD: Ns = 100 * MILLISECOND;
+/// The same where the word goes to other hosts.
+const LEAD_AFAR: Ns = 500 * MILLISECOND;
+/// At least so much of it for each agent: all are told one after the other, and where
+/// they are many for their processors, one waits for another before it hears the word.
+const LEAD_EACH: Ns = 2 * MILLISECOND;
+
 /// What an agent's host has for it.
 #[derive(Clone, Debug, Default)]
 pub struct Seat {
@@ -22,4 +32,22 @@ pub struct Reached {
     pub endpoint: String,
     /// Addresses to connect from; none leaves it to the kernel.
     pub sources: Vec<String>,
+}
+
+/// From the word `start` to the instant of the start, for agents at these seats, ns.
+pub fn lead_ns(seats: &[Seat]) -> Ns {
+    let is_afar = seats.iter().any(|seat| !seat.host.is_empty());
+    if is_afar { LEAD_AFAR } else { LEAD }.max(seats.len() as Ns * LEAD_EACH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_agents_have_longer_until_the_start_and_few_on_one_host_do_not_wait_for_it() {
+        let lead = |count, host: &str| lead_ns(&vec![Seat { host: host.into(), ..Seat::default() }; count]);
+        assert_eq!([lead(2, ""), lead(8, ""), lead(2, "b1")], [LEAD, LEAD, LEAD_AFAR]);
+        assert_eq!(lead(4_096, "b1"), 4_096 * LEAD_EACH);
+    }
 }

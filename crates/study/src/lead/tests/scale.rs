@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::lead::deal::{Layout, Spot, streams_between};
+use crate::lead::seat::lead_ns;
 use allocation_counter::measure;
 use pubmark_model::protocol::Progress;
 use std::path::Path;
@@ -55,11 +56,12 @@ fn led(hosts: usize, wrong: Vec<(usize, usize, Way)>) -> (Played, Cost) {
         let count = agents.len();
         let mut stage = Stage::of(&cell, agents, wrong);
         // One that is late would be ahead of its own start.
+        let began_ns = stage.now + lead_ns(&vec![Seat::default(); count]);
         for agent in (0..count).filter(|_| in_time) {
             for word in 1..=WORDS {
                 let progress = Progress { sent: word, ..Progress::default() };
                 // Within the window.
-                stage.send(agent, stage.now + SECOND + word * SECOND / 2, Said::Event(Event::Progress(progress)));
+                stage.send(agent, began_ns + SECOND + word * SECOND / 2, Said::Event(Event::Progress(progress)));
             }
         }
         let played = stage.play();
