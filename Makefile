@@ -24,7 +24,7 @@ HEADERS   := libzmq3-dev
 RUFF      := ruff==0.17.6
 PRETTIER  := prettier@3.10.1
 # Network namespaces, and ssh: a run over several hosts is played on this one.
-NETWORK   := iproute2 openssh-server openssh-client
+NETWORK   := iproute2 iptables openssh-server openssh-client
 # Servers in containers, and hosts that are containers; debootstrap makes the base of an image where none can be pulled.
 CONTAINERS := podman runc debootstrap
 # Pinned; they go into environments of their own, below $(CACHE)/test.

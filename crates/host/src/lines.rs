@@ -10,6 +10,7 @@ use crate::install::Presence;
 use crate::machine::Ticks;
 use crate::network::NetworkLook;
 use crate::server::keeper::KeeperOrder;
+use crate::shape::Shape;
 use crate::system_file::SystemFile;
 use pubmark_model::host::ClockSighting;
 use pubmark_model::link::Link;
@@ -148,13 +149,12 @@ pub enum HostRequest {
     /// When the network that was taken down was so: to be asked when it should be
     /// back.
     NetworkBack,
-    /// Hold the network that has an address of its own to a bandwidth, as long as this
-    /// host is one.
+    /// Change the network that has an address of its own, as long as this host is one.
     Shape {
         /// The address.
         address: String,
-        /// What it may send, bytes a second.
-        bytes_per_s: u64,
+        /// How.
+        shape: Shape,
     },
     /// Keep the processors awake.
     Awake,

@@ -45,7 +45,7 @@ pub struct Local {
     /// The clocks that are watched, by where they answer.
     clocks: BTreeMap<SocketAddr, ClockWatch>,
     cut: Option<Cut>,
-    shaped: Option<Shaped>,
+    shaped: Vec<Shaped>,
     usage: Option<UsageWatch>,
     /// The interface that is to be watched, and the watch.
     interface: Option<String>,
@@ -75,7 +75,7 @@ impl Local {
             time: None,
             clocks: BTreeMap::new(),
             cut: None,
-            shaped: None,
+            shaped: Vec::new(),
             usage: None,
             interface: None,
             network: None,
@@ -188,7 +188,7 @@ impl Local {
                 let (from_ns, to_ns) = cut.back()?;
                 return Ok(HostReply::Down(from_ns, to_ns));
             }
-            HostRequest::Shape { address, bytes_per_s } => self.shaped = Some(Shaped::start(&address, bytes_per_s)?),
+            HostRequest::Shape { address, shape } => self.shaped.push(Shaped::start(&address, shape)?),
             HostRequest::Awake => self.awake = Some(Awake::start()?),
             HostRequest::Watch(window) => self.watch(window),
             HostRequest::Network { address } => {

@@ -12,6 +12,7 @@ use crate::network::NetworkLook;
 use crate::remote::Remote;
 use crate::server::keeper::{KeeperAnswer, KeeperOrder};
 use crate::server::watch::ServerWatch;
+use crate::shape::Shape;
 use crate::standing::StandingServer;
 use crate::system_file::SystemFile;
 use pubmark_model::host::{ClockOffset, ClockSighting, HostSpec};
@@ -211,14 +212,17 @@ impl<'a> Host<'a> {
         self.named(asked).map(drop)
     }
 
-    /// Has its network held to the bandwidth that it is said to have, if one is said.
+    /// Has its network made what it is said to be, as far as anything is said.
     ///
     /// # Errors
     /// If it cannot be: there is no run over another network than was asked for.
     pub fn shape(&mut self) -> Result<(), HostError> {
-        let Some(bytes_per_s) = self.spec.bandwidth_bytes_per_s else { return Ok(()) };
-        let asked = self.ask(HostRequest::Shape { address: self.spec.address.clone(), bytes_per_s });
-        self.named(asked).map(drop)
+        let bandwidth = self.spec.bandwidth_bytes_per_s.map(Shape::Bandwidth);
+        for shape in bandwidth.into_iter().chain(self.spec.loss_per_million.map(Shape::Loss)) {
+            let asked = self.ask(HostRequest::Shape { address: self.spec.address.clone(), shape });
+            self.named(asked)?;
+        }
+        Ok(())
     }
 
     /// An error of this machine's, with its name as a host's.

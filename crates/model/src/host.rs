@@ -24,6 +24,10 @@ pub struct HostSpec {
     /// What it may send there, bytes a second; none leaves its network alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<u64>,
+    /// Of the packets that come in there, so many of a million are lost; none leaves its
+    /// network alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_per_million: Option<u64>,
     /// Processors that a run may take there, in thousandths of one; none leaves it all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_thousandths: Option<u64>,
@@ -40,6 +44,7 @@ impl Default for HostSpec {
             reach: Vec::new(),
             address: LOOPBACK.into(),
             bandwidth_bytes_per_s: None,
+            loss_per_million: None,
             cpu_thousandths: None,
             memory_bytes: None,
         }

@@ -3,7 +3,10 @@
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::document::{Document, Table};
 use crate::host::{HostSpec, LOCAL, Placement};
-use crate::units::{Ns, SECOND, format_size, format_time, parse_size, parse_thousandths, thousandths};
+use crate::units::{
+    Ns, SECOND, format_per_million, format_size, format_time, parse_per_million, parse_size, parse_thousandths,
+    thousandths,
+};
 use crate::words::words;
 use crate::workload::Workload;
 use std::fmt::Write;
@@ -59,10 +62,13 @@ impl ListedHost {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts(pub Vec<ListedHost>);
 
-const KEYS: [&str; 7] = ["reach", "address", "roles", "may_cut", "bandwidth", "cpus", "memory"];
+const KEYS: [&str; 8] = ["reach", "address", "roles", "may_cut", "bandwidth", "loss", "cpus", "memory"];
 
 /// What a host's network can be held to, bytes a second.
 const BANDWIDTHS: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
+
+/// What a host's network can lose, in millionths of the packets that come in.
+const LOSSES: RangeInclusive<u64> = 1..=500_000;
 
 /// What a run may be let take of a host's processors, in thousandths of one.
 const CPU_THOUSANDTHS: RangeInclusive<u64> = 10..=4_096_000;
@@ -137,12 +143,15 @@ impl Hosts {
             value => value.is_some_and(|value| value.text == "true"),
         };
         let bandwidth_bytes_per_s = bandwidth(table, errors);
+        let loss = |text: &str| parse_per_million(text).filter(|found| LOSSES.contains(found));
+        let loss_per_million = limit((table, "loss"), loss, "a percentage from 0.0001% to 50%", errors);
         let cpus = |text: &str| parse_thousandths(text).filter(|found| CPU_THOUSANDTHS.contains(found));
         let memory = |text: &str| parse_size(text).ok().filter(|bytes| MEMORY_BYTES.contains(bytes));
         let cpu_thousandths = limit((table, "cpus"), cpus, "a number of processors from 0.01 to 4096", errors);
         let memory_bytes = limit((table, "memory"), memory, "a size from 1 MiB to 1 PiB", errors);
+        let name = name.to_owned();
         let spec =
-            HostSpec { name: name.to_owned(), reach, address, bandwidth_bytes_per_s, cpu_thousandths, memory_bytes };
+            HostSpec { name, reach, address, bandwidth_bytes_per_s, loss_per_million, cpu_thousandths, memory_bytes };
         self.0.push(ListedHost { spec, roles, may_cut });
     }
 
@@ -160,6 +169,9 @@ impl Hosts {
             }
             if let Some(bytes_per_s) = spec.bandwidth_bytes_per_s {
                 let _ = writeln!(out, "bandwidth = {}", quoted(&format_size(bytes_per_s)));
+            }
+            if let Some(loss) = spec.loss_per_million {
+                let _ = writeln!(out, "loss = {}", quoted(&format_per_million(loss)));
             }
             if let Some(cpus) = spec.cpu_thousandths {
                 let _ = writeln!(out, "cpus = {}", thousandths(cpus));
@@ -300,7 +312,7 @@ fn bandwidth(table: &Table, errors: &mut Vec<Diagnostic>) -> Option<u64> {
     found
 }
 
-/// What a host's table lets a run take of something, read by `read`; `what` it has to be.
+/// A number that a host's table has, read by `read`; `what` it has to be.
 fn limit(
     (table, key): (&Table, &str),
     read: impl Fn(&str) -> Option<u64>,
@@ -391,9 +403,12 @@ mod tests {
 
     #[test]
     fn a_file_of_hosts_is_read_strictly_and_written_as_it_was() {
-        let three = hosts(&format!("{THREE}may_cut = true\nbandwidth = \"12.5MB\"\ncpus = 1.5\nmemory = \"2GB\"\n"));
+        let three = hosts(&format!(
+            "{THREE}may_cut = true\nbandwidth = \"12.5MB\"\nloss = \"0.25%\"\ncpus = 1.5\nmemory = \"2GB\"\n"
+        ));
         let spec = &three.0[2].spec;
         assert_eq!(spec.bandwidth_bytes_per_s, Some(12_500_000));
+        assert_eq!(spec.loss_per_million, Some(2_500));
         assert_eq!((spec.cpu_thousandths, spec.memory_bytes), (Some(1_500), Some(2_000_000_000)));
         let again = three.to_toml(|text| format!("\"{text}\""));
         assert_eq!(hosts(&again), three, "{again}");
@@ -408,6 +423,8 @@ mod tests {
             ("[hosts.local]\nmay_cut = \"x\"\n", "neither true nor false"),
             ("[hosts.local]\nbandwidth = \"100mbit\"\n", "`100mbit` is no size a second"),
             ("[hosts.local]\nbandwidth = \"10B\"\n", "from 1 kB to 1 TB"),
+            ("[hosts.local]\nloss = \"0.01\"\n", "loss: `0.01` is not a percentage"),
+            ("[hosts.local]\nloss = \"51%\"\n", "from 0.0001% to 50%"),
             ("[hosts.local]\ncpus = 0\n", "cpus: `0` is not a number of processors"),
             ("[hosts.local]\nmemory = \"much\"\n", "memory: `much` is not a size from 1 MiB"),
             ("[hosts.local]\ndelay = \"10ms\"\n", "unknown key `delay`"),

@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn loss_is_refused_by_name() {
         let error = Settings::of([("link_loss", "1%")]).unwrap_err().to_string();
-        assert!(error.contains("`1%` cannot be lost on a link") && error.contains("netem"), "{error}");
+        assert!(error.contains("`1%` cannot be lost on a link") && error.contains("`loss = \"1%\"`"), "{error}");
         assert_eq!(resolve(&[("link_loss", "0%")], "none"), Ok(None));
     }
 

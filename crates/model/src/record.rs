@@ -15,7 +15,7 @@ pub use judgement::{Component, Finding, Note, Reason, Verdict};
 use crate::cell::Limits;
 use crate::fault::Script;
 pub use crate::figure_group::FigureGroup;
-use crate::host::ClockOffset;
+use crate::host::{ClockOffset, HostSpec};
 use crate::link::Link;
 use crate::options::Options;
 use crate::protocol::{PacingFigures, Role, RuntimeFigures, Stalls};
@@ -512,6 +512,18 @@ pub struct HostShare {
     /// What its network was held to, bytes a second; none where it was left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<u64>,
+    /// What it was made to lose of the packets that came in, in millionths; none where it
+    /// was left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_per_million: Option<u64>,
+}
+
+impl HostShare {
+    /// Of a host, with what was found of its clock and of its machine.
+    pub fn new(spec: &HostSpec, clock: ClockOffset, machine: MachineLoad) -> HostShare {
+        let HostSpec { name, bandwidth_bytes_per_s, loss_per_million, .. } = spec.clone();
+        HostShare { name, clock, machine, bandwidth_bytes_per_s, loss_per_million }
+    }
 }
 
 /// A latency from one host to another may be quoted where what their clocks may

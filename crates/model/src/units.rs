@@ -136,6 +136,17 @@ pub(crate) fn parse_thousandths(text: &str) -> Option<u64> {
     scaled(number, 1_000).filter(|_| rest.is_empty())
 }
 
+/// A percentage, in millionths of the whole.
+pub(crate) fn parse_per_million(text: &str) -> Option<u64> {
+    let (number, rest) = split_unit(text.trim());
+    scaled(number, 10_000).filter(|_| rest == "%")
+}
+
+/// Millionths as a percentage.
+pub(crate) fn format_per_million(millionths: u64) -> String {
+    format!("{}%", millionths as f64 / 1e4)
+}
+
 /// Thousandths as a number: a whole one where it is whole.
 pub(crate) fn thousandths(thousandths: u64) -> serde_json::Value {
     match thousandths % 1_000 {

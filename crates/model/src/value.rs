@@ -70,7 +70,7 @@ pub enum ValueError {
     #[error(
         "`{0}` cannot be lost on a link: it stands between a server and its clients, whose connections of TCP send again \
          what a network loses (set `link_delay` and `link_jitter` for what that does to them). Where datagrams are \
-         measured, have the network itself lose them (`tc qdisc add dev … root netem loss 1%`, on kernels that have it)"
+         measured, let the network of a host lose them (`loss = \"1%\"` in its table, see `pubmark run --hosts`)"
     )]
     Loss(String),
     /// It is no bandwidth that a link can have.

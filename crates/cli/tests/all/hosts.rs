@@ -4,6 +4,7 @@
 
 mod linked;
 mod login;
+mod lossy;
 mod many;
 mod preflight;
 mod silent;

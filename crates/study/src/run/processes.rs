@@ -402,8 +402,7 @@ impl<'h> Processes<'h> {
             let machine = after.ticks.load_since(before.ticks, after.at_ns - before.at_ns, ours);
             let machine = MachineLoad { late_ns: self.late_ns.max(used[index].late_ns), awake, ..machine };
             let host = &self.hosts[index];
-            let bandwidth_bytes_per_s = host.spec.bandwidth_bytes_per_s;
-            HostShare { name: host.spec.name.clone(), clock: host.clock(), machine, bandwidth_bytes_per_s }
+            HostShare::new(&host.spec, host.clock(), machine)
         };
         Ok(looks.iter().enumerate().map(share).collect())
     }
