@@ -9,6 +9,10 @@
 //! which differs from round to round by up to a factor of three: `--free` leaves them
 //! to it, `--roles` keeps those who send first on one half of the processors.
 //!
+//! The C loop has pubmark's socket options, a time limit of a receive among them, so that
+//! nothing of pubmark's ever hangs: with one, libzmq sets a timer each time that it waits.
+//! What that costs stands in the last column, against the same loop without a limit.
+//!
 //! The two take turns, so that whatever else the machine does meets both, and
 //! each turn of pubmark is compared with the turn of C before it. The ratio of
 //! a case is the median of these pairs. Exit code 1 if one is out of bounds, 2
@@ -26,6 +30,10 @@ use std::time::Duration;
 const ROUND_TRIP_MOST: f64 = 1.10;
 /// pubmark's throughput is at least this share of the loop's.
 const THROUGHPUT_LEAST: f64 = 0.90;
+
+/// The time limit of a receive, as pubmark sets it, ms; and none.
+const LIMIT_MS: i32 = 20;
+const NO_LIMIT: i32 = -1;
 
 const WARMUP: Duration = Duration::from_millis(500);
 
@@ -136,11 +144,11 @@ impl Ring {
         Ok(Ring { folder, c_loop })
     }
 
-    fn play_c(&self, case: Case, effort: &Effort) -> Result<Turn, String> {
+    fn play_c(&self, case: Case, effort: &Effort, limit_ms: i32) -> Result<Turn, String> {
         let mut command = Command::new(&self.c_loop);
         command.args([case.pattern.word(), case.transport, &case.payload_bytes.to_string()]);
         command.args([WARMUP.as_millis().to_string(), effort.window.as_millis().to_string()]);
-        command.arg(effort.pin).arg(self.folder.path());
+        command.args([effort.pin, &limit_ms.to_string()]).arg(self.folder.path());
         let output = run(&mut command)?;
         if !output.status.success() {
             return Err(format!("{case}: the C loop ended with {}: {}", output.status, tail(&output.stderr)));
@@ -228,9 +236,11 @@ struct Outcome {
 /// Plays a case and prints its line.
 fn compare(ring: &Ring, case: Case, effort: &Effort) -> Result<Outcome, String> {
     let mut pairs = Vec::new();
+    let mut unlimited = Vec::new();
     for _ in 0..effort.rounds {
-        let c = ring.play_c(case, effort)?;
+        let c = ring.play_c(case, effort, LIMIT_MS)?;
         let pubmark = ring.play_pubmark(case, effort)?;
+        unlimited.push(pubmark.value / ring.play_c(case, effort, NO_LIMIT)?.value);
         if c.library != pubmark.library {
             return Err(format!(
                 "not the same libzmq: the C loop has {:?}, pubmark {:?}; remove one of them, or set LD_LIBRARY_PATH",
@@ -244,7 +254,7 @@ fn compare(ring: &Ring, case: Case, effort: &Effort) -> Result<Outcome, String> 
     let ratio = median(ratios());
     let passed = pattern.holds(ratio);
     println!(
-        "{:<27}{:>14}{:>14}{:>8.3}  {:<14}{:<8}{}",
+        "{:<27}{:>14}{:>14}{:>8.3}  {:<14}{:<8}{:<6}{:>9.3}",
         case.to_string(),
         pattern.words(median(pairs.iter().map(|(c, _)| c.value))),
         pattern.words(median(pairs.iter().map(|(_, pubmark)| pubmark.value))),
@@ -252,6 +262,7 @@ fn compare(ring: &Ring, case: Case, effort: &Effort) -> Result<Outcome, String> 
         format!("{:.3}..{:.3}", ratios().fold(f64::INFINITY, f64::min), ratios().fold(0.0, f64::max)),
         pattern.bound(),
         if passed { "pass" } else { "FAIL" },
+        median(unlimited.into_iter()),
     );
     Ok(Outcome { passed, noisy: pairs.iter().filter(|(_, pubmark)| pubmark.noisy).count() })
 }
@@ -264,7 +275,9 @@ fn bench(filters: &[String], effort: &Effort) -> Result<bool, String> {
     }
     let ring = Ring::new()?;
     println!("{} rounds of {:?} after {WARMUP:?}; figures are medians over the rounds\n", effort.rounds, effort.window);
-    println!("{:<27}{:>14}{:>14}{:>8}  {:<14}{:<8}", "case", "C loop", "pubmark", "ratio", "min..max", "bound");
+    let head = ["case", "C loop", "pubmark", "ratio", "min..max", "bound", "no limit"];
+    let [case, c, pubmark, ratio, range, bound, unlimited] = head;
+    println!("{case:<27}{c:>14}{pubmark:>14}{ratio:>8}  {range:<14}{bound:<14}{unlimited:>9}");
     let (mut failed, mut noisy) = (0, 0);
     for case in &cases {
         let outcome = compare(&ring, *case, effort)?;
