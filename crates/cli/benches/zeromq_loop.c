@@ -9,8 +9,8 @@
  * Equal to pubmark: who binds (replier and pusher) and who connects and
  * measures (requester and puller), what is a process and what a thread, the
  * socket options, payload, warm-up and window, and how often a payload is
- * copied. LIMIT_MS is the time limit of a receive, as pubmark has one of 20 ms so
- * that it never hangs; -1 is none, the library's default. Less than pubmark: no
+ * copied. LIMIT_MS is the time limit of a receive, which pubmark has so that it
+ * never hangs; -1 is none, the library's default. Less than pubmark: no
  * header, ledger, histogram or live display, one call to the library per message
  * and nothing between.
  */
