@@ -521,8 +521,14 @@ pub struct HostShare {
 impl HostShare {
     /// Of a host, with what was found of its clock and of its machine.
     pub fn new(spec: &HostSpec, clock: ClockOffset, machine: MachineLoad) -> HostShare {
-        let HostSpec { name, bandwidth_bytes_per_s, loss_per_million, .. } = spec.clone();
-        HostShare { name, clock, machine, bandwidth_bytes_per_s, loss_per_million }
+        let HostSpec { name, bandwidth_bytes_per_s, loss_per_million, .. } = spec;
+        HostShare {
+            name: name.clone(),
+            clock,
+            machine,
+            bandwidth_bytes_per_s: *bandwidth_bytes_per_s,
+            loss_per_million: *loss_per_million,
+        }
     }
 }
 

@@ -82,6 +82,16 @@ impl Network {
         path.display().to_string()
     }
 
+    /// The same with a line more in the table of each host of this part.
+    pub fn hosts_with(&self, place: &Place, part: &str, line: &str) -> String {
+        let path = self.hosts(place);
+        let roles = format!("roles = [\"{part}\"]\n");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(&roles), "{text}");
+        std::fs::write(&path, text.replace(&roles, &format!("{roles}{line}\n"))).unwrap();
+        path
+    }
+
     /// The processes that are in it.
     pub fn processes(&self) -> Vec<String> {
         self.hosts.iter().flat_map(|(host, _)| self.processes_of(host)).collect()
@@ -492,9 +502,7 @@ fn the_network_of_a_host_is_cut_where_it_may_be_and_comes_back() {
     assert_eq!(refused.status.code(), Some(2));
     let said = stderr(&refused);
     assert!(said.contains("its table does not allow it") && said.contains("`may_cut = true`"), "{said}");
-    let text = std::fs::read_to_string(&hosts).unwrap();
-    let own = "roles = [\"publishers\"]\n";
-    std::fs::write(&hosts, text.replace(own, &format!("{own}may_cut = true\n"))).unwrap();
+    network.hosts_with(&place, "publishers", "may_cut = true");
     let space = network.namespace("publishers");
     assert!(ip(&["-n", &space, "route", "add", "224.0.0.0/4", "dev", "e"]));
     let run = only_run(&mut bench("s"));
@@ -525,10 +533,7 @@ fn a_host_sends_no_more_than_its_bandwidth_and_as_much_as_before_when_a_run_is_o
         return leave_out("a_host_sends_no_more", "this kernel has no tbf");
     }
     let place = Place::new();
-    let hosts = network.hosts(&place);
-    let text = std::fs::read_to_string(&hosts).unwrap();
-    let own = "roles = [\"publishers\"]\n";
-    std::fs::write(&hosts, text.replace(own, &format!("{own}bandwidth = \"1MB\"\n"))).unwrap();
+    let hosts = network.hosts_with(&place, "publishers", "bandwidth = \"1MB\"");
     let bench = |out: &str| {
         let mut command =
             place.command(&["bench", "kernel", "--transport", "tcp", "--rate", "max", "--payload", "10KB"]);

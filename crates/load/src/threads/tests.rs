@@ -9,6 +9,18 @@ use std::sync::mpsc::{Receiver, channel};
 /// After so many end markers it is in vain.
 const MARKERS: u32 = 1_000;
 
+/// The only client of its role, which hears the only one of the other.
+fn client(role: &str, socket: impl Socket + 'static) -> ClientThread {
+    let client = json!({"role": role, "id": 0, "hears_first": 0, "hears_count": 1});
+    ClientThread {
+        client: serde_json::from_value(client).unwrap(),
+        socket: Box::new(socket),
+        counter: Arc::default(),
+        cpus: Vec::new(),
+        spin_cores: 0.0,
+    }
+}
+
 /// Never without a message: probes, and end markers once the run is started.
 struct Endless {
     marker: Marker,
@@ -56,14 +68,7 @@ fn a_subscriber_has_drained_at_its_first_end_marker() {
     let context = Arc::new(ThreadContext { workload, control: Control::default(), ahead_ns: 0 });
     let (sender, reports) = channel();
     let socket = Endless { marker, context: context.clone(), reports, ends: ends.clone() };
-    let client = json!({"role": "subscriber", "id": 0, "hears_first": 0, "hears_count": 1});
-    let client_thread = ClientThread {
-        client: serde_json::from_value(client).unwrap(),
-        socket: Box::new(socket),
-        counter: Arc::default(),
-        cpus: Vec::new(),
-        spin_cores: 0.0,
-    };
+    let client_thread = client("subscriber", socket);
     client_thread.run(&context, &sender);
     let ends = ends.load(Ordering::Relaxed);
     assert!(ends <= 3, "it took {ends} end markers");
@@ -134,14 +139,7 @@ fn what_goes_together_is_numbered_without_a_gap_though_some_are_refused() {
     let workload = Workload::of([("rate", "max"), ("count", "1000"), ("warmup", "0s"), ("payload", "64B")]).unwrap();
     let context = Arc::new(ThreadContext { workload, control: Control::default(), ahead_ns: 0 });
     let (taken, (sender, reports)) = (Arc::new(Mutex::new(Vec::new())), channel());
-    let client = json!({"role": "publisher", "id": 0, "hears_first": 0, "hears_count": 1});
-    let client_thread = ClientThread {
-        client: serde_json::from_value(client).unwrap(),
-        socket: Box::new(Balking(taken.clone(), 0)),
-        counter: Arc::default(),
-        cpus: Vec::new(),
-        spin_cores: 0.0,
-    };
+    let client_thread = client("publisher", Balking(taken.clone(), 0));
     context.control.start(clock::now());
     let theirs = context.clone();
     let thread = thread::spawn(move || client_thread.run(&theirs, &sender));
@@ -164,14 +162,7 @@ fn who_is_killed_uses_no_socket_any_more_and_answers_all_the_same() {
     for role in ["publisher", "subscriber"] {
         let context = Arc::new(ThreadContext { workload: workload.clone(), control: Control::default(), ahead_ns: 0 });
         let (seen, (sender, reports)) = (Arc::new(Seen::default()), channel());
-        let client = json!({"role": role, "id": 0, "hears_first": 0, "hears_count": 1});
-        let client_thread = ClientThread {
-            client: serde_json::from_value(client).unwrap(),
-            socket: Box::new(Taking(seen.clone())),
-            counter: Arc::default(),
-            cpus: Vec::new(),
-            spin_cores: 0.0,
-        };
+        let client_thread = client(role, Taking(seen.clone()));
         let theirs = context.clone();
         let thread = thread::spawn(move || client_thread.run(&theirs, &sender));
         context.control.start(clock::now());
@@ -235,14 +226,7 @@ fn instants_are_of_the_clock_that_all_share_in_every_pattern() {
         let workload = Workload::of(settings).unwrap();
         let context = Arc::new(ThreadContext { workload, control: Control::default(), ahead_ns: AHEAD });
         let (sent, (sender, reports)) = (Arc::default(), channel());
-        let client = json!({"role": role, "id": 0, "hears_first": 0, "hears_count": 1});
-        let client_thread = ClientThread {
-            client: serde_json::from_value(client).unwrap(),
-            socket: Box::new(Mirror { last: None, sent: Arc::clone(&sent) }),
-            counter: Arc::default(),
-            cpus: Vec::new(),
-            spin_cores: 0.0,
-        };
+        let client_thread = client(role, Mirror { last: None, sent: Arc::clone(&sent) });
         let theirs = context.clone();
         let thread = thread::spawn(move || client_thread.run(&theirs, &sender));
         assert!(matches!(reports.recv(), Ok(ThreadReport::Ready)), "{pattern}");

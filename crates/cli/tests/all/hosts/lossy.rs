@@ -28,10 +28,7 @@ fn a_host_loses_what_it_is_said_to_and_nothing_when_a_run_is_over() {
         return leave_out("hosts::lossy::a_host_loses", "there is no iptables here");
     }
     let before = rules(&network, "subscribers");
-    let hosts = network.hosts(&place);
-    let own = "roles = [\"subscribers\"]\n";
-    let text = std::fs::read_to_string(&hosts).unwrap();
-    std::fs::write(&hosts, text.replace(own, &format!("{own}loss = \"{}%\"\n", LOST * 100.0))).unwrap();
+    let hosts = network.hosts_with(&place, "subscribers", &format!("loss = \"{}%\"", LOST * 100.0));
     let counts = |transport: &str| {
         let mut command = place.command(&["bench", "kernel", "--transport", transport, "--rate", "2000", "--json"]);
         command.args(["--payload", "64B", "--warmup", "200ms", "--duration", "2s", "--repeats", "1"]);
