@@ -1,7 +1,7 @@
 /* The least that a C program can do to measure ZeroMQ: what pubmark is held
  * against by the bench zeromq_parity.
  *
- *     zeromq_loop request-reply|pipeline tcp|ipc|inproc BYTES WARMUP_MS WINDOW_MS roles|none LIMIT_MS FOLDER
+ *     zeromq_loop request-reply|pipeline tcp|ipc|inproc BYTES WARMUP_MS WINDOW_MS roles|none FOLDER
  *
  * Prints three lines: the figure (median round trip in ns, or messages per
  * second), the version of libzmq, and the file that it was loaded from.
@@ -9,14 +9,11 @@
  * Equal to pubmark: who binds (replier and pusher) and who connects and
  * measures (requester and puller), what is a process and what a thread, the
  * socket options, payload, warm-up and window, and how often a payload is
- * copied. LIMIT_MS is the time limit of a receive, which pubmark has so that it
- * never hangs; -1 is none, the library's default. Less than pubmark: no
- * header, ledger, histogram or live display, one call to the library per message
- * and nothing between.
+ * copied. Less than pubmark: no header, ledger, histogram or live display, one
+ * call to the library per message and nothing between.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -42,7 +39,7 @@ enum { PROBES = 20, PAUSE_US = 5000, REST_US = 100000 };
 /* No round trip is shorter: two threads wake each other. */
 static const uint64_t SHORTEST_TRIP_NS = 200;
 
-static int request_reply, inproc, pin, limit_ms;
+static int request_reply, inproc, pin;
 static const char *transport, *folder;
 static size_t bytes;
 static uint64_t warmup_ns, window_ns;
@@ -80,7 +77,6 @@ static void *open_socket(int type) {
     check(zmq_setsockopt(socket, ZMQ_SNDHWM, &queue, sizeof queue) == 0, "ZMQ_SNDHWM");
     check(zmq_setsockopt(socket, ZMQ_RCVHWM, &queue, sizeof queue) == 0, "ZMQ_RCVHWM");
     check(zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger) == 0, "ZMQ_LINGER");
-    check(zmq_setsockopt(socket, ZMQ_RCVTIMEO, &limit_ms, sizeof limit_ms) == 0, "ZMQ_RCVTIMEO");
     return socket;
 }
 
@@ -125,10 +121,7 @@ static void *bound_side(void *unused) {
     char *buffer = make_payload();
     while (request_reply) {
         /* Out of the library's message and into another, as pubmark echoes. */
-        int length = zmq_recv(socket, buffer, bytes, 0);
-        if (length < 0 && zmq_errno() == EAGAIN)
-            continue;
-        check(length == (int)bytes, "zmq_recv");
+        check(zmq_recv(socket, buffer, bytes, 0) == (int)bytes, "zmq_recv");
         check(zmq_send(socket, buffer, bytes, 0) == (int)bytes, "zmq_send");
     }
     for (;;)
@@ -139,11 +132,7 @@ static void *bound_side(void *unused) {
 /* zmq_msg_recv hands the library's message over; zmq_recv would copy it out,
  * which pubmark does not do either. */
 static void receive(zmq_msg_t *message, void *socket) {
-    int length;
-    do
-        length = zmq_msg_recv(message, socket, 0);
-    while (length < 0 && zmq_errno() == EAGAIN);
-    check(length == (int)bytes, "zmq_msg_recv");
+    check(zmq_msg_recv(message, socket, 0) == (int)bytes, "zmq_msg_recv");
 }
 
 static int ascending(const void *left, const void *right) {
@@ -206,8 +195,8 @@ static double throughput(void *socket, zmq_msg_t *message) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 9) {
-        fprintf(stderr, "zeromq_loop request-reply|pipeline tcp|ipc|inproc BYTES WARMUP_MS WINDOW_MS roles|none LIMIT_MS FOLDER\n");
+    if (count != 8) {
+        fprintf(stderr, "zeromq_loop request-reply|pipeline tcp|ipc|inproc BYTES WARMUP_MS WINDOW_MS roles|none FOLDER\n");
         return 2;
     }
     request_reply = strcmp(arguments[1], "request-reply") == 0;
@@ -217,8 +206,7 @@ int main(int count, char **arguments) {
     warmup_ns = strtoull(arguments[4], NULL, 10) * 1000000u;
     window_ns = strtoull(arguments[5], NULL, 10) * 1000000u;
     pin = strcmp(arguments[6], "roles") == 0;
-    limit_ms = atoi(arguments[7]);
-    folder = arguments[8];
+    folder = arguments[7];
     check(bytes > 0 && window_ns > 0, "a number is 0");
     check(pipe(endpoint_pipe) == 0, "pipe");
 

@@ -5,6 +5,7 @@ pub mod amqp;
 pub(crate) mod conversation;
 mod czmq;
 mod foreign;
+mod interrupt;
 mod kernel;
 mod leaves;
 pub mod made;

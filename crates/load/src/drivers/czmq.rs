@@ -5,8 +5,9 @@
 //! and waits are those of [`super::zeromq`], so that what differs is the layer.
 //! The library's context is one for the process; its signal handlers are left out.
 
+use super::interrupt::{Calls, NO_LIMIT};
 use super::shared_library::{self, Kind, Names, SharedLibrary, bind_free, clamped, function_table};
-use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, TwoWays, WAIT_MS};
+use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, TwoWays};
 use nix::errno::Errno;
 use pubmark_model::options::{OptionValues, Options, queue_messages};
 use pubmark_model::units::format_time;
@@ -49,7 +50,6 @@ function_table! {
         fn zsock_set_sndhwm(*mut c_void, c_int);
         fn zsock_set_rcvhwm(*mut c_void, c_int);
         fn zsock_set_linger(*mut c_void, c_int);
-        fn zsock_set_sndtimeo(*mut c_void, c_int);
         fn zsock_set_rcvtimeo(*mut c_void, c_int);
         fn zsock_set_reconnect_ivl(*mut c_void, c_int);
         fn zsock_set_maxmsgsize(*mut c_void, c_int);
@@ -167,6 +167,8 @@ impl CzmqDriver {
 struct CzmqSocket {
     czmq: Arc<Czmq>,
     socket: *mut c_void,
+    /// Those that may wait.
+    calls: Calls,
     kind: Kind,
     /// The last frame received, owned; null if none.
     frame: *mut c_void,
@@ -179,6 +181,7 @@ unsafe impl Send for CzmqSocket {}
 
 impl CzmqSocket {
     fn new(czmq: &Arc<Czmq>, kind: Kind) -> Result<Self, DriverError> {
+        let calls = Calls::new()?;
         let number = match kind {
             Kind::Pub => 1,
             Kind::Sub => 2,
@@ -194,7 +197,7 @@ impl CzmqSocket {
             return Err(czmq.error("open a socket"));
         }
         let (endpoint, applied) = (None, Map::new());
-        Ok(CzmqSocket { czmq: czmq.clone(), socket, kind, frame: std::ptr::null_mut(), endpoint, applied })
+        Ok(CzmqSocket { czmq: czmq.clone(), socket, calls, kind, frame: std::ptr::null_mut(), endpoint, applied })
     }
 
     fn configure(&mut self, spec: &SocketSpec<'_>, io_threads: usize) {
@@ -207,8 +210,7 @@ impl CzmqSocket {
             (czmq.zsock_set_sndhwm)(socket, queue);
             (czmq.zsock_set_rcvhwm)(socket, queue);
             (czmq.zsock_set_linger)(socket, linger);
-            (czmq.zsock_set_sndtimeo)(socket, WAIT_MS);
-            (czmq.zsock_set_rcvtimeo)(socket, spec.receive_ms());
+            (czmq.zsock_set_rcvtimeo)(socket, if spec.spin { 0 } else { NO_LIMIT });
             (czmq.zsock_set_reconnect_ivl)(socket, RECONNECT_MS);
             (czmq.zsock_set_maxmsgsize)(socket, -1);
             if buffer > 0 && spec.transport != Transport::Inproc {
@@ -265,8 +267,9 @@ impl Socket for CzmqSocket {
         if frame.is_null() {
             return Err(DriverError::new("czmq: cannot make a frame: out of memory"));
         }
+        let send = self.czmq.zframe_send;
         // SAFETY: frame and socket are live. What was sent is the library's, which sets the pointer to null.
-        if unsafe { (self.czmq.zframe_send)(&mut frame, self.socket, 0) } == 0 {
+        if self.calls.make(|| unsafe { send(&mut frame, self.socket, 0) }) == 0 {
             return Ok(Sent::Accepted);
         }
         let error = Errno::last();
@@ -280,8 +283,9 @@ impl Socket for CzmqSocket {
 
     fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
         self.free_frame();
+        let receive = self.czmq.zframe_recv;
         // SAFETY: the socket is live; the frame, or null, is owned here from then on.
-        self.frame = unsafe { (self.czmq.zframe_recv)(self.socket) };
+        self.frame = self.calls.make(|| unsafe { receive(self.socket) });
         if !self.frame.is_null() {
             // SAFETY: the frame is live, and freed by the next call only; that needs `&mut self`.
             let (data, size) = unsafe { ((self.czmq.zframe_data)(self.frame), (self.czmq.zframe_size)(self.frame)) };

@@ -16,10 +16,11 @@
 //!   still does so when a connection breaks. A new request gives up the old one.
 //! - One worker thread serves all sockets of a process, at most 512 of them.
 
+use super::interrupt::{Calls, NO_LIMIT};
 use super::shared_library::{
     self, Kind, Names, Others, SharedLibrary, bind_free, check_one_io_thread, clamped, function_table, kernel_grants,
 };
-use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, TwoWays, WAIT_MS};
+use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, TwoWays};
 use nix::libc;
 use pubmark_model::options::{OptionValues, Options, queue_messages};
 use pubmark_model::workload::Transport;
@@ -40,7 +41,6 @@ const AF_SP: c_int = 1;
 const SOL_SOCKET: c_int = 0;
 const SNDBUF: c_int = 2;
 const RCVBUF: c_int = 3;
-const SNDTIMEO: c_int = 4;
 const RCVTIMEO: c_int = 5;
 const RECONNECT_IVL: c_int = 6;
 const RCVMAXSIZE: c_int = 16;
@@ -182,6 +182,8 @@ impl NanomsgDriver {
 struct NanomsgSocket {
     nanomsg: Arc<Nanomsg>,
     socket: c_int,
+    /// Those that may wait.
+    calls: Calls,
     kind: Kind,
     /// The last message received, owned; null if none.
     message: *mut c_void,
@@ -194,6 +196,7 @@ unsafe impl Send for NanomsgSocket {}
 
 impl NanomsgSocket {
     fn new(nanomsg: &Arc<Nanomsg>, kind: Kind) -> Result<Self, DriverError> {
+        let calls = Calls::new()?;
         let protocol = match kind {
             Kind::Pub => 32,
             Kind::Sub => SUB,
@@ -215,6 +218,7 @@ impl NanomsgSocket {
         Ok(NanomsgSocket {
             nanomsg: nanomsg.clone(),
             socket,
+            calls,
             kind,
             message: std::ptr::null_mut(),
             endpoint: None,
@@ -233,8 +237,7 @@ impl NanomsgSocket {
         for (option, value) in [
             (SNDBUF, bytes),
             (RCVBUF, bytes),
-            (SNDTIMEO, WAIT_MS),
-            (RCVTIMEO, spec.receive_ms()),
+            (RCVTIMEO, if spec.spin { 0 } else { NO_LIMIT }),
             (RECONNECT_IVL, RECONNECT_MS),
             (RCVMAXSIZE, -1),
         ] {
@@ -326,8 +329,9 @@ impl Socket for NanomsgSocket {
     }
 
     fn send(&mut self, message: &[u8]) -> Result<Sent, DriverError> {
+        let send = self.nanomsg.nn_send;
         // SAFETY: the library copies the bytes before it returns.
-        if unsafe { (self.nanomsg.nn_send)(self.socket, message.as_ptr().cast(), message.len(), 0) } >= 0 {
+        if self.calls.make(|| unsafe { send(self.socket, message.as_ptr().cast(), message.len(), 0) }) >= 0 {
             return Ok(Sent::Accepted);
         }
         match self.nanomsg.errno() {
@@ -338,8 +342,10 @@ impl Socket for NanomsgSocket {
 
     fn recv(&mut self) -> Result<Option<&[u8]>, DriverError> {
         self.free_message();
+        let receive = self.nanomsg.nn_recv;
+        let (socket, message) = (self.socket, (&raw mut self.message).cast());
         // SAFETY: with NN_MSG the library writes the address of a message, which is owned here from then on, to the pointer that it is shown.
-        let length = unsafe { (self.nanomsg.nn_recv)(self.socket, (&raw mut self.message).cast(), MSG, 0) };
+        let length = self.calls.make(|| unsafe { receive(socket, message, MSG, 0) });
         if let Ok(length) = usize::try_from(length) {
             // SAFETY: the message has `length` bytes, and is freed by the next call only; that needs `&mut self`.
             return Ok(Some(unsafe { std::slice::from_raw_parts(self.message.cast(), length) }));
