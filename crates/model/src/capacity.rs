@@ -137,6 +137,13 @@ pub struct AskedCapacity {
     pub budget_ns: Option<Ns>,
 }
 
+impl AskedCapacity {
+    /// Whether the cells of this part are searched.
+    pub fn searches(&self, part: Option<&str>) -> bool {
+        self.parts.is_empty() || part.is_some_and(|part| self.parts.iter().any(|searched| searched == part))
+    }
+}
+
 /// The widest and the narrowest interval that can be asked for.
 pub const WITHIN: std::ops::RangeInclusive<f64> = 0.01..=0.5;
 

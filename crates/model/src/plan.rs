@@ -116,18 +116,19 @@ fn cell(study: &Study, axes: Map<String, Value>, systems: Systems<'_>) -> Result
     // What happens at an instant of the window is there for the whole of it.
     let is_asked = settings.windows == Some(WindowLength::Asked) && !axes.contains_key("duration");
     if is_asked && faults.is_empty() && link.is_none() {
-        MessagesAsked::of(study).iter().for_each(|asked| asked.shorten(&mut workload));
+        MessagesAsked::of(study, &axes).iter().for_each(|asked| asked.shorten(&mut workload));
     }
     workload.reconnect = faults.breaks_connections() || link.is_some_and(|link| link.mttf_ns.is_some());
     let mut lacks_hosts = None;
     let placement = study.hosts.place(system.broker(), &workload, settings.placement);
     let placement = match placement {
-        Err(_) if skip.is_some() || study.recorded => Placement::default(),
+        Err(_) if skip.is_some() => Placement::default(),
         // A study may have a part for those who have another machine.
         Err(error) if settings.placement == Some(Ends::ServerApart) => {
             lacks_hosts = Some(error.message);
             Placement::default()
         }
+        Err(_) if study.recorded => Placement::default(),
         placement => placement?,
     };
     let watch = settings.watch.clone();

@@ -2,10 +2,12 @@
 //! measured until its questions are decided.
 
 use crate::asked::AskedQuestions;
-use crate::claim::{Figure, Statement};
+use crate::capacity::AskedCapacity;
+use crate::claim::{Claim, Figure, Statement};
 use crate::study::Study;
 use crate::units::{MILLISECOND, Ns, SECOND};
 use crate::workload::{Extent, Rate, Workload};
+use serde_json::{Map, Value};
 
 /// Messages for a median: a tenth more than a verdict wants.
 const P50_MESSAGES: u64 = 110;
@@ -16,7 +18,7 @@ const P99_MESSAGES: u64 = 1_100;
 pub const WINDOW_MIN: Ns = 2 * SECOND;
 
 /// Messages that a window has to have, of all publishers together, and for what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MessagesAsked {
     /// How many.
     pub messages: u64,
@@ -25,14 +27,22 @@ pub struct MessagesAsked {
 }
 
 impl MessagesAsked {
-    /// What a study asks of cells at a given rate. `None` where a figure is asked for that
-    /// a shorter window says less of, whatever the number of messages: a rate, a use, a
-    /// maximum, that nothing is lost.
-    pub fn of(study: &Study) -> Option<MessagesAsked> {
+    /// What a study asks of the cells of a point at a given rate: whichever system is at
+    /// these places on the axes. `None` where a figure is asked for that a shorter window
+    /// says less of, whatever the number of messages: a rate, a use, a maximum, that
+    /// nothing is lost.
+    pub fn of(study: &Study, axes: &Map<String, Value>) -> Option<MessagesAsked> {
+        let part = axes.get("part").and_then(Value::as_str);
+        let is_searched = |asked: &AskedCapacity| asked.searches(part);
         // A search for a load and a gate ask their own figures.
-        if study.capacity.is_some() || study.ab.is_some() {
+        if study.ab.is_some() || study.capacity.as_ref().is_some_and(|goal| goal.asked.as_ref().is_none_or(is_searched))
+        {
             return None;
         }
+        let is_about = |claim: &Claim| {
+            let mut places = claim.conditions.iter().filter(|(axis, _)| axis != "system");
+            places.all(|(axis, condition)| axes.get(axis).is_some_and(|value| condition.holds(value)))
+        };
         let AskedQuestions { best, claims, differ, within } = study.asks();
         // The figure that ranks, at a given rate.
         let mut figures: Vec<&str> = differ.iter().map(|_| "p50").collect();
@@ -42,7 +52,7 @@ impl MessagesAsked {
             other => other.word(),
         };
         figures.extend(best.into_iter().map(|figure| figure.map_or("p50", word)));
-        for claim in study.claims.iter().filter(|_| claims) {
+        for claim in study.claims.iter().filter(|claim| claims && is_about(claim)) {
             figures.push(match &claim.statement {
                 Statement::Best { figure, .. } => word(*figure),
                 Statement::Keeps(_) => "a bound",

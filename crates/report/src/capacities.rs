@@ -64,8 +64,7 @@ impl Report {
     /// not asked for.
     pub(crate) fn place_of_search(&self, axes: &Map<String, Value>) -> Option<Map<String, Value>> {
         let (goal, asked) = self.study().asked_capacity()?;
-        let part = axes.get("part").and_then(Value::as_str);
-        let is_asked = asked.parts.is_empty() || part.is_some_and(|part| asked.parts.iter().any(|name| name == part));
+        let is_asked = asked.searches(axes.get("part").and_then(Value::as_str));
         let mut place = axes.clone();
         place.retain(|name, _| name != goal.over.key() && !OF_RUNS.contains(&name.as_str()));
         is_asked.then_some(place)

@@ -1,7 +1,8 @@
 //! What a binding costs beyond the floor of its language, and beside a baseline.
 
-use crate::analysis::{CellResult, in_blocks, point_key, within_blocks};
+use crate::analysis::{CellResult, Status, in_blocks, point_key, within_blocks};
 use crate::figures::{Column, Observation, typical};
+use crate::floor::FLOOR;
 use pubmark_model::cell::Cell;
 use pubmark_model::workload::Rate;
 use std::collections::HashMap;
@@ -61,6 +62,26 @@ fn message_time(result: &CellResult) -> (Vec<Observation>, bool) {
         (false, false) => read(Column::LatencyP50, &|ns| ns),
         (false, true) => read(Column::Delivered, &|per_s| 1e9 / per_s),
     }
+}
+
+/// By cell: those beside which its figures are shown, within each block, and which nobody
+/// asks about: the floor of its point, and that of its language.
+pub(crate) fn beside(cells: &[CellResult]) -> Vec<Vec<usize>> {
+    let measured = || cells.iter().enumerate().filter(|(_, result)| result.status != Status::Skipped);
+    let floors: HashMap<String, usize> = measured()
+        .filter(|(_, result)| result.cell.system == FLOOR)
+        .map(|(index, result)| (point_key(&result.cell), index))
+        .collect();
+    let of_languages: HashMap<(&str, String), usize> = measured()
+        .filter(|(_, result)| result.is_reference)
+        .map(|(index, result)| ((result.cell.system.as_str(), work(&result.cell)), index))
+        .collect();
+    let of = |result: &CellResult| -> Vec<usize> {
+        let floor = floors.get(&point_key(&result.cell)).filter(|_| !result.is_reference);
+        let of_language = result.floor.as_deref().and_then(|floor| of_languages.get(&(floor, work(&result.cell))));
+        floor.into_iter().chain(of_language).copied().collect()
+    };
+    cells.iter().map(of).collect()
 }
 
 /// What has to be the same in a cell of a floor: all but how messages travel.

@@ -4,6 +4,7 @@
 use crate::analysis::{CellResult, Status, by_cell};
 use crate::claims::{ClaimOutcome, ClaimResult, open_points};
 use crate::figures::{Column, RESOLUTION, allows};
+use crate::languages;
 use crate::points::{Point, headline};
 use crate::ranking::{Placing, Ranked, Standing, Why};
 use crate::report::Report;
@@ -105,6 +106,12 @@ impl Report {
         }
         all.extend(self.capacity_questions());
         all
+    }
+
+    /// By cell: those beside which its figures are shown, within each block, and which no
+    /// question asks about: the floors of its point and of its language.
+    pub fn beside(&self) -> Vec<Vec<usize>> {
+        languages::beside(self.cells())
     }
 
     /// Why runs of a cell do not count for these figures, most frequent reason first;

@@ -23,6 +23,10 @@ use std::error::Error;
 /// block.
 const AGAIN_MAX: u32 = 2;
 
+/// So many blocks of a point have what its cells are shown beside: fewer would have no
+/// interval, and more would be taken from the questions.
+const BESIDE_BLOCKS: u32 = 3;
+
 /// A cell of which so many runs in a row did not count is not measured any more.
 const UNCOUNTED_MAX: u32 = 8;
 
@@ -64,6 +68,9 @@ pub struct QuestionsSeen {
     pub closed: usize,
     /// The others.
     pub open: Vec<OpenQuestion>,
+    /// By cell of the plan: those beside which its figures are shown, block by block, and
+    /// which no question needs.
+    pub beside: Vec<Vec<usize>>,
 }
 
 /// Says how questions stand by the records.
@@ -262,20 +269,32 @@ impl<'a> Course<'a> {
             for blocks in questions.filter_map(|question| question.blocks_more) {
                 more = Some(more.map_or(blocks, |known| known.min(blocks)));
             }
-            let block = self.block(*point, cells);
+            let block = self.block(*point, cells, seen);
             let cost_ns = block.iter().map(|cell| self.run_ns(*cell)).sum();
             Candidate { point: *point, cost_ns, blocks: self.blocks[*point], more }
         };
         wanted.iter().map(of).collect()
     }
 
-    /// What a block of a point has: the first one all its cells, so that those beside
-    /// which others are shown are there once.
-    fn block(&self, point: usize, wanted: &BTreeSet<usize>) -> Vec<usize> {
-        match self.blocks[point] {
-            0 => self.points[point].clone(),
-            _ => wanted.iter().copied().collect(),
+    /// What the next block of a point has: the first one all its cells, the others those
+    /// that are wanted; the first few also what is shown beside these, wherever that is,
+    /// unless it has a run of this repeat already.
+    fn block(&self, point: usize, wanted: &BTreeSet<usize>, seen: &QuestionsSeen) -> Vec<usize> {
+        let repeat = self.blocks[point] + 1;
+        let mut block: BTreeSet<usize> = match repeat {
+            1 => self.points[point].iter().copied().collect(),
+            _ => wanted.clone(),
+        };
+        if repeat <= BESIDE_BLOCKS {
+            let beside: Vec<usize> =
+                block.iter().filter_map(|cell| seen.beside.get(*cell)).flatten().copied().collect();
+            block.extend(beside.into_iter().filter(|cell| !self.is_made(*cell, repeat)));
         }
+        block.into_iter().collect()
+    }
+
+    fn is_made(&self, cell: usize, repeat: u32) -> bool {
+        self.records.iter().any(|record| record.repeat == repeat && record.cell == self.cells[cell].axes)
     }
 }
 
@@ -327,7 +346,7 @@ pub fn run_until_decided(
             if clock::now() + candidate.cost_ns > ends_ns {
                 continue;
             }
-            let mut block = course.block(candidate.point, &wanted[&candidate.point]);
+            let mut block = course.block(candidate.point, &wanted[&candidate.point], &seen);
             random.shuffle(&mut block);
             made += course.make_block((candidate.point, &block), &seen, &mut conductor, observer, ends_ns)?;
             if conductor.is_interrupted() {

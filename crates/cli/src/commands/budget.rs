@@ -80,16 +80,16 @@ pub fn asked(plan: &StudyPlan) -> Result<Vec<StudyQuestion>, Failure> {
 
 /// Which windows are shorter than the study's file has them, and why: a line each.
 pub fn shortened(plan: &StudyPlan) -> Vec<String> {
-    let Some(asked) = MessagesAsked::of(plan.study()) else { return Vec::new() };
     let Ok(whole) = cells(&plan.study().with_whole_windows(), &registry::find) else { return Vec::new() };
-    let mut counted: BTreeMap<(Ns, Ns), usize> = BTreeMap::new();
+    let mut counted: BTreeMap<(Ns, Ns, MessagesAsked), usize> = BTreeMap::new();
     for (cell, whole) in plan.cells().iter().zip(&whole).filter(|(cell, _)| cell.skipped.is_none()) {
         let windows = cell.workload.window_ns().zip(whole.workload.window_ns());
-        if let Some((ns, whole_ns)) = windows.filter(|(ns, whole_ns)| ns < whole_ns) {
-            *counted.entry((ns, whole_ns)).or_default() += 1;
+        let shorter = windows.filter(|(ns, whole_ns)| ns < whole_ns);
+        if let Some(((ns, whole_ns), asked)) = shorter.zip(MessagesAsked::of(plan.study(), &cell.axes)) {
+            *counted.entry((ns, whole_ns, asked)).or_default() += 1;
         }
     }
-    let line = |((ns, whole_ns), cells): ((Ns, Ns), usize)| {
+    let line = |((ns, whole_ns, asked), cells): ((Ns, Ns, MessagesAsked), usize)| {
         let why = match ns {
             WINDOW_MIN => format!("no window is shorter, and {} messages for {} fit", asked.messages, asked.figure),
             _ => format!("{} messages for {}", asked.messages, asked.figure),
@@ -106,7 +106,7 @@ impl Questions for ByReport<'_> {
     fn look(&mut self, records: &[RunRecord]) -> Result<QuestionsSeen, Box<dyn Error + Send + Sync>> {
         let records = Records { runs: records.to_vec(), ..Records::default() };
         let report = Report::of(self.0.clone(), &records, &registry::find)?;
-        Ok(seen(report.questions()))
+        Ok(QuestionsSeen { beside: report.beside(), ..seen(report.questions()) })
     }
 }
 

@@ -296,6 +296,17 @@ fn windows_are_as_short_as_the_figures_allow_that_are_asked_for() {
     let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("windows of")).collect();
     assert_eq!(lines.len(), 1, "{said}");
     assert!(lines[0].contains(" in 2 cells: "), "{said}");
+    // What is asked of some points leaves the windows of the others short.
+    study(
+        "[[claims]]\nid = \"1\"\nsays = \"s\"\nfigure = \"delivered_per_s\"\nbest = [\"one\"]\n[claims.where]\nrate = 100\n",
+    );
+    let said = stdout(&run(&place, &["--budget", "10m", "--dry-run"]));
+    let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("windows of")).collect();
+    assert!(
+        matches!(lines[..], [at_1000, at_20] if at_1000.contains("of 2s instead of 30s in 2 cells")
+        && at_20.contains("of 5500ms instead of 30s in 2 cells")),
+        "{said}"
+    );
     for whole in ["[questions]\nbest = [\"delivered_ratio\"]\n", "[run]\nwindows = \"whole\"\n"] {
         study(whole);
         let said = stdout(&run(&place, &["--budget", "10m", "--dry-run"]));

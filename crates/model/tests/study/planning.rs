@@ -48,6 +48,19 @@ fn conditions_skip_cells_by_value_and_by_bound() {
     assert_eq!(skipped, expect.map(|(label, why)| (label.to_owned(), why.to_owned())));
 }
 
+/// Also when the study is told of: nothing of such a part is missing, and nobody asks for it.
+#[test]
+fn a_part_for_those_with_another_machine_is_left_out_where_there_is_none() {
+    let text = "title = \"t\"\n[workload]\ntransport = \"tcp\"\n[axes]\nsystem = [\"alpha\"]\n\
+                [parts.here]\npairs = 1\n[parts.there]\nplacement = \"server-apart\"\n";
+    for recorded in [false, true] {
+        let study = read(text, &ReadOptions { recorded, ..ReadOptions::default() }).unwrap();
+        let skipped: Vec<_> = cells(&study, &find).unwrap().into_iter().map(|cell| cell.skipped).collect();
+        let why = "placement: `server-apart` needs two hosts, and none is named".to_owned();
+        assert_eq!(skipped, [None, Some(why)], "recorded: {recorded}");
+    }
+}
+
 #[test]
 fn what_a_system_cannot_do_is_said_unless_it_is_skipped() {
     let file = |workload: &str, more: &str| {

@@ -74,6 +74,31 @@ fn a_binding_is_withheld_where_its_language_scatters_by_more() {
     assert_eq!(figure(&lab.report(), "bound", Column::Binding), None, "what may not be quoted is no floor");
 }
 
+/// The floor of a language is the same however messages travel; the kernel's is not.
+#[test]
+fn a_cell_is_shown_beside_the_kernel_at_its_point_and_the_floor_of_its_language() {
+    let lab = Lab::new(
+        "[workload]\nrate = 1000\n[axes]\nsystem = [\"kernel\", \"bound\", \"floor\"]\nqos = [0, 1]\n\
+         [[skip]]\nsystem = \"floor\"\nqos = [1]\nwhy = \"once is enough\"\n",
+    );
+    let report = lab.report();
+    let name = |cell: usize| {
+        let cell = &report.cells()[cell].cell;
+        format!("{} {}", cell.system, cell.axes["qos"])
+    };
+    let beside = report.beside();
+    for (cell, due) in [
+        ("bound 0", vec!["kernel 0", "floor 0"]),
+        ("bound 1", vec!["kernel 1", "floor 0"]),
+        ("kernel 0", vec![]),
+        ("floor 0", vec![]),
+    ] {
+        let index = (0..report.cells().len()).find(|index| name(*index) == cell).unwrap();
+        let names: Vec<String> = beside[index].iter().map(|other| name(*other)).collect();
+        assert_eq!(names, due, "{cell}");
+    }
+}
+
 #[test]
 fn what_runtimes_say_and_how_they_are_made_is_shown() {
     let mut lab = Lab::new(&format!("[workload]\nrate = 1000\n{SYSTEMS}"));

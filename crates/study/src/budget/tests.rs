@@ -129,3 +129,37 @@ fn how_much_longer_a_question_takes_is_by_what_its_runs_took() {
     assert_eq!(course.more_ns(&question(Some(3))), Some(240));
     assert_eq!(course.more_ns(&question(None)), None);
 }
+
+/// The kernel's floor has runs beside the first three of a point, as far as there is a
+/// run of the point; a cell that has one of this repeat already gets no other.
+#[test]
+fn what_others_are_shown_beside_is_measured_in_the_first_blocks() {
+    let plan = plan("payload = [\"16B\", \"1KB\"]\n");
+    let cell = |system: &str, payload: usize| {
+        let is_it = |cell: &&Cell| cell.system == system && cell.axes["payload"] == [16, 1_000][payload];
+        plan.cells().iter().position(|cell| is_it(&cell)).unwrap()
+    };
+    let [floor, nng, other] = [cell("kernel", 0), cell("nng", 0), cell("kernel", 1)];
+    let mut beside = vec![Vec::new(); plan.cells().len()];
+    beside[nng] = vec![floor, other];
+    let seen = QuestionsSeen { beside, ..QuestionsSeen::default() };
+    let mut course = Course::new(&plan, Vec::new(), &|_| 1);
+    let point = course.point_of[nng];
+    let wanted = [nng].into();
+    let mut blocks = Vec::new();
+    for made in 0..4 {
+        course.blocks[point] = made;
+        if made == 1 {
+            course.keep(blank(&plan.cells()[other], None, Place { repeat: 2, position: 0 }, String::new()));
+        }
+        blocks.push(course.block(point, &wanted, &seen));
+    }
+    let sorted = |mut cells: Vec<usize>| {
+        cells.sort_unstable();
+        cells
+    };
+    assert_eq!(
+        blocks,
+        [sorted(vec![floor, nng, other]), sorted(vec![floor, nng]), sorted(vec![floor, nng, other]), vec![nng]]
+    );
+}

@@ -93,7 +93,6 @@ fn systems_are_counted_where_there_are_many_cells() {
 fn looked(board: &mut Board, decided: &[&str], open: &[(&str, Option<u64>)], wanted: &[usize]) {
     let seen = QuestionsSeen {
         decided: decided.iter().map(|text| DecidedQuestion { text: (*text).into(), answer: "nng".into() }).collect(),
-        closed: 0,
         open: open
             .iter()
             .map(|(text, _)| OpenQuestion {
@@ -104,6 +103,7 @@ fn looked(board: &mut Board, decided: &[&str], open: &[(&str, Option<u64>)], wan
                 blocks_more: None,
             })
             .collect(),
+        ..QuestionsSeen::default()
     };
     let more_ns = open.iter().map(|(_, more_s)| more_s.map(|s| s * SECOND)).collect();
     let wanted = wanted.iter().copied().collect();
