@@ -43,6 +43,8 @@ SUDO      := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Where tests that leave themselves out write that down.
 LEFT_OUT  := target/tmp/left-out.txt
 FUZZ_SECONDS ?= 30
+# How far they are optimised: 1 builds in less time, and is for a few seconds of each.
+FUZZ_LEVEL ?= 3
 CHAOS_SECONDS ?= 600
 ROUNDS ?= 4
 HOST      := $(shell rustc -vV | sed -n 's/^host: //p')
@@ -50,7 +52,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test deps-web deps-fuzz deps-dev deps-format deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents chaos verdicts book clean
+.PHONY: help image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -102,7 +104,7 @@ test: deps-test lint
 	@echo "agents/zenoh: its own tests build some 250 crates: \`make test-zenoh\`" >$(LEFT_OUT)
 	cargo test --workspace --locked
 	$(MAKE) --no-print-directory web-check
-	$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3
+	$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3 FUZZ_LEVEL=1
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	@$(MAKE) --no-print-directory left-out
 
@@ -211,7 +213,8 @@ lint: lint-agents
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # What its formatter would change: of each language, where its formatter is here.
-# (C# has none without the whole SDK of .NET: clang-format 14 breaks its properties and casts.)
+# (C# has none without the whole SDK of .NET: clang-format 14 breaks its properties and casts, and 23 still
+# takes multiplications for pointers.)
 FORMATTERS := $(CACHE)/formatters
 JAVA_FORMAT := $(FORMATTERS)/google-java-format-1.25.2-all-deps.jar
 JAVAC_PARTS := $(foreach part,api code file parser tree util,--add-exports jdk.compiler/com.sun.tools.javac.$(part)=ALL-UNNAMED)
@@ -254,11 +257,16 @@ endef
 deps:
 	$(call install,$(LIBRARIES))
 
-deps-test: deps-format
-	$(call install,$(LIBRARIES) $(SERVERS) $(NETWORK) $(BROWSER) $(NODE) $(PYTHON))
+# The program is built meanwhile, since packages take as long to come.
+deps-test:
+	@cargo build --quiet --locked -p pubmark & building=$$!; \
+	  $(MAKE) --no-print-directory packages-test; came=$$?; wait $$building && exit $$came
 	for system in $(BY_PUBMARK); do cargo run --quiet --locked -p pubmark -- systems $$system --install >/dev/null || exit 1; done
-	for system in $(AGENTS); do cargo run --quiet --locked -p pubmark -- systems $$system --install >/dev/null || echo "goes on without $$system"; done
-	for tool in $(BY_GO); do cargo run --quiet --locked -p pubmark -- systems $$tool --install >/dev/null || echo "goes on without $$tool"; done
+	@printf '%s\n' $(AGENTS) $(BY_GO) | xargs -P $$(nproc) -I SYSTEM sh -c \
+	  'cargo run --quiet --locked -p pubmark -- systems SYSTEM --install >/dev/null || echo "goes on without SYSTEM"'
+
+packages-test: deps-format
+	$(call install,$(LIBRARIES) $(SERVERS) $(NETWORK) $(BROWSER) $(NODE) $(PYTHON))
 
 deps-web:
 	$(call install,$(LIBRARIES) mosquitto $(BROWSER) $(NODE))
@@ -300,14 +308,14 @@ verdicts: deps deps-test
 # What cargo-fuzz would do, by hand: the coverage that libFuzzer steers by, and
 # a stable compiler that is told to allow it.
 fuzz: deps-fuzz
-	cd fuzz && RUSTC_BOOTSTRAP=1 RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --release --locked --target $(HOST)
-	@for target in $$(ls fuzz/fuzz_targets | sed 's/\.rs$$//'); do \
-	  mkdir -p fuzz/target/corpus/$$target && \
-	  fuzz/target/$(HOST)/release/$$target fuzz/target/corpus/$$target fuzz/corpus/$$target \
+	cd fuzz && RUSTC_BOOTSTRAP=1 RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --release --locked --target $(HOST) \
+	  --config profile.release.opt-level=$(FUZZ_LEVEL)
+	@ls fuzz/fuzz_targets | sed 's/\.rs$$//' | xargs -P $$(nproc) -I TARGET sh -c ' \
+	  mkdir -p fuzz/target/corpus/TARGET && \
+	  fuzz/target/$(HOST)/release/TARGET fuzz/target/corpus/TARGET fuzz/corpus/TARGET \
 	    -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 -artifact_prefix=fuzz/target/ \
-	    -print_final_stats=1 >fuzz/target/$$target.log 2>&1 || { cat fuzz/target/$$target.log; exit 1; }; \
-	  echo "fuzz $$target: $$(sed -n 's/^stat::number_of_executed_units: //p' fuzz/target/$$target.log) inputs, no finding"; \
-	done
+	    -print_final_stats=1 >fuzz/target/TARGET.log 2>&1 || { cat fuzz/target/TARGET.log; exit 255; }; \
+	  echo "fuzz TARGET: $$(sed -n "s/^stat::number_of_executed_units: //p" fuzz/target/TARGET.log) inputs, no finding"'
 
 # All code that is not safe Rust, under AddressSanitizer, with the libraries it
 # is there for. What they leak themselves is named in the file of suppressions.
