@@ -5,7 +5,7 @@
 //! and waits are those of [`super::zeromq`], so that what differs is the layer.
 //! The library's context is one for the process; its signal handlers are left out.
 
-use super::interrupt::{Calls, NO_LIMIT};
+use super::interrupt::{Calls, receive_limit};
 use super::shared_library::{self, Kind, Names, SharedLibrary, bind_free, clamped, function_table};
 use super::socket::{Driver, DriverError, Sent, Socket, SocketSpec, TwoWays};
 use nix::errno::Errno;
@@ -210,7 +210,7 @@ impl CzmqSocket {
             (czmq.zsock_set_sndhwm)(socket, queue);
             (czmq.zsock_set_rcvhwm)(socket, queue);
             (czmq.zsock_set_linger)(socket, linger);
-            (czmq.zsock_set_rcvtimeo)(socket, if spec.spin { 0 } else { NO_LIMIT });
+            (czmq.zsock_set_rcvtimeo)(socket, receive_limit(spec));
             (czmq.zsock_set_reconnect_ivl)(socket, RECONNECT_MS);
             (czmq.zsock_set_maxmsgsize)(socket, -1);
             if buffer > 0 && spec.transport != Transport::Inproc {

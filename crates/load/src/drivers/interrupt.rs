@@ -7,7 +7,7 @@
 //! look: the call then ends with `EINTR`, after one [`WAIT`] to two.
 
 use super::shared_library::WAIT;
-use super::socket::DriverError;
+use super::socket::{DriverError, SocketSpec};
 use nix::libc;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::unistd::gettid;
@@ -16,8 +16,11 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 
-/// No time limit, as these libraries write it.
-pub(super) const NO_LIMIT: c_int = -1;
+/// The time limit of receiving, as these libraries write it: none, and none to wait for
+/// where the socket is to spin.
+pub(super) fn receive_limit(spec: &SocketSpec<'_>) -> c_int {
+    if spec.spin { 0 } else { -1 }
+}
 
 /// Does nothing where nobody handles it, and nothing else here sends it.
 const SIGNAL: Signal = Signal::SIGURG;

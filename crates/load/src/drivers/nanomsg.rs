@@ -16,7 +16,7 @@
 //!   still does so when a connection breaks. A new request gives up the old one.
 //! - One worker thread serves all sockets of a process, at most 512 of them.
 
-use super::interrupt::{Calls, NO_LIMIT};
+use super::interrupt::{Calls, receive_limit};
 use super::shared_library::{
     self, Kind, Names, Others, SharedLibrary, bind_free, check_one_io_thread, clamped, function_table, kernel_grants,
 };
@@ -237,7 +237,7 @@ impl NanomsgSocket {
         for (option, value) in [
             (SNDBUF, bytes),
             (RCVBUF, bytes),
-            (RCVTIMEO, if spec.spin { 0 } else { NO_LIMIT }),
+            (RCVTIMEO, receive_limit(spec)),
             (RECONNECT_IVL, RECONNECT_MS),
             (RCVMAXSIZE, -1),
         ] {

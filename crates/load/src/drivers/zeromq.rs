@@ -19,7 +19,7 @@
 //! - A closed socket goes on sending for `linger` in the background; the last
 //!   of driver and sockets to be dropped waits for that.
 
-use super::interrupt::{Calls, NO_LIMIT};
+use super::interrupt::{Calls, receive_limit};
 use super::shared_library::{
     self, Kind, Names, Others, SharedLibrary, bind_free, clamped, function_table, kernel_grants,
 };
@@ -255,7 +255,7 @@ impl ZeroMqSocket {
             (SNDHWM, queue),
             (RCVHWM, queue),
             (LINGER, linger),
-            (RCVTIMEO, if spec.spin { 0 } else { NO_LIMIT }),
+            (RCVTIMEO, receive_limit(spec)),
             (RECONNECT_IVL, RECONNECT_MS),
         ] {
             self.set(option, value)?;
