@@ -133,7 +133,12 @@ impl Taps {
     pub fn load(bench: &Subject<'_>) -> Result<Taps, Wrong> {
         let load = drivers::find(bench.driver)
             .ok_or_else(|| Wrong::NotTried(format!("the other side has no sockets of `{}`", bench.driver)))?;
-        let (driver, options) = (load(bench.options).map_err(|error| not_here(&error))?, bench.options.clone());
+        let (driver, mut options) = (load(bench.options).map_err(|error| not_here(&error))?, bench.options.clone());
+        // When a conversation is over, what its sockets have not sent is for nobody: they would
+        // wait in vain to send it to an agent that has gone.
+        if let Some(linger) = options.get_mut("linger") {
+            *linger = "0s".into();
+        }
         Ok(Taps { driver, options, answers: None, taps: Vec::new() })
     }
 
