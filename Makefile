@@ -17,8 +17,10 @@ ALL_AGENTS := $(AGENTS) zeromq-go zeromq-go-pure null-go zeromq-java zeromq-java
 # The same, built by cargo; pubmark's own agent plays the rest.
 BY_CARGO  := zeromq-rust zeromq-rust-pure null-rust
 BUILT_IN  := zeromq czmq nanomsg nng
-# The suite plays an agent over a transport for three minutes, and sleeps through most of them.
+# The suite plays an agent over a transport for a minute, and sleeps through most of it.
 AT_ONCE   ?= $(shell expr 4 '*' $$(nproc))
+# Most of a test is waiting: for a broker, an agent, a window. Those that measure wait for each other.
+TESTS_AT_ONCE ?= $(shell expr 1 + $$(nproc))
 HEADERS   := libzmq3-dev
 # Formatters of the agents' languages, pinned; they go into $(FORMATTERS).
 RUFF      := ruff==0.17.6
@@ -52,7 +54,7 @@ FUZZ_FLAGS := --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1 -Cpasses=sancov
   -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
   -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 
-.PHONY: help image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents chaos verdicts book clean
+.PHONY: help image wheel test-containers test-wheel test-ray quickstart demo-hosts build test left-out test-all lint lint-agents deps deps-test program-test packages-test deps-web deps-fuzz deps-dev deps-format deps-lint web web-check web-screenshots heavy bench fuzz sanitize deny size docs zenoh test-zenoh test-agents chaos verdicts book clean
 
 help:
 	@echo "make quickstart   install what is missing, build, measure three libraries beside the kernel"
@@ -102,7 +104,7 @@ build:
 test: deps-test lint
 	@mkdir -p $(dir $(LEFT_OUT))
 	@echo "agents/zenoh: its own tests build some 250 crates: \`make test-zenoh\`" >$(LEFT_OUT)
-	cargo test --workspace --locked
+	RUST_TEST_THREADS=$(TESTS_AT_ONCE) cargo test --workspace --locked
 	$(MAKE) --no-print-directory web-check
 	$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3 FUZZ_LEVEL=1
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
@@ -259,11 +261,14 @@ deps:
 
 # The program is built meanwhile, since packages take as long to come.
 deps-test:
-	@cargo build --quiet --locked -p pubmark & building=$$!; \
-	  $(MAKE) --no-print-directory packages-test; came=$$?; wait $$building && exit $$came
+	@$(MAKE) --no-print-directory -j 2 packages-test program-test
 	for system in $(BY_PUBMARK); do cargo run --quiet --locked -p pubmark -- systems $$system --install >/dev/null || exit 1; done
 	@printf '%s\n' $(AGENTS) $(BY_GO) | xargs -P $$(nproc) -I SYSTEM sh -c \
 	  'cargo run --quiet --locked -p pubmark -- systems SYSTEM --install >/dev/null || echo "goes on without SYSTEM"'
+
+# On all processors, whatever make itself was told.
+program-test:
+	@env -u MAKEFLAGS cargo build --quiet --locked -p pubmark
 
 packages-test: deps-format
 	$(call install,$(LIBRARIES) $(SERVERS) $(NETWORK) $(BROWSER) $(NODE) $(PYTHON))
@@ -292,7 +297,9 @@ web-check: deps-web web/node_modules/.package-lock.json
 	cargo test --quiet --locked -p pubmark-report --test it page::
 	node web/build/check.mjs
 	cargo build --quiet --locked -p pubmark
-	cd web && node --test tests/browser.test.mjs
+	@cd web && printf '%s\n' pages browser | xargs -P $$(nproc) -I NAME sh -c ' \
+	  node --test tests/NAME.test.mjs >../target/web-NAME.log 2>&1; tested=$$?; cat ../target/web-NAME.log; exit $$tested'
+	cd web && node --test tests/speed.test.mjs
 
 web-screenshots: deps-web web/node_modules/.package-lock.json
 	node web/tests/screenshots.mjs $(REPORT) $(OUT)

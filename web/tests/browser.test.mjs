@@ -1,7 +1,7 @@
-// The report's page in a real browser, made by the program itself:
+// The report's page in a real browser, made by the program itself: what each kind of page
+// and each part of it does. What holds of all pages is in pages.test.mjs.
 //
 //     cargo build -p pubmark && node --test tests/browser.test.mjs
-import "./browser/every.mjs";
 import "./browser/figures.mjs";
 import "./browser/runs.mjs";
 import "./browser/charts.mjs";
@@ -11,4 +11,3 @@ import "./browser/kinds.mjs";
 import "./browser/capacity.mjs";
 import "./browser/keyboard.mjs";
 import "./browser/live.mjs";
-import "./browser/speed.mjs";
