@@ -98,19 +98,32 @@ struct Sending {
     Header header = shifted(own, work.ahead_ns);
     std::memcpy(message.data(), &header, header_bytes(message.size()));
   }
-  // The call began and ended then; all of it was the system's.
-  void accepted(Ns began, Ns ended) {
+  // How many may be offered one after the other, all of one instant: by a schedule each has its own.
+  uint64_t at_once() const {
+    if (schedule) return 1;
+    uint64_t left = most - total.sent;
+    if (work.count && intended >= slicer.window.from) left = std::min(left, *work.count - total.offered);
+    return std::min<uint64_t>(work.stride(), left);
+  }
+  // The message after so many others of the same instant.
+  void stamp_later(uint64_t others) {
+    auto sequence = static_cast<uint32_t>(total.sent + others);
+    std::memcpy(message.data() + offsetof(Header, sequence), &sequence, sizeof sequence);
+  }
+  // So many were accepted; the call began and ended then, and all of it was the system's.
+  void accepted(Ns began, Ns ended, uint64_t count = 1) {
     free = std::max(free, intended);
     Ns own = began - std::min(began, free);
     if (intended >= slicer.window.from) {
-      if (total.offered++ == 0) total.window_first = total.sent, books.first_sent = began;
-      total.window_end = total.sent + 1;
+      if (total.offered == 0) total.window_first = total.sent, books.first_sent = began;
+      total.offered += count;
+      total.window_end = total.sent + count;
       if (schedule) books.times[kSendLag].record(began - std::min(began, intended)), books.times[kOwnLag].record(own);
     }
     if (schedule) own_max = std::max(own_max, own), schedule->advance();
-    if (auto slice = slicer.of(began)) books.series_sent[*slice] += 1;
+    if (auto slice = slicer.of(began)) books.series_sent[*slice] += count;
     free += ended - began;
-    total.sent += 1;
+    total.sent += count;
   }
   void system_was_late(Ns until) { free = std::max(free, until); }
   // Counts what was due by then and is not sent.
@@ -379,7 +392,6 @@ class Client {
     if (!mark(kProbe, [this] { return control_.start_ns > 0; })) return end();
     begin_sending();
     Sending& out = *sending;
-    uint32_t stride = work_.stride(), since_clock = 0;
     for (Ns time = now(); !control_.silenced();) {
       auto next = out.next(time);
       if (next == Sending::kDone) break;
@@ -387,14 +399,13 @@ class Client {
         time = pacer->wait(out.wait_until);
         continue;
       }
-      out.stamp(time);
-      if (!socket->send(out.message.data(), out.message.size())) {
-        out.system_was_late(time = now());
-        continue;
+      uint64_t most = out.at_once(), taken = 0;
+      for (out.stamp(time); socket->send(out.message.data(), out.message.size()); out.stamp_later(taken)) {
+        if (++taken == most || control_.silenced()) break;
       }
-      Ns began = time;
-      if (++since_clock >= stride) since_clock = 0, time = now(), count_sent();
-      out.accepted(began, time);
+      Ns began = std::exchange(time, now());
+      if (taken > 0) out.accepted(began, time, taken), count_sent();
+      if (taken < most) out.system_was_late(time);
     }
     end();
     out.finish(crashed_);

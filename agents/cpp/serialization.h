@@ -46,15 +46,16 @@ struct Track {
 class Serialization {
  public:
   explicit Serialization(const Spec& spec)
-      : kind_(word(spec.options, "serialization", {"none", "cdr", "cdr-struct"})), payload_(spec.payload_bytes) {
-    if (structured() && payload_ < sizeof(Pose)) {
+      : kind_(word(spec.options, "serialization", {"none", "cdr", "cdr-struct"})), on_(kind_ != "none"),
+        structured_(kind_ == "cdr-struct"), payload_(spec.payload_bytes) {
+    if (structured_ && payload_ < sizeof(Pose)) {
       throw Failure("serialization cdr-struct needs a payload of 64 bytes, which its pose has: this one has " +
                     std::to_string(payload_));
     }
   }
-  bool on() const { return kind_ != "none"; }
+  bool on() const { return on_; }
   // Bytes of a message as it goes out: with encapsulation and lengths.
-  size_t bytes() const { return payload_ + (structured() ? 12 : on() ? 8 : 0); }
+  size_t bytes() const { return payload_ + (structured_ ? 12 : on_ ? 8 : 0); }
   Json applied() const { return {{"serialization", kind_}, {"serialized_bytes", bytes()}}; }
 
   // Fills the object in and writes it; how many bytes that makes.
@@ -62,7 +63,7 @@ class Serialization {
     FastBuffer buffer(static_cast<char*>(into), room);
     Cdr cdr(buffer, Cdr::DEFAULT_ENDIAN, Cdr::DDS_CDR);
     cdr.serialize_encapsulation();
-    if (structured()) {
+    if (structured_) {
       fill(data, size);
       cdr << track_.pose << track_.readings << track_.rest;
     } else {
@@ -76,7 +77,7 @@ class Serialization {
       FastBuffer buffer(const_cast<char*>(static_cast<const char*>(from)), size);
       Cdr cdr(buffer, Cdr::DEFAULT_ENDIAN, Cdr::DDS_CDR);
       cdr.read_encapsulation();
-      if (structured()) {
+      if (structured_) {
         cdr >> track_.pose >> track_.readings >> track_.rest;
         gather();
       } else {
@@ -90,7 +91,6 @@ class Serialization {
   }
 
  private:
-  bool structured() const { return kind_ == "cdr-struct"; }
   void fill(const uint8_t* data, size_t size) {
     size_t readings = (size - sizeof(Pose)) / sizeof(Reading), at = sizeof(Pose) + readings * sizeof(Reading);
     track_.readings.resize(readings);
@@ -110,6 +110,7 @@ class Serialization {
   }
 
   std::string kind_;
+  bool on_, structured_;  // asked for each message
   size_t payload_;
   Track track_{};
   std::vector<uint8_t> bytes_;
