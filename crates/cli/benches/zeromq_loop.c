@@ -1,7 +1,7 @@
 /* The least that a C program can do to measure ZeroMQ: what pubmark is held
  * against by the bench zeromq_parity.
  *
- *     zeromq_loop request-reply|pipeline tcp|ipc|inproc BYTES WARMUP_MS WINDOW_MS roles|none FOLDER
+ *     zeromq_loop request-reply|pipeline tcp|ipc|inproc BYTES WARMUP_MS WINDOW_MS roles|none LIMIT_MS FOLDER
  *
  * Prints three lines: the figure (median round trip in ns, or messages per
  * second), the version of libzmq, and the file that it was loaded from.
@@ -14,6 +14,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -39,7 +40,8 @@ enum { PROBES = 20, PAUSE_US = 5000, REST_US = 100000 };
 /* No round trip is shorter: two threads wake each other. */
 static const uint64_t SHORTEST_TRIP_NS = 200;
 
-static int request_reply, inproc, pin;
+/* limit_ms: a receive comes back empty-handed after so long, and is made again; 0 is never. */
+static int request_reply, inproc, pin, limit_ms;
 static const char *transport, *folder;
 static size_t bytes;
 static uint64_t warmup_ns, window_ns;
@@ -77,6 +79,8 @@ static void *open_socket(int type) {
     check(zmq_setsockopt(socket, ZMQ_SNDHWM, &queue, sizeof queue) == 0, "ZMQ_SNDHWM");
     check(zmq_setsockopt(socket, ZMQ_RCVHWM, &queue, sizeof queue) == 0, "ZMQ_RCVHWM");
     check(zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger) == 0, "ZMQ_LINGER");
+    if (limit_ms > 0)
+        check(zmq_setsockopt(socket, ZMQ_RCVTIMEO, &limit_ms, sizeof limit_ms) == 0, "ZMQ_RCVTIMEO");
     return socket;
 }
 
@@ -121,7 +125,10 @@ static void *bound_side(void *unused) {
     char *buffer = make_payload();
     while (request_reply) {
         /* Out of the library's message and into another, as pubmark echoes. */
-        check(zmq_recv(socket, buffer, bytes, 0) == (int)bytes, "zmq_recv");
+        int received = zmq_recv(socket, buffer, bytes, 0);
+        if (received < 0 && limit_ms > 0 && zmq_errno() == EAGAIN)
+            continue;
+        check(received == (int)bytes, "zmq_recv");
         check(zmq_send(socket, buffer, bytes, 0) == (int)bytes, "zmq_send");
     }
     for (;;)
@@ -132,7 +139,11 @@ static void *bound_side(void *unused) {
 /* zmq_msg_recv hands the library's message over; zmq_recv would copy it out,
  * which pubmark does not do either. */
 static void receive(zmq_msg_t *message, void *socket) {
-    check(zmq_msg_recv(message, socket, 0) == (int)bytes, "zmq_msg_recv");
+    int received;
+    do
+        received = zmq_msg_recv(message, socket, 0);
+    while (received < 0 && limit_ms > 0 && zmq_errno() == EAGAIN);
+    check(received == (int)bytes, "zmq_msg_recv");
 }
 
 static int ascending(const void *left, const void *right) {
@@ -195,8 +206,8 @@ static double throughput(void *socket, zmq_msg_t *message) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 8) {
-        fprintf(stderr, "zeromq_loop request-reply|pipeline tcp|ipc|inproc BYTES WARMUP_MS WINDOW_MS roles|none FOLDER\n");
+    if (count != 9) {
+        fprintf(stderr, "zeromq_loop request-reply|pipeline tcp|ipc|inproc BYTES WARMUP_MS WINDOW_MS roles|none LIMIT_MS FOLDER\n");
         return 2;
     }
     request_reply = strcmp(arguments[1], "request-reply") == 0;
@@ -206,7 +217,8 @@ int main(int count, char **arguments) {
     warmup_ns = strtoull(arguments[4], NULL, 10) * 1000000u;
     window_ns = strtoull(arguments[5], NULL, 10) * 1000000u;
     pin = strcmp(arguments[6], "roles") == 0;
-    folder = arguments[7];
+    limit_ms = atoi(arguments[7]);
+    folder = arguments[8];
     check(bytes > 0 && window_ns > 0, "a number is 0");
     check(pipe(endpoint_pipe) == 0, "pipe");
 

@@ -10,7 +10,9 @@
 //! to it, `--roles` keeps those who send first on one half of the processors.
 //!
 //! The memory of both is one arena, of which nothing is given back while a turn lasts:
-//! see [`MEMORY`].
+//! see [`MEMORY`]; `--defaults` leaves it as the allocator has it. With `--limit` the C
+//! loop has a time limit on each receive, as most programs have: what that costs is
+//! seen beside a run without.
 //!
 //! The two take turns, so that whatever else the machine does meets both, and
 //! each turn of pubmark is compared with the turn of C before it. The ratio of
@@ -43,18 +45,25 @@ const WARMUP: Duration = Duration::from_millis(500);
 /// is claimed.
 const TOLERATED: [&str; 2] = ["noisy-machine", "not-steady"];
 
-const OPTIONS: [&str; 4] = ["--bench", "--quick", "--free", "--roles"];
+/// The C loop's limit of a receive with `--limit`, ms.
+const LIMIT_MS: u32 = 20;
 
-/// How often, and for how long.
+const OPTIONS: [&str; 6] = ["--bench", "--quick", "--free", "--roles", "--defaults", "--limit"];
+
+/// How often, for how long, and how both sides are set.
 struct Effort {
     rounds: usize,
     window: Duration,
     /// `roles` or `none`, as pubmark's key `pin`.
     pin: &'static str,
+    /// Settings of the allocator.
+    memory: &'static [(&'static str, &'static str)],
+    /// The C loop's limit of a receive, ms; 0 is none.
+    limit_ms: u32,
 }
 
-const FULL: Effort = Effort { rounds: 7, window: Duration::from_secs(2), pin: "none" };
-const QUICK: Effort = Effort { rounds: 3, window: Duration::from_secs(1), pin: "none" };
+const FULL: Effort = Effort { rounds: 7, window: Duration::from_secs(2), pin: "none", memory: &MEMORY, limit_ms: 0 };
+const QUICK: Effort = Effort { rounds: 3, window: Duration::from_secs(1), ..FULL };
 
 #[derive(Clone, Copy)]
 enum Pattern {
@@ -149,8 +158,8 @@ impl Ring {
         let mut command = Command::new(&self.c_loop);
         command.args([case.pattern.word(), case.transport, &case.payload_bytes.to_string()]);
         command.args([WARMUP.as_millis().to_string(), effort.window.as_millis().to_string()]);
-        command.arg(effort.pin).arg(self.folder.path());
-        let output = run(&mut command)?;
+        command.args([effort.pin, &effort.limit_ms.to_string()]).arg(self.folder.path());
+        let output = run(command.envs(effort.memory.iter().copied()))?;
         if !output.status.success() {
             return Err(format!("{case}: the C loop ended with {}: {}", output.status, tail(&output.stderr)));
         }
@@ -174,7 +183,7 @@ impl Ring {
         command.args(["--set", &format!("pin={}", effort.pin), "--warmup", &format!("{}ms", WARMUP.as_millis())]);
         command.args(["--duration", &format!("{}ms", effort.window.as_millis())]);
         command.arg("--out").arg(&results);
-        let output = run(&mut command)?;
+        let output = run(command.envs(effort.memory.iter().copied()))?;
         std::fs::remove_dir_all(&results).map_err(|error| format!("cannot remove {}: {error}", results.display()))?;
         // An invalid run has another exit code and its figures all the same.
         let said = || format!("{case}: pubmark ended with {}: {}", output.status, tail(&output.stderr));
@@ -212,7 +221,7 @@ fn compile(folder: &Path) -> Result<PathBuf, String> {
 }
 
 fn run(command: &mut Command) -> Result<Output, String> {
-    let output = command.envs(MEMORY).output();
+    let output = command.output();
     output.map_err(|error| format!("{} cannot be run: {error}", command.get_program().display()))
 }
 
@@ -307,7 +316,7 @@ fn main() -> ExitCode {
         std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
     if let Some(unknown) = options.iter().find(|option| !OPTIONS.contains(&option.as_str())) {
         eprintln!(
-            "error: unknown option {unknown}\nusage: cargo bench -p pubmark --bench zeromq_parity -- [--quick] [--free|--roles] [CASE-FILTER]..."
+            "error: unknown option {unknown}\nusage: cargo bench -p pubmark --bench zeromq_parity -- [--quick] [--free|--roles] [--defaults] [--limit] [CASE-FILTER]..."
         );
         return ExitCode::from(2);
     }
@@ -317,6 +326,12 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut effort = if given("--quick") { QUICK } else { FULL };
+    if given("--defaults") {
+        effort.memory = &[];
+    }
+    if given("--limit") {
+        effort.limit_ms = LIMIT_MS;
+    }
     if given("--roles") {
         effort.pin = "roles";
     } else if !given("--free")

@@ -37,12 +37,11 @@ pub fn cost(cell: &Cell) -> Ns {
 /// What runs take one after the other, ns: a server that one leaves to the next is not
 /// started again.
 pub fn costs<'a>(fresh: FreshServer, runs: impl IntoIterator<Item = &'a Cell>) -> Vec<Ns> {
-    let mut before: Option<&Cell> = None;
+    let mut before = None;
     let cost = |cell: &'a Cell| {
-        let with_system = |cell: &'a Cell| Some((cell, registry::find(&cell.system)?));
-        let is_met =
-            with_system(cell).is_some_and(|cell| ServerNeed::is_met(fresh, before.and_then(with_system), cell));
-        before = Some(cell);
+        let with_system = registry::find(&cell.system).map(|system| (cell, system));
+        let is_met = with_system.is_some_and(|it| ServerNeed::is_met(fresh, before, it));
+        before = with_system;
         cost(cell) - if is_met { SERVER } else { 0 }
     };
     runs.into_iter().map(cost).collect()

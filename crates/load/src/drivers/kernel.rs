@@ -85,7 +85,7 @@ impl Kernel {
             return Err(DriverError::new("kernel: there is no library to load: remove the option `library`"));
         }
         let unassigned = Arc::new(Unassigned::default());
-        let wakeup = ring::Wakeup::default();
+        let wakeup = ring::Wakeup::new()?;
         let (mut endpoint, mut listening) = (None, None);
         if let Some(bind) = spec.bind {
             let bound = self.bind(spec, bind, &unassigned, &wakeup);

@@ -2,15 +2,15 @@
 //! and read in place, and a thread that finds nothing sleeps until it is woken.
 
 use super::wire::Wire;
-use crate::drivers::socket::{Sent, SocketSpec, WAIT_MS};
+use crate::drivers::interrupt::Calls;
+use crate::drivers::socket::{DriverError, Sent, SocketSpec};
+use nix::libc;
 use pubmark_model::options::queue_messages;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, Thread};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// Turns of a waiting loop before the thread sleeps.
 const SPINS: u32 = 32;
@@ -21,28 +21,39 @@ pub(super) fn capacity(spec: &SocketSpec<'_>) -> usize {
 }
 
 /// Wakes the thread that waits for this socket.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Wakeup(Arc<WakeupState>);
 
-#[derive(Default)]
 struct WakeupState {
-    asleep: AtomicBool,
-    sleeper: Mutex<Option<Thread>>,
+    /// [`ASLEEP`] while the thread sleeps, or is about to.
+    asleep: AtomicU32,
+    calls: Calls,
 }
 
+const ASLEEP: u32 = 1;
+const AWAKE: u32 = 0;
+
 impl Wakeup {
+    /// Of a socket that is about to be opened.
+    pub fn new() -> Result<Wakeup, DriverError> {
+        Ok(Wakeup(Arc::new(WakeupState { asleep: AtomicU32::new(AWAKE), calls: Calls::new()? })))
+    }
+
     /// Wakes the sleeper, if there is one. Called after something was put
     /// into a ring, or taken out of one.
     #[inline]
     fn wake(&self) {
+        let asleep = &self.0.asleep;
         fence(Ordering::SeqCst);
-        if self.0.asleep.load(Ordering::Relaxed) && self.0.asleep.swap(false, Ordering::AcqRel) {
-            let sleeper = self.0.sleeper.lock().unwrap_or_else(PoisonError::into_inner);
-            sleeper.iter().for_each(Thread::unpark);
+        if asleep.load(Ordering::Relaxed) == ASLEEP && asleep.swap(AWAKE, Ordering::AcqRel) == ASLEEP {
+            // SAFETY: the number outlives the call, which only wakes whoever sleeps at it.
+            unsafe { libc::syscall(libc::SYS_futex, asleep.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
         }
     }
 
-    /// Sleeps until it is woken, for [`WAIT_MS`] at most, unless `ready` already.
+    /// Sleeps until it is woken, for two [`WAIT_MS`](crate::drivers::socket::WAIT_MS) at most, unless `ready` already. Without
+    /// a time limit of its own, which would be a timer within what the libraries are held
+    /// against.
     fn wait_unless(&self, ready: impl Fn() -> bool) {
         for _ in 0..SPINS {
             if ready() {
@@ -50,22 +61,18 @@ impl Wakeup {
             }
             std::hint::spin_loop();
         }
-        {
-            let mut sleeper = self.0.sleeper.lock().unwrap_or_else(PoisonError::into_inner);
-            let me = thread::current();
-            if sleeper.as_ref().map(Thread::id) != Some(me.id()) {
-                *sleeper = Some(me);
-            }
-        }
-        self.0.asleep.store(true, Ordering::Relaxed);
+        let WakeupState { asleep, calls } = &*self.0;
+        asleep.store(ASLEEP, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if !ready() {
-            thread::park_timeout(Duration::from_millis(WAIT_MS as u64));
+            let (wait, forever) = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, std::ptr::null::<libc::timespec>());
+            // SAFETY: the number outlives the call, which returns at once where it is not ASLEEP any more.
+            calls.make(|| unsafe { libc::syscall(libc::SYS_futex, asleep.as_ptr(), wait, ASLEEP, forever) });
         }
-        self.0.asleep.store(false, Ordering::Relaxed);
+        asleep.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// Sleeps until it is woken, for [`WAIT_MS`] at most.
+    /// Sleeps until it is woken, for two [`WAIT_MS`](crate::drivers::socket::WAIT_MS) at most.
     pub fn wait(&self) {
         self.wait_unless(|| false);
     }
