@@ -294,7 +294,7 @@ web: web/node_modules/.package-lock.json
 	cd web && npm run --silent build
 
 web-check: deps-web web/node_modules/.package-lock.json
-	cargo test --quiet --locked -p pubmark-report --test it page::
+	cargo test --quiet --locked --workspace --test it page::
 	node web/build/check.mjs
 	cargo build --quiet --locked -p pubmark
 	@cd web && printf '%s\n' pages browser | xargs -P $$(nproc) -I NAME sh -c ' \
