@@ -25,56 +25,60 @@ pub(super) fn capacity(spec: &SocketSpec<'_>) -> usize {
 pub(super) struct Wakeup(Arc<WakeupState>);
 
 struct WakeupState {
-    /// [`ASLEEP`] while the thread sleeps, or is about to.
-    asleep: AtomicU32,
+    /// What the thread sleeps for, or is about to; [`NOTHING`] while it is awake.
+    asleep_for: AtomicU32,
     calls: Calls,
 }
 
-const ASLEEP: u32 = 1;
-const AWAKE: u32 = 0;
+const NOTHING: u32 = 0;
+const A_MESSAGE: u32 = 1;
+const ROOM: u32 = 2;
 
 impl Wakeup {
     /// Of a socket that is about to be opened.
     pub fn new() -> Result<Wakeup, DriverError> {
-        Ok(Wakeup(Arc::new(WakeupState { asleep: AtomicU32::new(AWAKE), calls: Calls::new()? })))
+        Ok(Wakeup(Arc::new(WakeupState { asleep_for: AtomicU32::new(NOTHING), calls: Calls::new()? })))
     }
 
-    /// Wakes the sleeper, if there is one. Called after something was put
-    /// into a ring, or taken out of one.
+    /// Wakes the thread if it sleeps for this. Called after a message was put into a
+    /// ring, or taken out of one; who waits for a message is not woken for room.
     #[inline]
-    fn wake(&self) {
-        let asleep = &self.0.asleep;
+    fn wake(&self, what: u32) {
+        let asleep_for = &self.0.asleep_for;
         fence(Ordering::SeqCst);
-        if asleep.load(Ordering::Relaxed) == ASLEEP && asleep.swap(AWAKE, Ordering::AcqRel) == ASLEEP {
+        if asleep_for.load(Ordering::Relaxed) == what
+            && asleep_for.compare_exchange(what, NOTHING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        {
+            let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
             // SAFETY: the number outlives the call, which only wakes whoever sleeps at it.
-            unsafe { libc::syscall(libc::SYS_futex, asleep.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+            unsafe { libc::syscall(libc::SYS_futex, asleep_for.as_ptr(), wake, 1) };
         }
     }
 
-    /// Sleeps until it is woken, for two [`WAIT_MS`](crate::drivers::socket::WAIT_MS) at most, unless `ready` already. Without
-    /// a time limit of its own, which would be a timer within what the libraries are held
-    /// against.
-    fn wait_unless(&self, ready: impl Fn() -> bool) {
+    /// Sleeps until it is woken, for two [`WAIT_MS`](crate::drivers::socket::WAIT_MS) at most,
+    /// unless `ready` already. Without a time limit of its own, which would be a timer within
+    /// what the libraries are held against.
+    fn wait_unless(&self, what: u32, ready: impl Fn() -> bool) {
         for _ in 0..SPINS {
             if ready() {
                 return;
             }
             std::hint::spin_loop();
         }
-        let WakeupState { asleep, calls } = &*self.0;
-        asleep.store(ASLEEP, Ordering::Relaxed);
+        let WakeupState { asleep_for, calls } = &*self.0;
+        asleep_for.store(what, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if !ready() {
             let (wait, forever) = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, std::ptr::null::<libc::timespec>());
-            // SAFETY: the number outlives the call, which returns at once where it is not ASLEEP any more.
-            calls.make(|| unsafe { libc::syscall(libc::SYS_futex, asleep.as_ptr(), wait, ASLEEP, forever) });
+            // SAFETY: the number outlives the call, which returns at once where it is another by now.
+            calls.make(|| unsafe { libc::syscall(libc::SYS_futex, asleep_for.as_ptr(), wait, what, forever) });
         }
-        asleep.store(AWAKE, Ordering::Relaxed);
+        asleep_for.store(NOTHING, Ordering::Relaxed);
     }
 
     /// Sleeps until it is woken, for two [`WAIT_MS`](crate::drivers::socket::WAIT_MS) at most.
     pub fn wait(&self) {
-        self.wait_unless(|| false);
+        self.wait_unless(A_MESSAGE, || false);
     }
 }
 
@@ -120,7 +124,7 @@ impl Wire for RingWire {
     fn offer(&mut self, message: &[u8]) -> io::Result<Sent> {
         if self.out.full.is_full() {
             let full = &self.out.full;
-            self.mine.wait_unless(|| !full.is_full());
+            self.mine.wait_unless(ROOM, || !full.is_full());
             if full.is_full() {
                 return Ok(Sent::Full);
             }
@@ -131,14 +135,14 @@ impl Wire for RingWire {
         buffer.clear();
         buffer.extend_from_slice(message);
         let pushed = self.out.full.push(buffer);
-        self.theirs.wake();
+        self.theirs.wake(A_MESSAGE);
         Ok(if pushed.is_ok() { Sent::Accepted } else { Sent::Full })
     }
 
     fn take(&mut self, wait: bool) -> io::Result<bool> {
         if wait && self.inward.full.is_empty() {
             let full = &self.inward.full;
-            self.mine.wait_unless(|| !full.is_empty());
+            self.mine.wait_unless(A_MESSAGE, || !full.is_empty());
         }
         let Ok(message) = self.inward.full.pop() else {
             return Ok(false);
@@ -148,7 +152,7 @@ impl Wire for RingWire {
             // One more fits than there can be; were it full, the buffer is freed.
             let _ = self.inward.empty.push(emptied);
         }
-        self.theirs.wake();
+        self.theirs.wake(ROOM);
         Ok(true)
     }
 
