@@ -221,8 +221,7 @@ fn compile(folder: &Path) -> Result<PathBuf, String> {
 }
 
 fn run(command: &mut Command) -> Result<Output, String> {
-    let output = command.output();
-    output.map_err(|error| format!("{} cannot be run: {error}", command.get_program().display()))
+    command.output().map_err(|error| format!("{} cannot be run: {error}", command.get_program().display()))
 }
 
 fn tail(text: &[u8]) -> String {
