@@ -42,21 +42,37 @@ export function kept(root: HTMLElement): () => void {
   };
 }
 
+/** Ends what holds the page at the moment. */
+let letGo = (): void => {};
+
 /** An element stays where it is in the window, whatever grows above it, until
- *  all has its height or the reader moves. */
+ *  all has its height or the reader moves, by whatever means. */
 export function hold(element: HTMLElement, offset: number): void {
   const main = element.closest("main");
   if (main === null) return;
-  const place = (): void => window.scrollBy(0, element.getBoundingClientRect().top - offset);
+  letGo();
+  const root = document.documentElement;
+  let left = window.scrollY;
+  const place = (): void => {
+    const atEnd = window.innerHeight + window.scrollY >= root.scrollHeight - 1;
+    // A bar that is dragged says nothing of itself. A page that grew shorter moves by itself, to its end.
+    if (Math.abs(window.scrollY - left) > 1 && !atEnd) return end();
+    window.scrollBy(0, element.getBoundingClientRect().top - offset);
+    left = window.scrollY;
+  };
   const growing = new ResizeObserver(place);
   const moves = ["wheel", "touchstart", "keydown", "pointerdown"] as const;
   const end = (): void => {
     growing.disconnect();
     window.clearTimeout(waiting);
     for (const move of moves) window.removeEventListener(move, end);
+    root.style.overflowAnchor = "";
   };
+  letGo = end;
   const waiting = window.setTimeout(end, SETTLE_MS);
   for (const move of moves) window.addEventListener(move, end, { passive: true });
+  // Or the browser would keep another element in its place, and that would look like the reader.
+  root.style.overflowAnchor = "none";
   for (const one of main.children) growing.observe(one);
   place();
 }

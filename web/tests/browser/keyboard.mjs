@@ -1,7 +1,7 @@
 // Everything can be reached and worked without a pointer.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { drawAll, until } from "./browser.mjs";
+import { drawAll, section, until } from "./browser.mjs";
 import { at } from "./world.mjs";
 
 /** More stops than the page has. */
@@ -64,5 +64,29 @@ test("a dialog keeps the focus until it is closed", async () => {
       await tab.keyboard.press("Tab");
       assert.equal(await tab.evaluate(() => document.activeElement === document.body || document.activeElement.closest("dialog") !== null), true);
     }
+  });
+});
+
+test("a section that was gone to stays while the page grows above it, until the reader moves by whatever means", async () => {
+  await at("failures", {}, async (tab) => {
+    await drawAll(tab);
+    const found = await section(tab, "Downloads");
+    const top = () => found.evaluate((element) => element.getBoundingClientRect().top);
+    // What has grown is told in the next frame, and the page placed then.
+    const grow = () =>
+      tab.evaluate(async () => {
+        const first = document.querySelector("main > section:not([hidden])");
+        const more = first.appendChild(document.createElement("div"));
+        more.style.height = "120px";
+        for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
+        return scrollY;
+      });
+    const there = await top();
+    await grow();
+    assert.equal(Math.round(await top()), Math.round(there));
+    await section(tab, "Downloads");
+    // As a bar that is dragged.
+    await tab.evaluate(() => scrollTo(0, 0));
+    assert.equal(await grow(), 0);
   });
 });
