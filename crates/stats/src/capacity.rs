@@ -45,6 +45,9 @@ const DECAY: f64 = 0.6;
 /// Loads that are asked lie on a grid: so many in the width that is asked for.
 const ASKED_PER_WIDTH: f64 = 3.0;
 
+/// A tail of what is known is asked by itself if it is so many times as long as the other.
+const TAIL: f64 = 3.0;
+
 /// How sure the interval of a capacity is.
 pub const CAPACITY_LEVEL: f64 = 0.9;
 
@@ -134,18 +137,35 @@ impl CapacitySearch {
             (None, Some(missed)) => return missed / 2.0,
             // The first that fails ends the climb, and is asked again before it is believed.
             (Some(_), Some(missed)) if self.missed == 1 && self.highest_held < self.lowest_missed => return missed,
-            (Some(held), Some(_)) => self.quantile(0.5).min(held * 2.0),
+            (Some(held), Some(_)) => self.telling().min(held * 2.0),
         };
         let step = (1.0 + self.within / ASKED_PER_WIDTH).ln();
         self.start * (((load / self.start).ln() / step).round() * step).exp()
     }
 
+    /// The load whose answer tells most: the median, or in the middle of a tail that
+    /// is much longer than the other.
+    fn telling(&self) -> f64 {
+        let CapacityInterval { lo, estimate, hi } = self.ends();
+        let [below, above] = [(estimate / lo).ln(), (hi / estimate).ln()];
+        let short = (1.0 + self.within).ln();
+        match () {
+            () if above > TAIL * below.max(short) => (estimate * hi).sqrt(),
+            () if below > TAIL * above.max(short) => (lo * estimate).sqrt(),
+            () => estimate,
+        }
+    }
+
+    fn ends(&self) -> CapacityInterval {
+        let beside = (1.0 - CAPACITY_LEVEL) / 2.0;
+        let [lo, estimate, hi] = [beside, 0.5, 1.0 - beside].map(|share| self.quantile(share));
+        CapacityInterval { lo, estimate, hi }
+    }
+
     /// Where the edge lies; none where nothing has held yet, or nothing failed.
     pub fn interval(&self) -> Option<CapacityInterval> {
         self.highest_held.and(self.lowest_missed)?;
-        let beside = (1.0 - CAPACITY_LEVEL) / 2.0;
-        let [lo, estimate, hi] = [beside, 0.5, 1.0 - beside].map(|share| self.quantile(share));
-        Some(CapacityInterval { lo, estimate, hi })
+        Some(self.ends())
     }
 
     /// Whether both ends are as near to the estimate as was asked.

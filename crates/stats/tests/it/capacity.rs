@@ -168,8 +168,10 @@ fn the_capacity_of_known_queues_is_found() {
 
 #[test]
 fn wrong_answers_are_overruled() {
-    let (near, covered, taken) = found(Queue::Fixed, 0.05);
-    assert!(near >= 95 && covered >= 85 && taken <= 3_000, "{near}, {covered} in {taken} steps");
+    for (wrong, most) in [(0.05, 2_500), (0.15, 3_200)] {
+        let (near, covered, taken) = found(Queue::Fixed, wrong);
+        assert!(near >= 95 && covered >= 85 && taken <= most, "{wrong}: {near}, {covered} in {taken} steps");
+    }
 }
 
 /// Others use the machine half of the time, and then half of the steps fail.
