@@ -125,6 +125,26 @@ pub fn isolated_cpus() -> Vec<usize> {
     list.and_then(|list| parse_processors(&list, ',')).unwrap_or_default()
 }
 
+/// Processors that this process may use, those of one core together, by number.
+pub fn usable_cores() -> Vec<Vec<usize>> {
+    cores_of(&usable_cpus(), |cpu| {
+        let list = line(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))?;
+        parse_processors(&list, ',')
+    })
+}
+
+fn cores_of(usable: &[usize], siblings: impl Fn(usize) -> Option<Vec<usize>>) -> Vec<Vec<usize>> {
+    let mut cores: Vec<Vec<usize>> = Vec::new();
+    for cpu in usable {
+        let beside = siblings(*cpu).unwrap_or_default();
+        match cores.iter_mut().find(|core| core.iter().any(|other| beside.contains(other))) {
+            Some(core) => core.push(*cpu),
+            None => cores.push(vec![*cpu]),
+        }
+    }
+    cores
+}
+
 /// A one-line file of the kernel's.
 pub fn line(path: &str) -> Option<String> {
     read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
@@ -165,6 +185,14 @@ pub fn network() -> String {
 mod tests {
     use super::*;
     use crate::clock;
+
+    #[test]
+    fn processors_of_one_core_stand_together() {
+        let siblings = |cpu: usize| Some(vec![cpu % 2, cpu % 2 + 2]);
+        assert_eq!(cores_of(&[0, 1, 2, 3], siblings), [[0, 2], [1, 3]]);
+        assert_eq!(cores_of(&[1, 2, 3], siblings), [vec![1, 3], vec![2]], "one of them may not be used");
+        assert_eq!(cores_of(&[0, 1], |_| None), [[0], [1]], "where the kernel says nothing");
+    }
 
     #[test]
     fn others_are_what_is_neither_idle_nor_stolen_nor_ours() {

@@ -164,6 +164,9 @@ pub struct CapacityAnswer {
     pub hi: Option<f64>,
     /// How sure the interval is.
     pub level: f64,
+    /// How far the processor time of a message moved from step to step beside the edge:
+    /// the standard deviation, as a fraction. Both ends have it in them.
+    pub drift: f64,
     /// Whether the system may carry more: the generator was at its limit before it.
     pub lower_bound: bool,
     /// What gave out first.
@@ -240,14 +243,22 @@ impl CapacityClimb {
         again.map_or_else(|| self.search.next(), |step| step.load)
     }
 
-    /// Whether enough is known. A run of full length that says nothing of the system
-    /// leaves what the steps before it have found.
+    /// Whether enough is known: the interval is as narrow as was asked for, or it is the
+    /// machine that makes it wider, and not the steps. A run of full length that says
+    /// nothing of the system leaves what the steps before it have found.
     pub fn settled(&self) -> bool {
-        let whole = |search: &CapacitySearch| {
-            self.goal.over.counts() && search.interval().is_some_and(|found| found.hi - found.lo < 1.0)
-        };
-        self.steps.last().is_none_or(|step| step.counts || step.confirms)
-            && (self.search.settled() || whole(&self.search))
+        let enough = self.search.interval().is_some_and(|found| {
+            let own = (found.hi / found.lo).ln();
+            let asked = (1.0 + self.goal.within).ln();
+            let is_whole = self.goal.over.counts() && found.hi - found.lo < 1.0;
+            is_whole || own <= (2.0 * self.drift(found.estimate)).min(WIDEST * asked)
+        });
+        self.steps.last().is_none_or(|step| step.counts || step.confirms) && (self.search.settled() || enough)
+    }
+
+    /// Whether the machine's speed moved more than what was asked for.
+    pub fn drifts(&self) -> bool {
+        self.search.interval().is_some_and(|found| 2.0 * self.drift(found.estimate) > (1.0 + self.goal.within).ln())
     }
 
     /// Why no run of full length confirms the answer, in words; none where one does.
@@ -306,9 +317,10 @@ impl CapacityClimb {
         }
         let limit = first(&near);
         let lower_bound = found.is_some() && limit.as_ref().is_some_and(|(by, _)| *by == CapacityLimit::Generator);
-        let (estimate, lo, hi) = match found {
-            Some(found) if lower_bound => (Some(found.lo), Some(found.lo), None),
-            Some(found) => (Some(found.estimate), Some(found.lo), Some(found.hi)),
+        let drift = found.map_or(0.0, |found| self.drift(found.estimate));
+        let (estimate, lo, hi) = match found.map(|found| (found, found.lo / drift.exp(), found.hi * drift.exp())) {
+            Some((_, lo, _)) if lower_bound => (Some(lo), Some(lo), None),
+            Some((found, lo, hi)) => (Some(found.estimate), Some(lo), Some(hi)),
             None => (None, highest, lowest),
         };
         let full = self.steps.iter().rfind(|step| step.confirms && step.counts);
@@ -317,6 +329,7 @@ impl CapacityClimb {
             lo,
             hi,
             level: CAPACITY_LEVEL,
+            drift,
             lower_bound,
             settled: self.settled(),
             confirmed: full.is_some_and(|step| step.outcome == StepOutcome::Held),
@@ -324,6 +337,21 @@ impl CapacityClimb {
             limited_by: limit.as_ref().map(|(by, _)| *by),
             evidence: limit.map(|(_, evidence)| evidence),
         }
+    }
+
+    /// What a machine's speed does from step to step it does from minute to minute too
+    /// (its deviation does not shrink with the time it is averaged over), so that steps
+    /// of three minutes do not say what the next three find, however many they are.
+    fn drift(&self, edge: f64) -> f64 {
+        let is_near = |step: &&CapacityStep| (step.load / edge).ln().abs() <= NEAR;
+        let works = self.steps.iter().filter(is_near).filter_map(|step| step.work_s);
+        let works: Vec<f64> = works.map(f64::ln).collect();
+        if works.len() < WORKS_MIN {
+            return 0.0;
+        }
+        let mean = works.iter().sum::<f64>() / works.len() as f64;
+        let squares: f64 = works.iter().map(|work| (work - mean).powi(2)).sum();
+        (squares / (works.len() - 1) as f64).sqrt()
     }
 }
 
@@ -342,6 +370,15 @@ fn first(steps: &[&CapacityStep]) -> Option<(CapacityLimit, String)> {
 /// a step is not longer than [`LONGEST_S`].
 const MESSAGES_MIN: f64 = 1_100.0;
 const LONGEST_S: f64 = 20.0;
+
+/// Steps are beside the edge that are so near to it, as a logarithm, and so many of
+/// them say how far they differ.
+const NEAR: f64 = 0.15;
+const WORKS_MIN: usize = 4;
+
+/// However far the machine's speed moves, the steps by themselves say where the edge is
+/// within so many times the width that was asked for.
+const WIDEST: f64 = 3.0;
 
 /// Steps that fail up to so far above the interval say what gave out.
 const BESIDE: f64 = 1.1;

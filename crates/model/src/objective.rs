@@ -271,6 +271,36 @@ impl Objective {
         };
         self.terms.iter().filter_map(unmet).collect()
     }
+
+    /// Whether it held, or did not, however late the generator itself was; none where
+    /// that may have made the difference, or where a term is about another time.
+    ///
+    /// Messages that are sent later leave no queue sooner, and later by no more than
+    /// they were sent later. So a message that is sent when it is due takes no longer
+    /// than from its due time to its arrival; and no less than its latency, less the
+    /// longest that any message was late, and the longest that any may have waited
+    /// for its receiver.
+    pub fn despite_lag(&self, record: &RunRecord) -> Option<bool> {
+        let times = &record.times;
+        let (longest, late) = (times.intended_latency.as_ref()?, times.own_lag.as_ref()?.max);
+        let late = late as f64 + times.receive_lag.as_ref().map_or(0.0, |lag| lag.max as f64);
+        let (mut holds, mut fails) = (true, false);
+        for term in &self.terms {
+            match term.figure.0 {
+                Figured::Time(time, percentile) if Some(time) == time_of("latency") => {
+                    let value = term.value(record)?;
+                    let ends = [(value - late).max(0.0), (percentile.of)(longest)];
+                    holds &= ends.iter().all(|end| term.holds(*end));
+                    fails |= ends.iter().all(|end| !term.holds(*end));
+                }
+                Figured::Time(..) | Figured::Quantity(Quantity { unit: Unit::Time, .. }) => return None,
+                Figured::Quantity(_) | Figured::Share(_) => {
+                    holds &= term.value(record).is_some_and(|value| term.holds(value));
+                }
+            }
+        }
+        fails.then_some(false).or(holds.then_some(true))
+    }
 }
 
 impl fmt::Display for Objective {

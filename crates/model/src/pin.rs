@@ -55,6 +55,20 @@ impl Pin {
         }
     }
 
+    /// The server on half of these cores (the larger half), and all clients on the
+    /// others; none where there is one core alone.
+    pub fn apart(cores: &[Vec<usize>]) -> Option<Pin> {
+        let (clients, server) = cores.split_at(cores.len() / 2);
+        let numbers = |cores: &[Vec<usize>]| {
+            let mut numbers = cores.concat();
+            numbers.sort_unstable();
+            numbers
+        };
+        let (clients, server) = (numbers(clients), numbers(server));
+        let sets = PinSets { publishers: clients.clone(), subscribers: clients, server };
+        (!sets.publishers.is_empty()).then_some(Pin::Sets(sets))
+    }
+
     /// Reads `none`, `roles`, or sets: `publishers 2, subscribers 3, server 0-1`.
     pub fn parse(text: &str) -> Result<Pin, UnknownPin> {
         match text {
@@ -136,6 +150,18 @@ impl From<Pin> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn server_and_clients_share_no_core() {
+        let apart = |cores: &[&[usize]]| {
+            let cores: Vec<Vec<usize>> = cores.iter().map(|core| core.to_vec()).collect();
+            Pin::apart(&cores).map(|pin| pin.to_string())
+        };
+        assert_eq!(apart(&[&[0], &[1]]).unwrap(), "publishers 0, subscribers 0, server 1");
+        assert_eq!(apart(&[&[0, 2], &[1, 3]]).unwrap(), "publishers 0+2, subscribers 0+2, server 1+3");
+        assert_eq!(apart(&[&[0], &[1], &[2]]).unwrap(), "publishers 0, subscribers 0, server 1-2");
+        assert_eq!((apart(&[&[0, 1]]), apart(&[])), (None, None));
+    }
 
     #[test]
     fn sets_of_processors_are_read_by_role_and_written_shortly() {

@@ -11,6 +11,8 @@ use serde_json::{Map, Value, json};
 
 /// Longest evidence and name that are shown, characters.
 const PROSE_CHARS: usize = 300;
+/// A drift of less is not worth a word.
+const DRIFT_SHOWN: f64 = 0.005;
 /// Axes on which the steps of one search differ, beside the key that is turned up.
 pub(crate) const OF_STEPS: [&str; 2] = ["part", "duration"];
 
@@ -239,11 +241,16 @@ fn found(goal: &CapacityGoal, answer: &CapacityAnswer) -> String {
     match (answer.estimate, answer.lo, answer.hi) {
         (Some(_), Some(lo), None) => format!("holds up to {} {unit} at least.", show(lo)),
         (Some(estimate), Some(lo), Some(hi)) => format!(
-            "holds up to {} {unit} ({} to {}, {:.0} %{}).",
+            "holds up to {} {unit} ({} to {}, {:.0} %{}{}).",
             show(estimate),
             show(lo),
             show(hi),
             answer.level * 100.0,
+            if answer.drift < DRIFT_SHOWN {
+                String::new()
+            } else {
+                format!("; ±{:.0} % of that is how far the machine's speed moved", answer.drift * 100.0)
+            },
             if answer.settled { "" } else { "; the search was not over" }
         ),
         (None, Some(lo), None) => format!("held at {} {unit}, and no higher load was asked.", show(lo)),

@@ -2,15 +2,19 @@
 #![allow(clippy::unwrap_used)]
 
 use pubmark_judge::blank::blank;
-use pubmark_model::capacity::{CapacityClimb, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome};
+use pubmark_model::capacity::{
+    CapacityAnswer, CapacityClimb, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome,
+};
 use pubmark_model::link::{Link, Side};
 use pubmark_model::objective::Objective;
 use pubmark_model::plan::{Place, cells};
+use pubmark_model::profile::{Profile, Rate};
 use pubmark_model::record::{
     FigureGroup, Finding, HostShare, InterfaceShare, LinkFigures, Reason, RunRecord, Usage, WireFigures,
 };
 use pubmark_model::study::{ReadOptions, Study};
-use pubmark_stats::Histogram;
+use pubmark_model::units::MILLISECOND;
+use pubmark_stats::{Histogram, Random};
 use pubmark_study::registry;
 
 /// A run of 4 s at this rate, with every latency at `latency_ms`.
@@ -180,6 +184,132 @@ fn where_the_generator_gives_out_the_answer_is_a_lower_bound() {
     assert_eq!((answer.limited_by, answer.lower_bound), (Some(CapacityLimit::Generator), true));
     assert_eq!((answer.hi, answer.estimate), (None, answer.lo), "never the system's own figure");
     assert!((2_800.0..3_000.0).contains(&answer.lo.unwrap()), "{answer:?}");
+}
+
+/// A generator that was late by 2 ms at most, its receiver by 1 ms.
+#[test]
+fn what_the_generator_was_late_by_says_what_it_can_have_changed() {
+    let all = |ms: u64| {
+        let mut histogram = Histogram::latency();
+        histogram.record(ms * 1_000_000);
+        histogram.summary()
+    };
+    let late = |latency_ms, from_due_ms| {
+        let mut run = record(800.0, latency_ms);
+        run.times.intended_latency = all(from_due_ms);
+        (run.times.own_lag, run.times.receive_lag) = (all(2), all(1));
+        against(run, Reason::GeneratorSaturated, &[FigureGroup::LatencyP99])
+    };
+    for (run, until, says) in [
+        (late(3, 4), "p99 < 5ms and lost = 0", StepOutcome::Held),
+        (late(4, 6), "p99 < 5ms", StepOutcome::Generator),
+        (late(6, 8), "p99 < 5ms", StepOutcome::Generator),
+        (late(7, 8), "p99 < 5ms", StepOutcome::Generator),
+        (late(9, 10), "p99 < 5ms", StepOutcome::Failed),
+        (late(9, 10), "service p99 < 5ms and p99 < 5ms", StepOutcome::Generator),
+        (against(late(3, 4), Reason::OfferedRateMissed, &[]), "p99 < 5ms", StepOutcome::Generator),
+    ] {
+        assert_eq!(step(&run, until).outcome, says, "{until}: {:?}", run.times.latency);
+    }
+    let untold = against(record(800.0, 1), Reason::GeneratorSaturated, &[FigureGroup::LatencyP99]);
+    assert_eq!(step(&untold, "p99 < 5ms").outcome, StepOutcome::Generator);
+}
+
+/// Runs at these loads that held below 9,000/s; a message took the server 20 µs, and
+/// more and less by `moved` in turn.
+fn moving(loads: &[f64], moved: f64) -> Vec<RunRecord> {
+    let moves = [1.0 + moved, 1.0 / (1.0 + moved)];
+    let runs = loads.iter().zip(moves.into_iter().cycle()).map(|(load, moves)| {
+        let mut run = record(*load, if *load < 9_000.0 { 1 } else { 50 });
+        run.rates.delivered_per_s = *load;
+        run.server = Some(Usage { cpu_cores: load * 20e-6 * moves, ..Usage::default() });
+        run
+    });
+    runs.collect()
+}
+
+#[test]
+fn how_far_the_machines_speed_moved_is_in_the_interval() {
+    let goal = goal("p99 < 5ms");
+    let loads = [400.0, 800.0, 1_600.0, 3_200.0, 6_400.0, 12_800.0, 12_800.0, 8_900.0, 9_100.0, 8_950.0, 9_050.0];
+    let answer = |moved| CapacityClimb::of(&goal, &moving(&loads, moved)).answer();
+    let (still, moved) = (answer(0.0), answer(0.05));
+    assert!(still.drift < 1e-9, "{still:?}");
+    // Of the four beside the edge two took 1.05 times as long, and two as much less.
+    assert!((moved.drift - 1.05_f64.ln() * (4.0_f64 / 3.0).sqrt()).abs() < 1e-9, "{moved:?}");
+    assert_eq!(moved.estimate, still.estimate);
+    let apart = |one: Option<f64>, other: Option<f64>| (one.unwrap() / other.unwrap()).ln();
+    assert!((apart(still.lo, moved.lo) - moved.drift).abs() < 1e-9, "{still:?} {moved:?}");
+    assert!((apart(moved.hi, still.hi) - moved.drift).abs() < 1e-9, "{still:?} {moved:?}");
+}
+
+/// What more steps would narrow is little beside what the machine does.
+#[test]
+fn a_search_is_over_where_the_machine_moves_more_than_the_steps_leave_open() {
+    let steps = |moved| {
+        let mut climb = CapacityClimb::new(goal("p99 < 5ms"));
+        while !climb.settled() {
+            let moves = if climb.steps().len().is_multiple_of(2) { moved } else { 0.0 };
+            climb.note(&moving(&[climb.next()], moves)[0]);
+        }
+        (climb.steps().len(), climb.drifts())
+    };
+    let (still, moving, wild) = (steps(0.0), steps(0.1), steps(3.0));
+    assert!(!still.1 && moving.1 && wild.1, "{still:?} {moving:?} {wild:?}");
+    assert!(moving.0 < still.0 && wild.0 + 4 > moving.0, "{still:?} {moving:?} {wild:?}");
+}
+
+/// The speed of a machine that wanders by `sd`: a part of each step's own, and parts
+/// that last for two steps, ten and fifty.
+fn wanders(sd: f64, lasting: &mut [f64; 3], random: &mut Random) -> f64 {
+    let each = sd / 2.0;
+    let mut normal = || (-2.0 * (1.0 - random.unit()).ln()).sqrt() * (std::f64::consts::TAU * random.unit()).cos();
+    for (part, keeps) in lasting.iter_mut().zip([0.5_f64, 0.9, 0.98]) {
+        *part = *part * keeps + (1.0 - keeps * keeps).sqrt() * each * normal();
+    }
+    (lasting.iter().sum::<f64>() + each * normal()).exp()
+}
+
+#[test]
+fn two_searches_straight_after_each_other_overlap_though_the_machine_wanders() {
+    let blank = moving(&[400.0], 0.0).remove(0);
+    let run = |load: f64, speed: f64, held: bool| {
+        let mut run = blank.clone();
+        run.workload.rate = Rate::Due(Profile::constant((load * 1e3) as u64));
+        run.rates.delivered_per_s = load;
+        run.server = Some(Usage { cpu_cores: load * 20e-6 / speed, ..Usage::default() });
+        run.times.latency.as_mut().unwrap().p99 = if held { MILLISECOND } else { 50 * MILLISECOND };
+        run
+    };
+    for sd in [0.0, 0.02, 0.05, 0.08] {
+        let (mut overlap, mut bare, mut settled) = (0, 0, 0);
+        for seed in 0..100 {
+            let (mut random, mut lasting) = (Random(seed * 7_919 + 1), [0.0; 3]);
+            for _ in 0..100 {
+                wanders(sd, &mut lasting, &mut random);
+            }
+            let mut search = || {
+                let mut climb = CapacityClimb::new(goal("p99 < 5ms"));
+                while climb.steps().len() < 30 && !climb.settled() {
+                    let load = climb.next();
+                    let speed = wanders(sd, &mut lasting, &mut random);
+                    let odds = (load / (45_000.0 * speed)).ln() / 0.01;
+                    climb.note(&run(load, speed, random.unit() < 1.0 / (1.0 + odds.exp())));
+                }
+                settled += usize::from(climb.settled());
+                climb.answer()
+            };
+            let [one, other] = [search(), search()];
+            overlap += usize::from(one.lo <= other.hi && other.lo <= one.hi);
+            let ends = |answer: &CapacityAnswer| {
+                answer.lo.zip(answer.hi).map(|(lo, hi)| (lo * answer.drift.exp(), hi / answer.drift.exp())).unwrap()
+            };
+            let (one, other) = (ends(&one), ends(&other));
+            bare += usize::from(one.0 <= other.1 && other.0 <= one.1);
+        }
+        println!("±{sd}: {overlap} of 100 pairs overlap, {bare} without the drift in them");
+        assert!(overlap >= 97 && settled >= 190, "±{sd}: {overlap} of 100 overlap, {settled} of 200 are over");
+    }
 }
 
 #[test]

@@ -7,9 +7,13 @@ use std::path::PathBuf;
 /// `pubmark capacity`
 #[derive(Args)]
 #[command(after_help = "\
-Exit codes: 0 the interval is as narrow as was asked for, or a lower bound is (the load generator
-gave out before the system), also where no run of full length confirms it: a line says why;
-2 bad usage; 3 no answer within the budget, or interrupted.
+Server and clients have processors of their own, half each, where both are here and nothing else
+is said (--set pin=none leaves them to the kernel).
+
+Exit codes: 0 the search is over: its steps leave no more open than was asked for, or less than the
+machine's own speed moves; also of a lower bound (the load generator gave out before the system),
+and where no run of full length confirms it: a line says why; 2 bad usage; 3 no answer within the
+budget, or interrupted.
 
 Examples:
   pubmark capacity mosquitto --pairs 10 --payload 1KB --until 'p99 < 5ms'

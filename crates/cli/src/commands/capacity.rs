@@ -11,9 +11,11 @@ use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
 use crate::progress::climb::ClimbDisplay;
 use crate::progress::estimate::in_words;
+use pubmark_host::machine;
 use pubmark_model::capacity::{CapacityGoal, LoadAxis, WITHIN};
 use pubmark_model::cell::Cell;
 use pubmark_model::objective::Objective;
+use pubmark_model::pin::Pin;
 use pubmark_model::setting::as_typed;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, parse_time};
@@ -42,7 +44,10 @@ pub fn capacity(args: &CapacityArgs, voice: Voice) -> Result<Code, Failure> {
     let given_ns = args.budget.as_deref().map(parse_time).transpose();
     let given_ns = given_ns.map_err(|error| Failure::usage(format!("--budget: {error}")))?;
     let full_ns = parse_time(&args.duration).map_err(|error| Failure::usage(format!("--duration: {error}")))?;
-    let Asked { name, mut study, goal, budget_ns } = asked(args)?;
+    let Asked { name, mut study, goal, budget_ns, pin } = asked(args)?;
+    if let Some(pin) = pin {
+        voice.note(&format!("processors: {pin} (`--set pin=none` leaves that to the kernel)"));
+    }
     let budget_ns = given_ns.or(budget_ns).unwrap_or(CAPACITY_USUAL);
     if full_ns < SECOND || budget_ns < full_ns {
         return Err(Failure::usage("--duration is 1s or more, and --budget no shorter than it"));
@@ -146,6 +151,10 @@ fn conclude(interrupted: bool, given_up: &[(Cell, String)], found: &[CapacityRes
                 if let Some(why) = one.climb.unconfirmed() {
                     voice.note(&format!("{}not confirmed: {why}", of(&one.label)));
                 }
+                if one.climb.drifts() {
+                    let why = "the machine's speed moves by more than --within, which no longer search makes narrower";
+                    voice.note(&format!("{}{why}", of(&one.label)));
+                }
                 continue;
             }
             Some(_) => "the interval is wider than was asked for: a longer --budget, or a wider --within",
@@ -168,6 +177,8 @@ struct Asked {
     goal: CapacityGoal,
     /// How long the search of a cell may take, where the study says so, ns.
     budget_ns: Option<Ns>,
+    /// Where server and clients are, if nobody said.
+    pin: Option<Pin>,
 }
 
 /// The study of what is measured, as it was asked for.
@@ -240,7 +251,12 @@ fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
         LoadAxis::Payload => given.payload.is_some(),
         LoadAxis::Burst => given.arrival.is_some(),
     };
-    let cells = StudyPlan::new(study.clone()).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
+    let mut cells = StudyPlan::new(study.clone()).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
+    let pin = if is_system(&args.target) { apart(args, &cells) } else { None };
+    if let Some(pin) = &pin {
+        study.settings.set("pin", &pin.to_string()).map_err(Failure::usage)?;
+        cells = StudyPlan::new(study.clone()).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
+    }
     let publishers = cells.cells().first().map_or(1.0, |cell| f64::from(cell.workload.publishers));
     let number = from.filter(|_| is_given).and_then(|text| text.trim_start_matches("burst:").parse::<f64>().ok());
     let start = match (over, number) {
@@ -257,7 +273,25 @@ fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
     study.title = format!("Capacity of {}", study.title);
     study.question = format!("How far does `{}` hold?", goal.until);
     study.capacity = Some(goal.clone());
-    Ok(Asked { name, study, goal, budget_ns })
+    Ok(Asked { name, study, goal, budget_ns, pin })
+}
+
+/// Server and clients on processors of their own, where nobody says where they are and
+/// both are here: or each would be measured with what the other takes from it.
+fn apart(args: &CapacityArgs, plan: &StudyPlan) -> Option<Pin> {
+    let is_said = |text: &String| ["pin", "cpus", "placement"].contains(&text.split('=').next().unwrap_or_default());
+    let given = &args.workload;
+    if given.cpus.is_some() || given.hosts.is_some() || given.set.iter().any(is_said) {
+        return None;
+    }
+    let pin = Pin::apart(&machine::usable_cores())?;
+    let binds = |cell: &Cell| {
+        let server = registry::find(&cell.system).filter(|system| system.server.is_some());
+        let native =
+            !cell.options.contains_key("endpoint") && cell.options.get("deployment").is_none_or(|how| how == "native");
+        server.is_some() && native
+    };
+    plan.cells().iter().all(binds).then_some(pin)
 }
 
 /// `5%`, as a fraction.

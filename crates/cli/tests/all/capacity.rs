@@ -1,7 +1,9 @@
-//! Searches in virtual time, where the capacity is a setting: a publisher of the
-//! mock system whose sends take 1 ms sends 1,000 messages a second.
+//! Searches, nearly all in virtual time, where the capacity is a setting: a publisher
+//! of the mock system whose sends take 1 ms sends 1,000 messages a second.
 
 use crate::support::{Place, stderr, stdout};
+use pubmark_host::machine::usable_cores;
+use pubmark_model::pin::Pin;
 use serde_json::Value;
 use std::process::Output;
 
@@ -190,6 +192,42 @@ fn a_dry_run_says_what_would_be_searched_and_for_how_long() {
     let said = stderr(&all);
     assert_eq!(all.status.code(), Some(2), "{said}");
     assert!(said.contains("one of small, large; its [capacity] asks for small: `pubmark run` searches"), "{said}");
+}
+
+/// Whether server and clients were placed apart, as a dry run says it.
+fn placed(arguments: &[&str]) -> bool {
+    let output = Place::new().run(&[&["capacity", "--dry-run"], arguments].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    stderr(&output).contains("processors: publishers ")
+}
+
+#[test]
+fn server_and_clients_are_placed_apart_where_nobody_says_otherwise() {
+    let several = usable_cores().len() > 1;
+    assert_eq!(placed(&["mosquitto"]), several);
+    let said: [&[&str]; 7] = [
+        &["mosquitto", "--set", "pin=none"],
+        &["mosquitto", "--set", "pin=server 0"],
+        &["mosquitto", "--cpus", "1"],
+        &["mosquitto", "--set", "options.deployment=docker"],
+        &["mqtt://127.0.0.1:1883"],
+        &["zeromq"],
+        &["mock"],
+    ];
+    for arguments in said {
+        assert!(!placed(arguments), "{arguments:?}");
+    }
+    if !several {
+        return;
+    }
+    let place = Place::new();
+    let short = ["--warmup", "100ms", "--duration", "1s", "--budget", "4s"];
+    place.run(&[&["capacity", "mosquitto", "--out", "r"], &short[..]].concat());
+    let Pin::Sets(sets) = Pin::apart(&usable_cores()).unwrap() else { panic!("no sets") };
+    let record = &place.records("r")[0];
+    assert_eq!(record["workload"]["pin"], Pin::Sets(sets.clone()).to_string());
+    let applied = &record["deployment"]["applied"];
+    assert_eq!(applied["cpus"].as_f64(), Some(sets.server.len() as f64), "{applied}");
 }
 
 #[test]

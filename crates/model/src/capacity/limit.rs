@@ -68,9 +68,10 @@ pub(super) fn of(record: &RunRecord, objective: &Objective) -> (CapacityLimit, S
         let counts = &record.counts;
         return (CapacityLimit::Losses, format!("{} of {} messages were lost", counts.lost, counts.expected));
     }
-    let idle = record.server.as_ref().map_or(String::new(), |server| {
-        format!("; the server used {:.2} of {} processors", server.cpu_cores, record.machine.cores)
-    });
+    let idle = record
+        .server
+        .as_ref()
+        .map_or(String::new(), |server| format!("; the server used {}", share(server.cpu_cores, processors(record))));
     let grew = backlog(record);
     if grew > GREW {
         return (CapacityLimit::Queue, format!("a backlog grew by {:.0} % of what was sent{idle}", grew * 100.0));
@@ -82,15 +83,25 @@ pub(super) fn of(record: &RunRecord, objective: &Objective) -> (CapacityLimit, S
     (CapacityLimit::Latency, what)
 }
 
+/// Processors that the server may use.
+fn processors(record: &RunRecord) -> f64 {
+    let applied = record.deployment.as_ref().and_then(|deployment| deployment.applied.cpus);
+    applied.unwrap_or(f64::from(record.machine.cores.max(1)))
+}
+
+/// `0.97 of its 1 processor`
+fn share(used: f64, may: f64) -> String {
+    format!("{used:.2} of its {may} processor{}", if may == 1.0 { "" } else { "s" })
+}
+
 /// Processors that had no more to give.
 fn busy(record: &RunRecord, server: &Usage) -> Option<(CapacityLimit, String)> {
     let machine = record.machine;
     let cores = f64::from(machine.cores.max(1));
-    let applied = record.deployment.as_ref().and_then(|deployment| deployment.applied.cpus);
     let throttled_s = record.deployment.as_ref().map_or(0.0, |deployment| deployment.throttled_s);
-    let (used, may) = (server.cpu_cores, applied.unwrap_or(cores));
+    let (used, may) = (server.cpu_cores, processors(record));
     if used >= BUSY * may || throttled_s > THROTTLED * record.window_ns as f64 / 1e9 {
-        return Some((CapacityLimit::Processors, format!("the server used {used:.2} of its {may} processors")));
+        return Some((CapacityLimit::Processors, format!("the server used {}", share(used, may))));
     }
     let generator = record.generator.as_ref().map_or(0.0, |generator| generator.cpu_cores);
     let others = machine.foreign_cores + machine.kernel_cores + machine.steal * cores;

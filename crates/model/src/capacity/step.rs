@@ -56,6 +56,9 @@ pub struct CapacityStep {
     pub server_cpu_cores: Option<f64>,
     /// The most memory that it used, bytes.
     pub server_rss_bytes: Option<u64>,
+    /// Processor time that a delivered message took: of the server or, where there is
+    /// none, of the agents, s.
+    pub work_s: Option<f64>,
 }
 
 impl CapacityStep {
@@ -90,8 +93,19 @@ impl CapacityStep {
             p99_ns: latency.map(|all| all.p99),
             server_cpu_cores: record.server.as_ref().map(|server| server.cpu_cores),
             server_rss_bytes: record.server.as_ref().map(|server| server.rss_bytes_max),
+            work_s: work_s(record),
         }
     }
+}
+
+fn work_s(record: &RunRecord) -> Option<f64> {
+    let agents = || {
+        let used = record.generator.as_ref()?.cpu_cores;
+        Some(used - record.pacing.as_ref().map_or(0.0, |pacing| pacing.spent_cores))
+    };
+    let cores = record.server.as_ref().map(|server| server.cpu_cores).or_else(agents)?;
+    let delivered_per_s = record.rates.delivered_per_s;
+    (cores > 0.0 && delivered_per_s > 0.0).then(|| cores / delivered_per_s)
 }
 
 fn reasons(record: &RunRecord, reason: Reason) -> impl Iterator<Item = &Finding> {
@@ -100,7 +114,8 @@ fn reasons(record: &RunRecord, reason: Reason) -> impl Iterator<Item = &Finding>
 
 /// Others on the machine, and a machine that is short of its own time, only make
 /// figures worse: an objective that holds nevertheless holds. One that does not
-/// says nothing of the system then.
+/// says nothing of the system then. Where the generator was late, what it was late
+/// by says what it can have changed.
 fn judged(record: &RunRecord, objective: &Objective) -> (StepOutcome, Vec<String>) {
     if let Some(error) = &record.error {
         return (StepOutcome::NotMade, vec![error.clone()]);
@@ -113,7 +128,11 @@ fn judged(record: &RunRecord, objective: &Objective) -> (StepOutcome, Vec<String
         (true, true, _) if worse_only => StepOutcome::Held,
         (true, false, false) => StepOutcome::Held,
         (_, true, _) => StepOutcome::Disturbed,
-        (_, false, true) => StepOutcome::Generator,
+        (_, false, true) => match objective.despite_lag(record) {
+            Some(true) if unmet.is_empty() => StepOutcome::Held,
+            Some(false) => StepOutcome::Failed,
+            _ => StepOutcome::Generator,
+        },
         (false, false, false) => StepOutcome::Failed,
     };
     (outcome, unmet)
