@@ -32,7 +32,7 @@ impl From<std::io::Error> for LockError {
 #[derive(Debug)]
 pub struct Lock {
     path: PathBuf,
-    _file: Flock<File>,
+    file: Flock<File>,
 }
 
 impl Lock {
@@ -47,7 +47,7 @@ impl Lock {
                 .truncate(false)
                 .custom_flags(nix::libc::O_NOFOLLOW)
                 .open(&path)?;
-            let mut file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
                 Ok(file) => file,
                 Err((file, Errno::EWOULDBLOCK)) => return Err(LockError::Held(holder(file))),
                 Err((_, error)) => return Err(LockError::Io(error.into())),
@@ -56,9 +56,11 @@ impl Lock {
             if !is_at(&file, &path) {
                 continue;
             }
-            file.set_len(0)?;
-            file.write_all(name().as_bytes())?;
-            return Ok(Lock { path, _file: file });
+            // What cannot be written is not left either.
+            let mut lock = Lock { path, file };
+            lock.file.set_len(0)?;
+            lock.file.write_all(name().as_bytes())?;
+            return Ok(lock);
         }
     }
 

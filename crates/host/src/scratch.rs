@@ -1,6 +1,6 @@
 //! A folder for the socket files of one run, gone when the run is.
 
-use crate::lock::Lock;
+use crate::lock::{Lock, LockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -43,10 +43,18 @@ impl Scratch {
     /// Makes it; only this user can enter. One that is there already is
     /// somebody else's, and an error.
     pub fn make(&self) -> std::io::Result<()> {
+        self.make_held_by(Lock::take)
+    }
+
+    fn make_held_by(&self, take: fn(&Path) -> Result<Lock, LockError>) -> std::io::Result<()> {
         std::fs::DirBuilder::new().mode(0o700).create(&self.path)?;
-        let lock = Lock::take(&self.path).map_err(|error| match error {
-            crate::lock::LockError::Held(holder) => std::io::Error::other(format!("{holder} has locked it")),
-            crate::lock::LockError::Io(error) => error,
+        let lock = take(&self.path).map_err(|error| {
+            // Without a lock nobody would sweep it: a disk may have room for a folder and for no file.
+            let _ = std::fs::remove_dir_all(&self.path);
+            match error {
+                LockError::Held(holder) => std::io::Error::other(format!("{holder} has locked it")),
+                LockError::Io(error) => error,
+            }
         })?;
         let _ = self.lock.set(lock);
         Ok(())
@@ -129,6 +137,17 @@ mod tests {
         sweep_in(base.path());
         assert!(!left.exists());
         assert!(foreign.iter().all(|folder| folder.exists()));
+    }
+
+    #[test]
+    fn one_that_cannot_be_locked_is_not_left() {
+        let scratch = Scratch::planned();
+        let full = |folder: &Path| {
+            std::fs::write(folder.join(LOCK), "")?;
+            Err(LockError::Io(std::io::ErrorKind::StorageFull.into()))
+        };
+        assert_eq!(scratch.make_held_by(full).unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+        assert!(!scratch.path().exists());
     }
 
     #[test]
