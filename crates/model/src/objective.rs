@@ -275,8 +275,8 @@ impl Objective {
     /// Whether it held, or did not, however late the generator itself was; none where
     /// that may have made the difference, or where a term is about another time.
     ///
-    /// Messages that are sent later leave no queue sooner, and later by no more than
-    /// they were sent later. So a message that is sent when it is due takes no longer
+    /// Messages that are sent later leave a queue that serves them in their order no
+    /// sooner, and later by no more than they were sent later. So a message that is sent when it is due takes no longer
     /// than from its due time to its arrival; and no less than its latency, less the
     /// longest that any message was late, and the longest that any may have waited
     /// for its receiver.
