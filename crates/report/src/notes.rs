@@ -25,7 +25,7 @@ const LABEL_CHARS: usize = 120;
 
 /// The settings that are shown, in this order, where they are the same in all
 /// cells, each with the value that is not worth a word.
-const SHOWN: [(&str, &str); 16] = [
+const SHOWN: [(&str, &str); 17] = [
     ("pattern", ""),
     ("transport", ""),
     ("pairs", ""),
@@ -41,6 +41,7 @@ const SHOWN: [(&str, &str); 16] = [
     ("count", ""),
     ("cpus", ""),
     ("memory", ""),
+    ("pin", "none"),
     ("fault", fault::NONE),
 ];
 
