@@ -145,8 +145,13 @@ impl Report {
     fn open_claim(&self, claim: &ClaimResult) -> QuestionState {
         let (mut cells, mut groups, mut blocks_more) = (Vec::new(), Vec::new(), Some(1));
         let mut compares = true;
+        let mut not_run: Vec<&str> = Vec::new();
         let parts = self.study().claims.iter().filter(|part| part.id == claim.id);
         for (part, result) in parts.zip(&claim.parts).filter(|(_, result)| result.outcome == ClaimOutcome::Undecided) {
+            if let Statement::Best { best, among, .. } = &part.statement {
+                let has_run = |name: &&str| self.cells().iter().any(|at| at.cell.system == *name && at.runs > 0);
+                not_run.extend(best.iter().chain(among).map(String::as_str).filter(|name| !has_run(name)));
+            }
             let open = open_points(part, self.held());
             debug_assert!(open.len() <= result.open);
             for point in open.into_iter().filter(|point| !point.cells.is_empty()) {
@@ -163,7 +168,17 @@ impl Report {
         }
         let evidence = claim.evidence();
         if cells.is_empty() {
-            return QuestionState::Closed(format!("{evidence}: more runs change nothing, as systems tie there"));
+            not_run.sort_unstable();
+            not_run.dedup();
+            return QuestionState::Closed(match not_run.as_slice() {
+                _ if claim.won() + claim.lost() + claim.open() == 0 => {
+                    format!("{evidence}: nothing of it can be run here")
+                }
+                [] => format!(
+                    "{evidence}: more runs change nothing, as systems tie there, or differ in what they deliver"
+                ),
+                names => format!("{evidence}: not run here: {}", names.join(", ")),
+            });
         }
         open((cells, compares), groups, evidence, blocks_more)
     }
