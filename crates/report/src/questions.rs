@@ -149,8 +149,9 @@ impl Report {
         let parts = self.study().claims.iter().filter(|part| part.id == claim.id);
         for (part, result) in parts.zip(&claim.parts).filter(|(_, result)| result.outcome == ClaimOutcome::Undecided) {
             if let Statement::Best { best, among, .. } = &part.statement {
-                let has_run = |name: &&str| self.cells().iter().any(|at| at.cell.system == *name && at.runs > 0);
-                not_run.extend(best.iter().chain(among).map(String::as_str).filter(|name| !has_run(name)));
+                let is_run =
+                    |name: &&str| self.cells().iter().any(|at| at.cell.system == *name && at.status != Status::Skipped);
+                not_run.extend(best.iter().chain(among).map(String::as_str).filter(|name| !is_run(name)));
             }
             let open = open_points(part, self.held());
             debug_assert!(open.len() <= result.open);
