@@ -318,9 +318,10 @@ impl CapacityClimb {
         let limit = first(&near);
         let lower_bound = found.is_some() && limit.as_ref().is_some_and(|(by, _)| *by == CapacityLimit::Generator);
         let drift = found.map_or(0.0, |found| self.drift(found.estimate));
-        let (estimate, lo, hi) = match found.map(|found| (found, found.lo / drift.exp(), found.hi * drift.exp())) {
-            Some((_, lo, _)) if lower_bound => (Some(lo), Some(lo), None),
-            Some((found, lo, hi)) => (Some(found.estimate), Some(lo), Some(hi)),
+        let moved = drift.exp();
+        let (estimate, lo, hi) = match found {
+            Some(found) if lower_bound => (Some(found.lo / moved), Some(found.lo / moved), None),
+            Some(found) => (Some(found.estimate), Some(found.lo / moved), Some(found.hi * moved)),
             None => (None, highest, lowest),
         };
         let full = self.steps.iter().rfind(|step| step.confirms && step.counts);

@@ -276,10 +276,10 @@ impl Objective {
     /// that may have made the difference, or where a term is about another time.
     ///
     /// Messages that are sent later leave a queue that serves them in their order no
-    /// sooner, and later by no more than they were sent later. So a message that is sent when it is due takes no longer
-    /// than from its due time to its arrival; and no less than its latency, less the
-    /// longest that any message was late, and the longest that any may have waited
-    /// for its receiver.
+    /// sooner, and later by no more than they were sent later. So a message that is
+    /// sent when it is due takes no longer than from its due time to its arrival; and
+    /// no less than its latency, less the longest that any message was late, and the
+    /// longest that any may have waited for its receiver.
     pub fn despite_lag(&self, record: &RunRecord) -> Option<bool> {
         let times = &record.times;
         let (longest, late) = (times.intended_latency.as_ref()?, times.own_lag.as_ref()?.max);

@@ -6,7 +6,7 @@ use crate::fault::{Fault, Script, Target};
 use crate::host::Placement;
 use crate::hosts::Ends;
 use crate::link::Link;
-use crate::options::Options;
+use crate::options::{OptionValues, Options};
 use crate::setting::{FreshServer, Settings, Time, WindowLength, as_typed, key};
 use crate::study::{Axis, Study, StudyPart};
 use crate::system::{System, Systems};
@@ -297,17 +297,25 @@ fn can_happen(faults: &Script, system: &System, workload: &Workload, options: &O
     Ok(())
 }
 
+/// Why a system's server cannot be bound to processors; none where it can.
+pub fn why_unbound(system: &System, options: &Options) -> Option<&'static str> {
+    let in_container = options.text("deployment").is_some_and(|how| how != "native");
+    match system.broker() {
+        false => Some("it is a library and has no server"),
+        true if options.contains_key("endpoint") => Some("its server was not started by pubmark"),
+        true if in_container => Some("its server runs in a container"),
+        true => None,
+    }
+}
+
 /// Whether the server can be bound to processors, if it is to be.
 fn can_bind(workload: &Workload, system: &System, options: &Options) -> Result<(), Diagnostic> {
-    let in_container = options.get("deployment").and_then(Value::as_str) == Some("docker");
-    let why = match (workload.pin.of_server(), system.broker()) {
-        ([], _) => return Ok(()),
-        (_, false) => "it is a library and has no server",
-        (_, true) if options.contains_key("endpoint") => "its server was not started by pubmark",
-        (_, true) if in_container => "its server runs in a container",
-        (_, true) => return Ok(()),
-    };
-    Err(Diagnostic::whole(format!("pin: `{}`: {}'s server cannot be bound: {why}", workload.pin, system.name)))
+    match why_unbound(system, options) {
+        Some(why) if !workload.pin.of_server().is_empty() => {
+            Err(Diagnostic::whole(format!("pin: `{}`: {}'s server cannot be bound: {why}", workload.pin, system.name)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether there is a server that was there already, if one is to be watched.

@@ -149,10 +149,12 @@ impl CapacitySearch {
         let CapacityInterval { lo, estimate, hi } = self.ends();
         let [below, above] = [(estimate / lo).ln(), (hi / estimate).ln()];
         let short = (1.0 + self.within).ln();
-        match () {
-            () if above > TAIL * below.max(short) => (estimate * hi).sqrt(),
-            () if below > TAIL * above.max(short) => (lo * estimate).sqrt(),
-            () => estimate,
+        if above > TAIL * below.max(short) {
+            (estimate * hi).sqrt()
+        } else if below > TAIL * above.max(short) {
+            (lo * estimate).sqrt()
+        } else {
+            estimate
         }
     }
 

@@ -7,7 +7,7 @@ use pubmark_model::capacity::{
 };
 use pubmark_model::link::{Link, Side};
 use pubmark_model::objective::Objective;
-use pubmark_model::plan::{Place, cells};
+use pubmark_model::plan::{Place, cells, why_unbound};
 use pubmark_model::profile::{Profile, Rate};
 use pubmark_model::record::{
     FigureGroup, Finding, HostShare, InterfaceShare, LinkFigures, Reason, RunRecord, Usage, WireFigures,
@@ -392,4 +392,17 @@ fn a_search_is_known_by_its_question_whichever_loads_it_came_to() {
     assert_eq!(asked(search, "p99 < 5ms"), none);
     assert_eq!(asked(&format!("{search}[parts.confirm]\nrate = 600\n"), "p99 < 5ms"), none);
     assert_ne!(asked(search, "p99 < 6ms"), none);
+}
+
+#[test]
+fn a_server_in_a_container_cannot_be_bound_whichever_engine_runs_it() {
+    let why = |system: &str, deployment: &str| {
+        let options = [("deployment".to_owned(), deployment.into())].into();
+        why_unbound(registry::find(system).unwrap(), &options)
+    };
+    for engine in ["container", "docker", "podman"] {
+        assert_eq!(why("mosquitto", engine), Some("its server runs in a container"), "{engine}");
+    }
+    assert_eq!(why("mosquitto", "native"), None);
+    assert_eq!(why("zeromq", "native"), Some("it is a library and has no server"));
 }

@@ -16,6 +16,7 @@ use pubmark_model::capacity::{CapacityGoal, LoadAxis, WITHIN};
 use pubmark_model::cell::Cell;
 use pubmark_model::objective::Objective;
 use pubmark_model::pin::Pin;
+use pubmark_model::plan::why_unbound;
 use pubmark_model::setting::as_typed;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND, parse_time};
@@ -251,11 +252,10 @@ fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
         LoadAxis::Payload => given.payload.is_some(),
         LoadAxis::Burst => given.arrival.is_some(),
     };
-    let mut cells = StudyPlan::new(study.clone()).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
+    let cells = StudyPlan::new(study.clone()).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
     let pin = if is_system(&args.target) { apart(args, &cells) } else { None };
     if let Some(pin) = &pin {
         study.settings.set("pin", &pin.to_string()).map_err(Failure::usage)?;
-        cells = StudyPlan::new(study.clone()).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
     }
     let publishers = cells.cells().first().map_or(1.0, |cell| f64::from(cell.workload.publishers));
     let number = from.filter(|_| is_given).and_then(|text| text.trim_start_matches("burst:").parse::<f64>().ok());
@@ -286,10 +286,8 @@ fn apart(args: &CapacityArgs, plan: &StudyPlan) -> Option<Pin> {
     }
     let pin = Pin::apart(&machine::usable_cores())?;
     let binds = |cell: &Cell| {
-        let server = registry::find(&cell.system).filter(|system| system.server.is_some());
-        let native =
-            !cell.options.contains_key("endpoint") && cell.options.get("deployment").is_none_or(|how| how == "native");
-        server.is_some() && native
+        registry::find(&cell.system)
+            .is_some_and(|system| system.server.is_some() && why_unbound(system, &cell.options).is_none())
     };
     plan.cells().iter().all(binds).then_some(pin)
 }
