@@ -10,7 +10,8 @@ import { PUBMARK } from "../fixtures/program.mjs";
 import { DEADLINE_MS, until } from "./browser.mjs";
 import { browser } from "./world.mjs";
 
-const RUNS = 8;
+/** More than a test will ever see: the program runs until the test has seen enough, and ends it. */
+const RUNS = 900;
 const STUDY = `title = "Watched"
 question = "Does the page follow?"
 [workload]
@@ -19,7 +20,7 @@ transport = "inproc"
 rate = 100
 payload = "64B"
 warmup = "0s"
-duration = "2s"
+duration = "1s"
 [axes]
 system = ["kernel"]
 [run]
@@ -60,14 +61,17 @@ test("the page follows a study, and stays usable when the program has gone", asy
     await strip.getByText("running").waitFor();
     await strip.getByText(`of ${RUNS} runs`).waitFor();
     const before = await counts(tab, 1);
-    assert.ok((await counts(tab, before + 1)) <= RUNS);
+    const after = await counts(tab, before + 1);
+    program.kill("SIGINT");
     await ended;
     await strip.getByText("does not answer").waitFor();
     // What it was sent is all there.
     await tab.evaluate(() => (location.hash = "#run=0"));
     await tab.getByRole("dialog").getByText("latency from the due time").waitFor();
     assert.deepEqual(errors, []);
-    assert.equal(readFileSync(join(results, "runs.jsonl"), "utf8").trim().split("\n").length, RUNS);
+    // The page counted only runs that have a record.
+    const records = readFileSync(join(results, "runs.jsonl"), "utf8").trim().split("\n").length;
+    assert.ok(before < after && after <= records && records < RUNS, `${before}, ${after}, ${records} records`);
   } finally {
     program.kill("SIGINT");
     await ended;
