@@ -148,6 +148,13 @@ pub trait Session: Sized + Send {
         heard: &mut dyn FnMut(SessionEvent<'_>),
     ) -> Result<usize, SessionError>;
 
+    /// Bytes of the item that is arriving, as far as what has come of it tells; `rest` is
+    /// what [`Session::input`] has left. A connection whose server announces more than
+    /// any item of the run has is ended before it takes the memory.
+    fn announced(&self, rest: &[u8]) -> u64 {
+        rest.len() as u64
+    }
+
     /// Asks for the client's subscription; `SessionEvent::Subscribed` tells when it stands.
     fn subscribe(&mut self, settings: &Self::Settings, spec: &ClientSpec, out: &mut Vec<u8>);
 

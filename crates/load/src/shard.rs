@@ -49,6 +49,10 @@ const TICK: Ns = 50 * MILLISECOND;
 const WAITED: Ns = 5_000;
 /// How much is read at once.
 const READ_BYTES: usize = 256 << 10;
+/// The longest packet of a run has its payload and at most so many bytes beside it:
+/// names, properties, what a server says of itself. As much as is read at once and
+/// more, so that how a packet arrives does not decide whether it is taken.
+const BESIDE_PAYLOAD_BYTES: u64 = READ_BYTES as u64 + (128 << 10);
 /// Reads from one connection before others have their turn.
 const READS: usize = 8;
 /// Events taken at once.
@@ -143,6 +147,7 @@ impl<'a, S: Session> Shard<'a, S> {
             notifier,
             events: Vec::with_capacity(EVENTS),
             buffer: vec![0; READ_BYTES],
+            longest_bytes: workload.payload_bytes.saturating_add(BESIDE_PAYLOAD_BYTES),
             answers: Vec::new(),
             again: Vec::new(),
             ramp,
@@ -398,7 +403,8 @@ impl<'a, S: Session> Shard<'a, S> {
     /// and recorder.
     #[inline]
     fn take(&mut self, index: usize, count: usize, now: Ns) -> Result<Changes, Loss> {
-        let Shard { connections, settings, buffer, answers, inbound, outbound, server, .. } = self;
+        let Shard { connections, settings, buffer, answers, inbound, outbound, server, longest_bytes, .. } = self;
+        let longest_bytes = *longest_bytes;
         let mut heard = |heard: SessionEvent<'_>, changes: &mut Changes| match heard {
             SessionEvent::Message(message) => {
                 let Some(client) = inbound.clients.get_mut(index) else { return };
@@ -423,7 +429,7 @@ impl<'a, S: Session> Shard<'a, S> {
                 server.get_or_insert_with(|| words.to_owned());
             }
         };
-        connections[index].feed(settings, &buffer[..count], answers, &mut heard)
+        connections[index].feed(settings, &buffer[..count], longest_bytes, answers, &mut heard)
     }
 
     fn after(&mut self, index: usize, changes: Changes, now: Ns) -> Result<(), ShardError> {

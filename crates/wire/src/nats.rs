@@ -19,6 +19,8 @@ pub const MAX_BODY_BYTES: u64 = 64 << 20;
 pub const HEADERS_VERSION: &[u8] = b"NATS/1.0";
 
 const END: &[u8] = b"\r\n";
+/// What begins an item of a server's.
+const FROM_SERVER: &[&str] = &["MSG", "HMSG", "PING", "PONG", "INFO", "+OK", "-ERR"];
 
 /// What a server says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +92,7 @@ impl<'a> FromServer<'a> {
     /// Reads one item from the front of `bytes`: it, and the bytes that it
     /// takes; none where more bytes are needed.
     pub fn decode(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
-        const WORDS: &[&str] = &["MSG", "HMSG", "PING", "PONG", "INFO", "+OK", "-ERR"];
-        let Some(line) = Line::read(bytes, WORDS)? else { return Ok(None) };
+        let Some(line) = Line::read(bytes, FROM_SERVER)? else { return Ok(None) };
         match line.word {
             "MSG" | "HMSG" => {
                 let words = line.words()?;
@@ -114,6 +115,18 @@ impl<'a> FromServer<'a> {
                 Ok(Some((FromServer::Error(text), line.end_bytes)))
             }
         }
+    }
+
+    /// Bytes of the item at the front of `bytes`, as far as its line is there to tell;
+    /// otherwise those that have come.
+    pub fn announced(bytes: &[u8]) -> u64 {
+        let body = |line: &Line<'_>| match line.word {
+            "MSG" | "HMSG" => decimal::read(line.words().ok()?.as_slice().last()?),
+            _ => None,
+        };
+        let line = Line::read(bytes, FROM_SERVER).ok().flatten();
+        let told = line.and_then(|line| Some((line.end_bytes + END.len()) as u64).zip(body(&line)));
+        told.map_or(bytes.len() as u64, |(beside, body)| beside.saturating_add(body))
     }
 
     /// Appends it. Words must hold no white space, texts no line's end: that is the caller's to see to.

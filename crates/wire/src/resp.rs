@@ -80,6 +80,21 @@ impl<'a> Item<'a> {
         Ok(Some((holds(Values { bytes: &bytes[front_bytes..end_bytes], left: count }), end_bytes)))
     }
 
+    /// Bytes of the item at the front of `bytes`, up to the end of the value that is
+    /// arriving, as far as its length is there to tell; otherwise those that have come.
+    pub fn announced(bytes: &[u8]) -> u64 {
+        let mut taken = 0;
+        while let Ok(Some((_, front_bytes))) = front(&bytes[taken..]) {
+            taken += front_bytes;
+        }
+        let rest = &bytes[taken..];
+        let length = match rest.split_first() {
+            Some((b'$' | b'=' | b'!', rest)) => line(rest).ok().flatten().and_then(decimal::read),
+            _ => None,
+        };
+        (taken as u64).saturating_add(length.map_or(rest.len() as u64, |length| length.saturating_add(2)))
+    }
+
     /// The text of a string, be it simple or bulk.
     pub fn text(&self) -> Option<&'a [u8]> {
         match self {

@@ -158,6 +158,12 @@ impl Session for Amqp {
         Ok(taken)
     }
 
+    /// Frames are short; the body of a message is put together of several.
+    fn announced(&self, rest: &[u8]) -> u64 {
+        let missing = if let Incoming::Body(_, missing_bytes) = self.incoming { missing_bytes } else { 0 };
+        (self.body.len() + rest.len()) as u64 + missing
+    }
+
     fn subscribe(&mut self, settings: &AmqpSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
         let name = queue(spec);
         let (queue, reserved) = (Short::from(&*name), 0);

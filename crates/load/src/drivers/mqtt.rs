@@ -8,7 +8,7 @@ use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, Se
 use pubmark_model::protocol::Role;
 use pubmark_wire::Malformed;
 use pubmark_wire::mqtt::reason::{self, FAILURE, NOT_AUTHORISED, UNKNOWN_PACKET_ID};
-use pubmark_wire::mqtt::{Ack, Connack, Packet, Publish, Qos, Version, decode, encode};
+use pubmark_wire::mqtt::{Ack, Connack, Packet, Publish, Qos, Version, decode, encode, packet_bytes};
 pub use settings::MqttSettings;
 use std::collections::VecDeque;
 
@@ -172,6 +172,10 @@ impl Session for Mqtt {
             done += used;
         }
         Ok(done)
+    }
+
+    fn announced(&self, rest: &[u8]) -> u64 {
+        packet_bytes(rest).ok().flatten().map_or(rest.len() as u64, |bytes| bytes as u64)
     }
 
     fn subscribe(&mut self, settings: &MqttSettings, spec: &ClientSpec, out: &mut Vec<u8>) {

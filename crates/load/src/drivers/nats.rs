@@ -117,6 +117,10 @@ impl Session for Nats {
         }
     }
 
+    fn announced(&self, rest: &[u8]) -> u64 {
+        FromServer::announced(rest)
+    }
+
     fn subscribe(&mut self, _: &NatsSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
         let group = spec.group.as_ref().map(String::as_bytes);
         FromClient::Subscribe { subject: spec.topic.as_bytes(), group, subscription: SUBSCRIPTION }.put(out);

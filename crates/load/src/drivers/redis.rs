@@ -130,6 +130,10 @@ impl Session for Redis {
         }
     }
 
+    fn announced(&self, rest: &[u8]) -> u64 {
+        Item::announced(rest)
+    }
+
     fn subscribe(&mut self, _: &RedisSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
         let word: &[u8] = if spec.wild { b"PSUBSCRIBE" } else { b"SUBSCRIBE" };
         put_command(out, &[word, spec.topic.as_bytes()]);

@@ -154,7 +154,7 @@ impl<S: Session> Shard<'_, S> {
 
     /// Hands the ledger what still comes while a client takes its leave.
     fn overhear(&mut self, index: usize, count: usize) {
-        let Shard { connections, settings, buffer, answers, inbound, .. } = self;
+        let Shard { connections, settings, buffer, answers, inbound, longest_bytes, .. } = self;
         let mut heard = |heard: SessionEvent<'_>, _: &mut Changes| {
             if let (SessionEvent::Message(message), Some(client)) = (heard, inbound.clients.get(index)) {
                 client.arrived_after(&mut inbound.recorder, message);
@@ -162,7 +162,7 @@ impl<S: Session> Shard<'_, S> {
         };
         answers.clear();
         // A session that has disconnected may take what still comes for an error.
-        let _ = connections[index].feed(settings, &buffer[..count], answers, &mut heard);
+        let _ = connections[index].feed(settings, &buffer[..count], *longest_bytes, answers, &mut heard);
     }
 
     /// Writes what is left to say, and reads what is left to hear until then:

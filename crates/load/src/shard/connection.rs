@@ -137,6 +137,19 @@ fn write(carrier: &mut ByteStream, bytes: &[u8]) -> Result<usize, Loss> {
     Ok(taken)
 }
 
+#[inline]
+fn check_length(announced_bytes: u64, longest_bytes: u64) -> Result<(), Loss> {
+    if announced_bytes <= longest_bytes { Ok(()) } else { Err(too_long(announced_bytes, longest_bytes)) }
+}
+
+#[cold]
+fn too_long(announced_bytes: u64, longest_bytes: u64) -> Loss {
+    let text = format!(
+        "the server announces a packet of {announced_bytes} bytes; packets of this run have at most {longest_bytes}"
+    );
+    Loss::Session(SessionError::Foreign(text))
+}
+
 impl<S: Session> Connection<S> {
     pub fn new(session: S) -> Connection<S> {
         Connection {
@@ -223,13 +236,15 @@ impl<S: Session> Connection<S> {
         Ok(!self.has_pending())
     }
 
-    /// Hands `buffer[..count]`, just arrived, to the session, which appends its
-    /// answers to `answers`.
+    /// Hands `bytes`, just arrived, to the session, which appends its answers to
+    /// `answers`. Of an item that is not whole nothing is kept where the server
+    /// announces more than `longest_bytes`.
     #[inline]
     pub fn feed(
         &mut self,
         settings: &S::Settings,
         bytes: &[u8],
+        longest_bytes: u64,
         answers: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>, &mut Changes),
     ) -> Result<Changes, Loss> {
@@ -240,7 +255,9 @@ impl<S: Session> Connection<S> {
         };
         if self.partial.is_empty() {
             let done = take(bytes, &mut changes)?;
-            if let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+            let rest = bytes.get(done..).unwrap_or_default();
+            check_length(self.session.announced(rest), longest_bytes)?;
+            if !rest.is_empty() {
                 keep(&mut self.partial, rest);
             }
             return Ok(changes);
@@ -248,6 +265,7 @@ impl<S: Session> Connection<S> {
         self.partial.extend_from_slice(bytes);
         let done = take(&self.partial, &mut changes)?.min(self.partial.len());
         self.partial.drain(..done);
+        check_length(self.session.announced(&self.partial), longest_bytes)?;
         if self.partial.is_empty() {
             release(&mut self.partial);
         }

@@ -40,6 +40,8 @@ pub struct Shard<'a, S: Session> {
     pub notifier: Notifier,
     pub events: Vec<epoll::Event>,
     pub buffer: Vec<u8>,
+    /// The longest packet that a server may send, bytes.
+    pub longest_bytes: u64,
     pub answers: Vec<u8>,
     /// Connections that have more to read than their turn allowed.
     pub again: Vec<u32>,

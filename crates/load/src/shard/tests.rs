@@ -2,6 +2,7 @@
 
 mod broker;
 mod crash;
+mod lengths;
 
 use super::*;
 use crate::control::Control;

@@ -7,6 +7,8 @@ use std::net::TcpStream;
 
 /// Buffers that have grown beyond this are given back when they are empty.
 const KEEP: usize = 64 << 10;
+/// The longest item that a client may send, bytes.
+const LONGEST_BYTES: usize = 64 << 20;
 
 /// One connection.
 pub struct PeerConnection<S> {
@@ -101,6 +103,9 @@ impl<S: Speech> PeerConnection<S> {
         self.partial.extend_from_slice(bytes);
         let done = self.speech.input(&self.partial, &mut self.out, hub)?;
         self.partial.drain(..done);
+        if self.partial.len() > LONGEST_BYTES {
+            return Err(pubmark_wire::Malformed::new(format!("a packet of more than {LONGEST_BYTES} bytes")));
+        }
         if self.partial.is_empty() && self.partial.capacity() > KEEP {
             self.partial = Vec::new();
         }

@@ -323,6 +323,26 @@ fn contents_out_of_turn_are_refused() {
     }
 }
 
+/// A frame is short; what a server announces is the body that several of them carry.
+#[test]
+fn the_length_of_a_body_is_known_from_its_header() {
+    let settings = plain(0, false, &[]);
+    let body_bytes = 100_000_000;
+    let mut pieces = delivery(1, b"");
+    // In the place of the header that says 0 bytes.
+    let deliver_bytes = Frame::decode(&pieces).unwrap().unwrap().1;
+    pieces.truncate(deliver_bytes);
+    Frame::Header { channel: 1, body_bytes, properties: TRANSIENT }.put(&mut pieces);
+    let mut talk = connected(&settings, spec(Role::Subscriber, "t"), 0);
+    assert_eq!(talk.session.announced(&[]), 0);
+    talk.say(&pieces).unwrap();
+    assert_eq!(talk.session.announced(&[]), body_bytes);
+    let mut first = Vec::new();
+    Frame::Body(1, &[0; 4000]).put(&mut first);
+    talk.say(&first).unwrap();
+    assert_eq!(talk.session.announced(&[]), body_bytes, "what has come and what is missing");
+}
+
 #[test]
 fn an_idle_session_is_small() {
     assert!(size_of::<Amqp>() <= 200, "{} bytes", size_of::<Amqp>());
