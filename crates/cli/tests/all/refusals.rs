@@ -8,10 +8,10 @@ use pubmark_host::server::Server;
 use pubmark_model::server::{Places, ServerSpec};
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Stdio};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 const SECRET: &str = "hidden-word";
@@ -265,16 +265,40 @@ const LARGE: [&str; 10] =
     ["--pairs", "2", "--payload", "20KB", "--rate", "100", "--warmup", "50ms", "--set", "drain=1s"];
 const MIDST_BYTES: u64 = 60 * 20_000;
 
-fn disturbed(place: &Place, endpoint: &str, pid: i32, more: &[&str], signal: Signal) -> Benched {
-    let mut arguments = vec![endpoint];
-    arguments.extend(LARGE);
-    arguments.extend(more);
-    let child: Child =
-        place.command(&bench_arguments(&arguments)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let before = read_bytes(pid);
-    wait_for("messages", || (read_bytes(pid) > before + MIDST_BYTES).then_some(()));
-    kill(Pid::from_raw(pid), signal).unwrap();
-    Benched::read(child.wait_with_output().unwrap())
+/// An endpoint that passes on all connections to a server. Before it passes on
+/// more than [`MIDST_BYTES`], it signals the server: so the signal comes in the
+/// middle of the messages, however slow the machine is.
+fn disturbed(server: &Server, signal: Signal) -> String {
+    let (scheme, address) = server.endpoint().split_once("://").unwrap();
+    let (address, pid) = (address.to_owned(), server.pid());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let passed = Arc::new(AtomicU64::new(0));
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let Ok(upstream) = TcpStream::connect(&address) else { return };
+            let (mut back, mut to_client) = (upstream.try_clone().unwrap(), client.try_clone().unwrap());
+            thread::spawn(move || {
+                let _ = std::io::copy(&mut back, &mut to_client);
+                let _ = to_client.shutdown(Shutdown::Both);
+            });
+            let passed = passed.clone();
+            thread::spawn(move || {
+                let (mut from, mut to, mut bytes) = (client, upstream, [0; 4096]);
+                while let Ok(length @ 1..) = from.read(&mut bytes) {
+                    let before = passed.fetch_add(length as u64, Ordering::Relaxed);
+                    if (before..before + length as u64).contains(&MIDST_BYTES) {
+                        kill(Pid::from_raw(pid), signal).unwrap();
+                    }
+                    if to.write_all(&bytes[..length]).is_err() {
+                        break;
+                    }
+                }
+                let _ = to.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    format!("{scheme}://127.0.0.1:{port}")
 }
 
 #[test]
@@ -287,10 +311,10 @@ fn a_server_that_is_killed_ends_the_run_with_what_was_counted() {
     ];
     thread::scope(|scope| {
         for (server, qos) in servers.iter().zip(["1", "0", "0"]) {
-            let (endpoint, pid) = (server.endpoint(), server.pid());
+            let endpoint = disturbed(server, Signal::SIGKILL);
             scope.spawn(move || {
                 let place = Place::new();
-                let bench = disturbed(&place, endpoint, pid, &["--qos", qos, "--duration", "2s"], Signal::SIGKILL);
+                let bench = place.bench(&[&[&*endpoint, "--qos", qos, "--duration", "2s"], &LARGE[..]].concat());
                 assert_eq!((bench.code, bench.error()), (3, ""), "{}", bench.said);
                 let died = bench.evidence("server-died").unwrap();
                 assert!(died.contains("4 of 4 connections"), "{died}");
@@ -306,8 +330,8 @@ fn a_server_that_is_killed_ends_the_run_with_what_was_counted() {
 fn a_server_that_stands_still_is_waited_for_with_a_bound() {
     let (home, place) = (Place::new(), Place::new());
     let server = home.serve(&mosquitto("allow_anonymous true\nmax_queued_messages 0"), Places::default());
-    let bench =
-        disturbed(&place, server.endpoint(), server.pid(), &["--qos", "1", "--duration", "2s"], Signal::SIGSTOP);
+    let endpoint = disturbed(&server, Signal::SIGSTOP);
+    let bench = place.bench(&[&[&*endpoint, "--qos", "1", "--duration", "2s"], &LARGE[..]].concat());
     assert_eq!((bench.code, bench.error()), (3, ""), "{}", bench.said);
     assert!(bench.count("lost") > 0 && bench.count("delivered") > 0, "{}", bench.record["counts"]);
     assert!(bench.evidence("messages-lost").is_some(), "{}", bench.record["verdict"]);

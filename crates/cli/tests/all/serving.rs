@@ -1,9 +1,8 @@
 //! What a study serves while it runs, asked by real TCP clients.
 
-use crate::support::{PATIENCE, Place, count, stderr, wait_for};
+use crate::support::{ENDLESS, PATIENCE, Place, count, interrupt, stderr, wait_for};
 use crate::terminal::Terminal;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -92,6 +91,9 @@ fn scrape(address: &str) -> Option<BTreeMap<String, f64>> {
     Some(samples)
 }
 
+/// More repeats than a machine makes while a test looks; the test ends the program.
+const MANY: usize = 1_000;
+
 fn study(place: &Place, repeats: usize) {
     place.study(&format!(
         "title = \"Served\"\n[workload]\nrate = 1000\nduration = \"2s\"\n[axes]\nsystem = [\"mock\"]\npayload = [\"64B\", \"1KiB\"]\n[options.mock]\nlose_every = 7\n[run]\nrepeats = {repeats}\n"
@@ -101,7 +103,7 @@ fn study(place: &Place, repeats: usize) {
 #[test]
 fn a_scrape_says_what_the_records_say() {
     let place = Place::new();
-    study(&place, 150);
+    study(&place, MANY);
     let mut serving = Serving::start(&place, &["run", "study.toml", "--out", "r", "--metrics", "0"]);
     let address = serving.address("metrics: ");
     let (samples, over) = wait_for("some runs", || {
@@ -115,7 +117,7 @@ fn a_scrape_says_what_the_records_say() {
     for name in ["offered", "sent", "delivered", "lost"] {
         assert_eq!(samples[&format!("pubmark_window_messages_total{{count=\"{name}\"}}")], sum(name), "{name}");
     }
-    assert_eq!(samples["pubmark_runs_planned"], 300.0);
+    assert_eq!(samples["pubmark_runs_planned"], 2.0 * MANY as f64);
     assert_eq!(samples["pubmark_runs_total{verdict=\"valid\"}"], 0.0, "each run loses messages");
     for (number, payload) in [(1, 64), (2, 1024)] {
         let last = records[..over].iter().rfind(|record| record["cell"]["payload"] == payload).unwrap();
@@ -127,7 +129,7 @@ fn a_scrape_says_what_the_records_say() {
         assert!((p99 * 1e9 - last["latency_ns"]["p99"].as_f64().unwrap()).abs() < 1.0, "{p99}");
     }
     assert_eq!(get(&address, "/", "").unwrap().status, 404);
-    kill(Pid::from_raw(serving.child.id() as i32), Signal::SIGINT).unwrap();
+    interrupt(&serving.child);
     assert_eq!(serving.end(), 3);
     assert!(TcpStream::connect(&address).is_err(), "it is gone with the study");
 }
@@ -145,7 +147,7 @@ fn a_run_and_its_server_can_be_scraped_while_it_is_on() {
         "--warmup",
         "1s",
         "--duration",
-        "6s",
+        ENDLESS,
         "--repeats",
         "1",
         "--out",
@@ -167,12 +169,11 @@ fn a_run_and_its_server_can_be_scraped_while_it_is_on() {
     });
     let messages = |name: &str| seen[&format!("pubmark_run_messages{{count=\"{name}\"}}")];
     assert!(messages("sent") > 0.0 && messages("offered") >= messages("sent") / 2.0, "{seen:?}");
-    assert!(messages("offered") <= 2.0 * 200.0 * 7.0, "{seen:?}");
     assert!(seen["pubmark_server_cpu_seconds_total{system=\"mosquitto\"}"] > 0.0);
     assert!(seen["pubmark_server_resident_memory_bytes{system=\"mosquitto\"}"] > 1e6);
-    assert!((0.0..10.0).contains(&seen["pubmark_run_own_lag_max_seconds"]));
-    serving.end();
-    assert_eq!(place.records("r").len(), 1);
+    assert!(seen["pubmark_run_own_lag_max_seconds"] >= 0.0);
+    interrupt(&serving.child);
+    assert_eq!(serving.end(), 3);
     place.assert_swept();
 }
 
@@ -201,7 +202,7 @@ fn json(reply: &Reply) -> Value {
 #[test]
 fn the_live_report_grows_with_the_records_and_tells_what_is_new() {
     let place = Place::new();
-    study(&place, 150);
+    study(&place, MANY);
     let mut serving = Serving::start(&place, &["run", "study.toml", "--out", "r", "--watch"]);
     let address = serving.address("live report: ");
     let page = wait_for("the page", || get(&address, "/", "").filter(|reply| reply.status == 200));
@@ -225,19 +226,19 @@ fn the_live_report_grows_with_the_records_and_tells_what_is_new() {
     assert_ne!(newer.1.body, first.body);
     let status = json(&get(&address, "/status.json", "").unwrap());
     assert_eq!(status["running"], true);
-    assert_eq!(status["runs"], 300);
+    assert_eq!(status["runs"], 2 * MANY);
     assert!(status["done"].as_u64().unwrap() > 0, "{status}");
     for key in ["label", "phase", "sent", "received", "sent_per_s", "received_per_s", "lag_ns", "eta_s"] {
         assert!(status.get(key).is_some(), "{key} in {status}");
     }
-    kill(Pid::from_raw(serving.child.id() as i32), Signal::SIGINT).unwrap();
+    interrupt(&serving.child);
     assert_eq!(serving.end(), 3, "no terminal: it ends with the study");
 }
 
 #[test]
 fn hostile_clients_get_nothing_and_hold_up_nobody() {
     let place = Place::new();
-    study(&place, 60);
+    study(&place, MANY);
     let mut serving = Serving::start(&place, &["run", "study.toml", "--out", "r", "--watch=0"]);
     let address = serving.address("live report: ");
     wait_for("the page", || get(&address, "/", "").filter(|reply| reply.status == 200));
@@ -255,9 +256,11 @@ fn hostile_clients_get_nothing_and_hold_up_nobody() {
     // More silent clients than there are places, and they stay.
     let silent: Vec<TcpStream> = (0..40).filter_map(|_| TcpStream::connect(&address).ok()).collect();
     assert!(!silent.is_empty());
-    assert_eq!(serving.end(), 3, "each run loses messages, and the study ends");
+    let before = place.records("r").len();
+    wait_for("more runs", || (place.records("r").len() > before + 5).then_some(()));
+    interrupt(&serving.child);
+    assert_eq!(serving.end(), 3);
     drop(silent);
-    assert_eq!(place.records("r").len(), 120);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! What the tests share: a place of their own, and the program in it.
 
 use crate::relay;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use pubmark_host::install;
 use pubmark_host::server::{Server, StartPlan, ports};
 use pubmark_model::cell::Limits;
@@ -8,12 +10,15 @@ use pubmark_model::server::{Places, ServerSpec};
 use pubmark_study::registry;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// No test waits longer than this for anything.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The window of a run that a test watches, and then ends itself.
+pub const ENDLESS: &str = "3600s";
 
 /// The program under test.
 pub fn pubmark() -> Command {
@@ -227,6 +232,11 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         std::thread::yield_now();
     }
+}
+
+/// Interrupts a program as Ctrl-C does.
+pub fn interrupt(program: &Child) {
+    kill(Pid::from_raw(program.id() as i32), Signal::SIGINT).unwrap();
 }
 
 /// The living children of a process, by command line.

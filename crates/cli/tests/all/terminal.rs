@@ -1,7 +1,7 @@
 //! The live table, through a pseudo-terminal whose screen is interpreted while
 //! the study runs.
 
-use crate::support::{PATIENCE, Place};
+use crate::support::{ENDLESS, PATIENCE, Place};
 use nix::pty::{Winsize, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -140,6 +140,9 @@ fn whole(lines: &[String]) -> Option<Vec<String>> {
     row(lines, "mock ").filter(|_| complete)
 }
 
+/// More repeats than a machine makes while a test looks; the test ends the program.
+const MANY: usize = 1_000;
+
 /// Forty cells of the mock, so quick that what takes time is their agents.
 fn many_cells(place: &Place, repeats: usize) {
     let payloads: Vec<String> = (0..40).map(|index| format!("\"{}B\"", 64 + index)).collect();
@@ -195,7 +198,7 @@ fn a_real_run_shows_its_phases_its_rates_and_its_lag() {
         "--warmup",
         "1s",
         "--duration",
-        "4s",
+        ENDLESS,
         "--repeats",
         "1",
         "--out",
@@ -203,29 +206,27 @@ fn a_real_run_shows_its_phases_its_rates_and_its_lag() {
     ];
     let terminal = Terminal::start(&place, 100, 30, &arguments, &[]);
     terminal.wait("the window", |lines| {
-        lines.iter().any(|line| line.contains("window ") && line.contains(" of 4.0 s")).then_some(())
+        lines.iter().any(|line| line.contains("window ") && line.contains(" of 3600.0 s")).then_some(())
     });
-    let (sent, received) = terminal.wait("rates and lag", |lines| {
+    // On a machine that stood still, a rate is that of catching up.
+    terminal.wait("rates and lag", |lines| {
         let line = lines.iter().find(|line| line.contains("own lag ≤ "))?;
         let rate = |name: &str| {
             let rest = line.split(name).nth(1)?.split('(').nth(1)?;
-            rest.split("/s)").next()?.parse::<f64>().ok().filter(|rate| *rate > 0.0)
+            rest.split("/s)").next()?.parse::<f64>().ok().filter(|rate| (400.0..600.0).contains(rate))
         };
         rate("sent ").zip(rate("received "))
     });
-    for rate in [sent, received] {
-        assert!((100.0..1_000.0).contains(&rate), "500 messages a second are shown as {rate}");
-    }
+    terminal.signal(Signal::SIGINT);
     let (_, last, raw) = terminal.end();
     assert!(raw.contains("warm-up") || raw.contains("starting"), "what comes before the window");
     assert!(!last.iter().any(|line| line.starts_with("now ")), "{last:#?}");
-    assert_eq!(place.records("r").len(), 1);
 }
 
 #[test]
 fn a_smaller_and_a_larger_screen_are_drawn_anew() {
     let place = Place::new();
-    many_cells(&place, 8);
+    many_cells(&place, MANY);
     let terminal = Terminal::start(&place, 120, 40, &["run", "study.toml", "--out", "r"], &[]);
     terminal.wait("the table", |lines| whole(lines).map(|_| ()));
     for (columns, rows) in [(60, 12), (150, 30)] {
@@ -243,9 +244,9 @@ fn a_smaller_and_a_larger_screen_are_drawn_anew() {
 #[test]
 fn an_interrupt_leaves_the_records_and_no_table() {
     let place = Place::new();
-    many_cells(&place, 8);
+    many_cells(&place, MANY);
     let terminal = Terminal::start(&place, 80, 24, &["run", "study.toml", "--out", "r"], &[]);
-    terminal.wait("some runs", |lines| whole(lines).filter(|figures| figures[0] != "0").map(|_| ()));
+    terminal.wait("some runs", |lines| whole(lines).filter(|figures| !figures[3].starts_with("0/")).map(|_| ()));
     terminal.signal(Signal::SIGINT);
     let (code, last, _) = terminal.end();
     let text = last.join("\n");
@@ -272,11 +273,13 @@ fn a_run_that_fails_is_said_above_the_table_and_stays() {
 #[test]
 fn no_colour_and_dumb_terminals_are_respected() {
     let place = Place::new();
-    many_cells(&place, 1);
+    many_cells(&place, MANY);
     let terminal = Terminal::start(&place, 80, 24, &["run", "study.toml", "--out", "r"], &[("NO_COLOR", "1")]);
     terminal.wait("the table", |lines| whole(lines).map(|_| ()));
+    terminal.signal(Signal::SIGINT);
     let (_, _, raw) = terminal.end();
     assert!(!raw.contains("\x1b[1m") && !raw.contains("\x1b[36m") && !raw.contains("\x1b[2m"), "{raw:?}");
+    many_cells(&place, 1);
     let dumb =
         Terminal::start(&place, 80, 24, &["run", "study.toml", "--out", "d"], &[("TERM", "dumb"), ("NO_COLOR", "1")]);
     let (_, _, raw) = dumb.end();

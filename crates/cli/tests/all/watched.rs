@@ -3,7 +3,7 @@
 
 use crate::hosts::{Network, WHY, only_run};
 use crate::left_out::leave_out;
-use crate::support::{Place, children, free_port, stderr, wait_for};
+use crate::support::{ENDLESS, Place, children, free_port, interrupt, stderr, wait_for};
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 
@@ -95,13 +95,14 @@ fn publishers_subscribers_and_server_are_bound_to_the_processors_that_they_are_g
         return leave_out("publishers_subscribers_and_server_are_bound", "there is one processor");
     }
     let place = Place::new();
-    let bench = |pin: &str, out: &str| {
+    let bench = |pin: &str, duration: &str, out: &str| {
         let mut command = place.command(&["bench", "mosquitto", "--rate", "100", "--warmup", "300ms", "--json"]);
-        command.args(["--duration", "3s", "--repeats", "1", "--set", &format!("pin={pin}"), "--out", out]);
+        command.args(["--duration", duration, "--repeats", "1", "--set", &format!("pin={pin}"), "--out", out]);
         command
     };
-    let mut command = bench("publishers 1, subscribers 0, server 1", "r");
-    let coordinator = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pin = "publishers 1, subscribers 0, server 1";
+    let mut watched = bench(pin, ENDLESS, "watched");
+    let mut coordinator = watched.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let below = || {
         let first = children(coordinator.id());
         let second = first.iter().flat_map(|(pid, _)| children(*pid as u32)).collect::<Vec<_>>();
@@ -113,15 +114,16 @@ fn publishers_subscribers_and_server_are_bound_to_the_processors_that_they_are_g
     let server = |line: &str| line.contains("mosquitto") && line.contains("-c");
     let agent = |line: &str| line.contains(" agent");
     wait_for("all to be bound", || (bound(&server, "1") && bound(&agent, "0") && bound(&agent, "1")).then_some(()));
-    let output = coordinator.wait_with_output().unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
-    let run = &told["runs"][0];
+    interrupt(&coordinator);
+    coordinator.wait().unwrap();
+
+    let run = only_run(&mut bench(pin, "1s", "r"));
     let by = run["deployment"]["applied"]["by"].as_str().unwrap();
     assert!(by.ends_with("affinity"), "{by}");
     assert_eq!(run["deployment"]["applied"]["cpus"], 1.0);
     assert_eq!(run["workload"]["pin"], "publishers 1, subscribers 0, server 1");
     for (pin, said) in [("server 1000", "has no processor 1000 for server"), ("server x", "is no pinning")] {
-        let refused = bench(pin, said).output().unwrap();
+        let refused = bench(pin, "1s", said).output().unwrap();
         let all = format!("{}{}", stderr(&refused), String::from_utf8_lossy(&refused.stdout));
         assert!(all.contains(said), "{pin}: {all}");
     }

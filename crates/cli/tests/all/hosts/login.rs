@@ -2,9 +2,9 @@
 
 use super::{Network, WHY, host_process};
 use crate::left_out::leave_out;
-use crate::support::{Place, stderr, wait_for};
+use crate::support::{ENDLESS, Place, interrupt, stderr, wait_for};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// A file of that name below a folder, with what it holds.
 fn file_below(folder: &Path, name: &str) -> Option<String> {
@@ -33,6 +33,12 @@ fn texts(folder: &Path) -> String {
     entries.map(|entry| if entry.path().is_dir() { texts(&entry.path()) } else { text(&entry.path()) }).collect()
 }
 
+/// Waits for a program's end; everything that it printed.
+fn all_output(program: Child) -> String {
+    let output = program.wait_with_output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output)
+}
+
 fn command_lines() -> String {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let read = |entry: std::fs::DirEntry| std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
@@ -50,9 +56,13 @@ fn a_server_that_others_can_reach_wants_a_password_that_stands_nowhere() {
         ("redis", "redis", "redis.conf", "on >", "NOAUTH"),
         ("nats", "nats", "nats.conf", "password: \"", "Authorization Violation"),
     ] {
-        let mut command = place.command(&["bench", system, "--rate", "50", "--warmup", "100ms", "--duration", "6s"]);
-        command.args(["--repeats", "1", "--hosts", &hosts, "--out", system]);
-        let bench = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let bench = |duration: &str, out: &str| {
+            let mut command = place.command(&["bench", system, "--rate", "50", "--warmup", "100ms"]);
+            command.args(["--duration", duration, "--repeats", "1", "--hosts", &hosts, "--out", out]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        // It lasts until a stranger has tried to get in.
+        let watched = bench(ENDLESS, &format!("{system}-watched"));
         let secret = wait_for("the server's password", || {
             let text = file_below(&place.tmp(), file)?;
             let rest = text.split_once(before)?.1;
@@ -70,12 +80,12 @@ fn a_server_that_others_can_reach_wants_a_password_that_stands_nowhere() {
         let stranger = stranger.output().unwrap();
         let said = String::from_utf8_lossy(&stranger.stdout).into_owned() + &stderr(&stranger);
         assert!(said.contains(refusal), "{system}: {said}");
-        let done = bench.wait_with_output().unwrap();
-        let told = String::from_utf8_lossy(&done.stdout).into_owned() + &stderr(&done);
+        interrupt(&watched);
+        let told = all_output(watched) + &all_output(bench("1s", system));
         let records = place.records(system);
         assert!(records[0]["error"].is_null(), "{system}: {}", records[0]["error"]);
         assert_eq!(records[0]["counts"]["lost"], 0, "{system}");
-        let shown = told + &texts(&place.path(system));
+        let shown = told + &texts(&place.path(system)) + &texts(&place.path(&format!("{system}-watched")));
         assert!(!shown.contains(&secret), "{system}: it stands in what is left");
         assert!(shown.contains(&format!("{scheme}://{}", network.address("server"))), "{system}: where it was");
     }
