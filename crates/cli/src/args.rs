@@ -84,6 +84,9 @@ pub enum PubmarkCommand {
     /// Become a server under limits.
     #[command(hide = true)]
     Launch(LaunchArgs),
+    /// Remove what a run has left at a server; the run is read from standard input.
+    #[command(hide = true)]
+    Remove,
     /// Keep every processor awake.
     #[command(hide = true)]
     Awake(AwakeArgs),
@@ -383,7 +386,18 @@ pub struct CompareArgs {
 
 /// `pubmark doctor`
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  pubmark doctor
+  pubmark doctor mqtt://broker:1883
+  pubmark doctor mqtt://user:password@broker:1883 --remove")]
 pub struct DoctorArgs {
+    /// List what runs that were killed have left at this server, instead of examining the machine.
+    #[arg(value_name = "ENDPOINT", conflicts_with = "hosts")]
+    pub endpoint: Option<String>,
+    /// Remove it.
+    #[arg(long, requires = "endpoint")]
+    pub remove: bool,
     /// Look at these machines instead, and at the ways to them: a file with a table [hosts.NAME] each.
     #[arg(long, value_name = "FILE")]
     pub hosts: Option<PathBuf>,

@@ -16,6 +16,7 @@ mod engine;
 mod fit;
 mod gates;
 mod keep;
+mod leftovers;
 mod new_system;
 mod peer;
 mod report;
@@ -52,6 +53,7 @@ pub fn dispatch(arguments: Arguments) -> Result<Code, Failure> {
         PubmarkCommand::Host => keep::host(),
         PubmarkCommand::Keep => keep::keep(),
         PubmarkCommand::Launch(args) => keep::launch(args),
+        PubmarkCommand::Remove => leftovers::remove(),
         PubmarkCommand::Awake(args) => keep::awake(&args),
         PubmarkCommand::Peer(args) => peer::peer(&args),
         PubmarkCommand::Sink(args) => sink::sink(&args),

@@ -4,6 +4,7 @@
 mod args;
 mod commands;
 mod failure;
+mod leftovers;
 mod output;
 mod progress;
 mod serve;

@@ -10,6 +10,7 @@ mod screen;
 pub mod table;
 pub mod turns;
 
+use crate::leftovers::mentions;
 use crate::output::{Voice, note};
 use board::SharedBoard;
 use pubmark_host::clock;
@@ -118,6 +119,7 @@ impl Observer for ProgressDisplay {
         if self.live {
             self.screen = Screen::start(self.shared.clone(), self.interrupt.clone());
         }
+        mentions().iter().for_each(|line| self.say(line));
         let done = course.order.iter().filter(|run| course.done.contains(run)).count();
         if done > 0 {
             self.say(&format!("{done} of {} runs are done already", self.runs));
@@ -135,6 +137,9 @@ impl Observer for ProgressDisplay {
     }
 
     fn news(&mut self, news: News) {
+        if let News::Left(line) = &news {
+            self.say(line);
+        }
         self.shared.lock().news(news);
     }
 

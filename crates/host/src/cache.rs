@@ -33,6 +33,13 @@ pub fn config_folder() -> PathBuf {
     base.unwrap_or_else(|| "/etc".into()).join("pubmark")
 }
 
+/// Where pubmark keeps what it must not forget: `$XDG_STATE_HOME/pubmark`, by default
+/// `~/.local/state/pubmark`; none for a user without a home.
+pub fn state_folder() -> Option<PathBuf> {
+    let base = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
+    base.map(|base| base.join("pubmark"))
+}
+
 fn absolute(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }

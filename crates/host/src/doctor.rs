@@ -1,8 +1,9 @@
 //! What on this machine would spoil a measurement, and what mends it.
 
-use crate::{clock, machine};
+use crate::{clock, ledger, machine};
 use nix::sys::resource::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs::read_to_string;
 use std::time::{Duration, Instant};
 
@@ -56,6 +57,7 @@ pub fn examine() -> Vec<Checkup> {
         socket_buffers(),
         swap(),
         pages(),
+        left_at_servers(),
     ]
 }
 
@@ -262,6 +264,17 @@ fn pages() -> Checkup {
         );
     }
     good("huge pages", setting)
+}
+
+/// What runs that were killed may have left at servers that stay.
+fn left_at_servers() -> Checkup {
+    let runs = ledger::abandoned();
+    let commands: BTreeSet<String> = runs.iter().map(|run| run.leftovers.command()).collect();
+    if runs.is_empty() {
+        return good("left at servers", "nothing that is known");
+    }
+    let commands: Vec<String> = commands.into_iter().collect();
+    finding("left at servers", Severity::Note, format!("something of {} runs", runs.len()), &commands.join("; "))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::server::keeper::KeeperOrder;
 use crate::shape::Shape;
 use crate::system_file::SystemFile;
 use pubmark_model::host::ClockSighting;
+use pubmark_model::leftovers::{Leftovers, Removal};
 use pubmark_model::link::Link;
 use pubmark_model::record::UsageSeries;
 use pubmark_model::reported::{LinkReport, ServerReport};
@@ -199,6 +200,8 @@ pub enum HostRequest {
         /// Whether they are told.
         told: bool,
     },
+    /// Remove what the clients of a run have left at a server.
+    Remove(Box<Leftovers>),
     /// End whatever stands, and hand in the logs.
     TearDown,
 }
@@ -310,6 +313,8 @@ pub enum HostReply {
     Process(i32),
     /// To `deploy` and `put_link`: where clients connect to, as seen from there.
     Endpoint(String),
+    /// To `remove`.
+    Removed(Removal),
     /// A reason, if there is one.
     Reason(Option<String>),
     /// To `look`.

@@ -14,6 +14,7 @@ use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, To
 use crate::machine::{self, Ticks};
 use crate::network::{self, NetworkWatch};
 use crate::proxy::{Proxy, ProxyPlan};
+use crate::removal;
 use crate::scratch::Scratch;
 use crate::server::watch::ServerWatch;
 use crate::shape::Shaped;
@@ -217,6 +218,9 @@ impl Local {
             HostRequest::ServerExit => return Ok(HostReply::Reason(self.deployed.exit_reason())),
             HostRequest::Report => return Ok(HostReply::Report(self.deployed.report().map(Box::new))),
             HostRequest::EndAgents { told } => self.end_agents(told),
+            HostRequest::Remove(leftovers) => {
+                return Ok(HostReply::Removed(removal::remove(&self.program(), &leftovers)?));
+            }
             HostRequest::TearDown => {
                 self.end_agents(true);
                 self.link = None;

@@ -16,6 +16,7 @@ use crate::shape::Shape;
 use crate::standing::StandingServer;
 use crate::system_file::SystemFile;
 use pubmark_model::host::{ClockOffset, ClockSighting, HostSpec};
+use pubmark_model::leftovers::{Leftovers, Removal};
 use pubmark_model::line::JsonLine;
 use pubmark_model::link::Link;
 use pubmark_model::protocol::Command;
@@ -539,6 +540,25 @@ impl<'a> Host<'a> {
     pub fn end_agents(&mut self, told: bool) {
         // A host that is lost has ended them.
         let _ = self.ask(HostRequest::EndAgents { told });
+    }
+
+    /// Removes what the clients of a run have left at a server, also where the user wants
+    /// to stop.
+    ///
+    /// # Errors
+    /// If the host cannot do it, or is lost.
+    pub fn remove(&mut self, leftovers: &Leftovers) -> Result<Removal, HostError> {
+        let (request, never) = (HostRequest::Remove(Box::new(leftovers.clone())), AtomicBool::new(false));
+        let reply = match &mut self.way {
+            Way::Here(local) => local.answer(request, &never),
+            Way::There(remote) => remote.ask(&request, &never).map_err(|error| without(&self.secrets, error)),
+        };
+        match reply? {
+            HostReply::Removed(removal) => {
+                Ok(Removal { why: removal.why.map(|why| self.secrets.hide(&why)), ..removal })
+            }
+            other => Err(self.unexpected(&other)),
+        }
     }
 
     fn unexpected(&self, reply: &HostReply) -> HostError {

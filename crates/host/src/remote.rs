@@ -251,6 +251,7 @@ impl Remote {
             | HostRequest::Deploy(_)
             | HostRequest::PutLink { .. }
             | HostRequest::TearDown
+            | HostRequest::Remove(_)
             | HostRequest::EndAgents { .. } => LONG,
             _ => ANSWER,
         }

@@ -3,6 +3,7 @@
 //! virtual time.
 
 mod identity;
+pub mod removal;
 mod tasks;
 
 use crate::clock;

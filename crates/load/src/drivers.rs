@@ -19,7 +19,8 @@ mod shared_library;
 pub mod socket;
 mod zeromq;
 
-use crate::shard::{self, RunShard};
+use crate::session::Session;
+use crate::shard::{self, ListLeftovers, RemoveLeftovers, RunShard};
 use pubmark_model::options::{Options, common};
 use pubmark_model::wire_protocol::Protocol;
 pub use shared_library::{Kind, Others, bind_free, check_spec, clamped, kernel_grants};
@@ -34,18 +35,33 @@ pub enum DriverKind {
     /// Sockets that block: a thread a client.
     Sockets(LoadDriver),
     /// Conversations without a socket: thousands of them in an event loop.
-    Sessions(RunShard),
+    Sessions(SessionDriver),
+}
+
+/// What can be done with the clients of a protocol.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionDriver {
+    /// Runs them in an event loop.
+    pub run: RunShard,
+    /// Lists what they leave at a server.
+    pub list: ListLeftovers,
+    /// Removes that.
+    pub remove: RemoveLeftovers,
+}
+
+const fn sessions<S: Session>() -> DriverKind {
+    DriverKind::Sessions(SessionDriver { run: shard::run::<S>, list: shard::list::<S>, remove: shard::remove::<S> })
 }
 
 /// Every driver of the built-in agent, by name; the mock comes on top.
 pub const REGISTRY: &[(&str, DriverKind)] = &[
-    ("amqp", DriverKind::Sessions(shard::run::<amqp::Amqp>)),
+    ("amqp", sessions::<amqp::Amqp>()),
     ("kernel", DriverKind::Sockets(kernel::load)),
-    ("mqtt", DriverKind::Sessions(shard::run::<mqtt::Mqtt>)),
+    ("mqtt", sessions::<mqtt::Mqtt>()),
     ("nanomsg", DriverKind::Sockets(nanomsg::load)),
-    ("nats", DriverKind::Sessions(shard::run::<nats::Nats>)),
+    ("nats", sessions::<nats::Nats>()),
     ("nng", DriverKind::Sockets(nng::load)),
-    ("redis", DriverKind::Sessions(shard::run::<redis::Redis>)),
+    ("redis", sessions::<redis::Redis>()),
     ("zeromq", DriverKind::Sockets(zeromq::load)),
     // The last, for it is the one before in another coat.
     ("czmq", DriverKind::Sockets(czmq::load)),

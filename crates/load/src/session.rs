@@ -3,6 +3,7 @@
 //! protocol; the event loop in `shard.rs` runs thousands of them.
 
 use pubmark_model::endpoint::Endpoint;
+use pubmark_model::leftovers::Leftover;
 use pubmark_model::options::Options;
 use pubmark_model::protocol::Role;
 
@@ -70,7 +71,8 @@ pub enum SessionEvent<'a> {
     /// A message.
     Message(&'a [u8]),
     /// The server has taken responsibility for the message of this sequence
-    /// (PUBACK, PUBCOMP, a publisher confirm).
+    /// (PUBACK, PUBCOMP, a publisher confirm), or has removed the next thing that it was
+    /// asked to remove.
     Acknowledged(u32),
 }
 
@@ -180,10 +182,18 @@ pub trait Session: Sized + Send {
     /// Appends an orderly disconnect: durable subscriptions are removed.
     fn close(&mut self, settings: &Self::Settings, spec: &ClientSpec, out: &mut Vec<u8>);
 
-    /// Appends all that a connection of its own must carry for the server to
-    /// forget the client's session, where nothing else does. `parted` says
-    /// whether [`Session::close`] was said. Nothing where none is to be forgotten.
-    fn erase(_settings: &Self::Settings, _part: &ClientSpec, _parted: bool, _out: &mut Vec<u8>) {}
+    /// What this client makes at the server that outlives its connections.
+    fn leaves(_settings: &Self::Settings, _spec: &ClientSpec) -> Vec<Leftover> {
+        Vec::new()
+    }
+
+    /// Asks the server, after `Connected`, to remove something that a client has left;
+    /// [`SessionEvent::Acknowledged`] tells that it is gone, one after the other. Sessions
+    /// are removed by the connection itself. `number` counts from 0 on each connection.
+    /// False, with nothing appended, where the answers to others have to come first.
+    fn remove(&mut self, _settings: &Self::Settings, _thing: &Leftover, _number: u32, _out: &mut Vec<u8>) -> bool {
+        false
+    }
 
     /// Messages published and not acknowledged yet (0 where nothing is acknowledged).
     fn unacknowledged(&self) -> usize;

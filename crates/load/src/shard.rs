@@ -16,6 +16,7 @@ mod inbound;
 mod notifier;
 mod outbound;
 mod ramp;
+mod removal;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,7 @@ use crate::clock;
 use crate::control::{Counter, PinError, ThreadContext, ThreadReport, pin};
 use crate::outcome::{Connecting, ThreadOutcome};
 use crate::pacing::Pacer;
-use crate::session::{ClientSpec, Session, SessionEvent, Terms};
+use crate::session::{ClientSpec, Session, SessionEvent, SettingsError, Terms};
 use crate::subscriber::{ReceiveRecorder, Totals};
 use crate::topics;
 pub use carrier::{Dial, TlsDial, TlsError, WebSocket, WebSocketDial};
@@ -34,10 +35,12 @@ use inbound::LOOK;
 use notifier::NOTIFIER;
 pub use notifier::Notifier;
 use pubmark_model::endpoint::Endpoint;
+use pubmark_model::leftovers::{Leftover, Leftovers, Removal};
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{Client, Role};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Rate, Receive};
+pub use removal::{list, remove};
 use rustix::event::{PollFd, PollFlags, epoll};
 use state::{Away, Inbound, Outbound, Ramp, Shard};
 use std::sync::Arc;
@@ -82,6 +85,12 @@ pub struct Assignment {
 /// Runs a shard to its end.
 pub type RunShard =
     fn(Assignment, &ThreadContext, &Sender<ThreadReport>, Notifier) -> Result<ThreadOutcome, ShardError>;
+
+/// Lists what the clients of a run leave at a server.
+pub type ListLeftovers = fn(&Leftovers, &Endpoint) -> Result<Vec<Leftover>, SettingsError>;
+
+/// Removes what the clients of a run have left, until an instant at the latest.
+pub type RemoveLeftovers = fn(&Leftovers, &Endpoint, Dial, Ns) -> Removal;
 
 /// Runs clients of the protocol `S`.
 pub fn run<S: Session>(

@@ -16,6 +16,7 @@ pub mod fault;
 pub mod header;
 pub mod host;
 pub mod hosts;
+pub mod leftovers;
 pub mod line;
 pub mod link;
 pub mod objective;

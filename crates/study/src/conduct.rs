@@ -282,7 +282,8 @@ impl<'a> Conductor<'a> {
         renewed.map_or(Ok(()), |study| self.results.renew_study(&study.to_toml()))?;
         self.results.append(&record)?;
         // What it measured is safe: only now may it take its time to end.
-        let left = tear_down.and_then(|tear_down| tear_down.settle(&record));
+        let (stays, left) = tear_down.map(|tear_down| tear_down.settle(&record)).unwrap_or_default();
+        stays.into_iter().for_each(|line| observer.news(News::Left(line)));
         self.servers.put(left);
         redact::logs(&self.logs, place.position, &secrets).map_err(io(&self.logs))?;
         if let Some(position) = self.servers.position() {

@@ -226,6 +226,11 @@ impl<'a> Leader<'a> {
         self.phase == Phase::Window
     }
 
+    /// Whether all clients were ready, and the schedule has a start.
+    pub fn has_begun(&self) -> bool {
+        self.times.start_ns > 0
+    }
+
     /// What the agents play.
     pub fn agents(&self) -> &[AgentPlan] {
         &self.agents

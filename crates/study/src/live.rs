@@ -51,6 +51,8 @@ pub enum News {
     Figures(Figures),
     /// A server was started for it, which can be looked at until the run ends.
     Server(ServerWatch),
+    /// It is over and has left something at a server: what, and what to do.
+    Left(String),
 }
 
 /// What the agents of a run said last.

@@ -3,6 +3,7 @@
 //! takes to get warm the next one takes as well.
 
 use crate::context::{RunContext, RunError, failed};
+use crate::live::News;
 use crate::run::{Made, make};
 use pubmark_judge::verdict::steady_after_ns;
 use pubmark_model::cell::Cell;
@@ -38,7 +39,9 @@ impl Pilots {
             None => {
                 let made = make(&of_pilot(cell), system, place, context)?;
                 let found = read(&made.record, bound_ns)?;
-                context.servers.put(made.tear_down.settle(&made.record));
+                let (stays, left) = made.tear_down.settle(&made.record);
+                stays.into_iter().for_each(|line| (context.news)(News::Left(line)));
+                context.servers.put(left);
                 self.0.push((cell.axes.clone(), found));
                 found
             }

@@ -9,11 +9,13 @@ mod opening;
 mod processes;
 mod sources;
 mod tear_down;
+mod traces;
 mod wire;
 
 use crate::context::{RunContext, RunError, failed};
 use crate::lead::deal::{deal, layout};
 use crate::lead::{Brief, Leader};
+use crate::live::News;
 pub use machines::twins;
 pub use opening::{of_twins, open_all};
 use processes::Processes;
@@ -24,6 +26,7 @@ use pubmark_model::plan::Place;
 use pubmark_model::server_need::ServerNeed;
 use pubmark_model::system::System;
 pub use tear_down::{Made, TearDown};
+use traces::Traces;
 
 /// Makes one run. What it returns still stands, so that its record can be kept
 /// first.
@@ -36,8 +39,8 @@ pub fn make<'a>(
     let need = ServerNeed::of(cell, system).filter(|_| context.servers.are_shared());
     context.servers.make_room(need.as_ref());
     let started = jiff::Timestamp::now().to_string();
-    let mut tear_down = TearDown(Processes::open(cell, system, need, context)?);
-    let processes = &mut tear_down.0;
+    let mut tear_down = TearDown::new(Processes::open(cell, system, need, context)?);
+    let processes = &mut tear_down.processes;
     let layout = layout(cell, system, processes.connections());
     let plans = deal(&cell.workload, processes.spots(), layout);
     // Before a folder is made and a server started: from now on there is
@@ -53,8 +56,11 @@ pub fn make<'a>(
         seats: processes.seats(),
         secrets: login::secrets(cell, system),
     };
+    // Before there is anything to be removed.
+    tear_down.traces = Traces::of(cell, system, &brief.run, context.servers.are_shared());
     let mut leader = Leader::new(brief, plans, clock::now());
     let played = processes.play(&mut leader, cell, system, place, context);
+    tear_down.traces.iter_mut().for_each(|traces| traces.has_begun = leader.has_begun());
     if let Err(RunError::Failed(_)) = played {
         processes.give_up();
     }
@@ -64,16 +70,18 @@ pub fn make<'a>(
         (Ok(_), Some(exit_reason)) => Err(failed(exit_reason)),
         (played, _) => played,
     };
-    match played {
+    let error = match played {
         Ok(mut measured) => {
             measured.server = processes.report()?;
-            Ok(Made { record: assemble(cell, system, place, started, measured), tear_down })
+            return Ok(Made { record: assemble(cell, system, place, started, measured), tear_down });
         }
         // Why the server went says more than what its clients made of it.
-        Err(RunError::Failed(error)) => Err(failed(match processes.server_exit() {
+        Err(RunError::Failed(error)) => failed(match processes.server_exit() {
             Some(exit_reason) => format!("{exit_reason}; meanwhile: {error}"),
             None => error,
-        })),
-        Err(interrupted) => Err(interrupted),
-    }
+        }),
+        Err(interrupted) => interrupted,
+    };
+    tear_down.clean().into_iter().for_each(|line| (context.news)(News::Left(line)));
+    Err(error)
 }

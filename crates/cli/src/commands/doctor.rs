@@ -1,5 +1,6 @@
 //! `pubmark doctor`
 
+use super::leftovers;
 use super::shared::{agent_command, hosts, interrupt_flag};
 use super::systems_on_hosts::{in_a_sentence, secrets_of};
 use crate::args::DoctorArgs;
@@ -20,7 +21,8 @@ use std::sync::mpsc::channel;
 /// Prints what was found, and what mends it. Exit code 1 if something is bad.
 pub fn doctor(args: &DoctorArgs) -> Result<Code, Failure> {
     let Some(file) = &args.hosts else {
-        let checkups = examine();
+        let left = args.endpoint.as_ref().map(|endpoint| leftovers::at(endpoint, args.remove)).transpose()?;
+        let checkups = left.unwrap_or_else(examine);
         if args.json {
             print(&serde_json::to_string_pretty(&checkups).unwrap_or_default());
         } else {

@@ -215,6 +215,7 @@ impl Board {
             News::Phase(phase) => current.phase = phase,
             News::Figures(figures) => current.figures = Some(figures),
             News::Server(server) => current.server = Some(server),
+            News::Left(_) => {}
         }
     }
 

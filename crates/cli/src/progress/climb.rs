@@ -1,5 +1,6 @@
 //! A search for a capacity, on standard error: a line a step.
 
+use crate::leftovers::mentions;
 use crate::output::{Voice, note};
 use pubmark_model::capacity::{CapacityStep, LoadAxis, StepOutcome};
 use pubmark_model::cell::Cell;
@@ -31,13 +32,18 @@ impl ClimbDisplay {
 impl Observer for ClimbDisplay {
     fn begin(&mut self, course: &StudyStart<'_>) {
         self.steps = course.records.len();
+        mentions().iter().for_each(|line| self.voice.note(line));
         if self.steps > 0 {
             self.voice.note(&format!("going on after {} steps", self.steps));
         }
     }
 
     fn run_begins(&mut self, _: &Cell, _: u32, _: usize) {}
-    fn news(&mut self, _: News) {}
+    fn news(&mut self, news: News) {
+        if let News::Left(line) = &news {
+            self.voice.note(line);
+        }
+    }
 
     fn run_ends(&mut self, record: &RunRecord) {
         if self.voice.verbose && !self.voice.quiet {

@@ -1,5 +1,6 @@
 //! Two arms in turns, on standard error: a line for each figure after each round of blocks.
 
+use crate::leftovers::mentions;
 use crate::output::{Voice, note};
 use pubmark_model::cell::Cell;
 use pubmark_model::record::RunRecord;
@@ -25,9 +26,16 @@ impl TurnsDisplay<'_> {
 }
 
 impl Observer for TurnsDisplay<'_> {
-    fn begin(&mut self, _: &StudyStart<'_>) {}
+    fn begin(&mut self, _: &StudyStart<'_>) {
+        mentions().iter().for_each(|line| self.voice.note(line));
+    }
+
     fn run_begins(&mut self, _: &Cell, _: u32, _: usize) {}
-    fn news(&mut self, _: News) {}
+    fn news(&mut self, news: News) {
+        if let News::Left(line) = &news {
+            self.voice.note(line);
+        }
+    }
 
     fn run_ends(&mut self, record: &RunRecord) {
         if self.voice.quiet {

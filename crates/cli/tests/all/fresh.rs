@@ -61,7 +61,8 @@ impl Stage {
         let Made { mut record, tear_down } = make(cell, registry::find(&cell.system).unwrap(), at, &mut stage).unwrap();
         record.verdict.valid = is_valid;
         let lasting = act(&record);
-        let left = tear_down.settle(&record);
+        let (stays, left) = tear_down.settle(&record);
+        assert_eq!(stays, None);
         drop(lasting);
         self.servers.put(left);
         assert_eq!((record.counts.lost, record.counts.duplicated), (0, 0), "nothing of another run is heard");

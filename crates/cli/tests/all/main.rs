@@ -29,6 +29,7 @@ mod installs;
 mod join;
 mod known_answers;
 mod left_out;
+mod leftovers;
 mod libraries;
 mod lifecycle;
 mod mock;

@@ -185,7 +185,7 @@ pub fn open(identity: &AgentInfo, prepare: &Prepare, workload: &Workload) -> Res
         .ok_or_else(|| OpenError::NoDriver { wanted: prepare.driver.clone(), known: names() })?;
     match kind {
         DriverKind::Sockets(load) => sockets(*load, prepare, workload),
-        DriverKind::Sessions(run_shard) => sessions(*run_shard, prepare, workload),
+        DriverKind::Sessions(driver) => sessions(driver.run, prepare, workload),
     }
 }
 
@@ -256,10 +256,7 @@ fn cpus(prepare: &Prepare, role: Role) -> Vec<usize> {
 /// Clients dealt out to event loops: by role, and then evenly.
 fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Result<Opened, OpenError> {
     let server = prepare.server.as_ref().ok_or(OpenError::NoServer)?;
-    let mut endpoint = Endpoint::parse(&server.endpoint).map_err(OpenError::Endpoint)?;
-    endpoint.user = endpoint.user.or_else(|| prepare.options.text("username").map(str::to_owned));
-    endpoint.password = endpoint.password.or_else(|| prepare.options.text("password").map(str::to_owned));
-    let dial = dial(&endpoint, server, prepare)?;
+    let (endpoint, dial) = reach(server, prepare)?;
     let mut jobs = Vec::new();
     let roles = [Role::Subscriber, Role::Publisher];
     let of_role = |role| prepare.clients.iter().filter(move |client| client.role == role);
@@ -304,6 +301,15 @@ fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Resu
         applied.insert("sources".into(), sources.join(",").into());
     }
     Ok(Opened { driver: None, jobs, bound: Vec::new(), applied })
+}
+
+/// Where the server is, with the login, and how to get there.
+pub fn reach(server: &ServerAddress, prepare: &Prepare) -> Result<(Endpoint, Dial), OpenError> {
+    let mut endpoint = Endpoint::parse(&server.endpoint).map_err(OpenError::Endpoint)?;
+    endpoint.user = endpoint.user.or_else(|| prepare.options.text("username").map(str::to_owned));
+    endpoint.password = endpoint.password.or_else(|| prepare.options.text("password").map(str::to_owned));
+    let dial = dial(&endpoint, server, prepare)?;
+    Ok((endpoint, dial))
 }
 
 fn dial(endpoint: &Endpoint, server: &ServerAddress, prepare: &Prepare) -> Result<Dial, OpenError> {

@@ -21,6 +21,7 @@ use super::foreign::{foreign, printable};
 use super::leaves::Leaves;
 use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError, Terms};
 use confirms::Confirms;
+use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_wire::amqp::{
     FieldTable, Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PERSISTENT, PROTOCOL_HEADER, Short, TRANSIENT,
@@ -37,9 +38,6 @@ const TOPIC: &str = "amq.topic";
 const NO_ARGUMENTS: FieldTable<'static> = FieldTable(&[]);
 /// The client goes, because it wants to.
 const DONE: Method<'static> = Method::Close { code: 200, text: Short(b"done"), class: 0, method: 0 };
-/// The longest frame that a client asks for who erases, before it has heard what
-/// the server offers: RabbitMQ takes no less from 4.1 on, and offers 128 KiB.
-const ERASING_FRAME_BYTES: u32 = 2 * MIN_FRAME_BYTES;
 /// Of a body in several frames, memory for so much is taken before it has come.
 const BODY_AHEAD_BYTES: u64 = 1 << 20;
 
@@ -214,20 +212,18 @@ impl Session for Amqp {
         Frame::Method(0, DONE).put(out);
     }
 
-    /// All words of a client that comes for nothing else, said ahead: the server
-    /// reads one after the other, and its answers change nothing in them.
-    fn erase(settings: &AmqpSettings, spec: &ClientSpec, parted: bool, out: &mut Vec<u8>) {
-        if !settings.durable || spec.role != Role::Subscriber || parted {
-            return;
-        }
-        out.extend_from_slice(PROTOCOL_HEADER);
-        let tune = Method::TuneOk { channel_max: CHANNEL, frame_bytes: ERASING_FRAME_BYTES, heartbeat_s: 0 };
-        for method in [settings.start_ok(), tune, settings.open()] {
-            Frame::Method(0, method).put(out);
-        }
-        put(out, Method::ChannelOpen { reserved: "".into() });
-        put(out, Method::QueueDelete { reserved: 0, queue: Short::from(&*queue(spec)), flags: Method::IF_UNUSED });
-        Frame::Method(0, DONE).put(out);
+    /// The queue of a group goes with its last consumer, but one that never had a
+    /// consumer stays.
+    fn leaves(settings: &AmqpSettings, spec: &ClientSpec) -> Vec<Leftover> {
+        let stays = spec.role == Role::Subscriber && (settings.durable || spec.group.is_some());
+        stays.then(|| Leftover::Queue(queue(spec))).into_iter().collect()
+    }
+
+    /// Whoever still consumes: the run is over.
+    fn remove(&mut self, _: &AmqpSettings, thing: &Leftover, _: u32, out: &mut Vec<u8>) -> bool {
+        let Leftover::Queue(name) = thing else { return false };
+        put(out, Method::QueueDelete { reserved: 0, queue: Short::from(&**name), flags: 0 });
+        true
     }
 
     fn unacknowledged(&self) -> usize {
@@ -257,6 +253,9 @@ impl Amqp {
                 return known.then_some(()).ok_or_else(|| out_of_turn("a nack of what was never published"));
             }
             Method::ConsumeOk { .. } => heard(SessionEvent::Subscribed),
+            // One that takes its leave has no use for it.
+            Method::QueueDeleteOk { .. } if self.state == State::Closing => {}
+            Method::QueueDeleteOk { .. } => heard(SessionEvent::Acknowledged(0)),
             Method::Close { code, text, .. } => {
                 Frame::Method(0, Method::CloseOk {}).put(out);
                 return Err(closed("connection", code, text));
@@ -277,7 +276,6 @@ impl Amqp {
             Method::QueueDeclareOk { .. }
             | Method::QueueBindOk {}
             | Method::QosOk {}
-            | Method::QueueDeleteOk { .. }
             | Method::CloseOk {}
             | Method::Blocked { .. }
             | Method::Unblocked {} => {}

@@ -5,10 +5,11 @@ mod settings;
 mod tests;
 
 use crate::session::{ClientSpec, Copies, Session, SessionError, SessionEvent, SettingsError, Terms};
+use pubmark_model::leftovers::Leftover;
 use pubmark_model::protocol::Role;
 use pubmark_wire::Malformed;
 use pubmark_wire::mqtt::reason::{self, FAILURE, NOT_AUTHORISED, UNKNOWN_PACKET_ID};
-use pubmark_wire::mqtt::{Ack, Connack, Packet, Publish, Qos, Version, decode, encode, packet_bytes};
+use pubmark_wire::mqtt::{Ack, Connack, Packet, Publish, Qos, decode, encode, packet_bytes};
 pub use settings::MqttSettings;
 use std::collections::VecDeque;
 
@@ -229,14 +230,24 @@ impl Session for Mqtt {
         encode::disconnect(out, settings.version, 0, remembered.then_some(0));
     }
 
-    /// A DISCONNECT of MQTT 3.1.1 leaves the session behind; a clean one in its
-    /// place does not.
-    fn erase(settings: &MqttSettings, spec: &ClientSpec, parted: bool, out: &mut Vec<u8>) {
-        let left = settings.resumes && settings.version == Version::V3_1_1;
-        if settings.remembers(spec) && (left || !parted) {
-            settings.connect(spec, false, out);
-            encode::disconnect(out, settings.version, 0, None);
-        }
+    /// A DISCONNECT of MQTT 3.1.1 leaves the session behind; one of MQTT 5 does where it
+    /// is never said.
+    fn leaves(settings: &MqttSettings, spec: &ClientSpec) -> Vec<Leftover> {
+        let session = settings.remembers(spec).then(|| Leftover::Session(spec.name.clone()));
+        let retains = settings.retain && spec.role == Role::Publisher;
+        let topic = |leaf| match spec.leaves {
+            ..=1 => spec.topic.clone(),
+            _ => format!("{}{}{leaf}", spec.topic, Self::SEPARATOR),
+        };
+        let retained = (0..spec.leaves.max(1)).filter(|_| retains).map(|leaf| Leftover::Retained(topic(leaf)));
+        session.into_iter().chain(retained).collect()
+    }
+
+    /// An empty message takes the place of the one that is retained (3.3.1.3).
+    fn remove(&mut self, settings: &MqttSettings, thing: &Leftover, number: u32, out: &mut Vec<u8>) -> bool {
+        let Leftover::Retained(topic) = thing else { return false };
+        topic.clone_into(&mut self.topic);
+        self.publish(settings, &[], number, out)
     }
 
     fn unacknowledged(&self) -> usize {

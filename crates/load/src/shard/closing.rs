@@ -17,23 +17,11 @@ const PATIENCE: Ns = SECOND;
 /// down its own side. Not at once: over TLS, RabbitMQ takes that for a broken
 /// connection and does not look at what was said before it.
 const ANSWER: Ns = SECOND / 2;
-/// How long servers may take to forget what they keep for clients that came
-/// back, all of them together. What is left then stays there.
-const ERASURE: Ns = 2 * SECOND;
-/// Sessions that are erased at once: servers' backlogs are short.
-const AT_ONCE: usize = 128;
 
 impl<S: Session> Shard<'_, S> {
     /// Disconnects from the server on every connection that is up, and waits
-    /// until it has closed them all, for [`PATIENCE`] at most. What it would
-    /// keep of clients even then is erased.
+    /// until it has closed them all, for [`PATIENCE`] at most.
     pub(super) fn close_all(&mut self) {
-        let kept = (0..self.connections.len()).filter(|index| self.is_kept(*index)).collect();
-        self.disconnect_all();
-        self.erase(kept);
-    }
-
-    fn disconnect_all(&mut self) {
         let began_ns = clock::now();
         let mut deadline_ns = began_ns + ANSWER;
         let mut open = 0;
@@ -94,64 +82,6 @@ impl<S: Session> Shard<'_, S> {
         left.filter_map(|connection| connection.carrier.as_mut()).for_each(ByteStream::finish);
     }
 
-    /// Whether the server will have a session of the client that has to be erased.
-    fn is_kept(&self, index: usize) -> bool {
-        let state = self.connections[index].state;
-        let mut words = Vec::new();
-        S::erase(&self.settings, &self.spec(index), state == State::Up, &mut words);
-        (state != State::Gone || self.crashed) && !words.is_empty()
-    }
-
-    /// Lets the server forget these clients, on connections of their own.
-    fn erase(&mut self, mut clients: Vec<usize>) {
-        let until_ns = clock::now() + ERASURE;
-        let mut events = Vec::with_capacity(AT_ONCE);
-        let mut open = 0;
-        loop {
-            while open < AT_ONCE
-                && let Some(index) = clients.pop()
-            {
-                self.connections[index].drop_carrier(State::Opening);
-                open += usize::from(self.dial(index).is_ok());
-            }
-            let left = until_ns.saturating_sub(clock::now());
-            if open == 0 || left == 0 {
-                return;
-            }
-            let timeout = clock::timespec(left);
-            events.clear();
-            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return,
-            }
-            for event in events.iter().filter(|event| event.data.u64() != NOTIFIER) {
-                let index = event.data.u64() as usize;
-                let is_open = self.connections[index].carrier.is_some();
-                if is_open && !self.go_on_erasing(index, event.flags, until_ns) {
-                    self.connections[index].drop_carrier(State::Gone);
-                    open -= 1;
-                }
-            }
-        }
-    }
-
-    /// False when there is nothing more to say or to hear.
-    fn go_on_erasing(&mut self, index: usize, flags: epoll::EventFlags, until_ns: Ns) -> bool {
-        use epoll::EventFlags as Flags;
-        if self.connections[index].state == State::Opening && flags.intersects(Flags::OUT | Flags::ERR | Flags::HUP) {
-            let spec = self.spec(index);
-            let connection = &mut self.connections[index];
-            connection.state = State::Greeting;
-            self.answers.clear();
-            S::erase(&self.settings, &spec, false, &mut self.answers);
-            let opened = connection.carrier.as_mut().is_some_and(|carrier| carrier.connected().is_ok());
-            if !opened || connection.write(&self.answers).is_err() {
-                return false;
-            }
-        }
-        self.connections[index].state == State::Opening || self.hear_out(index, until_ns)
-    }
-
     /// Hands the ledger what still comes while a client takes its leave.
     fn overhear(&mut self, index: usize, count: usize) {
         let Shard { connections, settings, buffer, answers, inbound, longest_bytes, .. } = self;
@@ -176,10 +106,7 @@ impl<S: Session> Shard<'_, S> {
         loop {
             match self.connections[index].read(&mut self.buffer) {
                 Ok(Some((count, _, now))) if now < until_ns => {
-                    // Of a session that is erased there is nothing to count.
-                    if self.connections[index].state == State::Up {
-                        self.overhear(index, count);
-                    }
+                    self.overhear(index, count);
                 }
                 Ok(None) => return true,
                 Ok(Some(_)) | Err(_) => return false,

@@ -2,6 +2,7 @@
 
 mod broker;
 mod crash;
+mod leftovers;
 mod lengths;
 
 use super::*;
@@ -113,7 +114,9 @@ impl RunUnderTest {
 
 /// What the publisher, the subscriber and the broker say of a run.
 fn run(qos: Qos, version: &str, script: Script) -> (AgentResult, AgentResult, Broker) {
-    let (publisher, subscriber, broker) = run_workload(workload(qos, true), version, script);
+    let workload = workload(qos, true);
+    let (publisher, subscriber, broker) = run_workload(workload.clone(), version, script);
+    leftovers::remove_all(&broker, &workload, version);
     assert_eq!(broker.remembered(), [""; 0], "nothing is left at the server");
     (publisher, subscriber, broker)
 }

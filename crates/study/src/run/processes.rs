@@ -49,16 +49,16 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The hosts of a run, with what stands on them.
 pub struct Processes<'a> {
-    hosts: Vec<Host<'a>>,
+    pub(super) hosts: Vec<Host<'a>>,
     facts: Vec<Facts>,
     /// The server's host: that of its first member.
     server: usize,
     /// The members of a server that was started.
     members: Vec<SeatedMember>,
     /// The hosts of those that send, and of those that receive, by number.
-    sides: [Vec<usize>; 2],
+    pub(super) sides: [Vec<usize>; 2],
     /// Where clients connect to, if there is a server.
-    endpoint: Option<String>,
+    pub(super) endpoint: Option<String>,
     /// What stands before it on its host, if anything does.
     link: Option<Linked>,
     /// What other runs have to need that may have its server; none where none may.

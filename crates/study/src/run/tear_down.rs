@@ -1,6 +1,7 @@
 //! A run that was made, and what of it still stands.
 
 use super::processes::Processes;
+use super::traces::Traces;
 use crate::servers::ServerAtHand;
 use pubmark_model::record::RunRecord;
 
@@ -13,21 +14,40 @@ pub struct Made<'a> {
     pub tear_down: TearDown<'a>,
 }
 
-/// Agents, link and server of a run that is over. They end when this is dropped.
-pub struct TearDown<'a>(pub(super) Processes<'a>);
+/// Agents, link and server of a run that is over, and what its clients have left at the
+/// server. All of it ends when this is dropped.
+pub struct TearDown<'a> {
+    pub(super) processes: Processes<'a>,
+    pub(super) traces: Option<Traces>,
+}
 
-impl TearDown<'_> {
-    /// Ends what still stands when the record is safe. What is left is a server that
-    /// another run may have: this one was valid, and none of its clients is left.
-    pub fn settle(mut self, record: &RunRecord) -> Option<ServerAtHand> {
+impl<'a> TearDown<'a> {
+    pub(super) fn new(processes: Processes<'a>) -> TearDown<'a> {
+        TearDown { processes, traces: None }
+    }
+
+    /// Ends the agents and removes what their clients have left at the server, where
+    /// that stays. What could not be removed, in a line.
+    pub fn clean(&mut self) -> Option<String> {
+        let traces = self.traces.take()?;
+        self.processes.end_agents();
+        traces.remove(&mut self.processes)
+    }
+
+    /// Ends what still stands when the record is safe. What could not be removed from a
+    /// server that stays, in a line; and a server that another run may have: this one was
+    /// valid, and none of its clients is left.
+    pub fn settle(mut self, record: &RunRecord) -> (Option<String>, Option<ServerAtHand>) {
+        let stays = self.clean();
         let may_stay = record.error.is_none() && record.verdict.valid;
-        let left = if may_stay { self.0.release() } else { None };
-        left.filter(|one| one.server.is_left_alone())
+        let left = if may_stay { self.processes.release() } else { None };
+        (stays, left.filter(|one| one.server.is_left_alone()))
     }
 }
 
 impl Drop for TearDown<'_> {
     fn drop(&mut self) {
-        self.0.end();
+        self.clean();
+        self.processes.end();
     }
 }

@@ -126,25 +126,26 @@ fn queues_and_exchanges_fit_the_part() {
 }
 
 #[test]
-fn what_is_kept_for_a_subscriber_that_never_took_leave_is_removed_in_one_breath() {
-    let own = spec(Role::Subscriber, "t");
-    let erased = |settings: &AmqpSettings, spec: &ClientSpec, parted: bool| {
-        let mut out = Vec::new();
-        Amqp::erase(settings, spec, parted, &mut out);
-        out
-    };
-    let kept = plain(1, true, &[("vhost", "v")]);
-    let said = erased(&kept, &own, false);
-    let words = said.strip_prefix(PROTOCOL_HEADER).unwrap();
-    assert_eq!(names(words), ["StartOk", "TuneOk", "Open", "ChannelOpen", "QueueDelete", "Close"]);
-    let delete = Method::QueueDelete { reserved: 0, queue: "c0".into(), flags: Method::IF_UNUSED };
-    for piece in [word(1, delete), word(0, kept.start_ok()), word(0, kept.open())] {
-        assert!(words.windows(piece.len()).any(|window| window == piece), "{words:?}");
+fn queues_that_stay_are_named_and_removed_one_by_one() {
+    let (own, group) = (spec(Role::Subscriber, "t"), Some("g".to_owned()));
+    let competing = ClientSpec { group, ..own.clone() };
+    let (kept, once) = (plain(1, true, &[]), plain(0, false, &[]));
+    assert_eq!(Amqp::leaves(&kept, &own), [Leftover::Queue("c0".into())]);
+    assert_eq!(Amqp::leaves(&once, &own), []);
+    assert_eq!(Amqp::leaves(&kept, &spec(Role::Publisher, "t")), []);
+    // It may never have had a consumer, with whom it would go.
+    assert_eq!(Amqp::leaves(&once, &competing), [Leftover::Queue("g.t".into())]);
+    let mut talk = connected(&once, spec(Role::Publisher, "x"), 0);
+    let mut out = Vec::new();
+    for (number, name) in ["c0", "g.t"].into_iter().enumerate() {
+        assert!(talk.session.remove(&once, &Leftover::Queue(name.into()), number as u32, &mut out));
     }
-    // Whoever took leave has removed its queue, and others have none that stays.
-    assert!(erased(&kept, &own, true).is_empty());
-    assert!(erased(&kept, &spec(Role::Publisher, "t"), false).is_empty());
-    assert!(erased(&plain(1, false, &[]), &own, false).is_empty());
+    let delete = |queue: &'static str| word(1, Method::QueueDelete { reserved: 0, queue: queue.into(), flags: 0 });
+    assert_eq!(out, [delete("c0"), delete("g.t")].concat());
+    talk.notes.clear();
+    let gone = word(1, Method::QueueDeleteOk { messages: 7 });
+    talk.say(&gone.repeat(2)).unwrap();
+    assert_eq!(talk.notes, [HeardEvent::Acknowledged(0), HeardEvent::Acknowledged(0)]);
 }
 
 #[test]

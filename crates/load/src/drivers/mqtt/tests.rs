@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::wire_protocol::Protocol;
+use pubmark_wire::mqtt::Version;
 use pubmark_wire::mqtt::server::{self, ConnectPacket};
 
 const V3: Version = Version::V3_1_1;

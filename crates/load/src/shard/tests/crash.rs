@@ -147,7 +147,8 @@ fn a_subscriber_that_is_killed_hears_nothing_more_and_nobody_misses_it() {
 #[test]
 fn what_a_server_keeps_for_a_subscriber_that_was_killed_is_removed_when_the_run_is_over() {
     for version in ["3.1.1", "5"] {
-        let sides = Sides::of(Workload { durable: true, ..endless(Qos::AtLeastOnce, "1000") }, version);
+        let workload = Workload { durable: true, ..endless(Qos::AtLeastOnce, "1000") };
+        let sides = Sides::of(workload.clone(), version);
         wait_until(|| sides.subscriber.counters[0].get() > 0);
         kill(&sides.subscriber);
         let broker = &sides.broker;
@@ -156,6 +157,7 @@ fn what_a_server_keeps_for_a_subscriber_that_was_killed_is_removed_when_the_run_
         assert!(broker.remembered().contains(&dead), "it may come back");
         kill(&sides.publisher);
         let (_, _, broker) = sides.end();
+        super::leftovers::remove_all(&broker, &workload, version);
         wait_until(|| !broker.remembered().contains(&dead));
     }
 }

@@ -1,0 +1,51 @@
+//! Removal of what a run has left at a server. A process of its own does it: what
+//! opens sockets to servers is never the coordinator.
+
+use crate::error::HostError;
+use pubmark_model::leftovers::{Leftovers, Removal};
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How much longer than it may take `pubmark remove` may take to say so.
+const SPARE: Duration = Duration::from_secs(2);
+/// The longest answer, bytes.
+const ANSWER_BYTES: u64 = 256 << 20;
+
+/// Has `pubmark remove` remove what a run has left, with a deadline.
+///
+/// # Errors
+/// If that process cannot be started, or says nothing in time.
+pub fn remove(program: &Path, leftovers: &Leftovers) -> Result<Removal, HostError> {
+    let mut command = Command::new(program);
+    command.arg("remove").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    // Of its own group, so that Ctrl-C does not end it.
+    let mut child = command.process_group(0).spawn().map_err(HostError::io("nothing could be removed"))?;
+    let (input, output) = (child.stdin.take(), child.stdout.take());
+    let said = thread::spawn(move || {
+        let mut text = Vec::new();
+        output.map(|output| output.take(ANSWER_BYTES).read_to_end(&mut text));
+        text
+    });
+    let text = serde_json::to_vec(leftovers).map_err(|error| HostError::Failed(error.to_string()))?;
+    // One that has gone already says nothing, which is told below.
+    let _ = input.map(|mut input| input.write_all(&text));
+    wait(&mut child, Instant::now() + leftovers.patience() + SPARE);
+    let said = said.join().unwrap_or_default();
+    serde_json::from_slice(&said).map_err(|_| HostError::Failed("the removal did not end in time".into()))
+}
+
+/// Waits for its end, and ends it when the deadline has come.
+fn wait(child: &mut Child, deadline: Instant) {
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() >= deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            return;
+        }
+        thread::park_timeout(Duration::from_millis(2));
+    }
+}

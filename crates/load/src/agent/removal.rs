@@ -1,0 +1,77 @@
+//! What runs have left at servers: listed, and removed.
+
+use super::tasks::{OpenError, reach};
+use crate::clock;
+use crate::drivers::{DriverKind, REGISTRY, SessionDriver};
+use crate::session::SettingsError;
+use pubmark_model::endpoint::{Endpoint, EndpointError};
+use pubmark_model::leftovers::{Leftover, Leftovers, Removal};
+use pubmark_model::options::OptionValues;
+use pubmark_model::protocol::{Prepare, ServerAddress};
+use pubmark_model::units::Ns;
+
+/// Why what a run leaves is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum LeftoversError {
+    /// The built-in agent has no such driver, or it leaves nothing.
+    #[error("the driver `{0}` is not pubmark's own: it removes what it makes by itself")]
+    Driver(String),
+    /// The endpoint is none.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// The options are of no use.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The server cannot be found, or not be spoken to.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+fn driver(leftovers: &Leftovers) -> Result<SessionDriver, LeftoversError> {
+    let found = REGISTRY.iter().find(|(name, _)| *name == leftovers.driver);
+    match found {
+        Some((_, DriverKind::Sessions(driver))) => Ok(*driver),
+        _ => Err(LeftoversError::Driver(leftovers.driver.clone())),
+    }
+}
+
+fn endpoint(leftovers: &Leftovers) -> &str {
+    leftovers.options.text("endpoint").unwrap_or_default()
+}
+
+/// Lists what a run leaves at its server if nobody removes it.
+///
+/// # Errors
+/// If its driver is not built in, or its options are of no use.
+pub fn list(leftovers: &Leftovers) -> Result<Vec<Leftover>, LeftoversError> {
+    let endpoint = Endpoint::parse(endpoint(leftovers))?;
+    Ok((driver(leftovers)?.list)(leftovers, &endpoint)?)
+}
+
+/// Removes what a run has left at its server, in the time that it may take.
+///
+/// # Errors
+/// If its driver is not built in, or its server cannot be found.
+pub fn remove(leftovers: &Leftovers) -> Result<Removal, LeftoversError> {
+    let server = ServerAddress {
+        endpoint: endpoint(leftovers).to_owned(),
+        run: leftovers.run.clone(),
+        sources: Vec::new(),
+        connect_per_s: 1,
+    };
+    let prepare = Prepare {
+        driver: leftovers.driver.clone(),
+        options: leftovers.options.clone(),
+        flows: Vec::new(),
+        clients: Vec::new(),
+        scratch: String::new(),
+        server: None,
+        spin_cores: 0.0,
+        clock_offset_ns: 0,
+        publisher_cpus: Vec::new(),
+        subscriber_cpus: Vec::new(),
+    };
+    let (endpoint, dial) = reach(&server, &prepare)?;
+    let until_ns = clock::now() + leftovers.patience().as_nanos() as Ns;
+    Ok((driver(leftovers)?.remove)(leftovers, &endpoint, dial, until_ns))
+}

@@ -1,0 +1,333 @@
+//! Removal of what clients have left at a server: their sessions, queues and
+//! retained messages.
+//!
+//! A session is removed by a connection of its client's name that begins a new one
+//! and ends it. All else is removed over one connection. A few of them are open at
+//! once, each has a deadline, and so has the whole.
+//!
+//! Retained messages come last. A server may still have unread messages of a publisher
+//! that was killed, and would retain them; a connection of the publisher's name makes it
+//! give up the old one first.
+
+use super::carrier::{ByteStream, Dial};
+use super::connection::{Changes, Connection, Loss, State};
+use crate::clock;
+use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::topics;
+use pubmark_model::endpoint::Endpoint;
+use pubmark_model::leftovers::{Leftover, Leftovers, Removal};
+use pubmark_model::options::Options;
+use pubmark_model::protocol::Role;
+use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use rustix::event::epoll;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::os::fd::OwnedFd;
+
+/// Connections that are open at once: servers' backlogs are short.
+const AT_ONCE: usize = 32;
+/// How long a connection may go without an answer, ns.
+const ANSWER: Ns = 5 * SECOND;
+/// How long a server may take to close a connection that has done its work, ns.
+const FAREWELL: Ns = SECOND / 2;
+/// Connections for the same thing.
+const ATTEMPTS: u8 = 3;
+/// Failures one after the other that end the removal.
+const FAILURES: usize = 8;
+/// How much is read at once, bytes.
+const READ_BYTES: usize = 64 << 10;
+/// Why something is still there when the time is over.
+const NO_ANSWER: &str = "the server did not answer in time";
+/// The longest packet that a server may send, bytes.
+const LONGEST_BYTES: u64 = 1 << 20;
+
+/// What the clients of a run leave at the server, as far as nobody has removed it.
+///
+/// # Errors
+/// If the run's options are of no use.
+pub fn list<S: Session>(leftovers: &Leftovers, endpoint: &Endpoint) -> Result<Vec<Leftover>, SettingsError> {
+    let Leftovers { run, options, workload, .. } = leftovers;
+    let terms =
+        Terms { endpoint, qos: workload.qos, durable: workload.durable, reconnect: workload.reconnect, options };
+    let settings = S::settings(&terms)?;
+    let sides = [(Role::Publisher, workload.publishers), (Role::Subscriber, workload.subscribers)];
+    let clients = sides.into_iter().flat_map(|(role, count)| (0..count).map(move |id| (role, id)));
+    // Those of a group have a queue in common, and publishers may share a topic.
+    let all: BTreeSet<Leftover> =
+        clients.flat_map(|(role, id)| S::leaves(&settings, &topics::spec::<S>(workload, run, role, id))).collect();
+    Ok(all.into_iter().collect())
+}
+
+/// Removes what the clients of a run have left, until `until_ns` at the latest.
+pub fn remove<S: Session>(leftovers: &Leftovers, endpoint: &Endpoint, dial: Dial, until_ns: Ns) -> Removal {
+    let things = match list::<S>(leftovers, endpoint) {
+        Ok(things) => things,
+        Err(error) => return Removal { why: Some(error.to_string()), ..Removal::default() },
+    };
+    match Remover::<S>::new(leftovers, endpoint, dial, things.clone(), until_ns) {
+        Ok(mut remover) => remover.run(),
+        Err(why) => Removal { left: things, why: Some(why), ..Removal::default() },
+    }
+}
+
+/// What one connection is for.
+#[derive(Default)]
+struct Errand {
+    /// The client's name on it.
+    name: String,
+    /// A session that is gone when the client is accepted.
+    session: Option<Leftover>,
+    /// What is to be removed by words.
+    things: Vec<Leftover>,
+    attempts: u8,
+}
+
+/// A connection and how far it has come.
+struct Visit<S> {
+    connection: Connection<S>,
+    errand: Errand,
+    /// Things that the server was asked to remove, and those that are gone.
+    asked: usize,
+    gone: usize,
+    until_ns: Ns,
+}
+
+struct Remover<S: Session> {
+    settings: S::Settings,
+    dial: Dial,
+    epoll: OwnedFd,
+    buffer: Vec<u8>,
+    waiting: VecDeque<Errand>,
+    /// Waits until all others have ended.
+    last: Option<Errand>,
+    open: Vec<Option<Visit<S>>>,
+    dialled: usize,
+    /// Since something was last removed.
+    failures: usize,
+    hopeless: bool,
+    until_ns: Ns,
+    done: Removal,
+}
+
+impl<S: Session> Remover<S> {
+    fn new(
+        leftovers: &Leftovers,
+        endpoint: &Endpoint,
+        mut dial: Dial,
+        things: Vec<Leftover>,
+        until_ns: Ns,
+    ) -> Result<Remover<S>, String> {
+        let mut options: Options = leftovers.options.clone();
+        options.insert("retain".into(), things.iter().any(|thing| matches!(thing, Leftover::Retained(_))).into());
+        // Acknowledged, and remembered by nobody.
+        let terms = Terms { endpoint, qos: 1, durable: false, reconnect: false, options: &options };
+        let settings = S::settings(&terms).map_err(|error| error.to_string())?;
+        if let Some(tls) = &mut dial.tls {
+            tls.after_first_line = S::TLS_AFTER_FIRST_LINE;
+        }
+        let (sessions, rest): (Vec<Leftover>, Vec<Leftover>) =
+            things.into_iter().partition(|thing| matches!(thing, Leftover::Session(_)));
+        let mut by_name: BTreeMap<String, Errand> = BTreeMap::new();
+        if rest.iter().any(|thing| matches!(thing, Leftover::Retained(_))) {
+            for id in 0..leftovers.workload.publishers {
+                let name = topics::spec::<S>(&leftovers.workload, &leftovers.run, Role::Publisher, id).name;
+                by_name.insert(name.clone(), Errand { name, ..Errand::default() });
+            }
+        }
+        for thing in sessions {
+            if let Leftover::Session(name) = &thing {
+                let name = name.clone();
+                by_name.insert(name.clone(), Errand { name, session: Some(thing), ..Errand::default() });
+            }
+        }
+        let last = Errand { name: format!("pb{}r0", leftovers.run), things: rest, ..Errand::default() };
+        Ok(Remover {
+            settings,
+            dial,
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| error.to_string())?,
+            buffer: vec![0; READ_BYTES],
+            waiting: by_name.into_values().collect(),
+            last: Some(last).filter(|errand| !errand.things.is_empty()),
+            open: (0..AT_ONCE).map(|_| None).collect(),
+            dialled: 0,
+            failures: 0,
+            hopeless: false,
+            until_ns,
+            done: Removal::default(),
+        })
+    }
+
+    fn run(&mut self) -> Removal {
+        let mut events = Vec::with_capacity(AT_ONCE);
+        loop {
+            let now = clock::now();
+            self.expire(now);
+            if self.waiting.is_empty() && self.open.iter().all(Option::is_none) {
+                self.waiting.extend(self.last.take());
+            }
+            while !self.hopeless
+                && let Some(slot) = self.open.iter().position(Option::is_none)
+                && let Some(errand) = self.waiting.pop_front()
+            {
+                self.visit(slot, errand, now);
+            }
+            let next = self.open.iter().flatten().map(|visit| visit.until_ns).min();
+            let Some(next) = next.filter(|_| now < self.until_ns && !self.hopeless) else { break };
+            events.clear();
+            // Another look soon: a visit whose last word was heard sets its own deadline.
+            let left = next.min(self.until_ns).saturating_sub(now).min(100 * MILLISECOND);
+            let spare = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&self.epoll, spare, Some(&clock::timespec(left))) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => {
+                    self.done.why = Some(error.to_string());
+                    break;
+                }
+            }
+            for event in &events {
+                self.happened(event.data.u64() as usize, event.flags);
+            }
+        }
+        let visits = self.open.iter_mut().filter_map(Option::take);
+        for visit in visits.collect::<Vec<_>>() {
+            self.put_down(visit, NO_ANSWER);
+        }
+        for errand in std::mem::take(&mut self.waiting).into_iter().chain(self.last.take()) {
+            self.done.left.extend(errand.session.into_iter().chain(errand.things));
+        }
+        if self.done.left.is_empty() {
+            self.done.why = None;
+        } else {
+            self.done.why.get_or_insert_with(|| "there was no time for more".into());
+        }
+        std::mem::take(&mut self.done)
+    }
+
+    fn spec(errand: &Errand) -> ClientSpec {
+        let (name, topic) = (errand.name.clone(), errand.name.clone());
+        ClientSpec { role: Role::Publisher, id: 0, name, topic, wild: false, leaves: 1, group: None }
+    }
+
+    /// Opens a connection for an errand.
+    fn visit(&mut self, slot: usize, mut errand: Errand, now: Ns) {
+        use epoll::EventFlags as Flags;
+        errand.attempts += 1;
+        self.dialled += 1;
+        let mut connection = Connection::new(S::new(&self.settings, &Self::spec(&errand)));
+        let dialled = ByteStream::dial(&self.dial, self.dialled).and_then(|carrier| {
+            let data = epoll::EventData::new_u64(slot as u64);
+            epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
+            Ok(carrier)
+        });
+        match dialled {
+            Ok(carrier) => {
+                (connection.carrier, connection.state) = (Some(carrier), State::Opening);
+                self.open[slot] = Some(Visit { connection, errand, asked: 0, gone: 0, until_ns: now + ANSWER });
+            }
+            Err(error) => self.failed(errand, &Loss::from(error)),
+        }
+    }
+
+    /// Sees to what has happened on a connection.
+    fn happened(&mut self, slot: usize, flags: epoll::EventFlags) {
+        let Some(mut visit) = self.open.get_mut(slot).and_then(Option::take) else { return };
+        match self.go_on(&mut visit, flags) {
+            Ok(false) => self.open[slot] = Some(visit),
+            Ok(true) => {}
+            // It has done what it came for.
+            Err(_) if visit.connection.state == State::Gone => {}
+            Err(loss) => self.put_down_for(visit, &loss),
+        }
+    }
+
+    /// True at the end of a connection.
+    fn go_on(&mut self, visit: &mut Visit<S>, flags: epoll::EventFlags) -> Result<bool, Loss> {
+        use epoll::EventFlags as Flags;
+        if visit.connection.state == State::Opening && flags.intersects(Flags::OUT | Flags::ERR | Flags::HUP) {
+            visit.connection.carrier.as_mut().map_or(Ok(()), ByteStream::connected)?;
+            visit.connection.state = State::Greeting;
+            let (spec, mut out) = (Self::spec(&visit.errand), Vec::new());
+            visit.connection.session.open(&self.settings, &spec, &mut out);
+            visit.connection.write(&out)?;
+        }
+        if visit.connection.state == State::Opening {
+            return Ok(false);
+        }
+        visit.connection.flush()?;
+        while let Some((count, _, now)) = visit.connection.read(&mut self.buffer)? {
+            // A server may go on and on.
+            if now >= self.until_ns {
+                return Err(Loss::Closed(NO_ANSWER.into()));
+            }
+            self.hear(visit, count, now)?;
+        }
+        Ok(false)
+    }
+
+    fn hear(&mut self, visit: &mut Visit<S>, count: usize, now: Ns) -> Result<(), Loss> {
+        let (mut out, mut gone) = (Vec::new(), 0);
+        let mut heard = |heard: SessionEvent<'_>, changes: &mut Changes| match heard {
+            SessionEvent::Connected => changes.connected = true,
+            SessionEvent::Acknowledged(_) => gone += 1,
+            _ => {}
+        };
+        let bytes = &self.buffer[..count];
+        let changes = visit.connection.feed(&self.settings, bytes, LONGEST_BYTES, &mut out, &mut heard)?;
+        if visit.connection.state == State::Gone {
+            return visit.connection.write(&out);
+        }
+        visit.gone += gone;
+        if changes.connected {
+            visit.connection.state = State::Up;
+            self.done.is_let_in = true;
+        }
+        if visit.connection.state == State::Up {
+            visit.until_ns = now + ANSWER;
+            while let Some(thing) = visit.errand.things.get(visit.asked)
+                && visit.connection.session.remove(&self.settings, thing, visit.asked as u32, &mut out)
+            {
+                visit.asked += 1;
+            }
+            if visit.gone >= visit.errand.things.len() {
+                self.failures = 0;
+                self.done.removed += (visit.errand.things.len() + usize::from(visit.errand.session.is_some())) as u64;
+                visit.connection.session.close(&self.settings, &Self::spec(&visit.errand), &mut out);
+                (visit.connection.state, visit.until_ns) = (State::Gone, now + FAREWELL);
+            }
+        }
+        visit.connection.write(&out)
+    }
+
+    /// Ends the connections that have taken too long.
+    fn expire(&mut self, now: Ns) {
+        for slot in 0..self.open.len() {
+            if let Some(visit) = self.open[slot].take_if(|visit| visit.until_ns <= now) {
+                self.put_down(visit, NO_ANSWER);
+            }
+        }
+    }
+
+    fn put_down(&mut self, visit: Visit<S>, why: &str) {
+        if visit.connection.state != State::Gone {
+            self.put_down_for(visit, &Loss::Closed(why.into()));
+        }
+    }
+
+    /// A connection has failed. What it removed is gone.
+    fn put_down_for(&mut self, mut visit: Visit<S>, why: &Loss) {
+        self.done.removed += visit.gone as u64;
+        visit.errand.things.drain(..visit.gone.min(visit.errand.things.len()));
+        self.failed(visit.errand, why);
+    }
+
+    /// There is another attempt, unless it would meet the same.
+    fn failed(&mut self, errand: Errand, why: &Loss) {
+        self.failures += 1;
+        self.done.why = Some(why.text());
+        let is_final = matches!(why, Loss::Session(SessionError::Denied(_) | SessionError::Foreign(_)));
+        self.hopeless |= is_final || self.failures >= FAILURES;
+        match errand.attempts < ATTEMPTS && !is_final {
+            true => self.waiting.push_back(errand),
+            false => self.done.left.extend(errand.session.into_iter().chain(errand.things)),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What a run makes at a server that stays: sessions, queues and retained
+//! messages, which outlive the connections of its clients until they are removed.
+
+use crate::endpoint::Endpoint;
+use crate::options::{OptionValues, Options};
+use crate::secret::{HIDDEN, recorded};
+use crate::wire_protocol::Protocol;
+use crate::workload::Workload;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::time::Duration;
+
+/// The time for a removal, and what each client of the run adds to it.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE_EACH: Duration = Duration::from_millis(2);
+/// Names of each kind that a sentence lists.
+const NAMED: usize = 3;
+
+/// One thing that a server keeps, by its name there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Leftover {
+    /// The session of the client of this name.
+    Session(String),
+    /// A queue.
+    Queue(String),
+    /// The message that is retained in this topic.
+    Retained(String),
+}
+
+impl Leftover {
+    fn name(&self) -> &str {
+        let (Leftover::Session(name) | Leftover::Queue(name) | Leftover::Retained(name)) = self;
+        name
+    }
+}
+
+/// Lists things in words: `2 sessions (a, b), 1 queue (c)`.
+pub fn in_words(things: &[Leftover]) -> String {
+    type IsOfKind = fn(&Leftover) -> bool;
+    let kinds: [(&str, IsOfKind); 3] = [
+        ("session", |thing| matches!(thing, Leftover::Session(_))),
+        ("queue", |thing| matches!(thing, Leftover::Queue(_))),
+        ("retained message", |thing| matches!(thing, Leftover::Retained(_))),
+    ];
+    let kinds = kinds.into_iter().filter_map(|(kind, is_of_kind)| {
+        let names: Vec<&str> = things.iter().filter(|thing| is_of_kind(thing)).map(Leftover::name).collect();
+        let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        match names.len() {
+            0 => None,
+            1 => Some(format!("1 {kind} ({shown})")),
+            count if count > NAMED => Some(format!("{count} {kind}s ({shown}, …)")),
+            count => Some(format!("{count} {kind}s ({shown})")),
+        }
+    });
+    kinds.collect::<Vec<_>>().join(", ")
+}
+
+/// A run, as far as it must be known to name and to remove what its clients leave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Leftovers {
+    /// The run's own name, which is part of all names that it makes.
+    pub run: String,
+    /// When it began (RFC 3339).
+    pub begun: String,
+    /// The driver of its clients.
+    pub driver: String,
+    /// Their options, the server's `endpoint` among them.
+    pub options: Options,
+    /// What they play.
+    pub workload: Workload,
+}
+
+impl Leftovers {
+    /// What a run of these clients may leave at a server; none where nothing that
+    /// they make outlives their connections.
+    pub fn of(run: &str, begun: String, driver: &str, options: &Options, workload: &Workload) -> Option<Leftovers> {
+        let kept = match Protocol::of_driver(driver)? {
+            Protocol::Mqtt => workload.durable || workload.reconnect || options.flag("retain"),
+            // A group's queue goes with its last consumer, if there ever was one.
+            Protocol::Amqp => workload.durable || workload.competing(),
+            Protocol::Nats | Protocol::Redis | Protocol::Zenoh => false,
+        };
+        let (run, driver) = (run.to_owned(), driver.to_owned());
+        kept.then(|| Leftovers { run, begun, driver, options: options.clone(), workload: workload.clone() })
+    }
+
+    /// As it may be written to a file: without secrets.
+    #[must_use]
+    pub fn without_secrets(&self) -> Leftovers {
+        Leftovers { options: recorded(&self.options), ..self.clone() }
+    }
+
+    /// With the login, and all else that could not be written, of a URL that the user
+    /// has typed.
+    #[must_use]
+    pub fn with_login_of(mut self, typed: &str) -> Leftovers {
+        let path = self.endpoint().map(|known| known.path).unwrap_or_default();
+        let path = path.split('?').next().unwrap_or_default();
+        let has_path = Endpoint::parse(typed).is_ok_and(|endpoint| !endpoint.path.is_empty());
+        self.options.retain(|_, value| value.as_str() != Some(HIDDEN));
+        let url = if has_path { typed.to_owned() } else { format!("{typed}{path}") };
+        self.options.insert("endpoint".into(), Value::String(url));
+        self
+    }
+
+    /// The server; none where its URL is none.
+    pub fn endpoint(&self) -> Option<Endpoint> {
+        Endpoint::parse(self.options.text("endpoint")?).ok()
+    }
+
+    /// Whether the server is the one at this endpoint, whoever logs in.
+    pub fn is_at(&self, other: &Endpoint) -> bool {
+        self.endpoint().is_some_and(|own| {
+            (own.protocol, own.carrier, own.host.as_str(), own.port)
+                == (other.protocol, other.carrier, other.host.as_str(), other.port)
+        })
+    }
+
+    /// The command that removes what is left.
+    pub fn command(&self) -> String {
+        let url = self.endpoint().map(|endpoint| endpoint.to_string()).unwrap_or_default();
+        format!("pubmark doctor {} --remove", url.split('?').next().unwrap_or_default())
+    }
+
+    /// How long a removal may take.
+    pub fn patience(&self) -> Duration {
+        let clients = self.workload.publishers.saturating_add(self.workload.subscribers);
+        PATIENCE + PATIENCE_EACH.saturating_mul(clients)
+    }
+}
+
+/// What became of a removal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removal {
+    /// What is gone.
+    pub removed: u64,
+    /// What is still there, as far as can be known.
+    pub left: Vec<Leftover>,
+    /// Why.
+    pub why: Option<String>,
+    /// Whether the server has accepted a connection at all.
+    pub is_let_in: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn leftovers(driver: &str, options: Value, workload: &Workload) -> Option<Leftovers> {
+        let Value::Object(options) = options else { panic!("{options}") };
+        Leftovers::of("r1", "2026-01-01T00:00:00Z".into(), driver, &options.into_iter().collect(), workload)
+    }
+
+    fn workload(durable: bool, reconnect: bool) -> Workload {
+        Workload { durable, reconnect, ..Workload::of([("pairs", "2")]).unwrap() }
+    }
+
+    #[test]
+    fn who_leaves_something_is_known_before_it_is_made() {
+        let group = Workload::of([("pattern", "pipeline"), ("publishers", "1"), ("subscribers", "2")]).unwrap();
+        let leaves = |driver: &str, options, workload: &Workload| leftovers(driver, options, workload).is_some();
+        let (plain, durable, back) = (workload(false, false), workload(true, false), workload(false, true));
+        for (driver, of_plain, of_durable, of_back, of_group) in [
+            ("mqtt", false, true, true, false),
+            ("amqp", false, true, false, true),
+            ("nats", false, false, false, false),
+            ("redis", false, false, false, false),
+            ("zeromq", false, false, false, false),
+        ] {
+            let found = [&plain, &durable, &back, &group].map(|workload| leaves(driver, json!({}), workload));
+            assert_eq!(found, [of_plain, of_durable, of_back, of_group], "{driver}");
+        }
+        assert!(leaves("mqtt", json!({"retain": true}), &plain));
+        assert!(!leaves("amqp", json!({"retain": true}), &plain));
+    }
+
+    #[test]
+    fn what_is_written_has_no_secret_and_a_typed_url_brings_it_back() {
+        let options = json!({"endpoint": "amqp://u:S3cret@h/v?token=S3cret", "password": "S3cret", "vhost": "/"});
+        let leftovers = leftovers("amqp", options, &workload(true, false)).unwrap();
+        let written = serde_json::to_string(&leftovers.without_secrets()).unwrap();
+        assert!(!written.contains("S3cret"), "{written}");
+        let read: Leftovers = serde_json::from_str(&written).unwrap();
+        assert_eq!(read.command(), "pubmark doctor amqp://h:5672/v --remove");
+        let back = read.clone().with_login_of("amqp://u:S3cret@h:5672");
+        assert_eq!(back.options["endpoint"], "amqp://u:S3cret@h:5672/v", "the path is known");
+        assert_eq!(back.options.get("password"), None);
+        assert_eq!(read.with_login_of("amqp://h/w").options["endpoint"], "amqp://h/w");
+    }
+
+    #[test]
+    fn a_server_is_the_same_whoever_logs_in() {
+        let found = leftovers("mqtt", json!({"endpoint": "mqtt://u:p@h:1883"}), &workload(true, false)).unwrap();
+        let at = |url: &str| found.is_at(&Endpoint::parse(url).unwrap());
+        assert!(at("mqtt://h") && at("mqtt://other@h:1883"));
+        assert!(!at("mqtt://h:1884") && !at("mqtts://h:1883") && !at("mqtt://i"));
+    }
+
+    #[test]
+    fn things_are_listed_by_kind_the_first_by_name() {
+        let things = |kind: fn(String) -> Leftover, count: usize| (0..count).map(move |n| kind(format!("n{n}")));
+        let mut all: Vec<Leftover> = things(Leftover::Retained, 1).chain(things(Leftover::Session, 4)).collect();
+        assert_eq!(in_words(&all), "4 sessions (n0, n1, n2, …), 1 retained message (n0)");
+        all.extend(things(Leftover::Queue, 2));
+        assert_eq!(in_words(&all), "4 sessions (n0, n1, n2, …), 2 queues (n0, n1), 1 retained message (n0)");
+        assert_eq!(in_words(&[]), "");
+    }
+}
