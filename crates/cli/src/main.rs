@@ -13,15 +13,14 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = match args::Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(refusal) => return output::refusal(&refusal),
+    let done = match args::Arguments::try_parse() {
+        Ok(arguments) => commands::dispatch(arguments),
+        Err(refusal) => Ok(output::refusal(&refusal)),
     };
-    match commands::dispatch(arguments) {
-        Ok(code) => code.into(),
-        Err(failure) => {
-            output::error(&failure.to_string());
-            failure.code().into()
-        }
-    }
+    let code = |failure: failure::Failure| {
+        output::error(&failure.to_string());
+        failure.code()
+    };
+    let ended = done.unwrap_or_else(code);
+    output::lost().map_or(ended, |failure| ended.worst(code(failure))).into()
 }

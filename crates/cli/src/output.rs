@@ -1,11 +1,11 @@
 //! What goes to the screen: standard output, colours, width.
 
-use crate::failure::Code;
+use crate::failure::{Code, Failure};
 use pubmark_model::printable::{printable, unprintable};
 use pubmark_model::secret::{Secrets, without_logins};
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
-use std::process::ExitCode;
+use std::sync::OnceLock;
 
 /// Whether colours are wanted there: a terminal, and no NO_COLOR.
 pub fn colours(terminal: bool) -> bool {
@@ -26,15 +26,33 @@ pub fn width() -> usize {
     set.or_else(|| terminal_size::terminal_size().map(|(columns, _)| usize::from(columns.0))).unwrap_or(120)
 }
 
-/// Prints to standard output. A reader that has gone away, as `head` does, is
-/// no error.
+/// Prints to standard output. [`lost`] says whether that failed: no caller has to, and none can
+/// forget it.
 pub fn print(text: &str) {
     let text = obedient(text, colour());
     let mut out = std::io::stdout().lock();
-    let _ = out
+    let written = out
         .write_all(text.as_bytes())
         .and_then(|()| if text.ends_with('\n') { Ok(()) } else { out.write_all(b"\n") })
         .and_then(|()| out.flush());
+    note_lost(written);
+}
+
+/// The first error of standard output.
+static LOST: OnceLock<std::io::Error> = OnceLock::new();
+
+/// A reader that has gone away, as `head` does, is no error.
+fn note_lost(written: std::io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        let _ = LOST.set(error);
+    }
+}
+
+/// Why standard output is not complete; none where it is, or where its reader has gone away.
+pub fn lost() -> Option<Failure> {
+    LOST.get().map(|error| Failure::run(format!("standard output cannot be written: {error}")))
 }
 
 /// Says something on standard error. What the user typed may be in it: no
@@ -51,13 +69,13 @@ pub fn error(text: &str) {
 
 /// Says what clap has to say: help, a version, or why the arguments are none. It
 /// repeats what was typed, and of that no secret.
-pub fn refusal(refusal: &clap::Error) -> ExitCode {
-    let code = ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(Code::Usage as u8));
+pub fn refusal(refusal: &clap::Error) -> Code {
+    let code = if refusal.exit_code() == 0 { Code::Done } else { Code::Usage };
     let typed = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     let text = refusal.render().to_string();
     let hidden = Secrets::of_arguments(typed).hide(&text);
     if !refusal.use_stderr() || hidden == text {
-        let _ = refusal.print();
+        note_lost(refusal.print());
     } else {
         let _ = write!(std::io::stderr(), "{}", printable(&hidden));
     }

@@ -67,7 +67,8 @@ impl Lock {
     /// Whether a folder has a lock's file that nobody holds.
     pub fn is_abandoned(folder: &Path) -> bool {
         let path = folder.join(LOCK);
-        let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW).open(&path);
+        let file =
+            OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK).open(&path);
         let held = file.ok().map(|file| Flock::lock(file, FlockArg::LockExclusiveNonblock));
         matches!(held, Some(Ok(file)) if is_at(&file, &path))
     }

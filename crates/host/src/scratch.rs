@@ -47,17 +47,22 @@ impl Scratch {
     }
 
     fn make_held_by(&self, take: fn(&Path) -> Result<Lock, LockError>) -> std::io::Result<()> {
-        std::fs::DirBuilder::new().mode(0o700).create(&self.path)?;
+        std::fs::DirBuilder::new().mode(0o700).create(&self.path).map_err(|error| self.not_made(&error))?;
         let lock = take(&self.path).map_err(|error| {
             // Without a lock nobody would sweep it: a disk may have room for a folder and for no file.
             let _ = std::fs::remove_dir_all(&self.path);
             match error {
                 LockError::Held(holder) => std::io::Error::other(format!("{holder} has locked it")),
-                LockError::Io(error) => error,
+                LockError::Io(error) => self.not_made(&error),
             }
         })?;
         let _ = self.lock.set(lock);
         Ok(())
+    }
+
+    fn not_made(&self, error: &std::io::Error) -> std::io::Error {
+        let why = format!("{} cannot be made: {error}; name another folder with TMPDIR", self.path.display());
+        std::io::Error::new(error.kind(), why)
     }
 
     /// Removes it, with all that is in it, if it was made here.
@@ -146,7 +151,10 @@ mod tests {
             std::fs::write(folder.join(LOCK), "")?;
             Err(LockError::Io(std::io::ErrorKind::StorageFull.into()))
         };
-        assert_eq!(scratch.make_held_by(full).unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+        let error = scratch.make_held_by(full).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+        let said = error.to_string();
+        assert!(said.starts_with(&scratch.path().display().to_string()) && said.contains("TMPDIR"), "{said}");
         assert!(!scratch.path().exists());
     }
 

@@ -60,7 +60,9 @@ impl Program {
         let (hash, length) = (&self.sha256, self.bytes.len());
         format!(
             r#"{{
-folder="${{XDG_CACHE_HOME:-${{HOME:-/tmp}}/.cache}}/pubmark/builds/{hash}"
+home="${{HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}}"
+cache="${{XDG_CACHE_HOME:-${{home:+$home/.cache}}}}"
+folder="${{cache:-$(mktemp -d)}}/pubmark/builds/{hash}"
 if ! [ -x "$folder/pubmark" ]; then
   mkdir -p "$folder" && new=$(mktemp "$folder/new.XXXXXX") || {{ echo "{MARK}no folder $folder can be made"; exit 1; }}
   echo "{MARK}wanted $(uname -sm)"

@@ -35,6 +35,9 @@ pub const SCHEMA: u32 = 2;
 /// The oldest layout that is still read.
 pub const OLDEST_SCHEMA: u32 = 1;
 
+/// The longest line of `runs.jsonl` that is read, bytes: 64 MiB.
+pub const RECORD_BYTES_MAX: usize = 64 << 20;
+
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {

@@ -4,9 +4,9 @@ use crate::document::Rows;
 use crate::layout::document;
 use crate::report::{Report, ReportError};
 use crate::{bounded, csv, json, markdown, page, terminal};
+use pubmark_files as files;
 use serde_json::Value;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::Path;
 
 impl Report {
@@ -48,7 +48,7 @@ impl Report {
     /// # Errors
     /// Where the file cannot be written.
     pub fn write_csv(&self, path: &Path) -> Result<(), ReportError> {
-        let written = self.csv().and_then(|text| fs::write(path, text));
+        let written = self.csv().and_then(|text| files::replace(path, |out| out.write_all(text.as_bytes())));
         written.map_err(|source| ReportError::Write { path: path.to_owned(), source })
     }
 
@@ -57,17 +57,8 @@ impl Report {
     /// # Errors
     /// Where the file cannot be written.
     pub fn write_html(reports: &[&Report], path: &Path) -> Result<(), ReportError> {
-        let beside = path.with_extension("html.new");
-        let write = || {
-            let mut out = BufWriter::new(File::create(&beside)?);
-            page::write(reports, &mut out)?;
-            out.flush()?;
-            fs::rename(&beside, path)
-        };
-        write().map_err(|source| {
-            let _ = fs::remove_file(&beside);
-            ReportError::Write { path: path.to_owned(), source }
-        })
+        let written = files::replace(path, |mut out| page::write(reports, &mut out));
+        written.map_err(|source| ReportError::Write { path: path.to_owned(), source })
     }
 
     /// The rows of `summary.csv` as an array of objects; where the study names an

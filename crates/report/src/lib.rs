@@ -66,7 +66,7 @@ pub use knee::{Knee, KneeEnd};
 pub use points::Point;
 pub use questions::{QuestionKind, QuestionState, StudyQuestion};
 pub use ranking::{Placing, Ranked, Standing, Why};
-pub use records::{LINE_BYTES_MAX, ReadError, Records, read_records, read_records_from};
+pub use records::{ReadError, Records, read_records, read_records_from};
 pub use reference::{Reference, ReferenceRow};
 pub use report::{Report, ReportError, RunCounts};
 pub use words::CellVerdict;

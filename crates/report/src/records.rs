@@ -1,7 +1,8 @@
 //! Reading `runs.jsonl`: a run record a line.
 
+use pubmark_files::{self as files, Links};
 use pubmark_model::line::JsonLine;
-use pubmark_model::record::{OLDEST_SCHEMA, Recovery, RunRecord, SCHEMA};
+use pubmark_model::record::{OLDEST_SCHEMA, RECORD_BYTES_MAX, Recovery, RunRecord, SCHEMA};
 use pubmark_model::times::TimeFigures;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -11,10 +12,6 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-
-/// The longest line that is read, bytes: 64 MiB. At most one line is in memory
-/// beside the records.
-pub const LINE_BYTES_MAX: usize = 64 << 20;
 
 /// The records of a results folder.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -67,9 +64,9 @@ pub enum ReadError {
         /// The layout's version.
         found: u64,
     },
-    /// A line is longer than [`LINE_BYTES_MAX`].
+    /// A line is longer than [`RECORD_BYTES_MAX`].
     #[error(
-        "{path}:{line}: longer than {LINE_BYTES_MAX} bytes, which no run record is; \
+        "{path}:{line}: longer than {RECORD_BYTES_MAX} bytes, which no run record is; \
          remove the line, and `pubmark run --resume` makes the run again",
         path = path.display()
     )]
@@ -135,7 +132,7 @@ impl RecordFile {
     /// That of a folder; none where there is no run yet.
     pub fn open(dir: &Path) -> Result<Option<RecordFile>, ReadError> {
         let path = dir.join("runs.jsonl");
-        match File::open(&path) {
+        match files::open(&path, Links::Refuse) {
             Ok(file) => Ok(Some(RecordFile { file, path })),
             Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => Ok(None),
             Err(source) => Err(ReadError::Io { path, source }),
@@ -187,7 +184,7 @@ fn each_record(mut input: impl BufRead, path: &Path, each: &mut dyn FnMut(RunRec
     let (mut line, mut at, mut torn) = (Vec::new(), 0, false);
     for number in 1.. {
         line.clear();
-        let limit = LINE_BYTES_MAX as u64 + 1;
+        let limit = RECORD_BYTES_MAX as u64 + 1;
         let bytes = match (&mut input).take(limit).read_until(b'\n', &mut line) {
             Ok(0) => break,
             Ok(bytes) => bytes,
@@ -196,7 +193,7 @@ fn each_record(mut input: impl BufRead, path: &Path, each: &mut dyn FnMut(RunRec
         let here = Line { number, at, bytes };
         at += bytes as u64;
         let ended = line.last() == Some(&b'\n');
-        if !ended && line.len() > LINE_BYTES_MAX {
+        if !ended && line.len() > RECORD_BYTES_MAX {
             return Err(ReadError::TooLong { path: path.to_owned(), line: number });
         }
         if line.iter().all(u8::is_ascii_whitespace) {

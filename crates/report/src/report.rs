@@ -12,6 +12,7 @@ use crate::ranking::RankingRules;
 use crate::records::{ReadError, Records, read_records};
 use crate::reference::Reference;
 use crate::searched::{self, SearchedPart};
+use pubmark_files::{self as files, Links};
 use pubmark_model::capacity::{CAPACITY, HEADROOM};
 use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
@@ -23,12 +24,8 @@ use pubmark_stats::HistogramError;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-
-/// The largest `study.toml` or `environment.json` that is read, bytes.
-const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// From this layout of records on, the headline latency is without the
 /// generator's own lag.
@@ -384,13 +381,7 @@ pub(crate) fn study_of(dir: &Path, systems: Systems<'_>) -> Result<(Study, Value
 }
 
 fn read_text(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    let read = File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
-    if read as u64 > FILE_BYTES_MAX {
-        let message = format!("larger than {FILE_BYTES_MAX} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
-    }
-    Ok(text)
+    files::read_text(path, Links::Refuse)
 }
 
 /// The systems of a folder, as they were used: those that the study names and that

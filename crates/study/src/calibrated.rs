@@ -1,5 +1,6 @@
 //! The calibration of this machine: the file that `pubmark calibrate` leaves.
 
+use pubmark_files::{self as files, Links, TEXT_BYTES_MAX};
 use pubmark_host::{cache, machine};
 use pubmark_judge::calibration::{Calibration, Identity, SCHEMA};
 use serde::Deserialize;
@@ -21,9 +22,8 @@ pub fn here() -> Identity {
 pub fn save(calibration: &Calibration) -> std::io::Result<PathBuf> {
     let path = path();
     path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-    let fresh = path.with_extension(format!("{}.new", std::process::id()));
-    std::fs::write(&fresh, serde_json::to_string_pretty(calibration)? + "\n")?;
-    std::fs::rename(&fresh, &path)?;
+    let text = serde_json::to_string_pretty(calibration)? + "\n";
+    files::replace(&path, |out| out.write_all(text.as_bytes()))?;
     Ok(path)
 }
 
@@ -43,7 +43,7 @@ fn loaded() -> &'static Result<Option<Calibration>, String> {
 /// A calibration of another machine, kernel or version is none.
 fn read(path: &Path, here: &Identity) -> Result<Option<Calibration>, String> {
     let cannot = |error: String| format!("the calibration {} cannot be read ({error}): make it again", path.display());
-    let text = match std::fs::read(path) {
+    let text = match files::read(path, TEXT_BYTES_MAX, Links::Follow) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(cannot(error.to_string())),

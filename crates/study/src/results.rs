@@ -1,13 +1,14 @@
 //! The results folder: records are appended and synced as soon as a run ends.
 
+use pubmark_files::{self as files, Links, TEXT_BYTES_MAX};
 use pubmark_host::lock::{LOCK, Lock, LockError};
 use pubmark_model::line::JsonLine;
-use pubmark_model::record::RunRecord;
+use pubmark_model::record::{RECORD_BYTES_MAX, RunRecord};
 use pubmark_model::reference;
 use pubmark_model::study::Study;
 use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// What went wrong with a results folder.
@@ -91,11 +92,11 @@ pub struct Results {
     lock: Lock,
 }
 
-/// Makes `BASE/STUDY-TIME`, by local time, which nobody else has made: with a
-/// number behind it where there is one of this second.
+/// Makes `BASE/STUDY-TIME`, in UTC, which nobody else has made: with a number behind it where
+/// there is one of this second.
 pub fn new_folder(base: &Path, study: &str) -> Result<PathBuf, ResultsError> {
     make_folder(base, &mut sync).map_err(io(base))?;
-    let name = format!("{study}-{}", jiff::Zoned::now().strftime("%Y%m%d-%H%M%S"));
+    let name = format!("{study}-{}", jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S"));
     for number in 1.. {
         let folder = base.join(if number == 1 { name.clone() } else { format!("{name}-{number}") });
         match std::fs::create_dir(&folder) {
@@ -110,15 +111,25 @@ pub fn new_folder(base: &Path, study: &str) -> Result<PathBuf, ResultsError> {
     Err(ResultsError::Occupied(base.join(name)))
 }
 
-/// The newest of the folders that [`new_folder`] has made for a study.
+/// The newest of the folders that [`new_folder`] has made for a study, by the time that stands in it:
+/// earlier versions named folders by local time.
 pub fn newest_folder(base: &Path, study: &str) -> Option<PathBuf> {
     let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
     let mine = entries.filter_map(|entry| {
         let name = entry.file_name();
-        let time = time_of(name.to_str()?.strip_prefix(study)?.strip_prefix('-')?)?;
-        Some((time, entry.path()))
+        let (named, number) = time_of(name.to_str()?.strip_prefix(study)?.strip_prefix('-')?)?;
+        let path = entry.path();
+        let begun = began(&path).map_or(named, |time| time.strftime("%Y%m%d%H%M%S").to_string());
+        Some((begun, number, path))
     });
-    mine.max().map(|(_, path)| path)
+    mine.max().map(|(_, _, path)| path)
+}
+
+/// When the study of a results folder was begun; none where nothing says it.
+fn began(folder: &Path) -> Option<jiff::Timestamp> {
+    let text = files::read(&folder.join("environment.json"), TEXT_BYTES_MAX, Links::Refuse).ok()?;
+    let environment: Value = serde_json::from_slice(&text).ok()?;
+    environment.get("time")?.as_str()?.parse().ok()
 }
 
 /// The time at the end of a folder's name, and its number within the second.
@@ -158,6 +169,36 @@ fn refuse_foreign(folder: &Path) -> Result<(), ResultsError> {
         }
     }
     Ok(())
+}
+
+/// Writes a file of the folder whole or not at all: half a system's file would be another one.
+fn replace(path: &Path, text: &str) -> Result<(), ResultsError> {
+    files::replace(path, |out| out.write_all(text.as_bytes())).map_err(io(path))
+}
+
+/// Opens `runs.jsonl` to append to it, without a last line that has no end. Returns its records.
+fn whole_records(path: &Path) -> Result<(File, Vec<RunRecord>), ResultsError> {
+    let wrong = |line: usize, reason: String| ResultsError::Line { path: path.to_owned(), line, reason };
+    let opened = files::open_with(OpenOptions::new().read(true).append(true), path, Links::Refuse);
+    let runs = opened.map_err(io(path))?;
+    let (mut input, mut line, mut whole, mut records) = (BufReader::new(&runs), Vec::new(), 0, Vec::new());
+    for number in 1.. {
+        line.clear();
+        let read = (&mut input).take(RECORD_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
+        let bytes = read.map_err(io(path))?;
+        if bytes > RECORD_BYTES_MAX {
+            return Err(wrong(number, format!("it is longer than {RECORD_BYTES_MAX} bytes")));
+        }
+        if line.last() != Some(&b'\n') {
+            break;
+        }
+        whole += bytes as u64;
+        if bytes > 1 {
+            records.push(RunRecord::from_json(&line).map_err(|error| wrong(number, error.to_string()))?);
+        }
+    }
+    runs.set_len(whole).map_err(io(path))?;
+    Ok((runs, records))
 }
 
 fn lock(folder: &Path) -> Result<Lock, ResultsError> {
@@ -213,28 +254,13 @@ impl Results {
         }
         let lock = lock(folder)?;
         let study_path = folder.join("study.toml");
-        let before = std::fs::read_to_string(&study_path).map_err(io(&study_path))?;
+        let before = files::read_text(&study_path, Links::Refuse).map_err(io(&study_path))?;
         if !is_same(&before) {
             return Err(ResultsError::OtherStudy(folder.to_owned()));
         }
         let logs = folder.join("logs");
         std::fs::create_dir_all(&logs).map_err(io(&logs))?;
-        let mut runs = OpenOptions::new().read(true).append(true).open(&runs_path).map_err(io(&runs_path))?;
-        let mut text = Vec::new();
-        runs.read_to_end(&mut text).map_err(io(&runs_path))?;
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        runs.set_len(whole as u64).map_err(io(&runs_path))?;
-        runs.seek(SeekFrom::End(0)).map_err(io(&runs_path))?;
-        let mut records = Vec::new();
-        for (index, line) in text[..whole].split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
-        {
-            let record = RunRecord::from_json(line).map_err(|error| ResultsError::Line {
-                path: runs_path.clone(),
-                line: index + 1,
-                reason: error.to_string(),
-            })?;
-            records.push(record);
-        }
+        let (runs, records) = whole_records(&runs_path)?;
         Ok((Results { folder: folder.to_owned(), runs, runs_path, lock }, records))
     }
 
@@ -245,15 +271,11 @@ impl Results {
         std::fs::create_dir_all(&folder).map_err(io(&folder))?;
         for (name, text) in systems {
             let path = folder.join(format!("{name}.toml"));
-            match std::fs::read(&path) {
+            match files::read(&path, TEXT_BYTES_MAX, Links::Refuse) {
                 Ok(there) if there == text.as_bytes() => {}
                 Ok(_) => return Err(ResultsError::OtherSystem { name: name.clone(), path }),
-                Err(_) => {
-                    // Whole or not at all: half a file would be another one.
-                    let fresh = folder.join(format!(".{name}.new"));
-                    std::fs::write(&fresh, text).map_err(io(&fresh))?;
-                    std::fs::rename(&fresh, &path).map_err(io(&path))?;
-                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => replace(&path, text)?,
+                Err(error) => return Err(io(&path)(error)),
             }
         }
         sync(&folder).map_err(io(&folder))
@@ -261,16 +283,12 @@ impl Results {
 
     /// Replaces the study: it has cells that it did not have before.
     pub fn renew_study(&self, study: &str) -> Result<(), ResultsError> {
-        let path = self.folder.join("study.toml");
-        let fresh = self.folder.join(".study.toml.new");
-        std::fs::write(&fresh, study).map_err(io(&fresh))?;
-        std::fs::rename(&fresh, &path).map_err(io(&path))
+        replace(&self.folder.join("study.toml"), study)
     }
 
     /// Puts the published figures into the folder.
     pub fn note_reference(&self, text: &str) -> Result<(), ResultsError> {
-        let path = self.folder.join(reference::FILE);
-        std::fs::write(&path, text).map_err(io(&path))
+        replace(&self.folder.join(reference::FILE), text)
     }
 
     /// Appends a record and waits until it is on the disk.
@@ -289,7 +307,7 @@ impl Results {
     /// Adds the versions that were met to `environment.json`, by system.
     pub fn note_versions(&self, records: &[(String, Map<String, Value>)]) -> Result<(), ResultsError> {
         let path = self.folder.join("environment.json");
-        let text = std::fs::read(&path).map_err(io(&path))?;
+        let text = files::read(&path, TEXT_BYTES_MAX, Links::Refuse).map_err(io(&path))?;
         let Ok(Value::Object(mut environment)) = serde_json::from_slice(&text) else { return Ok(()) };
         let mut versions = Map::new();
         for (system, met) in records {
@@ -297,9 +315,7 @@ impl Results {
         }
         environment.insert("versions".into(), versions.into());
         let text = serde_json::to_string_pretty(&environment).unwrap_or_default();
-        let fresh = self.folder.join("environment.json.new");
-        std::fs::write(&fresh, text + "\n").map_err(io(&fresh))?;
-        std::fs::rename(&fresh, &path).map_err(io(&path))
+        replace(&path, &(text + "\n"))
     }
 
     /// No more runs: what keeps the folder for this process.
@@ -335,6 +351,13 @@ mod tests {
         assert_eq!(newest_folder(base.path(), "a"), Some(base.path().join("a-20260101-120000-10")));
         assert_eq!(newest_folder(base.path(), "a-edge"), Some(base.path().join("a-edge-20270101-120000")));
         assert_eq!(newest_folder(base.path(), "edge"), None);
+        // By local time east of here it was named later than the one that followed, of UTC.
+        for (name, time) in [("20260301-200000", "2026-03-01T11:00:00Z"), ("20260301-120000", "2026-03-01T12:00:00Z")] {
+            let folder = base.path().join(format!("b-{name}"));
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::write(folder.join("environment.json"), format!("{{\"time\": \"{time}\"}}")).unwrap();
+        }
+        assert_eq!(newest_folder(base.path(), "b"), Some(base.path().join("b-20260301-120000")));
     }
 
     /// Within a second, and so under one name.

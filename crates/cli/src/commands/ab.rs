@@ -30,6 +30,7 @@ pub fn ab(args: &AbArgs, voice: Voice) -> Result<Code, Failure> {
     raise_open_files();
     let budget_ns = parse_time(&args.budget).map_err(|error| Failure::usage(format!("--budget: {error}")))?;
     let gates = Gates::parse(&args.gates.fail_on, &args.gates.require, true).map_err(Failure::usage)?;
+    gates::check_junit(args.gates.junit.as_deref())?;
     if gates.is_empty() {
         return Err(Failure::usage("nothing is asked: give --fail-on 'p99 > +10%', or --require 'p99 < 5ms'"));
     }

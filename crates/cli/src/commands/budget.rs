@@ -3,6 +3,7 @@
 use crate::failure::{Code, Failure};
 use crate::progress::estimate::costs;
 use crate::progress::table::duration;
+use pubmark_files::{Links, read_text};
 use pubmark_model::plan::cells;
 use pubmark_model::record::RunRecord;
 use pubmark_model::setting::BlocksUntil;
@@ -45,7 +46,7 @@ pub fn is_short(plan: &StudyPlan, budget_ns: Ns) -> bool {
 
 /// Whether a results folder is of a study that was cut down.
 pub fn is_quick(folder: &Path) -> bool {
-    let text = std::fs::read_to_string(folder.join("environment.json")).unwrap_or_default();
+    let text = read_text(&folder.join("environment.json"), Links::Refuse).unwrap_or_default();
     let told: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     told["quick"] == true
 }

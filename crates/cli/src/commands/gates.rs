@@ -3,9 +3,16 @@
 use crate::args::GateArgs;
 use crate::failure::{Code, Failure};
 use crate::output::Voice;
+use pubmark_files::check_writable;
 use pubmark_report::Report;
 use pubmark_report::compare::{GateOutcome, GateResult, Gates, bounds, junit};
 use std::path::Path;
+
+/// Refuses a file for JUnit XML that could not be written, before anything is measured.
+pub fn check_junit(file: Option<&Path>) -> Result<(), Failure> {
+    let Some(file) = file else { return Ok(()) };
+    check_writable(file).map_err(|error| Failure::usage(format!("--junit {}: {error}", file.display())))
+}
 
 /// Writes the gates as JUnit XML, where a file is named.
 pub fn write_junit(file: Option<&Path>, suite: &str, gates: &[GateResult]) -> Result<(), Failure> {
@@ -16,6 +23,7 @@ pub fn write_junit(file: Option<&Path>, suite: &str, gates: &[GateResult]) -> Re
 /// The gates of a command that has no baseline.
 pub fn own(args: &GateArgs) -> Result<Gates, Failure> {
     let gates = Gates::parse(&args.fail_on, &args.require, false).map_err(Failure::usage)?;
+    check_junit(args.junit.as_deref())?;
     if args.junit.is_some() && gates.is_empty() {
         return Err(Failure::usage(
             "--junit tells what became of gates, and there is none: give --require 'p99 < 5ms'",

@@ -7,6 +7,7 @@ use crate::failure::{Code, Failure};
 use crate::output::print;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
+use pubmark_files::{Links, read_text};
 use pubmark_peer::{Listen, PeerScript};
 use std::os::fd::AsFd;
 
@@ -19,7 +20,7 @@ pub fn peer(args: &PeerArgs) -> Result<Code, Failure> {
         None => PeerScript::default(),
         Some(path) => {
             let bad = |error: String| Failure::usage(format!("{}: {error}", path.display()));
-            let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+            let text = read_text(path, Links::Follow).map_err(|error| bad(error.to_string()))?;
             PeerScript::parse(&text).map_err(bad)?
         }
     };

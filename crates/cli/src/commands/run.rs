@@ -11,6 +11,7 @@ use crate::progress::board::SharedBoard;
 use crate::progress::estimate::{cost, costs, in_words};
 use crate::serve::live::{LiveReport, Pages, linger};
 use crate::serve::{HttpServer, metrics};
+use pubmark_files::{Links, read_text};
 use pubmark_host::clock;
 use pubmark_host::install;
 use pubmark_host::lock::Lock;
@@ -222,7 +223,7 @@ fn published(file: &str, text: &str, beside: Beside, voice: Voice) -> Result<Opt
     }
     let (file, read) = match beside {
         Beside::Text(text) => (format!("{file}: {}", reference::FILE), text.map(str::to_owned)),
-        Beside::At(path) => match std::fs::read_to_string(&path) {
+        Beside::At(path) => match read_text(&path, Links::Follow) {
             Ok(text) => (path.display().to_string(), Some(text)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 voice.note(&format!("no published figures in the report: there is no {}", path.display()));
@@ -252,7 +253,7 @@ pub(super) fn find(study: &str) -> Result<NamedStudy, Failure> {
         return Err(studies::unknown(study));
     }
     let text =
-        std::fs::read_to_string(&path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+        read_text(&path, Links::Follow).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     let stem = if path.file_name().is_some_and(|name| name == "study.toml") {
         path.parent().and_then(Path::file_name)
     } else {

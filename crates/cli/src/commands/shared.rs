@@ -1,6 +1,7 @@
 //! What several subcommands need.
 
 use crate::failure::{Code, Failure};
+use pubmark_files::{Links, read_text};
 use pubmark_host::cache::config_folder;
 use pubmark_model::diagnostic::{Diagnostics, suggestion};
 use pubmark_model::hosts::Hosts;
@@ -60,7 +61,7 @@ pub fn raise_open_files() {
 /// Reads a file of hosts.
 pub fn hosts(file: &Path) -> Result<Hosts, Failure> {
     let cannot = |error: std::io::Error| Failure::usage(format!("--hosts {}: {error}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(cannot)?;
+    let text = read_text(file, Links::Follow).map_err(cannot)?;
     Hosts::parse(&file.display().to_string(), &text).map_err(Failure::usage)
 }
 

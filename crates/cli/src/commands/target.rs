@@ -4,6 +4,7 @@ use super::run::{NamedStudy, find};
 use super::shared::{by_flags, hosts, pairs};
 use crate::args::WorkloadArgs;
 use crate::failure::Failure;
+use pubmark_files::{Links, read_text};
 use pubmark_model::study::{ReadOptions, Study, named_systems};
 use pubmark_study::registry;
 use std::path::Path;
@@ -15,7 +16,7 @@ pub fn is_system(target: &str) -> bool {
 
 /// Whether a file describes a system, and no study.
 fn is_system_file(target: &str) -> bool {
-    let text = std::fs::read_to_string(target).unwrap_or_default();
+    let text = read_text(Path::new(target), Links::Follow).unwrap_or_default();
     text.lines().any(|line| line.trim_start().starts_with("driver")) && !text.contains("[axes]")
 }
 

@@ -425,7 +425,7 @@ fn a_strangers_files_are_in_nobodys_way() {
         ("large", "larger than 1 MiB"),
         ("ours", "unknown key `titel`"),
         ("up", "is to be below the folder of the run"),
-        ("pipe", "it is no file"),
+        ("pipe", "it is a FIFO, and not a file"),
     ] {
         place.refused(&["bench", name], &[says]);
         place.refused(&["systems", &format!("systems/{name}.toml")], &[says]);

@@ -10,15 +10,19 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("model", &["stats"]),
     ("clock", &["model"]),
+    ("files", &[]),
     ("load", &["clock", "model", "stats", "wire"]),
     ("peer", &["clock", "model", "stats", "wire"]),
-    ("host", &["clock", "model", "stats"]),
+    ("host", &["clock", "files", "model", "stats"]),
     ("judge", &["model", "stats"]),
-    ("study", &["host", "judge", "model", "stats"]),
-    ("report", &["model", "stats"]),
+    ("study", &["files", "host", "judge", "model", "stats"]),
+    ("report", &["files", "model", "stats"]),
     ("calibrate", &["host", "judge", "load", "model", "stats", "study", "wire"]),
     ("conformance", &["host", "load", "model", "peer", "stats"]),
-    ("cli", &["calibrate", "conformance", "host", "judge", "load", "model", "peer", "report", "stats", "study"]),
+    (
+        "cli",
+        &["calibrate", "conformance", "files", "host", "judge", "load", "model", "peer", "report", "stats", "study"],
+    ),
 ];
 
 fn crates() -> PathBuf {

@@ -1,10 +1,11 @@
 //! System files of the user's own: read from their folders, and refused one by
 //! one, so that a file that is none is in nobody's way until it is asked for.
 
+use pubmark_files::{Links, read_text_of};
 use pubmark_model::diagnostic::{Diagnostic, Diagnostics};
 use pubmark_model::printable::printable;
 use pubmark_model::system::{System, is_system_name};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The largest system file, bytes.
@@ -118,18 +119,9 @@ fn parse(name: &str, path: &Path, text: &str, built_in: BuiltIn<'_>) -> Result<S
 
 /// A file's text; what is no file, too large or no text is an error.
 fn text_of(path: &Path) -> io::Result<String> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
-    }
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 1 MiB, which no system file is"));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-        io::Error::new(io::ErrorKind::InvalidData, format!("it is no text in UTF-8 from line {line} on"))
+    read_text_of(path, FILE_BYTES_MAX, Links::Follow).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => io::Error::new(error.kind(), "larger than 1 MiB, which no system file is"),
+        _ => error,
     })
 }
 
@@ -168,7 +160,7 @@ mod tests {
         assert!(said(write("\u{1b}[2J.toml", FILE.as_bytes())).contains("\\u{1b}[2J"));
         assert!(said(write("large.toml", &vec![b'#'; 2 << 20])).contains("larger than 1 MiB"));
         std::fs::create_dir(folder.path().join("folder.toml")).unwrap();
-        assert!(said(read(&folder.path().join("folder.toml"), &built_in)).contains("it is no file"));
+        assert!(said(read(&folder.path().join("folder.toml"), &built_in)).contains("it is a folder, and not a file"));
         assert_eq!(of_folder(folder.path(), &built_in).len(), 8, "each by itself, whatever the others are");
         assert!(of_folder(&folder.path().join("gone"), &built_in).is_empty());
     }
