@@ -16,7 +16,7 @@ use board::SharedBoard;
 use pubmark_host::clock;
 use pubmark_model::cell::Cell;
 use pubmark_model::record::RunRecord;
-use pubmark_report::text::{clean, count, time};
+use pubmark_report::text::{clean_ends, count, time};
 use pubmark_study::budget::{BudgetLook, BudgetObserver};
 use pubmark_study::conduct::{Observer, StudyStart};
 use pubmark_study::live::News;
@@ -83,7 +83,7 @@ impl ProgressDisplay {
 /// A record in a line: the figures that matter most.
 pub fn line(record: &RunRecord) -> String {
     if let Some(error) = &record.error {
-        return format!("failed: {}", clean(error, 2_000));
+        return format!("failed: {}", clean_ends(error, 2_000));
     }
     let mut parts = delivery(record);
     if let Some(latency) = &record.times.latency {

@@ -8,6 +8,7 @@ use pubmark_host::scratch::Scratch;
 use pubmark_host::server::{GRACE_MS, Server, StartPlan};
 use pubmark_model::cell::Limits;
 use pubmark_model::protocol::ServerAddress;
+use pubmark_model::secret::Secrets;
 use pubmark_model::server::Places;
 use pubmark_model::system::System;
 use pubmark_peer::{ClientEvent, Listen, PeerScript, serve, serve_watched};
@@ -115,6 +116,7 @@ impl Meeting {
             limits: Limits::default(),
             program: std::env::current_exe().map_err(not_here)?,
             remove: vec![scratch.path().to_owned()],
+            secrets: Secrets::default(),
             grace_ms: GRACE_MS,
             interrupt: &NEVER,
         };

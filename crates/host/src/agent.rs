@@ -1,5 +1,6 @@
 //! Agents as the coordinator sees them: processes that speak the protocol.
 
+use crate::log::{self, Log};
 use crate::programs::find_program_from;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -8,16 +9,24 @@ use pubmark_model::printable::{printable, unprintable};
 use pubmark_model::protocol::{Command, Event, MAX_HELLO, MAX_LINE, SCRATCH};
 use pubmark_model::secret::Secrets;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::borrow::Cow;
-use std::fs::File;
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// The longest line of an agent that was told nothing, bytes: all ranges of both kinds, histograms and
+/// series have room in it.
+const LINE_BYTES: usize = 144 << 20;
+/// For each byte that it was told, which grows with its clients, its lines may be longer by this, bytes.
+const ANSWERED: usize = 8;
+/// What of the room for a line is kept for the next one, bytes.
+const KEPT_BYTES: usize = 64 << 10;
 
 /// How long an agent may take to exit before it is killed.
 const EXIT: Duration = Duration::from_secs(2);
@@ -40,8 +49,11 @@ impl Incoming {
     /// the secrets.
     pub fn of(line: Option<&[u8]>, secrets: &Secrets) -> Incoming {
         let Some(line) = line else { return Incoming::Closed };
-        if line.len() >= MAX_LINE && line.last() != Some(&b'\n') {
-            return Incoming::Garbage(format!("a line of more than {} MiB, which no event has", MAX_LINE >> 20));
+        if line.len() > LINE_BYTES && line.last() != Some(&b'\n') {
+            return Incoming::Garbage(format!(
+                "a line of more than {} MiB, which no event of this run has",
+                LINE_BYTES >> 20
+            ));
         }
         match read(line) {
             Ok(event) => Incoming::Event(event),
@@ -67,42 +79,38 @@ const SHOWN_BYTES: usize = 4 * SHOWN_CHARS;
 /// shows them: JSON has it as an escape, or, beyond ASCII, as it is.
 fn read(line: &[u8]) -> serde_json::Result<Box<Event>> {
     let beyond_ascii = || line.iter().any(|byte| matches!(byte, 0x7f | 0xc2 | 0xe2));
-    if !line.windows(2).any(|pair| pair == b"\\u") && !beyond_ascii() {
-        return Event::from_json(line).map(Box::new);
-    }
-    let mut value: Value = serde_json::from_slice(line)?;
-    show_all(&mut value);
-    Event::from_json(&serde_json::to_vec(&value)?).map(Box::new)
-}
-
-fn show_all(value: &mut Value) {
-    match value {
-        Value::String(text) => {
-            if let Cow::Owned(shown) = printable(text) {
-                *text = shown;
-            }
-        }
-        Value::Array(values) => values.iter_mut().for_each(show_all),
-        Value::Object(map) => {
-            if map.keys().any(|key| key.contains(unprintable)) {
-                let keys = std::mem::take(map).into_iter();
-                *map = keys.map(|(key, value)| (printable(&key).into_owned(), value)).collect();
-            }
-            map.values_mut().for_each(show_all);
-        }
-        _ => {}
+    let escapes = || line.windows(2).any(|pair| pair == b"\\u");
+    match std::str::from_utf8(line) {
+        Ok(text) if escapes() || beyond_ascii() => Event::from_json(by_number(text).as_bytes()).map(Box::new),
+        _ => Event::from_json(line).map(Box::new),
     }
 }
 
-/// Puts what an agent says into an inbox, under this number.
-pub fn into_inbox(
-    number: usize,
-    inbox: Sender<(usize, Incoming)>,
-    secrets: &Secrets,
-) -> impl FnMut(Option<&[u8]>) + Send + 'static {
-    let secrets = secrets.clone();
-    // Nobody listens any more when its owner has gone.
-    move |line| drop(inbox.send((number, Incoming::of(line, &secrets))))
+/// A text of JSON in which characters that a terminal would obey are written by their numbers.
+fn by_number(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len() + 64);
+    let mut rest = json;
+    while let Some(at) = rest.find(|c: char| c == '\\' || unprintable(c)) {
+        let (before, from) = rest.split_at(at);
+        shown.push_str(before);
+        let escape = from.strip_prefix("\\u").and_then(|digits| digits.get(..4));
+        let meant = match escape {
+            Some(digits) => u32::from_str_radix(digits, 16).ok().and_then(char::from_u32),
+            None => from.chars().next().filter(|c| *c != '\\'),
+        };
+        // An escape of another kind is two characters.
+        let length = match (escape, from.as_bytes()[0]) {
+            (Some(_), _) => 6,
+            (None, b'\\') => 1 + from[1..].chars().next().map_or(0, char::len_utf8),
+            (None, _) => meant.map_or(1, char::len_utf8),
+        };
+        match meant.filter(|c| unprintable(*c) && (escape.is_some() || !c.is_ascii_control() || *c == '\u{7f}')) {
+            Some(c) => drop(write!(shown, "\\{}", c.escape_unicode())),
+            None => shown.push_str(&from[..length]),
+        }
+        rest = &from[length..];
+    }
+    shown + rest
 }
 
 /// An agent's program.
@@ -126,7 +134,11 @@ pub struct Agent {
     /// Lines on their way to its standard input, which a thread writes: an
     /// agent that does not read holds up nobody but itself.
     lines: Option<Sender<Vec<u8>>>,
+    /// The longest line that it may say by now, bytes.
+    most: Arc<AtomicUsize>,
     log: PathBuf,
+    /// What takes its standard error there.
+    printed: Log,
     secrets: Secrets,
 }
 
@@ -166,25 +178,36 @@ impl Agent {
         if !command.folder.is_empty() {
             starting.current_dir(&command.folder);
         }
+        log::create(log)?;
+        let mut printed = Log::append(log, secrets)?;
         let mut child = starting
             .args(arguments)
             .envs(command.environment.iter().map(|(name, value)| (name, value)))
             .env(SCRATCH, scratch)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(File::create(log)?)
+            .stderr(printed.output()?)
             // Of its own, so that Ctrl-C reaches the coordinator alone.
             .process_group(0)
             .spawn()?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
+        printed.seal();
         let (lines, said) = channel();
-        let agent =
-            Agent { name: name.to_owned(), child, lines: Some(lines), log: log.to_owned(), secrets: secrets.clone() };
+        let most = Arc::new(AtomicUsize::new(LINE_BYTES));
+        let agent = Agent {
+            name: name.to_owned(),
+            child,
+            lines: Some(lines),
+            most: most.clone(),
+            log: log.to_owned(),
+            printed,
+            secrets: secrets.clone(),
+        };
         if let Some(input) = input {
             thread::Builder::new().name(format!("to {name}")).spawn(move || write_out(input, &said))?;
         }
         if let Some(output) = output {
-            thread::Builder::new().name(name.to_owned()).spawn(move || listen(output, say))?;
+            thread::Builder::new().name(name.to_owned()).spawn(move || listen(output, &most, say))?;
         }
         Ok(agent)
     }
@@ -207,6 +230,7 @@ impl Agent {
     pub fn tell_line(&mut self, mut line: Vec<u8>) {
         if let Some(lines) = &self.lines {
             line.push(b'\n');
+            self.most.fetch_add(ANSWERED * line.len(), Ordering::Relaxed);
             let _ = lines.send(line);
         }
     }
@@ -263,7 +287,8 @@ impl Agent {
     }
 
     /// An empty log is no evidence of anything.
-    fn tidy(&self) {
+    fn tidy(&mut self) {
+        self.printed.settle();
         if std::fs::metadata(&self.log).is_ok_and(|log| log.len() == 0) {
             let _ = std::fs::remove_file(&self.log);
         }
@@ -276,18 +301,16 @@ impl Agent {
             Ok(Some(status)) => status.to_string(),
             _ => "its output closed, but it runs on".into(),
         };
-        let log = std::fs::read(&self.log).unwrap_or_default();
-        let tail = self.secrets.hide_end(&String::from_utf8_lossy(&log), 500);
-        let tail = printable(&tail);
+        self.printed.settle();
+        let tail = log::last_lines(&self.log, &self.secrets);
         if tail.is_empty() { status } else { format!("{status}; the end of its log: {tail}") }
     }
 
     /// The last line of its log, if there is one.
-    pub fn last_words(&self) -> Option<String> {
-        let log = std::fs::read(&self.log).ok()?;
-        let tail = self.secrets.hide_end(&String::from_utf8_lossy(&log), 2_000);
-        let last = tail.lines().map(str::trim).rfind(|line| !line.is_empty())?;
-        Some(printable(last).into_owned())
+    pub fn last_words(&mut self) -> Option<String> {
+        self.printed.settle();
+        let tail = log::last_lines(&self.log, &self.secrets);
+        tail.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
     }
 }
 
@@ -311,18 +334,20 @@ fn write_out(mut input: impl Write, lines: &Receiver<impl AsRef<[u8]>>) {
 }
 
 /// Tells each line, and at last its end.
-fn listen(output: impl Read, mut say: impl FnMut(Option<&[u8]>)) {
+fn listen(output: impl Read, longest: &AtomicUsize, mut say: impl FnMut(Option<&[u8]>)) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
     let mut most = MAX_HELLO;
     loop {
         line.clear();
+        // What a long line took is not kept.
+        line.shrink_to(KEPT_BYTES);
         match (&mut output).take(most as u64).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return say(None),
             Ok(_) => say(Some(&line)),
         }
         if line.last() == Some(&b'\n') {
-            most = MAX_LINE;
+            most = longest.load(Ordering::Relaxed).min(MAX_LINE);
         }
     }
 }
@@ -378,12 +403,12 @@ mod tests {
     fn a_line_without_an_end_is_not_waited_for() {
         let heard = |output: &mut dyn Read| {
             let mut told = Vec::new();
-            listen(output, |line| told.extend(line.map(garbage)));
+            listen(output, &AtomicUsize::new(LINE_BYTES), |line| told.extend(line.map(garbage)));
             told
         };
-        let endless = || std::io::repeat(b'x').take(2 * MAX_LINE as u64);
+        let endless = || std::io::repeat(b'x').take(2 * LINE_BYTES as u64);
         let told = heard(&mut b"hello\n".chain(endless()));
-        assert_eq!(told[1..], ["a line of more than 256 MiB, which no event has"; 2], "two pieces");
+        assert_eq!(told[1..], ["a line of more than 144 MiB, which no event of this run has"; 2], "two pieces");
         // Nobody waits for so much of one who has not even said hello.
         let told = heard(&mut endless().take(3 * MAX_HELLO as u64));
         assert_eq!(told, ["a first line of more than 1 MiB, which no `hello` has"; 3]);

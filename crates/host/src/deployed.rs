@@ -15,6 +15,7 @@ use pubmark_model::endpoint::Endpoint;
 use pubmark_model::options::Options;
 use pubmark_model::record::{AppliedLimits, Attached, Deployment, ServerProcess};
 use pubmark_model::reported::ServerReport;
+use pubmark_model::secret::Secrets;
 use pubmark_model::server::{Places, ServerLogin, ServerSpec};
 use pubmark_model::system::System;
 use pubmark_model::units::{Ns, SECOND};
@@ -82,6 +83,8 @@ pub struct Here<'a> {
     pub logs: &'a Path,
     /// The `pubmark` program.
     pub program: &'a Path,
+    /// What no log may repeat.
+    pub secrets: &'a Secrets,
     /// Set where the user wants no more.
     pub interrupt: &'a AtomicBool,
 }
@@ -267,6 +270,12 @@ impl Deployed {
         started.members.iter_mut().flat_map(of_member).collect()
     }
 
+    /// CPU time of what keeps it, ns.
+    pub(crate) fn keepers_cpu_ns(&self) -> Ns {
+        let Deployed::Started(started) = self else { return 0 };
+        started.members.iter().map(|member| member.server.keeper_cpu_ns()).sum()
+    }
+
     /// Whether all of the server that was started here listens.
     pub fn is_listening(&self) -> bool {
         let Deployed::Started(started) = self else { return false };
@@ -399,6 +408,7 @@ fn start_members(
             program: here.program.to_owned(),
             remove: vec![if is_last { here.scratch.to_owned() } else { dir.clone() }],
             dir,
+            secrets: here.secrets.clone(),
             grace_ms: GRACE_MS,
             interrupt: here.interrupt,
         })?;

@@ -1,5 +1,6 @@
 //! What on this machine would spoil a measurement, and what mends it.
 
+use crate::quota::Quota;
 use crate::{clock, ledger, machine};
 use nix::sys::resource::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,16 @@ pub fn examine() -> Vec<Checkup> {
 fn processors() -> Checkup {
     let usable = machine::usable_cpus().len();
     let found = format!("{usable} of {} usable", machine::cores());
+    if let Some(quota) = Quota::now().filter(|quota| quota.cpus < usable as f64) {
+        let severity = if quota.cpus < 2.0 { Severity::Bad } else { Severity::Note };
+        return finding(
+            "processors",
+            severity,
+            format!("{found}, limited to {} by cgroup", quota.cpus),
+            "the kernel stops pubmark for the rest of a period when they are used up: give the container or the service \
+             whole processors (`docker run --cpuset-cpus`, `CPUQuota=` left out)",
+        );
+    }
     if usable < 4 {
         return finding(
             "processors",

@@ -1,6 +1,7 @@
 //! What a host tells of itself: its part of `environment.json`.
 
 use crate::machine::{cores, is_virtual, line, memory_bytes, processor, usable_cpus};
+use crate::quota::Quota;
 use crate::{devices, doctor};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -17,6 +18,7 @@ pub fn environment(folder: &Path) -> Map<String, Value> {
         "processor": processor(),
         "cores": cores(),
         "usable_cpus": usable_cpus(),
+        "cpu_quota": Quota::now().map(|quota| quota.cpus),
         "virtual": is_virtual(),
         "memory_bytes": memory_bytes(),
         "governor": line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),

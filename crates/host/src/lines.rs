@@ -9,6 +9,7 @@ use crate::folder::FolderOnItsWay;
 use crate::install::Presence;
 use crate::machine::Ticks;
 use crate::network::NetworkLook;
+use crate::quota::Quota;
 use crate::server::keeper::KeeperOrder;
 use crate::shape::Shape;
 use crate::system_file::SystemFile;
@@ -269,6 +270,9 @@ pub struct Look {
     pub ticks: Ticks,
     /// CPU time of what pubmark itself keeps there, ns.
     pub own_cpu_ns: Ns,
+    /// The CPU quota that pubmark is under there; none where there is none.
+    #[serde(default)]
+    pub quota: Option<Quota>,
 }
 
 /// What came of orders.

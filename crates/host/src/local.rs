@@ -14,6 +14,7 @@ use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, To
 use crate::machine::{self, Ticks};
 use crate::network::{self, NetworkWatch};
 use crate::proxy::{Proxy, ProxyPlan};
+use crate::quota::Quota;
 use crate::removal;
 use crate::scratch::Scratch;
 use crate::server::watch::ServerWatch;
@@ -154,7 +155,7 @@ impl Local {
             HostRequest::Deploy(plan) => {
                 let program = self.program();
                 let (scratch, logs) = (self.scratch.path(), self.logs.as_path());
-                let here = Here { scratch, logs, program: &program, interrupt };
+                let here = Here { scratch, logs, program: &program, secrets: &self.secrets, interrupt };
                 self.deployed = Deployed::start(&plan, &here)?;
                 return Ok(HostReply::Endpoint(self.deployed.endpoint().unwrap_or_default().to_owned()));
             }
@@ -166,6 +167,7 @@ impl Local {
                     dir: self.scratch.path().join("link"),
                     log: self.logs.join(log),
                     program: self.program(),
+                    secrets: self.secrets.clone(),
                     interrupt,
                 };
                 let proxy = Proxy::open(&link, &server, &address, plan)?;
@@ -202,8 +204,15 @@ impl Local {
             }
             HostRequest::Look => {
                 self.awake.as_mut().and_then(Awake::gone).map_or(Ok(()), |why| Err(HostError::Failed(why)))?;
-                let own_cpu_ns = clock::process_cpu() + self.awake.as_ref().map_or(0, Awake::cpu_ns);
-                return Ok(HostReply::Look(Look { at_ns: clock::now(), ticks: Ticks::now(), own_cpu_ns }));
+                let beside =
+                    self.awake.as_ref().map_or(0, Awake::cpu_ns).saturating_add(self.deployed.keepers_cpu_ns());
+                let own_cpu_ns = clock::process_cpu().saturating_add(beside);
+                return Ok(HostReply::Look(Look {
+                    at_ns: clock::now(),
+                    ticks: Ticks::now(),
+                    own_cpu_ns,
+                    quota: Quota::now(),
+                }));
             }
             HostRequest::EndWatch => return Ok(HostReply::Series(self.usage.take().and_then(UsageWatch::finish))),
             HostRequest::ServerUsed { window } => {

@@ -68,6 +68,7 @@ impl Ticks {
             cores: self.cores,
             awake: false,
             late_ns: 0,
+            throttle: None,
         }
     }
 }

@@ -152,7 +152,7 @@ fn between(looks: &[(Ns, u64)], from_ns: Ns, to_ns: Ns) -> Option<u64> {
         match (after.checked_sub(1).and_then(|before| looks.get(before)), looks.get(after)) {
             (Some((from, before)), Some((to, then))) => {
                 let part = (at - from) as f64 / (to - from).max(1) as f64;
-                before + (part * then.saturating_sub(*before) as f64).round() as u64
+                before.saturating_add((part * then.saturating_sub(*before) as f64).round() as u64)
             }
             (None, _) => first,
             (_, None) => last,

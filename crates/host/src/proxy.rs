@@ -14,6 +14,7 @@ use pubmark_model::endpoint::Endpoint;
 use pubmark_model::link::Link;
 use pubmark_model::record::Usage;
 use pubmark_model::reported::LinkReport;
+use pubmark_model::secret::Secrets;
 use pubmark_model::server::Places;
 use pubmark_model::units::{MILLISECOND, Ns};
 use serde_json::{Value, json};
@@ -31,6 +32,8 @@ pub struct ProxyPlan<'a> {
     pub log: PathBuf,
     /// The `pubmark` program.
     pub program: PathBuf,
+    /// What its log may not repeat.
+    pub secrets: Secrets,
     /// Set where the user wants no more.
     pub interrupt: &'a AtomicBool,
 }
@@ -71,6 +74,7 @@ impl Proxy {
             processors: &[],
             limits: Limits::default(),
             program: how.program,
+            secrets: how.secrets,
             grace_ms: GRACE_MS,
             interrupt: how.interrupt,
         };

@@ -1,10 +1,10 @@
 //! A host, wherever it is: this machine is asked by a call, another by lines.
 
-use crate::agent::Incoming;
 use crate::deployed::DeployPlan;
 use crate::doctor::Checkup;
 use crate::error::HostError;
 use crate::folder::{FolderOnItsWay, kept_at};
+use crate::inbox::Outbox;
 use crate::install::{self, Presence};
 use crate::lines::{Facts, Happened, HostReply, HostRequest, Look, ServerUsed, Told, WatchSpan};
 use crate::local::Local;
@@ -15,6 +15,7 @@ use crate::server::watch::ServerWatch;
 use crate::shape::Shape;
 use crate::standing::StandingServer;
 use crate::system_file::SystemFile;
+use pubmark_files as files;
 use pubmark_model::host::{ClockOffset, ClockSighting, HostSpec};
 use pubmark_model::leftovers::{Leftovers, Removal};
 use pubmark_model::line::JsonLine;
@@ -30,7 +31,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::Sender;
 
 /// What agents are told is said in lines of no more than that, unless one of them is
 /// told more, bytes.
@@ -63,7 +63,7 @@ pub struct Wanted<'a, 'w> {
     /// Set when the user wants to stop.
     pub interrupt: &'a AtomicBool,
     /// Where agents' words go, under the host's number and theirs.
-    pub inbox: Sender<(usize, usize, Incoming)>,
+    pub inbox: Outbox,
 }
 
 /// What a host said, without what may not be shown: it cannot know what that is.
@@ -80,19 +80,15 @@ impl<'a> Host<'a> {
         let (inbox, secrets) = (wanted.inbox.clone(), wanted.secrets.clone());
         let lost = {
             let inbox = inbox.clone();
-            move || drop(inbox.send((number, 0, Incoming::Lost)))
-        };
-        let tell = move |agent: usize, incoming: Incoming| {
-            // Nobody listens any more when the run is over.
-            let _ = inbox.send((number, agent, incoming));
+            move || inbox.lost(number)
         };
         let way = if spec.reach.is_empty() {
             let hide = secrets.clone();
-            let listener = Arc::new(move |agent: usize, line: Option<&[u8]>| tell(agent, Incoming::of(line, &hide)));
+            let listener = Arc::new(move |agent: usize, line: Option<&[u8]>| inbox.put((number, agent), line, &hide));
             Way::Here(Box::new(Local::new(wanted.built_in, wanted.logs.to_owned(), secrets, listener)))
         } else {
             let program = wanted.built_in.first().ok_or("there is no program to start on another host")?;
-            let said = move |agent: usize, line: Option<&[u8]>| tell(agent, Incoming::of(line, &secrets));
+            let said = move |agent: usize, line: Option<&[u8]>| inbox.put((number, agent), line, &secrets);
             let started = Remote::start(spec, program, said, lost);
             Way::There(Box::new(started.map_err(|error| without(wanted.secrets, error))?))
         };
@@ -576,7 +572,8 @@ impl Drop for Host<'_> {
                 for (name, text) in logs.iter().filter(|(_, text)| !text.is_empty()) {
                     // Whatever it is called, it lies in this folder.
                     let name = Path::new(name).file_name().unwrap_or_default();
-                    let _ = std::fs::write(self.logs.join(name), text);
+                    let text = self.secrets.hide(text);
+                    let _ = files::replace(&self.logs.join(name), |out| out.write_all(text.as_bytes()));
                 }
             }
         }

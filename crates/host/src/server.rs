@@ -13,7 +13,7 @@ mod kept;
 pub mod launch;
 mod layout;
 pub mod limits;
-mod log;
+mod log_watch;
 pub mod password;
 pub mod ports;
 pub mod processes;
@@ -21,13 +21,14 @@ pub mod sample;
 pub mod watch;
 
 use crate::error::HostError;
+use crate::log;
 use crate::programs::find_program;
 use accounts::Accounts;
 use container::{Engine, EngineError, Named, Network};
 use keeper::{KeepPlan, KeeperAnswer, KeeperOrder};
 use kept::{FromKeeper, Kept};
 use limits::{Applied, Group};
-use log::{LogWatch, tail};
+use log_watch::LogWatch;
 use nix::libc::RLIM_INFINITY;
 use nix::sys::resource::Resource;
 use nix::sys::signal::Signal;
@@ -38,7 +39,7 @@ use pubmark_model::secret::Secrets;
 use pubmark_model::server::{Places, ServerSpec};
 use pubmark_model::units::{Ns, SECOND};
 use sample::{Sampler, Watched};
-use std::fs::{self, File};
+use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -77,6 +78,8 @@ pub struct StartPlan<'a> {
     /// Folders that are removed when nothing of the server runs any more, also
     /// after the coordinator's death.
     pub remove: Vec<PathBuf>,
+    /// What its log may not repeat, beside its own options, variables and login.
+    pub secrets: Secrets,
     /// From SIGTERM to SIGKILL, ms; usually [`GRACE_MS`].
     pub grace_ms: u64,
     /// Set where the user wants no more.
@@ -160,12 +163,13 @@ impl Server {
             return Err(format!("the server's folder {} is not an absolute path", plan.dir.display()).into());
         }
         fs::create_dir_all(&plan.dir).map_err(HostError::io(plan.dir.display().to_string()))?;
-        File::create(&plan.log).map_err(HostError::io(plan.log.display().to_string()))?;
+        log::create(&plan.log).map_err(HostError::io(plan.log.display().to_string()))?;
         layout::settle(plan.spec, &mut places, &plan.dir)?;
         let name = limits::name();
         let endpoint = places.fill(&plan.spec.endpoint)?;
         let ready_log = places.fill(&plan.spec.ready_log)?;
         // Before there is anything to remove there is somebody who does.
+        let secrets = secrets(plan, &places);
         let announced = KeepPlan { groups: limits::places(&name), ..keep_plan(plan, &places, &name)? };
         let mut kept = Kept::start(&plan.program, announced)?;
         let (keep, group, container) = match plan.deployment {
@@ -188,9 +192,7 @@ impl Server {
             kept,
             group,
             container,
-            secrets: Secrets::of(&places.options)
-                .and_variables(&plan.spec.variables(&places.options))
-                .and_password(places.login.as_ref().map(|login| login.password.as_str())),
+            secrets,
         };
         server.await_process(plan)?;
         server.await_ready(plan, &ready_log)?;
@@ -206,6 +208,11 @@ impl Server {
     /// numbers it.
     pub fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// CPU time of its keeper, ns.
+    pub fn keeper_cpu_ns(&self) -> Ns {
+        processes::counters(self.kept.pid()).map_or(0, |counters| counters.cpu_ns)
     }
 
     /// Its ports, by name; the empty one is the main one.
@@ -384,7 +391,10 @@ impl Server {
     }
 
     fn log_end(&self) -> String {
-        tail(&self.log, &self.secrets)
+        match log::last_lines(&self.log, &self.secrets) {
+            empty if empty.is_empty() => "; its log is empty".into(),
+            lines => format!("; the end of its log: {lines}"),
+        }
     }
 
     /// Waits until it listens, and its log says what it should.
@@ -460,6 +470,14 @@ fn interrupted(plan: &StartPlan) -> Result<(), HostError> {
     if plan.interrupt.load(Ordering::Relaxed) { Err(HostError::Interrupted) } else { Ok(()) }
 }
 
+/// What its log may not repeat.
+fn secrets(plan: &StartPlan, places: &Places) -> Secrets {
+    Secrets::of(&places.options)
+        .and_variables(&plan.spec.variables(&places.options))
+        .and_password(places.login.as_ref().map(|login| login.password.as_str()))
+        .and(plan.secrets.clone())
+}
+
 type Arrangement = (KeepPlan, Group, Option<Contained>);
 
 fn keep_plan(plan: &StartPlan, places: &Places, name: &str) -> Result<KeepPlan, HostError> {
@@ -468,6 +486,7 @@ fn keep_plan(plan: &StartPlan, places: &Places, name: &str) -> Result<KeepPlan, 
         environment: layout::fill_values(places, &plan.spec.environment)?,
         folder: plan.dir.clone(),
         log: plan.log.clone(),
+        secrets: secrets(plan, places),
         remove: plan.remove.clone(),
         grace_ms: plan.grace_ms,
         ..KeepPlan::default()

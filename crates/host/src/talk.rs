@@ -1,8 +1,9 @@
 //! A conversation with one agent of this machine, word by word: every wait has a
 //! deadline, and what is said out of turn is an error.
 
-use crate::agent::{Agent, AgentCommand, Incoming, into_inbox};
+use crate::agent::{Agent, AgentCommand, Incoming};
 use crate::clock;
+use crate::inbox::{Inbox, inbox, into_inbox};
 use crate::scratch::Scratch;
 use nix::sys::signal::Signal;
 use pubmark_model::line::JsonLine;
@@ -13,7 +14,7 @@ use pubmark_model::secret::Secrets;
 use pubmark_model::units::Ns;
 use serde_json::{Value, json};
 use std::io;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// How long an answer may take that needs no load.
@@ -79,7 +80,7 @@ fn hint(source: &io::Error) -> &'static str {
 /// One agent, from its start to its end.
 pub struct Talk {
     agent: Agent,
-    inbox: Receiver<(usize, Incoming)>,
+    inbox: Inbox,
     /// What it said of itself; nothing before it is greeted.
     pub hello: AgentHello,
     /// What it said each second, and when.
@@ -95,7 +96,7 @@ impl Talk {
     pub fn start(command: &AgentCommand) -> Result<Talk, TalkError> {
         let started = || {
             let scratch = Scratch::create()?;
-            let (outbox, inbox) = channel();
+            let (outbox, inbox) = inbox();
             let (log, secrets) =
                 (scratch.path().join("agent.log"), Secrets::default().and_variables(&command.environment));
             let listen = into_inbox(0, outbox, &secrets);
@@ -137,11 +138,11 @@ impl Talk {
         let deadline = Instant::now() + within;
         loop {
             match self.inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok((_, Incoming::Event(event))) => match *event {
+                Ok((_, _, Incoming::Event(event))) => match *event {
                     Event::Progress(progress) => self.progress.push((clock::now(), progress)),
                     event => return Some(Incoming::Event(Box::new(event))),
                 },
-                Ok((_, other)) => return Some(other),
+                Ok((_, _, other)) => return Some(other),
                 Err(RecvTimeoutError::Disconnected) => return Some(Incoming::Closed),
                 Err(RecvTimeoutError::Timeout) => return None,
             }

@@ -18,7 +18,7 @@ use pubmark_model::record::{
 };
 use pubmark_model::reported::{LinkReport, ServerReport};
 use pubmark_model::system::System;
-use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::units::{Ns, SECOND, total};
 use pubmark_model::workload::{Rate, Workload};
 use pubmark_stats::{Histogram, median_whole};
 
@@ -91,7 +91,7 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     record.phases = measured.drained_ns.map(|drained_ns| Phases {
         warmup_ns: cell.workload.warmup_ns,
         window_ns: record.window_ns,
-        drain_ns: drained_ns.saturating_sub(measured.from_ns + record.window_ns),
+        drain_ns: drained_ns.saturating_sub(measured.from_ns.saturating_add(record.window_ns)),
     });
     record.agents = measured
         .results
@@ -236,7 +236,7 @@ fn connections(results: &[&AgentResult], remarks: &mut Vec<String>) -> Option<Co
 /// What agents used together. Memory is summed sample by sample: the agents
 /// take theirs at the same instants.
 fn usage(agents: &[&AgentUsage]) -> Usage {
-    let sum = |pick: fn(&AgentUsage) -> u64| agents.iter().map(|usage| pick(usage)).sum::<u64>();
+    let sum = |pick: fn(&AgentUsage) -> u64| total(agents.iter().map(|usage| pick(usage)));
     let samples = |pick: fn(&AgentUsage) -> &Vec<u64>| {
         let mut all = Vec::new();
         agents.iter().for_each(|usage| add_counts(&mut all, pick(usage)));

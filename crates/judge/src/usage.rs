@@ -16,7 +16,7 @@ pub fn joined(seen: Vec<UsageSeries>) -> Option<UsageSeries> {
         of(&series.server).or(of(&series.generator)).unwrap_or(0) as i64
     };
     let from = seen.iter().map(first).max()?;
-    let to = seen.iter().map(|series| first(series) + count(series)).min()?;
+    let to = seen.iter().map(|series| first(series).saturating_add(count(series))).min()?;
     let sum = |pick: fn(&UsageSeries) -> &Option<UsageOverTime>| {
         let mut slices: BTreeMap<i64, (f64, u64, u64)> = BTreeMap::new();
         for series in &seen {
@@ -27,7 +27,7 @@ pub fn joined(seen: Vec<UsageSeries>) -> Option<UsageSeries> {
                 (first(series)..).zip(figures).filter(|(slice, _)| (from..to).contains(slice))
             {
                 let all = slices.entry(slice).or_default();
-                *all = (all.0 + cores, all.1 + bytes, all.2 + threads);
+                *all = (all.0 + cores, all.1.saturating_add(*bytes), all.2.saturating_add(threads));
             }
         }
         let mut sum = UsageOverTime::default();

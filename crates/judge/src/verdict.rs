@@ -16,6 +16,7 @@ mod promises;
 mod steady;
 #[cfg(test)]
 mod tests;
+mod throttled;
 mod untold;
 
 pub use bounds::P99_SAMPLES;
@@ -78,6 +79,7 @@ pub fn judge(
         judge.note(Component::Generator, short.map(|found| found.evidence.clone()));
     }
     judge.against(Reason::GeneratorSaturated, paused);
+    judge.against(Reason::GeneratorSaturated, throttled::throttled(record));
     if unlimited {
         judge.note(Component::Generator, at_limit(record));
     } else {
@@ -142,7 +144,7 @@ fn silences(judge: &mut Judge, record: &RunRecord, stood_still: bool) {
         count => format!(" ({count} such silences; this was the longest)"),
     };
     let silence = format!("a subscriber heard nothing for {length}, from {from} into the window");
-    let stalled = (stalls.longest_at_ns, stalls.longest_at_ns + stalls.longest_ns);
+    let stalled = (stalls.longest_at_ns, stalls.longest_at_ns.saturating_add(stalls.longest_ns));
     let cut = cuts::overlaps(record, stalled);
     let own_ns = record.times.own_lag.as_ref().map_or(0, |own| own.max);
     let unsure = untold::of(record, &[Untold::Pauses, Untold::OwnLag]);

@@ -1,6 +1,7 @@
 //! What is counted of messages: by each publisher, by a ledger, and over a run.
 
 use crate::header::MAX_SEQUENCE;
+use crate::units;
 use serde::{Deserialize, Serialize};
 
 /// What one publisher sent.
@@ -52,14 +53,14 @@ pub struct LedgerCounts {
 impl LedgerCounts {
     /// Adds the counts of another ledger.
     pub fn add(&mut self, other: &LedgerCounts) {
-        self.expected += other.expected;
-        self.delivered += other.delivered;
-        self.duplicated += other.duplicated;
-        self.reordered += other.reordered;
-        self.corrupted += other.corrupted;
-        self.unidentified += other.unidentified;
-        self.negative += other.negative;
-        self.unanswered += other.unanswered;
+        self.expected = self.expected.saturating_add(other.expected);
+        self.delivered = self.delivered.saturating_add(other.delivered);
+        self.duplicated = self.duplicated.saturating_add(other.duplicated);
+        self.reordered = self.reordered.saturating_add(other.reordered);
+        self.corrupted = self.corrupted.saturating_add(other.corrupted);
+        self.unidentified = self.unidentified.saturating_add(other.unidentified);
+        self.negative = self.negative.saturating_add(other.negative);
+        self.unanswered = self.unanswered.saturating_add(other.unanswered);
     }
 }
 
@@ -106,8 +107,8 @@ impl Counts {
     /// From what publishers sent and what a ledger has. What else there is to
     /// count is at none.
     pub fn of(totals: &[PublisherTotal], ledger: &LedgerCounts) -> Counts {
-        let sent = totals.iter().map(|total| total.window_end - total.window_first).sum();
-        let offered: u64 = totals.iter().map(|total| total.offered).sum();
+        let sent = units::total(totals.iter().map(|total| total.window_end.saturating_sub(total.window_first)));
+        let offered = units::total(totals.iter().map(|total| total.offered));
         Counts {
             offered,
             sent,

@@ -111,7 +111,8 @@ impl ClockOffset {
     /// round trip.
     pub fn of_exchange(asked: Ns, theirs: Ns, heard: Ns) -> ClockOffset {
         let half = heard.saturating_sub(asked).div_ceil(2);
-        ClockOffset { offset_ns: theirs as i64 - (asked + half) as i64, bound_ns: half }
+        let signed = |at: Ns| i64::try_from(at).unwrap_or(i64::MAX);
+        ClockOffset { offset_ns: signed(theirs).saturating_sub(signed(asked.saturating_add(half))), bound_ns: half }
     }
 
     /// An instant of ours, on their clock.

@@ -12,7 +12,7 @@ pub use crate::later::LaterWord;
 pub use agent::{AgentIdentity, Untold};
 pub use faults::{FaultEvent, Recovery};
 pub use judgement::{Component, Finding, Note, Reason, Verdict};
-pub use machines::{CLOCK_SHARE, ClockPair, HostShare, MachineLoad};
+pub use machines::{CLOCK_SHARE, ClockPair, CpuThrottle, HostShare, MachineLoad};
 
 use crate::cell::Limits;
 use crate::fault::Script;

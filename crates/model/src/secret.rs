@@ -4,7 +4,12 @@
 use crate::endpoint::Endpoint;
 pub use crate::login::{HIDDEN, without_logins};
 use crate::options::Options;
+pub use redactor::Redactor;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
+
+mod redactor;
 
 /// Options whose values are secret.
 pub const SECRETS: [&str; 2] = ["password", "token"];
@@ -54,10 +59,16 @@ pub fn recorded_text(name: &str, text: &str) -> String {
 }
 
 /// The secrets of a run, in every form in which a message may repeat them.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secrets {
     /// The longest first.
     forms: Vec<String>,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secrets({})", self.forms.len())
+    }
 }
 
 impl Secrets {
@@ -164,8 +175,9 @@ impl Secrets {
 
     /// A text without them, and without the logins of URLs in it.
     pub fn hide(&self, text: &str) -> String {
-        let hidden = self.forms.iter().fold(text.to_owned(), |text, form| replaced(&text, form));
-        without_logins(&hidden)
+        let shows = |text: &str, form: &String| text.contains(form.as_str()).then(|| replaced(text, form));
+        let hidden = self.forms.iter().fold(text.to_owned(), |text, form| shows(&text, form).unwrap_or(text));
+        if hidden.contains('@') { without_logins(&hidden) } else { hidden }
     }
 
     /// The end of a text without them, in so many bytes or a little less. It is

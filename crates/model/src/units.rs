@@ -3,6 +3,11 @@
 /// Nanoseconds. Instants count from an arbitrary origin of CLOCK_MONOTONIC.
 pub type Ns = u64;
 
+/// The sum of numbers that come from outside; the highest number where it would be more.
+pub fn total(all: impl IntoIterator<Item = u64>) -> u64 {
+    all.into_iter().fold(0, u64::saturating_add)
+}
+
 /// One second in nanoseconds.
 pub const SECOND: Ns = 1_000_000_000;
 /// One millisecond in nanoseconds.

@@ -5,7 +5,7 @@ use crate::axes::{NAME_CHARS, axis_name, axis_value};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::report::Report;
 use crate::searched::SearchedPart;
-use crate::text::{clean, count};
+use crate::text::{clean, clean_ends, count};
 use pubmark_model::capacity::{CapacityAnswer, HEADROOM_MOST, LoadAxis};
 use serde_json::{Map, Value, json};
 
@@ -70,7 +70,7 @@ impl CellHeadroom {
     /// What gave out first. Of the generator it is said that it is not the system.
     fn gave_out(&self) -> String {
         let Some(by) = self.limited_by() else { return "nothing, as far as was asked".into() };
-        let evidence = clean(self.answer.evidence.as_deref().unwrap_or_default(), EVIDENCE_CHARS);
+        let evidence = clean_ends(self.answer.evidence.as_deref().unwrap_or_default(), EVIDENCE_CHARS);
         let own = if self.answer.lower_bound { "the load generator, not the system" } else { by };
         if evidence.is_empty() { own.to_owned() } else { format!("{own}: {evidence}") }
     }

@@ -11,15 +11,17 @@ use crate::points::Point;
 use crate::ranking::{Placing, Why};
 use crate::report::Report;
 use crate::settings;
-use crate::text::{clean, percent};
+use crate::text::{clean, clean_ends, percent};
 use pubmark_model::fault;
 use pubmark_model::record::FigureGroup;
 use pubmark_stats::REPEATS_MORE_MAX;
 
 /// Cells whose problems are told beneath one table.
 const CELLS_MAX: usize = 40;
-/// Longest evidence or error that is shown, characters.
+/// Longest evidence that is shown, characters.
 const EVIDENCE_CHARS: usize = 160;
+/// Longest error that is shown, characters: its end has the last lines of a log.
+const ERROR_CHARS: usize = 400;
 /// Longest name of a cell, characters.
 const LABEL_CHARS: usize = 120;
 
@@ -142,7 +144,7 @@ pub(crate) fn touched(figures: &[FigureGroup]) -> String {
 fn against(reasons: &[ReasonCount]) -> String {
     let said = |count: &ReasonCount| {
         let times = if count.runs == 1 { String::new() } else { format!(" ({}×)", count.runs) };
-        let evidence = clean(&count.evidence, EVIDENCE_CHARS);
+        let evidence = clean_ends(&count.evidence, EVIDENCE_CHARS);
         format!("{}{times}: {evidence}", count.reason)
     };
     match reasons {
@@ -175,13 +177,13 @@ fn problems(result: &CellResult) -> Vec<String> {
     }
     if result.failed_runs > 0 {
         let error = result.error.as_deref().unwrap_or_default();
-        let error = clean(error, EVIDENCE_CHARS);
+        let error = clean_ends(error, ERROR_CHARS);
         let share = of_all(result.failed_runs);
         notes.push(format!("{label}: {share} failed: {error}"));
     }
     if !result.notes.is_empty() {
         let first = if result.noted_runs > 1 { ", the first" } else { "" };
-        let found = result.notes.iter().map(|note| clean(&note.evidence, EVIDENCE_CHARS));
+        let found = result.notes.iter().map(|note| clean_ends(&note.evidence, EVIDENCE_CHARS));
         let found = found.collect::<Vec<_>>().join("; ");
         // What was acknowledged and lost is the first of it, and goes before
         // the reasons; nothing else does.

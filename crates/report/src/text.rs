@@ -32,6 +32,20 @@ pub fn clean(text: &str, limit: usize) -> String {
     out
 }
 
+/// The same of a text whose end decides, as an error does that ends with the last lines of a log: of
+/// a longer one the beginning and the end.
+pub fn clean_ends(text: &str, limit: usize) -> String {
+    let (head, tail) = (limit / 3, limit - limit / 3 - 3);
+    let from = text.char_indices().rev().nth(tail.saturating_sub(1)).map(|(at, _)| at);
+    match from.filter(|_| text.chars().nth(limit).is_some()) {
+        None => clean(text, limit),
+        Some(from) => {
+            let begins: String = text.chars().take(head).collect();
+            format!("{} … {}", clean(begins.trim_end(), head), clean(text[from..].trim_start(), tail))
+        }
+    }
+}
+
 /// Characters that change the direction of text or have no width.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
@@ -222,6 +236,9 @@ mod tests {
         assert_eq!(clean("abcdef", 4), "abc…");
         assert_eq!(clean("abcd", 4), "abcd");
         assert_eq!(clean(&"x".repeat(1 << 20), 10).chars().count(), 10);
+        assert_eq!(clean_ends("abcdefghijklmno", 15), "abcdefghijklmno");
+        assert_eq!(clean_ends("abcdefghijklmnop", 15), "abcde … jklmnop");
+        assert_eq!(clean_ends("äbc failed: ü\nusage\nno such option ö\n", 24), "äbc fail … uch option ö ");
     }
 
     proptest! {

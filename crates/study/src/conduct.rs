@@ -4,7 +4,7 @@ use crate::context::{RunContext, RunError};
 use crate::live::News;
 use crate::pilot::Pilots;
 use crate::plan::StudyPlan;
-use crate::results::{Results, ResultsError, io};
+use crate::results::{Results, ResultsError};
 use crate::run::login;
 use crate::servers::Servers;
 use crate::{calibrated, redact, registry};
@@ -16,7 +16,6 @@ use pubmark_model::cell::Cell;
 use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::plan::{Place, Planned};
 use pubmark_model::record::RunRecord;
-use pubmark_model::secret::Secrets;
 use pubmark_model::setting::FreshServer;
 use pubmark_model::study::Study;
 use pubmark_model::system::System;
@@ -177,8 +176,6 @@ pub(crate) struct Conductor<'a> {
     met: Vec<(String, Map<String, Value>)>,
     pilots: Pilots,
     servers: Servers,
-    /// What logs may not show that servers write for as long as they serve.
-    secrets: Secrets,
     ending: Ending,
 }
 
@@ -215,13 +212,10 @@ impl<'a> Conductor<'a> {
         };
         results.note_systems(&used.iter().map(|system| (system.name.clone(), shown(system))).collect::<Vec<_>>())?;
         let (logs, awake) = (results.logs(), study.awake());
-        if how.resume {
-            redact::all_logs(&logs, &login::secrets_of(plan.cells())).map_err(io(&logs))?;
-        }
         let pilots = Pilots::of(&records);
-        let (servers, secrets) = (Servers::new(study.fresh()), Secrets::default());
+        let servers = Servers::new(study.fresh());
         let (met, ending) = (Vec::new(), Ending::default());
-        let mut conductor = Conductor { how, awake, results, logs, met, pilots, servers, secrets, ending };
+        let mut conductor = Conductor { how, awake, results, logs, met, pilots, servers, ending };
         records.iter().for_each(|record| conductor.meet(record));
         records.iter().filter(|record| record.error.is_none()).for_each(|record| conductor.ending.runs.count(record));
         Ok((conductor, records))
@@ -262,7 +256,6 @@ impl<'a> Conductor<'a> {
             Ok(made) => (made.record, Some(made.tear_down)),
             Err(RunError::Interrupted) => {
                 self.ending.interrupted = true;
-                redact::logs(&self.logs, place.position, &secrets).map_err(io(&self.logs))?;
                 return Ok(None);
             }
             Err(RunError::Failed(error)) => {
@@ -285,11 +278,6 @@ impl<'a> Conductor<'a> {
         let (stays, left) = tear_down.map(|tear_down| tear_down.settle(&record)).unwrap_or_default();
         stays.into_iter().for_each(|line| observer.news(News::Left(line)));
         self.servers.put(left);
-        redact::logs(&self.logs, place.position, &secrets).map_err(io(&self.logs))?;
-        if let Some(position) = self.servers.position() {
-            redact::logs(&self.logs, position, &secrets).map_err(io(&self.logs))?;
-            self.secrets = std::mem::take(&mut self.secrets).and(secrets);
-        }
         self.ending.runs.count(&record);
         self.meet(&record);
         observer.run_ends(&record);
@@ -304,9 +292,6 @@ impl<'a> Conductor<'a> {
     /// No more runs.
     pub fn close(mut self) -> Result<(Ending, Lock), ConductError> {
         self.servers.end();
-        if self.servers.are_shared() {
-            redact::all_logs(&self.logs, &self.secrets).map_err(io(&self.logs))?;
-        }
         self.results.note_versions(&self.met)?;
         // An empty folder of logs says that there was nothing to log.
         let _ = std::fs::remove_dir(&self.logs);

@@ -1,9 +1,8 @@
-//! Secrets are taken out of what a run leaves: its record and its logs.
+//! Secrets are taken out of a run's record. Logs have none: see `pubmark_host::log`.
 
 use pubmark_model::record::RunRecord;
 use pubmark_model::secret::Secrets;
 use serde_json::{Map, Value};
-use std::path::Path;
 
 /// Takes the secrets out of every text of a record that others have written:
 /// agents, servers, the system's own tools.
@@ -27,33 +26,6 @@ pub fn record(record: &mut RunRecord, secrets: &Secrets) {
         deployment.command.iter_mut().chain(&mut deployment.applied.note).for_each(hide);
     }
     record.fault_log.iter_mut().filter_map(|event| event.note.as_mut()).for_each(hide);
-}
-
-/// Takes the secrets out of the logs of a run: what programs print is theirs
-/// to choose.
-pub fn logs(folder: &Path, position: u64, secrets: &Secrets) -> std::io::Result<()> {
-    logs_of(folder, &format!("run-{position}-"), secrets)
-}
-
-/// The same for the logs of all runs: of one that was killed nobody else does it.
-pub fn all_logs(folder: &Path, secrets: &Secrets) -> std::io::Result<()> {
-    logs_of(folder, "run-", secrets)
-}
-
-fn logs_of(folder: &Path, prefix: &str, secrets: &Secrets) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        if !entry.file_name().to_string_lossy().starts_with(prefix) {
-            continue;
-        }
-        let bytes = std::fs::read(entry.path())?;
-        let text = String::from_utf8_lossy(&bytes);
-        let hidden = secrets.hide(&text);
-        if hidden != text {
-            std::fs::write(entry.path(), hidden)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -109,25 +81,5 @@ mod tests {
         let text = serde_json::to_string(&made).unwrap();
         assert_eq!(text.matches("login with *** at mqtt://***@h failed").count(), 11, "{text}");
         assert!(!text.contains("den word") && !text.contains("pw@"), "{text}");
-    }
-
-    #[test]
-    fn the_logs_of_a_run_are_cleared_of_it() {
-        let place = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();
-        let read = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap();
-        write("run-1-server.log", &format!("said {SECRET}\nand more\n"));
-        write("run-11-server.log", "another run's\n");
-        logs(place.path(), 1, &secrets()).unwrap();
-        assert_eq!(read("run-1-server.log"), "said ***\nand more\n");
-        assert_eq!(read("run-11-server.log"), "another run's\n");
-        // Without a secret of the run's own, a login that is printed is one all the same.
-        write("run-1-server.log", "at mqtt://me:pw@h:1\n");
-        write("run-2-server.log", "at mqtt://me:pw@h:2\n");
-        logs(place.path(), 1, &Secrets::default()).unwrap();
-        assert_eq!(read("run-1-server.log"), "at mqtt://***@h:1\n");
-        assert_eq!(read("run-2-server.log"), "at mqtt://me:pw@h:2\n");
-        all_logs(place.path(), &Secrets::default()).unwrap();
-        assert_eq!(read("run-2-server.log"), "at mqtt://***@h:2\n");
     }
 }

@@ -260,6 +260,9 @@ impl Results {
         }
         let logs = folder.join("logs");
         std::fs::create_dir_all(&logs).map_err(io(&logs))?;
+        if logs.is_symlink() {
+            return Err(ResultsError::Foreign(logs));
+        }
         let (runs, records) = whole_records(&runs_path)?;
         Ok((Results { folder: folder.to_owned(), runs, runs_path, lock }, records))
     }

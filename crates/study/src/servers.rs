@@ -53,11 +53,6 @@ impl Servers {
         }
     }
 
-    /// Which run's log grows as long as the server at hand lives.
-    pub fn position(&self) -> Option<u64> {
-        self.at_hand.as_ref().map(|one| one.position)
-    }
-
     /// Ends the server at hand.
     pub fn end(&mut self) {
         self.at_hand = None;

@@ -5,6 +5,7 @@ use crate::plan::StudyPlan;
 use crate::registry;
 use crate::run::{login, open_all};
 use pubmark_host::error::HostError;
+use pubmark_host::inbox::inbox;
 use pubmark_host::install::{self, NATIVE, tools};
 use pubmark_host::lanes::in_lanes;
 use pubmark_host::lines::Facts;
@@ -16,7 +17,6 @@ use pubmark_model::options::OptionValues;
 use pubmark_model::system::System;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::channel;
 
 /// What was found on hosts, and what agents said that were greeted here. Default: nobody
 /// looked, and only this machine is known.
@@ -89,7 +89,7 @@ impl Survey {
             return Ok(Survey::default());
         }
         static NEVER: AtomicBool = AtomicBool::new(false);
-        let (inbox, _words) = channel();
+        let (inbox, _words) = inbox();
         // Whoever is lost has nothing to hand in.
         let (secrets, logs) = (login::secrets_of(cells.iter().copied()), Path::new(""));
         let wanted = Wanted { built_in: agent, logs, secrets: &secrets, interrupt: &NEVER, inbox };

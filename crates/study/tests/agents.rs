@@ -1,8 +1,9 @@
 //! Agents that do not do as they are told: scripts of the shell that speak
 //! the protocol, as far as they do.
 
-use pubmark_host::agent::{Agent, into_inbox};
+use pubmark_host::agent::Agent;
 use pubmark_host::clock;
+use pubmark_host::inbox::{inbox, into_inbox};
 use pubmark_model::plan::Place;
 use pubmark_model::plan::cells;
 use pubmark_model::secret::Secrets;
@@ -41,7 +42,7 @@ const SILENCE: &str = "exec sleep 3600\n";
 fn run(system: &'static str, workload: &str, script: String) -> String {
     let text =
         format!("title = \"t\"\n[workload]\nconnect_timeout = \"500ms\"\n{workload}\n[axes]\nsystem = \"{system}\"\n");
-    let (outbox, inbox) = channel();
+    let (outbox, inbox) = inbox();
     std::thread::spawn(move || {
         registry::load().unwrap();
         let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
@@ -114,7 +115,7 @@ fn an_agent_answers_for_the_publishers_that_it_was_told_to_play() {
 #[test]
 fn agents_that_do_not_end_are_ended_together() {
     let folder = tempfile::tempdir().unwrap();
-    let (outbox, _inbox) = channel();
+    let (outbox, _inbox) = inbox();
     let command = ["sh".to_owned(), "-c".to_owned(), SILENCE.to_owned()];
     let start = |index: usize| {
         let log = folder.path().join(format!("{index}.log"));

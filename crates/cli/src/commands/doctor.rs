@@ -8,6 +8,7 @@ use crate::failure::{Code, Failure};
 use crate::output::{colour, print};
 use pubmark_host::doctor::{Checkup, Severity, examine};
 use pubmark_host::error::HostError;
+use pubmark_host::inbox::inbox;
 use pubmark_host::lines::Facts;
 use pubmark_host::reach::{Host, Wanted};
 use pubmark_model::host::HostSpec;
@@ -16,7 +17,6 @@ use pubmark_study::registry;
 use pubmark_study::run::{of_twins, twins};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::channel;
 
 /// Prints what was found, and what mends it. Exit code 1 if something is bad.
 pub fn doctor(args: &DoctorArgs) -> Result<Code, Failure> {
@@ -73,7 +73,7 @@ fn twin(known: &[(&HostSpec, Facts)]) -> Option<Checkup> {
 
 /// What is found on a host, and of the way to it.
 fn look(spec: &HostSpec, agent: &[String], interrupt: &AtomicBool) -> Result<(Facts, Vec<Checkup>), HostError> {
-    let (inbox, _) = channel();
+    let (inbox, _) = inbox();
     let secrets = secrets_of(registry::systems());
     let wanted = Wanted { built_in: agent, logs: Path::new("."), secrets: &secrets, interrupt, inbox };
     let mut host = Host::open(spec, 0, &wanted)?;

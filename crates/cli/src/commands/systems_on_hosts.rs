@@ -5,6 +5,7 @@ use crate::args::SystemsArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{note, print};
 use pubmark_host::error::HostError;
+use pubmark_host::inbox::inbox;
 use pubmark_host::install::{self, Presence};
 use pubmark_host::reach::{Host, Wanted};
 use pubmark_model::host::HostSpec;
@@ -15,7 +16,6 @@ use pubmark_study::registry;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::channel;
 
 /// Nothing here is long enough to be interrupted by more than the end of the process.
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -59,7 +59,7 @@ pub fn secrets_of<'s>(systems: impl IntoIterator<Item = &'s System>) -> Secrets 
 /// What can be used on a host, in the order of the systems.
 fn look(spec: &HostSpec, systems: &[&System], install: Option<&System>) -> Result<Vec<Presence>, HostError> {
     let agent = agent_command().map_err(|error| HostError::Failed(error.to_string()))?;
-    let (inbox, _words) = channel();
+    let (inbox, _words) = inbox();
     let secrets = secrets_of(systems.iter().copied().chain(install));
     let wanted = Wanted { built_in: &agent, logs: Path::new(""), secrets: &secrets, interrupt: &NEVER, inbox };
     let mut host = Host::open(spec, 0, &wanted)?;

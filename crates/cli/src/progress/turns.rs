@@ -42,7 +42,7 @@ impl Observer for TurnsDisplay<'_> {
             return;
         }
         if let Some(error) = &record.error {
-            note(&format!("    could not be made: {}", pubmark_report::text::clean(error, 300)));
+            note(&format!("    could not be made: {}", pubmark_report::text::clean_ends(error, 400)));
         }
         if self.voice.verbose {
             for finding in &record.verdict.reasons {

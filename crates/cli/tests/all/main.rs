@@ -32,6 +32,7 @@ mod left_out;
 mod leftovers;
 mod libraries;
 mod lifecycle;
+mod limits;
 mod mock;
 mod omission;
 mod phases;

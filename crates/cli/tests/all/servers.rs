@@ -11,6 +11,7 @@ use pubmark_host::server::limits::{Group, name};
 use pubmark_host::server::{Server, StartPlan, ports, processes};
 use pubmark_host::{clock, machine};
 use pubmark_model::cell::Limits;
+use pubmark_model::secret::Secrets;
 use pubmark_model::server::{ContainerSpec, Places, ServerSpec};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -48,6 +49,7 @@ pub fn start_plan<'a>(place: &Place, spec: &'a ServerSpec) -> StartPlan<'a> {
         limits: Limits::default(),
         program: PathBuf::from(env!("CARGO_BIN_EXE_pubmark")),
         remove: vec![place.path("scratch")],
+        secrets: Secrets::default(),
         grace_ms: 300,
         interrupt: &NEVER,
     }

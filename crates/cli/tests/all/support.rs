@@ -6,6 +6,7 @@ use nix::unistd::Pid;
 use pubmark_host::install;
 use pubmark_host::server::{Server, StartPlan, ports};
 use pubmark_model::cell::Limits;
+use pubmark_model::secret::Secrets;
 use pubmark_model::server::{Places, ServerSpec};
 use pubmark_study::registry;
 use serde_json::Value;
@@ -109,6 +110,7 @@ impl Place {
             limits: Limits::default(),
             program: PathBuf::from(env!("CARGO_BIN_EXE_pubmark")),
             remove: vec![self.path("server")],
+            secrets: Secrets::default(),
             grace_ms: 500,
             interrupt: &NEVER,
         };

@@ -13,16 +13,17 @@ use super::accounts::processes_in;
 use super::limits;
 use super::processes::{self, MARKER};
 use crate::clock;
+use crate::log::Log;
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use pubmark_model::secret::Secrets;
 use pubmark_model::units::Ns;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, PipeWriter, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -60,6 +61,9 @@ pub struct KeepPlan {
     pub folder: PathBuf,
     /// Where all that they print goes to; appended.
     pub log: PathBuf,
+    /// What is taken out of that.
+    #[serde(default)]
+    pub secrets: Secrets,
     /// Control groups that the server joins; removed at the end.
     pub groups: Vec<PathBuf>,
     /// Processors that the server is bound to; empty for all.
@@ -142,6 +146,7 @@ enum Event {
 
 struct Keeper<W> {
     plan: KeepPlan,
+    log: Result<Log, String>,
     output: W,
     events: Receiver<Event>,
     sender: Sender<Event>,
@@ -199,7 +204,8 @@ pub fn keep(mut input: impl BufRead + Send + 'static, output: impl Write) -> Res
         let _ = closed.send(Event::Closed);
     };
     thread::Builder::new().spawn(listen).map_err(KeepError::Thread)?;
-    let mut keeper = Keeper { plan, output, events, sender, pending: VecDeque::new(), reaping: false };
+    let log = Log::append(&plan.log, &plan.secrets).map_err(|error| format!("{}: {error}", plan.log.display()));
+    let mut keeper = Keeper { plan, log, output, events, sender, pending: VecDeque::new(), reaping: false };
     keeper.serve();
     keeper.end();
     Ok(())
@@ -311,8 +317,7 @@ impl<W: Write> Keeper<W> {
     fn run(&mut self, command: &[String]) -> Result<(), String> {
         let mut launch = launcher();
         launch.arg("--").args(command).current_dir("/").stdout(Stdio::null());
-        let log = OpenOptions::new().append(true).open(&self.plan.log);
-        launch.stderr(log.map_or_else(|_| Stdio::null(), Stdio::from)).env(MARKER, &self.plan.marker);
+        launch.stderr(self.log_output().map_or_else(|_| Stdio::null(), Stdio::from)).env(MARKER, &self.plan.marker);
         let pid = self.start(&mut launch, command)?;
         let deadline = Instant::now() + CLEAN_UP;
         loop {
@@ -350,17 +355,24 @@ impl<W: Write> Keeper<W> {
 
     /// A coordinator that cannot hear it is dead, and the end of the input says so.
     fn say(&mut self, word: &KeeperAnswer) {
+        // Who hears of an end looks for its reason in the log.
+        if let (KeeperAnswer::Exited(_) | KeeperAnswer::Failed(_), Ok(log)) = (word, &mut self.log) {
+            log.settle();
+        }
         if let Ok(mut line) = serde_json::to_vec(word) {
             line.push(b'\n');
             let _ = self.output.write_all(&line).and_then(|()| self.output.flush());
         }
     }
 
+    fn log_output(&self) -> Result<PipeWriter, String> {
+        let log = self.log.as_ref().map_err(String::clone)?;
+        log.output().map_err(|error| format!("{}: {error}", self.plan.log.display()))
+    }
+
     /// Starts something of the server's, in its folder and with its log.
     fn spawn(&mut self, command: &[String], limited: bool) -> Result<i32, String> {
-        let log = OpenOptions::new().append(true).create(true).open(&self.plan.log);
-        let outputs = log.and_then(|log| Ok((log.try_clone()?, log)));
-        let (out, err) = outputs.map_err(|error| format!("{}: {error}", self.plan.log.display()))?;
+        let (out, err) = (self.log_output()?, self.log_output()?);
         let mut launch = launcher();
         if limited {
             for group in &self.plan.groups {

@@ -7,7 +7,7 @@ use pubmark_model::protocol::{
 };
 use pubmark_model::record::{Counts, FlowRecord, Rates, RunRecord, Series};
 use pubmark_model::times::TimeFigures;
-use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::units::{Ns, SECOND, total};
 use pubmark_model::workload::Workload;
 use pubmark_stats::Histogram;
 use std::collections::BTreeMap;
@@ -34,17 +34,17 @@ impl UnitedFlow {
         let times = times.map(|packed| merge(PackedHistogram::DIGITS, packed.into_iter().flatten(), remarks));
         let mut counts = Counts::of(&totals, &ledger);
         counts.corrupted = workload.checks_bodies().then_some(ledger.corrupted);
-        counts.acked = results.iter().map(|result| result.acked).sum();
+        counts.acked = total(results.iter().map(|result| result.acked));
         counts.acked_lost = acked_lost(results, missing);
         counts.late = times.latency.as_ref().map_or(0, |latency| late(latency, workload.late_after_ns));
         let mut pacing: Option<PacingFigures> = None;
         results.iter().filter_map(|result| result.pacing).for_each(|one| pacing.get_or_insert_default().add(&one));
         let mut stalls: Option<Stalls> = None;
         results.iter().filter_map(|result| result.stalls).for_each(|one| stalls.get_or_insert_default().add(&one));
-        let pairs: u64 = results.iter().map(|result| result.jitter_pairs).sum();
+        let pairs = total(results.iter().map(|result| result.jitter_pairs));
         let jitter_sum_ns: f64 = results.iter().map(|result| result.jitter_sum_ns).sum();
         UnitedFlow {
-            rates: rates(workload, &counts, window_ns, results.iter().map(|result| result.arrived).sum()),
+            rates: rates(workload, &counts, window_ns, total(results.iter().map(|result| result.arrived))),
             counts,
             times,
             pacing,
@@ -143,10 +143,10 @@ fn unite(
         totals.iter().for_each(|total| missing.extend(gaps(united.get(&total.publisher), total)));
     }
     let each = sum.delivered;
-    sum.expected = totals.iter().map(|total| total.window_end - total.window_first).sum();
+    sum.expected = total(totals.iter().map(|total| total.window_end.saturating_sub(total.window_first)));
     sum.delivered =
         totals.iter().map(|total| ones(united.get(&total.publisher), total.window_first, total.window_end)).sum();
-    sum.duplicated += each.saturating_sub(sum.delivered);
+    sum.duplicated = sum.duplicated.saturating_add(each.saturating_sub(sum.delivered));
     (sum, missing)
 }
 

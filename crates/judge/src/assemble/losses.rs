@@ -1,6 +1,7 @@
 //! Which of the messages that never came the server had acknowledged.
 
 use pubmark_model::protocol::Sequences;
+use pubmark_model::units::total;
 use std::collections::BTreeMap;
 
 /// Sequences of one publisher, so that those below any of them are counted in
@@ -42,7 +43,7 @@ pub fn acked_lost(mut unacked: Vec<Sequences>, missing: impl IntoIterator<Item =
         of.get(&range.publisher).map_or(0, |marked| marked.below(range.end) - marked.below(range.first))
     };
     let real = missing.into_iter().filter(|range| range.first < range.end);
-    real.map(|range| range.end - range.first - excused(&range)).sum()
+    total(real.map(|range| (range.end - range.first).saturating_sub(excused(&range))))
 }
 
 #[cfg(test)]

@@ -30,5 +30,5 @@ pub fn add_counts(all: &mut Vec<u64>, more: &[u64]) {
     if all.len() < more.len() {
         all.resize(more.len(), 0);
     }
-    all.iter_mut().zip(more).for_each(|(all, more)| *all += more);
+    all.iter_mut().zip(more).for_each(|(all, more)| *all = all.saturating_add(*more));
 }

@@ -31,10 +31,10 @@ pub fn overlaps(record: &RunRecord, (from, to): (Ns, Ns)) -> bool {
 
 /// How often the link failed, and for how long.
 pub fn noted(record: &RunRecord) -> Option<String> {
-    let (mut count, mut down_ns) = (0, 0);
+    let (mut count, mut down_ns) = (0, Ns::MIN);
     for (at, until) in cuts(record) {
         count += 1;
-        down_ns += until.saturating_sub(at);
+        down_ns = down_ns.saturating_add(until.saturating_sub(at));
     }
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
     (count > 0).then(|| {

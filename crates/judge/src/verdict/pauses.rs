@@ -37,10 +37,12 @@ fn stood_still(agent: &AgentShare, record: &RunRecord) -> Option<Found> {
     let scripted: Vec<(Ns, Ns)> = side.filter_map(|event| Some((event.at_ns?, event.until_ns?))).collect();
     let pauses = agent.pauses.unwrap_or_default();
     // Its own account begins with the last thing that it did before.
-    let within =
-        |(at, until): &(Ns, Ns)| *at <= pauses.longest_at_ns + pauses.longest_ns && pauses.longest_at_ns <= *until;
+    let within = |(at, until): &(Ns, Ns)| {
+        *at <= pauses.longest_at_ns.saturating_add(pauses.longest_ns) && pauses.longest_at_ns <= *until
+    };
     if pauses.count > 0 {
-        let of_runtime = runtime_pauses(agent).map(|own| (own.longest_at_ns, own.longest_at_ns + own.longest_ns));
+        let of_runtime =
+            runtime_pauses(agent).map(|own| (own.longest_at_ns, own.longest_at_ns.saturating_add(own.longest_ns)));
         let why = match of_runtime {
             _ if scripted.iter().any(within) => "the script stopped it",
             // Shorter ones beside it do not explain it.
@@ -71,7 +73,7 @@ pub fn figures(share: f64, record: &RunRecord) -> Vec<FigureGroup> {
     let unlimited = record.workload.rate == Rate::Max;
     let mut figures = touched(if unlimited { PAUSED_AT_MAX } else { PAUSED }, share);
     let counts = &record.counts;
-    if counts.lost + counts.not_sent + counts.duplicated + counts.reordered > 0 {
+    if [counts.lost, counts.not_sent, counts.duplicated, counts.reordered].iter().any(|count| *count > 0) {
         figures.push(FigureGroup::Counts);
     }
     let due = counts.expected as f64 * SECOND as f64 / record.window_ns.max(1) as f64;

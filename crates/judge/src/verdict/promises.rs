@@ -59,7 +59,7 @@ pub fn broken(judge: &mut Judge, record: &RunRecord, system: &System) {
     judge.result(
         Reason::MessagesLost,
         found(
-            (guaranteed || told) && lost + counts.unanswered > 0,
+            (guaranteed || told) && (lost > 0 || counts.unanswered > 0),
             counts_without(lost.max(counts.unanswered), counts.expected),
             format!(
                 "{lost} of {} expected messages had not arrived {}{}{unanswered}",

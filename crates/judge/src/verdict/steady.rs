@@ -4,7 +4,7 @@
 use super::bounds::{BACKLOG_GREW, BACKLOG_LEFT, BACKLOG_P50, BACKLOG_ROSE, TREND_CHANGE, TREND_P};
 use super::found::{Found, words};
 use pubmark_model::record::{FigureGroup, RunRecord};
-use pubmark_model::units::Ns;
+use pubmark_model::units::{Ns, total};
 use pubmark_model::workload::Rate;
 use pubmark_stats::{median, trend};
 
@@ -32,7 +32,7 @@ struct Flow {
 impl Flow {
     fn of(record: &RunRecord) -> Option<Flow> {
         let (counts, series) = (&record.counts, &record.series);
-        let (sent, arrived) = (series.sent.iter().sum::<u64>(), series.delivered.iter().sum::<u64>());
+        let (sent, arrived) = (total(series.sent.iter().copied()), total(series.delivered.iter().copied()));
         if sent <= MESSAGES_MIN || counts.sent == 0 {
             return None;
         }

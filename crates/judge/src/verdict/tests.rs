@@ -562,3 +562,23 @@ fn a_latency_between_hosts_is_as_good_as_what_is_known_of_their_clocks() {
     assert_eq!(found(&between(Pattern::Pairs, &[100_001])), [(Reason::Clock, vec![LatencyP50, LatencyP99])]);
     assert!(between(Pattern::RequestReply, &[SECOND]).valid, "there and back is measured on one clock");
 }
+
+/// Whatever an agent, a host or a file says, a verdict comes of it.
+#[test]
+fn numbers_at_their_bounds_are_judged() {
+    for most in [0, u64::MAX] {
+        let verdict = judged("none", |record| {
+            let stalls = Stalls { count: most, longest_ns: most, longest_at_ns: most };
+            record.stalls = Some(stalls);
+            record.agents[0].pauses = Some(stalls);
+            let counts = &mut record.counts;
+            (counts.lost, counts.not_sent, counts.duplicated, counts.reordered) = (most, most, most, most);
+            (counts.offered, counts.sent, counts.expected, counts.delivered) = (most, most, most, most);
+            (counts.unanswered, record.window_ns) = (most, most);
+            (record.series.sent, record.series.delivered) = (vec![most; 3], vec![most; 3]);
+            record.series.slice_ns = most;
+            record.machine.late_ns = most;
+        });
+        assert!(!verdict.valid);
+    }
+}

@@ -219,12 +219,12 @@ impl Connections {
         let first = [self.first_ns, other.first_ns].into_iter().filter(|at| *at > 0).min();
         self.first_ns = first.unwrap_or(0);
         self.last_ns = self.last_ns.max(other.last_ns);
-        self.wanted += other.wanted;
-        self.opened += other.opened;
-        self.refused += other.refused;
-        self.retried += other.retried;
-        self.lost += other.lost;
-        self.reconnected += other.reconnected;
+        self.wanted = self.wanted.saturating_add(other.wanted);
+        self.opened = self.opened.saturating_add(other.opened);
+        self.refused = self.refused.saturating_add(other.refused);
+        self.retried = self.retried.saturating_add(other.retried);
+        self.lost = self.lost.saturating_add(other.lost);
+        self.reconnected = self.reconnected.saturating_add(other.reconnected);
     }
 }
 
@@ -257,7 +257,7 @@ pub struct Stalls {
 impl Stalls {
     /// Adds the silences of others: the longest of all stays the longest.
     pub fn add(&mut self, other: &Stalls) {
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         if other.longest_ns > self.longest_ns {
             (self.longest_ns, self.longest_at_ns) = (other.longest_ns, other.longest_at_ns);
         }

@@ -93,4 +93,21 @@ pub struct MachineLoad {
     /// Whether an idle-class spinner kept each processor awake.
     #[serde(default)]
     pub awake: bool,
+    /// What a CPU quota on pubmark itself did; none where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<CpuThrottle>,
+}
+
+/// A CPU quota (of a control group, as containers have it) on coordinator and agents, and what it
+/// did in the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuThrottle {
+    /// Processors that may be used.
+    pub cpus: f64,
+    /// Periods of the quota, usually of 100 ms.
+    pub periods: u64,
+    /// Those in which it stopped the processes.
+    pub throttled: u64,
+    /// For how long, summed over processors, ns.
+    pub waited_ns: Ns,
 }

@@ -2,7 +2,7 @@
 
 use super::{FaultEvent, Recovery, RunRecord, Series};
 use crate::fault::{Act, Target};
-use crate::units::Ns;
+use crate::units::{Ns, total};
 
 /// A fault that keeps clients from the server, ns from the window's beginning.
 struct Outage {
@@ -72,7 +72,7 @@ fn silence(record: &RunRecord, outages: &[Outage]) -> Option<(Ns, Ns)> {
     let (from_ns, to_ns) = (stalls.longest_at_ns, stalls.longest_at_ns.saturating_add(stalls.longest_ns));
     let within = || outages.iter().filter(|outage| outage.at_ns < to_ns && outage.until_ns > from_ns);
     within().next()?;
-    Some((stalls.longest_ns, within().map(|outage| outage.asked_ns).sum()))
+    Some((stalls.longest_ns, total(within().map(|outage| outage.asked_ns))))
 }
 
 /// The longest time from the end of an outage until its backlog was gone, ns; none
@@ -89,7 +89,7 @@ fn caught_up(record: &RunRecord, outages: &[Outage]) -> Option<Ns> {
             None => return None,
         }
     }
-    let in_window: u64 = record.series.delivered.iter().sum();
+    let in_window = total(record.series.delivered.iter().copied());
     let later = record.counts.delivered.saturating_sub(in_window) as f64;
     usual.is_none_or(|usual| later <= usual.most).then_some(longest_ns)
 }
@@ -111,7 +111,7 @@ fn usual_slice(record: &RunRecord, before_ns: Ns) -> Option<UsualSlice> {
     let series = &record.series;
     let whole = before_ns.checked_div(series.slice_ns)? as usize;
     let before = series.delivered.get(..whole.min(series.delivered.len())).filter(|slices| !slices.is_empty())?;
-    let mean = before.iter().sum::<u64>() as f64 / before.len() as f64;
+    let mean = total(before.iter().copied()) as f64 / before.len() as f64;
     let copies = record.counts.expected as f64 / record.counts.sent.max(1) as f64;
     let scatter = (0.1 * mean).max(3.0 * (mean * copies.max(1.0)).sqrt());
     let (least, most) = (before.iter().min()?, before.iter().max()?);

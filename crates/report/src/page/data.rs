@@ -21,7 +21,7 @@ use crate::notes;
 use crate::points::Point;
 use crate::ranking::{Placing, Ranked, Why};
 use crate::report::Report;
-use crate::text::{clean, percent, time};
+use crate::text::{clean, clean_ends, percent, time};
 use crate::words::CellVerdict;
 use pubmark_model::claim;
 use pubmark_model::record::{FigureGroup, RunRecord};
@@ -412,8 +412,8 @@ fn cell(report: &Report, cell: usize, point: usize, apart_ns: u64) -> Cell<'_> {
         missing_runs: result.missing_runs,
         group_runs: FigureGroup::ALL.iter().map(|group| (*group, result.runs_for(*group))).collect(),
         reasons: result.all_reasons().iter().map(against).collect(),
-        notes: result.notes.iter().map(|note| clean(&note.evidence, PROSE_CHARS)).chain(axis(apart_ns)).collect(),
-        error: result.error.as_ref().map(|error| clean(error, PROSE_CHARS)),
+        notes: result.notes.iter().map(|note| clean_ends(&note.evidence, PROSE_CHARS)).chain(axis(apart_ns)).collect(),
+        error: result.error.as_ref().map(|error| clean_ends(error, PROSE_CHARS)),
         skipped: result.cell.skipped.as_ref().map(|why| clean(why, PROSE_CHARS)),
         figures: figures.collect(),
         unquoted: known().filter(|column| !result.figures.may_be_quoted(*column)).map(Column::word).collect(),
@@ -437,7 +437,7 @@ fn against(count: &crate::analysis::ReasonCount) -> Against {
         reason: count.reason.to_string(),
         runs: count.runs,
         touches: notes::touched(&count.figures),
-        evidence: clean(&count.evidence, PROSE_CHARS),
+        evidence: clean_ends(&count.evidence, PROSE_CHARS),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::context::{RunError, failed};
 use pubmark_host::reach::Host;
 use pubmark_model::host::{ClockOffset, ClockSighting};
 use pubmark_model::record::ClockPair;
-use pubmark_model::units::{MILLISECOND, Ns, format_time};
+use pubmark_model::units::{MILLISECOND, Ns, format_time, total};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -54,9 +54,9 @@ impl Found {
         let Some(after) = &self.after else { return 0 };
         let span_ns = after.at_ns.saturating_sub(self.before.at_ns).max(1);
         let part = seen.at_ns.saturating_sub(self.before.at_ns).min(span_ns) as f64 / span_ns as f64;
-        let line_ns = self.before.offset.offset_ns + (part * self.drift_ns() as f64).round() as i64;
-        let open_ns = seen.offset.bound_ns + self.before.offset.bound_ns.max(after.offset.bound_ns);
-        (seen.offset.offset_ns - line_ns).unsigned_abs().saturating_sub(open_ns)
+        let line_ns = self.before.offset.offset_ns.saturating_add((part * self.drift_ns() as f64).round() as i64);
+        let open_ns = seen.offset.bound_ns.saturating_add(self.before.offset.bound_ns.max(after.offset.bound_ns));
+        seen.offset.offset_ns.abs_diff(line_ns).saturating_sub(open_ns)
     }
 
     fn most_off_line_ns(&self) -> Ns {
@@ -68,9 +68,10 @@ impl Found {
     /// it was seen off that line, what was seen there.
     fn bound_ns(&self) -> Ns {
         let before = self.before.offset;
-        let end = self.after.map_or(0, |after| self.drift_ns().unsigned_abs() + after.offset.bound_ns);
+        let end = self.after.map_or(0, |after| self.drift_ns().unsigned_abs().saturating_add(after.offset.bound_ns));
         let off_line = self.within.iter().filter(|seen| self.off_line_ns(seen) > 0);
-        let beyond = off_line.map(|seen| seen.offset.offset_ns.abs_diff(before.offset_ns) + seen.offset.bound_ns);
+        let beyond =
+            off_line.map(|seen| seen.offset.offset_ns.abs_diff(before.offset_ns).saturating_add(seen.offset.bound_ns));
         before.bound_ns.max(end).max(beyond.max().unwrap_or(0))
     }
 }
@@ -133,7 +134,7 @@ impl Clocks {
                 for other in beside.get(&host).into_iter().flatten() {
                     let Some(offset_ns) = self.direct_ns(*other, host) else { continue };
                     if !self.ahead_ns.contains_key(other) {
-                        self.ahead_ns.insert(*other, self.ahead_ns(host) + offset_ns);
+                        self.ahead_ns.insert(*other, self.ahead_ns(host).saturating_add(offset_ns));
                         next.push(*other);
                     }
                 }
@@ -182,8 +183,8 @@ impl Clocks {
                 )));
             }
             let taken_out_ns = if taken_out { ahead_ns } else { 0 };
-            let offset_ns = reference.offset_ns - taken_out_ns;
-            let bound_ns = reference.bound_ns + self.bound_ns(host, self.reference);
+            let offset_ns = reference.offset_ns.saturating_sub(taken_out_ns);
+            let bound_ns = reference.bound_ns.saturating_add(self.bound_ns(host, self.reference));
             hosts[host].set_clock(ClockOffset { offset_ns, bound_ns });
         }
         Ok(())
@@ -231,9 +232,9 @@ impl Clocks {
         ClockPair {
             offset_ns,
             drift_ns,
-            bound_ns: left + self.bound_ns(from, to),
+            bound_ns: left.saturating_add(self.bound_ns(from, to)),
             seen_within: ends.iter().map(|found| found.within.len() as u32).min(),
-            off_line_ns: ends.iter().map(|found| found.most_off_line_ns()).sum(),
+            off_line_ns: total(ends.iter().map(|found| found.most_off_line_ns())),
             taken_out,
             derived: direct.is_none(),
             ..ClockPair::default()
@@ -244,13 +245,13 @@ impl Clocks {
     /// comparison, else by those with the reference.
     fn bound_ns(&self, from: usize, to: usize) -> Ns {
         if let (Some((look, _)), Some(offset_ns)) = (self.direct(from, to), self.direct_ns(from, to)) {
-            return self.found[&look].bound_ns() + self.applied_ns(from, to).abs_diff(offset_ns);
+            return self.found[&look].bound_ns().saturating_add(self.applied_ns(from, to).abs_diff(offset_ns));
         }
         let by_reference = |host: usize| {
             let found = self.found.get(&(host, self.reference))?;
-            Some(found.bound_ns() + self.ahead_ns(host).abs_diff(found.before.offset.offset_ns))
+            Some(found.bound_ns().saturating_add(self.ahead_ns(host).abs_diff(found.before.offset.offset_ns)))
         };
-        [from, to].into_iter().filter_map(by_reference).sum()
+        total([from, to].into_iter().filter_map(by_reference))
     }
 }
 

@@ -31,6 +31,7 @@ pub fn worst(shares: &[HostShare]) -> MachineLoad {
     MachineLoad {
         steal: shares.iter().map(|share| share.machine.steal).fold(0.0, f64::max),
         late_ns: shares.iter().map(|share| share.machine.late_ns).max().unwrap_or(0),
+        throttle: shares.iter().filter_map(|share| share.machine.throttle).max_by_key(|throttle| throttle.waited_ns),
         ..busiest
     }
 }

@@ -16,6 +16,7 @@ use crate::servers::ServerAtHand;
 use pubmark_host::agent::Incoming;
 use pubmark_host::clock;
 use pubmark_host::deployed::{DeployPlan, MemberPlan};
+use pubmark_host::inbox::{Inbox, inbox};
 use pubmark_host::install::NATIVE;
 use pubmark_host::lanes::in_lanes;
 use pubmark_host::lines::{Facts, Look, ServerUsed, WatchSpan};
@@ -38,7 +39,7 @@ use pubmark_model::units::Ns;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 /// What the only member of a server is called, and so its folder and its log.
@@ -73,7 +74,7 @@ pub struct Processes<'a> {
     numbers: Vec<Vec<usize>>,
     /// The clocks of those, where streams go from one host to another.
     clocks: Option<Clocks>,
-    inbox: Receiver<(usize, usize, Incoming)>,
+    inbox: Inbox,
     /// The network interfaces that the run goes over.
     wire: NetworkAccount,
     /// What hosts have seen of server and agents.
@@ -111,7 +112,7 @@ impl<'h> Processes<'h> {
         need: Option<ServerNeed>,
         context: &RunContext<'h>,
     ) -> Result<Processes<'h>, RunError> {
-        let (outbox, inbox) = channel();
+        let (outbox, inbox) = inbox();
         let secrets = login::secrets(cell, system);
         let placement = &cell.placement;
         let specs = placement.hosts();
@@ -393,14 +394,16 @@ impl<'h> Processes<'h> {
         }
         let mut beside: Vec<Ns> = vec![0; machines.len()];
         for ((machine, used), (before, after)) in machines.iter().zip(&used).zip(&looks) {
-            beside[*machine] += used.cpu_ns + after.own_cpu_ns - before.own_cpu_ns;
+            let own_ns = after.own_cpu_ns.saturating_sub(before.own_cpu_ns);
+            beside[*machine] = beside[*machine].saturating_add(used.cpu_ns).saturating_add(own_ns);
         }
         let share = |(index, (before, after)): (usize, &(Look, Look))| {
             let machine = machines[index];
             let own = agents[machine].iter().map(|agent| agent.result.usage.within(before.at_ns, after.at_ns).cpu_ns);
-            let ours = own.sum::<Ns>() + beside[machine];
-            let machine = after.ticks.load_since(before.ticks, after.at_ns - before.at_ns, ours);
-            let machine = MachineLoad { late_ns: self.late_ns.max(used[index].late_ns), awake, ..machine };
+            let ours = own.fold(beside[machine], Ns::saturating_add);
+            let machine = after.ticks.load_since(before.ticks, after.at_ns.saturating_sub(before.at_ns), ours);
+            let throttle = after.quota.map(|quota| quota.since(before.quota));
+            let machine = MachineLoad { late_ns: self.late_ns.max(used[index].late_ns), awake, throttle, ..machine };
             let host = &self.hosts[index];
             HostShare::new(&host.spec, host.clock(), machine)
         };

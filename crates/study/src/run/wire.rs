@@ -7,7 +7,7 @@ use pubmark_model::cell::Cell;
 use pubmark_model::host::LOCAL;
 use pubmark_model::record::{InterfaceShare, WireFigures};
 use pubmark_model::system::System;
-use pubmark_model::units::{Ns, SECOND};
+use pubmark_model::units::{Ns, SECOND, total};
 use pubmark_model::workload::Transport;
 use std::collections::BTreeSet;
 
@@ -77,7 +77,7 @@ impl NetworkAccount {
                 at_rest_bytes_per_s: if at_rest_ns == 0 { 0.0 } else { at_rest_bytes as f64 / at_rest_s },
             });
         }
-        let sent_bytes = interfaces.iter().map(|interface| interface.sent_bytes).sum();
+        let sent_bytes = total(interfaces.iter().map(|interface| interface.sent_bytes));
         Ok((!interfaces.is_empty()).then_some(WireFigures { sent_bytes, interfaces }))
     }
 }

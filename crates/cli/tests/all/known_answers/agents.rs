@@ -6,8 +6,9 @@ use super::taken::{Taken, Watch, Whose};
 use crate::support::{PATIENCE, Place};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use pubmark_host::agent::{Agent, Incoming, into_inbox};
+use pubmark_host::agent::{Agent, Incoming};
 use pubmark_host::clock;
+use pubmark_host::inbox::{Inbox, inbox, into_inbox};
 use pubmark_model::options::Options;
 use pubmark_model::protocol::{AgentResult, Client, Command, Event, Flow, Prepare, Role, ServerAddress, VERSION};
 use pubmark_model::secret::Secrets;
@@ -15,7 +16,6 @@ use pubmark_model::units::Ns;
 use pubmark_model::wire_protocol::Protocol;
 use pubmark_model::workload::Workload;
 use pubmark_study::registry;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 /// From preparation to the start, ns.
@@ -42,12 +42,12 @@ pub fn keep_off(process: u32) {
 /// Two agents, publishers' and subscribers'.
 struct Pair {
     agents: [Agent; 2],
-    inbox: Receiver<(usize, Incoming)>,
+    inbox: Inbox,
 }
 
 impl Pair {
     fn start(place: &Place) -> Pair {
-        let (outbox, inbox) = channel();
+        let (outbox, inbox) = inbox();
         let command = [env!("CARGO_BIN_EXE_pubmark").to_owned(), "agent".to_owned()];
         let agent = |index: usize, name: &str| {
             let log = place.path(&format!("{name}.log"));

@@ -1,0 +1,351 @@
+//! What a program prints, on its way to the disk: without secrets, and of a long log its beginning
+//! and its end.
+//!
+//! The program writes into a pipe, which a thread empties. So what redaction takes out never
+//! reaches the disk, even if this process is killed.
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use pubmark_model::printable::printable;
+use pubmark_model::secret::{Redactor, Secrets};
+use std::fs::{File, OpenOptions};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// A log that grows longer than this, bytes, loses its middle.
+pub const LOG_BYTES_MAX: u64 = 16 << 20;
+/// What stays of its beginning then, bytes.
+const HEAD_BYTES: u64 = 4 << 20;
+/// What stays of its end, bytes.
+const TAIL_BYTES: u64 = 4 << 20;
+
+/// So much is read at once, bytes.
+const PIECE_BYTES: usize = 64 << 10;
+/// After this time without a word an unfinished line is written, ms.
+const REST_MS: u16 = 100;
+/// How long a log may take to be complete when its program has ended.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// Makes an empty log. What stands at its place is removed, and a link is not followed.
+///
+/// # Errors
+/// Where it cannot be made.
+pub fn create(path: &Path) -> io::Result<File> {
+    let _ = std::fs::remove_file(path);
+    File::create_new(path)
+}
+
+/// A log that programs write into.
+pub struct Log {
+    output: Option<PipeWriter>,
+    /// A byte asks for everything to be written, its end for the end of the log.
+    waker: Option<PipeWriter>,
+    written: Receiver<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Log {
+    /// Appends to a log, which is made if it is missing.
+    ///
+    /// # Errors
+    /// Where it cannot be opened, or there is no pipe or thread for it.
+    pub fn append(path: &Path, secrets: &Secrets) -> io::Result<Log> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).custom_flags(nix::libc::O_NOFOLLOW);
+        let file = LogFile { file: options.open(path)?, head: None, left_out: 0 };
+        let (pipe, output) = io::pipe()?;
+        let (wake, waker) = io::pipe()?;
+        let (done, written) = channel();
+        let mut pump = Pump { pipe, wake, file, redactor: Redactor::new(secrets.clone()), done };
+        let thread = thread::Builder::new().name("log".into()).spawn(move || pump.run())?;
+        Ok(Log { output: Some(output), waker: Some(waker), written, thread: Some(thread) })
+    }
+
+    /// Where a program writes to.
+    ///
+    /// # Errors
+    /// Where there is no descriptor left.
+    pub fn output(&self) -> io::Result<PipeWriter> {
+        self.output.as_ref().map_or_else(|| Err(io::ErrorKind::BrokenPipe.into()), PipeWriter::try_clone)
+    }
+
+    /// No other program will write into it.
+    pub fn seal(&mut self) {
+        self.output = None;
+    }
+
+    /// Waits until all that was printed by now is on the disk, for at most 2 s.
+    pub fn settle(&mut self) {
+        let asked = self.waker.as_mut().is_some_and(|waker| waker.write_all(b"\n").is_ok());
+        if asked {
+            let _ = self.written.recv_timeout(SETTLE);
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        (self.output, self.waker) = (None, None);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread that takes what is printed to the disk.
+struct Pump {
+    pipe: PipeReader,
+    wake: PipeReader,
+    file: LogFile,
+    redactor: Redactor,
+    done: Sender<()>,
+}
+
+impl Pump {
+    fn run(&mut self) {
+        let (mut piece, mut open) = (vec![0; PIECE_BYTES], true);
+        loop {
+            let wait = if self.redactor.is_pending() { PollTimeout::from(REST_MS) } else { PollTimeout::NONE };
+            let mut awaited =
+                [PollFd::new(self.wake.as_fd(), PollFlags::POLLIN), PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
+            // Of a pipe that has ended there is nothing more to await.
+            let awaited = if open { &mut awaited[..] } else { &mut awaited[..1] };
+            let found = poll(awaited, wait);
+            let is_ready = |at: usize| awaited.get(at).and_then(PollFd::any).unwrap_or(false);
+            let (woken, ready) = (is_ready(0), is_ready(1));
+            match found {
+                Ok(0) => {
+                    let rest = self.redactor.rest();
+                    self.file.write(&rest);
+                }
+                Ok(_) if woken => {
+                    self.drain(&mut piece, &mut open);
+                    let ended = !matches!(self.wake.read(&mut [0]), Ok(1));
+                    if ended || self.done.send(()).is_err() {
+                        return;
+                    }
+                }
+                Ok(_) if ready => open = self.pass_on(&mut piece),
+                Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Reads a piece and writes what can be shown; whether there may be more.
+    fn pass_on(&mut self, piece: &mut [u8]) -> bool {
+        match self.pipe.read(piece) {
+            Ok(read @ 1..) => {
+                let shown = self.redactor.push(&piece[..read]);
+                self.file.write(&shown);
+                true
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => true,
+            _ => {
+                let last = self.redactor.finish();
+                self.file.write(&last);
+                false
+            }
+        }
+    }
+
+    /// Writes all that was printed by now. One that prints on and on is not waited for.
+    fn drain(&mut self, piece: &mut [u8], open: &mut bool) {
+        let deadline = Instant::now() + SETTLE;
+        while *open && Instant::now() < deadline {
+            let mut awaited = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
+            if !poll(&mut awaited, PollTimeout::ZERO).is_ok_and(|ready| ready > 0) {
+                break;
+            }
+            *open = self.pass_on(piece);
+        }
+        let last = self.redactor.finish();
+        self.file.write(&last);
+    }
+}
+
+/// A file that loses its middle when it is too long.
+struct LogFile {
+    file: File,
+    /// Where its beginning ends, and the length of the line there which says what is left out.
+    head: Option<(u64, u64)>,
+    /// What is left out, bytes.
+    left_out: u64,
+}
+
+impl LogFile {
+    /// Appends a text. Where the disk is full it is lost: its program goes on.
+    fn write(&mut self, text: &str) {
+        if text.is_empty() || self.file.write_all(text.as_bytes()).is_err() {
+            return;
+        }
+        if self.file.metadata().is_ok_and(|file| file.len() > LOG_BYTES_MAX) {
+            let _ = self.shorten();
+        }
+    }
+
+    fn shorten(&mut self) -> io::Result<()> {
+        let length = self.file.metadata()?.len();
+        let (head, line) = match self.head {
+            Some(known) => known,
+            None => (self.line_end(HEAD_BYTES)?, 0),
+        };
+        let from = self.line_end(length - TAIL_BYTES)?;
+        let mut tail = vec![0; (length - from) as usize];
+        self.file.read_exact_at(&mut tail, from)?;
+        self.left_out += from - head - line;
+        let said = format!("[pubmark: {} bytes of this log are left out here]\n", self.left_out);
+        self.file.set_len(head)?;
+        self.file.write_all(said.as_bytes())?;
+        self.file.write_all(&tail)?;
+        self.head = Some((head, said.len() as u64));
+        Ok(())
+    }
+
+    /// Where the last line ends before this place, if one ends near it; else the place itself.
+    fn line_end(&self, place: u64) -> io::Result<u64> {
+        let mut near = vec![0; PIECE_BYTES];
+        let from = place - PIECE_BYTES as u64;
+        self.file.read_exact_at(&mut near, from)?;
+        let end = near.iter().rposition(|byte| *byte == b'\n').map(|at| from + at as u64 + 1);
+        Ok(end.unwrap_or(place))
+    }
+}
+
+/// So much of a log's end is shown in an error, bytes.
+const SHOWN_BYTES: usize = 1_000;
+
+/// The last lines of a log as they can follow other words, in 1,000 bytes; empty where the log is.
+/// A line that does not fit is shown by its end.
+pub fn last_lines(log: &Path, secrets: &Secrets) -> String {
+    let text = end_of(log, SHOWN_BYTES + secrets.longest());
+    let hidden = secrets.hide(&String::from_utf8_lossy(&text));
+    let mut from = hidden.len().saturating_sub(SHOWN_BYTES);
+    while !hidden.is_char_boundary(from) {
+        from += 1;
+    }
+    let shown = &hidden[from..];
+    // Half a line says little where a whole one follows.
+    let whole = shown.find('\n').filter(|_| from > 0).map(|at| &shown[at + 1..]).filter(|rest| !rest.trim().is_empty());
+    printable(whole.unwrap_or(shown).trim()).into_owned()
+}
+
+/// The last bytes of a file; none where there is no such file.
+fn end_of(path: &Path, bytes: usize) -> Vec<u8> {
+    let read = || {
+        let file = File::open(path).ok()?;
+        let length = file.metadata().ok()?.len();
+        let wanted = length.min(bytes as u64);
+        let mut text = vec![0; wanted as usize];
+        file.read_exact_at(&mut text, length - wanted).ok()?;
+        Some(text)
+    };
+    read().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubmark_model::options::Options;
+
+    fn secrets() -> Secrets {
+        Secrets::of(&Options::from([("password".to_owned(), "hidden-word".into())]))
+    }
+
+    #[test]
+    fn what_is_printed_is_on_the_disk_without_secrets() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("log");
+        let read = || std::fs::read_to_string(&path).unwrap();
+        let mut log = Log::append(&path, &secrets()).unwrap();
+        let mut program = log.output().unwrap();
+        program.write_all(b"login hidden-").unwrap();
+        log.settle();
+        assert_eq!(read(), "login hidden-", "all that was said by then, and it is no secret yet");
+        program.write_all(b"at mqtt://me:hidden-word@h, hidden-word\nended").unwrap();
+        drop(program);
+        drop(log);
+        assert_eq!(read(), "login hidden-at mqtt://***@h, ***\nended");
+    }
+
+    /// As where this process is killed at any moment: the disk has only what was written so far.
+    #[test]
+    fn no_secret_is_ever_on_the_disk() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("log");
+        let log = Log::append(&path, &secrets()).unwrap();
+        let mut program = log.output().unwrap();
+        for at in 0..11 {
+            program.write_all(b"a line\nwith hidden-word in it\n".repeat(1_000).as_slice()).unwrap();
+            program.write_all(&b"hidden-word"[..at]).unwrap();
+            assert!(!std::fs::read_to_string(&path).unwrap().contains("hidden-word"));
+            program.write_all(&b"hidden-word"[at..]).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_long_log_keeps_its_beginning_and_its_end_and_says_what_is_left_out() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("log");
+        let log = Log::append(&path, &Secrets::default()).unwrap();
+        let mut program = log.output().unwrap();
+        let line = |number: usize| format!("{number:0>99}\n");
+        let lines = 400_000;
+        for number in 0..lines {
+            program.write_all(line(number).as_bytes()).unwrap();
+        }
+        program.write_all(b"the decisive line\n").unwrap();
+        drop(program);
+        drop(log);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            text.len() as u64 <= LOG_BYTES_MAX && text.len() as u64 > HEAD_BYTES + TAIL_BYTES / 2,
+            "{}",
+            text.len()
+        );
+        assert!(text.starts_with(&line(0)) && text.ends_with(&format!("{}the decisive line\n", line(lines - 1))));
+        let said: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
+        let [said] = said[..] else { panic!("{said:?}") };
+        let left_out: usize = said.split(' ').nth(1).unwrap().parse().unwrap();
+        assert_eq!(left_out + text.len() - said.len() - 1, lines * 100 + 18, "{said}");
+        assert!(text.lines().all(|line| line.len() == 99 || line == said || line == "the decisive line"));
+    }
+
+    #[test]
+    fn the_end_of_a_log_is_its_last_lines() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("log");
+        let none = Secrets::default();
+        assert_eq!(last_lines(&path, &none), "");
+        let usage = "usage: server [-x]\n".repeat(200);
+        std::fs::write(&path, format!("{usage}error: no such option: -y\n\n")).unwrap();
+        let shown = last_lines(&path, &none);
+        assert!(shown.starts_with("usage: ") && shown.ends_with("\nerror: no such option: -y"), "{shown}");
+        assert!(shown.len() <= SHOWN_BYTES);
+        std::fs::write(&path, format!("{}the end\n", "x".repeat(5_000))).unwrap();
+        assert!(last_lines(&path, &none).ends_with("xthe end"));
+        // However a secret lies to the cut, no part of it is shown.
+        for after in SHOWN_BYTES - 11..SHOWN_BYTES + 11 {
+            std::fs::write(&path, format!("{}hidden-word{}", "x".repeat(1_900), "y".repeat(after))).unwrap();
+            let shown = last_lines(&path, &secrets());
+            assert!(!shown.contains("word") && !shown.contains("dy"), "{after}: {shown}");
+        }
+        std::fs::write(&path, "\x1b[2Jup\n").unwrap();
+        assert_eq!(last_lines(&path, &none), "\\u{1b}[2Jup");
+    }
+
+    #[test]
+    fn a_log_is_not_written_through_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let (precious, path) = (place.path().join("precious"), place.path().join("log"));
+        std::fs::write(&precious, "theirs").unwrap();
+        std::os::unix::fs::symlink(&precious, &path).unwrap();
+        assert!(Log::append(&path, &Secrets::default()).is_err());
+        create(&path).unwrap().write_all(b"mine").unwrap();
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "theirs");
+    }
+}
