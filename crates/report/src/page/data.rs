@@ -531,6 +531,7 @@ fn machine(environment: &Value) -> Vec<Fact> {
         ("open_files", "open files"),
         ("load_average", "load average"),
         ("usable_cpus", "usable processors"),
+        ("cpu_quota", "CPU quota, processors"),
     ];
     let fact = |(key, label)| {
         let value = match (key, &environment[key]) {
