@@ -516,7 +516,7 @@ fn claim_view(claim: &ClaimResult) -> ClaimView {
 
 /// What `environment.json` tells, in words.
 fn machine(environment: &Value) -> Vec<Fact> {
-    const FACTS: [(&str, &str); 14] = [
+    const FACTS: [(&str, &str); 15] = [
         ("pubmark", "pubmark"),
         ("time", "measured"),
         ("processor", "processor"),

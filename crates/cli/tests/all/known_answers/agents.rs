@@ -76,7 +76,7 @@ impl Pair {
         let mut answers: Vec<(usize, T)> = Vec::new();
         while answers.len() < whose.len() {
             let left = deadline.saturating_duration_since(Instant::now());
-            let (from, incoming) =
+            let (_, from, incoming) =
                 self.inbox.recv_timeout(left).unwrap_or_else(|_| panic!("waited in vain for {what}"));
             match incoming {
                 Incoming::Event(event) => match *event {
