@@ -4,7 +4,7 @@
 use crate::agent::Incoming;
 use pubmark_model::secret::Secrets;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,7 +21,7 @@ struct Unread {
     lines: AtomicUsize,
     bytes: AtomicUsize,
     /// Whether it has said too much: nothing more of it is kept but its end.
-    overrun: AtomicUsize,
+    overrun: AtomicBool,
 }
 
 struct Waiting {
@@ -55,13 +55,13 @@ impl Outbox {
         let unread = self.unread(host, agent);
         let bytes = line.map_or(0, <[u8]>::len);
         if line.is_some() {
-            if unread.overrun.load(Ordering::Relaxed) > 0 {
+            if unread.overrun.load(Ordering::Relaxed) {
                 return;
             }
             let lines = unread.lines.load(Ordering::Relaxed);
             let waiting = unread.bytes.load(Ordering::Relaxed);
             if lines >= UNREAD_LINES || lines > 0 && waiting.saturating_add(bytes) > UNREAD_BYTES {
-                unread.overrun.store(1, Ordering::Relaxed);
+                unread.overrun.store(true, Ordering::Relaxed);
                 let said = format!("{lines} lines that pubmark had no time to read: an agent says about one a second");
                 return self.send(host, agent, Incoming::Garbage(said), 0, unread);
             }

@@ -6,7 +6,8 @@
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pubmark_model::printable::printable;
-use pubmark_model::secret::{Redactor, Secrets};
+use pubmark_model::redactor::Redactor;
+use pubmark_model::secret::Secrets;
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsFd;
@@ -235,7 +236,7 @@ pub fn last_lines(log: &Path, secrets: &Secrets) -> String {
 }
 
 /// The last bytes of a file; none where there is no such file.
-fn end_of(path: &Path, bytes: usize) -> Vec<u8> {
+pub fn end_of(path: &Path, bytes: usize) -> Vec<u8> {
     let read = || {
         let file = File::open(path).ok()?;
         let length = file.metadata().ok()?.len();

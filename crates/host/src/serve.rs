@@ -4,6 +4,7 @@
 use crate::error::HostError;
 use crate::lines::{FromHost, HostReply, HostRequest};
 use crate::local::Local;
+use crate::log;
 use crate::scratch::Scratch;
 use pubmark_model::protocol::MAX_LINE;
 use pubmark_model::secret::Secrets;
@@ -19,7 +20,9 @@ use std::thread;
 use std::time::Duration;
 
 /// The longest log that is brought back, bytes.
-const LOG_BYTES: u64 = 4 << 20;
+const LOG_BYTES: usize = 4 << 20;
+/// The longest that all are together, bytes: they are one line.
+const LOGS_BYTES: usize = 32 << 20;
 
 /// Removes folders when it is dropped, and also when this process is killed. The folder
 /// of a run has agents and keepers for that as well, where a host plays a part; that of
@@ -149,13 +152,14 @@ pub fn serve(
 /// The logs of a folder, by name; of a long one its end.
 fn texts(folder: &Scratch) -> Vec<(String, String)> {
     let entries = std::fs::read_dir(folder.path()).into_iter().flatten().flatten();
-    let read = |entry: std::fs::DirEntry| {
-        let name = entry.file_name().into_string().ok().filter(|name| name.ends_with(".log"))?;
-        let text = std::fs::read(entry.path()).ok()?;
-        let from = text.len().saturating_sub(LOG_BYTES as usize);
-        Some((name, String::from_utf8_lossy(&text[from..]).into_owned()))
+    let name = |entry: std::fs::DirEntry| entry.file_name().into_string().ok().filter(|name| name.ends_with(".log"));
+    let names: Vec<String> = entries.filter_map(name).collect();
+    let most = LOG_BYTES.min(LOGS_BYTES / names.len().max(1));
+    let read = |name: String| {
+        let text = log::end_of(&folder.path().join(&name), most);
+        (name, String::from_utf8_lossy(&text).into_owned())
     };
-    entries.filter_map(read).collect()
+    names.into_iter().map(read).collect()
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ impl ClockOffset {
 
     /// An instant of theirs, on our clock.
     pub fn ours(&self, theirs: Ns) -> Ns {
-        theirs.saturating_add_signed(-self.offset_ns)
+        theirs.saturating_add_signed(self.offset_ns.saturating_neg())
     }
 
     /// Something that an agent there is told: its instants are on its clock.
@@ -186,6 +186,19 @@ mod tests {
         assert_eq!((offset.theirs(50), offset.ours(1_040)), (1_040, 50));
         let behind = ClockOffset::of_exchange(1_000, 10, 1_000);
         assert_eq!((behind.theirs(1_000), behind.ours(10)), (10, 1_000));
+    }
+
+    /// Whatever a host says of its clock.
+    #[test]
+    fn clocks_at_their_bounds_are_compared() {
+        let most = u64::MAX;
+        assert_eq!(ClockOffset::of_exchange(0, most, 0), ClockOffset { offset_ns: i64::MAX, bound_ns: 0 });
+        assert_eq!(ClockOffset::of_exchange(most, 0, most), ClockOffset { offset_ns: -i64::MAX, bound_ns: 0 });
+        assert_eq!(ClockOffset::of_exchange(0, 0, most).bound_ns, most / 2 + 1);
+        for offset_ns in [i64::MIN, i64::MAX] {
+            let offset = ClockOffset { offset_ns, bound_ns: most };
+            assert!([0, most].iter().all(|at| matches!(offset.ours(*at), 0..) && matches!(offset.theirs(*at), 0..)));
+        }
     }
 
     #[test]

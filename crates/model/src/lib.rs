@@ -28,6 +28,7 @@ pub mod printable;
 pub mod profile;
 pub mod protocol;
 pub mod record;
+pub mod redactor;
 pub mod reference;
 pub mod reported;
 pub mod role;

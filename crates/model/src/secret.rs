@@ -4,12 +4,9 @@
 use crate::endpoint::Endpoint;
 pub use crate::login::{HIDDEN, without_logins};
 use crate::options::Options;
-pub use redactor::Redactor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
-
-mod redactor;
 
 /// Options whose values are secret.
 pub const SECRETS: [&str; 2] = ["password", "token"];
@@ -165,6 +162,11 @@ impl Secrets {
             }
         }
         self.forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    }
+
+    /// Every form, the longest first.
+    pub(crate) fn forms(&self) -> &[String] {
+        &self.forms
     }
 
     /// The length of the longest form, bytes: so much of a text is read beyond

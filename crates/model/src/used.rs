@@ -99,8 +99,11 @@ fn by(readings: &[UsageReading], at_ns: Ns) -> Used {
         let nearest = readings.get(after).or(readings.last());
         return nearest.map_or(Used::default(), |reading| reading.used);
     };
-    let (gone, step) = (u128::from(at_ns - last.at_ns), u128::from(next.at_ns - last.at_ns));
-    last.used.with(&next.used, |then, later| then + (u128::from(later.saturating_sub(then)) * gone / step) as u64)
+    // An agent may have them in any order.
+    let step = u128::from(next.at_ns.saturating_sub(last.at_ns).max(1));
+    let gone = u128::from(at_ns.saturating_sub(last.at_ns)).min(step);
+    let part = |then: u64, later: u64| (u128::from(later.saturating_sub(then)) * gone / step) as u64;
+    last.used.with(&next.used, |then, later| then.saturating_add(part(then, later)))
 }
 
 #[cfg(test)]
@@ -121,6 +124,20 @@ mod tests {
         assert_eq!(between(&readings, 0, 5_000).cpu_ns, 510, "beyond the readings nothing is known to be used");
         assert_eq!((samples_by(&readings, 399), samples_by(&readings, 400), samples_by(&readings, 50)), (2, 4, 0));
         assert_eq!(between(&[], 1, 2), Used::default());
+    }
+
+    /// Whatever an agent says of itself.
+    #[test]
+    fn readings_in_any_order_and_at_their_bounds_are_read() {
+        let most = u64::MAX;
+        let readings = [reading(most, most), reading(0, 0), reading(most, 0), reading(5, most), reading(5, 3)];
+        for (from_ns, to_ns) in [(0, most), (most, 0), (0, 0), (most, most), (3, 7)] {
+            for begins in 0..readings.len() {
+                between(&readings[begins..], from_ns, to_ns);
+                samples_by(&readings[begins..], to_ns);
+            }
+        }
+        assert_eq!(between(&[reading(0, 0), reading(most, most)], 0, most).cpu_ns, most);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use pubmark_model::line::JsonLine;
 use pubmark_model::record::{AgentShare, Deployment, FigureGroup, RunRecord, Series};
 use pubmark_model::times::TimeFigures;
 use pubmark_model::tuning::{SettingDifference, Use};
+use pubmark_model::units::total;
 use pubmark_stats::HistogramError;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -286,7 +287,7 @@ fn lighten(run: &mut RunRecord) {
 
 /// The same messages in a single slice: backlogs are told by the sums.
 fn in_one(series: &Series) -> Series {
-    let sum = |slices: &[u64]| if slices.is_empty() { Vec::new() } else { vec![slices.iter().sum()] };
+    let sum = |slices: &[u64]| if slices.is_empty() { Vec::new() } else { vec![total(slices.iter().copied())] };
     let slice_ns = series.slice_ns.saturating_mul(series.sent.len() as u64);
     Series { slice_ns, sent: sum(&series.sent), delivered: sum(&series.delivered), ..Series::default() }
 }

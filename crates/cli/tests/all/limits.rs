@@ -176,7 +176,7 @@ fn a_temporary_folder_that_is_missing_is_named() {
 fn system(place: &Place, script: &str) {
     let text = format!(
         "title = \"t\"\nabout = \"a\"\nlicence = \"none\"\ndriver = \"mqtt\"\npatterns = [\"pairs\"]\n\
-         [options.password]\nabout = \"p\"\ndefault = \"hidden-word\"\n\
+         [options.password]\nkind = \"text\"\ndoc = \"p\"\ndefault = \"hidden-word\"\n\
          [server]\nendpoint = \"mqtt://127.0.0.1:{{port}}\"\ncommand = [\"sh\", \"-c\", '''{script}''']\n"
     );
     std::fs::write(place.path("own.toml"), text).unwrap();

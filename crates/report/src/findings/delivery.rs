@@ -6,6 +6,7 @@ use crate::settings;
 use crate::text::clean;
 use pubmark_model::fault::Target;
 use pubmark_model::record::{Counts, FigureGroup, RunRecord};
+use pubmark_model::units::total;
 
 /// Longest name of a cell, characters.
 const LABEL_CHARS: usize = 80;
@@ -52,7 +53,7 @@ pub(super) fn finding(report: &Report) -> Option<Sentence> {
     let systems: Vec<String> = cells.iter().map(|cell| cell.system.clone()).collect();
     let systems: Vec<&str> = systems.iter().map(String::as_str).collect();
     let hangs = settings::behind(report, &systems, FigureGroup::Counts);
-    let acked: u64 = cells.iter().map(|cell| cell.counts.acked).sum();
+    let acked = total(cells.iter().map(|cell| cell.counts.acked));
     let all = cells.len();
     cells.retain(|cell| cell.counts.acked_lost > Some(0));
     cells.sort_by_key(|cell| std::cmp::Reverse(cell.counts.acked_lost));

@@ -45,7 +45,7 @@ struct Found {
 
 impl Found {
     fn drift_ns(&self) -> i64 {
-        self.after.map_or(0, |after| after.offset.offset_ns - self.before.offset.offset_ns)
+        self.after.map_or(0, |after| after.offset.offset_ns.saturating_sub(self.before.offset.offset_ns))
     }
 
     /// How far a sighting certainly is off the line from before to after: as far as what

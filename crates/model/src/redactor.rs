@@ -1,6 +1,6 @@
 //! Secrets taken out of a text that comes in pieces.
 
-use super::{HIDDEN, Secrets};
+use crate::secret::{HIDDEN, Secrets};
 
 /// A line that is longer than this, bytes, is shown in parts.
 const LINE_BYTES: usize = 64 << 10;
@@ -25,7 +25,7 @@ impl Redactor {
     pub fn push(&mut self, piece: &[u8]) -> String {
         self.pending.extend_from_slice(piece);
         let line = self.last_line();
-        match self.pending.len() - line > LINE_BYTES {
+        match self.pending.len() - line > LINE_BYTES + self.secrets.longest() {
             true => self.show_long(line),
             false => self.show(self.before_secret(line)),
         }
@@ -60,7 +60,8 @@ impl Redactor {
 
     /// A part of a line that is too long to wait for its end.
     fn show_long(&mut self, line: usize) -> String {
-        let most = self.pending.len() - self.secrets.longest();
+        // A letter has at most 4 bytes.
+        let most = self.pending.len() - self.secrets.longest().max(4);
         let near = line.max(most.saturating_sub(LOGIN_BYTES));
         let mut cut = near + word(&self.pending[near..most], most - near);
         if cut == near {
@@ -91,7 +92,7 @@ impl Redactor {
                 let begins = |at: &usize| form.starts_with(&pending[*at..pending.len().min(at + form.len())]);
                 (cut.saturating_sub(form.len() - 1)..cut).find(begins)
             };
-            self.secrets.forms.iter().filter_map(|form| of(form.as_bytes())).min()
+            self.secrets.forms().iter().filter_map(|form| of(form.as_bytes())).min()
         };
         while let Some(before) = begins_before(cut) {
             cut = before;
