@@ -49,7 +49,7 @@ impl Incoming {
     /// the secrets.
     pub fn of(line: Option<&[u8]>, secrets: &Secrets) -> Incoming {
         let Some(line) = line else { return Incoming::Closed };
-        if line.len() > LINE_BYTES && line.last() != Some(&b'\n') {
+        if line.len() >= LINE_BYTES && line.last() != Some(&b'\n') {
             return Incoming::Garbage(format!(
                 "a line of more than {} MiB, which no event of this run has",
                 LINE_BYTES >> 20

@@ -223,7 +223,8 @@ const SHOWN_BYTES: usize = 1_000;
 /// The last lines of a log as they can follow other words, in 1,000 bytes; empty where the log is.
 /// A line that does not fit is shown by its end.
 pub fn last_lines(log: &Path, secrets: &Secrets) -> String {
-    let text = end_of(log, SHOWN_BYTES + secrets.longest());
+    let most = SHOWN_BYTES + secrets.longest() + 1;
+    let text = end_of(log, most);
     let hidden = secrets.hide(&String::from_utf8_lossy(&text));
     let mut from = hidden.len().saturating_sub(SHOWN_BYTES);
     while !hidden.is_char_boundary(from) {
@@ -231,7 +232,11 @@ pub fn last_lines(log: &Path, secrets: &Secrets) -> String {
     }
     let shown = &hidden[from..];
     // Half a line says little where a whole one follows.
-    let whole = shown.find('\n').filter(|_| from > 0).map(|at| &shown[at + 1..]).filter(|rest| !rest.trim().is_empty());
+    let whole = shown
+        .find('\n')
+        .filter(|_| text.len() == most || from > 0)
+        .map(|at| &shown[at + 1..])
+        .filter(|rest| !rest.trim().is_empty());
     printable(whole.unwrap_or(shown).trim()).into_owned()
 }
 
