@@ -32,6 +32,7 @@ mod left_out;
 mod leftovers;
 mod libraries;
 mod lifecycle;
+mod logins;
 mod mock;
 mod omission;
 mod phases;

@@ -2,7 +2,7 @@
 //! their own.
 
 use super::carrier::ByteStream;
-use super::connection::State;
+use super::connection::{Connection, State};
 use super::errors::{ConnectFailure, ShardError};
 use super::state::Shard;
 use crate::clock;
@@ -61,9 +61,17 @@ impl<S: Session> Shard<'_, S> {
             .under_way
             .iter()
             .copied()
-            .filter(|index| now > self.connections[*index as usize].began_ns + HANDSHAKE)
+            .filter(|index| {
+                let connection = &self.connections[*index as usize];
+                now > connection.began_ns + self.patience(connection.state)
+            })
             .collect();
         for index in late {
+            let opening = self.connections[index as usize].state == State::Opening;
+            if opening && self.ramp.dial.to.len() > 1 {
+                self.failed_attempt(index as usize, "no answer to the connection request in time")?;
+                continue;
+            }
             let what = match self.connections[index as usize].state {
                 State::Opening => "no answer to the connection request within 10 s",
                 State::Subscribing => "the server did not answer the subscription within 10 s",
@@ -88,6 +96,13 @@ impl<S: Session> Shard<'_, S> {
         Ok(())
     }
 
+    /// How long an attempt may stay in this state. Where a server has several
+    /// addresses, their connecting shares the time.
+    fn patience(&self, state: State) -> Ns {
+        let places = if state == State::Opening { self.ramp.dial.to.len().max(1) as Ns } else { 1 };
+        (HANDSHAKE / places).max(SECOND)
+    }
+
     fn attempt(&mut self, index: usize, now: Ns) -> Result<(), ShardError> {
         let spec = self.spec(index);
         let session = S::new(&self.settings, &spec);
@@ -107,7 +122,9 @@ impl<S: Session> Shard<'_, S> {
     /// Begins to open a connection.
     pub(super) fn dial(&mut self, index: usize) -> std::io::Result<()> {
         use epoll::EventFlags as Flags;
-        let carrier = ByteStream::dial(&self.ramp.dial, index)?;
+        let place = self.ramp.place;
+        self.connections[index].place = place;
+        let carrier = ByteStream::dial(&self.ramp.dial, usize::from(place), index)?;
         let data = epoll::EventData::new_u64(index as u64);
         epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
         self.connections[index].carrier = Some(carrier);
@@ -174,6 +191,15 @@ impl<S: Session> Shard<'_, S> {
             return Ok(());
         }
         self.ramp.under_way.retain(|other| *other as usize != index);
+        let Connection { state, place, .. } = self.connections[index];
+        let met = if state == State::Opening { self.ramp.missed(place, why) } else { None };
+        let why = met.as_deref().unwrap_or(why);
+        if state == State::Opening && self.ramp.place > place {
+            // Another address is left, and it is the same attempt.
+            self.ramp.last_error = why.to_owned();
+            self.connections[index].attempts -= 1;
+            return self.attempt(index, clock::now());
+        }
         self.ramp.failed(why);
         let attempts = self.connections[index].attempts;
         if attempts < ATTEMPTS {
