@@ -9,7 +9,7 @@ use crate::clock;
 use crate::control::ThreadReport;
 use crate::session::Session;
 use pubmark_model::protocol::Role;
-use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_time};
 use rustix::event::epoll;
 use std::cmp::Reverse;
 
@@ -80,14 +80,17 @@ impl<S: Session> Shard<'_, S> {
                 }
             };
             if self.ramp.counts.opened == 0 {
-                return Err(self.ramp.refusal(ConnectFailure::Failed(what.to_owned())));
+                return Err(self.ramp.too_late(what));
             }
             self.failed_attempt(index as usize, what)?;
         }
         if now > self.ramp.last_up_ns + self.ramp.timeout_ns {
+            let limit = format_time(self.ramp.timeout_ns);
             if self.ramp.counts.opened == 0 {
-                return Err(self.ramp.refusal(ConnectFailure::Failed(self.ramp.last_error.clone())));
+                return Err(self.ramp.too_late(&format!("no client was accepted within {limit} (connect_timeout)")));
             }
+            let why = || format!("no answer when {limit} (connect_timeout) had passed without a client accepted");
+            self.ramp.first_error.get_or_insert_with(why);
             let unborn = std::mem::take(&mut self.ramp.under_way);
             unborn.into_iter().for_each(|index| self.connections[index as usize].drop_carrier(State::Gone));
             self.ramp.given_up = self.ramp.counts.wanted - self.ramp.counts.opened;

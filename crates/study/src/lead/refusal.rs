@@ -1,6 +1,7 @@
 //! Why agents did not play a run to its end.
 
 use super::hello::Misfit;
+use super::silence::Silence;
 use pubmark_model::protocol::{BadHistogram, UPDATE_AGENT, VERSION};
 
 /// What was wrong, and with whom.
@@ -82,7 +83,7 @@ pub enum Refusal {
         client: String,
     },
     /// They did not do in time what they should.
-    #[error("agents ({}{}) did not {what} in time", agents.join(", "), others(*more))]
+    #[error("agents ({}{}) did not {what} in time{known}", agents.join(", "), others(*more))]
     Silent {
         /// Who is missing, as far as that can be read.
         agents: Vec<String>,
@@ -90,10 +91,9 @@ pub enum Refusal {
         more: usize,
         /// What they should have done.
         what: &'static str,
+        /// What is known of the reason.
+        known: Silence,
     },
-    /// The schedule is over, and not all publishers have said what they sent.
-    #[error("the publishers did not finish sending in time")]
-    Sending,
 }
 
 impl Refusal {

@@ -66,6 +66,16 @@ impl Ramp {
         ShardError::Connect(Box::new(ConnectError { to: self.to.clone(), why }))
     }
 
+    /// The same where time is over: with what the last attempt that failed met.
+    pub fn too_late(&self, what: &str) -> ShardError {
+        let met = match self.last_error.as_str() {
+            "" => "no attempt has been answered so far",
+            met => met,
+        };
+        let known = if self.last_error == what { String::new() } else { format!("; before that: {met}") };
+        self.refusal(ConnectFailure::Failed(format!("{what}{known}")))
+    }
+
     pub fn take_times(&mut self) -> Histogram {
         std::mem::replace(&mut self.times, Histogram::latency())
     }
