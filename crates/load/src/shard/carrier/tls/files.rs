@@ -152,7 +152,7 @@ pub fn identity(options: &Options, provider: &CryptoProvider) -> Result<Option<C
     let certified = CertifiedKey::new(chain, signer);
     // The library does not read certificates of version 1, so the public key is looked for.
     let public = certified.key.public_key();
-    let fits = public.is_none_or(|public| certified.cert[0].windows(public.len()).any(|part| *part == **public));
+    let fits = public.is_none_or(|public| certified.cert[0].windows(public.len()).any(|part| *part == *public));
     match fits {
         true => Ok(Some(certified)),
         false => Err(TlsError::Mismatch { key: key.to_owned(), certificate: certificate.to_owned() }),
