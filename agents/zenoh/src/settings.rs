@@ -83,7 +83,10 @@ impl Settings {
             return Err("zenoh: the library gathers messages by itself, up to 64 KiB: leave `coalesce` at that".into());
         }
         let prefix = options.text("prefix").unwrap_or_default();
-        if prefix.starts_with('/') || prefix.contains("//") || prefix.contains(|c: char| "*$#?".contains(c) || c.is_control()) {
+        if prefix.starts_with('/')
+            || prefix.contains("//")
+            || prefix.contains(|c: char| "*$#?".contains(c) || c.is_control())
+        {
             return Err(format!(
                 "zenoh: `{prefix}` cannot begin a key expression: write chunks with one slash between them, without * $ # ?"
             ));
