@@ -28,7 +28,6 @@ use pubmark_model::workload::Workload;
 pub use refusal::Refusal;
 use roll::Roll;
 pub use seat::{Reached, Seat};
-pub use silence::Silence;
 use std::collections::VecDeque;
 
 /// How long an agent may take to hand in its result.

@@ -28,12 +28,11 @@ use pubmark_wire::amqp::{
     FieldTable, Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PERSISTENT, PROTOCOL_HEADER, Short, TRANSIENT,
     put_content,
 };
+use settings::CHANNEL;
 use std::collections::VecDeque;
 
 /// What the error of a foreign peer calls what was expected.
 const EXPECTED: &str = "AMQP 0-9-1 server";
-/// The one channel of a session.
-const CHANNEL: u16 = 1;
 const DIRECT: &str = "amq.direct";
 const TOPIC: &str = "amq.topic";
 const NO_ARGUMENTS: FieldTable<'static> = FieldTable(&[]);

@@ -1,8 +1,9 @@
 //! Why agents did not play a run to its end.
 
 use super::hello::Misfit;
-use super::silence::Silence;
 use pubmark_model::protocol::{BadHistogram, UPDATE_AGENT, VERSION};
+use pubmark_model::units::{Ns, SECOND, format_time};
+use std::fmt;
 
 /// What was wrong, and with whom.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,6 +105,35 @@ impl Refusal {
             (false, _) => Refusal::Unwilling { agent, message },
             (true, true) => Refusal::Fatal { agent, message },
             (true, false) => Refusal::Error { agent, message },
+        }
+    }
+}
+
+/// A deadline that is noticed later than this was slept through.
+const SLEPT: Ns = SECOND;
+
+/// What is known when the time is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Silence {
+    /// How late the coordinator noticed the deadline, ns.
+    pub late_ns: Ns,
+    /// How long ago any of them has said anything, ns; none if none has.
+    pub quiet_ns: Option<Ns>,
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Of what the agents did meanwhile, nothing is known.
+        if self.late_ns >= SLEPT {
+            let late = format_time(self.late_ns / SECOND * SECOND);
+            return write!(f, "; pubmark itself did not run for {late}: it was stopped, or the machine was suspended");
+        }
+        match self.quiet_ns {
+            Some(quiet_ns) if quiet_ns >= SLEPT => {
+                write!(f, "; the last that was heard of them is {} old", format_time(quiet_ns / SECOND * SECOND))
+            }
+            Some(_) => Ok(()),
+            None => write!(f, "; nothing was heard of them at all"),
         }
     }
 }

@@ -3,8 +3,10 @@
 use crate::session::{SettingsError, Terms};
 use crate::topics::{self, PrefixRules};
 use pubmark_model::options::OptionValues;
-use pubmark_wire::amqp::{FieldTable, Method, put_flag, put_table, put_text};
+use pubmark_wire::amqp::{FieldTable, Frame, Method, put_flag, put_table, put_text};
 
+/// The one channel of a session.
+pub(super) const CHANNEL: u16 = 1;
 /// What one frame's short texts can hold, bytes.
 const SHORT_BYTES: usize = 255;
 /// With what follows it, a name has 255 bytes at most. A dot and a hash have a meaning in patterns.
@@ -89,14 +91,16 @@ impl AmqpSettings {
         if let Some(exchange) = self.exchange.as_deref() {
             let flags = if self.durable { Method::DURABLE } else { 0 };
             let (exchange, kind, arguments) = (exchange.into(), kind.into(), FieldTable(&[]));
-            super::put(out, Method::ExchangeDeclare { reserved: 0, exchange, kind, flags, arguments });
+            let declare = Method::ExchangeDeclare { reserved: 0, exchange, kind, flags, arguments };
+            Frame::Method(CHANNEL, declare).put(out);
         }
     }
 
     /// Removes it. Every client does: one may be the last, and one that is gone is removed again.
     pub(super) fn remove_exchange(&self, out: &mut Vec<u8>) {
         if let Some(exchange) = self.exchange.as_deref() {
-            super::put(out, Method::ExchangeDelete { reserved: 0, exchange: exchange.into(), flags: 0 });
+            let delete = Method::ExchangeDelete { reserved: 0, exchange: exchange.into(), flags: 0 };
+            Frame::Method(CHANNEL, delete).put(out);
         }
     }
 
