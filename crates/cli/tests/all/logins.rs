@@ -101,7 +101,7 @@ fn a_client_shows_its_certificate_where_the_server_asks_for_it() {
     }
     refused(&url, Some(&ca), "name one with options.tls_cert and options.tls_key");
     let trusted = format!("options.tls_ca={ca}");
-    let with = |more: &[String]| [&[trusted.clone()], more].concat();
+    let with = |more: &[String]| [std::slice::from_ref(&trusted), more].concat();
     refused_with(&url, &with(&shown("encrypted-pkcs8.key")), "is encrypted");
     refused_with(&url, &with(&shown("pkcs1.key")), "is not the key of the certificate");
     // Of another CA.
