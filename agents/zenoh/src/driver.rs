@@ -121,7 +121,7 @@ impl Driver for Zenoh {
 
     fn open(&mut self, spec: &SocketSpec<'_>) -> Result<Box<dyn Socket>, DriverError> {
         let settings = Settings::read(spec.options, spec.payload_bytes).map_err(DriverError::new)?;
-        let key = key(spec.pattern, spec.run, spec.id).map_err(DriverError::new)?;
+        let key = key(&settings.prefix, spec.pattern, spec.run, spec.id).map_err(DriverError::new)?;
         let (session, router, bound) = match self.mode {
             Mode::Client => at_router(spec, &settings).map(|(session, router)| (session, Some(router), None))?,
             Mode::Peer => among_peers(spec, &settings).map(|(session, bound)| (session, None, bound))?,
@@ -159,11 +159,11 @@ impl Driver for Zenoh {
 
 /// The key expression that a client publishes or subscribes to. Outside a study
 /// there may be no name of a run to put into it.
-fn key(pattern: Pattern, run: &str, id: u32) -> Result<String, String> {
+fn key(prefix: &str, pattern: Pattern, run: &str, id: u32) -> Result<String, String> {
     let run = if run.is_empty() { "run" } else { run };
     match pattern {
-        Pattern::Pairs => Ok(format!("pubmark/{run}/{id}")),
-        Pattern::FanOut | Pattern::FanIn => Ok(format!("pubmark/{run}/all")),
+        Pattern::Pairs => Ok(format!("{prefix}pubmark/{run}/{id}")),
+        Pattern::FanOut | Pattern::FanIn => Ok(format!("{prefix}pubmark/{run}/all")),
         other => Err(format!("zenoh: this driver does not play pattern {other}: use pairs, fan-out or fan-in")),
     }
 }
@@ -271,9 +271,10 @@ mod tests {
 
     #[test]
     fn pairs_have_a_key_each_and_fans_share_one() {
-        assert_ne!(key(Pattern::Pairs, "r", 1).unwrap(), key(Pattern::Pairs, "r", 2).unwrap());
-        assert_eq!(key(Pattern::FanOut, "r", 1).unwrap(), key(Pattern::FanOut, "r", 2).unwrap());
-        assert_eq!(key(Pattern::FanIn, "r", 0).unwrap(), key(Pattern::FanOut, "r", 7).unwrap());
-        assert!(key(Pattern::Pipeline, "r", 0).unwrap_err().contains("use pairs, fan-out or fan-in"));
+        assert_ne!(key("", Pattern::Pairs, "r", 1).unwrap(), key("", Pattern::Pairs, "r", 2).unwrap());
+        assert_eq!(key("", Pattern::FanOut, "r", 1).unwrap(), key("", Pattern::FanOut, "r", 2).unwrap());
+        assert_eq!(key("", Pattern::FanIn, "r", 0).unwrap(), key("", Pattern::FanOut, "r", 7).unwrap());
+        assert!(key("", Pattern::Pipeline, "r", 0).unwrap_err().contains("use pairs, fan-out or fan-in"));
+        assert_eq!(key("bench/", Pattern::Pairs, "r", 1).unwrap(), "bench/pubmark/r/1");
     }
 }

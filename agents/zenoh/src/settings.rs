@@ -57,12 +57,14 @@ pub struct Settings {
     pub queue_messages: usize,
     /// SO_SNDBUF and SO_RCVBUF, bytes; 0 leaves the kernel's.
     pub socket_buffer_bytes: u64,
+    /// Stands before every key expression.
+    pub prefix: String,
 }
 
 impl Settings {
     /// Reads the options. What this driver cannot do is an error.
     pub fn read(options: &Options, payload_bytes: u64) -> Result<Settings, String> {
-        for name in ["username", "password", "tls_ca", "sources"] {
+        for name in ["username", "password", "tls_ca", "tls_cert", "tls_key", "sources"] {
             if options.text(name).is_some_and(|text| !text.is_empty()) {
                 return Err(format!("zenoh: this driver speaks plain TCP without a login: leave `{name}` out"));
             }
@@ -80,6 +82,15 @@ impl Settings {
         if options.get("coalesce").is_some() && options.number("coalesce") != BATCH_BYTES {
             return Err("zenoh: the library gathers messages by itself, up to 64 KiB: leave `coalesce` at that".into());
         }
+        let prefix = options.text("prefix").unwrap_or_default();
+        if prefix.starts_with('/')
+            || prefix.contains("//")
+            || prefix.contains(|c: char| "*$#?".contains(c) || c.is_control())
+        {
+            return Err(format!(
+                "zenoh: `{prefix}` cannot begin a key expression: write chunks with one slash between them, without * $ # ?"
+            ));
+        }
         let congestion = match options.text("congestion").unwrap_or("block") {
             "block" => CongestionControl::Block,
             "drop" => CongestionControl::Drop,
@@ -95,6 +106,7 @@ impl Settings {
             express: options.flag("express"),
             queue_messages: usize::try_from(queue_messages).unwrap_or(usize::MAX),
             socket_buffer_bytes: options.number("socket_buffer"),
+            prefix: prefix.to_owned(),
         })
     }
 
@@ -120,11 +132,8 @@ impl Settings {
         if endpoint.protocol != Protocol::Zenoh {
             return Err(format!("zenoh: `{endpoint}` is no router: write zenoh://HOST:PORT"));
         }
-        if endpoint.user.is_some() || !matches!(endpoint.path.as_str(), "" | "/") {
-            return Err(format!(
-                "zenoh: write zenoh://{} alone: this driver has no login and no path",
-                endpoint.address()
-            ));
+        if endpoint.user.is_some() {
+            return Err(format!("zenoh: write zenoh://{} alone: this driver has no login", endpoint.address()));
         }
         Ok(self.at(&endpoint.address()))
     }

@@ -14,9 +14,11 @@ use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::Rate;
 use pubmark_stats::{Histogram, Summary};
 use pubmark_study::context::{RunError, failed};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
+/// How long an address may take to answer, where a server has several.
+const CONNECT: Duration = Duration::from_secs(3);
 /// Publishers, and as many subscribers.
 const CONNECTIONS: u32 = 1_000;
 /// Messages a second of each publisher.
@@ -172,6 +174,19 @@ pub fn address(endpoint: &str) -> Result<String, RunError> {
     let found = (parsed.host.as_str(), parsed.port).to_socket_addrs();
     let found: Vec<SocketAddr> =
         found.map_err(|error| failed(format!("cannot find the host of {parsed}: {error}")))?.collect();
-    let to = found.iter().find(|address| address.is_ipv4()).or(found.first());
-    to.map(SocketAddr::to_string).ok_or_else(|| failed(format!("the host of {parsed} has no address")))
+    if let [only] = found[..] {
+        return Ok(only.to_string());
+    }
+    // Of several, the first that answers, IPv4 before others.
+    let mut met = Vec::new();
+    for to in found.iter().filter(|to| to.is_ipv4()).chain(found.iter().filter(|to| !to.is_ipv4())) {
+        match TcpStream::connect_timeout(to, CONNECT) {
+            Ok(_) => return Ok(to.to_string()),
+            Err(error) => met.push(format!("{to}: {error}")),
+        }
+    }
+    match met.is_empty() {
+        true => Err(failed(format!("the host of {parsed} has no address"))),
+        false => Err(failed(format!("cannot connect to {parsed}: {}", met.join("; ")))),
+    }
 }

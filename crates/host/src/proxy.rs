@@ -82,7 +82,7 @@ impl Proxy {
             link: *link,
             server: Server::start(&plan)?,
             api: Api { port: api },
-            endpoint: through(server, &behind, &at),
+            endpoint: Endpoint::at(server, &at),
             version: install::version(tool).map(|version| format!("{} {version}", tool.name)),
             sampler: None,
             usage: None,
@@ -171,31 +171,5 @@ impl Proxy {
     pub fn report(&mut self) -> LinkReport {
         self.cpu_ns(None);
         LinkReport { usage: self.usage, version: self.version.clone() }
-    }
-}
-
-/// A server's endpoint with the link's address in place of its own; user and
-/// password stay as they were written.
-fn through(server: &str, behind: &Endpoint, at: &str) -> String {
-    let (scheme, rest) = server.split_once("://").unwrap_or(("", server));
-    let authority = rest.find('/').map_or(rest, |slash| &rest[..slash]);
-    let login = authority.rsplit_once('@').map_or(String::new(), |(login, _)| format!("{login}@"));
-    format!("{scheme}://{login}{at}{}", behind.path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_but_the_address_of_an_endpoint_stays() {
-        for (server, wanted) in [
-            ("mqtt://127.0.0.1:1883", "mqtt://127.0.0.1:9"),
-            ("mqtts://a%40b:c@host", "mqtts://a%40b:c@127.0.0.1:9"),
-            ("ws://[::1]:80/mqtt", "ws://127.0.0.1:9/mqtt"),
-            ("amqp://u@h:1/vhost", "amqp://u@127.0.0.1:9/vhost"),
-        ] {
-            assert_eq!(through(server, &Endpoint::parse(server).unwrap(), "127.0.0.1:9"), wanted);
-        }
     }
 }

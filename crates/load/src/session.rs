@@ -17,6 +17,8 @@ pub struct Terms<'a> {
     pub durable: bool,
     /// Whether clients whose connection ends come back with their session.
     pub reconnect: bool,
+    /// The run's own name.
+    pub run: &'a str,
     /// All options of the driver.
     pub options: &'a Options,
 }

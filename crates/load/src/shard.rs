@@ -36,7 +36,7 @@ use notifier::NOTIFIER;
 pub use notifier::Notifier;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::leftovers::{Leftover, Leftovers, Removal};
-use pubmark_model::options::Options;
+use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::{Client, Role};
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use pubmark_model::workload::{Rate, Receive};
@@ -123,13 +123,13 @@ impl<'a, S: Session> Shard<'a, S> {
             qos: workload.qos,
             durable: workload.durable,
             reconnect: workload.reconnect,
+            run: &run,
             options: &options,
         };
         let settings = S::settings(&terms)?;
-        let connections = clients
-            .iter()
-            .map(|client| Connection::new(S::new(&settings, &topics::spec::<S>(workload, &run, role, client.id))))
-            .collect();
+        let prefix = options.text("prefix").unwrap_or_default().to_owned();
+        let spec = |client: &Client| topics::spec::<S>(workload, &prefix, &run, role, client.id);
+        let connections = clients.iter().map(|client| Connection::new(S::new(&settings, &spec(client)))).collect();
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(
             &epoll,
@@ -138,7 +138,7 @@ impl<'a, S: Session> Shard<'a, S> {
             epoll::EventFlags::IN | epoll::EventFlags::ET,
         )?;
         if let Some(tls) = &mut dial.tls {
-            tls.after_first_line = S::TLS_AFTER_FIRST_LINE;
+            tls.after_first_line = S::TLS_AFTER_FIRST_LINE && !options.flag("tls_first");
         }
         let ramp = Ramp::new(dial, &endpoint, connect_per_s, clients.len(), workload.connect_timeout_ns);
         Ok(Shard {
@@ -150,6 +150,7 @@ impl<'a, S: Session> Shard<'a, S> {
             ids: clients.iter().map(|client| client.id).collect(),
             streams: clients.iter().map(|client| u64::from(client.hears_count)).sum(),
             run,
+            prefix,
             settings,
             connections,
             epoll,
@@ -178,7 +179,7 @@ impl<'a, S: Session> Shard<'a, S> {
     }
 
     fn spec(&self, index: usize) -> ClientSpec {
-        topics::spec::<S>(self.workload, &self.run, self.role, self.ids[index])
+        topics::spec::<S>(self.workload, &self.prefix, &self.run, self.role, self.ids[index])
     }
 
     fn publishes(&self) -> bool {
@@ -470,6 +471,7 @@ impl<'a, S: Session> Shard<'a, S> {
         let counts = self.ramp.counts;
         let mut remarks = std::mem::take(&mut self.remarks);
         remarks.extend(self.away.remarks(counts.lost, counts.reconnected));
+        remarks.extend(self.ramp.detour());
         let connections = Some(Connecting {
             time: self.ramp.take_times(),
             back: self.away.take_times(),

@@ -1,9 +1,16 @@
-//! Where a server is: `mqtt://user:password@host:1883/path`.
+//! Where a server is: `mqtt://user:password@host:1883`.
+//!
+//! The syntax is RFC 3986. What path and query mean is each scheme's own
+//! matter (the table in `wire_protocol.rs`): what they say is honoured, as an
+//! option of the driver, or refused by name.
 
 use crate::login::{HIDDEN, without_logins};
+use crate::options::Options;
 pub use crate::wire_protocol::Carrier;
-use crate::wire_protocol::{Protocol, Scheme};
+use crate::wire_protocol::{Meaning, Protocol, Scheme};
+use serde_json::Value;
 use std::fmt;
+use std::net::Ipv6Addr;
 
 /// A server's address, as a URL names it.
 #[derive(Clone, PartialEq, Eq)]
@@ -12,16 +19,19 @@ pub struct Endpoint {
     pub protocol: Protocol,
     /// How bytes are carried.
     pub carrier: Carrier,
-    /// User name, percent-decoded.
+    /// User name, percent-decoded; empty where a password stands alone.
     pub user: Option<String>,
-    /// Password, percent-decoded.
+    /// Password, percent-decoded; empty where nothing follows the colon.
     pub password: Option<String>,
     /// Host name or address; an IPv6 address without its brackets.
     pub host: String,
     /// Port.
     pub port: u16,
-    /// What follows the port, with its slash; empty if nothing does.
+    /// The path with its slash, as written; empty where there is none.
     pub path: String,
+    /// Options of the driver that path and query set, by name.
+    pub options: Vec<(&'static str, Value)>,
+    query: Option<String>,
 }
 
 /// Why a text is no endpoint. No login is repeated in it.
@@ -34,23 +44,77 @@ pub enum EndpointError {
     #[error("`{0}://` is no scheme that is known here: write one of {known}", known = schemes())]
     Scheme(String),
     /// There is an `@` where none can be.
-    #[error("an endpoint holds an `@` after its host: write %40, and `/` and `?` of a password as %2F and %3F")]
+    #[error(
+        "an endpoint holds an `@` after its host: write %40, and `/`, `?` and `#` of a password as %2F, %3F and %23"
+    )]
     AtSign,
+    /// It has a fragment.
+    #[error("an endpoint holds a `#`, and servers know no fragments: leave it out, or write %23")]
+    Fragment,
+    /// It names several servers.
+    #[error("an endpoint names one server, and this one holds a comma: measure one server at a time")]
+    Several,
     /// The address is not closed.
     #[error("an IPv6 address lacks its closing bracket")]
     Bracket,
+    /// The address has no brackets.
+    #[error("`{0}` holds several colons: write an IPv6 address in brackets, as in [::1]:1883")]
+    NoBrackets(String),
     /// The port is none.
     #[error("`{0}` is no port: write a number from 1 to 65535")]
     Port(String),
     /// The host is none.
     #[error("`{0}` is no host: write a name or an address")]
     Host(String),
-    /// A `%` in the login stands for nothing.
-    #[error("the login of an endpoint holds a % that two hexadecimal digits do not follow")]
+    /// A character has to be encoded.
+    #[error("an endpoint holds {0:?} after its host: write it as % and two hexadecimal digits for each byte")]
+    Character(char),
+    /// A `%` stands for nothing.
+    #[error("an endpoint holds a % that two hexadecimal digits do not follow: write %25")]
     Percent,
-    /// The login is no text.
-    #[error("the login of an endpoint is not UTF-8 when its % are decoded")]
+    /// A part of it holds a zero byte.
+    #[error("an endpoint holds %00: no name and no password can")]
+    Zero,
+    /// A part is no text.
+    #[error("an endpoint is not UTF-8 when its % are decoded")]
     Utf8(#[from] std::str::Utf8Error),
+    /// The scheme gives no meaning to a path.
+    #[error("{scheme}:// takes no path: leave out what follows the port{hint}")]
+    Path {
+        /// The scheme.
+        scheme: &'static str,
+        /// What to write instead.
+        hint: &'static str,
+    },
+    /// The path is not what the scheme makes of it.
+    #[error("the path of {scheme}:// is {wanted}")]
+    BadPath {
+        /// The scheme.
+        scheme: &'static str,
+        /// What it can be.
+        wanted: &'static str,
+    },
+    /// The query has a parameter that is not known.
+    #[error("{scheme}:// takes no parameter `{name}`: {known}")]
+    Parameter {
+        /// The scheme.
+        scheme: &'static str,
+        /// Its name.
+        name: String,
+        /// What can be written.
+        known: String,
+    },
+    /// A parameter's value is none. It may be secret, so it is not shown.
+    #[error("the parameter `{name}` of an endpoint is {wanted}")]
+    Value {
+        /// Its name.
+        name: String,
+        /// What it can be.
+        wanted: String,
+    },
+    /// Two parts say the same.
+    #[error("an endpoint sets `{0}` twice: write it once")]
+    Twice(String),
 }
 
 fn schemes() -> String {
@@ -61,46 +125,133 @@ impl Endpoint {
     /// Reads a URL. The error says what is wrong and what can be written.
     pub fn parse(text: &str) -> Result<Endpoint, EndpointError> {
         let (scheme, rest) = text.split_once("://").ok_or_else(|| EndpointError::NoUrl(without_logins(text)))?;
-        let (protocol, &Scheme { carrier, port: default_port, .. }) = Scheme::all()
-            .find(|(_, known)| known.name == scheme)
+        let (protocol, known) = Scheme::all()
+            .find(|(_, known)| known.name.eq_ignore_ascii_case(scheme))
             .ok_or_else(|| EndpointError::Scheme(scheme.to_owned()))?;
-        let (authority, path) = rest.find(['/', '?']).map_or((rest, ""), |slash| rest.split_at(slash));
-        if path.contains('@') {
+        let (authority, tail) = rest.find(['/', '?', '#']).map_or((rest, ""), |end| rest.split_at(end));
+        if tail.contains('@') {
             return Err(EndpointError::AtSign);
         }
-        let (login, address) = authority.rsplit_once('@').map_or((None, authority), |(login, at)| (Some(login), at));
-        let (user, password) = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
-            None => (None, None),
-            Some((user, "")) => (Some(decode(user)?), None),
-            Some((user, password)) => (Some(decode(user)?), Some(decode(password)?)),
-        };
-        let (host, port) = match address.strip_prefix('[') {
-            Some(rest) => {
-                let (host, port) = rest.split_once(']').ok_or(EndpointError::Bracket)?;
-                (host, port.strip_prefix(':'))
-            }
-            None => address.split_once(':').map_or((address, None), |(host, port)| (host, Some(port))),
-        };
-        let port = match port {
-            None => default_port,
-            Some(text) => {
-                text.parse().ok().filter(|port| *port > 0).ok_or_else(|| EndpointError::Port(text.to_owned()))?
-            }
-        };
-        if host.is_empty() || !host.chars().all(|c| c.is_ascii_alphanumeric() || "-._:%".contains(c)) {
-            return Err(EndpointError::Host(host.to_owned()));
+        if tail.contains('#') {
+            return Err(EndpointError::Fragment);
         }
-        Ok(Endpoint { protocol, carrier, user, password, host: host.into(), port, path: path.into() })
+        let (login, address) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (user, password) = match login.split_once(':') {
+            Some((user, password)) => (Some(decode(user)?), Some(decode(password)?)),
+            None if login.is_empty() => (None, None),
+            None => (Some(decode(login)?), None),
+        };
+        let (host, port) = host_and_port(address)?;
+        let (path, query) = tail.split_once('?').map_or((tail, None), |(path, query)| (path, Some(query.to_owned())));
+        check_characters(tail)?;
+        let port = port.unwrap_or(known.port);
+        let (path, options) = (path.to_owned(), Vec::new());
+        let carrier = known.carrier;
+        let mut endpoint = Endpoint { protocol, carrier, user, password, host, port, path, options, query };
+        endpoint.read_path(known)?;
+        endpoint.read_query(known)?;
+        Ok(endpoint)
+    }
+
+    /// What the path means. A WebSocket's is the resource, as it stands.
+    fn read_path(&mut self, scheme: &Scheme) -> Result<(), EndpointError> {
+        let Some(name) = self.path.strip_prefix('/').filter(|_| !self.carrier.is_websocket()) else { return Ok(()) };
+        let scheme = scheme.name;
+        let name = decode(name)?;
+        match self.protocol.path() {
+            None if name.is_empty() => {}
+            None => {
+                let hint = match self.protocol {
+                    Protocol::Mqtt => "; topics begin with what options.prefix says",
+                    _ => "",
+                };
+                return Err(EndpointError::Path { scheme, hint });
+            }
+            Some(path) if path.accepts(&self.path[1..]) => {
+                if let Some(value) = path.value(&name) {
+                    self.options.push((path.option, value));
+                }
+            }
+            Some(path) => return Err(EndpointError::BadPath { scheme, wanted: path.wanted }),
+        }
+        Ok(())
+    }
+
+    /// What the query means. A WebSocket's belongs to the resource.
+    fn read_query(&mut self, scheme: &Scheme) -> Result<(), EndpointError> {
+        let Some(query) = self.query.clone().filter(|_| !self.carrier.is_websocket()) else { return Ok(()) };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (name, value) = (decode(name)?, decode(value)?);
+            let known = self.protocol.parameters();
+            let Some((_, meaning)) = known.iter().find(|(known, _)| *known == name) else {
+                let names = known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+                let known = match names.as_str() {
+                    "" => "it takes none; options are set with --set options.NAME=VALUE".to_owned(),
+                    names => format!("it takes {names}; other options are set with --set options.NAME=VALUE"),
+                };
+                return Err(EndpointError::Parameter { scheme: scheme.name, name, known });
+            };
+            self.set(name, &value, meaning)?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, name: String, value: &str, meaning: &Meaning) -> Result<(), EndpointError> {
+        match *meaning {
+            Meaning::Is(only) if value == only => {}
+            Meaning::Is(only) => return Err(EndpointError::Value { name, wanted: format!("`{only}` here") }),
+            Meaning::Password if self.password.is_some() => return Err(EndpointError::Twice(name)),
+            Meaning::Password => {
+                self.user.get_or_insert_default();
+                self.password = Some(value.to_owned());
+            }
+            Meaning::Option(option, unit) => {
+                let spec = self.protocol.options().into_iter().find(|spec| spec.name == option);
+                let kind = spec.map_or(crate::options::OptionKind::Text, |spec| spec.kind);
+                let read = kind.read(&format!("{value}{unit}")).ok().filter(|_| !value.is_empty());
+                let wanted = if unit.is_empty() { kind.word().to_owned() } else { format!("a number of {unit}") };
+                let value = read.ok_or(EndpointError::Value { name: name.clone(), wanted })?;
+                if self.options.iter().any(|(set, _)| *set == option) {
+                    return Err(EndpointError::Twice(name));
+                }
+                self.options.push((option, value));
+            }
+        }
+        Ok(())
+    }
+
+    /// The driver's options with those that path and query set in place of others.
+    #[must_use]
+    pub fn applied_to(&self, options: &Options) -> Options {
+        let mut options = options.clone();
+        options.extend(self.options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        options
     }
 
     /// What follows the `?`, which may hold a token: never shown.
     pub fn query(&self) -> Option<String> {
-        self.path.split_once('?').map(|(_, query)| query.to_owned())
+        self.query.clone()
+    }
+
+    /// What a WebSocket asks for: path and query. Where there is no path, the
+    /// one that servers of MQTT agree on (the standard leaves it open).
+    pub fn resource(&self) -> String {
+        let path = if self.path.is_empty() { "/mqtt" } else { &self.path };
+        self.query.as_ref().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"))
+    }
+
+    /// The URL of the same server as it is reached at another address.
+    pub fn at(url: &str, address: &str) -> String {
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        let (authority, tail) = rest.find(['/', '?', '#']).map_or((rest, ""), |end| rest.split_at(end));
+        let login = authority.rsplit_once('@').map_or(String::new(), |(login, _)| format!("{login}@"));
+        format!("{scheme}://{login}{address}{tail}")
     }
 
     /// Whether it holds what may not be shown.
     pub fn is_secret(&self) -> bool {
-        self.user.is_some() || self.password.is_some() || self.query().is_some()
+        self.user.is_some() || self.password.is_some() || self.query.is_some()
     }
 
     fn scheme(&self) -> &'static str {
@@ -121,11 +272,8 @@ impl Endpoint {
 /// Without user, password and query: what may be shown and recorded.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, query) = match self.path.split_once('?') {
-            Some((path, _)) => (path, format!("?{HIDDEN}")),
-            None => (self.path.as_str(), String::new()),
-        };
-        write!(f, "{}://{}{path}{query}", self.scheme(), self.address())
+        let query = if self.query.is_some() { format!("?{HIDDEN}") } else { String::new() };
+        write!(f, "{}://{}{}{query}", self.scheme(), self.address().replace('%', "%25"), self.path)
     }
 }
 
@@ -135,8 +283,61 @@ impl fmt::Debug for Endpoint {
     }
 }
 
+/// Host and port of `host`, `host:port`, `[address]` or `[address]:port`. A
+/// port of no digits is none, as RFC 3986 has it.
+fn host_and_port(address: &str) -> Result<(String, Option<u16>), EndpointError> {
+    if address.contains(',') {
+        return Err(EndpointError::Several);
+    }
+    let (host, port) = match address.strip_prefix('[') {
+        Some(rest) => {
+            let (host, rest) = rest.split_once(']').ok_or(EndpointError::Bracket)?;
+            let host = decode(host)?;
+            // A zone, the name of an interface, may follow an address of one link only.
+            let (plain, zone) = host.split_once('%').unwrap_or((&host, "1"));
+            if plain.parse::<Ipv6Addr>().is_err() || zone.is_empty() || !zone.chars().all(is_name) {
+                return Err(EndpointError::Host(host));
+            }
+            let port = match rest.strip_prefix(':') {
+                None if rest.is_empty() => "",
+                Some(port) => port,
+                None => return Err(EndpointError::Port(rest.to_owned())),
+            };
+            (host, port)
+        }
+        None if address.matches(':').count() > 1 => return Err(EndpointError::NoBrackets(address.to_owned())),
+        None => {
+            let (host, port) = address.split_once(':').unwrap_or((address, ""));
+            let host = decode(host)?;
+            if host.is_empty() || !host.chars().all(is_name) {
+                return Err(EndpointError::Host(host));
+            }
+            (host, port)
+        }
+    };
+    if port.is_empty() {
+        return Ok((host, None));
+    }
+    // `parse` would take a sign.
+    let number = port.parse().ok().filter(|number| *number > 0 && port.bytes().all(|byte| byte.is_ascii_digit()));
+    Ok((host, Some(number.ok_or_else(|| EndpointError::Port(port.to_owned()))?)))
+}
+
+fn is_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-._".contains(c)
+}
+
+/// Whether path and query hold only what a URL can: it goes into a request as it is.
+fn check_characters(tail: &str) -> Result<(), EndpointError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "/?%-._~!$&'()*+,;=:@".contains(c);
+    if let Some(other) = tail.chars().find(|c| !fits(*c)) {
+        return Err(EndpointError::Character(other));
+    }
+    let digits = |at: usize| tail.as_bytes().get(at..at + 2).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
+    tail.match_indices('%').all(|(at, _)| digits(at + 1)).then_some(()).ok_or(EndpointError::Percent)
+}
+
 fn decode(text: &str) -> Result<String, EndpointError> {
-    let bad = || EndpointError::Percent;
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {
@@ -145,44 +346,17 @@ fn decode(text: &str) -> Result<String, EndpointError> {
             rest = after;
             continue;
         }
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok()).ok_or_else(bad)?;
-        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| bad())?);
+        let digits = after.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok()).ok_or(EndpointError::Percent)?;
+        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| EndpointError::Percent)?);
         rest = &after[2..];
+    }
+    if bytes.contains(&0) {
+        return Err(EndpointError::Zero);
     }
     // Of a text that is none the error holds the bytes, and these are a secret.
     String::from_utf8(bytes).map_err(|error| error.utf8_error().into())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn urls_are_taken_apart() {
-        let endpoint = Endpoint::parse("mqtts://us%40er:p%3Aw@broker.example:8884/x").unwrap();
-        assert_eq!((endpoint.protocol, endpoint.carrier, endpoint.port), (Protocol::Mqtt, Carrier::Tls, 8884));
-        assert_eq!((endpoint.user.as_deref(), endpoint.password.as_deref()), (Some("us@er"), Some("p:w")));
-        assert_eq!(endpoint.to_string(), "mqtts://broker.example:8884/x", "a password is never shown");
-        assert_eq!(Endpoint::parse("nats://localhost").unwrap().port, 4222);
-        assert_eq!(Endpoint::parse("redis://[::1]:7000").unwrap().address(), "[::1]:7000");
-        assert_eq!(Endpoint::parse("redis://:secret@h").unwrap().password.as_deref(), Some("secret"));
-    }
-
-    #[test]
-    fn what_is_wrong_is_said() {
-        for (text, says) in [
-            ("mosquitto", "is no endpoint"),
-            ("http://x", "no scheme that is known"),
-            ("mqtt://", "no host"),
-            ("mqtt://h:0", "no port"),
-            ("mqtt://h:99999", "no port"),
-            ("mqtt://[::1", "closing bracket"),
-            ("mqtt://%zz@h", "hexadecimal"),
-            ("mqtt://a b", "no host"),
-            ("mqtt://me:pass/word@h", "write %40"),
-        ] {
-            let error = Endpoint::parse(text).unwrap_err().to_string();
-            assert!(error.contains(says), "{text}: {error}");
-        }
-    }
-}
+mod tests;

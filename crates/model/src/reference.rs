@@ -99,7 +99,13 @@ impl Reader<'_, '_> {
             let place = record.position();
             let at = place.map_or(0, |place| place.byte() as usize);
             let Some(columns) = &columns else {
-                columns = Some(self.header(&record, at, study));
+                let header = self.header(&record, at, study);
+                // Of what is no table, nothing more can be said.
+                let is_table = header != [Column::Wrong];
+                columns = Some(header);
+                if !is_table {
+                    break;
+                }
                 continue;
             };
             if rows.len() >= ROWS_MAX {
@@ -116,6 +122,14 @@ impl Reader<'_, '_> {
     }
 
     fn header(&mut self, names: &csv::StringRecord, at: usize, study: Option<&Study>) -> Vec<Column> {
+        if let (1, Some(separator)) = (names.len(), names.get(0).and_then(|line| line.find([';', '\t']))) {
+            let semicolon = names[0][separator..].starts_with(';');
+            let what = if semicolon { "semicolons" } else { "tabs" };
+            let message = format!("the columns are separated by {what}");
+            let help = "separate them by commas, and write decimals with a point: spreadsheets call this CSV (comma delimited)";
+            self.errors.push(Diagnostic::at_value(at, message).help(help));
+            return vec![Column::Wrong];
+        }
         let mut columns: Vec<Column> = Vec::new();
         for name in names {
             let column = match name.trim() {

@@ -5,6 +5,7 @@
 
 use crate::options::{OptionKind, OptionSpec, spec};
 use crate::words::words;
+use serde_json::Value;
 
 words! {
     /// A protocol between clients and a server. Its word is the name of the
@@ -36,6 +37,18 @@ pub enum Carrier {
     WebSocketTls,
 }
 
+impl Carrier {
+    /// Whether WebSocket is spoken.
+    pub fn is_websocket(self) -> bool {
+        matches!(self, Carrier::WebSocket | Carrier::WebSocketTls)
+    }
+
+    /// Whether TLS is spoken.
+    pub fn is_tls(self) -> bool {
+        matches!(self, Carrier::Tls | Carrier::WebSocketTls)
+    }
+}
+
 /// The scheme of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheme {
@@ -54,10 +67,52 @@ impl Scheme {
     }
 }
 
+/// The one segment of a URL's path, where its scheme gives it a meaning.
+#[derive(Clone, Copy, Debug)]
+pub struct UrlPath {
+    /// The option that it sets.
+    pub option: &'static str,
+    /// What it can be, in words.
+    pub wanted: &'static str,
+    /// Whether it is a number.
+    number: bool,
+}
+
+impl UrlPath {
+    /// Whether this, as written after the slash, can be one.
+    pub fn accepts(&self, written: &str) -> bool {
+        let digits = written.bytes().all(|byte| byte.is_ascii_digit());
+        match self.number {
+            true => written.is_empty() || (digits && written.parse::<u32>().is_ok()),
+            false => !written.is_empty() && !written.contains('/'),
+        }
+    }
+
+    /// Its value, decoded; none where it says nothing.
+    pub fn value(&self, decoded: &str) -> Option<Value> {
+        if self.number { decoded.parse::<u32>().ok().map(Value::from) } else { Some(decoded.into()) }
+    }
+}
+
+/// What a parameter in the query of a URL means.
+#[derive(Clone, Copy, Debug)]
+pub enum Meaning {
+    /// The value of this option, in this unit.
+    Option(&'static str, &'static str),
+    /// The password.
+    Password,
+    /// It can have this value only, which is what is done anyway.
+    Is(&'static str),
+}
+
 /// What sets a protocol apart.
 struct Traits {
     /// Its schemes, one for each carrier that it has.
     schemes: &'static [Scheme],
+    /// What the path of its URLs means; none takes none. (A WebSocket's is the resource.)
+    path: Option<UrlPath>,
+    /// The parameters that its URLs may have.
+    parameters: &'static [(&'static str, Meaning)],
     /// The options of its driver beside those of every driver to a server.
     options: fn() -> Vec<OptionSpec>,
 }
@@ -74,6 +129,8 @@ impl Protocol {
                     Scheme { name: "ws", carrier: WebSocket, port: 80 },
                     Scheme { name: "wss", carrier: WebSocketTls, port: 443 },
                 ],
+                path: None,
+                parameters: &[],
                 options: mqtt,
             },
             Protocol::Nats => Traits {
@@ -81,6 +138,8 @@ impl Protocol {
                     Scheme { name: "nats", carrier: Plain, port: 4222 },
                     Scheme { name: "tls", carrier: Tls, port: 4222 },
                 ],
+                path: None,
+                parameters: &[],
                 options: nats,
             },
             Protocol::Redis => Traits {
@@ -88,6 +147,9 @@ impl Protocol {
                     Scheme { name: "redis", carrier: Plain, port: 6379 },
                     Scheme { name: "rediss", carrier: Tls, port: 6379 },
                 ],
+                // The scheme's registration at IANA.
+                path: Some(UrlPath { option: "database", wanted: "the number of a database, as in /0", number: true }),
+                parameters: &[("db", Meaning::Option("database", "")), ("password", Meaning::Password)],
                 options: redis,
             },
             Protocol::Amqp => Traits {
@@ -95,11 +157,28 @@ impl Protocol {
                     Scheme { name: "amqp", carrier: Plain, port: 5672 },
                     Scheme { name: "amqps", carrier: Tls, port: 5671 },
                 ],
+                // RabbitMQ's specification of the scheme, and of its parameters.
+                path: Some(UrlPath {
+                    option: "vhost",
+                    wanted: "one virtual host with a name: write %2F for a slash, and no slash at all for the host `/`",
+                    number: false,
+                }),
+                parameters: &[
+                    ("cacertfile", Meaning::Option("tls_ca", "")),
+                    ("certfile", Meaning::Option("tls_cert", "")),
+                    ("keyfile", Meaning::Option("tls_key", "")),
+                    ("heartbeat", Meaning::Option("heartbeat", "s")),
+                    ("verify", Meaning::Is("verify_peer")),
+                    ("auth_mechanism", Meaning::Is("plain")),
+                ],
                 options: amqp,
             },
-            Protocol::Zenoh => {
-                Traits { schemes: &[Scheme { name: "zenoh", carrier: Plain, port: 7447 }], options: Vec::new }
-            }
+            Protocol::Zenoh => Traits {
+                schemes: &[Scheme { name: "zenoh", carrier: Plain, port: 7447 }],
+                path: None,
+                parameters: &[],
+                options: Vec::new,
+            },
         }
     }
 
@@ -111,6 +190,16 @@ impl Protocol {
     /// Its schemes, one for each carrier that it has.
     pub fn schemes(self) -> &'static [Scheme] {
         self.traits().schemes
+    }
+
+    /// What the path of its URLs means; none where they take none.
+    pub fn path(self) -> Option<UrlPath> {
+        self.traits().path
+    }
+
+    /// The parameters that its URLs may have.
+    pub fn parameters(self) -> &'static [(&'static str, Meaning)] {
+        self.traits().parameters
     }
 
     /// The options of its driver with their defaults.
@@ -134,6 +223,14 @@ fn of_any() -> Vec<OptionSpec> {
         spec("username", OptionKind::Text, None, "user name at the server; the endpoint's URL may name it too"),
         spec("password", OptionKind::Text, None, "password at the server; never recorded"),
         spec("tls_ca", OptionKind::Text, None, "file with the certificates (PEM) to trust instead of the system's"),
+        spec("tls_cert", OptionKind::Text, None, "file with the client's certificate and its chain (PEM)"),
+        spec("tls_key", OptionKind::Text, None, "file with the key (PEM) of tls_cert; without it, tls_cert holds both"),
+        spec(
+            "prefix",
+            OptionKind::Text,
+            None,
+            "stands before every topic, subject, channel, queue and exchange: bench/ for who may use bench/# alone",
+        ),
         spec("tcp_nodelay", OptionKind::Bool, Some("true"), "send small TCP segments at once (Nagle's algorithm off)"),
         spec(
             "socket_buffer",
@@ -172,11 +269,39 @@ fn mqtt() -> Vec<OptionSpec> {
 }
 
 fn nats() -> Vec<OptionSpec> {
-    vec![spec("token", OptionKind::Text, None, "authentication token; never recorded")]
+    vec![
+        spec("token", OptionKind::Text, None, "authentication token; never recorded"),
+        spec(
+            "nkey",
+            OptionKind::Text,
+            None,
+            "file with the seed of a user's nkey, which signs in; the seed is never recorded",
+        ),
+        spec(
+            "creds",
+            OptionKind::Text,
+            None,
+            "file of credentials (user JWT and seed), as `nsc generate creds` makes it",
+        ),
+        spec(
+            "tls_first",
+            OptionKind::Bool,
+            Some("false"),
+            "with tls://: the handshake comes before the server's first line",
+        ),
+    ]
 }
 
 fn redis() -> Vec<OptionSpec> {
-    vec![spec("resp", OptionKind::Count, Some("3"), "version of the protocol: 2 or 3")]
+    vec![
+        spec("resp", OptionKind::Count, Some("3"), "version of the protocol: 2 or 3"),
+        spec(
+            "database",
+            OptionKind::Count,
+            Some("0"),
+            "number of the database to select; channels are the same in all",
+        ),
+    ]
 }
 
 fn amqp() -> Vec<OptionSpec> {

@@ -104,15 +104,15 @@ fn too_small_for_server(cell: &Cell, room: &Room) -> Option<String> {
     let connections = publishers + subscribers;
     // Its proxy has two for each client.
     let linked = linked(cell);
-    if 2 * linked + SERVER_FILES > *files {
-        return Some(format!(
-            "{linked} connections over a link need more than the {files} files that a process may open on {whose}: raise the limit (ulimit -Hn)"
-        ));
-    }
-    if connections + SERVER_FILES > *files {
-        return Some(format!(
-            "{connections} connections to one server need more than the {files} files that a process may open on {whose}: raise the limit (ulimit -Hn)"
-        ));
+    for (count, needed, what) in [
+        (linked, 2 * linked + SERVER_FILES, "connections over a link"),
+        (connections, connections + SERVER_FILES, "connections to one server"),
+    ] {
+        if count > 0 && needed > *files {
+            return Some(format!(
+                "{count} {what} need {needed} open files, and a process on {whose} may have {files}: raise the limit (ulimit -Hn)"
+            ));
+        }
     }
     if let Some(asked) = cell.limits.cpus.filter(|asked| asked > cpus) {
         return Some(format!("{asked} processors for the server are more than the {cpus} of {whose}"));
@@ -206,6 +206,30 @@ mod tests {
         let left: Vec<u32> =
             cells.iter().filter(|cell| cell.skipped.is_none()).map(|c| c.workload.publishers).collect();
         assert_eq!(left, [10, 10]);
+    }
+
+    /// A process needs files beside those of its connections.
+    #[test]
+    fn too_few_files_are_told_with_how_many_are_needed() {
+        let words = |files: usize, more: &str| {
+            let mut plan = plan(&format!("system = \"mosquitto\"\npairs = 2\n{more}"));
+            let facts = Facts { ports: 1_000, files, cpus: vec![0], ..Facts::default() };
+            leave_out(&mut plan, &|_, _| None, &Survey::of_facts(vec![(HostSpec::default(), facts)])).0
+        };
+        let said = |count: usize, what: &str, needed: usize, files: usize| {
+            let whose = "this machine";
+            format!(
+                "{count} {what} need {needed} open files, and a process on {whose} may have {files}: raise the limit (ulimit -Hn)"
+            )
+        };
+        let needed = 4 + SERVER_FILES;
+        assert_eq!(words(needed, ""), Vec::<String>::new());
+        assert_eq!(words(needed - 1, ""), [said(4, "connections to one server", needed, needed - 1)]);
+        let linked = 8 + SERVER_FILES;
+        assert_eq!(
+            words(linked - 1, "link_delay = \"1ms\"")[..1],
+            [said(4, "connections over a link", linked, linked - 1)]
+        );
     }
 
     #[test]

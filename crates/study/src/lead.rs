@@ -8,6 +8,7 @@ mod pacing;
 mod refusal;
 mod roll;
 mod seat;
+mod silence;
 
 use crate::live::{Figures, Live};
 use deal::{AgentPlan, BoundEndpoints, connect, patience, pinning};
@@ -33,8 +34,6 @@ use std::collections::VecDeque;
 pub const ANSWER: Ns = 10 * SECOND;
 /// How long each client may take to take leave of a server.
 const LEAVE: Ns = MILLISECOND;
-/// So many agents that are silent are named.
-const NAMED: usize = 16;
 /// How long a run whose end is a count may go without sending anything.
 const STANDSTILL: Ns = 30 * SECOND;
 
@@ -167,6 +166,8 @@ pub struct Leader<'a> {
     totalled: Vec<bool>,
     /// What had been sent when a count was last seen to go on.
     sent: u64,
+    /// By agent: when it was last heard, ns.
+    heard_ns: Vec<Option<Ns>>,
     results: Vec<Option<AgentResult>>,
     failed: Option<Refusal>,
 }
@@ -196,6 +197,7 @@ impl<'a> Leader<'a> {
             totals: Vec::new(),
             totalled: vec![false; count],
             sent: 0,
+            heard_ns: vec![None; count],
             results: vec![None; count],
             failed: None,
         };
@@ -298,6 +300,7 @@ impl<'a> Leader<'a> {
         if matches!(self.phase, Phase::Over) || self.failed.is_some() {
             return;
         }
+        self.heard_ns[from] = Some(now);
         let name = || self.agents[from].name.clone();
         let heard = match said {
             Said::Closed(end) => Err(Refusal::Ended { agent: name(), end }),
@@ -347,13 +350,7 @@ impl<'a> Leader<'a> {
                 self.send_by(to_ns);
                 self.all_sent(now);
             }
-            (Phase::Sending, _) => self.refuse(Refusal::Sending),
-            _ => {
-                let missing = if self.phase == Phase::Hearing { &self.unready } else { &self.awaited };
-                let silent = missing.missing().take(NAMED).map(|index| self.agents[index].name.clone());
-                let (agents, more) = (silent.collect(), missing.left().saturating_sub(NAMED));
-                self.refuse(Refusal::Silent { agents, more, what: self.wanted() });
-            }
+            _ => self.refuse(self.too_late(self.deadline_ns.unwrap_or(now), now)),
         }
     }
 
@@ -372,6 +369,7 @@ impl<'a> Leader<'a> {
             Phase::Preparing(_) if self.reached.is_some() => "connect and subscribe",
             Phase::Preparing(_) => "bind",
             Phase::Hearing => "connect and hear each other",
+            Phase::Sending => "finish sending",
             Phase::Draining => "drain",
             _ => "hand in its result",
         }

@@ -56,7 +56,14 @@ fn answered(stream: &mut TcpStream, good: impl Fn(&Packet<'_>) -> bool) -> io::R
         heard.push(byte[0]);
         match decode(&heard, Version::V3_1_1).map_err(io::Error::other)? {
             Some((packet, _)) if good(&packet) => return Ok(()),
-            Some((packet, _)) => return Err(io::Error::other(format!("the server said no: {packet:?}"))),
+            Some((packet, _)) => {
+                let why = match packet {
+                    Packet::Connack(connack) => reason::connack_words(connack.code),
+                    Packet::Suback { .. } => "the subscription is not granted",
+                    _ => "it answers out of turn",
+                };
+                return Err(io::Error::other(format!("the server said no: {why}")));
+            }
             None => {}
         }
     }

@@ -33,6 +33,7 @@ mod leftovers;
 mod libraries;
 mod lifecycle;
 mod limits;
+mod logins;
 mod mock;
 mod omission;
 mod phases;

@@ -13,9 +13,9 @@ use std::net::{Shutdown, TcpListener};
 use std::process::Output;
 
 /// Its queues have no bound, so that it drops nothing of a flood.
-const MOSQUITTO: &str =
+pub const MOSQUITTO: &str =
     "listener {port} 127.0.0.1\nallow_anonymous true\nuser root\nmax_queued_messages 0\nmax_inflight_messages 0\n";
-const NATS: &str = "listen: \"127.0.0.1:{port}\"\n";
+pub const NATS: &str = "listen: \"127.0.0.1:{port}\"\n";
 const REDIS: &str = "/usr/bin/redis-server --bind 127.0.0.1 --save  --appendonly no --dir {dir}";
 
 /// Who signs the certificates of one test.
@@ -41,7 +41,7 @@ impl Authority {
     }
 
     /// Makes `name.crt` and `name.key`, for a host and 127.0.0.1 if that is localhost.
-    fn certify(&self, name: &str, host: &str, until: i32) {
+    pub fn certify(&self, name: &str, host: &str, until: i32) {
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         if host == "localhost" {
             params.subject_alt_names.push(SanType::IpAddress([127, 0, 0, 1].into()));
@@ -60,7 +60,7 @@ impl Authority {
     }
 
     /// The words of a NATS configuration for TLS.
-    fn nats_tls(&self) -> String {
+    pub fn nats_tls(&self) -> String {
         format!("tls {{ cert_file: \"{}\", key_file: \"{}\" }}", self.path("good.crt"), self.path("good.key"))
     }
 }
@@ -75,7 +75,7 @@ fn issuer(name: &str) -> (Issuer<'static, KeyPair>, String) {
     (Issuer::new(params, key), pem)
 }
 
-fn with_config(program: &str, config: String) -> ServerSpec {
+pub fn with_config(program: &str, config: String) -> ServerSpec {
     ServerSpec {
         endpoint: "x://127.0.0.1:{port}".into(),
         command: [program, "-c", "{dir}/x.conf"].map(str::to_owned).to_vec(),
@@ -131,7 +131,7 @@ fn run(place: &Place, endpoint: &str, ca: Option<&str>, more: &[&str]) -> Output
 }
 
 /// A run in which every message arrives whole, once, and in order.
-fn delivers(endpoint: &str, ca: Option<&str>, expected: u64, more: &[&str]) -> Value {
+pub fn delivers(endpoint: &str, ca: Option<&str>, expected: u64, more: &[&str]) -> Value {
     let place = Place::new();
     let output = run(&place, endpoint, ca, more);
     assert!(matches!(output.status.code(), Some(0 | 3)), "{endpoint}: {}", stderr(&output));
@@ -148,7 +148,7 @@ fn delivers(endpoint: &str, ca: Option<&str>, expected: u64, more: &[&str]) -> V
 }
 
 /// What a run that cannot be made says.
-fn refused(endpoint: &str, ca: Option<&str>, says: &str) {
+pub fn refused(endpoint: &str, ca: Option<&str>, says: &str) {
     let place = Place::new();
     let output = run(&place, endpoint, ca, &["--duration", "200ms"]);
     let json: Value = serde_json::from_str(&stdout(&output)).unwrap_or_default();
@@ -157,8 +157,8 @@ fn refused(endpoint: &str, ca: Option<&str>, says: &str) {
     assert!(said.contains(says), "{endpoint} should have said `{says}`: {said}");
 }
 
-const STEADY: [&str; 10] = ["--pairs", "5", "--rate", "200", "--count", "100", "--payload", "1KiB", "--qos", "0"];
-const ASSURED: [&str; 10] = ["--pairs", "5", "--rate", "200", "--count", "100", "--payload", "1KiB", "--qos", "1"];
+pub const STEADY: [&str; 10] = ["--pairs", "5", "--rate", "200", "--count", "100", "--payload", "1KiB", "--qos", "0"];
+pub const ASSURED: [&str; 10] = ["--pairs", "5", "--rate", "200", "--count", "100", "--payload", "1KiB", "--qos", "1"];
 /// More than sockets hold: both sides must wait for each other.
 const HEAVY: [&str; 8] = ["--rate", "max", "--count", "100", "--payload", "1MB", "--qos", "1"];
 const LARGE: [&str; 6] = ["--rate", "20", "--count", "10", "--payload", "1MB"];

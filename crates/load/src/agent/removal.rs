@@ -7,7 +7,7 @@ use crate::session::SettingsError;
 use pubmark_model::endpoint::{Endpoint, EndpointError};
 use pubmark_model::leftovers::{Leftover, Leftovers, Removal};
 use pubmark_model::options::OptionValues;
-use pubmark_model::protocol::{Prepare, ServerAddress};
+use pubmark_model::protocol::ServerAddress;
 use pubmark_model::units::Ns;
 
 /// Why what a run leaves is not known.
@@ -59,19 +59,7 @@ pub fn remove(leftovers: &Leftovers) -> Result<Removal, LeftoversError> {
         sources: Vec::new(),
         connect_per_s: 1,
     };
-    let prepare = Prepare {
-        driver: leftovers.driver.clone(),
-        options: leftovers.options.clone(),
-        flows: Vec::new(),
-        clients: Vec::new(),
-        scratch: String::new(),
-        server: None,
-        spin_cores: 0.0,
-        clock_offset_ns: 0,
-        publisher_cpus: Vec::new(),
-        subscriber_cpus: Vec::new(),
-    };
-    let (endpoint, dial) = reach(&server, &prepare)?;
+    let (endpoint, dial) = reach(&server, &leftovers.options)?;
     let until_ns = clock::now() + leftovers.patience().as_nanos() as Ns;
     Ok((driver(leftovers)?.remove)(leftovers, &endpoint, dial, until_ns))
 }

@@ -7,15 +7,14 @@ use crate::drivers::socket::{Driver, DriverError, SocketSpec};
 use crate::drivers::{DriverKind, LoadDriver};
 use crate::shard::{Assignment, Dial, Notifier, RunShard, TlsDial, TlsError, WebSocketDial};
 use crate::threads::ClientThread;
-use pubmark_model::endpoint::{Carrier, Endpoint, EndpointError};
-use pubmark_model::options::OptionValues;
+use pubmark_model::endpoint::{Endpoint, EndpointError};
+use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::{BoundEndpoint, Client, Prepare, Role, ServerAddress};
 use pubmark_model::wire_protocol::Protocol;
 use pubmark_model::workload::{Receive, Transport, Workload};
 use serde_json::{Map, Value};
 use std::io;
 use std::net::{AddrParseError, IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
@@ -256,7 +255,9 @@ fn cpus(prepare: &Prepare, role: Role) -> Vec<usize> {
 /// Clients dealt out to event loops: by role, and then evenly.
 fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Result<Opened, OpenError> {
     let server = prepare.server.as_ref().ok_or(OpenError::NoServer)?;
-    let (endpoint, dial) = reach(server, prepare)?;
+    let (endpoint, dial) = reach(server, &prepare.options)?;
+    let options = endpoint.applied_to(&prepare.options);
+    let by_url = endpoint.options.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
     let mut jobs = Vec::new();
     let roles = [Role::Subscriber, Role::Publisher];
     let of_role = |role| prepare.clients.iter().filter(move |client| client.role == role);
@@ -284,7 +285,7 @@ fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Resu
                     dial: dial.clone(),
                     run: server.run.clone(),
                     connect_per_s: f64::from(server.connect_per_s) * share,
-                    options: prepare.options.clone(),
+                    options: options.clone(),
                     cpus: cpus(prepare, role),
                     spin_cores,
                     counter: Arc::new(Counter::default()),
@@ -292,10 +293,10 @@ fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Resu
             ));
         }
     }
-    let mut applied = Map::new();
+    let mut applied: Map<String, Value> = by_url.collect();
     applied.insert("shards".into(), jobs.len().into());
     applied.insert("receive".into(), workload.receive.word().into());
-    applied.insert("connected_to".into(), dial.to.to_string().into());
+    applied.insert("connected_to".into(), dial.to[0].to_string().into());
     if !dial.sources.is_empty() {
         let sources: Vec<String> = dial.sources.iter().map(IpAddr::to_string).collect();
         applied.insert("sources".into(), sources.join(",").into());
@@ -303,47 +304,39 @@ fn sessions(run_shard: RunShard, prepare: &Prepare, workload: &Workload) -> Resu
     Ok(Opened { driver: None, jobs, bound: Vec::new(), applied })
 }
 
-/// Where the server is, with the login, and how to get there.
-pub fn reach(server: &ServerAddress, prepare: &Prepare) -> Result<(Endpoint, Dial), OpenError> {
-    let mut endpoint = Endpoint::parse(&server.endpoint).map_err(OpenError::Endpoint)?;
-    endpoint.user = endpoint.user.or_else(|| prepare.options.text("username").map(str::to_owned));
-    endpoint.password = endpoint.password.or_else(|| prepare.options.text("password").map(str::to_owned));
-    let dial = dial(&endpoint, server, prepare)?;
+/// Where the server is, and how to get there.
+pub fn reach(server: &ServerAddress, options: &Options) -> Result<(Endpoint, Dial), OpenError> {
+    let endpoint = Endpoint::parse(&server.endpoint).map_err(OpenError::Endpoint)?;
+    let dial = dial(&endpoint, server, &endpoint.applied_to(options))?;
     Ok((endpoint, dial))
 }
 
-fn dial(endpoint: &Endpoint, server: &ServerAddress, prepare: &Prepare) -> Result<Dial, OpenError> {
+fn dial(endpoint: &Endpoint, server: &ServerAddress, options: &Options) -> Result<Dial, OpenError> {
     let found: Result<Vec<SocketAddr>, _> =
         (endpoint.host.as_str(), endpoint.port).to_socket_addrs().map(Iterator::collect);
     let found = found.map_err(|source| OpenError::Host { endpoint: endpoint.to_string(), source })?;
-    // Of several addresses, an IPv4 one: servers often listen on no other.
-    let to = found.iter().find(|address| address.is_ipv4()).or(found.first()).copied();
-    let to = to.ok_or_else(|| OpenError::NoAddress(endpoint.to_string()))?;
+    // IPv4 comes first: servers often listen on no other.
+    let (mut to, six): (Vec<SocketAddr>, Vec<SocketAddr>) = found.into_iter().partition(SocketAddr::is_ipv4);
+    to.extend(six);
+    to.dedup();
+    if to.is_empty() {
+        return Err(OpenError::NoAddress(endpoint.to_string()));
+    }
     let sources: Result<Vec<IpAddr>, OpenError> = server
         .sources
         .iter()
         .map(|text| text.trim().parse().map_err(|source| OpenError::Source { text: text.clone(), source }))
         .collect();
-    let tls = match endpoint.carrier {
-        Carrier::Tls | Carrier::WebSocketTls => {
-            Some(TlsDial::new(&endpoint.host, prepare.options.text("tls_ca").map(Path::new))?)
-        }
-        Carrier::Plain | Carrier::WebSocket => None,
-    };
-    let websocket = match endpoint.carrier {
-        Carrier::WebSocket | Carrier::WebSocketTls => {
-            // What MQTT's standard leaves open, brokers agree on.
-            let path = if endpoint.path.is_empty() { "/mqtt" } else { &endpoint.path };
-            Some(WebSocketDial { host: endpoint.address().into(), path: path.into() })
-        }
-        Carrier::Plain | Carrier::Tls => None,
-    };
+    let tls = endpoint.carrier.is_tls().then(|| TlsDial::new(&endpoint.host, options));
+    let tls = tls.transpose()?;
+    let resource = || WebSocketDial { host: endpoint.address().into(), path: endpoint.resource().into() };
+    let websocket = endpoint.carrier.is_websocket().then(resource);
     Ok(Dial {
         tls,
         websocket,
+        sources: sources?.into_iter().filter(|source| to.iter().any(|to| to.is_ipv4() == source.is_ipv4())).collect(),
         to,
-        sources: sources?.into_iter().filter(|source| source.is_ipv4() == to.is_ipv4()).collect(),
-        nodelay: prepare.options.flag("tcp_nodelay"),
-        buffer_bytes: prepare.options.number("socket_buffer") as usize,
+        nodelay: options.flag("tcp_nodelay"),
+        buffer_bytes: options.number("socket_buffer") as usize,
     })
 }

@@ -3,7 +3,8 @@
 //! A subscriber has a queue of its own, or shares one with its group. It is
 //! bound to `amq.direct` by its topic, or to `amq.topic` by its pattern; both
 //! exchanges are in every virtual host. Publishers to several leaves use
-//! `amq.topic`.
+//! `amq.topic`. Where the user gives a prefix, the run makes an exchange of its
+//! own in their place, for the rights to these two may be others'.
 //!
 //! Who comes back begins a new channel, and publishes again what the server had
 //! not confirmed on the old one: the server knows of no connection between the
@@ -27,12 +28,11 @@ use pubmark_wire::amqp::{
     FieldTable, Frame, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Method, PERSISTENT, PROTOCOL_HEADER, Short, TRANSIENT,
     put_content,
 };
+use settings::CHANNEL;
 use std::collections::VecDeque;
 
 /// What the error of a foreign peer calls what was expected.
 const EXPECTED: &str = "AMQP 0-9-1 server";
-/// The one channel of a session.
-const CHANNEL: u16 = 1;
 const DIRECT: &str = "amq.direct";
 const TOPIC: &str = "amq.topic";
 const NO_ARGUMENTS: FieldTable<'static> = FieldTable(&[]);
@@ -101,7 +101,7 @@ impl Session for Amqp {
             state: State::Silent,
             frame_bytes: MIN_FRAME_BYTES,
             leaves: Leaves::new(spec, Self::SEPARATOR),
-            exchange: if spec.leaves > 1 { TOPIC } else { DIRECT },
+            exchange: if spec.leaves > 1 || spec.wild { TOPIC } else { DIRECT },
             confirms: Confirms::new(),
             again: VecDeque::new(),
             incoming: Incoming::Nothing,
@@ -163,14 +163,14 @@ impl Session for Amqp {
     }
 
     fn subscribe(&mut self, settings: &AmqpSettings, spec: &ClientSpec, out: &mut Vec<u8>) {
-        let name = queue(spec);
+        let name = queue(settings, spec);
         let (queue, reserved) = (Short::from(&*name), 0);
         let flags = match (settings.durable, &spec.group) {
             (true, _) => Method::DURABLE,
             (false, None) => Method::EXCLUSIVE | Method::AUTO_DELETE,
             (false, Some(_)) => Method::AUTO_DELETE,
         };
-        let exchange = Short::from(if spec.wild { TOPIC } else { DIRECT });
+        let exchange = self.exchange(settings);
         let routing_key = Short::from(&*spec.topic);
         let arguments = NO_ARGUMENTS;
         put(out, Method::QueueDeclare { reserved, queue, flags, arguments });
@@ -187,7 +187,7 @@ impl Session for Amqp {
         if settings.qos > 0 && !self.confirms.push(sequence, settings.inflight) {
             return false;
         }
-        let (exchange, routing_key) = (Short::from(self.exchange), Short(self.leaves.of(sequence)));
+        let (exchange, routing_key) = (self.exchange(settings), Short(self.leaves.of(sequence)));
         put(out, Method::Publish { reserved: 0, exchange, routing_key, flags: 0 });
         let properties = if settings.durable { PERSISTENT } else { TRANSIENT };
         put_content(out, CHANNEL, properties, message, self.frame_bytes);
@@ -206,8 +206,10 @@ impl Session for Amqp {
         if settings.durable && spec.role == Role::Subscriber && self.state == State::Connected {
             // Of a group, the last one removes the queue; the others are told that it is in use.
             put(out, Method::Cancel { consumer: Short::from(&*spec.name), no_wait: true });
-            put(out, Method::QueueDelete { reserved: 0, queue: Short::from(&*queue(spec)), flags: Method::IF_UNUSED });
+            let name = queue(settings, spec);
+            put(out, Method::QueueDelete { reserved: 0, queue: Short::from(&*name), flags: Method::IF_UNUSED });
         }
+        settings.remove_exchange(out);
         self.state = State::Closing;
         Frame::Method(0, DONE).put(out);
     }
@@ -216,7 +218,7 @@ impl Session for Amqp {
     /// consumer stays.
     fn leaves(settings: &AmqpSettings, spec: &ClientSpec) -> Vec<Leftover> {
         let stays = spec.role == Role::Subscriber && (settings.durable || spec.group.is_some());
-        stays.then(|| Leftover::Queue(queue(spec))).into_iter().collect()
+        stays.then(|| Leftover::Queue(queue(settings, spec))).into_iter().collect()
     }
 
     /// Whoever still consumes: the run is over.
@@ -319,19 +321,31 @@ impl Amqp {
             }
             (State::Opening, Method::OpenOk { .. }) => {
                 put(out, Method::ChannelOpen { reserved: "".into() });
+                settings.make_exchange(self.exchange.strip_prefix("amq.").unwrap_or_default(), out);
                 if settings.qos > 0 {
                     put(out, Method::ConfirmSelect { no_wait: false });
                 }
                 State::Connecting
             }
-            (State::Connecting, Method::ChannelOpenOk { .. }) if settings.qos > 0 => State::Connecting,
-            (State::Connecting, Method::ChannelOpenOk { .. } | Method::ConfirmSelectOk {}) => {
+            // The last of the answers ends it.
+            (State::Connecting, Method::ChannelOpenOk { .. }) if settings.qos > 0 || settings.exchange.is_some() => {
+                State::Connecting
+            }
+            (State::Connecting, Method::ExchangeDeclareOk {}) if settings.qos > 0 => State::Connecting,
+            (
+                State::Connecting,
+                Method::ChannelOpenOk { .. } | Method::ExchangeDeclareOk {} | Method::ConfirmSelectOk {},
+            ) => {
                 heard(SessionEvent::Connected);
                 State::Connected
             }
             _ => return Err(out_of_turn(method.name())),
         };
         Ok(())
+    }
+
+    fn exchange<'a>(&self, settings: &'a AmqpSettings) -> Short<'a> {
+        settings.exchange.as_deref().unwrap_or(self.exchange).into()
     }
 
     fn header(&mut self, body_bytes: u64, heard: &mut dyn FnMut(SessionEvent<'_>)) -> Result<(), SessionError> {
@@ -372,8 +386,13 @@ fn put(out: &mut Vec<u8>, method: Method<'_>) {
 }
 
 /// A subscriber's queue. Members of a group share one for each topic.
-fn queue(spec: &ClientSpec) -> String {
-    spec.group.as_ref().map_or_else(|| spec.name.clone(), |group| format!("{group}.{}", spec.topic))
+fn queue(settings: &AmqpSettings, spec: &ClientSpec) -> String {
+    let prefix = &settings.prefix;
+    match &spec.group {
+        None => format!("{prefix}{}", spec.name),
+        // The topic begins with the prefix.
+        Some(group) => format!("{prefix}{group}.{}", spec.topic.strip_prefix(prefix.as_str()).unwrap_or(&spec.topic)),
+    }
 }
 
 fn out_of_turn(what: &str) -> SessionError {

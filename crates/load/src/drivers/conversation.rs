@@ -42,8 +42,9 @@ pub fn settings<S: Session>(
     set: &[(&str, &str)],
 ) -> Result<S::Settings, SettingsError> {
     let endpoint = Endpoint::parse(url).unwrap();
-    let options = options(endpoint.protocol, set);
-    S::settings(&Terms { endpoint: &endpoint, qos, durable, reconnect: false, options: &options })
+    let mut options = options(endpoint.protocol, set);
+    options.extend(endpoint.options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    S::settings(&Terms { endpoint: &endpoint, qos, durable, reconnect: false, run: "r", options: &options })
 }
 
 /// A session, what it has heard, and what it has not taken yet.

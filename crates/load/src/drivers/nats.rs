@@ -3,21 +3,28 @@
 //! The server speaks first. A subscriber's and a publisher's words are
 //! followed by a PING, whose PONG tells that they were taken.
 
+mod login;
+
 use super::foreign::foreign;
 use super::leaves::Leaves;
 use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
-use pubmark_model::endpoint::Carrier;
+use crate::topics::{self, PrefixRules};
+use login::Signer;
 use pubmark_model::options::OptionValues;
 use pubmark_wire::nats::{FromClient, FromServer};
 use serde_json::{Map, Value, json};
 
 /// A session holds one subscription: this is its name.
 const SUBSCRIPTION: &[u8] = b"1";
+/// A line of the protocol has 4,096 bytes at most. Subjects with a dollar are the system's own.
+const PREFIX: PrefixRules = PrefixRules { what: "a subject", forbidden: "*> ", first: "$", most_bytes: 1_024 };
 
 /// The settings of all clients.
 pub struct NatsSettings {
     /// What every CONNECT says; each client adds its name.
     connect: Value,
+    /// Signs what the server says, where that is how the client logs in.
+    signer: Option<Signer>,
     tls: bool,
 }
 
@@ -38,6 +45,8 @@ pub struct Nats {
     until_subscribed: u32,
     name: Box<str>,
     leaves: Leaves,
+    /// The server takes signatures of clients.
+    takes_signatures: bool,
 }
 
 impl Session for Nats {
@@ -45,7 +54,8 @@ impl Session for Nats {
 
     const SEPARATOR: char = '.';
     const REST: &'static str = ">";
-    const HINT: &'static str = "it may not be a NATS server";
+    const HINT: &'static str =
+        "it may not be a NATS server, or it may expect TLS at once (tls:// with options.tls_first=true)";
     const TLS_AFTER_FIRST_LINE: bool = true;
 
     fn settings(terms: &Terms<'_>) -> Result<NatsSettings, SettingsError> {
@@ -58,27 +68,18 @@ impl Session for Nats {
             return Err("NATS core keeps nothing for those that are away: leave `durable` out".into());
         }
         let (endpoint, options) = (terms.endpoint, terms.options);
-        let tls = matches!(endpoint.carrier, Carrier::Tls | Carrier::WebSocketTls);
+        let tls = endpoint.carrier.is_tls();
         let mut connect = json!({
             "verbose": false, "pedantic": false, "tls_required": tls, "headers": true, "no_responders": false,
             "echo": true, "protocol": 1, "lang": "rust", "version": env!("CARGO_PKG_VERSION"),
         });
-        let password = endpoint.password.as_deref().or(options.text("password"));
-        let (user, token) = match (endpoint.user.as_deref(), password) {
-            // As in all NATS clients: what stands alone before the host is a token.
-            (Some(token), None) => (None, Some(token)),
-            (user, _) => (user.or(options.text("username")), options.text("token")),
-        };
-        match (token, user) {
-            (Some(_), Some(_)) => return Err("both a token and a user name are given: write either".into()),
-            (Some(token), None) => connect["auth_token"] = token.into(),
-            (None, Some(user)) => {
-                connect["user"] = user.into();
-                connect["pass"] = password.unwrap_or_default().into();
-            }
-            (None, None) => {}
+        let signer = login::read(endpoint, options, &mut connect)?;
+        let prefix = options.text("prefix").unwrap_or_default();
+        topics::check_prefix(prefix, &PREFIX)?;
+        if prefix.starts_with('.') || prefix.contains("..") {
+            return Err(format!("prefix: `{prefix}` has an empty token: write names with one dot between them").into());
         }
-        Ok(NatsSettings { connect, tls })
+        Ok(NatsSettings { connect, signer, tls })
     }
 
     fn new(_: &NatsSettings, spec: &ClientSpec) -> Self {
@@ -88,6 +89,7 @@ impl Session for Nats {
             until_subscribed: 0,
             name: spec.name.as_str().into(),
             leaves: Leaves::new(spec, Self::SEPARATOR),
+            takes_signatures: false,
         }
     }
 
@@ -111,7 +113,9 @@ impl Session for Nats {
                 FromServer::Pong => self.pong(heard),
                 FromServer::Info(info) => self.greet(settings, info, out, heard)?,
                 FromServer::Ok => {}
-                FromServer::Error(text) => return Err(refusal(&String::from_utf8_lossy(text))),
+                FromServer::Error(text) => {
+                    return Err(refusal(&String::from_utf8_lossy(text), self.takes_signatures));
+                }
             }
             taken += item_bytes;
         }
@@ -198,6 +202,16 @@ impl Nats {
         heard(SessionEvent::Server(&format!("nats-server {version}")));
         let mut connect = settings.connect.clone();
         connect["name"] = (*self.name).into();
+        let nonce = info.get("nonce").and_then(Value::as_str);
+        self.takes_signatures = nonce.is_some();
+        match (&settings.signer, nonce) {
+            (None, _) => {}
+            (Some(signer), Some(nonce)) => signer.sign(nonce, &mut connect),
+            (Some(_), None) => {
+                let text = "the server takes no signatures: leave options.nkey and options.creds out";
+                return Err(SessionError::Denied(text.into()));
+            }
+        }
         FromClient::Connect(connect.to_string().as_bytes()).put(out);
         self.ping(out);
         self.state = State::Greeted;
@@ -207,12 +221,13 @@ impl Nats {
 
 /// What an -ERR means. The words are those of nats-server, which writes some
 /// of them in more than one case.
-fn refusal(text: &str) -> SessionError {
+fn refusal(text: &str, takes_signatures: bool) -> SessionError {
     let words = text.to_ascii_lowercase();
     let any = |known: &[&str]| known.iter().any(|known| words.contains(known));
     let said = format!("the server says '{text}'");
     if any(&["authorization", "authentication"]) {
-        SessionError::Denied(format!("{said}: check user, password and token"))
+        let files = if takes_signatures { ", or options.nkey, or options.creds" } else { "" };
+        SessionError::Denied(format!("{said}: check user, password and token{files}"))
     } else if any(&["maximum payload"]) {
         SessionError::Denied(format!("{said}: raise its max_payload"))
     } else if any(&["permissions violation", "tls required", "revoked", "account", "invalid client"]) {

@@ -6,8 +6,12 @@
 use super::foreign::foreign;
 use super::leaves::Leaves;
 use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsError, Terms};
+use crate::topics::{self, PrefixRules};
 use pubmark_model::options::OptionValues;
 use pubmark_wire::resp::{Item, Values, put_command};
+
+/// What a pattern makes something else of.
+const PREFIX: PrefixRules = PrefixRules { what: "a channel", forbidden: "*?[]\\", first: "", most_bytes: 65_000 };
 
 /// The settings of all clients.
 pub struct RedisSettings {
@@ -15,13 +19,18 @@ pub struct RedisSettings {
     three: bool,
     /// User and password, where there is a password.
     login: Option<(String, String)>,
+    /// The database to select; 0 is selected anyway.
+    database: u64,
 }
 
 enum State {
     /// RESP 3: HELLO is sent, which says who the client is, too.
     Greeting,
-    /// RESP 2: AUTH is sent, if there is a password, then INFO and PING.
+    /// RESP 2: AUTH is sent, if there is a password, SELECT, if there is a
+    /// database, then INFO and PING.
     Asking,
+    /// RESP 3: HELLO is answered, SELECT is not.
+    Selecting,
     Connected,
 }
 
@@ -57,11 +66,18 @@ impl Session for Redis {
         };
         let user = endpoint.user.as_deref().filter(|user| !user.is_empty()).or(options.text("username"));
         let login = match (user, endpoint.password.as_deref().or(options.text("password"))) {
+            (None, None | Some("")) => None,
             (user, Some(password)) => Some((user.unwrap_or("default").into(), password.into())),
-            (None, None) => None,
-            (Some(user), None) => return Err(format!("user `{user}` has no password: set `password`").into()),
+            (Some(user), None) => {
+                return Err(format!(
+                    "user `{user}` has no password: set `password`, or write redis://USER:PASSWORD@HOST, or \
+                     redis://:PASSWORD@HOST where there is only a password"
+                )
+                .into());
+            }
         };
-        Ok(RedisSettings { three, login })
+        topics::check_prefix(options.text("prefix").unwrap_or_default(), &PREFIX)?;
+        Ok(RedisSettings { three, login, database: options.number("database") })
     }
 
     fn new(settings: &RedisSettings, spec: &ClientSpec) -> Self {
@@ -79,6 +95,7 @@ impl Session for Redis {
                 }
                 None => put_command(out, &[b"HELLO", b"3", b"SETNAME", name]),
             }
+            settings.select(out);
             return;
         }
         match login {
@@ -87,13 +104,14 @@ impl Session for Redis {
             Some((user, password)) => put_command(out, &[b"AUTH", user, password]),
             None => {}
         }
+        settings.select(out);
         put_command(out, &[b"INFO", b"server"]);
         put_command(out, &[b"PING"]);
     }
 
     fn input(
         &mut self,
-        _: &RedisSettings,
+        settings: &RedisSettings,
         bytes: &[u8],
         _: &mut Vec<u8>,
         heard: &mut dyn FnMut(SessionEvent<'_>),
@@ -107,9 +125,10 @@ impl Session for Redis {
                 Item::Push(values) => told(values, heard),
                 Item::Error(text) => self.failed(text)?,
                 Item::Array(values) | Item::Map(values) => match self.state {
-                    State::Greeting => self.greeted(values, heard),
-                    State::Asking | State::Connected => told(values, heard),
+                    State::Greeting => self.greeted(settings, values, heard),
+                    State::Asking | State::Selecting | State::Connected => told(values, heard),
                 },
+                Item::Simple(_) if matches!(self.state, State::Selecting) => self.connected(heard),
                 _ if matches!(self.state, State::Greeting) => {
                     return Err(foreign("Redis server", rest, "that does not answer HELLO"));
                 }
@@ -121,8 +140,7 @@ impl Session for Redis {
                     }
                 }
                 Item::Simple(b"PONG") if matches!(self.state, State::Asking) => {
-                    self.state = State::Connected;
-                    heard(SessionEvent::Connected);
+                    self.connected(heard);
                 }
                 _ => {}
             }
@@ -169,9 +187,18 @@ impl Session for Redis {
     }
 }
 
+impl RedisSettings {
+    /// Selects the database, where another than the first is asked for.
+    fn select(&self, out: &mut Vec<u8>) {
+        if self.database > 0 {
+            put_command(out, &[b"SELECT", self.database.to_string().as_bytes()]);
+        }
+    }
+}
+
 impl Redis {
     /// HELLO's answer: names and values in turn, be it as a map or as an array.
-    fn greeted(&mut self, values: Values<'_>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
+    fn greeted(&mut self, settings: &RedisSettings, values: Values<'_>, heard: &mut dyn FnMut(SessionEvent<'_>)) {
         let find = |name: &[u8]| {
             let mut values = values;
             while let (Some(key), Some(value)) = (values.next(), values.next()) {
@@ -184,6 +211,13 @@ impl Redis {
         if let (Some(server), Some(version)) = (find(b"server"), find(b"version")) {
             heard(SessionEvent::Server(&format!("{server} {version}")));
         }
+        match settings.database {
+            0 => self.connected(heard),
+            _ => self.state = State::Selecting,
+        }
+    }
+
+    fn connected(&mut self, heard: &mut dyn FnMut(SessionEvent<'_>)) {
         self.state = State::Connected;
         heard(SessionEvent::Connected);
     }

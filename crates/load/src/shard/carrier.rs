@@ -24,9 +24,10 @@ use wire::RawStream;
 /// How connections are made.
 #[derive(Clone, Debug)]
 pub struct Dial {
-    /// Where to.
-    pub to: SocketAddr,
-    /// From where, in turn; empty leaves it to the kernel.
+    /// Where to: the addresses of one server, one at least. The first is tried
+    /// first, and the next where no connection comes about.
+    pub to: Vec<SocketAddr>,
+    /// From where, in turn, as far as they are of the same family; empty leaves it to the kernel.
     pub sources: Vec<IpAddr>,
     /// Nagle's algorithm off.
     pub nodelay: bool,
@@ -48,22 +49,23 @@ pub struct ByteStream {
 }
 
 impl ByteStream {
-    /// Begins to connect, as the `nth` connection.
-    pub fn dial(dial: &Dial, nth: usize) -> io::Result<ByteStream> {
-        let family = if dial.to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    /// Begins to connect to the address of this number, as the `nth` connection.
+    pub fn dial(dial: &Dial, place: usize, nth: usize) -> io::Result<ByteStream> {
+        let to = *dial.to.get(place).ok_or_else(|| io::Error::other("the server has no address"))?;
+        let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let fd = socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, None)?;
         if dial.buffer_bytes > 0 {
             setsockopt(&fd, sockopt::SndBuf, &dial.buffer_bytes)?;
             setsockopt(&fd, sockopt::RcvBuf, &dial.buffer_bytes)?;
         }
         setsockopt(&fd, sockopt::TcpNoDelay, &dial.nodelay)?;
-        if !dial.sources.is_empty() {
+        let fitting = || dial.sources.iter().filter(|source| source.is_ipv4() == to.is_ipv4());
+        if let Some(source) = fitting().nth(nth % fitting().count().max(1)) {
             // The port is chosen at connect: one for each pair of addresses.
             setsockopt(&fd, sockopt::IpBindAddressNoPort, &true)?;
-            let source = SocketAddr::new(dial.sources[nth % dial.sources.len()], 0);
-            bind(fd.as_raw_fd(), &SockaddrStorage::from(source))?;
+            bind(fd.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(*source, 0)))?;
         }
-        match connect(fd.as_raw_fd(), &SockaddrStorage::from(dial.to)) {
+        match connect(fd.as_raw_fd(), &SockaddrStorage::from(to)) {
             Ok(()) | Err(nix::errno::Errno::EINPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }

@@ -67,6 +67,8 @@ pub struct Connection<S> {
     /// session's window is full.
     pub blocked: bool,
     pub attempts: u8,
+    /// Number of the server's address that the last attempt went to.
+    pub place: u8,
     pub began_ns: Ns,
     pending: Vec<u8>,
     partial: Vec<u8>,
@@ -158,6 +160,7 @@ impl<S: Session> Connection<S> {
             state: State::Waiting,
             blocked: false,
             attempts: 0,
+            place: 0,
             began_ns: 0,
             pending: Vec::new(),
             partial: Vec::new(),

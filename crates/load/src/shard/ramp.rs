@@ -2,14 +2,14 @@
 //! their own.
 
 use super::carrier::ByteStream;
-use super::connection::State;
+use super::connection::{Connection, State};
 use super::errors::{ConnectFailure, ShardError};
 use super::state::Shard;
 use crate::clock;
 use crate::control::ThreadReport;
 use crate::session::Session;
 use pubmark_model::protocol::Role;
-use pubmark_model::units::{MILLISECOND, Ns, SECOND};
+use pubmark_model::units::{MILLISECOND, Ns, SECOND, format_time};
 use rustix::event::epoll;
 use std::cmp::Reverse;
 
@@ -61,9 +61,17 @@ impl<S: Session> Shard<'_, S> {
             .under_way
             .iter()
             .copied()
-            .filter(|index| now > self.connections[*index as usize].began_ns + HANDSHAKE)
+            .filter(|index| {
+                let connection = &self.connections[*index as usize];
+                now > connection.began_ns + self.patience(connection.state)
+            })
             .collect();
         for index in late {
+            let opening = self.connections[index as usize].state == State::Opening;
+            if opening && self.ramp.dial.to.len() > 1 {
+                self.failed_attempt(index as usize, "no answer to the connection request in time")?;
+                continue;
+            }
             let what = match self.connections[index as usize].state {
                 State::Opening => "no answer to the connection request within 10 s",
                 State::Subscribing => "the server did not answer the subscription within 10 s",
@@ -72,20 +80,30 @@ impl<S: Session> Shard<'_, S> {
                 }
             };
             if self.ramp.counts.opened == 0 {
-                return Err(self.ramp.refusal(ConnectFailure::Failed(what.to_owned())));
+                return Err(self.ramp.too_late(what));
             }
             self.failed_attempt(index as usize, what)?;
         }
         if now > self.ramp.last_up_ns + self.ramp.timeout_ns {
+            let limit = format_time(self.ramp.timeout_ns);
             if self.ramp.counts.opened == 0 {
-                return Err(self.ramp.refusal(ConnectFailure::Failed(self.ramp.last_error.clone())));
+                return Err(self.ramp.too_late(&format!("no client was accepted within {limit} (connect_timeout)")));
             }
+            let why = || format!("no answer when {limit} (connect_timeout) had passed without a client accepted");
+            self.ramp.first_error.get_or_insert_with(why);
             let unborn = std::mem::take(&mut self.ramp.under_way);
             unborn.into_iter().for_each(|index| self.connections[index as usize].drop_carrier(State::Gone));
             self.ramp.given_up = self.ramp.counts.wanted - self.ramp.counts.opened;
             self.settle_ramp(now);
         }
         Ok(())
+    }
+
+    /// How long an attempt may stay in this state. Where a server has several
+    /// addresses, their connecting shares the time.
+    fn patience(&self, state: State) -> Ns {
+        let places = if state == State::Opening { self.ramp.dial.to.len().max(1) as Ns } else { 1 };
+        (HANDSHAKE / places).max(SECOND)
     }
 
     fn attempt(&mut self, index: usize, now: Ns) -> Result<(), ShardError> {
@@ -107,7 +125,9 @@ impl<S: Session> Shard<'_, S> {
     /// Begins to open a connection.
     pub(super) fn dial(&mut self, index: usize) -> std::io::Result<()> {
         use epoll::EventFlags as Flags;
-        let carrier = ByteStream::dial(&self.ramp.dial, index)?;
+        let place = self.ramp.place;
+        self.connections[index].place = place;
+        let carrier = ByteStream::dial(&self.ramp.dial, usize::from(place), index)?;
         let data = epoll::EventData::new_u64(index as u64);
         epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
         self.connections[index].carrier = Some(carrier);
@@ -174,6 +194,15 @@ impl<S: Session> Shard<'_, S> {
             return Ok(());
         }
         self.ramp.under_way.retain(|other| *other as usize != index);
+        let Connection { state, place, .. } = self.connections[index];
+        let met = if state == State::Opening { self.ramp.missed(place, why) } else { None };
+        let why = met.as_deref().unwrap_or(why);
+        if state == State::Opening && self.ramp.place > place {
+            // Another address is left, and it is the same attempt.
+            self.ramp.last_error = why.to_owned();
+            self.connections[index].attempts -= 1;
+            return self.attempt(index, clock::now());
+        }
         self.ramp.failed(why);
         let attempts = self.connections[index].attempts;
         if attempts < ATTEMPTS {

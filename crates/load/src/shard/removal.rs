@@ -16,7 +16,7 @@ use crate::session::{ClientSpec, Session, SessionError, SessionEvent, SettingsEr
 use crate::topics;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::leftovers::{Leftover, Leftovers, Removal};
-use pubmark_model::options::Options;
+use pubmark_model::options::{OptionValues, Options};
 use pubmark_model::protocol::Role;
 use pubmark_model::units::{MILLISECOND, Ns, SECOND};
 use rustix::event::epoll;
@@ -46,14 +46,23 @@ const LONGEST_BYTES: u64 = 1 << 20;
 /// If the run's options are of no use.
 pub fn list<S: Session>(leftovers: &Leftovers, endpoint: &Endpoint) -> Result<Vec<Leftover>, SettingsError> {
     let Leftovers { run, options, workload, .. } = leftovers;
-    let terms =
-        Terms { endpoint, qos: workload.qos, durable: workload.durable, reconnect: workload.reconnect, options };
+    let options = endpoint.applied_to(options);
+    let terms = Terms {
+        endpoint,
+        qos: workload.qos,
+        durable: workload.durable,
+        reconnect: workload.reconnect,
+        run,
+        options: &options,
+    };
+    let prefix = options.text("prefix").unwrap_or_default();
     let settings = S::settings(&terms)?;
     let sides = [(Role::Publisher, workload.publishers), (Role::Subscriber, workload.subscribers)];
     let clients = sides.into_iter().flat_map(|(role, count)| (0..count).map(move |id| (role, id)));
     // Those of a group have a queue in common, and publishers may share a topic.
-    let all: BTreeSet<Leftover> =
-        clients.flat_map(|(role, id)| S::leaves(&settings, &topics::spec::<S>(workload, run, role, id))).collect();
+    let all: BTreeSet<Leftover> = clients
+        .flat_map(|(role, id)| S::leaves(&settings, &topics::spec::<S>(workload, prefix, run, role, id)))
+        .collect();
     Ok(all.into_iter().collect())
 }
 
@@ -116,20 +125,21 @@ impl<S: Session> Remover<S> {
         things: Vec<Leftover>,
         until_ns: Ns,
     ) -> Result<Remover<S>, String> {
-        let mut options: Options = leftovers.options.clone();
+        let mut options: Options = endpoint.applied_to(&leftovers.options);
         options.insert("retain".into(), things.iter().any(|thing| matches!(thing, Leftover::Retained(_))).into());
         // Acknowledged, and remembered by nobody.
-        let terms = Terms { endpoint, qos: 1, durable: false, reconnect: false, options: &options };
+        let terms =
+            Terms { endpoint, qos: 1, durable: false, reconnect: false, run: &leftovers.run, options: &options };
         let settings = S::settings(&terms).map_err(|error| error.to_string())?;
         if let Some(tls) = &mut dial.tls {
-            tls.after_first_line = S::TLS_AFTER_FIRST_LINE;
+            tls.after_first_line = S::TLS_AFTER_FIRST_LINE && !options.flag("tls_first");
         }
         let (sessions, rest): (Vec<Leftover>, Vec<Leftover>) =
             things.into_iter().partition(|thing| matches!(thing, Leftover::Session(_)));
         let mut by_name: BTreeMap<String, Errand> = BTreeMap::new();
         if rest.iter().any(|thing| matches!(thing, Leftover::Retained(_))) {
             for id in 0..leftovers.workload.publishers {
-                let name = topics::spec::<S>(&leftovers.workload, &leftovers.run, Role::Publisher, id).name;
+                let name = topics::spec::<S>(&leftovers.workload, "", &leftovers.run, Role::Publisher, id).name;
                 by_name.insert(name.clone(), Errand { name, ..Errand::default() });
             }
         }
@@ -213,11 +223,12 @@ impl<S: Session> Remover<S> {
         errand.attempts += 1;
         self.dialled += 1;
         let mut connection = Connection::new(S::new(&self.settings, &Self::spec(&errand)));
-        let dialled = ByteStream::dial(&self.dial, self.dialled).and_then(|carrier| {
-            let data = epoll::EventData::new_u64(slot as u64);
-            epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
-            Ok(carrier)
-        });
+        let dialled =
+            ByteStream::dial(&self.dial, self.dialled % self.dial.to.len().max(1), self.dialled).and_then(|carrier| {
+                let data = epoll::EventData::new_u64(slot as u64);
+                epoll::add(&self.epoll, &carrier, data, Flags::IN | Flags::OUT | Flags::RDHUP | Flags::ET)?;
+                Ok(carrier)
+            });
         match dialled {
             Ok(carrier) => {
                 (connection.carrier, connection.state) = (Some(carrier), State::Opening);

@@ -34,6 +34,8 @@ pub struct Shard<'a, S: Session> {
     /// Streams that are to be heard, over all its clients.
     pub streams: u64,
     pub run: String,
+    /// Stands before every topic.
+    pub prefix: String,
     pub settings: S::Settings,
     pub connections: Vec<Connection<S>>,
     pub epoll: OwnedFd,

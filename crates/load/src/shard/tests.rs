@@ -16,6 +16,7 @@ use pubmark_model::wire_protocol::Protocol;
 use pubmark_model::workload::Workload;
 use pubmark_wire::mqtt::Qos;
 use std::collections::BTreeSet;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -56,17 +57,14 @@ impl RunUnderTest {
     }
 
     fn enter(&mut self, role: Role, broker: &Broker, version: &str) {
+        self.enter_by(role, broker, version, vec![broker.address]);
+    }
+
+    fn enter_by(&mut self, role: Role, broker: &Broker, version: &str, to: Vec<SocketAddr>) {
         let (context, reports, notifier) = (self.context.clone(), self.reports.0.clone(), Notifier::new().unwrap());
         self.notifiers.push(notifier.clone());
         self.counters.push(Arc::default());
-        let dial = Dial {
-            to: broker.address,
-            sources: Vec::new(),
-            nodelay: true,
-            buffer_bytes: 0,
-            tls: None,
-            websocket: None,
-        };
+        let dial = Dial { to, sources: Vec::new(), nodelay: true, buffer_bytes: 0, tls: None, websocket: None };
         let assignment = Assignment {
             clients: vec![Client {
                 role,
@@ -272,4 +270,37 @@ fn at_qos_0_what_is_owed_is_sent_late_and_what_was_under_way_is_lost() {
     let lag = publisher.flows[0].histograms.send_lag.as_ref().unwrap().read(3).unwrap();
     assert!(away.min() >= 10 * MILLISECOND, "the first attempt waits for 10 ms");
     assert!(lag.max() >= 8 * MILLISECOND, "{}", lag.max());
+}
+
+/// An address at which nobody listens.
+fn closed() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn every_address_of_a_server_is_tried() {
+    let broker = Broker::start(Qos::AtLeastOnce, Script::default());
+    let (first, second) = (closed(), closed());
+    let mut under_test = RunUnderTest::new(workload(Qos::AtLeastOnce, false));
+    under_test.enter_by(Role::Subscriber, &broker, "5", vec![first, second, broker.address]);
+    under_test.await_reports(1, |report| matches!(report, ThreadReport::Connected).then_some(()));
+    let result = under_test.stop().remove(0);
+    let counts = result.connections.unwrap();
+    assert_eq!((counts.opened, counts.refused, counts.retried), (1, 0, 0), "it is one attempt");
+    let remark = result.remarks.iter().find(|remark| remark.starts_with("connected to")).unwrap();
+    let told = format!("connected to {}, for {first}: Connection refused", broker.address);
+    assert!(remark.starts_with(&told) && remark.contains(&second.to_string()), "{remark}");
+}
+
+#[test]
+fn where_no_address_answers_all_errors_are_told() {
+    let broker = Broker::start(Qos::AtLeastOnce, Script::default());
+    let (first, second) = (closed(), closed());
+    let mut under_test = RunUnderTest::new(workload(Qos::AtLeastOnce, false));
+    under_test.enter_by(Role::Subscriber, &broker, "5", vec![first, second]);
+    let error = under_test.threads.remove(0).join().unwrap().err().unwrap().to_string();
+    for address in [first, second] {
+        assert!(error.contains(&format!("{address}: Connection refused")), "{error}");
+    }
+    assert!(error.contains("(5 attempts)"), "{error}");
 }

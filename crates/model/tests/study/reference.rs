@@ -111,6 +111,11 @@ fn every_mistake_is_told_at_once_with_its_line() {
             "10:1 `latency_p50_ns` of this place is in line 9 already",
         ],
     );
+    let help = "separate them by commas, and write decimals with a point: spreadsheets call this CSV (comma delimited)";
+    for (mark, name) in [(";", "semicolons"), ("\t", "tabs")] {
+        let text = "system;payload;figure;value\nalpha;1KB;latency_p50_ns;2,5\n".replace(';', mark);
+        refused_rows(&text, &[&format!("1:1 the columns are separated by {name} | {help}")]);
+    }
     refused_rows("", &["the file is empty | its first line names axes, `figure` and `value`"]);
 }
 

@@ -2,6 +2,8 @@
 
 use super::hello::Misfit;
 use pubmark_model::protocol::{BadHistogram, UPDATE_AGENT, VERSION};
+use pubmark_model::units::{Ns, SECOND, format_time};
+use std::fmt;
 
 /// What was wrong, and with whom.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,7 +84,7 @@ pub enum Refusal {
         client: String,
     },
     /// They did not do in time what they should.
-    #[error("agents ({}{}) did not {what} in time", agents.join(", "), others(*more))]
+    #[error("agents ({}{}) did not {what} in time{known}", agents.join(", "), others(*more))]
     Silent {
         /// Who is missing, as far as that can be read.
         agents: Vec<String>,
@@ -90,10 +92,9 @@ pub enum Refusal {
         more: usize,
         /// What they should have done.
         what: &'static str,
+        /// What is known of the reason.
+        known: Silence,
     },
-    /// The schedule is over, and not all publishers have said what they sent.
-    #[error("the publishers did not finish sending in time")]
-    Sending,
 }
 
 impl Refusal {
@@ -104,6 +105,35 @@ impl Refusal {
             (false, _) => Refusal::Unwilling { agent, message },
             (true, true) => Refusal::Fatal { agent, message },
             (true, false) => Refusal::Error { agent, message },
+        }
+    }
+}
+
+/// A deadline that is noticed later than this was slept through.
+const SLEPT: Ns = SECOND;
+
+/// What is known when the time is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Silence {
+    /// How late the coordinator noticed the deadline, ns.
+    pub late_ns: Ns,
+    /// How long ago any of them has said anything, ns; none if none has.
+    pub quiet_ns: Option<Ns>,
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Of what the agents did meanwhile, nothing is known.
+        if self.late_ns >= SLEPT {
+            let late = format_time(self.late_ns / SECOND * SECOND);
+            return write!(f, "; pubmark itself did not run for {late}: it was stopped, or the machine was suspended");
+        }
+        match self.quiet_ns {
+            Some(quiet_ns) if quiet_ns >= SLEPT => {
+                write!(f, "; the last that was heard of them is {} old", format_time(quiet_ns / SECOND * SECOND))
+            }
+            Some(_) => Ok(()),
+            None => write!(f, "; nothing was heard of them at all"),
         }
     }
 }

@@ -163,6 +163,32 @@ methods! {
     }
     /// Answers ChannelClose.
     ChannelCloseOk(20, 41) {}
+    /// Makes an exchange, if it is not there.
+    ExchangeDeclare(40, 10) {
+        /// Unused: 0.
+        reserved: u16,
+        /// Its name.
+        exchange: Short<'a>,
+        /// `direct` or `topic`.
+        kind: Short<'a>,
+        /// [`Method::DURABLE`].
+        flags: u8,
+        /// Extensions.
+        arguments: FieldTable<'a>,
+    }
+    /// Answers ExchangeDeclare.
+    ExchangeDeclareOk(40, 11) {}
+    /// Removes an exchange.
+    ExchangeDelete(40, 20) {
+        /// Unused: 0.
+        reserved: u16,
+        /// Its name.
+        exchange: Short<'a>,
+        /// [`Method::IF_UNUSED`].
+        flags: u8,
+    }
+    /// Answers ExchangeDelete.
+    ExchangeDeleteOk(40, 21) {}
     /// Makes a queue, if it is not there.
     QueueDeclare(50, 10) {
         /// Unused: 0.

@@ -33,6 +33,8 @@ proptest! {
             Method::Close { code: short, text: x, class: short, method: short },
             Method::CloseOk {},
             Method::ChannelOpenOk { reserved: &a },
+            Method::ExchangeDeclare { reserved, exchange: x, kind: y, flags: octet, arguments: table },
+            Method::ExchangeDelete { reserved, exchange: x, flags: octet },
             Method::QueueDeclare { reserved, queue: x, flags: octet, arguments: table },
             Method::QueueDeclareOk { queue: x, messages: wide, consumers: wide },
             Method::QueueBind { reserved, queue: x, exchange: y, routing_key: z, no_wait: flag, arguments: table },

@@ -1,11 +1,16 @@
 //! What all AMQP clients of a run have in common.
 
 use crate::session::{SettingsError, Terms};
+use crate::topics::{self, PrefixRules};
 use pubmark_model::options::OptionValues;
-use pubmark_wire::amqp::{FieldTable, Method, put_flag, put_table, put_text};
+use pubmark_wire::amqp::{FieldTable, Frame, Method, put_flag, put_table, put_text};
 
+/// The one channel of a session.
+pub(super) const CHANNEL: u16 = 1;
 /// What one frame's short texts can hold, bytes.
 const SHORT_BYTES: usize = 255;
+/// With what follows it, a name has 255 bytes at most. A dot and a hash have a meaning in patterns.
+const PREFIX: PrefixRules = PrefixRules { what: "a routing key", forbidden: "*#", first: "", most_bytes: 128 };
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// The settings of all clients.
@@ -19,6 +24,10 @@ pub struct AmqpSettings {
     pub(super) prefetch: u16,
     /// Messages of one client that may be unconfirmed.
     pub(super) inflight: usize,
+    /// The user's own, before each name.
+    pub(super) prefix: String,
+    /// The run's own exchange, where there is a prefix.
+    pub(super) exchange: Option<String>,
     /// User and password, each after a zero (RFC 4616).
     login: Vec<u8>,
     /// What the client says that it is, as a table's bytes.
@@ -42,12 +51,14 @@ impl AmqpSettings {
             0 => return Err("inflight = 0: nothing could be published, write 1 at least".into()),
             inflight => usize::try_from(inflight).unwrap_or(usize::MAX),
         };
-        let vhost = match endpoint.path.strip_prefix('/') {
-            None | Some("") => options.text("vhost").unwrap_or("/").to_owned(),
-            Some(path) => path.replace("%2F", "/").replace("%2f", "/"),
-        };
+        let vhost = options.text("vhost").unwrap_or("/").to_owned();
         if vhost.len() > SHORT_BYTES {
             return Err(format!("vhost: write {SHORT_BYTES} bytes at most").into());
+        }
+        let prefix = options.text("prefix").unwrap_or_default().to_owned();
+        topics::check_prefix(&prefix, &PREFIX)?;
+        if prefix.starts_with("amq.") {
+            return Err("prefix: names that begin with `amq.` are the server's own: write another".into());
         }
         let user = endpoint.user.as_deref().or(options.text("username")).unwrap_or("guest");
         let password = endpoint.password.as_deref().or(options.text("password")).unwrap_or("guest");
@@ -58,6 +69,8 @@ impl AmqpSettings {
             heartbeat_s,
             prefetch,
             inflight,
+            exchange: (!prefix.is_empty()).then(|| format!("{prefix}pubmark.{}", terms.run)),
+            prefix,
             login: format!("\0{user}\0{password}").into_bytes(),
             properties: properties(),
         })
@@ -70,6 +83,24 @@ impl AmqpSettings {
             mechanism: "PLAIN".into(),
             response: &self.login,
             locale: "en_US".into(),
+        }
+    }
+
+    /// Makes the run's own exchange, where there is one.
+    pub(super) fn make_exchange(&self, kind: &str, out: &mut Vec<u8>) {
+        if let Some(exchange) = self.exchange.as_deref() {
+            let flags = if self.durable { Method::DURABLE } else { 0 };
+            let (exchange, kind, arguments) = (exchange.into(), kind.into(), FieldTable(&[]));
+            let declare = Method::ExchangeDeclare { reserved: 0, exchange, kind, flags, arguments };
+            Frame::Method(CHANNEL, declare).put(out);
+        }
+    }
+
+    /// Removes it. Every client does: one may be the last, and one that is gone is removed again.
+    pub(super) fn remove_exchange(&self, out: &mut Vec<u8>) {
+        if let Some(exchange) = self.exchange.as_deref() {
+            let delete = Method::ExchangeDelete { reserved: 0, exchange: exchange.into(), flags: 0 };
+            Frame::Method(CHANNEL, delete).put(out);
         }
     }
 

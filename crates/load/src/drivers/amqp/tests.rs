@@ -247,8 +247,9 @@ fn what_was_not_confirmed_comes_again_on_a_new_channel() {
 fn settings_are_read_and_refused() {
     let read = |url: &str, qos, set: &[(&str, &str)]| settings::<Amqp>(url, qos, false, set);
     assert_eq!(read("amqp://h", 0, &[]).unwrap().vhost, "/");
-    assert_eq!(read("amqp://h/", 0, &[("vhost", "v")]).unwrap().vhost, "v");
-    assert_eq!(read("amqp://h/a%2Fb", 0, &[("vhost", "v")]).unwrap().vhost, "a/b");
+    assert_eq!(read("amqp://h", 0, &[("vhost", "v")]).unwrap().vhost, "v");
+    assert_eq!(read("amqp://h/a%2Fb%20c", 0, &[("vhost", "v")]).unwrap().vhost, "a/b c");
+    assert_eq!(Amqp::keep_alive_s(&read("amqp://h?heartbeat=7", 0, &[("heartbeat", "30s")]).unwrap()), 7);
     let start_ok = |url: &str| match read(url, 0, &[]).unwrap().start_ok() {
         Method::StartOk { response, .. } => response.to_vec(),
         other => panic!("{other:?}"),
@@ -347,4 +348,49 @@ fn the_length_of_a_body_is_known_from_its_header() {
 #[test]
 fn an_idle_session_is_small() {
     assert!(size_of::<Amqp>() <= 200, "{} bytes", size_of::<Amqp>());
+}
+
+#[test]
+fn a_prefix_gives_the_run_names_of_its_own() {
+    for (qos, asks, last) in [
+        (0, vec!["ChannelOpen", "ExchangeDeclare"], Method::ExchangeDeclareOk {}),
+        (1, vec!["ChannelOpen", "ExchangeDeclare", "ConfirmSelect"], Method::ConfirmSelectOk {}),
+    ] {
+        let settings = plain(qos, qos > 0, &[("prefix", "bench.")]);
+        let mut talk = Conversation::<Amqp>::new(&settings, spec(Role::Subscriber, "bench.t"));
+        talk.say(&start()).unwrap();
+        talk.say(&tune()).unwrap();
+        talk.said();
+        talk.say(&word(0, Method::OpenOk { reserved: "".into() })).unwrap();
+        let said = talk.said();
+        assert_eq!(names(&said), asks);
+        let (exchange, flags) = ("bench.pubmark.r".into(), if qos > 0 { Method::DURABLE } else { 0 });
+        let arguments = FieldTable(&[]);
+        let declare = Method::ExchangeDeclare { reserved: 0, exchange, kind: "direct".into(), flags, arguments };
+        assert!(said.windows(word(1, declare).len()).any(|window| window == word(1, declare)));
+        talk.heard();
+        talk.say(&word(1, Method::ChannelOpenOk { reserved: b"" })).unwrap();
+        if qos > 0 {
+            talk.say(&word(1, Method::ExchangeDeclareOk {})).unwrap();
+        }
+        assert_eq!(talk.heard(), [], "not before the last answer");
+        talk.say(&word(1, last)).unwrap();
+        assert_eq!(talk.heard(), [HeardEvent::Connected]);
+        talk.subscribe();
+        let said = talk.said();
+        let (queue, no_wait) = ("bench.c0".into(), false);
+        let bind =
+            Method::QueueBind { reserved: 0, queue, exchange, routing_key: "bench.t".into(), no_wait, arguments };
+        assert!(said.windows(word(1, bind).len()).any(|window| window == word(1, bind)));
+        talk.session.close(&settings, &talk.spec, &mut talk.out);
+        let said = talk.said();
+        let delete = word(1, Method::ExchangeDelete { reserved: 0, exchange, flags: 0 });
+        assert!(said.windows(delete.len()).any(|window| window == delete), "{:?}", names(&said));
+    }
+    let grouped = ClientSpec { group: Some("g".into()), ..spec(Role::Subscriber, "bench.t") };
+    assert_eq!(queue(&plain(0, false, &[("prefix", "bench.")]), &grouped), "bench.g.t");
+    for bad in ["a*", "a#", "a\n", "amq.", &"x".repeat(129)] {
+        let error = settings::<Amqp>("amqp://h", 0, false, &[("prefix", bad)]).err().unwrap().to_string();
+        assert!(error.starts_with("prefix: "), "{bad}: {error}");
+    }
 }

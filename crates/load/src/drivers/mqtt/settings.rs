@@ -1,6 +1,7 @@
 //! What all MQTT clients of a run have in common.
 
 use crate::session::{ClientSpec, SettingsError, Terms};
+use crate::topics::{self, PrefixRules};
 use pubmark_model::options::OptionValues;
 use pubmark_model::protocol::Role;
 use pubmark_wire::mqtt::server::ConnectPacket;
@@ -8,6 +9,8 @@ use pubmark_wire::mqtt::{Qos, Version, encode};
 
 /// How long a session of MQTT 5 that outlives its connection does so, s: a day.
 const REMEMBERED_S: u32 = 86_400;
+/// Topics with a dollar are the server's own. With what follows it, a topic has 65,535 bytes at most.
+const PREFIX: PrefixRules = PrefixRules { what: "a topic", forbidden: "+#", first: "$", most_bytes: 65_000 };
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// The settings of all clients.
@@ -55,6 +58,7 @@ impl MqttSettings {
         if [&user, &password].into_iter().flatten().any(|text| text.len() > usize::from(u16::MAX)) {
             return Err("user names and passwords of MQTT have 65,535 bytes at most".into());
         }
+        topics::check_prefix(options.text("prefix").unwrap_or_default(), &PREFIX)?;
         let (durable, retain) = (terms.durable, options.flag("retain"));
         let resumes = terms.reconnect && qos > Qos::AtMostOnce;
         Ok(MqttSettings { version, qos, durable, resumes, retain, user, password, keep_alive_s, inflight })

@@ -34,7 +34,7 @@ fn options(changes: &[(&str, &str)]) -> Options {
 
 fn try_settings(url: &str, qos: u8, durable: bool, changes: &[(&str, &str)]) -> Result<MqttSettings, SettingsError> {
     let (endpoint, options) = (Endpoint::parse(url).unwrap(), options(changes));
-    Mqtt::settings(&Terms { endpoint: &endpoint, qos, durable, reconnect: false, options: &options })
+    Mqtt::settings(&Terms { endpoint: &endpoint, qos, durable, reconnect: false, run: "r", options: &options })
 }
 
 fn settings(version: Version, qos: u8) -> MqttSettings {
@@ -513,5 +513,14 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_prefix_makes_topics() {
+    assert!(try_settings("mqtt://h", 0, false, &[("prefix", "bench/ä b/")]).is_ok());
+    for bad in ["a/#", "+/", "$share/", "a\u{1}", &"x".repeat(65_001)] {
+        let error = try_settings("mqtt://h", 0, false, &[("prefix", bad)]).err().unwrap().to_string();
+        assert!(error.starts_with("prefix: "), "{error}");
     }
 }

@@ -116,3 +116,94 @@ fn refusals_are_told_apart() {
 fn an_idle_session_is_small() {
     assert!(size_of::<Nats>() <= 72, "{} bytes", size_of::<Nats>());
 }
+
+/// A file of the tests' own.
+fn file(name: &str) -> String {
+    format!("{}/tests/logins/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// An INFO that asks for a signature.
+const NONCE: &str = "Xe4kY3DlRlAbGQo";
+
+fn asks() -> Vec<u8> {
+    format!("INFO {{\"version\":\"2.9.10\",\"auth_required\":true,\"nonce\":\"{NONCE}\"}} \r\n").into_bytes()
+}
+
+#[test]
+fn what_the_server_says_is_signed_by_the_users_key() {
+    use base64::Engine;
+    let public = std::fs::read_to_string(file("user.pub")).unwrap();
+    let creds = std::fs::read_to_string(file("user.creds")).unwrap();
+    let jwt = creds.lines().nth(1).unwrap();
+    for (option, name, field, says) in [("nkey", "user.nk", "nkey", public.trim()), ("creds", "user.creds", "jwt", jwt)]
+    {
+        let settings = settings::<Nats>("nats://h", 0, false, &[(option, &file(name))]).unwrap();
+        let mut talk = Conversation::<Nats>::new(&settings, spec(Role::Publisher, "t"));
+        talk.say(&asks()).unwrap();
+        let said = talk.said();
+        let Ok(Some((FromClient::Connect(words), _))) = FromClient::decode(&said) else { panic!("{said:?}") };
+        let words: Value = serde_json::from_slice(words).unwrap();
+        assert_eq!(words[field], says);
+        let signature = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(words["sig"].as_str().unwrap());
+        // What the public name holds: a byte of prefix, 32 of the key, and a checksum.
+        let key = login::from_base32(public.trim()).unwrap();
+        let key = ring::signature::UnparsedPublicKey::new(&ring::signature::ED25519, &key[1..33]);
+        key.verify(NONCE.as_bytes(), &signature.unwrap()).unwrap();
+    }
+}
+
+#[test]
+fn files_without_a_users_key_are_refused_and_not_repeated() {
+    let read = |set: &[(&str, &str)]| settings::<Nats>("nats://h", 0, false, set).err().unwrap().to_string();
+    let seed = std::fs::read_to_string(file("account.nk")).unwrap();
+    for (option, name, says) in [
+        ("nkey", "nothing", "cannot read"),
+        ("nkey", "user.pub", "It holds the public key"),
+        ("nkey", "account.nk", "not a user's"),
+        ("creds", "user.nk", "holds no user JWT"),
+        ("creds", "ca.crt", "holds no user JWT"),
+    ] {
+        let error = read(&[(option, &file(name))]);
+        assert!(error.starts_with(option) && error.contains(says) && error.contains(name), "{error}");
+        assert!(!error.contains(seed.trim()), "{error}");
+    }
+    let (nkey, creds) = (file("user.nk"), file("user.creds"));
+    for (set, says) in [
+        ([("nkey", &*nkey), ("creds", &*creds)], "both nkey and creds"),
+        ([("nkey", &*nkey), ("token", "t")], "both a token and nkey"),
+        ([("username", "me"), ("creds", &*creds)], "both a user name and creds"),
+    ] {
+        assert!(read(&set).contains(says));
+    }
+}
+
+#[test]
+fn who_signs_is_told_where_the_server_takes_no_signatures_and_the_other_way_round() {
+    let signer = settings::<Nats>("nats://h", 0, false, &[("nkey", &file("user.nk"))]).unwrap();
+    let mut talk = Conversation::<Nats>::new(&signer, spec(Role::Publisher, "t"));
+    assert!(matches!(talk.say(INFO), Err(SessionError::Denied(words)) if words.contains("takes no signatures")));
+    let plain = plain();
+    let mut talk = Conversation::<Nats>::new(&plain, spec(Role::Publisher, "t"));
+    talk.say(&asks()).unwrap();
+    let refused = talk.say(b"-ERR 'Authorization Violation'\r\n");
+    assert!(matches!(&refused, Err(SessionError::Denied(words)) if words.contains("options.creds")), "{refused:?}");
+}
+
+#[test]
+fn a_user_name_is_no_token_because_its_password_is_missing() {
+    let words = connect_words("nats://h", &[("username", "me")]);
+    assert_eq!((&words["user"], &words["pass"], words.get("auth_token")), (&json!("me"), &json!(""), None));
+    let words = connect_words("nats://me:@h", &[]);
+    assert_eq!((&words["user"], &words["pass"], words.get("auth_token")), (&json!("me"), &json!(""), None));
+    let alone = settings::<Nats>("nats://:pw@h", 0, false, &[]).err().unwrap().to_string();
+    assert!(alone.contains("a password needs a user name"), "{alone}");
+}
+
+#[test]
+fn a_prefix_makes_subjects() {
+    assert!(settings::<Nats>("nats://h", 0, false, &[("prefix", "bench.a.")]).is_ok());
+    for bad in ["a.*.", "a.>", "a b.", "$SYS.", ".a", "a..b", &"x".repeat(1_025)] {
+        let error = settings::<Nats>("nats://h", 0, false, &[("prefix", bad)]).err().unwrap().to_string();
+        assert!(error.starts_with("prefix: "), "{bad}: {error}");
+    }
+}

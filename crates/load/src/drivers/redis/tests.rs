@@ -132,3 +132,53 @@ fn refusals_are_told_apart() {
 fn an_idle_session_is_small() {
     assert!(size_of::<Redis>() <= 48, "{} bytes", size_of::<Redis>());
 }
+
+/// Both versions, and a server that has no such database.
+#[test]
+fn a_database_is_selected_before_the_client_is_connected() {
+    let settings = |url: &str, resp| settings::<Redis>(url, 0, false, &[("resp", resp)]).unwrap();
+    let three = settings("redis://me:pw@h/7", "3");
+    let mut talk = Conversation::<Redis>::new(&three, spec(Role::Publisher, "t"));
+    assert_eq!(commands(&talk.said()), ["HELLO 3 AUTH me pw SETNAME c0", "SELECT 7"]);
+    talk.say(HELLO).unwrap();
+    assert_eq!(talk.heard(), [HeardEvent::Server("redis 7.0.15".into())]);
+    talk.say(b"+OK\r\n").unwrap();
+    assert_eq!(talk.heard(), [HeardEvent::Connected]);
+    let two = settings("redis://h?db=7", "2");
+    let mut talk = Conversation::<Redis>::new(&two, spec(Role::Publisher, "t"));
+    assert_eq!(commands(&talk.said()), ["SELECT 7", "INFO server", "PING"]);
+    talk.say(&[b"+OK\r\n", INFO, b"+PONG\r\n"].concat()).unwrap();
+    assert_eq!(talk.heard().last(), Some(&HeardEvent::Connected));
+    for settings in [&two, &three] {
+        let mut talk = Conversation::<Redis>::new(settings, spec(Role::Publisher, "t"));
+        let answers = if settings.three { HELLO } else { b"" };
+        let fault = talk.say(&[answers, b"-ERR DB index is out of range\r\n"].concat()).unwrap_err();
+        assert!(matches!(&fault, SessionError::Denied(words) if words.contains("out of range")), "{fault:?}");
+        assert!(!talk.heard().contains(&HeardEvent::Connected));
+    }
+}
+
+#[test]
+fn a_login_may_lack_its_user_or_have_an_empty_password() {
+    for (url, said) in [
+        ("redis://:pw@h", Some(("default", "pw"))),
+        ("redis://me:@h", Some(("me", ""))),
+        ("redis://h?password=pw", Some(("default", "pw"))),
+        ("redis://:@h", None),
+        ("redis://@h", None),
+    ] {
+        let login = settings::<Redis>(url, 0, false, &[]).unwrap().login;
+        assert_eq!(login, said.map(|(user, password)| (user.to_owned(), password.to_owned())), "{url}");
+    }
+    let error = settings::<Redis>("redis://pw@h", 0, false, &[]).err().unwrap().to_string();
+    assert!(error.contains("redis://:PASSWORD@HOST"), "{error}");
+}
+
+#[test]
+fn a_prefix_holds_nothing_that_patterns_know() {
+    assert!(settings::<Redis>("redis://h", 0, false, &[("prefix", "bench:")]).is_ok());
+    for bad in ["a*", "a?", "[a", "a]", "a\\", "a\n"] {
+        let error = settings::<Redis>("redis://h", 0, false, &[("prefix", bad)]).err().unwrap().to_string();
+        assert!(error.starts_with("prefix: a channel"), "{bad}: {error}");
+    }
+}

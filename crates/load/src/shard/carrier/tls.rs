@@ -1,58 +1,26 @@
 //! TLS 1.2 and 1.3 over a socket that does not block.
 
-use super::errors::{denied, foreign};
+mod files;
+mod trust;
+mod words;
+
+use super::errors::denied;
+pub use files::TlsError;
+use pubmark_model::options::Options;
 use rustls::client::Resumption;
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, InvalidDnsNameError, ServerName};
-use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, Error, RootCertStore};
+use rustls::pki_types::ServerName;
+use rustls::sign::SingleCertAndKey;
+use rustls::{ClientConfig, ClientConnection};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use words::refusal;
 
 /// The longest TLS record, bytes (RFC 8446, section 5.2).
 const RECORD_BYTES: usize = (16 << 10) + 256;
 
 /// The most plaintext that goes into one record, bytes (section 5.1).
 const FRAGMENT_BYTES: usize = 16 << 10;
-
-/// Why no connection with TLS can be begun.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// The versions of TLS that are spoken here cannot be had.
-    #[error("TLS: {0}")]
-    Versions(#[source] Error),
-    /// The server's name is none.
-    #[error("`{host}` is a name that no certificate can carry: connect by another one")]
-    Name {
-        /// The name.
-        host: String,
-        /// What is wrong with it.
-        source: InvalidDnsNameError,
-    },
-    /// The file of certificates cannot be read.
-    #[error("tls_ca: cannot read certificates from {}: {source}", path.display())]
-    Unread {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: pem::Error,
-    },
-    /// A certificate in it is none that could vouch for another.
-    #[error("tls_ca: cannot read certificates from {}: {source}", path.display())]
-    Unfit {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: Error,
-    },
-    /// It is empty.
-    #[error("tls_ca: {} holds no certificate: it should be a PEM file of the server's CA", .0.display())]
-    Empty(PathBuf),
-    /// No file is named, and the system trusts nobody.
-    #[error("this system has no CA certificates: install ca-certificates, or name a file with options.tls_ca")]
-    NoSystemCa,
-}
 
 /// What all connections have in common.
 #[derive(Clone, Debug)]
@@ -65,48 +33,27 @@ pub struct TlsDial {
 
 impl TlsDial {
     /// For a server that must prove to be `host`, a name or an address, by a
-    /// certificate that a CA of the PEM file `ca` signed; without a file, a
-    /// CA that the system trusts.
+    /// certificate that `tls_ca` vouches for; without that option, a CA that the
+    /// system trusts. A server that asks who the client is sees `tls_cert`.
     ///
     /// Sessions are not resumed: clients of a benchmark stand for strangers,
     /// and each of them costs the server a whole handshake.
-    pub fn new(host: &str, ca: Option<&Path>) -> Result<TlsDial, TlsError> {
-        let roots = match ca {
-            Some(path) => named_roots(path)?,
-            None => system_roots()?,
-        };
+    pub fn new(host: &str, options: &Options) -> Result<TlsDial, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let trust = files::trust(options, &provider)?;
+        let identity = files::identity(options, &provider)?;
         let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let versions = versions.map_err(TlsError::Versions)?;
-        let mut config = versions.with_root_certificates(roots).with_no_client_auth();
+        let unshown =
+            versions.map_err(TlsError::Versions)?.dangerous().with_custom_certificate_verifier(Arc::new(trust));
+        let mut config = match identity {
+            None => unshown.with_no_client_auth(),
+            Some(identity) => unshown.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity))),
+        };
         config.resumption = Resumption::disabled();
-        let name =
-            ServerName::try_from(host.to_owned()).map_err(|source| TlsError::Name { host: host.to_owned(), source })?;
+        // The zone of an address is this machine's affair.
+        let name = host.split('%').next().unwrap_or_default().to_owned();
+        let name = ServerName::try_from(name).map_err(|source| TlsError::Name { host: host.to_owned(), source })?;
         Ok(TlsDial { config: Arc::new(config), name, after_first_line: false })
-    }
-}
-
-fn named_roots(path: &Path) -> Result<RootCertStore, TlsError> {
-    let unread = |source| TlsError::Unread { path: path.to_owned(), source };
-    let unfit = |source| TlsError::Unfit { path: path.to_owned(), source };
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(unread)? {
-        roots.add(certificate.map_err(unread)?).map_err(unfit)?;
-    }
-    match roots.is_empty() {
-        true => Err(TlsError::Empty(path.to_owned())),
-        false => Ok(roots),
-    }
-}
-
-/// Some of a system's certificates may be of no use; some must be.
-fn system_roots() -> Result<RootCertStore, TlsError> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found.certs);
-    match roots.is_empty() {
-        true => Err(TlsError::NoSystemCa),
-        false => Ok(roots),
     }
 }
 
@@ -125,7 +72,7 @@ pub struct Tls {
 impl Tls {
     pub fn new(dial: &TlsDial, stream: TcpStream) -> io::Result<Tls> {
         let connection = ClientConnection::new(dial.config.clone(), dial.name.clone())
-            .map_err(|error| denied(format!("TLS: {error}")))?;
+            .map_err(|error| denied(format!("TLS cannot be spoken: {}", words::of(&error))))?;
         Ok(Tls { stream, connection, awaits_line: dial.after_first_line, taken: 0, written: 0 })
     }
 
@@ -296,39 +243,6 @@ fn held_bytes(taken: usize, written: usize, waiting: usize) -> usize {
         left = left.saturating_sub(plain + overhead);
     }
     held
-}
-
-/// What a failure means, and what to do.
-fn refusal(error: &Error, handshaking: bool) -> io::Error {
-    let untrusted = |why: String| denied(format!("the server's certificate cannot be trusted: {why}"));
-    match error {
-        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            untrusted("unknown issuer: name its CA with options.tls_ca".into())
-        }
-        Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            untrusted("it has expired: renew it, and check this machine's clock".into())
-        }
-        Error::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
-            untrusted("it is not valid yet: check this machine's clock".into())
-        }
-        Error::InvalidCertificate(CertificateError::NotValidForName) => {
-            untrusted("it is for another host: connect by a name that it carries".into())
-        }
-        Error::InvalidCertificate(CertificateError::NotValidForNameContext { expected, presented }) => {
-            // They come as `DnsName("broker.example")`.
-            let names: Vec<&str> = presented.iter().map(|name| name.split('"').nth(1).unwrap_or(name)).collect();
-            let names = if names.is_empty() { "no host".to_owned() } else { names.join(", ") };
-            untrusted(format!("it is for {names}, not for {}: connect by a name that it carries", expected.to_str()))
-        }
-        Error::InvalidCertificate(why) => untrusted(why.to_string()),
-        Error::InvalidMessage(_) if handshaking => foreign("the server does not speak TLS on this port"),
-        Error::AlertReceived(AlertDescription::CertificateRequired) => {
-            denied("the server demands a certificate of the client, and there is none to show: let it do without")
-        }
-        Error::AlertReceived(alert) => denied(format!("the server refuses TLS: its alert says {alert:?}")),
-        Error::PeerIncompatible(why) => denied(format!("the server and this client have no TLS in common: {why:?}")),
-        other => foreign(format!("TLS failed: {other}")),
-    }
 }
 
 #[cfg(test)]

@@ -22,6 +22,10 @@ pub struct Ramp {
     pub last_up_ns: Ns,
     pub timeout_ns: Ns,
     pub last_error: String,
+    /// Number of the server's address that is tried, or that has answered.
+    pub place: u8,
+    /// What the last attempt at each address met.
+    errors: Vec<Option<String>>,
     /// What the first attempt that failed met.
     pub first_error: Option<String>,
     pub times: Histogram,
@@ -47,6 +51,8 @@ impl Ramp {
             last_up_ns: 0,
             timeout_ns,
             last_error: String::new(),
+            place: 0,
+            errors: Vec::new(),
             first_error: None,
             times: Histogram::latency(),
             counts: Connections { wanted: clients as u64, ..Connections::default() },
@@ -60,8 +66,54 @@ impl Ramp {
         ShardError::Connect(Box::new(ConnectError { to: self.to.clone(), why }))
     }
 
+    /// The same where time is over: with what the last attempt that failed met.
+    pub fn too_late(&self, what: &str) -> ShardError {
+        let met = match self.last_error.as_str() {
+            "" => "no attempt has been answered so far",
+            met => met,
+        };
+        let known = if self.last_error == what { String::new() } else { format!("; before that: {met}") };
+        self.refusal(ConnectFailure::Failed(format!("{what}{known}")))
+    }
+
     pub fn take_times(&mut self) -> Histogram {
         std::mem::replace(&mut self.times, Histogram::latency())
+    }
+
+    /// Counts an attempt at one of several addresses that failed while it
+    /// connected. The next address is tried, unless one has answered before.
+    /// What all of them met, where that is known.
+    pub fn missed(&mut self, place: u8, why: &str) -> Option<String> {
+        let count = self.dial.to.len().min(usize::from(u8::MAX));
+        if count < 2 {
+            return None;
+        }
+        self.errors.resize(count, None);
+        if let Some(error) = self.errors.get_mut(usize::from(place)) {
+            *error = Some(why.to_owned());
+        }
+        if self.place == place && self.counts.opened == 0 {
+            self.place = ((usize::from(place) + 1) % count) as u8;
+        }
+        let met: Option<Vec<String>> = self
+            .dial
+            .to
+            .iter()
+            .zip(&self.errors)
+            .map(|(to, error)| Some(format!("{to}: {}", error.as_ref()?)))
+            .collect();
+        met.map(|met| met.join("; "))
+    }
+
+    /// How the address was found that has answered, where others had not.
+    pub fn detour(&self) -> Option<String> {
+        let tried = self.dial.to.iter().zip(&self.errors).enumerate();
+        let missed: Vec<String> = tried
+            .filter(|(place, _)| *place != usize::from(self.place))
+            .filter_map(|(_, (to, error))| Some(format!("{to}: {}", error.as_ref()?)))
+            .collect();
+        let to = self.dial.to.get(usize::from(self.place))?;
+        (self.counts.opened > 0 && !missed.is_empty()).then(|| format!("connected to {to}, for {}", missed.join("; ")))
     }
 
     /// Counts an attempt that failed.

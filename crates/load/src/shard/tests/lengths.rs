@@ -35,7 +35,7 @@ fn refusal<S: Session>(scheme: &str, first: &'static [u8], answers: Vec<Vec<u8>>
     });
     let workload = Workload::of([("pairs", "1"), ("payload", "64B"), ("rate", "10"), ("duration", "1s")]).unwrap();
     let context = ThreadContext { workload, control: Control::default(), ahead_ns: 0 };
-    let dial = Dial { to: address, sources: vec![], nodelay: true, buffer_bytes: 0, tls: None, websocket: None };
+    let dial = Dial { to: vec![address], sources: vec![], nodelay: true, buffer_bytes: 0, tls: None, websocket: None };
     let endpoint = Endpoint::parse(&format!("{scheme}://{address}")).unwrap();
     let assignment = Assignment {
         clients: vec![Client {
@@ -107,9 +107,10 @@ fn the_longest_packet_of_the_run_is_taken_however_it_arrives() {
         partial.resize(announced, 0);
         let endpoint = Endpoint::parse("mqtt://h").unwrap();
         let options = options(endpoint.protocol, &[]);
-        let terms = Terms { endpoint: &endpoint, qos: 0, durable: false, reconnect: false, options: &options };
+        let terms =
+            Terms { endpoint: &endpoint, qos: 0, durable: false, reconnect: false, run: "t", options: &options };
         let workload = Workload::of([("pairs", "1"), ("payload", "64B")]).unwrap();
-        let spec = topics::spec::<Mqtt>(&workload, "t", Role::Subscriber, 0);
+        let spec = topics::spec::<Mqtt>(&workload, "", "t", Role::Subscriber, 0);
         Mqtt::new(&Mqtt::settings(&terms).unwrap(), &spec).announced(&partial)
     };
     for arrived in [4, 5, 1_000, 100_000] {

@@ -1,0 +1,196 @@
+//! Who may connect, and where they may publish: certificates and keys as people
+//! make them, and users whose rights end at a prefix, at real brokers.
+
+use crate::support::Place;
+use crate::tls::{ASSURED, Authority, MOSQUITTO, NATS, STEADY, Serving, delivers, refused, serve, with_config};
+use pubmark_host::server::ports;
+use pubmark_model::server::{Places, ServerSpec};
+use pubmark_study::registry;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, SanType, date_time_ymd};
+use std::os::unix::fs::PermissionsExt;
+
+/// A file that is made once and for all (`make.sh` beside it says how).
+fn made(name: &str) -> String {
+    format!("{}/../load/tests/logins/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Makes `name.crt` and `name.key`: a certificate that has signed itself, as
+/// `openssl req -x509` makes it, with CA:TRUE.
+fn sign_itself(authority: &Authority, name: &str, host: &str, until: i32) {
+    let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+    params.subject_alt_names.push(SanType::IpAddress([127, 0, 0, 1].into()));
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    (params.not_before, params.not_after) = (date_time_ymd(2000, 1, 1), date_time_ymd(until, 1, 1));
+    let key = KeyPair::generate().unwrap();
+    std::fs::write(authority.path(&format!("{name}.crt")), params.self_signed(&key).unwrap().pem()).unwrap();
+    std::fs::write(authority.path(&format!("{name}.key")), key.serialize_pem()).unwrap();
+}
+
+#[test]
+fn a_certificate_that_signed_itself_is_trusted_where_it_is_named() {
+    let authority = Authority::new();
+    sign_itself(&authority, "self", "localhost", 2090);
+    sign_itself(&authority, "namesake", "localhost", 2090);
+    let serving = serve(&authority.mosquitto("self"));
+    let url = format!("mqtts://localhost:{}", serving.port());
+    delivers(&url, Some(&authority.path("self.crt")), 500, &ASSURED);
+    // Not another one of the same name, and none that nobody named.
+    for ca in ["ca.pem", "namesake.crt"] {
+        refused(&url, Some(&authority.path(ca)), "the server's certificate cannot be trusted: it is a CA's own");
+    }
+    // Its dates and its name are looked at all the same.
+    sign_itself(&authority, "old", "localhost", 2020);
+    let old = serve(&authority.mosquitto("old"));
+    let named = Some(authority.path("old.crt"));
+    refused(&format!("mqtts://localhost:{}", old.port()), named.as_deref(), "it has expired");
+    sign_itself(&authority, "elsewhere", "broker.example", 2090);
+    let elsewhere = serve(&authority.mosquitto("elsewhere"));
+    let says = "it is for broker.example, 127.0.0.1, not for localhost";
+    refused(&format!("mqtts://localhost:{}", elsewhere.port()), Some(&authority.path("elsewhere.crt")), says);
+}
+
+#[test]
+fn a_certificate_that_cannot_be_read_is_told_with_what_to_make_instead() {
+    let authority = Authority::new();
+    let v1 = format!("{MOSQUITTO}cafile {}\ncertfile {}\nkeyfile {}\n", made("ca.crt"), made("v1.crt"), made("v1.key"));
+    let serving = serve(&with_config("/usr/sbin/mosquitto", v1));
+    let says = "it is of X.509 version 1, which has no names of hosts: make one of version 3";
+    refused(&format!("mqtts://localhost:{}", serving.port()), Some(&made("ca.crt")), says);
+    let mut nameless = CertificateParams::new(Vec::<String>::new()).unwrap();
+    nameless.not_after = date_time_ymd(2090, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    std::fs::write(authority.path("nameless.crt"), nameless.self_signed(&key).unwrap().pem()).unwrap();
+    std::fs::write(authority.path("nameless.key"), key.serialize_pem()).unwrap();
+    let serving = serve(&authority.mosquitto("nameless"));
+    let says = "it names no host (common names are not looked at): make one that names localhost";
+    refused(&format!("mqtts://localhost:{}", serving.port()), Some(&authority.path("nameless.crt")), says);
+}
+
+/// The words that set options.
+fn set(options: &[String]) -> Vec<&str> {
+    options.iter().flat_map(|option| ["--set", option.as_str()]).collect()
+}
+
+/// What a run says that cannot be made with these options.
+fn refused_with(endpoint: &str, options: &[String], says: &str) {
+    let place = Place::new();
+    let all = [&["bench", endpoint, "--repeats", "1", "--duration", "200ms", "--out", "r"][..], &set(options)].concat();
+    let output = place.run(&all);
+    let said = crate::support::stderr(&output)
+        + &place.records("r").first().map_or(String::new(), |record| record["error"].to_string());
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains(says), "{endpoint} should have said `{says}`: {said}");
+}
+
+#[test]
+fn a_client_shows_its_certificate_where_the_server_asks_for_it() {
+    let authority = Authority::new();
+    let config = format!(
+        "{MOSQUITTO}cafile {}\ncertfile {}\nkeyfile {}\nrequire_certificate true\n",
+        made("ca.crt"),
+        authority.path("good.crt"),
+        authority.path("good.key")
+    );
+    let serving = serve(&with_config("/usr/sbin/mosquitto", config));
+    let url = format!("mqtts://localhost:{}", serving.port());
+    let ca = authority.path("ca.pem");
+    // As mosquitto-tls(7) makes it: version 1, which servers take of clients.
+    let shown = |key: &str| [format!("options.tls_cert={}", made("v1.crt")), format!("options.tls_key={}", made(key))];
+    for key in ["v1.key", "pkcs8.key"] {
+        delivers(&url, Some(&ca), 500, &[&ASSURED[..], &set(&shown(key))].concat());
+    }
+    refused(&url, Some(&ca), "name one with options.tls_cert and options.tls_key");
+    let trusted = format!("options.tls_ca={ca}");
+    let with = |more: &[String]| [std::slice::from_ref(&trusted), more].concat();
+    refused_with(&url, &with(&shown("encrypted-pkcs8.key")), "is encrypted");
+    refused_with(&url, &with(&shown("pkcs1.key")), "is not the key of the certificate");
+    // Of another CA.
+    let stranger = [("tls_cert", "good.crt"), ("tls_key", "good.key")];
+    let stranger = stranger.map(|(option, name)| format!("options.{option}={}", authority.path(name)));
+    refused_with(&url, &with(&stranger), "let a CA sign it that the server knows");
+}
+
+#[test]
+fn clients_of_nats_sign_in_by_key_and_by_credentials() {
+    let public = std::fs::read_to_string(made("user.pub")).unwrap();
+    let users = format!("{NATS}authorization: {{ users: [ {{ nkey: {} }} ] }}\n", public.trim());
+    let by_key = serve(&with_config("/usr/sbin/nats-server", users));
+    let url = format!("nats://127.0.0.1:{}", by_key.port());
+    let nkey = [format!("options.nkey={}", made("user.nk"))];
+    let creds = [format!("options.creds={}", made("user.creds"))];
+    delivers(&url, None, 500, &[&STEADY[..], &set(&nkey)].concat());
+    refused(&url, None, "or options.nkey, or options.creds");
+    refused_with(&url, &[format!("options.nkey={}", made("account.nk"))], "its seed is not a user's");
+    let accounts = std::fs::read_to_string(made("nats.conf")).unwrap();
+    let by_credentials = serve(&with_config("/usr/sbin/nats-server", format!("{NATS}{accounts}")));
+    let url = format!("nats://127.0.0.1:{}", by_credentials.port());
+    delivers(&url, None, 500, &[&STEADY[..], &set(&creds)].concat());
+    refused_with(&url, &nkey, "check user, password and token");
+}
+
+/// Rights that end at a prefix: with it a run is whole, without it is refused.
+fn confined(serving: &Serving, url: &str, prefix: &str, (steady, has_patterns): (&[&str], bool), says: &str) {
+    let option = [format!("options.prefix={prefix}")];
+    let url = url.replace("{port}", &serving.port().to_string());
+    delivers(&url, None, 500, &[steady, &set(&option)].concat());
+    if has_patterns {
+        let tree = ["--pattern", "tree", "--publishers", "5", "--subscribers", "1"];
+        // Without `--pairs 5`.
+        delivers(&url, None, 500, &[&steady[2..], &tree, &set(&option)].concat());
+    }
+    refused(&url, None, says);
+}
+
+#[test]
+fn who_may_use_a_prefix_alone_can_measure() {
+    let place = Place::new();
+    let acl = place.path("acl");
+    std::fs::write(&acl, "topic readwrite bench/#\n").unwrap();
+    std::fs::set_permissions(&acl, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let mosquitto = with_config("/usr/sbin/mosquitto", format!("{MOSQUITTO}acl_file {}\n", acl.display()));
+    confined(&serve(&mosquitto), "mqtt://127.0.0.1:{port}", "bench/", (&ASSURED, true), "");
+    let rights = "permissions: { publish: \"bench.>\", subscribe: [\"bench.>\"] }";
+    let nats = format!("{NATS}authorization: {{ users: [ {{ user: me, password: \"p@ss\", {rights} }} ] }}\n");
+    let nats = serve(&with_config("/usr/sbin/nats-server", nats));
+    confined(&nats, "nats://me:p%40ss@127.0.0.1:{port}", "bench.", (&STEADY, true), "Permissions Violation");
+    let command = "/usr/bin/redis-server {dir}/x.conf";
+    let users = "user default off\nuser me on >pw resetchannels &bench:* +@connection +@pubsub +info\n";
+    let redis = ServerSpec {
+        command: command.split(' ').map(str::to_owned).collect(),
+        ..with_config("", format!("bind 127.0.0.1\nport {{port}}\nsave \"\"\ndir {{dir}}\n{users}"))
+    };
+    // Its rules have to hold a pattern letter by letter.
+    confined(&serve(&redis), "redis://me:pw@127.0.0.1:{port}/3", "bench:", (&STEADY, false), "NOPERM");
+}
+
+/// A user of a virtual host with a slash and a blank in its name, whose rights
+/// to queues and exchanges end at a prefix.
+#[test]
+fn who_may_use_a_prefix_alone_of_a_virtual_host_can_measure_at_rabbitmq() {
+    registry::load().unwrap();
+    let system = registry::find("rabbitmq-amqp").unwrap();
+    let mut spec = system.server.clone().unwrap();
+    let rights = ["configure", "read", "write"].map(|right| format!("default_permissions.{right} = ^bench\\..*\n"));
+    let config = spec.files.iter_mut().find(|(name, _)| name == "rabbitmq.conf").unwrap();
+    config.1 += &format!("default_vhost = a/b c\ndefault_user = me\ndefault_pass = p@ss\n{}", rights.concat());
+    let options = system.options.iter().filter_map(|option| Some((option.name.clone(), option.default.clone()?)));
+    let [plain, dist, epmd] = ports::free(3).unwrap()[..] else { panic!("three ports") };
+    let home = Place::new();
+    let places = Places {
+        ports: vec![(String::new(), plain), ("dist".into(), dist), ("epmd".into(), epmd)],
+        cpus: 1,
+        memory_mb: 512,
+        options: options.collect(),
+        address: "127.0.0.1".into(),
+        ..Places::default()
+    };
+    let server = home.serve(&spec, places);
+    let url = format!("amqp://me:p%40ss@127.0.0.1:{plain}/a%2Fb%20c?heartbeat=30");
+    let prefix = ["--set", "options.prefix=bench."];
+    for more in [&["--qos", "1"][..], &["--qos", "0"], &["--qos", "1", "--durable"]] {
+        delivers(&url, None, 500, &[&STEADY[..8], more, &prefix].concat());
+    }
+    refused(&url, None, "ACCESS_REFUSED");
+    refused(&url.replace("b%20c", "b"), None, "vhost a/b not found");
+    server.stop();
+}

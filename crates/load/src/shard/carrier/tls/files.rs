@@ -1,0 +1,204 @@
+//! The files that TLS needs: whom to trust, and what the client shows.
+
+use super::trust::Trust;
+use super::words;
+use pubmark_model::options::{OptionValues, Options};
+use rustls::client::WebPkiServerVerifier;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, InvalidDnsNameError, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{Error, RootCertStore};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The longest file that is read, bytes: a system's list of CAs has some 200 KiB.
+const MOST_BYTES: u64 = 16 << 20;
+/// What can be signed with.
+const KEYS: &str = "an RSA key of 2048 bits or more, an ECDSA key of P-256 or P-384, or an Ed25519 key";
+
+/// Why no connection with TLS can be begun.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The versions of TLS that are spoken here cannot be had.
+    #[error("TLS cannot be spoken: {}", words::of(.0))]
+    Versions(#[source] Error),
+    /// The server's name is none.
+    #[error("`{host}` is a name that no certificate can carry: connect by another one")]
+    Name {
+        /// The name.
+        host: String,
+        /// What is wrong with it.
+        source: InvalidDnsNameError,
+    },
+    /// A file cannot be read.
+    #[error("{option}: cannot read certificates from {}: {source}", path.display())]
+    Unread {
+        /// The option that names it.
+        option: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file is not PEM.
+    #[error("{option}: cannot read certificates from {}: {}", path.display(), words::of_pem(source))]
+    NotPem {
+        /// The option that names it.
+        option: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: pem::Error,
+    },
+    /// A certificate in it is none that could vouch for another.
+    #[error("tls_ca: cannot read certificates from {}: {}", path.display(), words::of(source))]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Error,
+    },
+    /// It is empty.
+    #[error("{option}: {} holds no certificate: it should be a PEM file", path.display())]
+    Empty {
+        /// The option that names it.
+        option: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
+    /// No file is named, and the system trusts nobody.
+    #[error("this system has no CA certificates: install ca-certificates, or name a file with options.tls_ca")]
+    NoSystemCa,
+    /// A key without a certificate.
+    #[error("tls_key is set and tls_cert is not: name the certificate of this key with options.tls_cert")]
+    NoCertificate,
+    /// The key is encrypted.
+    #[error("tls_key: {path} is encrypted, and nobody can be asked for its password: decrypt it with `openssl pkey -in {path} -out FILE`", path = .0.display())]
+    Encrypted(PathBuf),
+    /// There is no key.
+    #[error("tls_key: {} holds no private key: it should be a PEM file (PKCS#8, PKCS#1 or SEC1)", .0.display())]
+    NoKey(PathBuf),
+    /// The key is of no known kind.
+    #[error("tls_key: {} holds a key that cannot be used: make {KEYS}", .0.display())]
+    UnknownKey(PathBuf),
+    /// The key is another certificate's.
+    #[error("tls_key: {} is not the key of the certificate in {}", key.display(), certificate.display())]
+    Mismatch {
+        /// The file with the key.
+        key: PathBuf,
+        /// The file with the certificate.
+        certificate: PathBuf,
+    },
+}
+
+/// Reads a file, as far as one of its kind is long.
+fn read(option: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+    let unread = |source| TlsError::Unread { option, path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes)).map_err(unread)?;
+    Ok(bytes)
+}
+
+fn certificates(option: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let bytes = read(option, path)?;
+    let found: Result<Vec<_>, pem::Error> = CertificateDer::pem_slice_iter(&bytes).collect();
+    match found {
+        Ok(found) if found.is_empty() => Err(TlsError::Empty { option, path: path.to_owned() }),
+        Ok(found) => Ok(found),
+        Err(source) => Err(TlsError::NotPem { option, path: path.to_owned(), source }),
+    }
+}
+
+/// Whom to trust: the certificates of `tls_ca`, or the CAs of the system.
+pub fn trust(options: &Options, provider: &Arc<CryptoProvider>) -> Result<Trust, TlsError> {
+    let mut roots = RootCertStore::empty();
+    let mut named = Vec::new();
+    if let Some(path) = options.text("tls_ca").map(Path::new) {
+        named = certificates("tls_ca", path)?;
+        let unfit = |source| TlsError::Unfit { path: path.to_owned(), source };
+        named.iter().try_for_each(|certificate| roots.add(certificate.clone())).map_err(unfit)?;
+    } else {
+        // Some of a system's certificates may be of no use; some must be.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            return Err(TlsError::NoSystemCa);
+        }
+    }
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+    let verifier = verifier.build().map_err(|error| TlsError::Versions(Error::General(error.to_string())))?;
+    Ok(Trust { verifier, named })
+}
+
+/// What the client shows a server that asks who it is: `tls_cert` and
+/// `tls_key`. A certificate of X.509 version 1 is shown as well.
+pub fn identity(options: &Options, provider: &CryptoProvider) -> Result<Option<CertifiedKey>, TlsError> {
+    let [certificate, key] = ["tls_cert", "tls_key"].map(|name| options.text(name).map(Path::new));
+    let (certificate, key) = match (certificate, key) {
+        (None, None) => return Ok(None),
+        (None, Some(_)) => return Err(TlsError::NoCertificate),
+        (Some(certificate), key) => (certificate, key.unwrap_or(certificate)),
+    };
+    let chain = certificates("tls_cert", certificate)?;
+    let bytes = read("tls_key", key)?;
+    // `BEGIN ENCRYPTED PRIVATE KEY`, or `Proc-Type: 4,ENCRYPTED` within a section.
+    if bytes.windows(9).any(|word| word == b"ENCRYPTED") {
+        return Err(TlsError::Encrypted(key.to_owned()));
+    }
+    let der = PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| TlsError::NoKey(key.to_owned()))?;
+    let signer = provider.key_provider.load_private_key(der).map_err(|_| TlsError::UnknownKey(key.to_owned()))?;
+    let certified = CertifiedKey::new(chain, signer);
+    // The library does not read certificates of version 1, so the public key is looked for.
+    let public = certified.key.public_key();
+    let fits = public.is_none_or(|public| certified.cert[0].windows(public.len()).any(|part| *part == *public));
+    match fits {
+        true => Ok(Some(certified)),
+        false => Err(TlsError::Mismatch { key: key.to_owned(), certificate: certificate.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str) -> String {
+        format!("{}/tests/logins/{name}", env!("CARGO_MANIFEST_DIR"))
+    }
+
+    fn read_identity(certificate: Option<&str>, key: Option<&str>) -> Result<Option<CertifiedKey>, TlsError> {
+        let named = [("tls_cert", certificate), ("tls_key", key)];
+        let given = named.iter().filter_map(|(name, path)| Some(((*name).to_owned(), file((*path)?).into())));
+        identity(&given.collect(), &rustls::crypto::ring::default_provider())
+    }
+
+    #[test]
+    fn keys_of_every_form_are_read() {
+        for (certificate, key) in
+            [("ec.crt", "v1.key"), ("ec.crt", "pkcs8.key"), ("rsa.crt", "pkcs1.key"), ("v1.crt", "v1.key")]
+        {
+            assert!(read_identity(Some(certificate), Some(key)).unwrap().is_some(), "{certificate} {key}");
+        }
+        assert!(read_identity(None, None).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_shown_is_refused_in_words() {
+        for (certificate, key, says) in [
+            (Some("ec.crt"), Some("encrypted-pkcs8.key"), "is encrypted"),
+            (Some("ec.crt"), Some("encrypted-sec1.key"), "`openssl pkey -in"),
+            (Some("ec.crt"), Some("p521.key"), "an ECDSA key of P-256 or P-384"),
+            (Some("ec.crt"), Some("ca.crt"), "holds no private key"),
+            (Some("ec.crt"), None, "holds no private key"),
+            (Some("ec.crt"), Some("pkcs1.key"), "is not the key of the certificate"),
+            (Some("v1.crt"), Some("pkcs1.key"), "is not the key of the certificate"),
+            (Some("ec.crt"), Some("nothing"), "No such file"),
+            (Some("v1.key"), Some("v1.key"), "tls_cert: "),
+            (None, Some("v1.key"), "tls_cert is not"),
+        ] {
+            let error = read_identity(certificate, key).err().unwrap().to_string();
+            assert!(error.contains(says), "{certificate:?} {key:?}: {error}");
+        }
+    }
+}

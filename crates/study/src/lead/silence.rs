@@ -1,0 +1,37 @@
+//! What is known of agents that did not do in time what they should.
+
+use super::refusal::{Refusal, Silence};
+use super::{Leader, Phase};
+use pubmark_model::units::Ns;
+use std::collections::HashSet;
+
+/// How many of the agents that are silent are named.
+const NAMED: usize = 16;
+
+impl Leader<'_> {
+    /// Who is missing at the end of this phase, and what is known of them.
+    pub(super) fn too_late(&self, deadline_ns: Ns, now: Ns) -> Refusal {
+        let missing: Vec<usize> = match self.phase {
+            Phase::Sending => self.unsent(),
+            Phase::Hearing => self.unready.missing().collect(),
+            _ => self.awaited.missing().collect(),
+        };
+        let heard = missing.iter().filter_map(|index| self.heard_ns[*index]).max();
+        let known = Silence {
+            late_ns: now.saturating_sub(deadline_ns),
+            quiet_ns: heard.map(|heard_ns| now.saturating_sub(heard_ns)),
+        };
+        let agents = missing.iter().take(NAMED).map(|index| self.agents[*index].name.clone()).collect();
+        Refusal::Silent { agents, more: missing.len().saturating_sub(NAMED), what: self.wanted(), known }
+    }
+
+    /// The agents with publishers that have not said what they sent.
+    fn unsent(&self) -> Vec<usize> {
+        let told: HashSet<u32> = self.totals.iter().map(|total| total.publisher).collect();
+        let lacks = |index: &usize| {
+            let clients = &self.agents[*index].clients;
+            clients.iter().any(|client| client.role.sends() && !told.contains(&client.id))
+        };
+        (0..self.agents.len()).filter(lacks).collect()
+    }
+}
