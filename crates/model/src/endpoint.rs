@@ -1,6 +1,6 @@
 //! Where a server is: `mqtt://user:password@host:1883/path`.
 
-use crate::login::{HIDDEN, without_logins};
+use crate::login::{HIDDEN, is_plain_path, without_logins};
 pub use crate::wire_protocol::Carrier;
 use crate::wire_protocol::{Protocol, Scheme};
 use std::fmt;
@@ -100,7 +100,9 @@ impl Endpoint {
 
     /// Whether it holds what may not be shown.
     pub fn is_secret(&self) -> bool {
-        self.user.is_some() || self.password.is_some() || self.query().is_some()
+        let path = self.path.split('?').next().unwrap_or_default();
+        let plain = is_plain_path(path.trim_start_matches('/'));
+        self.user.is_some() || self.password.is_some() || self.query().is_some() || !plain
     }
 
     fn scheme(&self) -> &'static str {
@@ -118,13 +120,15 @@ impl Endpoint {
     }
 }
 
-/// Without user, password and query: what may be shown and recorded.
+/// Without user, password, query, and any path that servers do not have in common:
+/// what may be shown and recorded.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, query) = match self.path.split_once('?') {
             Some((path, _)) => (path, format!("?{HIDDEN}")),
             None => (self.path.as_str(), String::new()),
         };
+        let path = if is_plain_path(path.trim_start_matches('/')) { path.to_owned() } else { format!("/{HIDDEN}") };
         write!(f, "{}://{}{path}{query}", self.scheme(), self.address())
     }
 }
@@ -162,7 +166,7 @@ mod tests {
         let endpoint = Endpoint::parse("mqtts://us%40er:p%3Aw@broker.example:8884/x").unwrap();
         assert_eq!((endpoint.protocol, endpoint.carrier, endpoint.port), (Protocol::Mqtt, Carrier::Tls, 8884));
         assert_eq!((endpoint.user.as_deref(), endpoint.password.as_deref()), (Some("us@er"), Some("p:w")));
-        assert_eq!(endpoint.to_string(), "mqtts://broker.example:8884/x", "a password is never shown");
+        assert_eq!(endpoint.to_string(), "mqtts://broker.example:8884/***", "neither a password nor a path is shown");
         assert_eq!(Endpoint::parse("nats://localhost").unwrap().port, 4222);
         assert_eq!(Endpoint::parse("redis://[::1]:7000").unwrap().address(), "[::1]:7000");
         assert_eq!(Endpoint::parse("redis://:secret@h").unwrap().password.as_deref(), Some("secret"));

@@ -1,6 +1,7 @@
 //! A machine that takes part in a run.
 
 use crate::protocol::{AgentResult, Command, Event};
+use crate::secret::{HIDDEN, Secrets};
 use crate::units::Ns;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -48,6 +49,20 @@ impl Default for HostSpec {
             cpu_thousandths: None,
             memory_bytes: None,
         }
+    }
+}
+
+impl HostSpec {
+    /// What of `reach` may be shown and recorded: its program. What is behind it may
+    /// hold a password, as `sshpass -p` has it.
+    pub fn shown_reach(&self) -> Vec<&str> {
+        let hidden = (self.reach.len() > 1).then_some(HIDDEN);
+        self.reach.iter().take(1).map(String::as_str).chain(hidden).collect()
+    }
+
+    /// What nothing that comes from there may repeat of `reach`.
+    pub fn secrets(&self) -> Secrets {
+        Secrets::of_command(&self.reach)
     }
 }
 
@@ -152,7 +167,9 @@ impl ClockOffset {
 
     fn result(&self, result: &mut AgentResult) {
         let flows = result.flows.iter_mut();
-        let instants = flows.flat_map(|flow| flow.first_sent_ns.iter_mut().chain(&mut flow.last_arrival_ns));
+        let instants = flows.flat_map(|flow| {
+            flow.first_sent_ns.iter_mut().chain(&mut flow.last_sent_ns).chain(&mut flow.last_arrival_ns)
+        });
         let connected = result.connections.iter_mut().flat_map(|all| [&mut all.first_ns, &mut all.last_ns]);
         let readings = result.usage.course.iter_mut().map(|reading| &mut reading.at_ns);
         // 0 stands for none.
