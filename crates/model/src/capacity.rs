@@ -216,6 +216,10 @@ pub const WITHIN: std::ops::RangeInclusive<f64> = 0.01..=0.5;
 const AGAIN_MAX: u32 = 1;
 const AGAIN_IN_ALL_MAX: u32 = 10;
 
+/// An end is not found that lies more than this beyond all loads that were asked: it is a
+/// step of the search before something has held, or failed.
+const BEYOND: f64 = 2.0;
+
 /// A search is given up when the server has ended in each of so many steps: lower loads
 /// are then not what keeps it alive.
 const ENDED_MAX: usize = 4;
@@ -436,12 +440,12 @@ impl CapacityClimb {
         }
     }
 
-    /// Whether the lower and the upper end of the interval lie beyond all loads that were
-    /// asked: then they are what was believed before the first step, and were not found.
+    /// Whether the lower and the upper end of the interval lie far beyond all loads that
+    /// were asked: then they are what was believed before the first step, and were not found.
     fn open_ends(&self) -> [bool; 2] {
         let Some(found) = self.search.interval().filter(|_| !self.settled()) else { return [false; 2] };
         let asked = || self.steps.iter().filter(|step| step.counts).map(|step| step.load);
-        [asked().all(|load| load > found.lo), asked().all(|load| load < found.hi)]
+        [asked().all(|load| load > found.lo * BEYOND), asked().all(|load| load * BEYOND < found.hi)]
     }
 
     /// Why an end was not found: what was in the way at the loads above `lo`.

@@ -56,8 +56,11 @@ impl HostSpec {
     /// What of `reach` may be shown and recorded: its program. What is behind it may
     /// hold a password, as `sshpass -p` has it.
     pub fn shown_reach(&self) -> Vec<&str> {
-        let hidden = (self.reach.len() > 1).then_some(HIDDEN);
-        self.reach.iter().take(1).map(String::as_str).chain(hidden).collect()
+        let Some(first) = self.reach.first() else { return Vec::new() };
+        // All of it may have been written as one word.
+        let program = first.split_whitespace().next().unwrap_or_default();
+        let hidden = (self.reach.len() > 1 || program != first).then_some(HIDDEN);
+        [program].into_iter().chain(hidden).collect()
     }
 
     /// What nothing that comes from there may repeat of `reach`.

@@ -87,6 +87,9 @@ impl Secrets {
         [login, user, password].into_iter().for_each(|typed| self.add(typed));
         let tail = text.split_once("://").and_then(|(_, rest)| rest[login.len()..].split_once('/'));
         let path = tail.map(|(_, tail)| tail.split(['?', '#', '\'', '"', '`', ' ']).next().unwrap_or_default());
+        let ends = |c: char| c.is_whitespace() || "#'\"`".contains(c);
+        let query = text.split_once("://").and_then(|(_, rest)| rest.split_once('?'));
+        query.into_iter().for_each(|(_, query)| self.add(query.split(ends).next().unwrap_or_default()));
         path.filter(|path| !is_plain_path(path)).into_iter().for_each(|path| self.add(path));
         let endpoint = Endpoint::parse(text).ok();
         let parts = endpoint.map(|endpoint| [endpoint.query(), endpoint.user, endpoint.password]);

@@ -349,12 +349,14 @@ fn two_searches_straight_after_each_other_overlap_though_the_machine_wanders() {
                 climb.answer()
             };
             let [one, other] = [search(), search()];
-            overlap += usize::from(one.lo <= other.hi && other.lo <= one.hi);
-            let ends = |answer: &CapacityAnswer| {
-                answer.lo.zip(answer.hi).map(|(lo, hi)| (lo * answer.drift.exp(), hi / answer.drift.exp())).unwrap()
+            // An end that was not found leaves all beyond it open.
+            let ends = |answer: &CapacityAnswer, drift: f64| {
+                let [lo, hi] = [answer.lo.unwrap_or(0.0), answer.hi.unwrap_or(f64::INFINITY)];
+                (lo * drift.exp(), hi / drift.exp())
             };
-            let (one, other) = (ends(&one), ends(&other));
-            bare += usize::from(one.0 <= other.1 && other.0 <= one.1);
+            let meet = |one: (f64, f64), other: (f64, f64)| usize::from(one.0 <= other.1 && other.0 <= one.1);
+            overlap += meet(ends(&one, 0.0), ends(&other, 0.0));
+            bare += meet(ends(&one, one.drift), ends(&other, other.drift));
         }
         println!("±{sd}: {overlap} of 100 pairs overlap, {bare} without the drift in them");
         assert!(overlap >= 97 && settled >= 190, "±{sd}: {overlap} of 100 overlap, {settled} of 200 are over");

@@ -117,7 +117,7 @@ fn dry_run(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<Code, F
             cell.label(),
             goal.until,
             goal.over,
-            goal.over.amount(goal.start),
+            (goal.over.amount(goal.start) * 1e3).round() / 1e3,
             goal.over.unit()
         ));
     }
