@@ -2,10 +2,10 @@
 
 use crate::failure::{Code, Failure};
 use pubmark_model::printable::{printable, unprintable};
-use pubmark_model::secret::{Secrets, without_logins};
+use pubmark_model::secret::Secrets;
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// Whether colours are wanted there: a terminal, and no NO_COLOR.
 pub fn colours(terminal: bool) -> bool {
@@ -55,25 +55,33 @@ pub fn lost() -> Option<Failure> {
     LOST.get().map(|error| Failure::run(format!("standard output cannot be written: {error}")))
 }
 
-/// Says something on standard error. What the user typed may be in it: no
-/// login of an endpoint is repeated.
+/// The secrets among the words of this program's command line.
+fn typed_secrets() -> &'static Secrets {
+    static TYPED: LazyLock<Secrets> = LazyLock::new(|| {
+        let typed = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+        Secrets::of_arguments(typed)
+    });
+    &TYPED
+}
+
+/// Says something on standard error. What the user typed may be in it, and of that no
+/// secret is repeated.
 pub fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", printable(&without_logins(text)));
+    let _ = writeln!(std::io::stderr(), "{}", printable(&typed_secrets().hide(text)));
 }
 
 /// Says what went wrong.
 pub fn error(text: &str) {
     let label = if colours(std::io::stderr().is_terminal()) { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
-    let _ = writeln!(std::io::stderr(), "{label} {}", printable(&without_logins(text)));
+    let _ = writeln!(std::io::stderr(), "{label} {}", printable(&typed_secrets().hide(text)));
 }
 
 /// Says what clap has to say: help, a version, or why the arguments are none. It
 /// repeats what was typed, and of that no secret.
 pub fn refusal(refusal: &clap::Error) -> Code {
     let code = if refusal.exit_code() == 0 { Code::Done } else { Code::Usage };
-    let typed = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     let text = refusal.render().to_string();
-    let hidden = Secrets::of_arguments(typed).hide(&text);
+    let hidden = typed_secrets().hide(&text);
     if !refusal.use_stderr() || hidden == text {
         note_lost(refusal.print());
     } else {

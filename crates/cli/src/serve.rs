@@ -2,17 +2,18 @@
 //!
 //! GET and HEAD only, one request a connection, nothing read from the disk. A
 //! client can neither hold up the study nor fill memory: heads are short,
-//! connections few, and each has a deadline. While nobody asks, the one thread
-//! waits in `accept`.
+//! connections few, and each has a deadline. When all are taken, the one that has
+//! waited longest for its request gives way, so that connections that send nothing
+//! lock nobody out. While nobody asks, the one thread waits in `accept`.
 
 pub mod live;
 pub mod metrics;
 
 use crate::failure::Failure;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,8 @@ const HEADERS_MAX: usize = 64;
 const ASK: Duration = Duration::from_secs(2);
 /// … and to take the answer.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Connections at a time; those beyond it are closed unheard.
+/// Connections at a time. For one beyond it the oldest that has not asked is closed;
+/// where all are being answered, the new one is.
 const CONNECTIONS_MAX: usize = 16;
 /// Written at once, so that a deadline is noticed.
 const PIECE: usize = 64 << 10;
@@ -38,6 +40,21 @@ pub struct HttpRequest {
     pub if_none_match: Option<String>,
     /// The name by which the client reached this machine.
     pub host: Option<String>,
+}
+
+/// Whether a Host header names this machine as nobody else can: by the loopback
+/// interface, by the address that the client has reached, or by the machine's own name.
+/// A web page may have a name of its own lead here, and must not read.
+fn is_own(host: &str, reached: IpAddr, machine: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => name,
+        _ => host,
+    };
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    ["127.0.0.1", "[::1]"].contains(&name)
+        || name.eq_ignore_ascii_case("localhost")
+        || (!name.is_empty() && name.eq_ignore_ascii_case(machine))
+        || bare.parse::<IpAddr>().is_ok_and(|address| address.to_canonical() == reached.to_canonical())
 }
 
 /// What is said.
@@ -127,7 +144,7 @@ impl Drop for HttpServer {
 }
 
 fn accept(listener: &TcpListener, stop: &AtomicBool, answer: &Arc<Answer>) {
-    let open = Arc::new(AtomicUsize::new(0));
+    let open = Arc::new(Open::default());
     while !stop.load(Ordering::Relaxed) {
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
@@ -138,32 +155,83 @@ fn accept(listener: &TcpListener, stop: &AtomicBool, answer: &Arc<Answer>) {
                 continue;
             }
         };
-        if stop.load(Ordering::Relaxed) || open.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
+        if stop.load(Ordering::Relaxed) {
             continue;
         }
-        open.fetch_add(1, Ordering::Relaxed);
-        let (answer, count) = (answer.clone(), Occupied(open.clone()));
+        let Some(place) = Open::enter(&open, &stream) else { continue };
+        let answer = answer.clone();
         let _ = thread::Builder::new().name("http client".into()).spawn(move || {
-            let _count = count;
             // A client that has gone is no error.
-            let _ = serve(stream, &*answer);
+            let _ = serve(stream, &place, &*answer);
         });
     }
 }
 
-/// A connection that counts.
-struct Occupied(Arc<AtomicUsize>);
+/// The connections that are open, the oldest first.
+#[derive(Default)]
+struct Open(Mutex<Vec<Connection>>);
 
-impl Drop for Occupied {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+struct Connection {
+    number: u64,
+    /// To close it with, as long as it has not asked.
+    unheard: Option<TcpStream>,
+}
+
+impl Open {
+    fn lock(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes room for a connection. None where all others are being answered.
+    fn enter(open: &Arc<Open>, stream: &TcpStream) -> Option<Occupied> {
+        let unheard = stream.try_clone().ok()?;
+        let mut connections = open.lock();
+        if connections.len() >= CONNECTIONS_MAX {
+            let oldest = connections.iter().position(|connection| connection.unheard.is_some())?;
+            // Its thread sees the end, and leaves a list on which it is no more.
+            if let Some(stream) = connections.remove(oldest).unheard {
+                let _ = stream.shutdown(std::net::Shutdown::Both);
+            }
+        }
+        let number = connections.last().map_or(0, |last| last.number + 1);
+        connections.push(Connection { number, unheard: Some(unheard) });
+        Some(Occupied { open: open.clone(), number })
     }
 }
 
-fn serve(mut stream: TcpStream, answer: &Answer) -> std::io::Result<()> {
-    let (response, with_body) = match read_head(&mut stream, Instant::now() + ASK)? {
-        Asked::Get(request) => (answer(&request), true),
-        Asked::Head(request) => (answer(&request), false),
+/// A connection that counts.
+struct Occupied {
+    open: Arc<Open>,
+    number: u64,
+}
+
+impl Occupied {
+    /// It has asked, and is answered. False where it had to give way.
+    fn asked(&self) -> bool {
+        let mut connections = self.open.lock();
+        let mine = connections.iter_mut().find(|connection| connection.number == self.number);
+        mine.map(|connection| connection.unheard = None).is_some()
+    }
+}
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        self.open.lock().retain(|connection| connection.number != self.number);
+    }
+}
+
+fn serve(mut stream: TcpStream, place: &Occupied, answer: &Answer) -> std::io::Result<()> {
+    let asked = read_head(&mut stream, Instant::now() + ASK)?;
+    if !place.asked() {
+        return Ok(());
+    }
+    let reached = stream.local_addr()?.ip();
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let own = |request: &HttpRequest| request.host.as_deref().is_some_and(|host| is_own(host, reached, machine.trim()));
+    let answered = |request: &HttpRequest| if own(request) { answer(request) } else { HttpResponse::status(403) };
+    let (response, with_body) = match asked {
+        Asked::Get(request) => (answered(&request), true),
+        Asked::Head(request) => (answered(&request), false),
         Asked::Refused(status) => (HttpResponse::status(status), true),
     };
     let body: &[u8] = if with_body && response.status != 304 { &response.body } else { &[] };
@@ -271,6 +339,60 @@ mod tests {
         let Some(Asked::Get(request)) = parse(whole) else { panic!("no request") };
         assert_eq!((request.path.as_str(), request.host.as_deref()), ("/a", Some("localhost:9")));
         assert_eq!(request.if_none_match.as_deref(), Some("\"1\""));
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_answered() {
+        let own = |host: &str, reached: &str| is_own(host, reached.parse().unwrap(), "node1");
+        for host in ["127.0.0.1", "127.0.0.1:80", "localhost", "LocalHost:8080", "[::1]", "[::1]:9", "Node1:9"] {
+            assert!(own(host, "127.0.0.1") && own(host, "10.0.0.1"), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:80",
+            "localhost.evil.example",
+            "127.0.0.1.evil:1",
+            "node1.evil",
+            "",
+            ":80",
+            "a@127.0.0.1",
+            "10.0.0.9",
+        ] {
+            assert!(!own(host, "127.0.0.1") && !own(host, "10.0.0.1"), "{host}");
+        }
+        // A scraper on another machine asks by the address.
+        assert!(own("10.0.0.1:9", "10.0.0.1") && own("[fd00::1]:9", "fd00::1") && own("10.0.0.1", "::ffff:10.0.0.1"));
+        assert!(!is_own(":9", "10.0.0.1".parse().unwrap(), ""));
+    }
+
+    /// As many connections as there can be, none of which has asked.
+    fn filled(listener: &TcpListener, open: &Arc<Open>) -> Vec<(TcpStream, Occupied)> {
+        let connect = |_| {
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let place = Open::enter(open, &listener.accept().unwrap().0).unwrap();
+            (client, place)
+        };
+        (0..CONNECTIONS_MAX).map(connect).collect()
+    }
+
+    #[test]
+    fn the_oldest_that_has_not_asked_gives_way_and_none_that_is_answered() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let open = Arc::new(Open::default());
+        let clients = filled(&listener, &open);
+        assert!(clients[0].1.asked());
+        let mut late = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let accepted = listener.accept().unwrap().0;
+        let place = Open::enter(&open, &accepted).expect("the second gives way");
+        assert!(!clients[1].1.asked() && clients[2].1.asked() && clients[0].1.asked());
+        assert_eq!((&clients[1].0).read(&mut [0]).unwrap(), 0, "it is closed");
+        assert!(clients[3..].iter().all(|(_, place)| place.asked()) && place.asked());
+        assert!(Open::enter(&open, &accepted).is_none(), "all are being answered");
+        drop(clients);
+        assert_eq!(open.lock().len(), 1);
+        drop((place, accepted));
+        assert!(open.lock().is_empty());
+        assert_eq!(late.read(&mut [0]).unwrap(), 0);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pubmark_model::host::{ClockOffset, HostSpec};
 use pubmark_model::printable::printable;
 use pubmark_model::protocol::MAX_LINE;
+use pubmark_model::secret::Secrets;
 use pubmark_model::units::{Ns, format_time};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
@@ -67,6 +68,8 @@ pub struct Remote {
     /// that does not read holds up nobody beyond the deadline of an answer.
     lines: Option<Sender<Arc<[u8]>>>,
     heard: Receiver<Heard>,
+    /// What of the command that reaches it may not be repeated.
+    secrets: Secrets,
     /// The end of what it wrote to its standard error.
     complaint: Arc<Mutex<String>>,
     /// Closed when it has nothing more to write there.
@@ -94,7 +97,8 @@ impl Remote {
     ) -> Result<Remote, HostError> {
         let program = Program::own(program)?;
         let silence = silence::allowed(silence::OF_HOST)?;
-        let cannot = HostError::io(format!("host {}: `{}` could not be started", spec.name, spec.reach.join(" ")));
+        let cannot =
+            HostError::io(format!("host {}: `{}` could not be started", spec.name, spec.shown_reach().join(" ")));
         let mut command = Command::new(&spec.reach[0]);
         command.args(&spec.reach[1..]).arg("sh").process_group(0);
         // Who would ask for a password is refused: nobody is there to type it.
@@ -135,11 +139,11 @@ impl Remote {
             )?;
             spawn(format!("errors of {}", spec.name), Box::new(errors))?;
         }
-        let (name, lines) = (spec.name.clone(), Some(lines));
+        let (name, lines, secrets) = (spec.name.clone(), Some(lines), spec.secrets());
         let clock = ClockOffset::default();
         let (owed, late) = (0, false);
         let mut remote =
-            Remote { name, child, lines, heard, complaint, complained, greeted, silent, owed, late, clock };
+            Remote { name, child, lines, heard, secrets, complaint, complained, greeted, silent, owed, late, clock };
         remote.greet(program)?;
         remote.greeted.store(true, Ordering::Relaxed);
         remote.clock = remote.compare_clocks()?;
@@ -165,7 +169,7 @@ impl Remote {
                     )));
                 }
                 Ok(Heard::Shell(Greeted::Not(why))) => {
-                    return Err(HostError::Failed(format!("host {}: {why}", self.name)));
+                    return Err(HostError::Failed(format!("host {}: {}", self.name, self.secrets.hide(&why))));
                 }
                 Ok(Heard::Host(_)) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
@@ -223,7 +227,7 @@ impl Remote {
                 // Where another had failed its own answer is still to come: as many are owed as before.
                 Ok(Heard::Host(FromHost::Failed { why })) => {
                     self.late = false;
-                    return Err(HostError::Failed(format!("host {}: {why}", self.name)));
+                    return Err(HostError::Failed(format!("host {}: {}", self.name, self.secrets.hide(&why))));
                 }
                 Ok(Heard::Host(FromHost::Agent { .. }) | Heard::Shell(_)) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
@@ -281,7 +285,7 @@ impl Remote {
     fn complained(&self) -> String {
         let text = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         let line = text.lines().map(str::trim).rfind(|line| !line.is_empty());
-        line.map_or_else(String::new, |line| format!(": {}", printable(line)))
+        line.map_or_else(String::new, |line| format!(": {}", printable(&self.secrets.hide(line))))
     }
 }
 

@@ -83,7 +83,10 @@ pub fn assemble(cell: &Cell, system: &System, place: Place, started: String, mea
     };
     let used: Vec<AgentUsage> = results.iter().map(|result| used(result)).collect();
     let of_flow: Vec<&FlowResult> = results.iter().filter_map(|result| result.flows.first()).collect();
-    let flow = UnitedFlow::of(&cell.workload, record.window_ns, &of_flow, &mut remarks);
+    // A count of which nothing arrives has no end, and so no rates.
+    let ends = length.is_some() || of_flow.iter().any(|flow| flow.arrived > 0);
+    let timed_ns = ends.then_some(record.window_ns);
+    let flow = UnitedFlow::of(&cell.workload, timed_ns, &of_flow, &mut remarks);
     let negative = flow.negative;
     record.flows = vec![flow.told(Flow::ALONE)];
     flow.into_record(&mut record);
@@ -170,12 +173,13 @@ fn foreign(wire: &WireFigures, window_ns: Ns) -> Vec<String> {
     seen.collect()
 }
 
-/// The window of a count at `max`, ns: from when the first of its messages was
-/// sent until the last of them arrived.
+/// The window of a count at `max`, ns: from when the first of its messages was sent
+/// until the last of them was sent or, if that is later, arrived.
 pub fn window_of_count(agents: &[AgentReport], from_ns: Ns) -> (Ns, Ns) {
     let flows = || agents.iter().flat_map(|agent| &agent.result.flows);
     let first_sent = flows().filter_map(|flow| flow.first_sent_ns).min().unwrap_or(from_ns);
-    (first_sent, flows().filter_map(|flow| flow.last_arrival_ns).max().unwrap_or(first_sent).max(first_sent))
+    let ends = flows().flat_map(|flow| [flow.last_sent_ns, flow.last_arrival_ns]).flatten();
+    (first_sent, ends.max().unwrap_or(first_sent).max(first_sent))
 }
 
 /// What an agent should have told of itself and did not, because it cannot.

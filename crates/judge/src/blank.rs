@@ -3,7 +3,7 @@
 use pubmark_model::cell::Cell;
 use pubmark_model::plan::Place;
 use pubmark_model::record::{Counts, LinkFigures, MachineLoad, Rates, RunRecord, SCHEMA, Series, Verdict};
-use pubmark_model::secret::recorded;
+use pubmark_model::secret::{is_secret_name, recorded};
 use pubmark_model::system::System;
 use pubmark_model::times::TimeFigures;
 use pubmark_model::tuning::Tuning;
@@ -11,6 +11,7 @@ use serde_json::Map;
 
 /// An empty record of a run: what is known before anything is measured.
 pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String) -> RunRecord {
+    let secret = |name: &str| system.map_or_else(|| is_secret_name(name), |system| system.is_secret(name));
     RunRecord {
         schema: SCHEMA,
         cell: cell.axes.clone(),
@@ -20,7 +21,7 @@ pub fn blank(cell: &Cell, system: Option<&System>, place: Place, started: String
         versions: [("pubmark".to_owned(), env!("CARGO_PKG_VERSION").into())].into_iter().collect(),
         started,
         workload: cell.workload.clone(),
-        options: recorded(&cell.options),
+        options: recorded(&cell.options, secret),
         settings: system.and_then(|system| Tuning::of(system, cell.settings, &cell.options, &cell.workload)),
         applied: Map::new(),
         window_ns: 0,

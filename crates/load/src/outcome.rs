@@ -155,8 +155,9 @@ pub fn merge(workload: &Workload, outcomes: Vec<ThreadOutcome>) -> AgentResult {
         let seen = outcome.seen.iter().map(|(publisher, seen)| (*publisher, seen.bytes(seen.highest())));
         flow.seen.extend(seen.map(|(publisher, bits)| SeenBits::of(publisher, &bits)));
         if let Some(sends) = &outcome.sends {
-            let (first, _) = sends.send_span();
+            let (first, last) = sends.send_span();
             flow.first_sent_ns = [flow.first_sent_ns, first].into_iter().flatten().min();
+            flow.last_sent_ns = flow.last_sent_ns.max(first.map(|_| last));
             flow.acked += sends.acked();
             add_slices(&mut series.sent, sends.sent_slices());
             if let Some(pacing) = sends.pacing() {

@@ -30,7 +30,8 @@ impl Arms {
     /// Where an arm sets what cannot be set, or both are the same.
     pub fn split(&self, study: &Study, mut goal: ArmsGoal, systems: Systems<'_>) -> Result<Study, Diagnostic> {
         let mut study = study.clone();
-        let mut arms = [self.resolved(&self.a, "--a", systems)?, self.resolved(&self.b, "--b", systems)?];
+        let mut arms =
+            [Arms::resolved(&study, &self.a, "--a", systems)?, Arms::resolved(&study, &self.b, "--b", systems)?];
         let mut keys: Vec<String> = Vec::new();
         for (name, _) in arms.iter().flatten() {
             if !keys.contains(name) {
@@ -78,7 +79,7 @@ impl Arms {
     }
 
     fn resolved(
-        &self,
+        study: &Study,
         typed: &[(String, String)],
         flag: &str,
         systems: Systems<'_>,
@@ -86,9 +87,9 @@ impl Arms {
         let one = |(name, text): &(String, String)| {
             let bad = |message: String| Diagnostic::whole(format!("{flag} {name}: {message}"));
             if let Some(option) = name.strip_prefix("options.") {
-                if secret(option, text) {
-                    return Err(bad("an arm is recorded, and cannot have a user or password".into())
-                        .help("give both arms the same login with --set"));
+                if secret(option, study.is_secret(None, option, systems), text) {
+                    return Err(bad("an arm is recorded, and cannot have a secret value".into())
+                        .help("give both arms the same with --set"));
                 }
                 return Ok((name.clone(), plain(text)));
             }

@@ -5,6 +5,7 @@
 mod limit;
 mod step;
 
+use crate::cell::Limits;
 use crate::objective::Objective;
 use crate::record::RunRecord;
 use crate::units::{Ns, SECOND};
@@ -16,7 +17,7 @@ use serde::Serialize;
 pub use step::{CONFIRMING, CapacityStep, StepOutcome};
 
 words! {
-    /// What is turned up until the objective no longer holds.
+    /// What is turned up, or of a limit down, until the objective no longer holds.
     LoadAxis {
         /// Messages a second, of all publishers together.
         Rate = "rate",
@@ -30,6 +31,10 @@ words! {
         Payload = "payload",
         /// Messages that are due at once.
         Burst = "burst",
+        /// Processors that the server may use: the fewest that suffice.
+        Cpus = "cpus",
+        /// Memory that the server may use, bytes: the least that suffices.
+        Memory = "memory",
     }
 }
 
@@ -51,7 +56,41 @@ impl LoadAxis {
             LoadAxis::Subscribers => "subscribers",
             LoadAxis::Payload => "bytes",
             LoadAxis::Burst => "messages at once",
+            LoadAxis::Cpus => "processors of the server",
+            LoadAxis::Memory => "bytes of the server's memory",
         }
+    }
+
+    /// Whether it limits the server. A limit is searched downwards: its load is the
+    /// inverse of what the server may use, so that a higher load is the harder one.
+    pub fn is_limit(self) -> bool {
+        matches!(self, LoadAxis::Cpus | LoadAxis::Memory)
+    }
+
+    /// What a user says and reads of a load, and the load of what a user says: of a limit
+    /// what the server may use, of all else the load itself.
+    pub fn amount(self, load: f64) -> f64 {
+        match self {
+            LoadAxis::Cpus => CPUS_SCALE / load,
+            LoadAxis::Memory => MEMORY_SCALE / load,
+            _ => load,
+        }
+    }
+
+    /// The load of a cell; none where it has none of this kind.
+    pub fn load_of(self, workload: &Workload, limits: &Limits) -> Option<f64> {
+        match self {
+            LoadAxis::Cpus => limits.cpus.map(|cpus| self.amount(cpus)),
+            LoadAxis::Memory => limits.memory_bytes.map(|bytes| self.amount(bytes as f64)),
+            _ => self.load(workload),
+        }
+    }
+
+    /// The load of a run.
+    fn load_of_run(self, record: &RunRecord) -> Option<f64> {
+        let number = |name: &str| record.cell.get(name).and_then(serde_json::Value::as_f64);
+        let limits = Limits { cpus: number("cpus"), memory_bytes: number("memory").map(|bytes| bytes as u64) };
+        self.load_of(&record.workload, &limits)
     }
 
     /// The load of a workload; none where it has none of this kind, as at `max`.
@@ -64,6 +103,7 @@ impl LoadAxis {
             (LoadAxis::Payload, ..) => Some(workload.payload_bytes as f64),
             (LoadAxis::Burst, _, Arrival::Burst(burst)) => Some(f64::from(burst)),
             (LoadAxis::Burst, ..) => Some(1.0),
+            (LoadAxis::Cpus | LoadAxis::Memory, ..) => None,
         }
     }
 
@@ -84,17 +124,41 @@ impl LoadAxis {
             LoadAxis::Burst => format!("burst:{}", whole(load, 1.0, 1e6)),
             LoadAxis::Payload => whole(load, 16.0, (1u64 << 30) as f64),
             LoadAxis::Pairs | LoadAxis::Publishers | LoadAxis::Subscribers => whole(load, 1.0, 1e6),
+            // Four digits, as of a rate.
+            LoadAxis::Cpus => format!("{:.3}", self.amount(load).clamp(0.01, 4_096.0)),
+            LoadAxis::Memory => {
+                let bytes = self.amount(load).clamp((1u64 << 20) as f64, MEMORY_SCALE);
+                let unit = 10_f64.powf(bytes.log10().floor() - 3.0).max(1.0);
+                format!("{:.0}", (bytes / unit).round() * unit)
+            }
         }
     }
 
     /// Whether loads are whole numbers.
     fn counts(self) -> bool {
-        self != LoadAxis::Rate
+        self != LoadAxis::Rate && !self.is_limit()
     }
 }
 
+/// The load of a server that may use one processor, and that of one byte: any will do
+/// that leaves loads far from 0.
+const CPUS_SCALE: f64 = 1_024.0;
+const MEMORY_SCALE: f64 = (1u64 << 50) as f64;
+
 fn whole(load: f64, least: f64, most: f64) -> String {
     format!("{:.0}", load.round().clamp(least, most))
+}
+
+words! {
+    /// Why only a bound of a capacity is known.
+    BoundCause {
+        /// The load generator gave out first.
+        Generator = "generator",
+        /// Others used the machine at the loads that would have told.
+        Machine = "machine",
+        /// The time was over before the other end was found.
+        Budget = "budget",
+    }
 }
 
 /// The folder within a results folder that has the search for its headroom: how far
@@ -152,22 +216,32 @@ pub const WITHIN: std::ops::RangeInclusive<f64> = 0.01..=0.5;
 const AGAIN_MAX: u32 = 1;
 const AGAIN_IN_ALL_MAX: u32 = 10;
 
+/// An end is not found that lies more than this beyond all loads that were asked: it is a
+/// step of the search before something has held, or failed.
+const BEYOND: f64 = 2.0;
+
+/// A search is given up when the server has ended in each of so many steps: lower loads
+/// are then not what keeps it alive.
+const ENDED_MAX: usize = 4;
+
 /// A capacity as far as it is known.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CapacityAnswer {
     /// Where the objective ceases to hold; where only a lower bound is known, that.
-    /// None where nothing failed, or nothing held.
+    /// None where nothing failed, nothing held, or the lower end was not found.
     pub estimate: Option<f64>,
     /// The lower end of the interval. Where nothing failed, the highest load that held.
     pub lo: Option<f64>,
     /// The upper end; none of a lower bound. Where nothing held, the lowest load that failed.
     pub hi: Option<f64>,
+    /// Why one of the ends was not found; none where both were, or nothing held.
+    pub bound_by: Option<BoundCause>,
     /// How sure the interval is.
     pub level: f64,
     /// How far the processor time of a message moved from step to step beside the edge:
     /// the standard deviation, as a fraction. Both ends have it in them.
     pub drift: f64,
-    /// Whether the system may carry more: the generator was at its limit before it.
+    /// Whether the system may carry more, by what `bound_by` says.
     pub lower_bound: bool,
     /// What gave out first.
     pub limited_by: Option<CapacityLimit>,
@@ -208,7 +282,7 @@ impl CapacityClimb {
 
     /// A run has been made. What it says; none where it has no load of this kind.
     pub fn note(&mut self, record: &RunRecord) -> Option<&CapacityStep> {
-        let load = self.goal.over.load(&record.workload)?;
+        let load = self.goal.over.load_of_run(record)?;
         let mut step = CapacityStep::of(record, &self.goal.until, load);
         let before = self.steps.iter().filter(|other| other.load == load && !other.counts).count() as u32;
         let most = match step.outcome {
@@ -287,10 +361,30 @@ impl CapacityClimb {
             return self.steps.last().and_then(|step| step.unmet.first().cloned());
         }
         let held = self.steps.iter().any(|step| step.outcome == StepOutcome::Held);
+        let gave_out = |step: &CapacityStep| step.server_ended || step.outcome == StepOutcome::NotMade;
+        if let Some(last) = self.steps.last()
+            && !held
+            && self.steps.len() >= ENDED_MAX
+            && self.steps.iter().all(gave_out)
+        {
+            let why = last.evidence.as_deref().unwrap_or("nobody knows why");
+            let (steps, unit) = (self.steps.len(), self.goal.over.unit());
+            let load = self.goal.over.amount(last.load);
+            return Some(format!("the server ended in each of {steps} steps, down to {load} {unit}: {why}"));
+        }
         let lowest = self.steps.iter().map(|step| step.load).fold(f64::INFINITY, f64::min);
-        let least = if self.goal.over.counts() { 1.0 } else { self.goal.start / 256.0 };
-        (!held && lowest <= least && self.steps.last().is_some_and(|step| step.counts))
-            .then(|| format!("the objective does not hold at {lowest} {} either", self.goal.over.unit()))
+        // A server cannot be given more than it had at first.
+        let least = if self.goal.over.is_limit() {
+            self.goal.start
+        } else if self.goal.over.counts() {
+            1.0
+        } else {
+            self.goal.start / 256.0
+        };
+        (!held && lowest <= least && self.steps.last().is_some_and(|step| step.counts)).then(|| {
+            let over = self.goal.over;
+            format!("the objective does not hold at {} {} either", over.amount(lowest), over.unit())
+        })
     }
 
     /// How long a step lasts at a load: `usual_ns`, and longer where that would be
@@ -316,14 +410,19 @@ impl CapacityClimb {
             near.extend(failed().min_by(|one, other| one.load.total_cmp(&other.load)));
         }
         let limit = first(&near);
-        let lower_bound = found.is_some() && limit.as_ref().is_some_and(|(by, _)| *by == CapacityLimit::Generator);
+        let by_generator = found.is_some() && limit.as_ref().is_some_and(|(by, _)| *by == CapacityLimit::Generator);
         let drift = found.map_or(0.0, |found| self.drift(found.estimate));
         let moved = drift.exp();
+        let [below, above] = self.open_ends();
         let (estimate, lo, hi) = match found {
-            Some(found) if lower_bound => (Some(found.lo / moved), Some(found.lo / moved), None),
+            Some(_) if below && above => (None, highest, lowest),
+            Some(found) if below => (None, None, Some(found.hi * moved)),
+            Some(found) if by_generator || above => (Some(found.lo / moved), Some(found.lo / moved), None),
             Some(found) => (Some(found.estimate), Some(found.lo / moved), Some(found.hi * moved)),
             None => (None, highest, lowest),
         };
+        let is_bound = by_generator || below || above || found.is_none() && highest.is_some();
+        let bound_by = is_bound.then(|| self.bound_cause(by_generator, lo.unwrap_or_default()));
         let full = self.steps.iter().rfind(|step| step.confirms && step.counts);
         CapacityAnswer {
             estimate,
@@ -331,12 +430,33 @@ impl CapacityClimb {
             hi,
             level: CAPACITY_LEVEL,
             drift,
-            lower_bound,
+            bound_by,
+            lower_bound: estimate.is_some() && hi.is_none(),
             settled: self.settled(),
             confirmed: full.is_some_and(|step| step.outcome == StepOutcome::Held),
             disturbed: counted().filter(|step| step.outcome == StepOutcome::Disturbed).count(),
             limited_by: limit.as_ref().map(|(by, _)| *by),
             evidence: limit.map(|(_, evidence)| evidence),
+        }
+    }
+
+    /// Whether the lower and the upper end of the interval lie far beyond all loads that
+    /// were asked: then they are what was believed before the first step, and were not found.
+    fn open_ends(&self) -> [bool; 2] {
+        let Some(found) = self.search.interval().filter(|_| !self.settled()) else { return [false; 2] };
+        let asked = || self.steps.iter().filter(|step| step.counts).map(|step| step.load);
+        [asked().all(|load| load > found.lo * BEYOND), asked().all(|load| load * BEYOND < found.hi)]
+    }
+
+    /// Why an end was not found: what was in the way at the loads above `lo`.
+    fn bound_cause(&self, by_generator: bool, lo: f64) -> BoundCause {
+        let met = |outcome| self.steps.iter().any(|step| step.load >= lo && step.outcome == outcome);
+        if by_generator || met(StepOutcome::Generator) {
+            BoundCause::Generator
+        } else if met(StepOutcome::Disturbed) {
+            BoundCause::Machine
+        } else {
+            BoundCause::Budget
         }
     }
 

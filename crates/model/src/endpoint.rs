@@ -4,7 +4,7 @@
 //! matter (the table in `wire_protocol.rs`): what they say is honoured, as an
 //! option of the driver, or refused by name.
 
-use crate::login::{HIDDEN, without_logins};
+use crate::login::{HIDDEN, is_plain_path, without_logins};
 use crate::options::Options;
 pub use crate::wire_protocol::Carrier;
 use crate::wire_protocol::{Meaning, Protocol, Scheme};
@@ -251,7 +251,8 @@ impl Endpoint {
 
     /// Whether it holds what may not be shown.
     pub fn is_secret(&self) -> bool {
-        self.user.is_some() || self.password.is_some() || self.query.is_some()
+        let plain = is_plain_path(self.path.trim_start_matches('/'));
+        self.user.is_some() || self.password.is_some() || self.query.is_some() || !plain
     }
 
     fn scheme(&self) -> &'static str {
@@ -269,11 +270,14 @@ impl Endpoint {
     }
 }
 
-/// Without user, password and query: what may be shown and recorded.
+/// Without user, password, query, and any path that servers do not have in common:
+/// what may be shown and recorded.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let query = if self.query.is_some() { format!("?{HIDDEN}") } else { String::new() };
-        write!(f, "{}://{}{}{query}", self.scheme(), self.address().replace('%', "%25"), self.path)
+        let plain = is_plain_path(self.path.trim_start_matches('/'));
+        let path = if plain { self.path.clone() } else { format!("/{HIDDEN}") };
+        write!(f, "{}://{}{path}{query}", self.scheme(), self.address().replace('%', "%25"))
     }
 }
 

@@ -1,6 +1,7 @@
 //! A machine that takes part in a run.
 
 use crate::protocol::{AgentResult, Command, Event};
+use crate::secret::{HIDDEN, Secrets};
 use crate::units::Ns;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -48,6 +49,23 @@ impl Default for HostSpec {
             cpu_thousandths: None,
             memory_bytes: None,
         }
+    }
+}
+
+impl HostSpec {
+    /// What of `reach` may be shown and recorded: its program. What is behind it may
+    /// hold a password, as `sshpass -p` has it.
+    pub fn shown_reach(&self) -> Vec<&str> {
+        let Some(first) = self.reach.first() else { return Vec::new() };
+        // All of it may have been written as one word.
+        let program = first.split_whitespace().next().unwrap_or_default();
+        let hidden = (self.reach.len() > 1 || program != first).then_some(HIDDEN);
+        [program].into_iter().chain(hidden).collect()
+    }
+
+    /// What nothing that comes from there may repeat of `reach`.
+    pub fn secrets(&self) -> Secrets {
+        Secrets::of_command(&self.reach)
     }
 }
 
@@ -153,7 +171,9 @@ impl ClockOffset {
 
     fn result(&self, result: &mut AgentResult) {
         let flows = result.flows.iter_mut();
-        let instants = flows.flat_map(|flow| flow.first_sent_ns.iter_mut().chain(&mut flow.last_arrival_ns));
+        let instants = flows.flat_map(|flow| {
+            flow.first_sent_ns.iter_mut().chain(&mut flow.last_sent_ns).chain(&mut flow.last_arrival_ns)
+        });
         let connected = result.connections.iter_mut().flat_map(|all| [&mut all.first_ns, &mut all.last_ns]);
         let readings = result.usage.course.iter_mut().map(|reading| &mut reading.at_ns);
         // 0 stands for none.

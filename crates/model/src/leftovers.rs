@@ -3,7 +3,7 @@
 
 use crate::endpoint::Endpoint;
 use crate::options::{OptionValues, Options};
-use crate::secret::{HIDDEN, recorded};
+use crate::secret::{HIDDEN, is_secret_name, recorded};
 use crate::wire_protocol::Protocol;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,7 @@ impl Leftovers {
     /// As it may be written to a file: without secrets.
     #[must_use]
     pub fn without_secrets(&self) -> Leftovers {
-        Leftovers { options: recorded(&self.options), ..self.clone() }
+        Leftovers { options: recorded(&self.options, is_secret_name), ..self.clone() }
     }
 
     /// With the login, and all else that could not be written, of a URL that the user
@@ -97,6 +97,8 @@ impl Leftovers {
     pub fn with_login_of(mut self, typed: &str) -> Leftovers {
         let path = self.endpoint().map(|known| known.path).unwrap_or_default();
         let path = path.split('?').next().unwrap_or_default();
+        // One that was not recorded is the user's to give.
+        let path = if path.ends_with(HIDDEN) { "" } else { path };
         let has_path = Endpoint::parse(typed).is_ok_and(|endpoint| !endpoint.path.is_empty());
         self.options.retain(|_, value| value.as_str() != Some(HIDDEN));
         let url = if has_path { typed.to_owned() } else { format!("{typed}{path}") };

@@ -54,3 +54,4 @@ mod document;
 mod figure_group;
 mod later;
 mod login;
+mod secret_name;

@@ -1,5 +1,6 @@
 //! Options of a system's server or driver: typed, with defaults, all recorded.
 
+use crate::secret_name::is_secret_name;
 use crate::tuning::{Stock, Tuned, Use};
 use crate::units::{format_time, parse_size, parse_time};
 use crate::value::ValueError;
@@ -67,9 +68,18 @@ pub struct OptionSpec {
     pub doc: String,
     /// Why the default is not the makers', where it is not.
     pub tuned: Option<Tuned>,
+    /// Whether its value is secret, where its declaration says so; else its name does.
+    pub secret: Option<bool>,
 }
 
 impl OptionSpec {
+    /// Whether its value may be neither shown nor recorded. By its name alone this can
+    /// be a text or a number, but no switch, size or time.
+    pub fn is_secret(&self) -> bool {
+        let holds = matches!(self.kind, OptionKind::Text | OptionKind::Count);
+        self.secret.unwrap_or_else(|| holds && is_secret_name(&self.name))
+    }
+
     /// Its value where none is given: ours, or the makers' as far as it can be.
     pub fn value(&self, asked: Use) -> Option<Value> {
         match (asked, &self.tuned) {
@@ -82,7 +92,7 @@ impl OptionSpec {
 /// An option that is declared in the code, its default as it is typed.
 pub(crate) fn spec(name: &str, kind: OptionKind, default: Option<&str>, doc: &str) -> OptionSpec {
     let default = default.and_then(|text| kind.read(text).ok());
-    OptionSpec { name: name.into(), kind, default, doc: doc.into(), tuned: None }
+    OptionSpec { name: name.into(), kind, default, doc: doc.into(), tuned: None, secret: None }
 }
 
 /// The options that every library driver understands, with one equal default

@@ -1,45 +1,36 @@
-//! What may be neither shown nor recorded: passwords, tokens, and the user and
-//! password of an endpoint.
+//! What may be neither shown nor recorded: values under secret names, what system
+//! files mark as secret, and the user, password, query and path of an endpoint.
 
 use crate::endpoint::Endpoint;
-pub use crate::login::{HIDDEN, without_logins};
+pub use crate::login::{HIDDEN, is_plain_path, without_logins};
 use crate::options::Options;
+pub use crate::secret_name::{is_secret_name, is_switch, may_be_secret_name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
-
-/// Options whose values are secret.
-pub const SECRETS: [&str; 2] = ["password", "token"];
 
 /// A text of fewer characters is hidden only where it stands as a word: a
 /// password `1` is not looked for within numbers.
 const WORD_CHARS: usize = 6;
 
-/// Whether the text of an option may not be recorded as it is.
-pub fn secret(name: &str, text: &str) -> bool {
+/// Whether the text of an option may not be recorded as it is. `marked`: whether the
+/// system says so of the option, or its name does.
+pub fn secret(name: &str, marked: bool, text: &str) -> bool {
     match name {
-        name if SECRETS.contains(&name) => true,
+        _ if marked => !is_switch(text),
         "endpoint" => Endpoint::parse(text).map_or(text.contains('@'), |endpoint| endpoint.is_secret()),
         _ => without_logins(text) != text,
     }
 }
 
-/// Whether an environment variable of this name is taken to hold a secret.
-pub fn is_secret_variable(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["password", "passwd", "passphrase", "secret", "token", "credential", "api_key", "apikey"]
-        .iter()
-        .any(|part| name.contains(part))
-}
-
-/// Options as they may be recorded: without secrets, and without the user and
-/// password of an endpoint.
-pub fn recorded(options: &Options) -> Options {
+/// Options as they may be recorded: without the values of those that are `marked`, and
+/// without the secrets of an endpoint.
+pub fn recorded(options: &Options, marked: impl Fn(&str) -> bool) -> Options {
     let mut shown = options.clone();
     for (name, value) in &mut shown {
         match value {
-            Value::String(text) => *text = recorded_text(name, text),
-            other if SECRETS.contains(&name.as_str()) => *other = HIDDEN.into(),
+            Value::String(text) => *text = recorded_text(name, marked(name), text),
+            other if marked(name) && !other.is_boolean() => *other = HIDDEN.into(),
             _ => {}
         }
     }
@@ -47,9 +38,9 @@ pub fn recorded(options: &Options) -> Options {
 }
 
 /// The same, for the text of one option.
-pub fn recorded_text(name: &str, text: &str) -> String {
+pub fn recorded_text(name: &str, marked: bool, text: &str) -> String {
     match name {
-        name if SECRETS.contains(&name) => HIDDEN.into(),
+        _ if marked => if is_switch(text) { text } else { HIDDEN }.to_owned(),
         "endpoint" => Endpoint::parse(text).map_or_else(|_| HIDDEN.into(), |endpoint| endpoint.to_string()),
         _ => without_logins(text),
     }
@@ -69,13 +60,19 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Those among the options of a run.
+    /// Those among the options of a run: by their names.
     pub fn of(options: &Options) -> Secrets {
+        Secrets::marked(options, is_secret_name)
+    }
+
+    /// Those among the options of a run: the values of those that are `marked`, and
+    /// those of an endpoint.
+    pub fn marked(options: &Options, marked: impl Fn(&str) -> bool) -> Secrets {
         let mut secrets = Secrets::default();
         for (name, value) in options {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            if SECRETS.contains(&name.as_str()) {
-                secrets.add(&text);
+            if marked(name) {
+                secrets.add_value(&text);
             } else if name == "endpoint" {
                 secrets.add_login(&text);
             }
@@ -83,30 +80,62 @@ impl Secrets {
         secrets
     }
 
-    /// The login of an endpoint, as it is typed and as it is meant.
+    /// What a secret name holds, unless it is a switch.
+    fn add_value(&mut self, text: &str) {
+        if !is_switch(text) {
+            self.add(text);
+        }
+    }
+
+    /// The secrets of an endpoint, as it is typed and as it is meant.
     fn add_login(&mut self, text: &str) {
         let login = text.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
         let login = login.map(|(login, _)| login).unwrap_or_default();
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
         [login, user, password].into_iter().for_each(|typed| self.add(typed));
+        let tail = text.split_once("://").and_then(|(_, rest)| rest[login.len()..].split_once('/'));
+        let path = tail.map(|(_, tail)| tail.split(['?', '#', '\'', '"', '`', ' ']).next().unwrap_or_default());
+        let ends = |c: char| c.is_whitespace() || "#'\"`".contains(c);
+        let query = text.split_once("://").and_then(|(_, rest)| rest.split_once('?'));
+        query.into_iter().for_each(|(_, query)| self.add(query.split(ends).next().unwrap_or_default()));
+        path.filter(|path| !is_plain_path(path)).into_iter().for_each(|path| self.add(path));
         let endpoint = Endpoint::parse(text).ok();
         let parts = endpoint.map(|endpoint| [endpoint.query(), endpoint.user, endpoint.password]);
         parts.into_iter().flatten().flatten().for_each(|part| self.add(&part));
     }
 
     /// Those among the words of a command line, as far as one can be seen to be
-    /// secret: the values of options and of what is called by such a name, and
-    /// the logins of endpoints.
+    /// secret: the values of what is called by a secret name, or by one that may be
+    /// mistyped, and the secrets of endpoints.
     pub fn of_arguments(arguments: impl IntoIterator<Item = String>) -> Secrets {
         let mut secrets = Secrets::default();
         for argument in arguments {
             let value = argument.match_indices(['=', ':']).find_map(|(at, mark)| {
-                let key = argument[..at].rsplit(['=', ' ']).next().unwrap_or_default();
-                let secret = key.starts_with("options.") || is_secret_variable(key);
-                secret.then(|| &argument[at + mark.len()..])
+                let key = argument[..at].rsplit(['=', ' ', ',']).next().unwrap_or_default();
+                may_be_secret_name(key).then(|| &argument[at + mark.len()..])
             });
-            value.into_iter().for_each(|value| secrets.add(value));
+            value.into_iter().for_each(|value| secrets.add_value(value));
             secrets.add_login(&argument);
+        }
+        secrets
+    }
+
+    /// Those among the words of a command that leads to another machine, as far as one
+    /// can be seen to be secret: what stands behind a flag or a name that is secret,
+    /// and words that look like made-up ones. The program's name is none.
+    pub fn of_command(command: &[String]) -> Secrets {
+        let mut secrets = Secrets::of_arguments(command.iter().skip(1).cloned());
+        let splits = |c: char| c.is_whitespace() || "'\"`;&|<>()=".contains(c);
+        for (index, word) in command.iter().enumerate().skip(1) {
+            let before = command[index - 1].as_str();
+            let of_sshpass = command[..index].iter().any(|program| program.ends_with("sshpass"));
+            let asks = before.starts_with('-') && !before.contains('=') && is_secret_name(before);
+            if asks || of_sshpass && before == "-p" {
+                secrets.add_value(word);
+            }
+            let attached = word.strip_prefix("-p").filter(|_| of_sshpass);
+            attached.into_iter().for_each(|password| secrets.add_value(password));
+            word.split(splits).filter(|part| looks_made_up(part)).for_each(|part| secrets.add(part));
         }
         secrets
     }
@@ -132,8 +161,8 @@ impl Secrets {
     #[must_use]
     pub fn and_variables<'a>(mut self, variables: impl IntoIterator<Item = &'a (String, String)>) -> Secrets {
         for (name, value) in variables {
-            if is_secret_variable(name) {
-                self.add(value);
+            if is_secret_name(name) {
+                self.add_value(value);
             } else if value.contains("://") {
                 self.add_login(value);
             }
@@ -204,6 +233,16 @@ impl Secrets {
     }
 }
 
+/// Whether a word looks like a password or a token: letters with digits among them, and
+/// no flag, no path and no address.
+fn looks_made_up(word: &str) -> bool {
+    let has = |kind: fn(&char) -> bool| word.chars().any(|c| kind(&c));
+    word.chars().count() >= WORD_CHARS
+        && has(char::is_ascii_digit)
+        && has(char::is_ascii_alphabetic)
+        && !word.starts_with(['-', '/', '.', '~', '['])
+}
+
 fn replaced(text: &str, form: &str) -> String {
     if form.chars().count() >= WORD_CHARS {
         return text.replace(form, HIDDEN);
@@ -255,11 +294,46 @@ mod tests {
     }
 
     #[test]
-    fn only_a_login_makes_an_endpoint_secret() {
-        assert!(!secret("endpoint", "mqtt://h") && !secret("endpoint", "mqtt://h:1883/x"));
-        assert!(secret("endpoint", "mqtt://me@h") && secret("endpoint", "ws://h/mqtt?token=x"));
-        assert!(secret("endpoint", "no url@h") && !secret("endpoint", "no url"));
-        assert_eq!(recorded_text("endpoint", "ws://me:pw@h/mqtt?token=x"), "ws://h:80/mqtt?***");
+    fn login_query_and_path_make_an_endpoint_secret() {
+        let secret = |text| secret("endpoint", false, text);
+        assert!(!secret("mqtt://h") && !secret("ws://h:1883/mqtt") && !secret("redis://h/0"));
+        assert!(secret("mqtt://me@h") && secret("ws://h/mqtt?token=x") && secret("ws://h/T0k3n"));
+        assert!(secret("no url@h") && !secret("no url"));
+        let shown = |text| recorded_text("endpoint", false, text);
+        assert_eq!(shown("ws://me:pw@h/mqtt?token=x"), "ws://h:80/mqtt?***");
+        assert_eq!(shown("ws://h/T0k3n"), "ws://h:80/***");
+        let secrets = Secrets::of(&options(&[("endpoint", "ws://h/T0k3n/x")]));
+        assert_eq!(secrets.hide("GET /T0k3n/x: 404"), "GET /***: 404");
+    }
+
+    #[test]
+    fn what_is_marked_or_named_so_is_hidden_and_nothing_else() {
+        let all = options(&[("broker_password", "a b"), ("shape", "round"), ("auth", "none"), ("depth", "7")]);
+        let shown = |marked: fn(&str) -> bool| serde_json::to_value(recorded(&all, marked)).unwrap();
+        let by_name = serde_json::json!({"broker_password": "***", "shape": "round", "auth": "none", "depth": "7"});
+        assert_eq!(shown(is_secret_name), by_name);
+        let by_mark = serde_json::json!({"broker_password": "a b", "shape": "***", "auth": "none", "depth": "7"});
+        assert_eq!(shown(|name| name == "shape"), by_mark);
+        assert_eq!(Secrets::marked(&all, |name| name == "shape").hide("round, a b"), "***, a b");
+        assert!(Secrets::of(&options(&[("auth", "true"), ("auth_key", "none")])).forms.is_empty());
+        let number = Options::from([("pin".to_owned(), 1234.into()), ("auth".to_owned(), true.into())]);
+        assert_eq!(serde_json::to_value(recorded(&number, is_secret_name)).unwrap()["pin"], "***");
+        assert_eq!(recorded(&number, is_secret_name)["auth"], true);
+    }
+
+    #[test]
+    fn a_command_that_leads_elsewhere_is_told_from_its_secrets() {
+        let hidden = |words: &[&str], text: &str| {
+            Secrets::of_command(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).hide(text)
+        };
+        assert_eq!(hidden(&["sshpass", "-p", "geheim", "ssh", "b1"], "no geheim at b1 by ssh"), "no *** at b1 by ssh");
+        assert_eq!(hidden(&["sshpass", "-v", "-p", "geheim"], "geheim"), "***");
+        assert_eq!(hidden(&["/usr/bin/sshpass", "-pgeheim", "ssh"], "geheim by ssh"), "*** by ssh");
+        assert_eq!(hidden(&["gate", "--password", "geheim", "--user", "me"], "geheim of me"), "*** of me");
+        assert_eq!(hidden(&["gate", "--auth-token=geheim", "x"], "geheim x"), "*** x");
+        assert_eq!(hidden(&["env", "TOKEN=geheim", "sh"], "geheim sh"), "*** sh");
+        assert_eq!(hidden(&["sh", "-c", "echo S3cr3t!x >&2; exit 1"], "S3cr3t!x: echo"), "***: echo");
+        assert_eq!(hidden(&["ssh", "-p", "22", "me@10.0.0.1"], "10.0.0.1 port 22"), "10.0.0.1 port 22");
     }
 
     proptest! {
@@ -275,7 +349,7 @@ mod tests {
                 prop_assert!(!hidden.contains(&secret) && !hidden.contains(&percent), "{hidden}");
                 prop_assert!(!hidden.contains(&json[1..json.len() - 1]), "{hidden}");
             }
-            let shown = serde_json::to_string(&recorded(&all)).unwrap();
+            let shown = serde_json::to_string(&recorded(&all, is_secret_name)).unwrap();
             prop_assert!(!shown.contains(&json[1..json.len() - 1]) && !shown.contains(&percent), "{shown}");
         }
     }

@@ -14,7 +14,10 @@ use crate::asked::AskedQuestions;
 use crate::capacity::{AskedCapacity, CapacityGoal};
 use crate::claim::{Claim, Condition};
 use crate::hosts::Hosts;
+use crate::options::OptionSpec;
+use crate::secret_name::is_secret_name;
 use crate::setting::{BlocksUntil, FreshServer, RunSequence, Settings, WindowLength, as_typed, key};
+use crate::system::Systems;
 use crate::workload::Transport;
 pub use named::{has_quick_table, named_systems};
 use serde_json::{Map, Value};
@@ -64,6 +67,8 @@ pub struct OptionSetting {
     pub name: String,
     /// Its value as typed; its kind is the system's to say.
     pub text: String,
+    /// Whether its value may be neither shown nor recorded, by any system that it is for.
+    pub secret: bool,
 }
 
 /// Where the published figures beside a study come from: `[reference]`.
@@ -133,6 +138,26 @@ pub struct ReadOptions<'a> {
 }
 
 impl Study {
+    /// The system that is named, or else all of the study.
+    pub(crate) fn systems_of<'s>(&'s self, system: Option<&'s str>) -> Vec<&'s str> {
+        match (system, self.axis("system")) {
+            (Some(system), _) => vec![system],
+            (None, Some(axis)) => axis.values.iter().filter_map(Value::as_str).collect(),
+            (None, None) => Vec::new(),
+        }
+    }
+
+    /// Whether the value of an option is secret: by what any of the systems says that
+    /// have it, or else by its name.
+    pub(crate) fn is_secret(&self, system: Option<&str>, option: &str, systems: Systems<'_>) -> bool {
+        let named = self.systems_of(system).into_iter().filter_map(systems);
+        let mut specs = named.filter_map(|system| system.option(option)).peekable();
+        match specs.peek() {
+            Some(_) => specs.any(OptionSpec::is_secret),
+            None => is_secret_name(option),
+        }
+    }
+
     /// The axis of this name.
     pub fn axis(&self, name: &str) -> Option<&Axis> {
         self.axes.iter().find(|axis| axis.name == name)

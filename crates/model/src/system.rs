@@ -7,7 +7,7 @@ mod parse;
 mod settings;
 
 use crate::options::{OptionSpec, Options, common};
-use crate::secret::Secrets;
+use crate::secret::{Secrets, is_secret_name};
 use crate::server::ServerSpec;
 use crate::tuning::Fixed;
 use crate::units::{Ns, SECOND};
@@ -204,7 +204,14 @@ impl System {
     /// the secrets among them, and those in the environments that it sets.
     pub fn secrets(&self, options: &Options) -> Secrets {
         let server = self.server.as_ref().map(|server| server.variables(options));
-        Secrets::of(options).and_variables(server.iter().flatten()).and_variables(&self.agent.environment)
+        let mine = Secrets::marked(options, |name| self.is_secret(name));
+        mine.and_variables(server.iter().flatten()).and_variables(&self.agent.environment)
+    }
+
+    /// Whether the value of an option may be neither shown nor recorded. An option that
+    /// it does not declare is judged by its name.
+    pub fn is_secret(&self, option: &str) -> bool {
+        self.option(option).map_or_else(|| is_secret_name(option), OptionSpec::is_secret)
     }
 
     /// The option of this name.

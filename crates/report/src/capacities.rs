@@ -3,7 +3,7 @@
 
 use crate::analysis::Status;
 use crate::axes::{NAME_CHARS, axis_name, axis_value};
-use crate::capacity::{CapacityResult, OF_STEPS, verdict};
+use crate::capacity::{CapacityResult, OF_STEPS, bound, verdict};
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::points::Point;
 use crate::questions::{QuestionKind, QuestionState, StudyQuestion};
@@ -197,6 +197,15 @@ fn state(result: Option<&CapacityResult>) -> QuestionState {
     }
 }
 
+/// What ≥ and ≤ of these mean: why an end of an interval is not known.
+fn signs(all: &[CapacityResult]) -> String {
+    let cause = |result: &CapacityResult| result.answer().bound_by.map(bound);
+    let mut causes: Vec<&str> = all.iter().filter_map(cause).collect();
+    causes.sort_unstable();
+    causes.dedup();
+    if causes.is_empty() { String::new() } else { format!("; ≥ and ≤: {}", causes.join(", or ")) }
+}
+
 /// All of them, a row each, where there are several.
 pub(crate) fn overview(all: &[CapacityResult]) -> Option<Table> {
     let first = all.first().filter(|_| all.len() > 1)?;
@@ -233,10 +242,10 @@ pub(crate) fn overview(all: &[CapacityResult]) -> Option<Table> {
     let groups = points(all).iter().map(|members| members.iter().map(row).collect()).collect();
     let goal = first.climb.goal();
     let note = format!(
-        "holds up to: {}, with `{}`; ≥: the load generator gave out first. verdict: by the intervals of the searches, \
-         corrected for all pairs of the table",
+        "holds up to: {}, with `{}`{}. verdict: by the intervals of the searches, corrected for all pairs of the table",
         over.unit(),
-        clean(&goal.until.to_string(), TEXT_CHARS)
+        clean(&goal.until.to_string(), TEXT_CHARS),
+        signs(all)
     );
     Some(Table {
         title: "Capacities".into(),

@@ -3,7 +3,7 @@
 use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::text::{bytes, clean, count, number, time};
 use pubmark_model::capacity::{
-    CapacityAnswer, CapacityClimb, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome,
+    BoundCause, CapacityAnswer, CapacityClimb, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome,
 };
 use pubmark_stats::{CapacityStanding, median};
 use serde::Serialize;
@@ -93,12 +93,27 @@ impl CapacityResult {
         show(self.climb.goal(), load)
     }
 
+    /// The first, or the second of a limit, which is searched downwards.
+    fn sign(&self, up: &'static str, down: &'static str) -> &'static str {
+        if self.climb.goal().over.is_limit() { down } else { up }
+    }
+
+    /// Estimate and ends in what a user reads, the lower end first.
+    pub(crate) fn amounts(&self) -> [Option<f64>; 3] {
+        let (over, answer) = (self.climb.goal().over, self.answer());
+        let [estimate, lo, hi] = [answer.estimate, answer.lo, answer.hi].map(|load| load.map(|load| over.amount(load)));
+        if over.is_limit() { [estimate, hi, lo] } else { [estimate, lo, hi] }
+    }
+
     /// Up to which load it holds; blank where that is not known.
     pub(crate) fn load_text(&self) -> String {
         let answer = self.answer();
         match (answer.estimate, answer.lo, answer.hi) {
-            (Some(_), Some(lo), None) | (None, Some(lo), None) => format!("≥ {}", self.shown(lo)),
-            (None, None, Some(hi)) => format!("< {}", self.shown(hi)),
+            (Some(_), Some(lo), None) | (None, Some(lo), None) => format!("{} {}", self.sign("≥", "≤"), self.shown(lo)),
+            (None, None, Some(hi)) if answer.bound_by.is_some() => {
+                format!("{} {}", self.sign("≤", "≥"), self.shown(hi))
+            }
+            (None, None, Some(hi)) => format!("{} {}", self.sign("<", ">"), self.shown(hi)),
             (estimate, ..) => estimate.map_or_else(String::new, |load| self.shown(load)),
         }
     }
@@ -107,6 +122,7 @@ impl CapacityResult {
     pub(crate) fn interval_text(&self) -> String {
         let answer = self.answer();
         let ends = answer.estimate.and(answer.lo).zip(answer.hi);
+        let ends = ends.map(|(lo, hi)| if self.climb.goal().over.is_limit() { (hi, lo) } else { (lo, hi) });
         ends.map_or_else(String::new, |(lo, hi)| format!("{} to {}", self.shown(lo), self.shown(hi)))
     }
 
@@ -114,13 +130,16 @@ impl CapacityResult {
     pub fn json(&self) -> Value {
         let goal = self.climb.goal();
         let mut all = json!(self.answer());
+        let [estimate, lo, hi] = self.amounts();
+        (all["estimate"], all["lo"], all["hi"]) = (json!(estimate), json!(lo), json!(hi));
         all["standing"] = verdict(self).into();
         all["cell"] = self.label.as_str().into();
         all["until"] = goal.until.to_string().into();
         all["over"] = goal.over.word().into();
         all["unit"] = goal.over.unit().into();
         all["within"] = goal.within.into();
-        all["steps"] = json!(self.climb.steps());
+        let told = |step: &CapacityStep| json!(CapacityStep { load: goal.over.amount(step.load), ..step.clone() });
+        all["steps"] = self.climb.steps().iter().map(told).collect();
         all
     }
 
@@ -202,7 +221,7 @@ impl CapacityResult {
             Entry::plain(otherwise),
         ];
         if over != LoadAxis::Rate {
-            entries.insert(0, Entry::plain(format!("{}", at.load)));
+            entries.insert(0, Entry::plain(if over.is_limit() { self.shown(at.load) } else { format!("{}", at.load) }));
         }
         let mark = if at.held * 2 >= self.steps_at(at.load).count() { Mark::Plain } else { Mark::Muted };
         Row { entries, mark, bar: None }
@@ -231,6 +250,8 @@ fn show(goal: &CapacityGoal, load: f64) -> String {
     match goal.over {
         LoadAxis::Rate => number(load),
         LoadAxis::Payload => bytes(load),
+        LoadAxis::Cpus => number(goal.over.amount(load)),
+        LoadAxis::Memory => bytes(goal.over.amount(load)),
         _ => format!("{:.0}", load.floor()),
     }
 }
@@ -238,13 +259,30 @@ fn show(goal: &CapacityGoal, load: f64) -> String {
 fn found(goal: &CapacityGoal, answer: &CapacityAnswer) -> String {
     let unit = goal.over.unit();
     let show = |load: f64| show(goal, load);
+    let cause = answer.bound_by.map_or_else(String::new, |by| format!(", as {}", bound(by)));
     match (answer.estimate, answer.lo, answer.hi) {
-        (Some(_), Some(lo), None) => format!("holds up to {} {unit} at least.", show(lo)),
+        (Some(_), Some(lo), None) if goal.over.is_limit() => {
+            format!("holds with {} {unit}; the least that suffices was not found{cause}.", show(lo))
+        }
+        (None, Some(lo), None) if goal.over.is_limit() => {
+            format!("held with {} {unit}, and less was not asked.", show(lo))
+        }
+        (None, None, Some(hi)) if goal.over.is_limit() => {
+            format!("did not hold with {} {unit}, nor with any other that was asked.", show(hi))
+        }
+        (Some(_), Some(lo), None) => format!("holds up to at least {} {unit}; upper end not found{cause}.", show(lo)),
+        (None, None, Some(hi)) if answer.bound_by.is_some() => {
+            format!("holds up to at most {} {unit}; lower end not found{cause}.", show(hi))
+        }
+        (None, Some(lo), Some(hi)) if lo < hi => {
+            format!("held at {} {unit} and not at {}; neither end found{cause}.", show(lo), show(hi))
+        }
         (Some(estimate), Some(lo), Some(hi)) => format!(
-            "holds up to {} {unit} ({} to {}, {:.0} %{}{}).",
+            "holds {} {} {unit} ({} to {}, {:.0} %{}{}).",
+            if goal.over.is_limit() { "down to" } else { "up to" },
             show(estimate),
-            show(lo),
-            show(hi),
+            show(if goal.over.is_limit() { hi } else { lo }),
+            show(if goal.over.is_limit() { lo } else { hi }),
             answer.level * 100.0,
             if answer.drift < DRIFT_SHOWN {
                 String::new()
@@ -256,6 +294,15 @@ fn found(goal: &CapacityGoal, answer: &CapacityAnswer) -> String {
         (None, Some(lo), None) => format!("held at {} {unit}, and no higher load was asked.", show(lo)),
         (None, None, Some(hi)) => format!("did not hold at {} {unit}, nor at any load that was asked.", show(hi)),
         _ => "has no answer: there is no step that says anything of the system.".into(),
+    }
+}
+
+/// Why an end of the interval is not known.
+pub(crate) fn bound(by: BoundCause) -> &'static str {
+    match by {
+        BoundCause::Generator => "the load generator gave out first",
+        BoundCause::Machine => "others used the machine",
+        BoundCause::Budget => "the time was over",
     }
 }
 

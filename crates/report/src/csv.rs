@@ -123,7 +123,7 @@ fn capacities(report: &Report) -> HashMap<usize, [String; CAPACITY.len()]> {
                 bound.clone(),
                 limit.clone(),
                 standing.clone(),
-                written(steps().next().map(|(step, _)| step.load)),
+                written(steps().next().map(|(step, _)| found.climb.goal().over.amount(step.load))),
                 counted().filter(|(step, _)| step.outcome == StepOutcome::Held).count().to_string(),
                 counted().count().to_string(),
             ];
@@ -136,11 +136,11 @@ fn capacities(report: &Report) -> HashMap<usize, [String; CAPACITY.len()]> {
 /// What is said of a capacity: estimate, ends, whether it is a lower bound, what gave
 /// out first, and where its system stands.
 fn answered(found: &CapacityResult) -> [String; 6] {
-    let answer = found.answer();
+    let (answer, [estimate, lo, hi]) = (found.answer(), found.amounts());
     [
-        written(answer.estimate),
-        written(answer.lo),
-        written(answer.hi),
+        written(estimate),
+        written(lo),
+        written(hi),
         answer.lower_bound.to_string(),
         answer.limited_by.map_or_else(String::new, |limit| limit.to_string()),
         verdict(found).to_owned(),

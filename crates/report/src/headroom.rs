@@ -6,7 +6,7 @@ use crate::document::{Entry, Head, Mark, Note, Row, Table};
 use crate::report::Report;
 use crate::searched::SearchedPart;
 use crate::text::{clean, clean_ends, count};
-use pubmark_model::capacity::{CapacityAnswer, HEADROOM_MOST, LoadAxis};
+use pubmark_model::capacity::{CapacityAnswer, CapacityLimit, HEADROOM_MOST, LoadAxis};
 use serde_json::{Map, Value, json};
 
 /// Longest evidence that is shown, characters.
@@ -71,7 +71,10 @@ impl CellHeadroom {
     fn gave_out(&self) -> String {
         let Some(by) = self.limited_by() else { return "nothing, as far as was asked".into() };
         let evidence = clean_ends(self.answer.evidence.as_deref().unwrap_or_default(), EVIDENCE_CHARS);
-        let own = if self.answer.lower_bound { "the load generator, not the system" } else { by };
+        let own = match self.answer.limited_by {
+            Some(CapacityLimit::Generator) => "the load generator, not the system",
+            _ => by,
+        };
         if evidence.is_empty() { own.to_owned() } else { format!("{own}: {evidence}") }
     }
 }

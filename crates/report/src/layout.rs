@@ -8,7 +8,7 @@ use crate::capacity::CapacityResult;
 use crate::claims::{ClaimOutcome, ClaimResult};
 use crate::columns::{
     ACKED_LOST, AT_LEAST, BINDING, CLOCK, HALF, LANGUAGES, LATENCY, MEDIAN, MESSAGE_TIME, NOT_QUOTED, OFFERED, RATE,
-    SERVICE, Spec, THRIFT, THROUGHPUT, columns, expendable, verdict,
+    SERVICE, Show, Spec, THRIFT, THROUGHPUT, columns, expendable, verdict,
 };
 use crate::document::{About, Document, Entry, Head, Mark, Note, Row, Rows, Table};
 use crate::figures::Column;
@@ -132,7 +132,7 @@ fn table(report: &Report, kind: Kind, part: Option<&str>, rows: Rows) -> Option<
         name: spec.name.into(),
         is_figure: !spec.show.is_text(),
         is_axis: false,
-        expendable: expendable(spec, &specs),
+        expendable: if is_limited(spec, &shown) { 0 } else { expendable(spec, &specs) },
     }));
     drop_empty(&mut heads, &mut groups);
     let bars = bars(first.unthrottled, &heads, &groups);
@@ -189,6 +189,15 @@ fn titled(report: &Report, title: &str, first: &Point, varies: impl Fn(&str) -> 
         }
     }
     title
+}
+
+/// Whether a column shows what a cell's limit holds down, and some row has a figure: it
+/// is shown wherever there is a limit.
+fn is_limited(spec: &Spec, shown: &[&CellResult]) -> bool {
+    let limited = |result: &&CellResult| result.cell.limits.memory_bytes.is_some();
+    matches!(spec.show, Show::Bytes(Column::ServerRss))
+        && shown.iter().any(limited)
+        && shown.iter().any(|result| result.figures.get(Column::ServerRss).is_some())
 }
 
 /// Leaves out expendable columns in which no row has a figure.

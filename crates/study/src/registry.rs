@@ -240,6 +240,63 @@ mod tests {
         assert!(here("zeromq-python/agent.py") && here("cpp/agent.cpp") && !here("zenoh/Cargo.toml"));
     }
 
+    /// What stands behind a setting's name wherever a server is told it: natively, and in
+    /// a container. Parts of a name may be tags within each other.
+    fn told(system: &System, name: &str) -> Vec<String> {
+        let Some(server) = &system.server else { return Vec::new() };
+        let container = server.container.iter();
+        let of_container =
+            container.flat_map(|one| one.files.iter().chain(&one.environment).map(|(_, text)| text.clone()));
+        let mut texts: Vec<String> =
+            server.files.iter().chain(&server.environment).map(|(_, text)| text.clone()).collect();
+        texts.extend(of_container);
+        let commands = server.container.iter().map(|one| &one.command).chain([&server.command]).chain(&server.prepare);
+        texts.extend(commands.map(|words| {
+            let word = |word: &String| if word.is_empty() { "\"\"".to_owned() } else { word.clone() };
+            words.iter().map(word).collect::<Vec<_>>().join(" ")
+        }));
+        let mut found = Vec::new();
+        for text in &texts {
+            let small = text.to_lowercase();
+            let whole = name.to_lowercase();
+            let parts: Vec<&str> = if small.contains(&whole) { vec![&whole] } else { whole.split('.').collect() };
+            let mut from = 0;
+            while let Some(end) =
+                parts.iter().try_fold(from, |at, part| Some(at + small[at..].find(part)? + part.len()))
+            {
+                found.push(text[end..].trim_start_matches([' ', '=', ':', '>', '(']).to_owned());
+                from = text[end..].find('\n').map_or(text.len(), |line| end + line);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn what_is_recorded_as_fixed_is_what_the_server_is_told() {
+        load().unwrap();
+        let mut checked = 0;
+        for system in systems().into_iter().filter(|system| system.server.is_some()) {
+            for fixed in &system.fixed {
+                let told = told(system, &fixed.name);
+                assert!(!told.is_empty(), "{}: nothing tells the server {}", system.name, fixed.name);
+                for said in &told {
+                    let rest = said.strip_prefix(&fixed.value);
+                    let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '.');
+                    let place = &said[..said.len().min(60)];
+                    assert!(
+                        rest.is_some_and(ends),
+                        "{}: {} is {:?} in {place:?}",
+                        system.name,
+                        fixed.name,
+                        fixed.value
+                    );
+                    checked += 1;
+                }
+            }
+        }
+        assert!(checked >= 16, "{checked}");
+    }
+
     #[test]
     fn every_place_of_every_system_file_can_be_filled_in() {
         for system in systems() {

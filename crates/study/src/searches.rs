@@ -13,6 +13,7 @@ use pubmark_model::objective::Objective;
 use pubmark_model::study::Study;
 use pubmark_model::units::{Ns, SECOND};
 use pubmark_model::workload::Rate;
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// Keys of the runs that are not the search's: it sets them itself, or has none.
@@ -100,31 +101,48 @@ impl FollowingSearch {
         if played().next().is_none() {
             return Ok(None);
         }
-        let (over, within, until) = match (kind, &study.capacity) {
-            (SearchKind::Capacity, Some(goal)) => (goal.over, goal.within, goal.until.clone()),
-            (_, goal) => (LoadAxis::Rate, NEAR, goal.as_ref().map_or_else(Objective::usual, |goal| goal.until.clone())),
-        };
-        let lowest = played().filter_map(|cell| over.load(&cell.workload)).reduce(f64::min);
-        let each = played().filter_map(|cell| match cell.workload.rate {
-            Rate::Due(profile) => Some(profile.fastest_per_s()),
-            Rate::Max => None,
-        });
-        let (start, enough_each_per_s) = match (kind, study.asked_capacity()) {
-            (SearchKind::Capacity, Some((goal, asked))) => (asked.start.or(lowest).unwrap_or(goal.start), None),
-            _ => match (lowest, each.reduce(f64::max)) {
-                (Some(lowest), Some(highest)) => (lowest, Some(HEADROOM_MOST * highest)),
-                _ => return Ok(None),
-            },
-        };
-        if played().any(|cell| !cell.faults.is_empty() || cell.link.is_some_and(|link| link.mttf_ns.is_some())) {
+        // What holds while parts fail is not searched: the cells without a fault are.
+        let calm = |cell: &&Cell| cell.faults.is_empty() && cell.link.is_none_or(|link| link.mttf_ns.is_none());
+        let with_faults = played().count();
+        let played = || played().filter(calm);
+        let has_faults = played().count() < with_faults;
+        if has_faults && played().next().is_none() {
             let way = match (kind, &part) {
                 (SearchKind::Headroom, None) => "set headroom = false".into(),
                 (SearchKind::Headroom, Some(part)) => format!("set headroom = false, or leave part {part} out"),
                 (SearchKind::Capacity, _) => "name the other `parts`, or leave `objective` out".into(),
             };
-            return Err(wrong(format!("what holds while parts fail is not searched; {way}")));
+            return Err(wrong(format!(
+                "what holds while parts fail is not searched, and all cells have faults; {way}"
+            )));
         }
+        let (over, within, until) = match (kind, &study.capacity) {
+            (SearchKind::Capacity, Some(goal)) => (goal.over, goal.within, goal.until.clone()),
+            (_, goal) => (LoadAxis::Rate, NEAR, goal.as_ref().map_or_else(Objective::usual, |goal| goal.until.clone())),
+        };
+        let lowest = played().filter_map(|cell| over.load_of(&cell.workload, &cell.limits)).reduce(f64::min);
+        let each = played().filter_map(|cell| match cell.workload.rate {
+            Rate::Due(profile) => Some(profile.fastest_per_s()),
+            Rate::Max => None,
+        });
+        let (start, enough_each_per_s) = match (kind, study.asked_capacity()) {
+            (SearchKind::Capacity, Some((goal, asked))) => {
+                (asked.start.map(|start| over.amount(start)).or(lowest).unwrap_or(goal.start), None)
+            }
+            _ => match (lowest, each.reduce(f64::max)) {
+                (Some(lowest), Some(highest)) => (lowest, Some(HEADROOM_MOST * highest)),
+                _ => return Ok(None),
+            },
+        };
         let mut own = study.of_part(part.as_deref());
+        if has_faults {
+            let searched = |axis: &str, value: &Value| played().any(|cell| cell.axes.get(axis) == Some(value));
+            let fails = |name: &str| ["fault", "mttf"].contains(&name);
+            own.axes
+                .iter_mut()
+                .filter(|axis| fails(&axis.name))
+                .for_each(|axis| axis.values.retain(|value| searched(&axis.name, value)));
+        }
         let key = over.key();
         own.lift(&OF_RUNS);
         own.lift(&[key]);
@@ -211,6 +229,40 @@ impl FollowingSearch {
             budget_ns: budget_ns.unwrap_or(self.usual_ns),
             ends_ns,
             enough_each_per_s: self.enough_each_per_s,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+    use pubmark_model::study::ReadOptions;
+
+    fn searched(more: &str) -> Result<Vec<FollowingSearch>, String> {
+        registry::load().unwrap();
+        let text = format!(
+            "title = \"t\"\n[workload]\nduration = \"8s\"\nrate = 100\n[axes]\nsystem = [\"mosquitto\", \"nats\"]\n{more}"
+        );
+        let study =
+            Study::parse("t", &text, &registry::find, &ReadOptions::default()).map_err(|error| error.to_string())?;
+        let plan = StudyPlan::new(study).map_err(|errors| format!("{errors:?}"))?;
+        following(&plan).map_err(|errors| errors[0].message.clone())
+    }
+
+    #[test]
+    fn cells_without_a_fault_are_searched_beside_others_that_have_one() {
+        let faults = "fault = [\"none\", \"stop server at 2s for 1s\"]\npayload = [64, 128]\n";
+        for (search, kind) in [
+            ("[run]\nheadroom = true\n", SearchKind::Headroom),
+            ("[capacity]\nobjective = \"p99 < 5ms\"\n", SearchKind::Capacity),
+        ] {
+            let found = searched(&format!("{faults}{search}")).unwrap();
+            assert_eq!((found.len(), found[0].kind(), found[0].cells()), (1, kind, 4), "two systems, two payloads");
+            let plan = StudyPlan::new(found[0].study.clone()).unwrap();
+            assert!(plan.cells().iter().all(|cell| cell.faults.is_empty()));
+            let refused = searched(&format!("fault = \"stop server at 2s for 1s\"\n{search}")).err().unwrap();
+            assert!(refused.contains("all cells have faults"), "{refused}");
         }
     }
 }

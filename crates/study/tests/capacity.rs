@@ -3,7 +3,7 @@
 
 use pubmark_judge::blank::blank;
 use pubmark_model::capacity::{
-    CapacityAnswer, CapacityClimb, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome,
+    BoundCause, CapacityAnswer, CapacityClimb, CapacityGoal, CapacityLimit, CapacityStep, LoadAxis, StepOutcome,
 };
 use pubmark_model::link::{Link, Side};
 use pubmark_model::objective::Objective;
@@ -182,8 +182,57 @@ fn where_the_generator_gives_out_the_answer_is_a_lower_bound() {
     }
     let answer = climb.answer();
     assert_eq!((answer.limited_by, answer.lower_bound), (Some(CapacityLimit::Generator), true));
+    assert_eq!(answer.bound_by, Some(BoundCause::Generator));
     assert_eq!((answer.hi, answer.estimate), (None, answer.lo), "never the system's own figure");
     assert!((2_800.0..3_000.0).contains(&answer.lo.unwrap()), "{answer:?}");
+}
+
+/// Whether the machine is noisy or not: it is not the noise that ends a server.
+#[test]
+fn a_search_is_given_up_where_the_server_ends_in_each_step() {
+    for noisy in [false, true] {
+        let ended = |load: f64| {
+            let run = against(record(load, 50), Reason::ServerDied, &FigureGroup::all());
+            if noisy { against(run, Reason::NoisyMachine, &[FigureGroup::LatencyP99]) } else { run }
+        };
+        let mut climb = CapacityClimb::new(goal("p99 < 5ms"));
+        let mut loads = Vec::new();
+        while climb.hopeless().is_none() {
+            loads.push(climb.next());
+            let made = climb.note(&ended(climb.next())).unwrap();
+            assert_eq!((made.outcome, made.counts, made.server_ended), (StepOutcome::Failed, true, true));
+            assert!(loads.len() < 10, "{loads:?}");
+        }
+        assert_eq!(loads.len(), 4, "each load once: {loads:?}");
+        let why = climb.hopeless().unwrap();
+        assert!(why.starts_with("the server ended in each of 4 steps, down to 50 messages/s"), "{why}");
+        assert!(why.ends_with(": server-died"), "{why}");
+        assert_eq!(climb.answer().limited_by, Some(CapacityLimit::Server));
+    }
+    // One that lives at a lower load is searched on.
+    let mut climb = CapacityClimb::new(goal("p99 < 5ms"));
+    for _ in 0..3 {
+        climb.note(&against(record(climb.next(), 50), Reason::ServerDied, &FigureGroup::all()));
+    }
+    climb.note(&record(climb.next(), 1));
+    climb.note(&against(record(climb.next(), 50), Reason::ServerDied, &FigureGroup::all()));
+    assert_eq!(climb.hopeless(), None);
+}
+
+/// Nobody has found an end that lies beyond every load that was asked.
+#[test]
+fn an_end_beyond_all_loads_is_not_found() {
+    let noisy = |load| against(record(load, 50), Reason::NoisyMachine, &[FigureGroup::LatencyP99]);
+    let runs = [400.0, 800.0, 1_600.0, 3_200.0].map(|load| record(load, 1));
+    let disturbed = [noisy(6_400.0), noisy(6_400.0)];
+    let answer = CapacityClimb::of(&goal("p99 < 5ms"), runs.iter().chain(&disturbed)).answer();
+    assert_eq!((answer.bound_by, answer.lower_bound, answer.settled), (Some(BoundCause::Machine), true, false));
+    assert_eq!((answer.hi, answer.estimate), (None, answer.lo));
+    assert!((1_600.0..6_400.0).contains(&answer.lo.unwrap()), "{answer:?}");
+    let answer = CapacityClimb::of(&goal("p99 < 5ms"), &runs).answer();
+    assert_eq!((answer.bound_by, answer.estimate, answer.lo), (Some(BoundCause::Budget), None, Some(3_200.0)));
+    let none = CapacityClimb::of(&goal("p99 < 5ms"), &[record(400.0, 50)]).answer();
+    assert_eq!((none.bound_by, none.hi), (None, Some(400.0)), "nothing held");
 }
 
 /// A generator that was late by 2 ms at most, its receiver by 1 ms.
@@ -300,12 +349,14 @@ fn two_searches_straight_after_each_other_overlap_though_the_machine_wanders() {
                 climb.answer()
             };
             let [one, other] = [search(), search()];
-            overlap += usize::from(one.lo <= other.hi && other.lo <= one.hi);
-            let ends = |answer: &CapacityAnswer| {
-                answer.lo.zip(answer.hi).map(|(lo, hi)| (lo * answer.drift.exp(), hi / answer.drift.exp())).unwrap()
+            // An end that was not found leaves all beyond it open.
+            let ends = |answer: &CapacityAnswer, drift: f64| {
+                let [lo, hi] = [answer.lo.unwrap_or(0.0), answer.hi.unwrap_or(f64::INFINITY)];
+                (lo * drift.exp(), hi / drift.exp())
             };
-            let (one, other) = (ends(&one), ends(&other));
-            bare += usize::from(one.0 <= other.1 && other.0 <= one.1);
+            let meet = |one: (f64, f64), other: (f64, f64)| usize::from(one.0 <= other.1 && other.0 <= one.1);
+            overlap += meet(ends(&one, 0.0), ends(&other, 0.0));
+            bare += meet(ends(&one, one.drift), ends(&other, other.drift));
         }
         println!("±{sd}: {overlap} of 100 pairs overlap, {bare} without the drift in them");
         assert!(overlap >= 97 && settled >= 190, "±{sd}: {overlap} of 100 overlap, {settled} of 200 are over");
@@ -405,4 +456,37 @@ fn a_server_in_a_container_cannot_be_bound_whichever_engine_runs_it() {
     }
     assert_eq!(why("mosquitto", "native"), None);
     assert_eq!(why("zeromq", "native"), Some("it is a library and has no server"));
+}
+
+/// The least of a limit is found downwards, by the same search; a server that does not
+/// do with all there is gets no more.
+#[test]
+fn the_least_processors_and_memory_that_suffice_are_found() {
+    for (over, start, needed) in [(LoadAxis::Cpus, 2.0, 0.3), (LoadAxis::Memory, 4e9, 96e6)] {
+        let goal = CapacityGoal { over, start: over.amount(start), ..goal("p99 < 5ms") };
+        let made = |load: f64, needed: f64| {
+            let amount: f64 = over.value(load, 1).parse().unwrap();
+            let mut run = record(100.0, if amount >= needed { 1 } else { 50 });
+            run.cell.insert(over.key().into(), amount.into());
+            run
+        };
+        let mut climb = CapacityClimb::new(goal.clone());
+        let mut asked = Vec::new();
+        while !climb.settled() {
+            asked.push(over.amount(climb.next()));
+            climb.note(&made(climb.next(), needed)).unwrap();
+            assert!(asked.len() < 60, "{asked:?}");
+        }
+        assert!(
+            (asked[0] / start - 1.0).abs() < 1e-3 && asked.iter().all(|amount| *amount <= start * 1.001),
+            "{asked:?}"
+        );
+        let answer = climb.answer();
+        let [least, most] = [answer.hi, answer.lo].map(|load| over.amount(load.unwrap()));
+        assert!(least <= needed * 1.03 && needed * 0.97 <= most && most / least < 1.1, "{least} to {most}: {answer:?}");
+        let mut hopeless = CapacityClimb::new(goal);
+        hopeless.note(&made(over.amount(start), 2.0 * start));
+        let why = hopeless.hopeless().unwrap();
+        assert!(why.starts_with("the objective does not hold at ") && why.ends_with(" either"), "{why}");
+    }
 }

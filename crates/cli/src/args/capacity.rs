@@ -35,9 +35,9 @@ pub struct CapacityArgs {
     /// load at which a backlog grows never holds [default: what the study says, or p99 < 10ms and lost = 0].
     #[arg(long, value_name = "OBJECTIVE")]
     pub until: Option<String>,
-    /// What is turned up: rate (messages a second of all publishers together), pairs, publishers, subscribers,
-    /// payload, burst. It begins with the value of its own flag, where that is given [default: what the study says,
-    /// or rate].
+    /// Increase this until the objective no longer holds: rate (messages a second of all publishers together), pairs,
+    /// publishers, subscribers, payload, burst. Or decrease it: cpus, memory (the least the server needs at the given
+    /// load). The search begins with the value of its own flag [default: what the study says, or rate].
     #[arg(long, value_name = "KEY")]
     pub over: Option<String>,
     /// How near to each other the ends of the answer are to be, 1% to 50% [default: what the study says, or 5%].

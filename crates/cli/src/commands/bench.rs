@@ -1,12 +1,13 @@
 //! `pubmark bench`: one cell without a file.
 
 use super::run::{Carried, Outlets, StudyTime, WayOn, carry_out, finish, fresh, leave_no_empty, note_replaced};
-use super::shared::{hosts, pairs, raise_open_files, system};
+use super::shared::{by_flags, hosts, pairs, raise_open_files, system};
 use super::{budget, fit, gates, searches};
 use crate::args::{BenchArgs, WorkloadArgs};
 use crate::failure::{Code, Failure};
 use crate::output::{Voice, colour, print, width};
 use pubmark_model::asked::{AskedQuestions, Precision};
+use pubmark_model::diagnostic::Diagnostic;
 use pubmark_model::endpoint::Endpoint;
 use pubmark_model::line::JsonLine;
 use pubmark_model::record::RunRecord;
@@ -123,23 +124,23 @@ pub fn study_of(workload: AskedWorkload<'_>) -> Result<Study, Failure> {
         set.push(("transport".to_owned(), first.word().to_owned()));
     }
     set.extend(args.typed());
+    let own_flags: Vec<String> = own.iter().map(|(key, _)| key.clone()).collect();
     set.extend(own);
     if endpoint.is_some() {
         set.push(("options.endpoint".into(), target.to_owned()));
     }
     set.extend(pairs(&args.set, "--set")?);
+    let flags: Vec<String> = own_flags.into_iter().chain(args.typed().into_iter().map(|(key, _)| key)).collect();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let text = format!("title = \"{name}\"\nquestion = \"\"\n[axes]\nsystem = [\"{name}\"]\n", name = system.name);
     let reading = ReadOptions { set: &set, ..ReadOptions::default() };
     let mut study = Study::parse("the command line", &text, &registry::find, &reading).map_err(|errors| {
-        let lines: Vec<String> = errors
-            .errors
-            .iter()
-            .map(|error| {
-                let message =
-                    error.message.replace("--set use=", "--settings=").replace(": use: ", ": ").replace("--set ", "--");
-                error.help.as_ref().map_or(message.clone(), |help| format!("{message}\n  help: {help}"))
-            })
-            .collect();
+        let errors = by_flags(errors, &flags).errors;
+        let line = |error: &Diagnostic| match &error.help {
+            Some(help) => format!("{}\n  help: {help}", error.message),
+            None => error.message.clone(),
+        };
+        let lines: Vec<String> = errors.iter().map(line).collect();
         Failure::usage(lines.join("\n"))
     })?;
     if let Some(named) = &args.hosts {

@@ -202,12 +202,10 @@ pub fn told(report: &Report, over: &BudgetEnding, took_ns: Ns) -> String {
 /// How it went, as an exit code.
 pub fn code(report: &Report) -> Code {
     let is_open = |question: &StudyQuestion| matches!(question.state, QuestionState::Open { .. });
-    if report.questions().iter().any(is_open) {
-        return Code::Run;
-    }
+    let open = if report.questions().iter().any(is_open) { Code::Run } else { Code::Done };
     match report.claims().iter().any(|claim| claim.outcome == ClaimOutcome::Fails) {
-        true => Code::Gate,
-        false => Code::Done,
+        true => open.worst(Code::Gate),
+        false => open,
     }
 }
 

@@ -117,7 +117,7 @@ fn dry_run(request: &CapacityRequest<'_>, goal: &CapacityGoal) -> Result<Code, F
             cell.label(),
             goal.until,
             goal.over,
-            goal.start,
+            (goal.over.amount(goal.start) * 1e3).round() / 1e3,
             goal.over.unit()
         ));
     }
@@ -230,6 +230,12 @@ fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
     if over == LoadAxis::Rate && given.rate.as_deref() == Some("max") {
         return Err(Failure::usage("--rate: a search over rates begins at a number, and not at max"));
     }
+    let asked_start = study
+        .asked_capacity()
+        .filter(|(goal, _)| goal.over == over)
+        .and_then(|(_, asked)| asked.start)
+        .map(|start| over.amount(start));
+    let lowest = if is_system(&args.target) { None } else { lowest(&study, over) };
     // Both are the search's own to set.
     study.lift(&["duration", "count", over.key()]);
     if study.axis("count").is_some() {
@@ -251,21 +257,28 @@ fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
         LoadAxis::Subscribers => given.subscribers.is_some(),
         LoadAxis::Payload => given.payload.is_some(),
         LoadAxis::Burst => given.arrival.is_some(),
+        LoadAxis::Cpus => given.cpus.is_some(),
+        LoadAxis::Memory => given.memory.is_some(),
     };
     let cells = StudyPlan::new(study.clone()).map_err(|errors| Failure::from(ConductError::Plan(errors)))?;
-    let pin = if is_system(&args.target) { apart(args, &cells) } else { None };
+    let pin = if is_system(&args.target) && !over.is_limit() { apart(args, &cells) } else { None };
     if let Some(pin) = &pin {
         study.settings.set("pin", &pin.to_string()).map_err(Failure::usage)?;
     }
     let publishers = cells.cells().first().map_or(1.0, |cell| f64::from(cell.workload.publishers));
     let number = from.filter(|_| is_given).and_then(|text| text.trim_start_matches("burst:").parse::<f64>().ok());
     let start = match (over, number) {
+        (LoadAxis::Cpus | LoadAxis::Memory, Some(given)) => over.amount(given),
+        // As `pubmark run` begins.
+        (_, None) if asked_start.or(lowest).is_some() => asked_start.or(lowest).unwrap_or(1.0),
         (_, None) if study.capacity.as_ref().is_some_and(|goal| goal.over == over) => {
             study.capacity.as_ref().map_or(1.0, |goal| goal.start)
         }
         (LoadAxis::Rate, Some(each)) => each * publishers,
         (LoadAxis::Rate, None) => START_PER_S,
         (LoadAxis::Payload, None) => 64.0,
+        (LoadAxis::Cpus, None) => over.amount(machine::usable_cpus().len() as f64),
+        (LoadAxis::Memory, None) => over.amount(machine::memory_bytes().unwrap_or(1 << 30) as f64),
         (_, found) => found.unwrap_or(1.0).max(1.0),
     };
     let budget_ns = study.asked_capacity().and_then(|(_, asked)| asked.budget_ns);
@@ -274,6 +287,13 @@ fn asked(args: &CapacityArgs) -> Result<Asked, Failure> {
     study.question = format!("How far does `{}` hold?", goal.until);
     study.capacity = Some(goal.clone());
     Ok(Asked { name, study, goal, budget_ns, pin })
+}
+
+/// The lowest load that a study gives its cells; none where it gives none, as at `max`.
+fn lowest(study: &Study, over: LoadAxis) -> Option<f64> {
+    let plan = StudyPlan::new(study.clone()).ok()?;
+    let played = plan.cells().iter().filter(|cell| cell.skipped.is_none());
+    played.filter_map(|cell| over.load_of(&cell.workload, &cell.limits)).reduce(f64::min)
 }
 
 /// Server and clients on processors of their own, where nobody says where they are and

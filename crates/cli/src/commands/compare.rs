@@ -72,16 +72,22 @@ fn two(args: &CompareArgs, selection: &Selection) -> Result<GateOutcome, Failure
     let other = if folder_a == folder_b { None } else { Some(load(&folder_b)?) };
     let b = other.as_ref().unwrap_or(&a);
     let comparison = compare_with(&a, b, selection).map_err(|error| {
-        let flag = if selection.only.is_empty() { "--across" } else { "--only" };
+        let narrows = |axis: &str| selection.only.iter().any(|only| only.axis == axis);
+        let across = selection.across.as_ref().is_some_and(|across| across.axis() == error.axis());
+        let flag = if across && !narrows(error.axis()) { "--across" } else { "--only" };
         Failure::usage(format!("{flag}: {error}"))
     })?;
     let [name_a, name_b] = [name_a.as_str(), name_b.as_str()];
     if comparison.same.is_empty() {
+        let narrowed = if selection.only.is_empty() { "" } else { ", or leave out --only" };
+        let first = |cells: &[String]| cells.first().map_or_else(String::new, |cell| format!(", as `{cell}`"));
         return Err(Failure::usage(format!(
-            "{name_a} and {name_b} have no cell in common ({} only in the first, {} only in the second): \
-             compare results of one study, or narrow neither with --only",
+            "{name_a} and {name_b} have no cell in common ({} only in the first{}; {} only in the second{}): \
+             compare results of one study{narrowed}",
             comparison.only_a.len(),
-            comparison.only_b.len()
+            first(&comparison.only_a),
+            comparison.only_b.len(),
+            first(&comparison.only_b),
         )));
     }
     if args.json {

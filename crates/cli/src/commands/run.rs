@@ -475,11 +475,8 @@ impl Over {
         let unanswered = answers::unanswered(report);
         unanswered.iter().for_each(|line| voice.note(line));
         let refuted = report.claims().iter().any(|claim| claim.outcome == ClaimOutcome::Fails);
-        match (unanswered.is_empty(), refuted) {
-            (false, _) => Code::Run,
-            (true, true) => Code::Gate,
-            (true, false) => Code::Done,
-        }
+        let open = if unanswered.is_empty() { Code::Done } else { Code::Run };
+        if refuted { open.worst(Code::Gate) } else { open }
     }
 
     fn told_of_questions(&self, report: &Report, folder: &Path, voice: Voice, way_on: WayOn) -> Code {

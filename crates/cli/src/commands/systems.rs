@@ -6,7 +6,7 @@ use crate::args::SystemsArgs;
 use crate::failure::{Code, Failure};
 use crate::output::{note, print};
 use pubmark_host::install::{self, Presence};
-use pubmark_model::secret::{HIDDEN, Secrets, is_secret_variable, recorded_text};
+use pubmark_model::secret::{HIDDEN, Secrets, is_secret_name, is_switch, recorded_text};
 use pubmark_model::system::{AgentSpec, System};
 use pubmark_model::tuning::Stock;
 use pubmark_study::probe::probe;
@@ -187,7 +187,8 @@ fn describe_agent(agent: &AgentSpec, secrets: &Secrets) {
 
 /// A variable as one would type it, without a secret.
 fn variable(name: &str, value: &str, secrets: &Secrets) -> String {
-    format!("{name}={}", if is_secret_variable(name) { HIDDEN.to_owned() } else { secrets.hide(value) })
+    let secret = is_secret_name(name) && !is_switch(value);
+    format!("{name}={}", if secret { HIDDEN.to_owned() } else { secrets.hide(value) })
 }
 
 fn describe(system: &System, presence: &Presence) {
@@ -224,12 +225,12 @@ fn describe(system: &System, presence: &Presence) {
     }
     print("options:");
     for option in &system.options {
-        let recorded = |value: &Value| recorded_text(&option.name, &shown(value));
+        let recorded = |value: &Value| recorded_text(&option.name, option.is_secret(), &shown(value));
         let default = option.default.as_ref().map_or_else(|| "not set".into(), recorded);
         print(&format!("  options.{} = {default}\n      {}", option.name, option.doc));
         if let Some(tuned) = &option.tuned {
             print(&match &tuned.stock {
-                Stock::Value(stock) => format!("      not its makers' {}: {}", shown(stock), tuned.why),
+                Stock::Value(stock) => format!("      not its makers' {}: {}", recorded(stock), tuned.why),
                 Stock::Stays(stays) => format!("      with stock settings too: {}; {stays}", tuned.why),
             });
         }

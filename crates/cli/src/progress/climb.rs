@@ -62,7 +62,8 @@ impl ClimbObserver for ClimbDisplay {
         }
         let load = match self.over {
             LoadAxis::Rate => format!("{}/s", count(step.load)),
-            other => format!("{} {}", step.load, other.word()),
+            LoadAxis::Memory => format!("{} MB", count(LoadAxis::Memory.amount(step.load) / 1e6)),
+            other => format!("{} {}", other.amount(step.load), other.word()),
         };
         let p99 = step.p99_ns.map_or(String::new(), |ns| format!(", p99 {}", time(ns as f64)));
         let full = if step.confirms { " at full length" } else { "" };

@@ -332,3 +332,27 @@ fn each_cell_of_a_study_is_searched_by_itself() {
     let said = place.run(&["report", "small"]);
     assert_eq!(stdout(&said).matches("` holds up to").count(), 2, "{}", stdout(&said));
 }
+
+/// A search of a study begins where the study says, as that of `pubmark run` does.
+#[test]
+fn a_search_begins_where_the_study_says() {
+    let place = Place::new();
+    let from = |over: &str, capacity: &str, more: &[&str]| {
+        let text = format!(
+            "title = \"t\"\n[workload]\nduration = \"20s\"\n[axes]\nsystem = [\"mock\"]\nrate = [500, 250]\npairs = [4, 2]\n\
+             [capacity]\nobjective = \"p99 < 5ms\"\nover = \"{over}\"\n{capacity}"
+        );
+        std::fs::write(place.path("s.toml"), text).unwrap();
+        let output = place.run(&[&["capacity", "s.toml", "--dry-run"], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    };
+    assert!(from("pairs", "", &[]).contains("holds over pairs, from 2 pairs"), "{}", from("pairs", "", &[]));
+    assert!(from("pairs", "start = 7\n", &[]).contains("from 7 pairs"));
+    assert!(from("pairs", "start = 7\n", &["--pairs", "9"]).contains("from 9 pairs"), "what is typed comes first");
+    assert!(from("rate", "", &[]).contains("holds over rate, from 500 messages/s"), "2 pairs of 250 each");
+    let system = place.run(&["capacity", "mock", "--dry-run", "--over", "cpus", "--cpus", "1.5"]);
+    assert!(stdout(&system).contains("holds over cpus, from 1.5 processors"), "{}", stdout(&system));
+    let system = place.run(&["capacity", "mock", "--dry-run", "--over", "memory", "--memory", "2GB"]);
+    assert!(stdout(&system).contains("holds over memory, from 2000000000 bytes"), "{}", stdout(&system));
+}

@@ -456,3 +456,56 @@ fn what_is_secret_cannot_be_an_axis() {
         assert!(!said.contains(SECRET) && !place.path("r").exists(), "{said}");
     }
 }
+
+/// What is wrong is named as it was typed: a flag by its name, `--set` by its own.
+#[test]
+fn what_was_typed_is_named_as_it_was_typed() {
+    let place = Place::new();
+    for (words, said) in [
+        (vec!["bench", "mosquitto", "--set", "options.tls=true"], "--set options.tls=true: unknown option `tls`"),
+        (vec!["bench", "mock", "--set", "rate=fast"], "--set rate=fast: "),
+        (vec!["bench", "mock", "--rate", "fast"], "--rate=fast: "),
+        (vec!["bench", "mock", "--duration", "soon"], "--duration=soon: "),
+        (vec!["capacity", "mock", "--set", "options.tls=true"], "--set options.tls=true: unknown option `tls`"),
+    ] {
+        let output = place.run(&words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(stderr(&output).contains(&format!("error: {said}")), "{words:?}: {}", stderr(&output));
+    }
+}
+
+/// A claim that fails is told by its code, though other figures have no answer.
+#[test]
+fn a_claim_that_fails_is_code_1_also_where_a_figure_has_no_answer() {
+    let place = Place::new();
+    // A system of its own, as `mock` is never judged.
+    std::fs::create_dir(place.path("systems")).unwrap();
+    std::fs::write(place.path("systems/swift.toml"), include_str!("../../../../systems/mock.toml")).unwrap();
+    place.study(
+        "title = \"t\"\n[workload]\nrate = 100\nduration = \"5s\"\n[axes]\nsystem = [\"swift\"]\n[run]\nrepeats = 2\n\
+         [[claims]]\nid = \"1\"\nsays = \"a message takes a microsecond\"\nrequire = \"p50 < 1us\"\n",
+    );
+    let output = place.run(&["run", "study.toml", "--out", "r"]);
+    assert!(stderr(&output).contains("no answer: "), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(1), "{}{}", stdout(&output), stderr(&output));
+}
+
+/// A count at `max` of which nothing arrives has no end, and so no rates.
+#[test]
+fn a_count_of_which_nothing_arrives_has_no_rates() {
+    let place = Place::new();
+    let common = ["bench", "mock", "--rate", "max", "--repeats", "1", "--json"];
+    for (lose_every, arrives) in [("1", false), ("2", true)] {
+        let (option, out) = (format!("options.lose_every={lose_every}"), format!("r{lose_every}"));
+        let output = place.run(&[&common[..], &["--count", "5000", "--set", &option, "--out", &out]].concat());
+        let record = &place.records(&out)[0];
+        assert!(record["error"].is_null(), "{record}");
+        assert_eq!(record["counts"]["sent"], 5_000);
+        assert_eq!(record["counts"]["delivered"].as_u64().unwrap() > 0, arrives);
+        for rate in ["offered_per_s", "sent_per_s", "delivered_per_s", "delivered_bytes_per_s"] {
+            assert_eq!(record["rates"][rate].as_f64().unwrap() > 0.0, arrives, "{rate}: {}", record["rates"]);
+        }
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(told["summary"]["sent_per_s"].is_null(), !arrives, "{}", told["summary"]);
+    }
+}

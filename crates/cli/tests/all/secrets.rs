@@ -302,6 +302,167 @@ fn what_is_mistyped_on_the_command_line_is_repeated_without_its_secrets() {
     assert!(said.contains("--settings=mqtt://***@h") && said.contains("`mqtt://***@h`"), "{said}");
 }
 
+/// A system with secrets in options under names that say so, in one that is marked, and
+/// in variables; its server prints them all.
+const PLANTED: &str = r#"
+title = "Planted"
+about = "a"
+licence = "MIT"
+driver = "mqtt"
+patterns = ["pairs"]
+[server]
+endpoint = "mqtt://{address}:{port}"
+command = ["sh", "-c", "cat {dir}/m.conf; printenv | grep -e PASS= -e AUTH_HEADER= -e SIGNING; exec mosquitto -c {dir}/m.conf"]
+[server.environment]
+DBPASS = "planted-1-dbpass"
+AUTH_HEADER = "planted-2-header"
+SIGNING_KEY = "planted-3-signing"
+[server.files."m.conf"]
+text = """
+listener {port} {address}
+allow_anonymous true
+user root
+# {options.broker_password} {options.admin_token} {options.api_key} {options.shape} {options.depth}
+"""
+[options.broker_password]
+kind = "text"
+default = "planted-4-default"
+doc = "a"
+[options.admin_token]
+kind = "text"
+default = "none"
+doc = "a"
+[options.api_key]
+kind = "text"
+default = "none"
+doc = "a"
+[options.shape]
+kind = "text"
+default = "none"
+secret = true
+doc = "a"
+[options.depth]
+kind = "text"
+default = "shown-depth"
+doc = "a"
+"#;
+
+/// One rule for every place in which a secret can be given, and for all that is said and
+/// written: each place has a secret of its own.
+#[test]
+fn a_secret_from_any_place_is_in_no_output_and_no_file() {
+    let (place, source) = (Place::new(), Place::new());
+    let file = source.path("planted.toml");
+    std::fs::write(&file, PLANTED).unwrap();
+    let hosts = source.path("hosts.toml");
+    let host = "[hosts.b]\nreach = [\"env\", \"GATE_TOKEN=planted-5-gate\"]\naddress = \"127.0.0.1\"\n\
+        roles = [\"server\", \"publishers\", \"subscribers\"]\n";
+    std::fs::write(&hosts, host).unwrap();
+    let (file, hosts) = (file.display().to_string(), hosts.display().to_string());
+    let silent = |output: &Output, what: &str| {
+        for secret in ["planted-", "geplant-"] {
+            assert_silent(output, secret, what);
+        }
+    };
+    let options = [
+        "--set",
+        "options.broker_password=geplant-6",
+        "--set",
+        "options.admin_token=geplant-7",
+        "--set",
+        "options.api_key=geplant-8",
+        "--set",
+        "options.shape=geplant-9",
+    ];
+    for over in [None, Some(&hosts)] {
+        let folder = if over.is_some() { "h" } else { "r" };
+        let mut words = vec!["bench", &file, "--warmup", "50ms", "--duration", "200ms", "--repeats", "1"];
+        words.extend(options);
+        words.extend(over.iter().flat_map(|hosts| ["--hosts", hosts.as_str()]));
+        let mut dry = words.clone();
+        dry.push("--dry-run");
+        silent(&place.run(&dry), "a dry run");
+        words.extend(["--out", folder, "--json"]);
+        let output = place.run(&words);
+        silent(&output, "the run");
+        let record = &place.records(folder)[0];
+        assert!(record["error"].is_null(), "{}: {}", record["error"], stderr(&output));
+        for (option, shown) in [("broker_password", "***"), ("shape", "***"), ("depth", "shown-depth")] {
+            assert_eq!(record["options"][option], shown, "{option}");
+        }
+        let study = std::fs::read_to_string(place.path(folder).join("study.toml")).unwrap();
+        assert_eq!(study.contains("reach = [\"env\", \"***\"]"), over.is_some(), "{study}");
+        for words in [vec!["report", folder], vec!["report", folder, "--json"], vec!["compare", folder, folder]] {
+            silent(&place.run(&words), "a report");
+        }
+        for secret in ["planted-", "geplant-"] {
+            assert_no_file_has(&place.path(folder), secret);
+        }
+        place.assert_swept();
+    }
+    for words in [vec!["systems", &file], vec!["systems", &file, "--json"]] {
+        silent(&place.run(&words), "the system");
+    }
+}
+
+/// A command that reaches a host is shown by its program alone, and what it complains
+/// of without what looks like a secret.
+#[test]
+fn what_reaches_a_host_is_not_repeated() {
+    let (place, source) = (Place::new(), Place::new());
+    let hosts = source.path("hosts.toml");
+    for (reach, said) in [
+        (
+            "[\"no-such-sshpass\", \"-p\", \"planted-1x\", \"ssh\", \"b\"]",
+            "host b: `no-such-sshpass ***` could not be started",
+        ),
+        ("[\"sh\", \"-c\", \"echo denied for planted-1x >&2; exit 1\"]", "denied for ***"),
+        ("[\"sh\", \"-c\", \"echo \\\"$1 is wrong\\\" >&2; exit 1\", \"gate\", \"--token=planted-x\"]", "is wrong"),
+        ("\"sshpass -p planted-1x ssh b\"", ""),
+    ] {
+        std::fs::write(&hosts, format!("[hosts.b]\nreach = {reach}\naddress = \"127.0.0.1\"\n")).unwrap();
+        let hosts = hosts.display().to_string();
+        for words in [["bench", "mosquitto", "--hosts", &hosts], ["doctor", "--hosts", &hosts, "-v"]] {
+            let output = place.run(&words);
+            assert_silent(&output, "planted-", reach);
+            let all = stdout(&output) + &stderr(&output);
+            assert!(all.contains(said), "{reach}: {all}");
+        }
+    }
+}
+
+/// A path and a parameter of an endpoint may hold a token, as a login does.
+#[test]
+fn the_path_and_the_query_of_an_endpoint_are_not_repeated() {
+    let place = Place::new();
+    let nowhere = format!("127.0.0.1:{}", free_port());
+    for (index, tail) in
+        ["/planted-1", "/mqtt?token=planted-2", "/mqtt?x=planted-3", "/a/planted-4?b"].iter().enumerate()
+    {
+        let (endpoint, out) = (format!("ws://{nowhere}{tail}"), format!("r{index}"));
+        let words = [
+            "bench",
+            &endpoint,
+            "--duration",
+            "200ms",
+            "--repeats",
+            "1",
+            "--set",
+            "connect_timeout=300ms",
+            "--out",
+            &out,
+        ];
+        let output = place.run(&words);
+        assert_silent(&output, "planted-", tail);
+        if place.path(&out).exists() {
+            assert_no_file_has(&place.path(&out), "planted-");
+        }
+        let axis = place.run(&["bench", "mqtt", "--set", &format!("options.endpont={endpoint}")]);
+        assert_eq!(axis.status.code(), Some(2));
+        assert_silent(&axis, "planted-", tail);
+    }
+}
+
 /// The processes below one, by pid.
 fn below(parent: u32) -> Vec<i32> {
     let mut found: Vec<i32> = children(parent).into_iter().map(|(pid, _)| pid).collect();

@@ -129,6 +129,8 @@ fn a_scrape_says_what_the_records_say() {
         assert!((p99 * 1e9 - last["latency_ns"]["p99"].as_f64().unwrap()).abs() < 1.0, "{p99}");
     }
     assert_eq!(get(&address, "/", "").unwrap().status, 404);
+    let foreign = say(&address, "GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n").unwrap();
+    assert_eq!((foreign.status, foreign.body.contains("pubmark_")), (403, false), "a name that was made to lead here");
     interrupt(&serving.child);
     assert_eq!(serving.end(), 3);
     assert!(TcpStream::connect(&address).is_err(), "it is gone with the study");
@@ -253,9 +255,11 @@ fn hostile_clients_get_nothing_and_hold_up_nobody() {
     // What is too long is cut off, perhaps before the answer is read.
     let huge = format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
     assert!(matches!(status(&huge), Some(431) | None));
-    // More silent clients than there are places, and they stay.
-    let silent: Vec<TcpStream> = (0..40).filter_map(|_| TcpStream::connect(&address).ok()).collect();
+    // More silent clients than there are places, and they stay; half of them began a request.
+    let mut silent: Vec<TcpStream> = (0..40).filter_map(|_| TcpStream::connect(&address).ok()).collect();
     assert!(!silent.is_empty());
+    silent.iter_mut().step_by(2).for_each(|stream| drop(stream.write_all(b"GET / HT")));
+    assert_eq!(get(&address, "/status.json", "").unwrap().status, 200, "they lock nobody out");
     let before = place.records("r").len();
     wait_for("more runs", || (place.records("r").len() > before + 5).then_some(()));
     interrupt(&serving.child);

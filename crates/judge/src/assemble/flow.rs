@@ -27,7 +27,12 @@ pub struct UnitedFlow {
 
 impl UnitedFlow {
     /// From what each agent measured of it, in a window of this length.
-    pub fn of(workload: &Workload, window_ns: Ns, results: &[&FlowResult], remarks: &mut Vec<String>) -> UnitedFlow {
+    pub fn of(
+        workload: &Workload,
+        window_ns: Option<Ns>,
+        results: &[&FlowResult],
+        remarks: &mut Vec<String>,
+    ) -> UnitedFlow {
         let totals: Vec<PublisherTotal> = results.iter().flat_map(|result| result.publishers.iter().copied()).collect();
         let (ledger, missing) = unite(workload, &totals, results, remarks);
         let times = TimeFigures::of_each(results.iter().map(|result| &result.histograms));
@@ -96,7 +101,9 @@ fn acked_lost(results: &[&FlowResult], united: Ranges) -> Option<u64> {
     Some(losses::acked_lost(unacked, missing))
 }
 
-fn rates(workload: &Workload, counts: &Counts, window_ns: Ns, arrived: u64) -> Rates {
+/// The rates of a window; none of a window that did not end.
+fn rates(workload: &Workload, counts: &Counts, window_ns: Option<Ns>, arrived: u64) -> Rates {
+    let Some(window_ns) = window_ns else { return Rates::default() };
     let per_s = |count: u64| count as f64 * SECOND as f64 / window_ns as f64;
     Rates {
         offered_per_s: per_s(counts.offered),

@@ -36,6 +36,8 @@ pub struct CapacityStep {
     pub counts: bool,
     /// Whether it was a run of full length, which confirms the others.
     pub confirms: bool,
+    /// Whether the server ended in it, though nobody asked for that.
+    pub server_ended: bool,
     /// What was not kept to, in words.
     pub unmet: Vec<String>,
     /// What was at its limit; none where the objective held.
@@ -83,6 +85,7 @@ impl CapacityStep {
             outcome,
             counts: true,
             confirms: record.cell.get("part").is_some_and(|part| part == CONFIRMING),
+            server_ended: ended(record),
             unmet,
             limit,
             evidence,
@@ -112,9 +115,15 @@ fn reasons(record: &RunRecord, reason: Reason) -> impl Iterator<Item = &Finding>
     record.verdict.reasons.iter().filter(move |finding| finding.reason == reason)
 }
 
+/// Whether the server ended in a run in which no fault was asked for.
+fn ended(record: &RunRecord) -> bool {
+    record.faults.is_empty() && reasons(record, Reason::ServerDied).next().is_some()
+}
+
 /// Others on the machine, and a machine that is short of its own time, only make
 /// figures worse: an objective that holds nevertheless holds. One that does not
-/// says nothing of the system then. Where the generator was late, what it was late
+/// says nothing of the system then, unless its server ended: that is nobody else's doing.
+/// Where the generator was late, what it was late
 /// by says what it can have changed.
 fn judged(record: &RunRecord, objective: &Objective) -> (StepOutcome, Vec<String>) {
     if let Some(error) = &record.error {
@@ -127,6 +136,7 @@ fn judged(record: &RunRecord, objective: &Objective) -> (StepOutcome, Vec<String
     let outcome = match (unmet.is_empty(), noisy, late(record, objective).is_some()) {
         (true, true, _) if worse_only => StepOutcome::Held,
         (true, false, false) => StepOutcome::Held,
+        (false, ..) if ended(record) => StepOutcome::Failed,
         (_, true, _) => StepOutcome::Disturbed,
         (_, false, true) => match objective.despite_lag(record) {
             Some(true) if unmet.is_empty() => StepOutcome::Held,

@@ -98,6 +98,10 @@ pub struct FlowResult {
     pub arrived: u64,
     /// When the first message of the window was sent, ns; count-limited runs at `max`.
     pub first_sent_ns: Option<Ns>,
+    /// When the last message of the window was sent, ns; count-limited runs at `max`. None
+    /// where the agent cannot tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_sent_ns: Option<Ns>,
     /// When the last message of the window arrived, ns.
     pub last_arrival_ns: Option<Ns>,
     /// Distributions of times; none where nothing was measured, or the agent

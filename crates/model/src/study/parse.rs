@@ -411,8 +411,8 @@ impl Parser<'_> {
             let Some(value) = entry.one(&mut self.errors) else {
                 continue;
             };
-            let setting =
-                OptionSetting { system: system.map(str::to_owned), name: entry.key.clone(), text: value.text.clone() };
+            let (system, name, text) = (system.map(str::to_owned), entry.key.clone(), value.text.clone());
+            let setting = OptionSetting { system, name, text, secret: false };
             self.options.push((setting, entry.key_at, value.at));
         }
     }

@@ -8,7 +8,7 @@ use crate::claim::Condition;
 use crate::diagnostic::{Diagnostic, suggestion};
 use crate::document::Scalar;
 use crate::options::{OptionSpec, common};
-use crate::secret::{HIDDEN, SECRETS, secret};
+use crate::secret::{HIDDEN, may_be_secret_name, recorded_text, secret};
 use crate::setting::{KEYS, Key, Time, WINDOW, as_typed, key};
 use crate::units::{MILLISECOND, SECOND};
 use serde_json::Value;
@@ -25,13 +25,13 @@ impl Parser<'_> {
         self.check_options();
         for (name, text) in reading.set {
             if let Err(error) = self.set(name, text) {
-                let message = format!("--set {}: {}", typed(name, text), error.message);
+                let message = format!("--set {}: {}", self.typed(name, text), error.message);
                 self.errors.push(Diagnostic { message, offset: None, ..error });
             }
         }
         for (name, text) in reading.only {
             if let Err(error) = self.only(name, text) {
-                let message = format!("--only {}: {}", typed(name, text), error.message);
+                let message = format!("--only {}: {}", self.typed(name, text), error.message);
                 self.errors.push(Diagnostic { message, offset: None, ..error });
             }
         }
@@ -167,9 +167,10 @@ impl Parser<'_> {
         });
         for (name, values) in axes.chain(listed) {
             let Some(option) = name.strip_prefix("options.") else { continue };
-            if values.iter().any(|value| secret(option, &as_typed(value))) {
-                let message = format!("`{name}` cannot be an axis with a user or password: axes are recorded");
-                let help = "write `username` and `password` under [options], or give them with --set";
+            let marked = self.is_secret(None, option);
+            if values.iter().any(|value| secret(option, marked, &as_typed(value))) {
+                let message = format!("`{name}` cannot be an axis with a secret value: axes are recorded");
+                let help = "write it under [options], or give it with --set";
                 self.errors.push(Diagnostic::whole(message).help(help));
             }
         }
@@ -250,10 +251,12 @@ impl Parser<'_> {
             self.study
                 .options
                 .retain(|other| !(other.name == option && (system.is_none() || other.system.as_deref() == system)));
+            let secret = self.is_secret(system, option);
             self.study.options.push(OptionSetting {
                 system: system.map(str::to_owned),
                 name: option.into(),
                 text: text.into(),
+                secret,
             });
             return Ok(());
         }
@@ -347,7 +350,8 @@ impl Parser<'_> {
     }
 
     fn check_options(&mut self) {
-        for (setting, key_at, value_at) in std::mem::take(&mut self.options) {
+        for (mut setting, key_at, value_at) in std::mem::take(&mut self.options) {
+            setting.secret = self.is_secret(setting.system.as_deref(), &setting.name);
             if let Err(error) = self.check_option(setting.system.as_deref(), &setting.name, &setting.text) {
                 let at = if error.shows_value { value_at } else { key_at };
                 self.errors.push(Diagnostic { offset: Some(at), ..error });
@@ -356,15 +360,28 @@ impl Parser<'_> {
         }
     }
 
+    fn is_secret(&self, system: Option<&str>, name: &str) -> bool {
+        self.study.is_secret(system, name, self.systems)
+    }
+
+    /// A pair as it was typed. The value of a key that is not known may be a secret,
+    /// and that of an option if it is marked or named so.
+    fn typed(&self, name: &str, text: &str) -> String {
+        let shown = match name.strip_prefix("options.").map(|option| option.rsplit('.').next().unwrap_or(option)) {
+            Some(option) if may_be_secret_name(option) => HIDDEN.to_owned(),
+            Some(option) => recorded_text(option, self.is_secret(None, option), text),
+            None if name == "system" || key(name).is_some() => text.to_owned(),
+            None if may_be_secret_name(name) || text.contains("://") => HIDDEN.to_owned(),
+            None => text.to_owned(),
+        };
+        format!("{name}={shown}")
+    }
+
     /// Checks an option's name and value against the system; one that is set
     /// for all systems against the common options, and those of the study's
     /// own systems.
     fn check_option(&self, system: Option<&str>, name: &str, text: &str) -> Result<(), Diagnostic> {
-        let mine: Vec<&str> = match (system, self.study.axis("system")) {
-            (Some(system), _) => vec![system],
-            (None, Some(axis)) => axis.values.iter().filter_map(Value::as_str).collect(),
-            (None, None) => Vec::new(),
-        };
+        let mine = self.study.systems_of(system);
         let common = common();
         let of_systems = mine.iter().filter_map(|name| (self.systems)(name)).flat_map(|system| &system.options);
         let known: Vec<&OptionSpec> =
@@ -379,19 +396,12 @@ impl Parser<'_> {
             names.dedup();
             return Err(Diagnostic::whole(format!("unknown option `{name}`")).help(suggestion(name, names)));
         };
-        let wrong = |error| match SECRETS.contains(&name) {
+        let wrong = |error| match spec.is_secret() {
             true => Diagnostic::whole(format!("{name}: no {}", spec.kind.word())),
             false => Diagnostic { shows_value: true, ..Diagnostic::whole(format!("{name}: {error}")) },
         };
         spec.kind.read(text).map(|_| ()).map_err(wrong)
     }
-}
-
-/// A pair as it was typed. The value of an option, or of a key that is not
-/// known, may be a secret.
-fn typed(name: &str, text: &str) -> String {
-    let shown = name == "system" || key(name).is_some();
-    format!("{name}={}", if shown { text } else { HIDDEN })
 }
 
 /// Sets a time, unless what is set is no longer than that.

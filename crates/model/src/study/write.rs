@@ -133,8 +133,8 @@ impl Study {
                 }
             }
             for option in self.options.iter().filter(|option| option.system.as_deref() == system) {
-                let _ =
-                    writeln!(out, "{} = {}", quoted(&option.name), quoted(&recorded_text(&option.name, &option.text)));
+                let shown = recorded_text(&option.name, option.secret, &option.text);
+                let _ = writeln!(out, "{} = {}", quoted(&option.name), quoted(&shown));
             }
         }
         for claim in &self.claims {

@@ -2,6 +2,7 @@
 
 use super::System;
 use crate::options::Options;
+use crate::secret::HIDDEN;
 use crate::tuning::{SettingDifference, Stock, Tuning, Use};
 use crate::workload::Workload;
 use serde_json::Value;
@@ -34,7 +35,9 @@ impl Tuning {
                 (true, Some(stays)) => format!("{}; {stays}", tuned.why),
             };
             let name = spec.name.clone();
-            Some(SettingDifference { name, value: value.clone(), stock, why, moves: tuned.moves.clone() })
+            let shown = |value: &Value| if spec.is_secret() { HIDDEN.into() } else { value.clone() };
+            let (value, stock) = (shown(value), stock.as_ref().map(shown));
+            Some(SettingDifference { name, value, stock, why, moves: tuned.moves.clone() })
         });
         let fixed = system.fixed.iter().map(|fixed| SettingDifference {
             name: fixed.name.clone(),

@@ -6,11 +6,11 @@ use crate::diagnostic::Diagnostic;
 use crate::document::{Scalar, Table, flag};
 use crate::figure_group::FigureGroup;
 use crate::options::{OptionKind, OptionSpec};
-use crate::secret::SECRETS;
+use crate::secret::HIDDEN;
 use crate::tuning::{Fixed, Stock, Tuned};
 use serde_json::Value;
 
-const OPTION: [&str; 8] = ["kind", "default", "doc", "stock", "stays", "why", "moves", "with_durable"];
+const OPTION: [&str; 9] = ["kind", "default", "doc", "secret", "stock", "stays", "why", "moves", "with_durable"];
 
 fn kind(text: &str) -> Option<OptionKind> {
     Some(match text {
@@ -40,8 +40,14 @@ struct Said {
 
 impl System {
     pub(super) fn read_option(&mut self, name: &str, table: &Table, errors: &mut Vec<Diagnostic>) {
-        let mut spec =
-            OptionSpec { name: name.into(), kind: OptionKind::Text, default: None, doc: String::new(), tuned: None };
+        let mut spec = OptionSpec {
+            name: name.into(),
+            kind: OptionKind::Text,
+            default: None,
+            doc: String::new(),
+            tuned: None,
+            secret: None,
+        };
         let mut said = Said::default();
         for entry in table.entries.iter().filter(|entry| entry.key != "moves") {
             let Some(value) = entry.one(errors) else { continue };
@@ -57,16 +63,21 @@ impl System {
                 "stock" => said.stock = Some(value.clone()),
                 "stays" => said.stays = Some(value.text.clone()),
                 "why" => said.why = Some(value.text.clone()),
+                "secret" => match flag(&value.text) {
+                    Ok(secret) => spec.secret = Some(secret),
+                    Err(error) => errors.push(Diagnostic::at_value(value.at, format!("secret: {error}"))),
+                },
                 "with_durable" => {}
                 "doc" => spec.doc = value.text.clone(),
                 _ => errors.push(entry.unknown("an option", OPTION)),
             }
         }
+        let (kind, secret) = (spec.kind, spec.is_secret());
         let mut read = |value: Option<Scalar>| -> Option<Value> {
             let value = value?;
-            let read = spec.kind.read(&value.text);
-            let refused = |error| match SECRETS.contains(&name) {
-                true => Diagnostic::at(value.at, format!("this is no {}", spec.kind.word())),
+            let read = kind.read(&value.text);
+            let refused = |error| match secret {
+                true => Diagnostic::at(value.at, format!("this is no {}", kind.word())),
                 false => Diagnostic::at_value(value.at, error),
             };
             read.map_err(|error| errors.push(refused(error))).ok()
@@ -80,7 +91,8 @@ impl System {
                 None
             }
             (Some(stock), None) if spec.default.as_ref() == Some(&stock) => {
-                errors.push(refuse(format!("has the `stock` value {stock}, which is the default as well")));
+                let shown = if secret { HIDDEN.into() } else { stock };
+                errors.push(refuse(format!("has the `stock` value {shown}, which is the default as well")));
                 None
             }
             (Some(stock), None) => Some(Stock::Value(stock)),

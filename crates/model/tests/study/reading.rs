@@ -87,6 +87,7 @@ payload = "<=32KiB"
         system: system.map(str::to_owned),
         name: name.into(),
         text: text.into(),
+        secret: false,
     };
     let options = [
         option(None, "queue_messages", "10"),

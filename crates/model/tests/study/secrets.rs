@@ -62,3 +62,59 @@ proptest! {
         }
     }
 }
+
+const MARKED: &str = "[options.shape]\nkind = \"text\"\nsecret = true\ndoc = \"d\"\n\
+    [options.max_keys]\nkind = \"count\"\nsecret = false\ndoc = \"d\"\n\
+    [options.admin_token]\nkind = \"text\"\ndoc = \"d\"\n\
+    [options.auth_retries]\nkind = \"count\"\ndoc = \"d\"\n\
+    [options.key_size]\nkind = \"size\"\ndoc = \"d\"\n";
+
+/// The study that is kept of these options, or why they are refused.
+fn resolved(tables: &str, set: &[(&str, &str)]) -> Result<String, String> {
+    let system = System::parse("mqtt", "mqtt.toml", &format!("{SYSTEM}{MARKED}")).unwrap();
+    let systems = |name: &str| (name == "mqtt").then_some(&system);
+    let set: Vec<(String, String)> = set.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
+    let text = format!("title = \"t\"\n[axes]\nsystem = [\"mqtt\"]\n{tables}");
+    let reading = ReadOptions { set: &set, ..ReadOptions::default() };
+    Study::parse("f", &text, &systems, &reading).map(|study| study.to_toml()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn an_option_is_secret_by_its_mark_or_else_by_its_name_and_kind() {
+    let tables = "[options]\nshape = \"round\"\nmax_keys = 7\nadmin_token = \"abc\"\n\
+        auth_retries = 3\nkey_size = \"8KiB\"\ntcp_nodelay = true\n";
+    let kept = resolved(tables, &[]).unwrap();
+    let options = &kept[kept.find("[options]").unwrap()..];
+    for line in [
+        "\"shape\" = \"***\"",
+        "\"max_keys\" = \"7\"",
+        "\"admin_token\" = \"***\"",
+        "\"auth_retries\" = \"***\"",
+        "\"key_size\" = \"8KiB\"",
+        "\"tcp_nodelay\" = \"true\"",
+    ] {
+        assert!(options.contains(line), "{line}: {options}");
+    }
+    // Set on the command line, for all systems or for one.
+    for name in ["options.shape", "options.mqtt.shape"] {
+        assert!(resolved("", &[(name, "round")]).unwrap().contains("\"shape\" = \"***\""), "{name}");
+    }
+    for axis in ["\"options.shape\" = [\"a\", \"b\"]", "\"options.admin_token\" = [\"a\"]"] {
+        assert!(resolved(axis, &[]).unwrap_err().contains("cannot be an axis with a secret value"), "{axis}");
+    }
+    assert!(resolved("\"options.max_keys\" = [1, 2]", &[]).is_ok());
+    let mistaken = format!("{SYSTEM}[options.x]\nkind = \"text\"\nsecret = 1\ndoc = \"d\"\n");
+    let error = System::parse("mqtt", "mqtt.toml", &mistaken).unwrap_err().to_string();
+    assert!(error.contains("secret: ") && error.contains("true"), "{error}");
+}
+
+#[test]
+fn what_was_typed_is_said_unless_it_is_secret() {
+    let error = |name, text| resolved("", &[(name, text)]).unwrap_err();
+    assert!(error("options.tls", "true").contains("--set options.tls=true: unknown option `tls`"));
+    assert!(error("rat", "7").contains("--set rat=7: there is no such key"));
+    for name in ["options.pasword", "options.mqtt.api_key", "pasword", "my_token"] {
+        assert!(error(name, "geheim").contains(&format!("--set {name}=***: ")), "{name}");
+    }
+    assert!(error("options.auth_retries", "many").contains("--set options.auth_retries=***: auth_retries: no count"));
+}

@@ -61,6 +61,15 @@ pub enum SelectionError {
     },
 }
 
+impl SelectionError {
+    /// The axis that was typed.
+    pub fn axis(&self) -> &str {
+        match self {
+            SelectionError::Axis { axis, .. } | SelectionError::Value { axis, .. } => axis,
+        }
+    }
+}
+
 impl Across {
     /// The values of an axis that a comma separates; `None` where they are not two.
     pub fn new(axis: &str, values: &str) -> Option<Across> {

@@ -68,6 +68,13 @@ pub(crate) fn cpu_cores(run: &RunRecord) -> Option<f64> {
 fn scalar(column: Column, run: &RunRecord) -> Option<f64> {
     let counts = &run.counts;
     let each = |total: f64| (counts.delivered > 0).then(|| total / counts.delivered as f64);
+    let is_rate = matches!(column, Column::Offered | Column::Sent | Column::Delivered | Column::DeliveredBytes);
+    // A count of which nothing arrived has no window, and records of earlier versions have
+    // rates over a nanosecond.
+    let has_window = run.workload.window_ns().is_some() || counts.delivered > 0;
+    if is_rate && !has_window {
+        return None;
+    }
     Some(match column {
         Column::Offered => run.rates.offered_per_s,
         Column::Sent => run.rates.sent_per_s,

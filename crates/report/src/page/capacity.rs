@@ -72,7 +72,7 @@ fn view(found: &CapacityResult, each: bool) -> CapacityView {
     let (goal, answer) = (found.climb.goal(), found.answer());
     let steps = found.climb.steps().iter().enumerate().map(|(at, step)| StepView {
         cell: found.cells.get(at).copied(),
-        load: step.load,
+        load: goal.over.amount(step.load),
         outcome: step.outcome.word(),
         counts: step.counts,
         confirms: step.confirms,
@@ -85,6 +85,10 @@ fn view(found: &CapacityResult, each: bool) -> CapacityView {
         server_cpu_cores: step.server_cpu_cores,
         server_rss_bytes: step.server_rss_bytes,
     });
+    let [estimate, lo, hi] = found.amounts();
+    let mut curve = found.curve();
+    curve.iter_mut().for_each(|at| at.load = goal.over.amount(at.load));
+    curve.sort_by(|one, other| one.load.total_cmp(&other.load));
     CapacityView {
         system: clean(found.system(), NAME_CHARS),
         label: clean(&found.label, NAME_CHARS),
@@ -94,19 +98,21 @@ fn view(found: &CapacityResult, each: bool) -> CapacityView {
         load: goal.over.unit(),
         unit: match goal.over {
             LoadAxis::Rate => "per_s",
-            LoadAxis::Payload => "bytes",
-            LoadAxis::Pairs | LoadAxis::Publishers | LoadAxis::Subscribers | LoadAxis::Burst => "count",
+            LoadAxis::Payload | LoadAxis::Memory => "bytes",
+            LoadAxis::Cpus | LoadAxis::Pairs | LoadAxis::Publishers | LoadAxis::Subscribers | LoadAxis::Burst => {
+                "count"
+            }
         },
-        estimate: answer.estimate,
-        lo: answer.lo,
-        hi: answer.hi,
+        estimate,
+        lo,
+        hi,
         level: answer.level,
         lower_bound: answer.lower_bound,
         settled: answer.settled,
         confirmed: answer.confirmed,
         limited_by: answer.limited_by.map(|limit| limit.word()),
         standing: verdict(found),
-        curve: found.curve(),
+        curve,
         steps: steps.filter(|_| each).collect(),
     }
 }

@@ -450,3 +450,28 @@ fn what_runs_found_is_told_and_makes_none_of_them_invalid() {
     assert!(text.contains("beta: noted in 2 of 2 runs, the first: the server delivered nothing for a while"), "{text}");
     assert!(text.contains("4 valid, 0 invalid"), "{text}");
 }
+
+/// What a limit holds down is shown wherever there is a limit, however narrow the screen.
+#[test]
+fn the_memory_of_a_limited_server_is_never_left_out() {
+    for (limits, shown) in [("[limits]\nmemory = \"64MB\"\n", true), ("", false)] {
+        let mut lab = Lab::new(&format!(
+            "{limits}[axes]\nsystem = [\"alpha\", \"beta\"]\narrival = [\"uniform\", \"poisson\"]\n\
+             pairs = [1, 2]\npayload = [64, 1024]\n"
+        ));
+        for label in ["alpha arrival=uniform pairs=1 64B", "beta arrival=uniform pairs=1 64B"] {
+            for repeat in 1..=2 {
+                lab.run(label, repeat, |run| {
+                    latency(run, &[(12_000, 20_000)]);
+                    run.server = Some(usage(0.1));
+                    run.server.as_mut().unwrap().rss_bytes_median = 8_400_000;
+                });
+            }
+        }
+        for width in [80, 120] {
+            let text = lab.report().terminal(width, false);
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(!shown || text.contains("8.4 MB") || words.contains("8.40 MB"), "{width}: {text}");
+        }
+    }
+}

@@ -37,7 +37,8 @@ pub fn of(cell: &Cell, system: &System) -> Option<(String, String)> {
 /// What nothing of a run may show.
 pub fn secrets(cell: &Cell, system: &System) -> Secrets {
     let login = of(cell, system);
-    system.secrets(&cell.options).and_password(login.as_ref().map(|(_, password)| password.as_str()))
+    let mine = system.secrets(&cell.options).and_password(login.as_ref().map(|(_, password)| password.as_str()));
+    cell.placement.hosts().into_iter().fold(mine, |mine, host| mine.and(host.secrets()))
 }
 
 /// What nothing of any run of these cells may show.
