@@ -42,7 +42,7 @@ const SILENCE: &str = "exec sleep 3600\n";
 fn run(system: &'static str, workload: &str, script: String) -> String {
     let text =
         format!("title = \"t\"\n[workload]\nconnect_timeout = \"500ms\"\n{workload}\n[axes]\nsystem = \"{system}\"\n");
-    let (outbox, inbox) = inbox();
+    let (outbox, inbox) = channel();
     std::thread::spawn(move || {
         registry::load().unwrap();
         let study = Study::parse("t", &text, &registry::find, &ReadOptions::default()).unwrap();
