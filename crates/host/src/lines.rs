@@ -12,6 +12,7 @@ use crate::network::NetworkLook;
 use crate::server::keeper::KeeperOrder;
 use crate::shape::Shape;
 use crate::system_file::SystemFile;
+use crate::usage::AgentUsed;
 use pubmark_model::host::ClockSighting;
 use pubmark_model::leftovers::{Leftovers, Removal};
 use pubmark_model::link::Link;
@@ -261,7 +262,7 @@ pub struct Facts {
 }
 
 /// What a machine had done up to an instant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Look {
     /// The instant, ns.
     pub at_ns: Ns,
@@ -269,6 +270,9 @@ pub struct Look {
     pub ticks: Ticks,
     /// CPU time of what pubmark itself keeps there, ns.
     pub own_cpu_ns: Ns,
+    /// By number of an agent: what it had used; none once it has ended.
+    #[serde(default)]
+    pub agents: Vec<Option<AgentUsed>>,
 }
 
 /// What came of orders.

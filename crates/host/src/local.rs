@@ -20,7 +20,7 @@ use crate::server::watch::ServerWatch;
 use crate::shape::Shaped;
 use crate::standing::StandingServer;
 use crate::system_file::SystemFile;
-use crate::usage::UsageWatch;
+use crate::usage::{self, UsageWatch};
 use nix::sys::signal::Signal;
 use pubmark_model::protocol::Command;
 use pubmark_model::secret::Secrets;
@@ -203,7 +203,9 @@ impl Local {
             HostRequest::Look => {
                 self.awake.as_mut().and_then(Awake::gone).map_or(Ok(()), |why| Err(HostError::Failed(why)))?;
                 let own_cpu_ns = clock::process_cpu() + self.awake.as_ref().map_or(0, Awake::cpu_ns);
-                return Ok(HostReply::Look(Look { at_ns: clock::now(), ticks: Ticks::now(), own_cpu_ns }));
+                let (at_ns, ticks) = (clock::now(), Ticks::now());
+                let agents = self.agents.iter().map(|agent| usage::used_by(agent.pid())).collect();
+                return Ok(HostReply::Look(Look { at_ns, ticks, own_cpu_ns, agents }));
             }
             HostRequest::EndWatch => return Ok(HostReply::Series(self.usage.take().and_then(UsageWatch::finish))),
             HostRequest::ServerUsed { window } => {

@@ -10,6 +10,7 @@ mod processes;
 mod sources;
 mod tear_down;
 mod traces;
+mod usage;
 mod wire;
 
 use crate::context::{RunContext, RunError, failed};

@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 const SYSTEMS: [&str; 3] = ["zeromq-cpp", "zeromq-node", "zeromq-python"];
 
 /// Whether these systems can be used here; says so where they cannot.
-fn here(test: &str, systems: &[&str]) -> bool {
+pub fn here(test: &str, systems: &[&str]) -> bool {
     let missing = systems.iter().find_map(|name| install::agent_missing(registry::find(name).unwrap()));
     if let Some(why) = &missing {
         leave_out(&format!("bindings::{test}"), why);

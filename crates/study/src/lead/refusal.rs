@@ -2,6 +2,7 @@
 
 use super::hello::Misfit;
 use pubmark_model::protocol::{BadHistogram, UPDATE_AGENT, VERSION};
+use pubmark_model::relations::Contradiction;
 
 /// What was wrong, and with whom.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,6 +67,14 @@ pub enum Refusal {
         agent: String,
         /// What is wrong.
         what: String,
+    },
+    /// Its figures contradict the plan, the run's times, or each other.
+    #[error("agent {agent} {contradiction}")]
+    Contradiction {
+        /// Which.
+        agent: String,
+        /// Which figures.
+        contradiction: Contradiction,
     },
     /// It handed in what is no histogram.
     #[error("agent {agent}: {bad}")]
