@@ -140,7 +140,6 @@ type incoming struct {
 	stalls       silence
 	stall        int64
 	lastArrival  int64
-	overflow     bool
 	// From the end of one call to the beginning of the next, over the messages
 	// that came at once: how long the last one can have waited for those before it.
 	backlog, asked, taken int64
@@ -222,7 +221,7 @@ func (in *incoming) take(message []byte, now int64) (news bool) {
 	}
 	word, bit := sequence/64, uint64(1)<<(sequence%64)
 	if int(word) >= len(s.seen) {
-		in.overflow = true
+		in.damaged() // nobody sends what there is no room for
 		return false
 	}
 	measured := w.holds(intended)

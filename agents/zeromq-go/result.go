@@ -79,9 +79,6 @@ func (a *agent) result() {
 				seen = append(seen, fields{"publisher": in.first + uint32(i), "bits": in.streams[i].bits()})
 			}
 		}
-		if in.overflow {
-			remarks = append(remarks, "a sequence arrived that a subscriber's ledger has no room for")
-		}
 	}
 	histograms, latency := fields{}, [][][2]uint64{}
 	for _, name := range []string{"latency", "intended_latency", "service_latency", "send_lag", "own_lag", "receive_lag"} {

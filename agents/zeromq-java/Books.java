@@ -185,7 +185,6 @@ final class Books {
         long[] slices = {};
         Histogram[] sliceLatency = {};
         final Silences stalls = new Silences();
-        boolean overflow;
         private long lastArrival;
         // From the end of one call to the beginning of the next, over the messages
         // that came at once: how long the last one can have waited for those before it.
@@ -255,9 +254,9 @@ final class Books {
             long sequence = number & 0xffffffffL;
             boolean measured = window.holds(due);
             int marked = stream.mark(sequence);
-            if (marked <= 0) {
-                overflow |= marked < 0;
-                if (marked == 0 && measured) duplicated++;
+            if (marked < 0) return damaged(); // nobody sends what there is no room for
+            if (marked == 0) {
+                if (measured) duplicated++;
                 return false;
             }
             DISTINCT.setRelease(stream, (long) DISTINCT.get(stream) + 1);

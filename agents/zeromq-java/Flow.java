@@ -95,8 +95,6 @@ final class Flow {
             }
             for (int i = 0; work.competing() && i < in.streams.length; i++)
                 seen.add(Map.of("publisher", in.first + i, "bits", in.streams[i].bits()));
-            if (in.overflow)
-                remarks.add("a sequence arrived that a subscriber's ledger has no room for");
         }
         Map<String, Object> histograms = new LinkedHashMap<>(),
                 series = new LinkedHashMap<>(),

@@ -9,7 +9,7 @@ use crate::error::HostError;
 use crate::network;
 use pubmark_model::units::{Ns, SECOND};
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -75,7 +75,10 @@ impl Cut {
         let both = self.seen.recv_timeout(patience).and_then(|down| Ok((down, self.seen.recv_timeout(patience)?)));
         both.map_err(|_| {
             let mut said = String::new();
-            if let Ok(Some(_)) = self.child.try_wait() {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                if let Some(signal) = status.signal() {
+                    return HostError::Failed(format!("what cuts its network was killed by signal {signal}"));
+                }
                 let _ = self.child.stderr.take().map(|errors| errors.take(1 << 10).read_to_string(&mut said));
             }
             let why = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it is not back in time").to_owned();

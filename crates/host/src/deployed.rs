@@ -345,13 +345,14 @@ impl Deployed {
                     ..Deployment::default()
                 };
                 let usage = usage.map(|usage| usage.usage);
-                Some(ServerReport { deployment, usage, version: None, exit_reason: None })
+                Some(ServerReport { deployment, usage, version: None, exit_reason: None, own_failure: None })
             }
             Deployed::Started(started) => {
                 let ends: Vec<ServerEnd> = started.members.iter_mut().map(|member| member.server.so_far()).collect();
                 let (mut deployment, usage) = (started.deployment.clone(), started.usage.take());
                 deployment.oom_kills = ends.iter().map(|end| end.oom_kills).sum();
                 deployment.out_of_memory = ends.iter().find_map(|end| end.out_of_memory.clone());
+                let own_failure = ends.iter().find_map(|end| end.own_failure.clone());
                 let exit_reason = ends.into_iter().find_map(|end| end.exit_reason);
                 if let Some(usage) = &usage {
                     deployment.throttled_s = usage.throttled_s;
@@ -359,7 +360,8 @@ impl Deployed {
                     deployment.processes = usage.processes.iter().map(share).collect();
                 }
                 let usage = usage.map(|usage| usage.usage);
-                Some(ServerReport { deployment, usage, version: started.version.clone(), exit_reason })
+                let version = started.version.clone();
+                Some(ServerReport { deployment, usage, version, exit_reason, own_failure })
             }
         }
     }

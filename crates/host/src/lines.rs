@@ -13,6 +13,7 @@ use crate::quota::Quota;
 use crate::server::keeper::KeeperOrder;
 use crate::shape::Shape;
 use crate::system_file::SystemFile;
+use crate::usage::AgentUsed;
 use pubmark_model::host::ClockSighting;
 use pubmark_model::leftovers::{Leftovers, Removal};
 use pubmark_model::link::Link;
@@ -262,7 +263,7 @@ pub struct Facts {
 }
 
 /// What a machine had done up to an instant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Look {
     /// The instant, ns.
     pub at_ns: Ns,
@@ -273,6 +274,9 @@ pub struct Look {
     /// The CPU quota that pubmark is under there; none where there is none.
     #[serde(default)]
     pub quota: Option<Quota>,
+    /// By number of an agent: what it had used; none once it has ended.
+    #[serde(default)]
+    pub agents: Vec<Option<AgentUsed>>,
 }
 
 /// What came of orders.

@@ -21,7 +21,7 @@ use crate::server::watch::ServerWatch;
 use crate::shape::Shaped;
 use crate::standing::StandingServer;
 use crate::system_file::SystemFile;
-use crate::usage::UsageWatch;
+use crate::usage::{self, UsageWatch};
 use nix::sys::signal::Signal;
 use pubmark_model::protocol::Command;
 use pubmark_model::secret::Secrets;
@@ -207,12 +207,9 @@ impl Local {
                 let beside =
                     self.awake.as_ref().map_or(0, Awake::cpu_ns).saturating_add(self.deployed.keepers_cpu_ns());
                 let own_cpu_ns = clock::process_cpu().saturating_add(beside);
-                return Ok(HostReply::Look(Look {
-                    at_ns: clock::now(),
-                    ticks: Ticks::now(),
-                    own_cpu_ns,
-                    quota: Quota::now(),
-                }));
+                let (at_ns, ticks, quota) = (clock::now(), Ticks::now(), Quota::now());
+                let agents = self.agents.iter().map(|agent| usage::used_by(agent.pid())).collect();
+                return Ok(HostReply::Look(Look { at_ns, ticks, own_cpu_ns, quota, agents }));
             }
             HostRequest::EndWatch => return Ok(HostReply::Series(self.usage.take().and_then(UsageWatch::finish))),
             HostRequest::ServerUsed { window } => {

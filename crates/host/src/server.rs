@@ -53,6 +53,8 @@ const PREPARATION: Duration = Duration::from_secs(120);
 const FETCHING: Duration = Duration::from_secs(600);
 /// How often a starting server is looked at.
 const LOOK: Duration = Duration::from_millis(5);
+/// How long an engine may take to notice that a container has ended.
+const ENDING: Duration = Duration::from_secs(2);
 
 /// All that is needed to start a server.
 pub struct StartPlan<'a> {
@@ -99,13 +101,22 @@ pub struct Server {
     out_of_memory_log: String,
     /// What came of orders, as far as nobody has asked.
     happened: Vec<KeeperAnswer>,
-    exited: Option<String>,
+    exited: Option<Exit>,
     /// Removed after the keeper has ended: fields are dropped in this order.
     kept: Kept,
     group: Group,
     container: Option<Contained>,
     /// What no message may repeat of its log.
     secrets: Secrets,
+}
+
+/// How a server is known to have ended.
+enum Exit {
+    /// By itself, or by somebody else's hand: in words.
+    Server(String),
+    /// What pubmark has it kept or followed by failed, which says nothing of the server:
+    /// in words.
+    Keeping(String),
 }
 
 /// A container, and what it began with.
@@ -129,11 +140,25 @@ pub struct ServerEnd {
     pub throttled_s: f64,
     /// How it ended, if it had ended before it was told to.
     pub exit_reason: Option<String>,
+    /// What of pubmark's own failed, if that is why it ended or is not followed any more.
+    pub own_failure: Option<String>,
     /// The line of its log by which it said that it had run out of memory.
     pub out_of_memory: Option<String>,
 }
 
 impl Contained {
+    /// How it ended, when what followed it has. An engine may notice a little later.
+    fn ended_in_time(&self) -> Option<container::Ended> {
+        let deadline = Instant::now() + ENDING;
+        loop {
+            let ended = self.named.ended();
+            if ended.is_some() || Instant::now() >= deadline {
+                return ended;
+            }
+            std::thread::park_timeout(LOOK);
+        }
+    }
+
     /// Whether the kernel killed it for want of memory. Its control group went with it,
     /// and not every engine notices: then what tells is that it was killed by nobody's
     /// order, under a limit, and that the kernel has killed somebody for this meanwhile.
@@ -312,7 +337,7 @@ impl Server {
 
     /// How it exited, if it is known to have.
     fn exit_status(&self) -> Option<String> {
-        let status = self.exited.as_ref()?;
+        let (Exit::Server(status) | Exit::Keeping(status)) = self.exited.as_ref()?;
         let oom = if self.oom_kills() > 0 { ", killed by the kernel for want of memory" } else { "" };
         Some(format!("{status}{oom}"))
     }
@@ -320,11 +345,17 @@ impl Server {
     fn heard(&mut self, heard: FromKeeper) {
         match heard {
             FromKeeper::Answer(KeeperAnswer::Exited(status)) => {
-                let ended = self.container.as_ref().and_then(|contained| contained.named.ended());
-                self.exited = Some(ended.map_or(status, |ended| format!("exit status: {}", ended.code)));
+                self.exited = Some(match &self.container {
+                    None => Exit::Server(status),
+                    // What has ended is the engine's client, which follows the container.
+                    Some(contained) => match contained.ended_in_time() {
+                        Some(ended) => Exit::Server(format!("exit status: {}", ended.code)),
+                        None => Exit::Keeping(format!("what followed its container ended: {status}")),
+                    },
+                });
             }
-            FromKeeper::Answer(KeeperAnswer::Failed(why)) => self.exited = Some(why),
-            FromKeeper::Gone => self.exited = Some("its keeper was killed".into()),
+            FromKeeper::Answer(KeeperAnswer::Failed(why)) => self.exited = Some(Exit::Keeping(why)),
+            FromKeeper::Gone => self.exited = Some(Exit::Keeping("its keeper was killed".into())),
             FromKeeper::Answer(KeeperAnswer::Pid(_)) | FromKeeper::Nothing => {}
             FromKeeper::Answer(word) => {
                 if let KeeperAnswer::Restarted(_, pid) = word {
@@ -348,9 +379,11 @@ impl Server {
     /// How it has fared, as long as nobody has ended it.
     pub fn so_far(&mut self) -> ServerEnd {
         let exit_reason = self.ended();
+        let own_failure = exit_reason.clone().filter(|_| matches!(self.exited, Some(Exit::Keeping(_))));
         let (oom_kills, throttled_ns) = (self.oom_kills(), self.group.accounts.throttled_ns());
         let out_of_memory = exhausted::said(&self.log, &self.out_of_memory_log);
-        ServerEnd { oom_kills, throttled_s: throttled_ns as f64 / SECOND as f64, exit_reason, out_of_memory }
+        let throttled_s = throttled_ns as f64 / SECOND as f64;
+        ServerEnd { oom_kills, throttled_s, exit_reason, own_failure, out_of_memory }
     }
 
     /// Ends it, politely first, and removes what it leaves. Bounded.
@@ -376,7 +409,7 @@ impl Server {
                 FromKeeper::Nothing => return Err(self.not_started("its preparation takes too long", None)),
                 heard => {
                     self.heard(heard);
-                    return Err(self.not_started(&self.exited.clone().unwrap_or_default(), None));
+                    return Err(self.not_started(&self.exit_status().unwrap_or_default(), None));
                 }
             }
         }

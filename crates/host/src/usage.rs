@@ -15,6 +15,7 @@ use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 use pubmark_model::record::{UsageOverTime, UsageSeries};
 use pubmark_model::units::{Ns, SECOND};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +29,17 @@ const ROSTER: Ns = 5 * SECOND;
 const LOOKS_MAX: usize = 20_000;
 /// A slice at an end of the series counts if this part of it was seen.
 const SEEN_MIN: f64 = 0.1;
+
+/// What an agent's process had used up to an instant, by the kernel's account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentUsed {
+    /// The process.
+    pub pid: i32,
+    /// Processor time of all its threads, ns.
+    pub cpu_ns: Ns,
+    /// Its resident set size, bytes.
+    pub rss_bytes: u64,
+}
 
 /// What was used up to an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -135,6 +147,11 @@ impl Group {
 pub fn cpu_ns(pid: i32) -> Option<Ns> {
     let time = clock_gettime(clock_getcpuclockid(Pid::from_raw(pid)).ok()?).ok()?;
     Some(time.tv_sec() as Ns * SECOND + time.tv_nsec() as Ns)
+}
+
+/// What a process has used so far; none where it is not there.
+pub fn used_by(pid: i32) -> Option<AgentUsed> {
+    Some(AgentUsed { pid, cpu_ns: cpu_ns(pid)?, rss_bytes: rss_bytes(pid)? })
 }
 
 /// Resident set of a process as the kernel keeps count of it, bytes.

@@ -9,7 +9,7 @@ pub mod ledger;
 pub mod outcome;
 pub mod pacing;
 pub mod publisher;
-pub mod schedule;
+pub mod seal;
 pub mod session;
 pub mod shard;
 pub mod simulation;

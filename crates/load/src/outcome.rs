@@ -101,9 +101,6 @@ impl ThreadOutcome {
                 outcome.seen.extend(one.into_seen());
             }
         }
-        if recorder.overflow() {
-            outcome.remarks.push("more messages arrived than a subscriber's ledger has room for".into());
-        }
         if recorder.too_late() > 0 {
             let count = recorder.too_late();
             outcome.remarks.push(format!("{count} messages came when the drain was over: they count as lost"));

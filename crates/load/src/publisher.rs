@@ -3,11 +3,12 @@
 
 use crate::ledger::SeenSequences;
 use crate::pacing::Pacer;
-use crate::schedule::Schedule;
+use crate::seal::seal;
 use crate::window::{Slicer, Window, measures_latency};
-use pubmark_model::header::{Header, MAX_SEQUENCE, MIN_LEN, pattern, renumber};
+use pubmark_model::header::{Header, MAX_SEQUENCE, MIN_LEN, SEALED_LEN, body_at, pattern, renumber};
 use pubmark_model::protocol::{PacingFigures, PublisherTotal, Sequences};
 use pubmark_model::role::Role;
+use pubmark_model::schedule::Schedule;
 use pubmark_model::times::TimeFigures;
 use pubmark_model::units::Ns;
 use pubmark_model::workload::{Extent, Rate, Workload};
@@ -29,12 +30,15 @@ pub enum Next {
 pub struct Marker {
     publisher: u32,
     message: Vec<u8>,
+    /// Whether messages carry the checksum of their header.
+    seals: bool,
 }
 
 impl Marker {
     /// Markers of publisher `id`, as long as the workload's messages.
     pub fn new(workload: &Workload, id: u32) -> Marker {
-        Marker { publisher: id, message: pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize) }
+        let message = pattern(workload.payload_bytes.max(MIN_LEN as u64) as usize);
+        Marker { publisher: id, message, seals: workload.header_checksum }
     }
 
     /// A marker with this sequence: `PROBE` or `END`.
@@ -45,8 +49,22 @@ impl Marker {
     /// The same, of another publisher.
     pub fn of(&mut self, publisher: u32, sequence: u32, now: Ns) -> &[u8] {
         let header = Header { intended_ns: now, publisher, sequence, sent_ns: Some(now), free_ns: Some(now) };
-        let _ = header.write(&mut self.message);
+        write(&header, self.seals, &mut self.message);
         &self.message
+    }
+
+    /// Writes a header over the front of a message of the same workload.
+    pub fn stamp(&self, header: &Header, message: &mut [u8]) {
+        write(header, self.seals, message);
+    }
+}
+
+/// Writes a header over the front of a message, with its checksum where messages carry it.
+#[inline]
+fn write(header: &Header, seals: bool, message: &mut [u8]) {
+    let _ = header.write(message);
+    if seals {
+        seal(message);
     }
 }
 
@@ -168,6 +186,8 @@ pub struct Outgoing {
     free_ns: Ns,
     /// How far the clock of its messages' instants is ahead of its own, ns.
     ahead_ns: i64,
+    /// Whether its messages carry the checksum of their header.
+    seals: bool,
     done: bool,
     /// None where nothing is acknowledged: thousands of publishers have none.
     acked: Option<Box<Acknowledged>>,
@@ -199,6 +219,7 @@ impl Outgoing {
             intended_ns: 0,
             free_ns: 0,
             ahead_ns: 0,
+            seals: workload.header_checksum,
             done: false,
             acked: (workload.qos > 0)
                 .then(|| Box::new(Acknowledged { seen: SeenSequences::with_capacity(most), count: 0 })),
@@ -260,6 +281,21 @@ impl Outgoing {
             free_ns: Some(self.intended_ns.max(self.free_ns)),
         }
         .ahead_by(self.ahead_ns)
+    }
+
+    /// Writes the header of the message to send at `now` over its front, and returns it.
+    #[inline]
+    pub fn write(&self, now: Ns, message: &mut [u8]) -> Header {
+        let header = self.header(now);
+        write(&header, self.seals, message);
+        header
+    }
+
+    /// How many bytes of a message of this length are its own: its header, and the
+    /// checksum of that.
+    #[inline]
+    pub fn front_len(&self, len: usize) -> usize {
+        if self.seals { SEALED_LEN } else { body_at(len) }
     }
 
     /// How many messages may go at the instant of the last `Next::Send`, that
@@ -483,7 +519,7 @@ impl Publisher {
     /// The message to send, stamped with `now`.
     #[inline]
     pub fn message(&mut self, now: Ns) -> &[u8] {
-        let _ = self.outgoing.header(now).write(&mut self.message);
+        self.outgoing.write(now, &mut self.message);
         &self.message
     }
 
@@ -491,6 +527,9 @@ impl Publisher {
     #[inline]
     pub fn later_message(&mut self, by: u32) -> &[u8] {
         renumber(&mut self.message, self.outgoing.sequence as u32 + by);
+        if self.outgoing.seals {
+            seal(&mut self.message);
+        }
         &self.message
     }
 

@@ -4,9 +4,10 @@
 mod arrivals;
 
 use crate::ledger::SeenSequences;
+use crate::seal::is_sealed;
 use crate::window::{Slicer, Window, measures_latency};
 use arrivals::Arrivals;
-use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, body_at, pattern};
+use pubmark_model::header::{END, Header, MAX_SEQUENCE, PROBE, pattern};
 use pubmark_model::profile::Profile;
 use pubmark_model::protocol::{LedgerCounts, PublisherTotal, Sequences, Stalls};
 use pubmark_model::setting::MOST_CLIENTS;
@@ -64,6 +65,8 @@ struct Expectation {
     payload: usize,
     body_at: usize,
     body_crc: Option<u32>,
+    /// Whether messages carry the checksum of their header.
+    seals: bool,
     latency: bool,
     competing: bool,
     /// Whether what comes are the answers to what this client itself sent.
@@ -109,7 +112,6 @@ pub struct ReceiveRecorder {
     jitter_pairs: u64,
     slices: Vec<u64>,
     stalls: Stalls,
-    overflow: bool,
     /// Messages of the window that came first when the drain was over.
     too_late: u64,
     /// When its subscribers were killed, ns.
@@ -121,7 +123,7 @@ impl ReceiveRecorder {
     /// [`ReceiveRecorder::start`], only probes are understood.
     pub fn new(workload: &Workload, heard: u64) -> ReceiveRecorder {
         let payload = workload.payload_bytes as usize;
-        let body_at = body_at(payload);
+        let body_at = workload.body_at();
         let body_crc = (workload.verify == Verify::Full && payload > body_at)
             .then(|| crc32c::crc32c(&pattern(payload)[body_at..]));
         ReceiveRecorder {
@@ -130,6 +132,7 @@ impl ReceiveRecorder {
                 payload,
                 body_at,
                 body_crc,
+                seals: workload.header_checksum,
                 // Where one echoes, latency is whole where the echo arrives.
                 latency: measures_latency(workload) && !workload.pattern.echoed(),
                 competing: workload.competing(),
@@ -146,7 +149,6 @@ impl ReceiveRecorder {
             jitter_pairs: 0,
             slices: Vec::new(),
             stalls: Stalls::default(),
-            overflow: false,
             too_late: 0,
             crashed_ns: None,
         }
@@ -278,11 +280,6 @@ impl ReceiveRecorder {
     pub fn too_late(&self) -> u64 {
         self.too_late
     }
-
-    /// Whether a sequence came that the ledger has no room for.
-    pub fn overflow(&self) -> bool {
-        self.overflow
-    }
 }
 
 /// What one subscriber has heard of whom: all that is kept for each of thousands.
@@ -314,6 +311,10 @@ impl IncomingStreams {
             recorder.damaged();
             return;
         };
+        if recorder.expect.seals && !is_sealed(message) {
+            recorder.damaged();
+            return;
+        }
         if header.sequence >= END {
             match header.sequence {
                 PROBE if !stream.heard => {
@@ -337,8 +338,9 @@ impl IncomingStreams {
         // Where the clock is read only now and then, the message may know better.
         let now = if recorder.expect.latency { now } else { now.max(header.intended_ns) };
         let measured = window.holds(header.intended_ns);
+        // A publisher sends nothing that a ledger has no room for.
         let Some(new) = stream.seen.mark(header.sequence) else {
-            recorder.overflow = true;
+            recorder.damaged();
             return;
         };
         recorder.received += 1;
@@ -415,9 +417,13 @@ impl IncomingStreams {
     /// Whether nothing more can come: all that was sent is here, or the end
     /// marker is, which over an orderly transport nothing follows.
     pub fn complete(&self, totals: &Totals, orderly: bool, competing: bool) -> bool {
+        // Among those that came may be some that nobody sent.
+        let has_all = |stream: &Stream, total: &PublisherTotal| {
+            stream.distinct >= total.sent && stream.seen.count(0, total.sent) >= total.sent
+        };
         self.hears.clone().zip(&self.streams).all(|(publisher, stream)| {
             (orderly && stream.ended)
-                || (!competing && totals.of(publisher).is_some_and(|total| stream.distinct >= total.sent))
+                || (!competing && totals.of(publisher).is_some_and(|total| has_all(stream, total)))
         })
     }
 

@@ -1,7 +1,7 @@
 //! The measured window, and its slices.
 
 use pubmark_model::units::Ns;
-use pubmark_model::workload::{MAX_SLICES, Rate, Workload};
+use pubmark_model::workload::{MAX_SLICES, Workload};
 
 /// The measured window on the agent's clock.
 #[derive(Clone, Copy, Debug)]
@@ -84,10 +84,9 @@ impl Slicer {
     }
 }
 
-/// Whether latencies are measured at all: not where messages go out as fast
-/// as possible, for there latency is the length of a queue.
+/// See [`Workload::measures_latency`].
 pub fn measures_latency(workload: &Workload) -> bool {
-    workload.rate != Rate::Max || workload.pattern.round_trip()
+    workload.measures_latency()
 }
 
 /// How many messages may pass between two looks at the clock where latency is

@@ -1,9 +1,10 @@
 //! The test vectors of the agent protocol's page: who writes an agent by the page
 //! alone gets the same bytes and the same instants as the built-in one.
 
-use pubmark_load::schedule::Schedule;
+use pubmark_load::seal::seal;
 use pubmark_model::header::{Header, body_at, pattern};
 use pubmark_model::profile::Profile;
+use pubmark_model::schedule::Schedule;
 use pubmark_model::workload::{Arrival, Workload};
 use pubmark_stats::Random;
 use std::fmt::Write;
@@ -48,6 +49,9 @@ fn vectors() -> String {
     };
     assert!(header.write(&mut message));
     lines.push(format!("message of 40 bytes: {}", hex(&message)));
+    seal(&mut message);
+    lines.push(format!("the same with header_checksum: {}", hex(&message)));
+    lines.push(format!("CRC-32C of its header: 0x{:08x}", crc32c::crc32c(&message[..32])));
     for length in [28, 64, 1_024] {
         let body = &pattern(length)[body_at(length)..];
         lines.push(format!("CRC-32C of the body of {length} bytes: 0x{:08x}", crc32c::crc32c(body)));

@@ -7,7 +7,8 @@
 //! | 12–15 | sequence |
 //! | 16–23 | actual send time (*sent*), ns (messages of 24 bytes and more) |
 //! | 24–31 | when the publisher was *free* to send it, ns (messages of 32 bytes and more) |
-//! | 32– | body: a fixed pseudo-random pattern (from 24 on in messages under 32 bytes) |
+//! | 32–35 | CRC-32C of bytes 0–31, where the run's headers have a checksum ([`crate::workload::Workload::header_checksum`]) |
+//! | 32–, or 36– | body: a fixed pseudo-random pattern (from 24 on in messages under 32 bytes) |
 
 use pubmark_stats::Random;
 use std::ops::Range;
@@ -20,6 +21,8 @@ const SEQUENCE: Range<usize> = 12..16;
 pub const SENT_LEN: usize = 24;
 /// Bytes from which on a message also carries when its publisher was free.
 pub const FREE_LEN: usize = 32;
+/// Bytes from which on a message can also carry the checksum of its header.
+pub const SEALED_LEN: usize = 36;
 
 /// Where the body of a message of this length begins.
 #[inline]

@@ -19,8 +19,8 @@ pub use hello::{AgentHello, CONSTANT, Features, Lack, MAX, RECONNECT};
 pub use packed::{PackedError, PackedHistogram};
 pub use ranges::{MOST_RANGES, Ranges, Sequences};
 pub use result::{
-    AgentResult, AgentUsage, BadHistogram, Connections, FlowResult, PacingFigures, RuntimeFigures, RuntimePauses,
-    SliceSeries, Stalls,
+    AgentResult, AgentUsage, BadHistogram, Connections, FlowHistograms, FlowResult, PacingFigures, ResultHistograms,
+    RuntimeFigures, RuntimePauses, SliceSeries, Stalls,
 };
 pub use seen::SeenBits;
 use serde::{Deserialize, Serialize, Serializer};

@@ -14,6 +14,10 @@ pub struct ServerReport {
     pub version: Option<String>,
     /// Why it ended before it was told to.
     pub exit_reason: Option<String>,
+    /// What of pubmark's own failed beside it, its keeper for instance: then the run says
+    /// nothing of the server.
+    #[serde(default)]
+    pub own_failure: Option<String>,
 }
 
 /// What is to be said of the link's proxy.

@@ -2,7 +2,7 @@
 
 pub mod resolve;
 
-use crate::header::body_at;
+use crate::header::{SEALED_LEN, body_at};
 pub use crate::pattern::Pattern;
 pub use crate::pin::Pin;
 pub use crate::profile::Rate;
@@ -213,6 +213,11 @@ pub struct Workload {
     pub receive: Receive,
     /// How much of a message is checked.
     pub verify: Verify,
+    /// Whether each message carries the checksum of its header. No key of a study: agents
+    /// are told so where bodies are checked, messages are long enough, and all agents of
+    /// the run can.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub header_checksum: bool,
     /// Processes a side, over which its clients are spread; no more than it has
     /// clients. Absent where it is one.
     #[serde(default = "one_agent", skip_serializing_if = "is_one_agent")]
@@ -236,6 +241,23 @@ impl Workload {
     pub fn checks_bodies(&self) -> bool {
         let payload = self.payload_bytes as usize;
         self.verify == Verify::Full || payload <= body_at(payload)
+    }
+
+    /// Where the body of a message begins that its receivers check.
+    pub fn body_at(&self) -> usize {
+        if self.header_checksum { SEALED_LEN } else { body_at(self.payload_bytes as usize) }
+    }
+
+    /// Whether latency is measured: not where messages go out as fast as possible, for
+    /// there it is the length of a queue.
+    pub fn measures_latency(&self) -> bool {
+        self.rate != Rate::Max || self.pattern.round_trip()
+    }
+
+    /// Whether messages are to carry the checksum of their header, if all agents can: where
+    /// bodies are checked, there is room for it, and the header's times are measured.
+    pub fn wants_header_checksum(&self) -> bool {
+        self.verify == Verify::Full && self.payload_bytes >= SEALED_LEN as u64 && self.measures_latency()
     }
 
     /// Length of a slice of the record's series, ns: a twentieth of the window

@@ -2,6 +2,7 @@
 //! orders and a deadline come out: there is no process, no clock and no file
 //! here, so that agents of every kind of wrongness can be met in virtual time.
 
+mod checks;
 pub mod deal;
 pub mod hello;
 mod pacing;
@@ -151,6 +152,8 @@ pub struct Leader<'a> {
     hellos: Vec<Option<AgentHello>>,
     /// Whether one of them cannot take out of latencies what clocks differ by.
     leaves_offsets: bool,
+    /// Whether one of them knows of no checksum in the header of messages.
+    leaves_headers: bool,
     reached: Option<Vec<Reached>>,
     bound: BoundEndpoints,
     /// Until when all have to be ready, ns.
@@ -162,8 +165,10 @@ pub struct Leader<'a> {
     /// Whose clients are still to be killed, and when, ns from the window's beginning.
     kills: VecDeque<(Ns, Target)>,
     totals: Vec<PublisherTotal>,
-    /// By agent: whether its publishers are among them.
-    totalled: Vec<bool>,
+    /// By agent: when it said what its publishers sent, ns.
+    totalled_ns: Vec<Option<Ns>>,
+    /// By agent: when its clients were to be killed, if they were, ns.
+    killed_ns: Vec<Option<Ns>>,
     /// What had been sent when a count was last seen to go on.
     sent: u64,
     /// By agent: when it was last heard, ns.
@@ -188,6 +193,7 @@ impl<'a> Leader<'a> {
             unready: Roll::of_all(count),
             hellos: vec![None; count],
             leaves_offsets: false,
+            leaves_headers: false,
             reached: None,
             bound: BoundEndpoints::default(),
             ready_by_ns: 0,
@@ -195,7 +201,8 @@ impl<'a> Leader<'a> {
             times: Times { start_ns: 0, from_ns: 0, to_ns: None },
             kills,
             totals: Vec::new(),
-            totalled: vec![false; count],
+            totalled_ns: vec![None; count],
+            killed_ns: vec![None; count],
             sent: 0,
             heard_ns: vec![None; count],
             results: vec![None; count],
@@ -327,9 +334,9 @@ impl<'a> Leader<'a> {
 
     /// It is this late.
     pub fn tick(&mut self, now: Ns) {
-        while let Some((_, side)) = self.next_kill().filter(|(at_ns, _)| *at_ns <= now) {
+        while let Some((at_ns, side)) = self.next_kill().filter(|(at_ns, _)| *at_ns <= now) {
             self.kills.pop_front();
-            self.kill(side);
+            self.kill(side, at_ns);
         }
         if self.failed.is_some() || self.deadline_ns.is_none_or(|deadline| now < deadline) {
             return;
@@ -356,9 +363,10 @@ impl<'a> Leader<'a> {
 
     /// The clients of this side are killed: its agents keep the books, and the
     /// window goes on to its planned end.
-    fn kill(&mut self, side: Target) {
-        let agents = (0..self.agents.len()).filter(|index| self.agents[*index].is_of(side));
-        self.orders.push_back(Order::Tell(agents.map(|index| (index, Command::Crash {})).collect()));
+    fn kill(&mut self, side: Target, at_ns: Ns) {
+        let agents: Vec<usize> = (0..self.agents.len()).filter(|index| self.agents[*index].is_of(side)).collect();
+        agents.iter().for_each(|index| self.killed_ns[*index] = Some(at_ns));
+        self.orders.push_back(Order::Tell(agents.into_iter().map(|index| (index, Command::Crash {})).collect()));
         self.orders.push_back(Order::Killed(side));
     }
 
@@ -386,6 +394,7 @@ impl<'a> Leader<'a> {
                     can_crash(&hello).map_err(Refusal::Misfit)?;
                 }
                 self.leaves_offsets |= !hello.features.clock_offset;
+                self.leaves_headers |= !hello.features.header_checksum;
                 self.hellos[from] = Some(*hello);
                 if self.awaited.cross_off(from) {
                     (self.phase, self.deadline_ns) = (Phase::Deploying, None);
@@ -411,7 +420,7 @@ impl<'a> Leader<'a> {
                 self.all_ready(now);
             }
             (Phase::WarmUp | Phase::Window | Phase::Sending, Event::Sent { publishers }) => {
-                self.sent(from, publishers)?;
+                self.sent(from, publishers, now)?;
                 self.all_sent(now);
             }
             (Phase::Draining, Event::Drained {}) if self.awaited.is_missing(from) => {
@@ -423,7 +432,7 @@ impl<'a> Leader<'a> {
                 }
             }
             (Phase::Stopping, Event::Result(result)) if self.awaited.is_missing(from) => {
-                self.check_result(from, &result)?;
+                self.check_result(from, &result, now)?;
                 self.results[from] = Some(*result);
                 if self.awaited.cross_off(from) {
                     (self.phase, self.deadline_ns) = (Phase::Over, None);
@@ -472,7 +481,10 @@ impl<'a> Leader<'a> {
             options: self.hellos[index]
                 .as_ref()
                 .map_or_else(|| cell.options.clone(), |hello| hello.options_for(&system.driver, &cell.options)),
-            flows: vec![Flow::alone(workload.of_repeat(place.repeat))],
+            flows: vec![Flow::alone(Workload {
+                header_checksum: workload.wants_header_checksum() && !self.leaves_headers,
+                ..workload.of_repeat(place.repeat)
+            })],
             clients: agent.clients.clone(),
             spin_cores: pacing::spin_cores(workload, seat.cpus.len(), agent.senders()),
             scratch: seat.scratch.clone(),
@@ -496,13 +508,15 @@ impl<'a> Leader<'a> {
         }
     }
 
-    fn sent(&mut self, from: usize, publishers: Vec<PublisherTotal>) -> Result<(), Refusal> {
+    fn sent(&mut self, from: usize, publishers: Vec<PublisherTotal>, now: Ns) -> Result<(), Refusal> {
         self.check(from, &publishers)?;
         // Agents have no publishers in common: who has said one has said all.
-        if self.totalled[from] && !publishers.is_empty() {
+        if publishers.is_empty() {
+            return Ok(());
+        }
+        if self.totalled_ns[from].replace(now).is_some() {
             return Err(self.out_of_turn(from, &Event::Sent { publishers }));
         }
-        self.totalled[from] |= !publishers.is_empty();
         self.totals.extend(publishers);
         Ok(())
     }
@@ -531,11 +545,10 @@ impl<'a> Leader<'a> {
             self.look(Edge::End, now);
         }
         self.orders.push_back(Order::Draining);
-        let mut totals = std::mem::take(&mut self.totals);
-        totals.sort_unstable_by_key(|total| total.publisher);
+        self.totals.sort_unstable_by_key(|total| total.publisher);
         let deadline_ns = now + drain_ns;
         self.await_all(Phase::Draining, deadline_ns + ANSWER);
-        let drain = |agent: &AgentPlan| Command::Drain { publishers: agent.concerns(&totals), deadline_ns };
+        let drain = |agent: &AgentPlan| Command::Drain { publishers: agent.concerns(&self.totals), deadline_ns };
         self.orders.push_back(Order::Tell(self.agents.iter().map(drain).enumerate().collect()));
     }
 
@@ -556,29 +569,6 @@ impl<'a> Leader<'a> {
 
     fn tell_all(&mut self, command: &Command) {
         self.orders.push_back(Order::Tell((0..self.agents.len()).map(|index| (index, command.clone())).collect()));
-    }
-
-    /// What an agent says that its publishers have sent is what they can have.
-    fn check(&self, from: usize, publishers: &[PublisherTotal]) -> Result<(), Refusal> {
-        let agent = &self.agents[from];
-        agent.check(publishers).map_err(|what| Refusal::Wrong { agent: agent.name.clone(), what })
-    }
-
-    /// A result is of what was asked for, keeps what its agent has promised, and
-    /// can be read.
-    fn check_result(&self, from: usize, result: &AgentResult) -> Result<(), Refusal> {
-        let agent = || self.agents[from].name.clone();
-        let wrong = |what: String| Err(Refusal::Wrong { agent: agent(), what });
-        if result.flows.len() != 1 {
-            return wrong(format!("its result has {} flows, and there is 1", result.flows.len()));
-        }
-        let tells_pauses = self.hellos[from].as_ref().is_some_and(|hello| hello.features.pauses);
-        if tells_pauses && result.pauses.is_none() {
-            return wrong("its hello says that it tells `pauses`, and its result has none".into());
-        }
-        let publishers: Vec<PublisherTotal> = result.publishers().copied().collect();
-        self.check(from, &publishers)?;
-        result.check_histograms().map_err(|bad| Refusal::BadHistogram { agent: agent(), bad })
     }
 
     fn out_of_turn(&self, from: usize, event: &Event) -> Refusal {

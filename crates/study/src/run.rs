@@ -10,6 +10,7 @@ mod processes;
 mod sources;
 mod tear_down;
 mod traces;
+mod usage;
 mod wire;
 
 use crate::context::{RunContext, RunError, failed};
@@ -73,7 +74,11 @@ pub fn make<'a>(
     let error = match played {
         Ok(mut measured) => {
             measured.server = processes.report()?;
-            return Ok(Made { record: assemble(cell, system, place, started, measured), tear_down });
+            // It ended by pubmark's doing, and not by its own.
+            match measured.server.as_ref().and_then(|server| server.own_failure.as_ref()) {
+                Some(own_failure) => failed(format!("a part of pubmark itself failed: {own_failure}")),
+                None => return Ok(Made { record: assemble(cell, system, place, started, measured), tear_down }),
+            }
         }
         // Why the server went says more than what its clients made of it.
         Err(RunError::Failed(error)) => failed(match processes.server_exit() {

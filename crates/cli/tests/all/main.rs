@@ -14,6 +14,7 @@ mod clocks;
 mod compare;
 mod conformance;
 mod containers;
+mod contradictions;
 mod engines;
 mod errors;
 mod fastdds;

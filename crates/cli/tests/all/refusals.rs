@@ -361,6 +361,35 @@ fn the_death_of_a_server_of_its_own_is_told_with_its_status() {
     place.assert_swept();
 }
 
+/// Its server dies with it, which says nothing of the server.
+#[test]
+fn the_death_of_a_keeper_is_a_failure_of_pubmarks_and_is_repeated() {
+    let place = Place::new();
+    let mut arguments = vec!["mosquitto", "--qos", "1", "--duration", "2s"];
+    arguments.extend(LARGE);
+    let child =
+        place.command(&bench_arguments(&arguments)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let keeper = wait_for("messages at the server", || {
+        let below = pubmark_host::server::processes::descendants(child.id() as i32);
+        let name = pubmark_host::server::processes::name;
+        below.into_iter().find(|pid| name(*pid) == "mosquitto" && read_bytes(*pid) > MIDST_BYTES).and_then(parent)
+    });
+    kill(Pid::from_raw(keeper), Signal::SIGKILL).unwrap();
+    let bench = Benched::read(child.wait_with_output().unwrap());
+    let says = "a part of pubmark itself failed: mosquitto ended: its keeper was killed";
+    assert!(bench.code == 3 && bench.error().contains(says), "{}: {}", bench.code, bench.error());
+    assert_eq!(bench.evidence("server-died"), None);
+    let again = place.run(&["run", "r/study.toml", "--out", "r", "--resume", "-q"]);
+    let records = place.records("r");
+    assert!(records.len() == 2 && records[1]["error"].is_null(), "{}", stderr(&again));
+    place.assert_swept();
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:\t"))?.parse().ok()
+}
+
 /// At its start, and in mid-run: messages of 1 MB do not fit. Where there is no
 /// control group, nothing holds the server to its limit, and the record says so.
 #[test]

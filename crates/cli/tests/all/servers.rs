@@ -266,7 +266,20 @@ fn a_killed_keeper_takes_its_server_along() {
     wait_for("the server's end", || (!alive(pid)).then_some(()));
     let exit_reason = wait_for("the reason of its exit", || server.ended());
     assert!(exit_reason.starts_with("thing ended: its keeper was killed; the end of its log: "), "{exit_reason}");
-    assert_eq!(server.stop().exit_reason, Some(exit_reason));
+    let end = server.stop();
+    assert_eq!((end.exit_reason.as_ref(), end.own_failure.as_ref()), (Some(&exit_reason), Some(&exit_reason)));
+    assert_nothing_left(&place);
+}
+
+#[test]
+fn a_server_that_is_killed_has_ended_by_no_failure_of_pubmarks() {
+    let place = Place::new();
+    let spec = mosquitto();
+    let mut server = Server::start(&start_plan(&place, &spec)).unwrap();
+    kill(Pid::from_raw(server.pid()), Signal::SIGKILL).unwrap();
+    let exit_reason = wait_for("the reason of its exit", || server.ended());
+    assert!(exit_reason.starts_with("thing ended: signal: 9"), "{exit_reason}");
+    assert_eq!(server.stop().own_failure, None);
     assert_nothing_left(&place);
 }
 

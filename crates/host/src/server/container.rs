@@ -253,7 +253,7 @@ impl Named {
 
     /// Asks the engine how it ended.
     pub fn ended(&self) -> Option<Ended> {
-        let format = "{{.State.ExitCode}} {{.State.OOMKilled}}";
+        let format = "{{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Running}}";
         parse_ended(&output(&self.asked(&["inspect", "--format", format]), QUESTION).ok()?)
     }
 
@@ -292,9 +292,11 @@ pub fn machine_oom_kills() -> u64 {
     text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or(0)
 }
 
+/// None where it runs.
 fn parse_ended(answer: &str) -> Option<Ended> {
-    let (code, oom) = answer.trim().split_once(' ')?;
-    Some(Ended { code: code.parse().ok()?, oom: oom.parse().ok()? })
+    let mut words = answer.split_whitespace();
+    let (code, oom, running) = (words.next()?, words.next()?, words.next()?);
+    (running == "false").then_some(Ended { code: code.parse().ok()?, oom: oom.parse().ok()? })
 }
 
 /// The first digest of a list `["name@sha256:…", …]`; an image that was never in a
@@ -475,6 +477,14 @@ mod tests {
         assert_eq!(parse_ended("<no value>"), None);
         assert_eq!(parse_digest("[\"a/b@sha256:12\",\"c@sha256:34\"]\n").as_deref(), Some("sha256:12"));
         assert_eq!((parse_digest("[]"), parse_digest("no such image")), (None, None));
+    }
+
+    #[test]
+    fn a_container_that_runs_has_not_ended() {
+        let ended = |answer: &str| parse_ended(answer).map(|ended| (ended.code, ended.oom));
+        assert_eq!(ended("137 true false\n"), Some((137, true)));
+        assert_eq!(ended("0 false false"), Some((0, false)));
+        assert_eq!((ended("0 false true"), ended("no such container"), ended("")), (None, None, None));
     }
 
     #[test]

@@ -77,5 +77,6 @@ pub fn features(crash: bool) -> Features {
         pauses: true,
         crash,
         clock_offset: true,
+        header_checksum: true,
     }
 }

@@ -55,11 +55,12 @@ impl Frames {
         &self.bytes[..self.used]
     }
 
-    /// Appends `count` frames like the model with this message, numbered from `first` on.
+    /// Appends `count` frames like the model with this front of a message, numbered from
+    /// `first` on. One whose header has a checksum is alone.
     #[inline]
     fn append(&mut self, message: &[u8], count: u32, first: u32) {
-        let body_at = header::body_at(message.len());
-        self.model[self.payload_at..self.payload_at + body_at].copy_from_slice(&message[..body_at]);
+        let body_at = message.len();
+        self.model[self.payload_at..self.payload_at + body_at].copy_from_slice(message);
         let end = self.used + self.model.len() * count as usize;
         while self.bytes.len() < end {
             self.bytes.extend_from_slice(&self.model);
@@ -116,8 +117,7 @@ impl Gathering<'_> {
                 Next::Wait(_) => break,
                 Next::Done => return Gathered::Over,
             }
-            let header = self.client.header(*now);
-            let _ = header.write(self.message);
+            let header = self.client.write(*now, self.message);
             let mut count = 1;
             if let Some(tail_bytes) = tail_bytes {
                 if self.frames.used == 0 && !self.model(session, settings, header.sequence, tail_bytes) {
@@ -126,7 +126,7 @@ impl Gathering<'_> {
                 let wanted = (measure.bytes - self.frames.used).div_ceil(self.frames.model.len());
                 count = (measure.stride - since_clock).min(wanted.try_into().unwrap_or(u32::MAX));
                 count = count.min(self.client.at_once(self.window));
-                self.frames.append(self.message, count, header.sequence);
+                self.frames.append(&self.message[..self.client.front_len(self.message.len())], count, header.sequence);
             } else {
                 let Frames { bytes, used, model, .. } = &mut *self.frames;
                 model.clear();

@@ -182,8 +182,7 @@ impl<S: Session> Shard<'_, S> {
         let outbound = &mut self.outbound;
         let connection = &mut self.connections[index];
         let client = &mut outbound.clients[index];
-        let header = client.header(began);
-        let _ = header.write(&mut outbound.message);
+        let header = client.write(began, &mut outbound.message);
         outbound.bytes.clear();
         if connection.has_pending()
             || !connection.session.publish(&self.settings, &outbound.message, header.sequence, &mut outbound.bytes)

@@ -1,4 +1,5 @@
 use super::*;
+use crate::publisher::{Marker, Next, Publisher};
 
 fn workload(pairs: &[(&str, &str)]) -> Workload {
     Workload::of(pairs.iter().copied()).unwrap()
@@ -51,19 +52,28 @@ fn every_kind_of_fault_is_counted_apart() {
     assert_eq!(subscriber.recorder().jitter().1, 1, "only 0 and 1 came one after the other");
 }
 
-/// A damaged number can name a message that nobody has sent.
+/// A damaged number can name a message that nobody has sent: within the ledger's room,
+/// just beyond it, and far beyond it.
 #[test]
 fn what_was_never_sent_is_damage_and_delivers_nothing() {
-    let workload = workload(&[("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);
+    let workload = workload(&[("payload", "64"), ("rate", "1000"), ("warmup", "1s"), ("duration", "1s")]);
+    let room = ledger_capacity(&workload) as u32;
     let mut subscriber = subscriber(&workload);
+    let totals =
+        |sent| Totals::new(&[PublisherTotal { publisher: 0, sent, window_first: 0, window_end: sent, offered: sent }]);
     for sequence in [0u32, 1, 2, 700] {
         subscriber.arrived(&message(64, 0, sequence, FROM), FROM);
     }
-    let total = PublisherTotal { publisher: 0, sent: 4, window_first: 0, window_end: 4, offered: 4 };
-    subscriber.close(&Totals::new(&[total]));
+    assert!(!subscriber.complete(&totals(4), false), "four came, and only three of the four that were sent");
+    for sequence in [room + 63, room + 64, 1_000_000, 1_000_001, 1_000_001, END - 1] {
+        subscriber.arrived(&message(64, 0, sequence, FROM), FROM);
+    }
+    assert!(subscriber.complete(&totals(3), false));
+    subscriber.close(&totals(4));
     let counts = subscriber.recorder().counts();
     assert_eq!((counts.expected, counts.delivered), (4, 3));
-    assert_eq!((counts.corrupted, counts.unidentified), (1, 1));
+    assert_eq!((counts.corrupted, counts.unidentified), (7, 7));
+    assert_eq!((counts.duplicated, counts.reordered), (0, 0));
 }
 
 /// The publisher has the times, its subscribers have the counts.
@@ -234,4 +244,43 @@ fn any_bytes_do_no_harm() {
     }
     assert_eq!(subscriber.recorder().counts().corrupted, 20_000);
     assert_eq!(subscriber.recorder().received(), 0);
+}
+
+/// A header that says something else than its publisher wrote names no message, whatever
+/// it says: one that was sent, an earlier time, or a marker.
+#[test]
+fn a_header_whose_checksum_is_wrong_names_no_message() {
+    let plain = workload(&[("verify", "full"), ("payload", "64"), ("warmup", "1s"), ("duration", "1s")]);
+    let workload = Workload { header_checksum: true, ..plain.clone() };
+    let mut publisher = Publisher::new(&workload, 0, Window::new(&workload, 1_000_000_000), 1_000);
+    let mut sealed = |now: Ns| {
+        while publisher.next(now) != Next::Send {}
+        let message = publisher.message(now).to_vec();
+        publisher.accepted(now, now);
+        message
+    };
+    let messages: Vec<Vec<u8>> = (0..6).map(|_| sealed(FROM + SECOND / 2)).collect();
+    let mut marker = Marker::new(&workload, 0);
+    let (probe, end) = (marker.message(PROBE, FROM).to_vec(), marker.message(END, FROM).to_vec());
+    let mut subscriber = subscriber(&workload);
+    let mut heard = |message: &[u8], at: Option<usize>| {
+        let mut message = message.to_vec();
+        at.into_iter().for_each(|at| message[at] ^= 1);
+        subscriber.arrived(&message, FROM + SECOND / 2);
+        let counts = subscriber.recorder().counts();
+        [subscriber.recorder().received(), counts.corrupted, counts.unidentified, u64::from(subscriber.heard_all())]
+    };
+    assert_eq!(heard(&probe, Some(20)), [0, 1, 1, 0]);
+    assert_eq!(heard(&probe, None), [0, 1, 1, 1]);
+    assert_eq!(heard(&messages[0], None), [1, 1, 1, 1]);
+    for (number, at) in [0, 9, 12, 17, 25, 33].into_iter().enumerate() {
+        let damaged = 2 + number as u64;
+        assert_eq!(heard(&messages[1], Some(at)), [1, damaged, damaged, 1], "byte {at}");
+    }
+    assert_eq!(heard(&end, Some(3)), [1, 8, 8, 1]);
+    assert_eq!(heard(&messages[2], Some(40)), [2, 8, 8, 1], "of the warm-up, so that its body is nobody's affair");
+    // Whoever does not know of checksums takes its bytes for the body's.
+    let mut other = super::tests::subscriber(&plain);
+    other.arrived(&messages[0], FROM + SECOND / 2);
+    assert_eq!((other.recorder().received(), other.recorder().counts().unidentified), (1, 0));
 }

@@ -65,6 +65,9 @@ pub struct Features {
     /// Whether it adds `clock_offset_ns` to the instants that it writes into messages, and
     /// takes it from those that it reads. Least: no.
     pub clock_offset: bool,
+    /// Whether its messages carry the checksum of their header, and it looks at those of
+    /// others. Least: no.
+    pub header_checksum: bool,
 }
 
 fn words(all: &[&str]) -> Vec<String> {
@@ -85,6 +88,7 @@ impl Default for Features {
             pauses: false,
             crash: false,
             clock_offset: false,
+            header_checksum: false,
         }
     }
 }

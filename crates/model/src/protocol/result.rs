@@ -7,6 +7,7 @@ use crate::counts::{LedgerCounts, PublisherTotal};
 use crate::times::TimeFigures;
 use crate::units::Ns;
 use crate::used::{self, UsageReading, Used};
+use pubmark_stats::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -156,21 +157,55 @@ impl AgentResult {
     ///
     /// # Errors
     /// The first one that is none.
-    pub fn check_histograms(&self) -> Result<(), BadHistogram> {
-        let check = |field: String, packed: &Option<PackedHistogram>, digits: u8| match packed {
-            None => Ok(()),
-            Some(packed) => packed.read(digits).map(drop).map_err(|problem| BadHistogram { field, problem }),
+    pub fn histograms(&self) -> Result<ResultHistograms, BadHistogram> {
+        let read = |field: String, packed: &Option<PackedHistogram>, digits: u8| {
+            let histogram = packed.as_ref().map(|packed| packed.read(digits)).transpose();
+            histogram.map_err(|problem| BadHistogram { field, problem })
         };
+        let mut all = ResultHistograms::default();
         for (number, flow) in self.flows.iter().enumerate() {
-            for (name, packed) in TimeFigures::NAMES.zip(flow.histograms.as_ref()).into_array() {
-                check(format!("flows[{number}].histograms.{name}"), packed, PackedHistogram::DIGITS)?;
+            let mut times = TimeFigures::none();
+            let packed = TimeFigures::NAMES.zip(flow.histograms.as_ref()).into_array();
+            for ((name, packed), time) in packed.into_iter().zip(times.as_mut().into_array()) {
+                *time = read(format!("flows[{number}].histograms.{name}"), packed, PackedHistogram::DIGITS)?;
             }
+            let mut slices = Vec::with_capacity(flow.series.latency.len());
             for (slice, packed) in flow.series.latency.iter().enumerate() {
-                check(format!("flows[{number}].series.latency[{slice}]"), packed, PackedHistogram::SLICE_DIGITS)?;
+                let field = format!("flows[{number}].series.latency[{slice}]");
+                let histogram = read(field, packed, PackedHistogram::SLICE_DIGITS)?;
+                slices.push(histogram.map_or(0, |histogram| histogram.count()));
             }
+            all.flows.push(FlowHistograms { times, slices });
         }
-        check("connect_time".into(), &self.connect_time, PackedHistogram::DIGITS)?;
-        check("reconnect_time".into(), &self.reconnect_time, PackedHistogram::DIGITS)
+        read("connect_time".into(), &self.connect_time, PackedHistogram::DIGITS)?;
+        let reconnects = read("reconnect_time".into(), &self.reconnect_time, PackedHistogram::DIGITS)?;
+        all.reconnects = reconnects.map(|histogram| histogram.count());
+        Ok(all)
+    }
+}
+
+/// The histograms of a result, read.
+#[derive(Clone, Debug, Default)]
+pub struct ResultHistograms {
+    /// Of each flow.
+    pub flows: Vec<FlowHistograms>,
+    /// How many times `reconnect_time` has; none where it is not there.
+    pub reconnects: Option<u64>,
+}
+
+/// The histograms of a flow, read.
+#[derive(Clone, Debug)]
+pub struct FlowHistograms {
+    /// Of each time that is measured.
+    pub times: TimeFigures<Option<Histogram>>,
+    /// How many latencies each slice of the window has.
+    pub slices: Vec<u64>,
+}
+
+impl FlowHistograms {
+    /// How many times one of them has, 0 where it is null.
+    pub fn count(&self, of: impl Fn(&TimeFigures<Option<Histogram>>) -> &Option<Histogram>) -> u64 {
+        of(&self.times).as_ref().map_or(0, Histogram::count)
     }
 }
 
@@ -325,7 +360,7 @@ mod tests {
     fn a_histogram_that_is_none_is_named() {
         let says = |flow: FlowResult| {
             let result = AgentResult { flows: vec![FlowResult::default(), flow], ..AgentResult::default() };
-            result.check_histograms().map_err(|bad| bad.field)
+            result.histograms().map(drop).map_err(|bad| bad.field)
         };
         let packed = |value: Value| Some(serde_json::from_value::<PackedHistogram>(value).unwrap());
         let sound = TimeFigures { latency: packed(json!([[5, 1]])), ..TimeFigures::none() };
@@ -337,7 +372,7 @@ mod tests {
         let flow = FlowResult { series, ..FlowResult::default() };
         assert_eq!(says(flow), Err("flows[1].series.latency[1]".into()));
         let result = AgentResult { reconnect_time: packed(json!([[5, 0]])), ..AgentResult::default() };
-        let said = result.check_histograms().unwrap_err().to_string();
+        let said = result.histograms().unwrap_err().to_string();
         assert!(said.starts_with("`reconnect_time` of its result is no histogram of times: "), "{said}");
     }
 }

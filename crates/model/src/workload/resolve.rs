@@ -127,6 +127,7 @@ impl Workload {
             pacing_quantum_ns: settings.pacing_quantum().0,
             receive: settings.receive(),
             verify: Verify::Header,
+            header_checksum: false,
             agents: settings.agents.map_or(1, |agents| agents.0),
             pin: settings.pin(),
             max_send_lag_ns: settings.max_send_lag().0,

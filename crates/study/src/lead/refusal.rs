@@ -2,6 +2,7 @@
 
 use super::hello::Misfit;
 use pubmark_model::protocol::{BadHistogram, UPDATE_AGENT, VERSION};
+use pubmark_model::relations::Contradiction;
 use pubmark_model::units::{Ns, SECOND, format_time};
 use std::fmt;
 
@@ -68,6 +69,14 @@ pub enum Refusal {
         agent: String,
         /// What is wrong.
         what: String,
+    },
+    /// Its figures contradict the plan, the run's times, or each other.
+    #[error("agent {agent} {contradiction}")]
+    Contradiction {
+        /// Which.
+        agent: String,
+        /// Which figures.
+        contradiction: Contradiction,
     },
     /// It handed in what is no histogram.
     #[error("agent {agent}: {bad}")]

@@ -1,5 +1,6 @@
 //! Agents of every kind of wrongness, in virtual time.
 
+mod results;
 mod scale;
 
 use super::*;
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 use pubmark_judge::assemble::{Measured, assemble};
 use pubmark_model::pattern::Pattern;
 use pubmark_model::plan::cells;
-use pubmark_model::protocol::{BoundEndpoint, Features, FlowResult, PackedHistogram, Role};
+use pubmark_model::protocol::{BoundEndpoint, Features, Role};
 use pubmark_model::record::{MachineLoad, RunRecord};
 use pubmark_model::study::{ReadOptions, Study};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,12 +56,6 @@ struct Played {
     told_bytes: u64,
 }
 
-/// What an agent hands in whose publishers sent this.
-fn result_of(publishers: Vec<PublisherTotal>) -> AgentResult {
-    let flow = FlowResult { publishers, ..FlowResult::default() };
-    AgentResult { flows: vec![flow], ..AgentResult::default() }
-}
-
 /// Agents that play a run as they should, but for one word of one of them.
 struct Stage<'a> {
     leader: Leader<'a>,
@@ -78,10 +73,12 @@ struct Stage<'a> {
     looks: Vec<(Edge, Ns, Ns)>,
     crashed: Vec<(usize, Ns)>,
     killed: Vec<Target>,
+    /// When the schedule starts.
+    start_ns: Ns,
     /// Whose clients cannot be killed.
     immortal: Option<usize>,
     /// Whose result is this one, and whether it says that it tells pauses.
-    result: Option<(usize, AgentResult, bool)>,
+    result: Option<(usize, results::Change, bool)>,
     /// The arrivals that all can play.
     arrivals: &'static [&'static str],
     /// The options that the driver `kernel` knows, if that is said.
@@ -120,6 +117,7 @@ impl<'a> Stage<'a> {
             looks: Vec::new(),
             crashed: Vec::new(),
             killed: Vec::new(),
+            start_ns: 0,
             immortal: None,
             result: None,
             arrivals: &["uniform", "poisson", "burst"],
@@ -129,8 +127,7 @@ impl<'a> Stage<'a> {
 
     fn totals(&self, agent: usize) -> Vec<PublisherTotal> {
         let senders = self.leader.agents()[agent].clients.iter().filter(|client| client.role.sends());
-        let total = |publisher| PublisherTotal { publisher, sent: 9, window_first: 2, window_end: 9, offered: 7 };
-        senders.map(|client| total(client.id)).collect()
+        senders.map(|client| self.total(client.id)).collect()
     }
 
     fn plays_senders(&self, agent: usize) -> bool {
@@ -157,7 +154,10 @@ impl<'a> Stage<'a> {
                 return self.send(agent, at, Said::Closed("signal: 9".into()));
             }
             Some(Way::Garbage) => return self.send(agent, at, Said::Garbage("{".into())),
-            Some(Way::Early) => self.send(agent, at, Said::Event(Event::Result(Box::new(result_of(Vec::new()))))),
+            Some(Way::Early) => {
+                let result = self.right_result(agent);
+                self.send(agent, at, Said::Event(Event::Result(Box::new(result))));
+            }
             Some(Way::Lie) => {
                 if let Event::Sent { publishers } = &mut event {
                     publishers[0].publisher += 1_000;
@@ -213,6 +213,7 @@ impl<'a> Stage<'a> {
                 self.say(agent, at + 1, Event::Ready {});
             }
             Command::Start { at_ns } => {
+                self.start_ns = at_ns;
                 let end = at_ns + self.workload.warmup_ns + self.workload.window_ns().unwrap_or(SECOND);
                 if self.plays_senders(agent) {
                     let publishers = self.totals(agent);
@@ -232,8 +233,10 @@ impl<'a> Stage<'a> {
             }
             Command::Drain { .. } => self.say(agent, at, Event::Drained {}),
             Command::Stop {} => {
-                let own = self.result.clone().filter(|(whose, ..)| *whose == agent);
-                let result = own.map_or_else(|| result_of(self.totals(agent)), |(_, result, _)| result);
+                let mut result = self.right_result(agent);
+                if let Some((_, change, _)) = self.result.as_ref().filter(|(whose, ..)| *whose == agent) {
+                    change(&mut result);
+                }
                 self.say(agent, at, Event::Result(Box::new(result)));
             }
             Command::Exit {} => {}
@@ -438,35 +441,6 @@ fn a_count_goes_on_as_long_as_anything_is_sent_and_no_longer() {
     assert_eq!(took_ns, last + STANDSTILL);
 }
 
-/// What becomes of a run in which this result is handed in by the subscribers,
-/// who say `tells_pauses` in their hello.
-fn handed_in(result: AgentResult, tells_pauses: bool) -> Option<Refusal> {
-    let cell = cell("pattern = \"fan-out\"");
-    let mut stage = Stage::new(&cell, None);
-    stage.result = Some((1, result, tells_pauses));
-    stage.play().outcome.err()
-}
-
-#[test]
-fn a_result_is_checked_and_the_agent_and_the_field_are_named() {
-    assert_eq!(handed_in(result_of(Vec::new()), false), None);
-    let says = |result, tells_pauses| handed_in(result, tells_pauses).unwrap().to_string();
-    let none = AgentResult { flows: Vec::new(), ..result_of(Vec::new()) };
-    assert_eq!(
-        says(none, false),
-        "agent subscribers does not answer for what it was told to play: its result has 0 flows, and there is 1"
-    );
-    let mut bad = result_of(Vec::new());
-    bad.flows[0].histograms.latency = Some(PackedHistogram::V2("abc".into()));
-    let said = says(bad, false);
-    assert!(said.starts_with("agent subscribers: `flows[0].histograms.latency` of its result is no hist"), "{said}");
-    assert!(
-        says(result_of(Vec::new()), true).contains("its hello says that it tells `pauses`, and its result has none")
-    );
-    let tells = AgentResult { pauses: Some(Default::default()), ..result_of(Vec::new()) };
-    assert_eq!(handed_in(tells, true), None);
-}
-
 #[test]
 fn nothing_is_in_progress_before_the_start_and_what_is_fatal_has_a_name() {
     let cell = cell("pattern = \"fan-out\"");
@@ -583,7 +557,8 @@ fn a_thousand_cells_are_planned_led_and_judged_in_virtual_time() {
     };
     for cell in &cells {
         let record = record(cell);
-        assert_eq!(record.counts.sent, 7 * u64::from(cell.workload.publishers));
+        let per_s = cell.workload.rate.profile().unwrap().fastest_per_s() as u64;
+        assert_eq!(record.counts.sent, 60 * per_s * u64::from(cell.workload.publishers));
         assert_eq!((record.window_ns, record.agents.len()), (60 * SECOND, 2));
     }
 }

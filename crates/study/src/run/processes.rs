@@ -6,6 +6,7 @@ use super::login;
 use super::machines::{machines, worst};
 use super::opening::open_all;
 use super::sources;
+use super::usage;
 use super::wire::NetworkAccount;
 use crate::calibrated;
 use crate::context::{RunContext, RunError, failed};
@@ -274,6 +275,8 @@ impl<'h> Processes<'h> {
             }
         }
         let results = self.play_out(leader, &mut Means { context, faults: Some(&mut faults), place })?;
+        let looks = (&self.before[..], &self.after[..]);
+        usage::check(leader, &results, &self.seats, looks, &self.facts).map_err(|wrong| failed(wrong.to_string()))?;
         let of_count = length_ns.is_none().then(|| window_of_count(&results, from_ns));
         let window = of_count.unwrap_or((from_ns, to_ns.unwrap_or(from_ns)));
         let wire = if timeless { None } else { self.wire.finish(&mut self.hosts, window.0, window.1)? };

@@ -146,7 +146,7 @@ impl Copies for Again<'_> {
     fn message(&mut self, sequence: u32) -> &[u8] {
         match self.flight.and_then(|flight| flight.header(sequence)) {
             Some(header) => {
-                let _ = header.write(self.message);
+                self.marker.stamp(&header, self.message);
                 self.message
             }
             // Of markers nothing is kept: nobody looks at their times.

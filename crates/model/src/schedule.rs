@@ -1,12 +1,72 @@
 //! When messages are due: a pure function of the count (and, for Poisson
 //! arrivals, of the seed). It never slips and never forgets.
 
-use pubmark_model::pattern::Topics;
-use pubmark_model::profile::Profile;
-use pubmark_model::topology::partition;
-use pubmark_model::units::Ns;
-use pubmark_model::workload::{Arrival, Workload};
+use crate::pattern::Topics;
+use crate::profile::Profile;
+use crate::topology::partition;
+use crate::units::Ns;
+use crate::workload::{Arrival, Extent, Workload};
 use pubmark_stats::Random;
+use std::ops::RangeInclusive;
+
+/// Most Poisson gaps that [`DueCount::of`] draws for one publisher: about half a
+/// second of computing.
+const MOST_DRAWS: f64 = 3e7;
+
+/// Due times of Poisson arrivals may differ by 1 ns between agents, because
+/// natural logarithms differ in their last bit.
+const LOGARITHM_NS: Ns = 1;
+
+/// How many messages of one publisher are due, by the plan alone. A range where
+/// rounding decides whether a message lies on this side of an instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueCount {
+    /// In the warm-up.
+    pub warm_up: RangeInclusive<u64>,
+    /// In the window, up to the instant that was asked for.
+    pub window: RangeInclusive<u64>,
+    /// Of those of the window, how many are due when its length is over: the last
+    /// of a count whose arrivals are not even.
+    pub beyond: u64,
+}
+
+impl DueCount {
+    /// Returns the messages of publisher `publisher` of a workload whose rate is
+    /// `profile`. `until_ns` are the earliest and the latest instant, in ns from the
+    /// start, up to which messages count as due: `(Ns::MAX, Ns::MAX)` unless
+    /// the publisher was killed.
+    ///
+    /// None where there are too many Poisson arrivals to draw them all.
+    pub fn of(workload: &Workload, profile: Profile, publisher: u32, until_ns: (Ns, Ns)) -> Option<DueCount> {
+        let from = workload.warmup_ns;
+        let to = from.saturating_add(workload.window_ns()?);
+        let is_poisson = workload.arrival == Arrival::Poisson;
+        if is_poisson && profile.expected(to) > MOST_DRAWS {
+            return None;
+        }
+        let slack = if is_poisson { LOGARITHM_NS } else { 0 };
+        let mut schedule = Schedule::of(workload, profile, publisher);
+        let mut due_before = |at_ns: Ns| {
+            let least = schedule.skip_to(at_ns.saturating_sub(slack));
+            (least, schedule.skip_to(at_ns.saturating_add(slack)))
+        };
+        let before = due_before(from);
+        let by_end = due_before(to);
+        let (count, beyond) = match workload.extent {
+            Extent::TimeNs(_) => ((by_end.0 - before.1, by_end.1 - before.0), 0),
+            Extent::Count(count) => ((count, count), count.saturating_sub(by_end.0 - before.1)),
+        };
+        // A publisher that is killed owes what is due by then, that instant included.
+        let mut schedule = Schedule::of(workload, profile, publisher);
+        let mut by = |at_ns: Ns| match at_ns {
+            Ns::MAX => u64::MAX,
+            at_ns => schedule.skip_to(at_ns.min(to.saturating_mul(2)).saturating_add(1 + slack)),
+        };
+        let (least, most) = (by(until_ns.0.saturating_sub(2 * slack)), by(until_ns.1));
+        let window = count.0.min(least.saturating_sub(before.1))..=count.1.min(most.saturating_sub(before.0));
+        Some(DueCount { warm_up: before.0..=before.1, window, beyond })
+    }
+}
 
 /// The due times of one publisher, ns from the start, one after another.
 pub struct Schedule {
@@ -82,6 +142,7 @@ impl Schedule {
         self.due_ns += by_ns;
     }
 
+    #[inline]
     fn compute(&mut self) -> Ns {
         match self.arrival {
             Arrival::Uniform => self.offset_ns + self.profile.due(self.index),
@@ -101,6 +162,29 @@ impl Schedule {
     #[inline]
     pub fn due(&self) -> Ns {
         self.due_ns
+    }
+
+    /// Goes on to the first message that is due at `at_ns` or later, ns from the
+    /// start, and returns its number: so many messages are due before. Never goes
+    /// back. Takes time for each message of Poisson arrivals, and none otherwise.
+    pub fn skip_to(&mut self, at_ns: Ns) -> u64 {
+        let since = at_ns.saturating_sub(self.offset_ns);
+        let before = if at_ns > self.offset_ns { self.profile.due_before(since) } else { 0 };
+        let number = match self.arrival {
+            Arrival::Poisson => {
+                while self.due_ns < at_ns {
+                    self.advance();
+                }
+                return self.index;
+            }
+            Arrival::Uniform => before,
+            Arrival::Burst(size) => before.div_ceil(u64::from(size.max(1))).saturating_mul(u64::from(size.max(1))),
+        };
+        if number > self.index {
+            self.index = number;
+            self.due_ns = self.compute();
+        }
+        self.index
     }
 
     /// Goes on to the message after it.
@@ -206,7 +290,84 @@ mod tests {
         assert_ne!(dues[0], other, "publishers have gaps of their own");
     }
 
+    #[test]
+    fn what_is_planned_is_what_a_publisher_counts_one_by_one() {
+        let settings = |more: &[(&str, &str)]| {
+            let base = [("publishers", "3"), ("pattern", "fan-in"), ("warmup", "1s"), ("duration", "6s")];
+            let kept = base.into_iter().filter(|(key, _)| !more.iter().any(|(other, _)| other == key));
+            Workload::of(kept.chain(more.iter().copied()).filter(|(_, value)| !value.is_empty())).unwrap()
+        };
+        let counted = |workload: &Workload, publisher: u32, until_ns: Ns| {
+            let profile = workload.rate.profile().unwrap();
+            let (from, to) = (workload.warmup_ns, workload.warmup_ns + workload.window_ns().unwrap());
+            let dues = dues(Schedule::of(workload, profile, publisher), 20_000);
+            assert!(dues[19_999] > to);
+            let warm_up = dues.iter().filter(|due| **due < from).count() as u64;
+            let window = dues.iter().filter(|due| (from..to).contains(*due) && **due <= until_ns).count() as u64;
+            (warm_up, window)
+        };
+        for (arrival, rate, publisher) in [
+            ("uniform", "2.5", 0),
+            ("uniform", "0.3", 2),
+            ("uniform", "333.333", 1),
+            ("burst:7", "100", 2),
+            ("burst:100", "12.5", 1),
+            ("poisson", "2.5", 0),
+            ("poisson", "1000", 2),
+        ] {
+            let workload = settings(&[("arrival", arrival), ("rate", rate)]);
+            let profile = workload.rate.profile().unwrap();
+            for until_ns in [Ns::MAX, 3_500_000_000, 1_000_000_000] {
+                let planned = DueCount::of(&workload, profile, publisher, (until_ns, until_ns)).unwrap();
+                let (warm_up, window) = counted(&workload, publisher, until_ns);
+                let name = format!("{arrival} {rate} {until_ns}: {planned:?}");
+                assert!(planned.warm_up.contains(&warm_up) && planned.window.contains(&window), "{name}, {window}");
+                assert_eq!((planned.warm_up.clone().count(), planned.beyond), (1, 0), "{name}");
+                assert_eq!(planned.window.clone().count(), 1, "{name}");
+            }
+        }
+        let killed = settings(&[("rate", "100")]);
+        let planned = DueCount::of(&killed, killed.rate.profile().unwrap(), 0, (2_000_000_000, 2_500_000_000)).unwrap();
+        assert_eq!(planned.window, 101..=151, "between 2 s and 2.5 s, of 100/s since 1 s, that instant included");
+    }
+
+    #[test]
+    fn a_count_is_planned_whenever_it_is_over() {
+        let planned = |arrival: &str, seed: &str| {
+            let settings = [("arrival", arrival), ("seed", seed), ("rate", "100"), ("count", "500"), ("warmup", "1s")];
+            let workload = Workload::of(settings).unwrap();
+            DueCount::of(&workload, workload.rate.profile().unwrap(), 0, (Ns::MAX, Ns::MAX)).unwrap()
+        };
+        assert_eq!(planned("uniform", "1"), DueCount { warm_up: 100..=100, window: 500..=500, beyond: 0 });
+        let seeds = ["1", "2", "3", "4", "5", "6"].map(|seed| planned("poisson", seed));
+        assert!(seeds.iter().all(|planned| planned.window == (500..=500)));
+        assert!(seeds.iter().any(|planned| planned.beyond > 0) && seeds.iter().any(|planned| planned.beyond == 0));
+        let many = Workload::of([("arrival", "poisson"), ("rate", "1000000"), ("duration", "3600s")]).unwrap();
+        assert_eq!(DueCount::of(&many, many.rate.profile().unwrap(), 0, (Ns::MAX, Ns::MAX)), None);
+    }
+
     proptest! {
+        #[test]
+        fn skipping_finds_what_advancing_finds(
+            rate in 1u64..10_000_000, burst in 1u32..50, publisher in 0u32..4,
+            instants in proptest::collection::vec(0u64..3_000_000_000, 1..6),
+        ) {
+            let mut instants = instants;
+            instants.sort_unstable();
+            for arrival in [Arrival::Uniform, Arrival::Burst(burst), Arrival::Poisson] {
+                let schedule = || Schedule::new(arrival, Profile::constant(rate), publisher, 4, 3);
+                let (mut slow, mut fast) = (schedule(), schedule());
+                for at in &instants {
+                    let mut number = slow.index;
+                    while slow.due() < *at {
+                        slow.advance();
+                        number += 1;
+                    }
+                    prop_assert_eq!((fast.skip_to(*at), fast.due()), (number, slow.due()));
+                }
+            }
+        }
+
         #[test]
         fn never_runs_backwards_and_keeps_the_rate(rate in 1u64..10_000_000_000, burst in 1u32..50, count in 1usize..500) {
             for arrival in [Arrival::Uniform, Arrival::Burst(burst), Arrival::Poisson] {

@@ -1,0 +1,74 @@
+//! Relations that hold between the figures of an agent's result by their
+//! definition in the agent protocol, and between them and the plan. An agent whose
+//! result breaks one has measured or counted something else than it was asked for.
+//!
+//! All of them stand in [`RELATIONS`]; a new one is a line there.
+
+mod counts;
+mod part;
+mod seen;
+mod times;
+
+use crate::protocol::{FlowHistograms, FlowResult};
+pub use part::{Against, Contradiction, Part, RunSpan};
+pub use seen::SeenUsage;
+
+/// One relation.
+pub struct FigureRelation {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is held against.
+    pub against: Against,
+    check: fn(&Part<'_>, &FlowResult, &FlowHistograms) -> Result<(), String>,
+}
+
+macro_rules! relations {
+    ($($name:literal, $against:ident, $check:expr;)+) => {
+        /// All relations.
+        pub const RELATIONS: &[FigureRelation] =
+            &[$(FigureRelation { name: $name, against: Against::$against, check: $check }),+];
+    };
+}
+
+relations! {
+    "offered", Plan, counts::offered;
+    "window", Plan, counts::window;
+    "totals", Itself, counts::totals;
+    "expected", Plan, counts::expected;
+    "delivered", Itself, counts::delivered;
+    "corrupted", Itself, counts::corrupted;
+    "missing", Itself, counts::missing;
+    "acknowledged", Itself, counts::acknowledged;
+    "arrived", Itself, counts::arrived;
+    "series", Itself, counts::series;
+    "connections", Itself, counts::connections;
+    "latency-count", Itself, times::latency_count;
+    "arrival-times", Itself, times::arrival_times;
+    "send-lag-count", Itself, times::send_lag_count;
+    "latency-order", Itself, times::latency_order;
+    "lag-order", Itself, times::lag_order;
+    "jitter", Itself, times::jitter;
+    "instants", Run, times::instants;
+    "durations", Run, times::durations;
+    "silences", Run, times::silences;
+    "usage", Run, times::usage;
+}
+
+impl Part<'_> {
+    /// Holds the result against all relations.
+    ///
+    /// # Errors
+    /// The first one that does not hold.
+    pub fn check(&self) -> Result<(), Contradiction> {
+        for (flow, histograms) in self.result.flows.iter().zip(&self.histograms.flows) {
+            for FigureRelation { name, against, check } in RELATIONS {
+                let broken = |what| Contradiction { relation: name, against: *against, what };
+                check(self, flow, histograms).map_err(broken)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! Relations between counts.
+
+use super::part::{Part, hold, of_window};
+use crate::counts::PublisherTotal;
+use crate::protocol::{FlowHistograms, FlowResult, Ranges};
+use crate::units::Ns;
+use crate::workload::{Extent, Rate};
+
+/// `publishers` of the result is what the agent said in `sent`.
+pub fn totals(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
+    let said = |publisher: u32| {
+        let at = part.totals.partition_point(|total| total.publisher < publisher);
+        part.totals.get(at).filter(|total| total.publisher == publisher)
+    };
+    let other = flow.publishers.iter().find_map(|total| Some((total, said(total.publisher)?)).filter(|(a, b)| a != b));
+    match other {
+        None => Ok(()),
+        Some((now, before)) => Err(format!("its result has {now:?}, and its `sent` had {before:?}")),
+    }
+}
+
+/// `offered` is the number of messages that the schedule has due in the window; at
+/// `max` those that were sent in it.
+pub fn offered(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
+    for total in &flow.publishers {
+        let (publisher, offered) = (total.publisher, total.offered);
+        if part.workload.rate == Rate::Max {
+            let sent = of_window(total);
+            hold(offered == sent, || {
+                format!("publisher {publisher} offered {offered} messages at `max`, but sent {sent} in the window")
+            })?;
+            if let Extent::Count(count) = part.workload.extent {
+                hold(offered <= count, || format!("publisher {publisher} offered {offered} of {count} messages"))?;
+            }
+            continue;
+        }
+        let Some(planned) = part.planned(publisher) else { continue };
+        let due = planned.window;
+        hold(due.contains(&offered), || {
+            let due = if due.start() == due.end() {
+                format!("{} were due", due.end())
+            } else {
+                format!("{} to {} were due", due.start(), due.end())
+            };
+            let when = if part.killed_ns.is_some() { "before it was killed" } else { "in the window" };
+            format!("publisher {publisher} offered {offered} messages, but {due} {when}")
+        })?;
+    }
+    Ok(())
+}
+
+/// Sequences are numbered by the schedule: the window begins after the messages of the
+/// warm-up, and ends with the last that was sent.
+pub fn window(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
+    for total in &flow.publishers {
+        let PublisherTotal { publisher, sent, window_first, window_end, .. } = *total;
+        hold(window_end == sent, || {
+            format!("publisher {publisher} sent {sent} messages, but its window ends at sequence {window_end}")
+        })?;
+        let Some(planned) = part.planned(publisher) else { continue };
+        let warm_up = planned.warm_up;
+        let begins = if window_first < window_end { window_first >= *warm_up.start() } else { true };
+        hold(begins && window_first <= *warm_up.end(), || {
+            format!(
+                "the window of publisher {publisher} begins at sequence {window_first}, but {} messages were due before it",
+                warm_up.end()
+            )
+        })?;
+    }
+    Ok(())
+}
+
+/// `expected` is what the publishers that are heard sent in the window; 0 where
+/// subscribers compete.
+pub fn expected(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
+    let said = flow.ledger.expected;
+    let sent = if part.workload.competing() { 0 } else { part.over_heard(of_window) };
+    hold(said == sent, || format!("`expected` is {said}, but {sent} messages were sent to its clients in the window"))
+}
+
+/// No more is delivered, or comes out of order, than was sent.
+pub fn delivered(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
+    let (ledger, sent) = (&flow.ledger, part.over_heard(of_window));
+    let delivered = ledger.delivered;
+    hold(delivered <= sent, || format!("`delivered` is {delivered}, but {sent} messages were sent to its clients"))?;
+    let own = Part::sent_in_window(flow);
+    let unanswered = ledger.unanswered;
+    let asked = if part.workload.pattern.echoed() { own } else { 0 };
+    hold(unanswered <= asked, || format!("`unanswered` is {unanswered}, but it asked for {asked} echoes"))?;
+    let (reordered, most) = (ledger.reordered, delivered.saturating_add(asked).saturating_add(ledger.unidentified));
+    hold(reordered <= most, || format!("`reordered` is {reordered}, but only {most} messages came"))
+}
+
+/// What names no message is damaged.
+pub fn corrupted(_: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
+    let (corrupted, unidentified) = (flow.ledger.corrupted, flow.ledger.unidentified);
+    hold(unidentified <= corrupted, || format!("`unidentified` is {unidentified}, but `corrupted` is {corrupted}"))
+}
+
+fn named(ranges: &Ranges) -> Option<u64> {
+    let list = ranges.0.as_ref()?;
+    let lengths = list.iter().map(|range| range.end.saturating_sub(range.first));
+    Some(lengths.fold(0, u64::saturating_add))
+}
+
+/// `missing` names what was expected and not delivered. An agent that names none may
+/// have left the field out.
+pub fn missing(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
+    let Some(missing) = named(&flow.missing).filter(|missing| *missing > 0) else { return Ok(()) };
+    let lost = flow.ledger.expected.saturating_sub(flow.ledger.delivered);
+    hold(part.workload.competing() || missing == lost, || {
+        format!("`missing` names {missing} messages, but {lost} of those that were expected did not come")
+    })
+}
+
+/// Messages are acknowledged, or named in `unacked`, or neither where the agent cannot
+/// tell; never both.
+pub fn acknowledged(_: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
+    let sent = Part::sent_in_window(flow);
+    let (acked, unacked) = (flow.acked, named(&flow.unacked).unwrap_or(0));
+    hold(acked.saturating_add(unacked) <= sent, || {
+        format!("{acked} messages were acknowledged and {unacked} were not, but {sent} were sent in the window")
+    })
+}
+
+/// What arrived within the window's time is of the window or of the warm-up, each
+/// message once.
+pub fn arrived(part: &Part<'_>, flow: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
+    // Of a count at `max` only messages of the window count.
+    let warm_up = if part.span.to_ns.is_some() { part.over_heard(|total| total.window_first) } else { 0 };
+    let ledger = &flow.ledger;
+    let most = ledger.delivered.saturating_add(warm_up).saturating_add(ledger.unidentified);
+    let arrived = flow.arrived;
+    hold(arrived <= most, || {
+        let delivered = ledger.delivered;
+        format!("`arrived` is {arrived}, but {delivered} messages were delivered, and the warm-up had {warm_up}")
+    })
+}
+
+/// Slices hold what the totals hold.
+pub fn series(part: &Part<'_>, flow: &FlowResult, histograms: &FlowHistograms) -> Result<(), String> {
+    let sum = |counts: &[u64]| counts.iter().copied().fold(0, u64::saturating_add);
+    let series = &flow.series;
+    let is_open = part.span.to_ns.is_none();
+    let (delivered, arrived) = (sum(&series.delivered), flow.arrived);
+    // A run that goes on longer than there are slices has the rest in none, and an agent
+    // may leave out of them what is left of the warm-up.
+    let left_out = if is_open { arrived } else { part.over_heard(|total| total.window_first) };
+    hold(delivered <= arrived && delivered >= arrived.saturating_sub(left_out), || {
+        format!("`series.delivered` adds up to {delivered}, but `arrived` is {arrived}")
+    })?;
+    let sent = sum(&series.sent);
+    let total = flow.publishers.iter().map(|total| total.sent).fold(0, u64::saturating_add);
+    hold(sent <= total || part.killed_ns.is_some(), || {
+        format!("`series.sent` adds up to {sent}, but its publishers sent {total}")
+    })?;
+    let slices = |length: Ns| length.div_ceil(part.workload.slice_ns().max(1)).max(1) as usize;
+    let most = part.workload.window_ns().map_or(crate::workload::MAX_SLICES as usize, slices);
+    let longest = series.delivered.len().max(series.sent.len()).max(series.latency.len());
+    hold(longest <= most, || format!("its series have {longest} slices, but the window has {most}"))?;
+    let (of_slices, all) = (sum(&histograms.slices), histograms.count(|times| &times.latency));
+    hold(of_slices <= all, || {
+        format!("`series.latency` has {of_slices} times, but the histogram `latency` has {all}")
+    })?;
+    // The publisher that hears echoes counts no arrivals.
+    let mut both = histograms.slices.iter().zip(&series.delivered).enumerate();
+    let wrong = both.find(|(_, (times, arrivals))| times > arrivals).filter(|_| !part.workload.pattern.echoed());
+    match wrong {
+        None => Ok(()),
+        Some((slice, (times, arrivals))) => {
+            Err(format!("slice {slice} has {times} latencies, but {arrivals} messages arrived in it"))
+        }
+    }
+}
+
+/// Who comes back was connected and lost.
+pub fn connections(part: &Part<'_>, _: &FlowResult, _: &FlowHistograms) -> Result<(), String> {
+    let Some(all) = &part.result.connections else { return Ok(()) };
+    let (opened, wanted) = (all.opened, all.wanted);
+    hold(opened <= wanted, || format!("{opened} connections were opened, but only {wanted} were wanted"))?;
+    let clients = part.clients.len() as u64;
+    hold(wanted <= clients, || format!("{wanted} connections were wanted, but it plays {clients} clients"))?;
+    let (back, lost) = (all.reconnected, all.lost);
+    hold(back <= lost, || format!("{back} connections came back, but {lost} were lost"))?;
+    let timed = part.histograms.reconnects.unwrap_or(back);
+    hold(timed == back, || format!("`reconnect_time` has {timed} times, but {back} connections came back"))
+}
