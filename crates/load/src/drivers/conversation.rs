@@ -15,6 +15,10 @@ pub enum HeardEvent {
     Subscribed,
     Message(Vec<u8>),
     Acknowledged(u32),
+    /// The message's sequence, and the server's words.
+    Refused(u32, String),
+    Blocked(String),
+    Unblocked,
 }
 
 pub fn message(payload: &[u8]) -> HeardEvent {
@@ -43,7 +47,7 @@ pub fn settings<S: Session>(
 ) -> Result<S::Settings, SettingsError> {
     let endpoint = Endpoint::parse(url).unwrap();
     let options = options(endpoint.protocol, set);
-    S::settings(&Terms { endpoint: &endpoint, qos, durable, reconnect: false, options: &options })
+    S::settings(&Terms { endpoint: &endpoint, qos, durable, reconnect: false, payload_bytes: 1_024, options: &options })
 }
 
 /// A session, what it has heard, and what it has not taken yet.
@@ -75,6 +79,9 @@ impl<'a, S: Session> Conversation<'a, S> {
                 SessionEvent::Subscribed => HeardEvent::Subscribed,
                 SessionEvent::Message(payload) => HeardEvent::Message(payload.to_vec()),
                 SessionEvent::Acknowledged(sequence) => HeardEvent::Acknowledged(sequence),
+                SessionEvent::Refused(sequence, refusal) => HeardEvent::Refused(sequence, refusal.to_string()),
+                SessionEvent::Blocked(reason) => HeardEvent::Blocked(reason.into()),
+                SessionEvent::Unblocked => HeardEvent::Unblocked,
             });
         })?;
         assert!(taken <= self.pending.len(), "more was taken than there was");

@@ -23,6 +23,7 @@ pub struct MqttSettings {
     /// 0 turns it off.
     pub(super) keep_alive_s: u16,
     pub(super) inflight: u16,
+    pub(super) payload_bytes: u64,
 }
 
 impl MqttSettings {
@@ -57,7 +58,19 @@ impl MqttSettings {
         }
         let (durable, retain) = (terms.durable, options.flag("retain"));
         let resumes = terms.reconnect && qos > Qos::AtMostOnce;
-        Ok(MqttSettings { version, qos, durable, resumes, retain, user, password, keep_alive_s, inflight })
+        let payload_bytes = terms.payload_bytes;
+        Ok(MqttSettings {
+            version,
+            qos,
+            durable,
+            resumes,
+            retain,
+            user,
+            password,
+            keep_alive_s,
+            inflight,
+            payload_bytes,
+        })
     }
 
     pub(super) fn connect(&self, spec: &ClientSpec, remembered: bool, out: &mut Vec<u8>) {
