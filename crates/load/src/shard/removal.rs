@@ -46,8 +46,14 @@ const LONGEST_BYTES: u64 = 1 << 20;
 /// If the run's options are of no use.
 pub fn list<S: Session>(leftovers: &Leftovers, endpoint: &Endpoint) -> Result<Vec<Leftover>, SettingsError> {
     let Leftovers { run, options, workload, .. } = leftovers;
-    let terms =
-        Terms { endpoint, qos: workload.qos, durable: workload.durable, reconnect: workload.reconnect, options };
+    let terms = Terms {
+        endpoint,
+        qos: workload.qos,
+        durable: workload.durable,
+        reconnect: workload.reconnect,
+        payload_bytes: workload.payload_bytes,
+        options,
+    };
     let settings = S::settings(&terms)?;
     let sides = [(Role::Publisher, workload.publishers), (Role::Subscriber, workload.subscribers)];
     let clients = sides.into_iter().flat_map(|(role, count)| (0..count).map(move |id| (role, id)));
@@ -119,7 +125,7 @@ impl<S: Session> Remover<S> {
         let mut options: Options = leftovers.options.clone();
         options.insert("retain".into(), things.iter().any(|thing| matches!(thing, Leftover::Retained(_))).into());
         // Acknowledged, and remembered by nobody.
-        let terms = Terms { endpoint, qos: 1, durable: false, reconnect: false, options: &options };
+        let terms = Terms { endpoint, qos: 1, durable: false, reconnect: false, payload_bytes: 0, options: &options };
         let settings = S::settings(&terms).map_err(|error| error.to_string())?;
         if let Some(tls) = &mut dial.tls {
             tls.after_first_line = S::TLS_AFTER_FIRST_LINE;
